@@ -15,7 +15,7 @@ comma := ,
 STAMP := .venv/.made-with-$(subst $(comma),-,$(EXTRAS))
 CODE := $(wildcard core transports adapters tests examples)
 
-.PHONY: help .venv demo test pure daemons models outside lint types tools trace-rows mutants bench compiled soak torture clean
+.PHONY: help .venv demo fmt one test pure daemons models outside versions lint types tools trace-rows mutants bench compiled soak torture clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[.a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,15 @@ test: lint tools  ## lint, types, all tests with branch coverage of what they sh
 	@rm -f .coverage .coverage.*
 	@$(MAKE) --no-print-directory -j2 -Otarget outside types models daemons pure
 	@$(BIN)/coverage combine --quiet .coverage.pure .coverage.daemons && $(BIN)/coverage report
+
+fmt: .venv  ## format the code, and mend what the linter can
+	@$(BIN)/ruff format --quiet .
+	@$(BIN)/ruff check --fix .
+
+T ?= tests/core
+
+one: .venv  ## one test, file or folder (T=tests/core/store/test_repository.py)
+	@$(PYTEST) --no-cov $(T)
 
 pure:
 	@COVERAGE_FILE=.coverage.pure $(PYTEST) $(COVERED) $(PURE) core transports
@@ -105,6 +114,21 @@ compiled: .venv  ## hot modules compiled, in build/compiled, and tests of them (
 	    --no-build-isolation --target $(COMPILED) .
 	@PYTHONPATH=$(COMPILED) $(BIN)/stablecast --version | grep compiled
 	@PYTHONPATH=$(COMPILED) $(PYTEST) --override-ini 'pythonpath=. $(COMPILED)' --no-cov $(COMPILED_TESTS)
+
+# The oldest and the newest Python that pyproject.toml declares, apart from the one of .venv; on what needs no extra tool.
+VERSIONS := 3.11 3.13
+VERSION_TESTS := tests/core tests/transports tests/scenarios tests/adapters/config tests/adapters/store/journal
+
+versions: .venv  ## tests on the oldest and the newest declared Python, where they are installed
+	@for version in $(VERSIONS); do \
+	    if $(BIN)/python --version | grep -q " $$version\."; then continue; fi; \
+	    if ! python$$version -c 'import ensurepip' 2>/dev/null; then \
+	        echo "Python $$version is not installed here: only $$($(BIN)/python --version) was tested."; continue; \
+	    fi; \
+	    python$$version -m venv --clear build/python$$version; \
+	    build/python$$version/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[daemons,dev]'; \
+	    build/python$$version/bin/python -m pytest -q -p no:cacheprovider --no-cov $(VERSION_TESTS); \
+	done
 
 SOAK_RUNS ?= 200
 

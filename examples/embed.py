@@ -63,4 +63,4 @@ while now <= END:
         machine.handle_timeout(now)
         for effect in machine.take_effects():
             perform(name, effect, now)
-print(f"stable through {source.window.stable.contiguous_from(source.window.trail) - 1}")
+print(f"stable through {source.stable_through}")

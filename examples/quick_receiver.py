@@ -1,4 +1,4 @@
-"""Prints orders until it is interrupted; started again, it goes on behind the last one it printed."""
+"""Print orders until interrupted; a later run continues after the last one printed."""
 
 import asyncio
 import contextlib
@@ -7,7 +7,7 @@ from stablecast.client import Context
 
 
 async def main() -> None:
-    """Receive."""
+    """Print every order."""
     async with Context(resolver=["127.0.0.1:15380"], session_id=2) as context:
         async for message in context.receiver("orders"):
             print(f"message {message.sequence_number}: {message.payload.decode()}", flush=True)

@@ -1,4 +1,4 @@
-"""Three orders, one a second; each is on the store's disk before the next one is made."""
+"""Send three orders, one a second; each is on the store's disk before the next one is made."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from stablecast.client import Context
 
 
 async def main() -> None:
-    """Send."""
+    """Send three orders."""
     async with Context(resolver=["127.0.0.1:15380"], session_id=1) as context:
         source = await context.source("orders", stores=["127.0.0.1:14567"])
         for item in (b"apples", b"pears", b"plums"):

@@ -78,7 +78,7 @@ def test_all_that_crosses_the_edge_is_compared() -> None:
 
 @pytest.mark.parametrize(
     ("chapter", "heading", "kind"),
-    [("events.md", "Oddities", "Oddity"), ("source.md", "What does not fit together", "Finding")],
+    [("events.md", "Oddities", "Oddity"), ("source.md", "Findings", "Finding")],
 )
 def test_every_code_is_explained(chapter: str, heading: str, kind: str) -> None:
     assert first_cells(TEXTS[SPEC / chapter], heading) == codes(kind)

@@ -20,7 +20,7 @@ MOST_WORLDS: Final = 40
 """Worlds for one mutant: a fault that more of them are needed for is better found by a test."""
 
 NAMES: Final = {"effects", "errors", "events", "inputs", "messages", "settings", "units"}
-WORDS: Final = {"__init__", "records", "repairs", *NAMES}
+WORDS: Final = {"__init__", "lazy_mapping", "records", "repairs", "status", *NAMES}
 """Modules of the core without rules of their own."""
 
 SAMPLE: Final = (

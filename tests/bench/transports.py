@@ -22,7 +22,7 @@ from stablecast.runtime.stream_joiner import Joiner
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run, build
 from stablecast.transports.reliable import effects as fx
-from stablecast.transports.reliable.batches import Mark
+from stablecast.transports.reliable.batches import BatchMark
 from stablecast.transports.reliable.lbtrm import LbtrmSources
 from stablecast.transports.reliable.lbtru import LbtruSources
 from stablecast.transports.reliable.settings import RateSettings, SourceSettings
@@ -159,7 +159,7 @@ async def session(kind: str, options: Options) -> Figures:
     while kind == "lbtru" and sources.statistics(number)["num_clients"] < RECEIVERS:  # noqa: ASYNC110
         await asyncio.sleep(0)
     seconds = await paced(
-        lambda block: sources.offer(number, block, Mark.END), written, lambda: min(found), each * IN_BLOCK
+        lambda block: sources.offer(number, block, BatchMark.END), written, lambda: min(found), each * IN_BLOCK
     )
     for those in receivers:
         those.close()

@@ -276,8 +276,8 @@ class RepositoryDriver:
         self.machine.check_invariants()
         return len(self.tickets.waiting) > waiting
 
-    def sync(self, now: int = 0) -> None:
-        for due in self.tickets.due(self.tickets.last):
+    def sync(self, now: int = 0, ticket: int | None = None) -> None:
+        for due in self.tickets.due(self.tickets.last if ticket is None else ticket):
             self.machine.on_synced(due.incarnation, due.first, due.stop, self.tickets, now, self.out)
         self.machine.check_invariants()
 

@@ -7,20 +7,20 @@ import pytest
 from stablecast.core.machine.chart import fire
 from stablecast.core.machine.units import SECOND
 from stablecast.lab.model import catalog, equal
-from stablecast.transports.resolution.srs.client import CLIENT, Client, ClientEvent, Dropped
+from stablecast.transports.resolution.srs.client import CLIENT, ClientEvent, Dropped, ServiceClient
 from stablecast.transports.resolution.srs.context import SrsContext
-from stablecast.transports.resolution.srs.deadlines import Agenda
-from stablecast.transports.resolution.srs.directory import Announced, Directory
-from stablecast.transports.resolution.srs.known_sources import Known
-from stablecast.transports.resolution.srs.service import Service
-from stablecast.transports.resolution.srs.service_link import Link
-from stablecast.transports.resolution.srs.session import Session
+from stablecast.transports.resolution.srs.deadlines import ServiceDeadlines
+from stablecast.transports.resolution.srs.directory import AnnouncedSource, Directory
+from stablecast.transports.resolution.srs.known_sources import KnownSources
+from stablecast.transports.resolution.srs.service import ResolutionService
+from stablecast.transports.resolution.srs.service_link import ServiceLink
+from stablecast.transports.resolution.srs.session import ServiceSession
 from tests.models.test_mutants import Patch, after, changed
 
 MODELS = catalog.folder()
 KNOWN = catalog.load(MODELS)
 
-_due = Client._due
+_due = ServiceClient._due
 _put = Directory.put
 
 
@@ -28,56 +28,56 @@ def _nothing(self: Any, *words: Any) -> None:
     """What is not done."""
 
 
-def _complete(self: Client, now: int) -> Dropped:
+def _complete(self: ServiceClient, now: int) -> Dropped:
     fire(CLIENT, self, ClientEvent.COMPLETE, now)
     return Dropped()
 
 
-def _note_all(self: Client, now: int, *_: int) -> None:
+def _note_all(self: ServiceClient, now: int, *_: int) -> None:
     """Whatever is potentially down became it just now."""
     self.lost_at = dict.fromkeys((*self.sources.values(), *self.interests.values()), now)
 
 
 def _one_lifetime(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Client, "_due", lambda self, mark, span, now: _due(self, mark, self.interest_ns, now))
-    patch.setattr(Client, "next_lapse", _next_of_interest)
+    patch.setattr(ServiceClient, "_due", lambda self, mark, span, now: _due(self, mark, self.interest_ns, now))
+    patch.setattr(ServiceClient, "next_lapse", _next_of_interest)
 
 
-def _next_of_interest(self: Client) -> int | None:
+def _next_of_interest(self: ServiceClient) -> int | None:
     return min((at + self.interest_ns for at in self.lost_at.values()), default=None)
 
 
-def _tell_everybody(self: Service, source: Announced, octets: bytes) -> None:
+def _tell_everybody(self: ResolutionService, source: AnnouncedSource, octets: bytes) -> None:
     for session in list(self.sessions.values()):
         if session.client is not None and session.client.instance != source.owner:
             self._to(session).say(octets)
 
 
-def _end(self: Service, otid: bytes, now: int) -> None:
+def _end(self: ResolutionService, otid: bytes, now: int) -> None:
     """A source that is there ends, whether its context is connected or not."""
     if otid in self.directory.sources:
         del self.clients[self.directory.sources[otid].owner].sources[otid]
         self._remove(otid)
 
 
-def _arm_once(self: Agenda, item: Any, due: int) -> None:
+def _arm_once(self: ServiceDeadlines, item: Any, due: int) -> None:
     if item not in self.deadlines:
         _arm(self, item, due)
 
 
-_arm = Agenda.arm
+_arm = ServiceDeadlines.arm
 
 
-def _believe(self: Link) -> None:
+def _believe(self: ServiceLink) -> None:
     self.settled = self.epoch
 
 
-def _put_in_silence(self: Directory, source: Announced) -> bool:
+def _put_in_silence(self: Directory, source: AnnouncedSource) -> bool:
     _put(self, source)
     return False
 
 
-def _put_aloud(self: Directory, source: Announced) -> bool:
+def _put_aloud(self: Directory, source: AnnouncedSource) -> bool:
     _put(self, source)
     return True
 
@@ -85,48 +85,51 @@ def _put_aloud(self: Directory, source: Announced) -> bool:
 MUTANTS: dict[str, tuple[str, Patch]] = {
     "what is potentially down is deleted at once": (
         "graph_small",
-        changed("_due", lambda self, mark, span, now: mark in self.lost_at, Client),
+        changed("_due", lambda self, mark, span, now: mark in self.lost_at, ServiceClient),
     ),
     "the lifetime of interest counts for sources": ("graph_small", _one_lifetime),
     "for ever is no time at all": (
         "graph_both",
-        changed("_due", lambda self, mark, span, now: _due(self, mark, span or 1, now), Client),
+        changed("_due", lambda self, mark, span, now: _due(self, mark, span or 1, now), ServiceClient),
     ),
-    "what an exchange did not name stays": ("graph_small", changed("complete", _complete, Client)),
-    "each broken connection starts the lifetime anew": ("graph_small", changed("note_loss", _note_all, Client)),
-    "records keep the mark of the connection before": ("graph_small", changed("adopt", _nothing, Client)),
-    "late hellos are welcome": ("graph_late", changed("is_late", lambda self, counter: False, Client)),
-    "every second hello is late": ("graph_small", changed("is_late", lambda self, counter: True, Client)),
+    "what an exchange did not name stays": ("graph_small", changed("complete", _complete, ServiceClient)),
+    "each broken connection starts the lifetime anew": ("graph_small", changed("note_loss", _note_all, ServiceClient)),
+    "records keep the mark of the connection before": ("graph_small", changed("adopt", _nothing, ServiceClient)),
+    "late hellos are welcome": ("graph_late", changed("is_late", lambda self, counter: False, ServiceClient)),
+    "every second hello is late": ("graph_small", changed("is_late", lambda self, counter: True, ServiceClient)),
     "nobody is told of an end": (
         "graph_small",
-        changed("_remove", lambda self, otid: self.directory.remove(otid), Service),
+        changed("_remove", lambda self, otid: self.directory.remove(otid), ResolutionService),
     ),
-    "lifetimes are not planned": ("graph_small", changed("_plan", _nothing, Service)),
-    "what is due later is due as planned first": ("graph_silence", changed("arm", _arm_once, Agenda)),
-    "silence is not noticed": ("graph_silence", changed("_check_silence", _nothing, Service)),
+    "lifetimes are not planned": ("graph_small", changed("_plan", _nothing, ResolutionService)),
+    "what is due later is due as planned first": ("graph_silence", changed("arm", _arm_once, ServiceDeadlines)),
+    "silence is not noticed": ("graph_silence", changed("_check_silence", _nothing, ResolutionService)),
     "who wants is told of changes only": ("graph_interest", changed("meant", lambda self, *words: [], Directory)),
-    "everybody is told": ("graph_interest", changed("_tell", _tell_everybody, Service)),
+    "everybody is told": ("graph_interest", changed("_tell", _tell_everybody, ResolutionService)),
     "withdrawn interest stays": ("graph_interest", changed("unwant", _nothing, Directory)),
     "new sources are not told": ("graph_small", changed("put", _put_in_silence, Directory)),
     "what is announced again is told again": ("graph_small", changed("put", _put_aloud, Directory)),
     "a connection may be silent for a second more": (
         "graph_silence",
-        after("on_setup", lambda self: setattr(self, "lifetime", self.lifetime + SECOND), Session),
+        after("on_setup", lambda self: setattr(self, "lifetime", self.lifetime + SECOND), ServiceSession),
     ),
-    "a restarted service is believed": ("graph_restart", after("note_service", _believe, Link)),
-    "a restarted service is never believed": ("graph_restart", changed("settle", _nothing, Link)),
+    "a restarted service is believed": ("graph_restart", after("note_service", _believe, ServiceLink)),
+    "a restarted service is never believed": ("graph_restart", changed("settle", _nothing, ServiceLink)),
     "withdrawals are not waited for": (
         "graph_interest",
-        changed("withdraw", lambda self, interest, record: self.tell((record,)), Link),
+        changed("withdraw", lambda self, interest, record: self.tell((record,)), ServiceLink),
     ),
-    "answered withdrawals are waited for": ("graph_interest", changed("_answered", _nothing, Link)),
-    "a context does not notice silence": ("graph_silence", changed("give_up", _nothing, Link)),
+    "answered withdrawals are waited for": ("graph_interest", changed("_answered", _nothing, ServiceLink)),
+    "a context does not notice silence": ("graph_silence", changed("give_up", _nothing, ServiceLink)),
     "a lost transport is not told": ("graph_loss", changed("_on_unresolved", _nothing, SrsContext)),
-    "a lost transport is not looked at": ("graph_loss", changed("_check_left", _nothing, Service)),
-    "a lost transport ends any source": ("graph_loss", changed("_check_left", _end, Service)),
+    "a lost transport is not looked at": ("graph_loss", changed("_check_left", _nothing, ResolutionService)),
+    "a lost transport ends any source": ("graph_loss", changed("_check_left", _end, ResolutionService)),
     "nothing is announced again": ("graph_small", changed("_everything", lambda self: [], SrsContext)),
-    "what a service does not name stays known": ("graph_small", changed("sweep", lambda self, *words: [], Known)),
-    "what has ended stays known": ("graph_small", changed("release", _nothing, Known)),
+    "what a service does not name stays known": (
+        "graph_small",
+        changed("sweep", lambda self, *words: [], KnownSources),
+    ),
+    "what has ended stays known": ("graph_small", changed("release", _nothing, KnownSources)),
 }
 """Each fault, and a graph that shows it."""
 

@@ -223,9 +223,9 @@ RECEIVERS: Final = (
     ),
     Mutant(
         "given-up-while-a-group-is-away",
-        "receiver/store_registrations",
-        "return self.enrollment.quorums.every_group(self.enrollment.mask)",
-        "return self.enrollment.enough",
+        "protocol/quorum",
+        "return self.every_group(asked) if Repair.EVERY_GROUP in repairs else self.registered(asked)",
+        "return self.registered(asked)",
         Test("core/receiver/test_repairs.py::test_a_message_is_given_up_only_while_every_group_can_be_asked"),
     ),
     Mutant(

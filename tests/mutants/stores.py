@@ -87,8 +87,8 @@ STORES: Final = (
     Mutant(
         "what-cannot-be-read-counts-as-synced",
         "store/message_window",
-        "in self.synced.remove(first, stop):",
-        "in self.synced.within(first, stop):",
+        "spoilt = self.synced.remove(first, stop)",
+        "spoilt = self.synced.within(first, stop)",
         Worlds("P1", first=260, count=20),
     ),
     Mutant(
@@ -301,6 +301,50 @@ STORES: Final = (
         "            self.acks.owe(unwritten, self.reg_id, tickets)\n",
         "            pass\n",
         Test(f"{_PACED}::test_what_went_unwritten_is_acknowledged_when_the_disk_knows_that_it_went"),
+    ),
+    Mutant(
+        "damage-leaves-acknowledgements-that-wait",
+        "store/repository",
+        "in self.acks.withdraw(low, high):",
+        "in ():",
+        Test("core/store/test_endpoint.py::test_damage_withdraws_acknowledgements_that_wait"),
+    ),
+    Mutant(
+        "a-withdrawn-acknowledgement-is-never-sent",
+        "store/repository",
+        "                self.acked = min(self.acked, unsent)\n",
+        "                pass\n",
+        Test("core/store/test_endpoint.py::test_a_withdrawn_acknowledgement_is_sent_when_all_receivers_have_consumed"),
+    ),
+    Mutant(
+        "damage-of-what-was-cut-shows-that-numbers-exist",
+        "store/repository",
+        "        if spoilt:  #",
+        "        if spoilt := spoilt or [(first, stop)]:  #",
+        Test("core/store/test_endpoint.py::test_damage_of_what_was_cut_is_no_sign_that_the_numbers_exist"),
+    ),
+    Mutant(
+        "a-cut-leaves-old-tickets",
+        "store/message_window",
+        "        tickets.drop(self.reg_id, number)\n",
+        "",
+        Test("core/store/test_repository.py::test_what_was_cut_is_not_synced_by_its_old_ticket"),
+    ),
+    Mutant(
+        "a-farewell-leaves-old-tickets",
+        "store/registry",
+        "            self.tickets.drop(client.reg_id, 0)\n",
+        "",
+        Test(
+            "core/store/test_registry.py::test_a_source_that_registers_behind_its_farewell_has_nothing_of_before_synced"
+        ),
+    ),
+    Mutant(
+        "a-life-that-comes-back-has-lost-nothing",
+        "store/repository",
+        "                self.filling.lost.add(self.resume_point, self.trail)\n",
+        "                pass\n",
+        Test("core/store/test_repository.py::test_a_life_that_comes_back_is_not_acknowledged_what_it_lost"),
     ),
     Mutant(
         "what-went-unwritten-is-never-acknowledged",

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 import attrs
 from hypothesis import strategies as st
 
-from stablecast.transports.wire import fields, lbmr, resolution_options
+from stablecast.transports.wire import fields, lbmr
 from stablecast.transports.wire import headers as h
 
 RecordT = TypeVar("RecordT")
@@ -58,7 +58,7 @@ def records(record: type[RecordT]) -> st.SearchStrategy[RecordT]:
     return st.builds(record, **{field.name: values(annotation(field)) for field in declared})
 
 
-def members(registry: fields.Registry[Any], unknown: type[RecordT], highest: int) -> st.SearchStrategy[Any]:
+def members(registry: fields.CodeSpace[Any], unknown: type[RecordT], highest: int) -> st.SearchStrategy[Any]:
     """Any record of a code space, unknown ones too."""
     codes = st.integers(0, highest).filter(lambda code: code not in registry.classes and code in registry.codes)
     others = st.builds(unknown, codes, st.binary(min_size=2, max_size=30))
@@ -66,9 +66,9 @@ def members(registry: fields.Registry[Any], unknown: type[RecordT], highest: int
 
 
 HEADERS = members(h.HEADERS, h.UnknownHeader, 255)
-TIR_OPTIONS = members(resolution_options.TIR_OPTIONS, lbmr.UnknownOption, 255)
-PACKET_OPTIONS = members(resolution_options.PACKET_OPTIONS, lbmr.UnknownOption, 255)
-TRANSPORTS = members(resolution_options.TRANSPORTS, lbmr.UnknownTransport, 127)
+TIR_OPTIONS = members(lbmr.TIR_OPTIONS, lbmr.UnknownOption, 255)
+PACKET_OPTIONS = members(lbmr.PACKET_OPTIONS, lbmr.UnknownOption, 255)
+TRANSPORTS = members(lbmr.TRANSPORTS, lbmr.UnknownTransport, 127)
 
 
 def _sample_value(kind: object, number: int) -> Any:

@@ -46,7 +46,7 @@ def all_kinds() -> Capture:
     for at in range(0, len(octets), 700):
         capture.tcp(STREAM, RECEIVER, octets[at : at + 700])
     capture.tcp(RECEIVER, STORE, codec.encode(core.SourceInfoRequest(5)))
-    setup = rsocket.encode(rsocket.setup_frame(rsocket.Setup(1000, 2000)))
+    setup = rsocket.encode(rsocket.setup_frame(rsocket.RsocketSetup(1000, 2000)))
     interest = srs.encode(srs.ReceiverInfo(name="orders", instance=b"INSTANCE"))
     capture.tcp(RECEIVER, SERVICE, setup)
     capture.tcp(

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from stablecast.core.protocol import messages as m
 from stablecast.transports import codec
-from stablecast.transports.codec import lbttcp, pacing, source_history
+from stablecast.transports.codec import extended_options, lbttcp
 from stablecast.transports.codec.extended_options import encode_option, find_option
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc
-from stablecast.transports.wire.common_messages import Shaped
+from stablecast.transports.wire.common_messages import ShapedMessage
 from stablecast.transports.wire.errors import WireError
 from tests.support.pcap import Capture
 from tests.support.tshark import Packet, dissect, summary
@@ -157,11 +157,11 @@ def option(subtype: int, data: bytes) -> h.Header:
 @pytest.mark.parametrize("sizes", [[5], [9], [8, 11]])
 def test_a_history_that_does_not_fit_together_is_refused(sizes: list[int]) -> None:
     with pytest.raises(WireError):
-        source_history.decode_lives(control(*(option(source_history.SUBTYPE, bytes(size)) for size in sizes)))
+        extended_options.decode_lives(control(*(option(extended_options.HISTORY, bytes(size)) for size in sizes)))
 
 
 def test_other_extended_options_are_not_a_history() -> None:
-    assert source_history.decode_lives(control(option(257, b"selector"))) == (0, (), 0)
+    assert extended_options.decode_lives(control(option(257, b"selector"))) == (0, (), 0)
 
 
 @given(st.integers(1, 0xFFFF), st.binary(max_size=3 * h.ExtendedOption.MAX_DATA + 1))
@@ -173,13 +173,13 @@ def test_an_extended_option_comes_in_as_many_pieces_as_it_needs(subtype: int, da
 
 def test_terms_of_another_size_are_refused() -> None:
     with pytest.raises(WireError):
-        pacing.decode_pace(control(option(pacing.SUBTYPE, bytes(47))), True)
+        extended_options.decode_pace(control(option(extended_options.TERMS, bytes(47))), True)
 
 
 @pytest.mark.parametrize(("public", "pace"), [(False, m.Pace.SOURCE), (True, m.Pace.RECEIVERS)])
 def test_peers_without_our_option_are_paced_by_the_public_flag(public: bool, pace: m.Pace) -> None:
     """P-567, P-570, P-571."""
-    assert pacing.decode_pace(control(h.StoreId(flags=1)), public) == (pace, m.Wishes())
+    assert extended_options.decode_pace(control(h.StoreId(flags=1)), public) == (pace, m.Wishes())
 
 
 LIFE = codec.join(0x1234_5678, 9)
@@ -200,7 +200,7 @@ CHOSEN: list[tuple[m.Message, dict[str, list[str]]]] = [
             "lbmc.ume_psrc_election_token.token": ["0x0000abcd"],
             "lbmc.ume_pser.transport_idx": [str(0x1234_5678)],
             "lbmc.ume_pser.topic_idx": ["8"],
-            "lbmc.extopt.subtype": [str(source_history.SUBTYPE), str(pacing.SUBTYPE)],
+            "lbmc.extopt.subtype": [str(extended_options.HISTORY), str(extended_options.TERMS)],
         },
     ),
     (
@@ -396,7 +396,7 @@ def test_what_has_a_shape_is_written_as_its_headers_are(those: list[m.Message]) 
     for one in those:
         written = codec.encode(one)
         assert lbmc.encode(lbmc.decode(written)[0]) == written
-        assert any(isinstance(item, Shaped) for item in lbttcp.StreamDecoder(series=True).feed(written))
+        assert any(isinstance(item, ShapedMessage) for item in lbttcp.StreamDecoder(series=True).feed(written))
 
 
 def test_what_does_not_fit_a_shape_is_refused() -> None:

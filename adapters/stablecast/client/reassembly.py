@@ -5,7 +5,7 @@ from operator import attrgetter
 
 from stablecast.client.message import Batch, Owner
 from stablecast.core.protocol.effects import Deliver
-from stablecast.transports.codec.fragments import Whole
+from stablecast.transports.codec.fragments import WholeMessage
 from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.wire import properties
 from stablecast.transports.wire.errors import WireError
@@ -17,7 +17,9 @@ class Assembled(Batch):
 
     __slots__ = ("_wholes",)
 
-    def __init__(self, wholes: list[Whole], run: Run, delivered: Deliver, incarnation: int, owner: Owner) -> None:
+    def __init__(
+        self, wholes: list[WholeMessage], run: Run, delivered: Deliver, incarnation: int, owner: Owner
+    ) -> None:
         """The messages that `run` completed, at least one."""
         recovered = any(whole.recovered for whole in wholes)
         super().__init__(run, 0, len(wholes), wholes[0].first, incarnation, owner, recovered, delivered.otr)

@@ -8,7 +8,10 @@ acknowledged.
 
 When a life of the source is over, its session goes on to recover what is missing from the stores, and what it
 delivered may still be consumed. The next life is joined once that is done, or after `DRAIN_SECONDS`. Then its session
-inherits what waits in the inbox or is in hand (`inheritance`), so that the application gets each message once.
+inherits what waits in the inbox or is in hand (`succession`), so that the application gets each message once.
+
+A life that is earlier than one whose session goes on is passed over (`precedence`). When a session ends, the receiver
+looks at it again, no sooner than it would join a new life.
 """
 
 import asyncio
@@ -27,6 +30,7 @@ from stablecast.client.inbox import Inbox
 from stablecast.client.iteration import FIRST_BATCH, TURN_MESSAGES, Reader, Reading
 from stablecast.client.join_plans import Plan
 from stablecast.client.message import Batch, Message
+from stablecast.client.precedence import PassedOver
 from stablecast.client.session import Session, places_of
 from stablecast.client.source_identity import SourceIdentity
 from stablecast.config.transport_options import TransportConfig
@@ -102,6 +106,7 @@ class Receiver:
         self._consumption = Consumption()
         self._identity = SourceIdentity()
         self._plans: dict[str, Plan] = {}
+        self._passed_over: PassedOver[Plan] = PassedOver()
         self.inbox: Inbox[Batch] = Inbox(self._read_on)
         self.deliver, refusal = self.inbox.put, ""
         patience = config.ack_interval_ns / SECOND
@@ -189,13 +194,20 @@ class Receiver:
         """A source of the topic listens at `transport`; join it once earlier lives' messages are done with."""
         if self._closed or transport in self._joiners or transport in self._plans:
             return
+        self._plan(transport, session_id, request)
+        self._settle()
+
+    def _plan(self, transport: str, session_id: int | None, request: str) -> None:
         timer = asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._join, transport)
         self._plans[transport] = Plan(transport, session_id, request, timer)
-        self._settle()
 
     def _join(self, transport: str) -> None:
         plan = self._plans.pop(transport)
         plan.timer.cancel()
+        if transport in self._joiners:
+            for info, met in self._passed_over.take(transport):
+                self._on_info(info, codec.split(info.incarnation)[0], met)
+            return
         items = partial(self._on_stream, plan)
 
         def ended(gone: bool) -> None:
@@ -218,10 +230,15 @@ class Receiver:
     def _gone(self, transport: str) -> None:
         """The life that listened there is over."""
         self._joiners.pop(transport, None)
+        if self._passed_over.take(transport) and transport in self._plans:
+            self._plans.pop(transport).timer.cancel()
         for session in [session for session in self._sessions.values() if session.transport == transport]:
             del self._sessions[session.incarnation]
             session.ended = True
             self._finished.append(session)
+        for met in self._passed_over.places().values():
+            if met.transport not in self._plans:
+                self._plan(met.transport, met.session_id, met.request)
         self._settle()
         if self._static is None:
             self._context.lost_source(self.topic, transport, others=bool(self._sessions))
@@ -246,7 +263,8 @@ class Receiver:
                 session.close()
         if not self._finished and not self._closed:
             for transport in list(self._plans):
-                self._join(transport)
+                if transport in self._plans:  # A session that begins settles, too.
+                    self._join(transport)
 
     def _remember(self, session: Session) -> None:
         """What the application consumed is not delivered to it again in a later session."""
@@ -269,15 +287,19 @@ class Receiver:
                 self._context.oddities["malformed-on-stream"] += 1
                 continue
             if isinstance(message, SourceInfo) and message.topic == self.topic:
-                session = self._session_for(message, session_id, plan)
-                if session is not None:
-                    session.on_message(message)
-                    for run in self._early.take(session.incarnation):
-                        session.on_run(run)
+                self._on_info(message, session_id, plan)
         if self.inbox.full and not self._paused:
             self._paused = True
             for joiner in self._joiners.values():
                 joiner.pause()
+
+    def _on_info(self, info: SourceInfo, session_id: int, plan: Plan) -> None:
+        """A life of a source announces itself."""
+        session = self._session_for(info, session_id, plan)
+        if session is not None:
+            session.on_message(info)
+            for run in self._early.take(session.incarnation):
+                session.on_run(run)
 
     def _on_lost(self, lost: Lost) -> None:
         session = self._sessions.get(lost.session)
@@ -291,6 +313,10 @@ class Receiver:
         known = any(session.transport == plan.transport for session in self._sessions.values())
         if (known and not is_source_string(plan.transport)) or codec.split(info.incarnation)[0] != session_id:
             self._context.oddities["foreign-source-on-stream"] += 1
+            return None
+        waits = info.incarnation in self._passed_over and plan.transport in self._plans
+        if waits or any(other.outranks(info) for other in self._sessions.values()):
+            self._passed_over.add(info, plan)
             return None
         config = attrs.evolve(
             self.config,
@@ -309,6 +335,7 @@ class Receiver:
             self._remember(other)
         related = self._identity.begin(info.incarnation, places_of(info), self._sessions)
         self._sessions[info.incarnation] = session
+        self._passed_over.drop(info.incarnation)
         self._context.met_source(self.topic)
         session.start(
             self._consumption.history(related),

@@ -378,7 +378,7 @@ class Sender(ABC):
             return (0, self._credit_bytes)
         if not self._blocking:
             return (NO_LIMIT, NO_LIMIT)
-        told = machine.window.next
+        told = machine.next_number
         room = machine.credit_bytes
         size = NO_LIMIT if room is None else room - self._out.bytes_from(told)
         return (machine.credit_messages - (self._out.next - told), size)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, assert_never
 import attrs
 
 from stablecast.client.message import Batch
+from stablecast.client.precedence import outranks
 from stablecast.client.reassembly import Assembled
 from stablecast.client.source_identity import Place
 from stablecast.client.succession import Succession
@@ -47,7 +48,7 @@ from stablecast.runtime.effect_execution import describe
 from stablecast.runtime.kept_runs import Continuity, Tokens
 from stablecast.runtime.source_strings import is_source_string
 from stablecast.transports import codec
-from stablecast.transports.codec.fragments import Reassembly
+from stablecast.transports.codec.fragments import FragmentReassembly
 from stablecast.transports.codec.lbttcp import Run
 
 if TYPE_CHECKING:
@@ -78,12 +79,12 @@ class Session:
         self._receiver = receiver
         self._pool = pool
         self._tokens = Tokens()
-        self._pieces = Reassembly()
+        self._pieces = FragmentReassembly()
         self._stream = None if is_source_string(transport) else Continuity()
         self._left = asyncio.Event()
         self._consumed: tuple[int, int] | None = None
         self._machine = ReceiverSession.create(config)
-        self._goes_on = self._machine.arrivals.goes_on
+        self._goes_on = self._machine.advance
         self._driver = self._drive(self._machine, trace)
         self.succession = Succession(self._machine, self._driver.feed, receiver.inbox)
 
@@ -124,11 +125,7 @@ class Session:
     def recovering(self) -> bool:
         """Whether messages are still to be had from the stores."""
         machine = self._machine
-        return (
-            not self._stopped
-            and machine.state is ReceiverState.ACTIVE
-            and bool(machine.requests or machine.window.missing())
-        )
+        return not self._stopped and machine.state is ReceiverState.ACTIVE and machine.recovering
 
     @property
     def places(self) -> set[Place]:
@@ -143,6 +140,10 @@ class Session:
         if known is not None and any(life == info.incarnation for life, _ in known.lives):
             return True
         return bool(self.places & places_of(info))
+
+    def outranks(self, info: SourceInfo) -> bool:
+        """Return whether this session is with a later life of the source that announces itself."""
+        return self._machine.info is not None and outranks(self._machine.info, info)
 
     def stop(self) -> None:
         """Deliver no more: a new life's session does; what was delivered may still be consumed."""
@@ -246,7 +247,7 @@ class Session:
         while self._consumed is not None:
             (first, last), self._consumed = self._consumed, None
             if self._closed:
-                self._machine.lives.on_consumed(first, last + 1)
+                self._machine.record_consumed(first, last + 1)
             else:
                 self._driver.feed(Consumed(first, last))
 
@@ -341,7 +342,7 @@ class Session:
             case fx.AskLow():
                 low = self._receiver.choose_low(effect)
                 if low is not None:
-                    self._driver.feed(LowChosen(low))
+                    self._driver.feed(LowChosen(self.succession.low(effect, low)))
             case fx.Notify():
                 self._on_notify(effect.event)
             case _:
@@ -371,7 +372,7 @@ class Session:
 
     def _assemble(self, run: Run, effect: fx.Deliver, sender: int) -> None:
         """Deliver what a run completes."""
-        self._pieces.floor = self._machine.window.start
+        self._pieces.floor = self._machine.start_number
         self._pieces.owed = self._machine.begins_where_stores_said
         wholes = self._pieces.take(run.block, effect.skip, effect.count, effect.first, effect.recovered)
         self._pass()

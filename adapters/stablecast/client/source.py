@@ -144,7 +144,7 @@ class Source(Sender):
         Raises NotStable if it was reclaimed by force (P-323), Closed on closing, and always without stores.
         """
         self.flush()
-        for piece in range(self._machine.window.large.first_of(number), number + 1):
+        for piece in range(self._machine.first_piece(number), number + 1):
             await self._stability.wait(piece)
 
     @property

@@ -7,6 +7,9 @@ machine is told as soon as it has delivered its copy. From then on the new sessi
 
 Messages of an earlier life whose numbers the new life uses again were cut. If they still wait, they are dropped.
 
+Stores that do not know the receiver offer all that they have. In order, what is below the first message that the
+application got in this run would come too late. So the new session begins no lower, unless the application wishes that.
+
 Pure, for the client and for simulators. Numbers are extended; lives are incarnations.
 """
 
@@ -20,8 +23,10 @@ from stablecast.client.inbox import FOREVER, Inbox, Waiting
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine import serial
 from stablecast.core.machine.ranges import RangeSet
-from stablecast.core.protocol.history import unfold
+from stablecast.core.protocol.effects import AskLow
+from stablecast.core.protocol.history import owner, unfold
 from stablecast.core.protocol.inputs import Acknowledge, Consumed, History, ReceiverInput, Useless
+from stablecast.core.protocol.settings import Ordering
 from stablecast.core.receiver import ReceiverSession
 
 Ranges = list[tuple[int, int]]
@@ -162,7 +167,7 @@ class Succession:
     @property
     def due(self) -> bool:
         """Whether `inherit` is to be called: the source has told of itself."""
-        return bool(self.earlier) and self.machine.window.high is not None
+        return bool(self.earlier) and self.machine.info is not None
 
     @property
     def end(self) -> "Succession":
@@ -181,7 +186,7 @@ class Succession:
 
     def consumed(self) -> dict[int, list[tuple[int, int]]]:
         """Return what the application consumed in this session and those before, by the life that sent it."""
-        lives = {life: ranges.copy() for life, ranges in self.machine.lives.consumed.items()}
+        lives = self.machine.status.lives
         for life, ranges in self.inherited.consumed.items() if self.inherited is not None else ():
             known = lives.setdefault(life, RangeSet())
             for first, stop in ranges:
@@ -203,13 +208,13 @@ class Succession:
         Returns:
             How many numbers were dropped: this life uses them again, and the application was not handed them.
         """
-        arrivals, inherited = self.machine.arrivals, Inheritance()
+        inherited = Inheritance()
         for place in self.earlier:
-            window = place.machine.window
-            known = window.high or 0
-            place.heir, place.shift = self, serial.extend(serial.wire(known), arrivals.high) - known
-            inherited.lives |= {place.machine.config.incarnation, *place.machine.lives.seen}
-            for first, stop in window.skipped:
+            status = place.machine.status
+            known = 0 if place.machine.info is None else place.machine.newest_number
+            place.heir, place.shift = self, serial.extend(serial.wire(known), self.machine.newest_number) - known
+            inherited.lives |= {place.machine.config.incarnation, *status.seen}
+            for first, stop in status.skipped:
                 inherited.lost.add(first + place.shift, stop + place.shift)
             for life, ranges in place.consumed().items():
                 for first, stop in ranges:
@@ -237,7 +242,7 @@ class Succession:
         for low, high in lost:
             self.feed(Useless(low, high - 1))
         for low, high in fresh:
-            end = FOREVER if self.machine.window.in_order else high
+            end = FOREVER if self.machine.config.ordering is Ordering.ORDERED else high
             if self.inherited.ahead(low, end):
                 self._drop(partial(_always, low), end)
         return fresh
@@ -245,6 +250,11 @@ class Succession:
     def lost(self, first: int, stop: int) -> list[tuple[int, int]]:
         """Return what is lost to the application of messages that the machine gives up."""
         return [(first, stop)] if self.inherited is None else self.inherited.skip(first, stop)
+
+    def low(self, question: AskLow, wish: int) -> int:
+        """Return where the session is to begin: where the application wishes, else not before this run began."""
+        begun = min(self._begun(), question.high + 1)
+        return begun if wish == question.low and begun > question.low_by_maximum else wish
 
     def begin(self, number: int) -> None:
         """The machine delivers from `number` on."""
@@ -265,14 +275,14 @@ class Succession:
 
         Raises MisuseError if they were not delivered.
         """
-        if number > self.machine.arrivals.high:
+        if number > self.machine.newest_number:
             raise MisuseError(f"acknowledged {number}, which is not delivered yet")
         place, heir = self, self.heir
         while heir is not None:
             first, number = first + place.shift, number + place.shift
             if heir.machine.config.incarnation != place.machine.config.incarnation:
                 # From its resume point on the heir's life has other messages: these numbers were cut.
-                number = min(number, heir.machine.arrivals.resume_point - 1)
+                number = min(number, heir.machine.resume_point - 1)
             place, heir = heir, heir.heir
         assert place.inherited is not None
         if first <= number:
@@ -287,13 +297,28 @@ class Succession:
         if self.inherited is None or not self.inherited.claims:
             return
         for first, stop in list(self.inherited.claims):
-            if self.machine.window.delivered(first, stop):
+            if self.machine.delivered(first, stop):
                 self.inherited.claims.remove(first, stop)
                 self.feed(Acknowledge(stop - 1, first))
 
+    def _begun(self) -> int:
+        """Return the lowest number that the application consumed in this run or that waits for it; 0 if none is known.
+
+        Numbers count only while they still belong to the life that sent them. Out of order, lower ones may follow.
+        """
+        info = self.machine.info
+        if info is None or self.machine.config.ordering is not Ordering.ORDERED:
+            return 0
+        known = [*self.machine.status.lives.items()]
+        if self.inherited is not None:
+            known += self.inherited.delivered.items()
+        lives = unfold(info.lives, self.machine.newest_number)
+        firsts = [(life, ranges.first) for life, ranges in known]
+        return min((first for life, first in firsts if first is not None and owner(lives, first) == life), default=0)
+
     def _parting(self, life: int) -> int:
         """Return the number from which on messages of a life are dead: later lives used their numbers again."""
-        resumed, info = self.machine.arrivals.resume_point, self.machine.info
+        resumed, info = self.machine.resume_point, self.machine.info
         if life == self.machine.config.incarnation:
             return FOREVER
         lives = [] if info is None else unfold(info.lives, resumed)

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from stablecast.runtime import tls
 from stablecast.runtime.address import join
 from stablecast.runtime.keepalive import keep_alive
-from stablecast.transports.resolution.srs.events import Closed, Opened, Received
+from stablecast.transports.resolution.srs.events import BytesReceived, ConnectionClosed, ConnectionOpened
 
 MAX_QUEUED_BYTES = 64 * 1024 * 1024
 """Bytes waiting for one peer; beyond that its connection is broken."""
 
-Happening = Opened | Received | Closed
+Happening = ConnectionOpened | BytesReceived | ConnectionClosed
 
 
 class Channel(asyncio.Protocol):
@@ -38,7 +38,7 @@ class Channel(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """The peer said something."""
-        self._channels.tell(Received(self._number, data))
+        self._channels.tell(BytesReceived(self._number, data))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It is over."""
@@ -103,12 +103,12 @@ class Channels:
         """A connection is there."""
         self._open[number] = transport
         self._empty.clear()
-        self.tell(Opened(number, join(*transport.get_extra_info("sockname"))))
+        self.tell(ConnectionOpened(number, join(*transport.get_extra_info("sockname"))))
 
     def on_lost(self, number: int, reason: str) -> None:
         """A connection is over."""
         del self._open[number]
-        self.tell(Closed(number, reason))
+        self.tell(ConnectionClosed(number, reason))
         self._cut.discard(number)
         if not self._open:
             self._empty.set()
@@ -133,6 +133,6 @@ class Channels:
             if number in self._open:  # Made, and broken or cancelled at once.
                 self.on_lost(number, reason)
             elif isinstance(error, Exception):
-                self.tell(Closed(number, reason))
+                self.tell(ConnectionClosed(number, reason))
             if not isinstance(error, Exception):
                 raise

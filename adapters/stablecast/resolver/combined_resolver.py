@@ -17,7 +17,7 @@ from stablecast.runtime.alarm import Alarm
 from stablecast.transports.resolution.records import SourceRecord
 from stablecast.transports.resolution.udp.inputs import AddSource
 from stablecast.transports.resolution.udp.settings import QueryOptions
-from stablecast.transports.resolution.unresolved_receivers import Waiting
+from stablecast.transports.resolution.unresolved_receivers import UnresolvedTopics
 
 
 class Resolution(Protocol):
@@ -79,7 +79,7 @@ class Combined:
         self._on_wait = on_wait
         self._kinds: list[Resolution] = []
         self._reported: dict[str, set[SourceRecord]] = {}
-        self._waiting = Waiting()
+        self._waiting = UnresolvedTopics()
         self._alarm = Alarm(self._wake)
 
     def add(self, kinds: Sequence[Resolution]) -> None:

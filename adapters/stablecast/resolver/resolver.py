@@ -15,7 +15,7 @@ from stablecast.runtime.address import check_ip, join, parse
 from stablecast.runtime.resolution_group import MulticastSettings
 from stablecast.runtime.resolver_error import ResolverError
 from stablecast.transports.resolution.records import INSTANCE_BYTES, SourceRecord
-from stablecast.transports.resolution.udp.carriers import Group
+from stablecast.transports.resolution.udp.carriers import MulticastGroup
 from stablecast.transports.resolution.udp.context import ResolutionContext
 from stablecast.transports.resolution.udp.effects import (
     ContextEffect,
@@ -35,12 +35,12 @@ from stablecast.transports.resolution.udp.inputs import (
     AskName,
     ContextInput,
     ForgetName,
-    Lost,
     RemoveName,
     RemovePattern,
     RemoveReceiver,
     RemoveSource,
     Resolved,
+    SourceLost,
     Unresolved,
     Wake,
 )
@@ -138,7 +138,7 @@ class Resolver:
             MisuseError: If the address of the group is none.
         """
         outgoing = settings.outgoing or join(settings.group, settings.port)
-        resolver = cls(ResolutionContext.create(_name(instance), Group(outgoing), config), listeners)
+        resolver = cls(ResolutionContext.create(_name(instance), MulticastGroup(outgoing), config), listeners)
         interface = resolution_group.choose(settings.interface, resolution_group.interfaces())
         resolver._group = (settings, interface)
         resolver._endpoint.open(resolution_group.sender(settings, interface))
@@ -190,7 +190,7 @@ class Resolver:
 
     def lost(self, topic: str, session_id: int, index: int) -> None:
         """The session of one source is over, others may live (T-307)."""
-        self._endpoint.feed(Lost(topic, session_id, index))
+        self._endpoint.feed(SourceLost(topic, session_id, index))
 
     def add_name(self, name: str, address: str) -> None:
         """This context is a store that is found by `name` at `address` (T-204). Raises MisuseError."""

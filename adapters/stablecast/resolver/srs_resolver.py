@@ -15,13 +15,13 @@ from stablecast.runtime.service_addresses import parse_services
 from stablecast.transports.resolution.records import INSTANCE_BYTES, SourceRecord
 from stablecast.transports.resolution.srs.context import SrsContext
 from stablecast.transports.resolution.srs.events import (
-    Closed,
     Connect,
-    Cut,
+    ConnectionClosed,
+    Disconnect,
+    SendBytes,
     ServiceChanged,
     SrsContextEffect,
     SrsContextInput,
-    Write,
 )
 from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS, ClientConfig
 from stablecast.transports.resolution.udp.effects import Discovered, Withdrawn
@@ -29,11 +29,11 @@ from stablecast.transports.resolution.udp.inputs import (
     AddPattern,
     AddReceiver,
     AddSource,
-    Lost,
     RemovePattern,
     RemoveReceiver,
     RemoveSource,
     Resolved,
+    SourceLost,
     Unresolved,
 )
 from stablecast.transports.resolution.udp.settings import QueryOptions
@@ -139,7 +139,7 @@ class SrsResolver:
 
     def lost(self, topic: str, session_id: int, index: int) -> None:
         """The session of one source is over, others live: services are told, what is known is reported again."""
-        self._feed(Lost(topic, session_id, index))
+        self._feed(SourceLost(topic, session_id, index))
 
     def ask_name(self, name: str) -> bool:
         """Services know no names of stores: those are found over UDP (T-010)."""
@@ -190,17 +190,17 @@ class SrsResolver:
         A source or a service that could not be reported is reported again when its receiver asks again.
         """
         report(f"{describe(effect)} of the resolver service failed", error)
-        if isinstance(effect, Write | Connect):
+        if isinstance(effect, SendBytes | Connect):
             self._channels.cut(effect.connection)
-            self._feed(Closed(effect.connection, f"{type(error).__name__}: {error}"))
+            self._feed(ConnectionClosed(effect.connection, f"{type(error).__name__}: {error}"))
 
     def _perform(self, effect: SrsContextEffect) -> None:
         match effect:
-            case Write(connection, data):
+            case SendBytes(connection, data):
                 self._channels.write(connection, data)
             case Connect(connection, address):
                 self._channels.connect(connection, address)
-            case Cut(connection):
+            case Disconnect(connection):
                 self._channels.cut(connection)
             case Discovered(topic, record):
                 self._on_found(topic, record)

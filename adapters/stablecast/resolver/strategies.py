@@ -13,9 +13,16 @@ import attrs
 from stablecast.core.machine.seeded import Seeded
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.transports.resolution.srs.context import SrsContext
-from stablecast.transports.resolution.srs.events import Accepted, Closed, Connect, Opened, Received, Write
-from stablecast.transports.resolution.srs.service import Service
-from stablecast.transports.resolution.udp.carriers import Group
+from stablecast.transports.resolution.srs.events import (
+    BytesReceived,
+    Connect,
+    ConnectionAccepted,
+    ConnectionClosed,
+    ConnectionOpened,
+    SendBytes,
+)
+from stablecast.transports.resolution.srs.service import ResolutionService
+from stablecast.transports.resolution.udp.carriers import MulticastGroup
 from stablecast.transports.resolution.udp.context import ResolutionContext
 from stablecast.transports.resolution.udp.effects import Discovered, SendDatagram
 from stablecast.transports.resolution.udp.inputs import AddReceiver, AddSource, DatagramArrived, Resolved
@@ -115,7 +122,9 @@ class _Datagrams:
         self.cost = Cost()
         self._story = story
         self._chance = Seeded(story.loss)
-        self._contexts = [ResolutionContext.create(name, Group(), config) for name in (b"sender..", b"wanter..")]
+        self._contexts = [
+            ResolutionContext.create(name, MulticastGroup(), config) for name in (b"sender..", b"wanter..")
+        ]
         self._known: set[str] = set()
         self._flying: list[tuple[int, int, int, bytes]] = []
         self._count = 0
@@ -162,7 +171,7 @@ class _Services:
     def __init__(self, story: Story) -> None:
         self.cost = Cost()
         self._story = story
-        self._service = Service(1)
+        self._service = ResolutionService(1)
         names = (b"sender..", b"wanter..")
         self._contexts = [SrsContext.create(name, ["srs:27000"], at) for at, name in enumerate(names)]
         self._known: set[str] = set()
@@ -180,7 +189,7 @@ class _Services:
         return self.cost
 
     def _until(self, end: int) -> None:
-        machines: list[SrsContext | Service] = [*self._contexts, self._service]
+        machines: list[SrsContext | ResolutionService] = [*self._contexts, self._service]
         while True:
             due = [(machine.next_timeout(), at) for at, machine in enumerate(machines)]
             timeout, at = min(((when, at) for when, at in due if when is not None), default=(OVER, 0))
@@ -197,10 +206,10 @@ class _Services:
 
     def _arrive(self, at: int, event: object, now: int) -> None:
         if at < len(self._contexts):
-            assert isinstance(event, Opened | Received | Closed)
+            assert isinstance(event, ConnectionOpened | BytesReceived | ConnectionClosed)
             self._contexts[at].receive(event, now)
         else:
-            assert isinstance(event, Accepted | Received | Closed)
+            assert isinstance(event, ConnectionAccepted | BytesReceived | ConnectionClosed)
             self._service.receive(event, now)
 
     def _perform(self, at: int, now: int) -> None:
@@ -214,12 +223,12 @@ class _Services:
         for effect in self._contexts[at].take_effects():
             match effect:
                 case Connect(connection) if _is_apart(now):
-                    self._fly(at, Closed(connection, "no route"), now)
+                    self._fly(at, ConnectionClosed(connection, "no route"), now)
                 case Connect(connection):
-                    self._fly(service, Accepted(_number(at, connection), f"10.0.0.{at}:1"), now)
-                    self._fly(at, Opened(connection, f"10.0.0.{at}:1"), now)
-                case Write(connection, data):
-                    self._write(service, Received(_number(at, connection), data), now)
+                    self._fly(service, ConnectionAccepted(_number(at, connection), f"10.0.0.{at}:1"), now)
+                    self._fly(at, ConnectionOpened(connection, f"10.0.0.{at}:1"), now)
+                case SendBytes(connection, data):
+                    self._write(service, BytesReceived(_number(at, connection), data), now)
                 case Discovered(topic) if topic not in self._known and at == WANTER:
                     self._known.add(topic)
                     self.cost.found(topic, now)
@@ -229,12 +238,12 @@ class _Services:
     def _perform_service(self, now: int) -> None:
         for effect in self._service.take_effects():
             match effect:
-                case Write(connection, data):
-                    self._write(connection % 2, Received(connection // 2, data), now)
+                case SendBytes(connection, data):
+                    self._write(connection % 2, BytesReceived(connection // 2, data), now)
                 case _:
                     pass
 
-    def _write(self, at: int, event: Received, now: int) -> None:
+    def _write(self, at: int, event: BytesReceived, now: int) -> None:
         self.cost.sent(len(event.data), now)
         if not _is_apart(now):
             self._fly(at, event, now)

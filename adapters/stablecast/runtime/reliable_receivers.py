@@ -15,7 +15,7 @@ from stablecast.runtime.ports import PortError
 from stablecast.runtime.source_strings import Where
 from stablecast.runtime.untraced_driver import Timed
 from stablecast.transports.reliable import effects as fx
-from stablecast.transports.reliable.inputs import Arrived, Leave, ReceiverInput
+from stablecast.transports.reliable.inputs import LeaveSession, ReceiverInput, SessionDatagrams
 from stablecast.transports.reliable.lbtrm import LbtrmReceiver, by_name, name_of
 from stablecast.transports.reliable.lbtru import LbtruReceiver
 from stablecast.transports.reliable.settings import LBTRM_RECEIVER, LBTRU_RECEIVER, ReceiverSettings
@@ -92,7 +92,7 @@ class _Session:
 
     def arrived(self, found: list[memoryview]) -> None:
         """Datagrams of the session."""
-        self._timed.feed(Arrived(tuple(found)))
+        self._timed.feed(SessionDatagrams(tuple(found)))
 
     def statistics(self) -> dict[str, int]:
         """The session's counters, and how many joined it."""
@@ -109,7 +109,7 @@ class _Session:
         """Nobody listens any more, or there is nothing to hear."""
         if not self._closed:
             self._closed = True
-            self._timed.feed(Leave())
+            self._timed.feed(LeaveSession())
             self._timed.close()
             self._on_closed()
 

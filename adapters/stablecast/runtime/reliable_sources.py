@@ -16,8 +16,16 @@ from stablecast.runtime.ports import PortError
 from stablecast.runtime.source_strings import Where
 from stablecast.runtime.untraced_driver import Timed
 from stablecast.transports.reliable import effects as fx
-from stablecast.transports.reliable.batches import Mark
-from stablecast.transports.reliable.inputs import Close, Flush, Forget, Heard, Open, SourceInput, Submit
+from stablecast.transports.reliable.batches import BatchMark
+from stablecast.transports.reliable.inputs import (
+    CloseSession,
+    DatagramsReceived,
+    Flush,
+    ForgetTopic,
+    OpenSession,
+    SourceInput,
+    Submit,
+)
 from stablecast.transports.reliable.lbtrm import LbtrmSources
 from stablecast.transports.reliable.lbtru import LbtruSources
 from stablecast.transports.reliable.settings import SourceSettings
@@ -84,7 +92,7 @@ class ReliableSources:
 
         def heard(found: list[Sent]) -> None:
             came = [(bytes(octets), sender) for sender, those in found for octets in those]
-            self._timed.feed(Heard(number, tuple(came)))
+            self._timed.feed(DatagramsReceived(number, tuple(came)))
 
         if group:
             saying = DatagramSocket(multicast.sending(self.interface), heard, group)
@@ -95,7 +103,7 @@ class ReliableSources:
         where = Where(self.interface, hearing.port, session_id or secrets.randbelow(MAX_SESSION_ID) + 1, group)
         self._sessions[number] = _Session(where, hearing, saying)
         address = group or where.address
-        self._timed.feed(Open(number, address, where.session_id, hearing.port, settings or SourceSettings()))
+        self._timed.feed(OpenSession(number, address, where.session_id, hearing.port, settings or SourceSettings()))
         return number
 
     def _nak_port(self, saying: DatagramSocket, ports: tuple[int, int]) -> socket.socket:
@@ -133,7 +141,7 @@ class ReliableSources:
         """Call this once when the rate limit is reached no more and those who asked before have had their turn."""
         self._wanting.append(tell)
 
-    def offer(self, number: int, block: bytes, mark: Mark = Mark.NONE) -> bool:
+    def offer(self, number: int, block: bytes, mark: BatchMark = BatchMark.NONE) -> bool:
         """Send whole messages, back to back: data of one topic, or a control message.
 
         This is the one place that asks for the budget and uses it: the messages, and the control messages that wait
@@ -155,7 +163,7 @@ class ReliableSources:
         A thousand sources that announce themselves make some datagrams of it and not thousands. Where the rate limit
         is reached they wait for room; beyond `MAX_SAID_BYTES` they are dropped, because sources repeat them.
         """
-        if self._gathering is None and self.offer(number, block, Mark.END):
+        if self._gathering is None and self.offer(number, block, BatchMark.END):
             self._gather()
             return
         if self._said_bytes + len(block) > MAX_SAID_BYTES:
@@ -181,7 +189,7 @@ class ReliableSources:
             self._leave(number)
 
     def _leave(self, number: int) -> None:
-        self.offer(number, b"", Mark.END)
+        self.offer(number, b"", BatchMark.END)
 
     def flush(self, number: int) -> None:
         """What is in the batch leaves."""
@@ -189,7 +197,7 @@ class ReliableSources:
 
     def forget(self, number: int, topic: int) -> None:
         """A topic's source is gone."""
-        self._timed.feed(Forget(number, topic))
+        self._timed.feed(ForgetTopic(number, topic))
 
     def statistics(self, number: int) -> dict[str, int]:
         """The counters of a session, and what its sockets did not take."""
@@ -210,7 +218,7 @@ class ReliableSources:
     def retire(self, number: int) -> None:
         """End a session once it has lingered."""
         self._say_no_more(number)
-        self._timed.feed(Close(number))
+        self._timed.feed(CloseSession(number))
 
     def _say_no_more(self, number: int) -> None:
         """What waited for others leaves; what waits for the rate limit is dropped."""
@@ -224,7 +232,7 @@ class ReliableSources:
             self._gathering.cancel()
         for number in tuple(self._sessions):
             self._say_no_more(number)
-            self._timed.feed(Close(number, linger=False))
+            self._timed.feed(CloseSession(number, linger=False))
         self._timed.wake()
         self._timed.close()
         for number in tuple(self._sessions):

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 
 from stablecast.runtime.reliable_sources import ReliableSources
-from stablecast.transports.reliable.batches import Mark
+from stablecast.transports.reliable.batches import BatchMark
 from stablecast.transports.wire.lbmc import MessageKind
 
 STANDING_SECONDS = 0.5
@@ -98,7 +98,7 @@ class ReliableStream:
             block = self._waiting.popleft()
             if block[0] == MessageKind.CONTROL:
                 sources.say(self._session, block)
-            elif not sources.offer(self._session, block, Mark.END):
+            elif not sources.offer(self._session, block, BatchMark.END):
                 self._waiting.appendleft(block)
                 break
         held = sources.blocked

@@ -40,15 +40,15 @@ def refusal(
 
 
 def _why(request: Register, machine: StoreEndpoint, limits: Limits, disk_bytes: int, draining: bool) -> str:
-    if machine.clients.holder(request) is not None:
+    if machine.knows(request):
         return ""
     if draining:
         return "the store is being drained"
-    if len(machine.clients.records) >= limits.clients:
+    if len(machine.status.clients) >= limits.clients:
         return _full(plural(limits.clients, "client"), limits.clients, "clients")
     if request.role is Role.RECEIVER:
         return ""
-    if len(machine.repositories) >= limits.sources:
+    if len(machine.status.repositories) >= limits.sources:
         return _full(plural(limits.sources, "source"), limits.sources, "sources")
     if 0 < limits.disk_bytes <= disk_bytes:
         return f"the journal has {disk_bytes} bytes, and {limits.disk_bytes} are allowed"

@@ -16,8 +16,7 @@ import attrs
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.messages import Pace, Role
 from stablecast.core.protocol.settings import RepositoryType
-from stablecast.core.store.clients import ClientRecord
-from stablecast.core.store.repository import Repository
+from stablecast.core.store.status import ClientStatus, RepositoryStatus
 from stablecast.store.store_views import JournalView, ReceiverView, SourceView, StoreView, Traffic
 from stablecast.transports import codec
 
@@ -60,9 +59,11 @@ class Clock:
         return cls(now, time.time_ns() - now)
 
 
-def receiver_view(record: ClientRecord, source: ClientRecord, repository: Repository, clock: Clock) -> ReceiverView:
+def receiver_view(
+    known: ClientStatus, source: ClientStatus, repository: RepositoryStatus, clock: Clock
+) -> ReceiverView:
     """One receiver of a source."""
-    client = record.client
+    client = known.client
     session_index, topic_index = codec.split(client.incarnation)
     return ReceiverView(
         client.reg_id,
@@ -75,20 +76,18 @@ def receiver_view(record: ClientRecord, source: ClientRecord, repository: Reposi
         source.client.session_id,
         client.acknowledged,
         max(0, repository.newest - max(client.acknowledged, repository.trail - 1)),
-        record.lifetime.active,
+        known.active,
         client.pace.name.lower(),
-        record.lifetime.heard_at + clock.offset,
+        known.heard_at + clock.offset,
     )
 
 
-def source_view(store: "Store", record: ClientRecord, repository: Repository, clock: Clock) -> SourceView:
+def source_view(store: "Store", known: ClientStatus, repository: RepositoryStatus, clock: Clock) -> SourceView:
     """One source, with its receivers."""
-    client, window, terms, filling = record.client, repository.window, repository.terms, repository.filling
+    client, terms = known.client, repository.terms
     session_index, topic_index = codec.split(client.incarnation)
-    written = terms.written
-    kept = window.kept
-    bottom = repository.trail if repository.resume_point is None else max(repository.resume_point, repository.trail)
-    missing = [] if filling.high is None or not repository.terms.keeps else filling.missing(repository.held, bottom)
+    mem_trail, _, memory_bytes = repository.memory
+    lost, burst_lost, bursts, dropped, newest_burst = repository.losses
     return SourceView(
         reg_id=client.reg_id,
         address=client.reply_to,
@@ -97,27 +96,28 @@ def source_view(store: "Store", record: ClientRecord, repository: Repository, cl
         topic_index=topic_index,
         topic=client.topic,
         session_id=client.session_id,
-        active=record.lifetime.active,
-        last_activity_ns=record.lifetime.heard_at + clock.offset,
+        active=known.active,
+        last_activity_ns=known.heard_at + clock.offset,
         repository=REPOSITORIES[terms.kind],
         paced=terms.pace is not Pace.SOURCE,
-        messages=repository.held.total(),
-        window=(repository.trail, window.mem_trail, window.lead),
-        memory=(window.bytes(window.memory), terms.size_threshold, terms.size_limit),
+        messages=repository.messages,
+        window=(repository.trail, mem_trail, repository.newest),
+        memory=(memory_bytes, terms.size_threshold, terms.size_limit),
         age_threshold_s=terms.age_ns // SECOND,
-        sync=window.sync(repository.filling.lost),
-        in_progress=(repository.held.total() - window.synced.total(), store.reads_of(client.reg_id)),
-        offsets=(0, window.bytes(kept) if written else 0, terms.disk_limit if written else 0),
-        bursts=(0, filling.newest_burst or 0, filling.bursts),
-        drops=(0, repository.dropped),
-        holes=sum(stop - first for first, stop in missing),
-        lost=filling.losses,
-        burst_lost=filling.burst_losses,
+        sync=repository.sync,
+        in_progress=(repository.unsynced_messages, store.reads_of(client.reg_id)),
+        offsets=(0, *((repository.disk_bytes, terms.disk_limit) if terms.written else (0, 0))),
+        bursts=(0, newest_burst, bursts),
+        drops=(0, dropped),
+        holes=sum(stop - first for first, stop in repository.holes),
+        lost=lost,
+        burst_lost=burst_lost,
         replicas=len(client.stores),
         proxied=client.election is not None,
         traffic=attrs.evolve(store.traffic.get(client.incarnation, Traffic())),
         receivers=tuple(
-            receiver_view(reader, record, repository, clock) for reader in store.clients.receivers_of(client.reg_id)
+            receiver_view(reader, known, repository, clock)
+            for reader in store.machine.status.receivers_of(client.reg_id)
         ),
     )
 
@@ -125,10 +125,9 @@ def source_view(store: "Store", record: ClientRecord, repository: Repository, cl
 def store_view(store: "Store", index: int, topics: tuple[tuple[str, int, int], ...]) -> StoreView:
     """One store; of its sources topic, RegID and session id."""
     clock = Clock.read()
-    config, serving, registry = store.config, store.serving, store.machine.registry
-    mute = registry.mute_until
-    rates = serving.rates(clock.now)
-    since = (clock.now - (serving.reset_at or store.started_at)) // SECOND
+    config, status = store.config, store.machine.status
+    mute, service = status.muted_until, status.service
+    since = (clock.now - (service.reset_at or store.started_at)) // SECOND
     return StoreView(
         index=index,
         name=store.settings.name,
@@ -137,13 +136,13 @@ def store_view(store: "Store", index: int, topics: tuple[tuple[str, int, int], .
         state_directory=str(store.settings.state_directory or store.settings.directory),
         taken_ns=clock.now + clock.offset,
         started_ns=store.started_at + clock.offset,
-        requests=(config.request_rate, *rates, since, serving.dropped_since_start),
+        requests=(config.request_rate, *status.rates(clock.now), since, service.dropped_since_start),
         patterns=tuple(
             (rule.pattern, rule.kind.name.lower(), REPOSITORIES[rule.repository.kind]) for rule in config.topics
         ),
         topics=topics,
-        sources=len(store.repositories),
-        receivers=len(store.clients.records) - len(store.repositories),
+        sources=len(status.repositories),
+        receivers=len(status.clients) - len(status.repositories),
         connections=store.connections,
         proxies=store.proxies,
         draining=store.draining,
@@ -156,7 +155,7 @@ def store_view(store: "Store", index: int, topics: tuple[tuple[str, int, int], .
         reports=tuple(store.reports[-LAST_REPORTS:]),
         expired=store.expired,
         room=(store.room.free, store.room.least),
-        clients=(len(store.clients.records), store.settings.limits.clients),
+        clients=(len(status.clients), store.settings.limits.clients),
     )
 
 
@@ -191,8 +190,9 @@ class Watched:
         """The store; other work goes on between chunks of its sources."""
         topics: list[tuple[str, int, int]] = []
         async for chunk in self._in_chunks(NAMES_CHUNK):
-            records = [record for reg_id in chunk if (record := self.store.clients.records.get(reg_id)) is not None]
-            topics += [(one.client.topic, one.client.reg_id, one.client.session_id) for one in records]
+            clients = self.store.machine.status.clients
+            known = [one.client for reg_id in chunk if (one := clients.get(reg_id)) is not None]
+            topics += [(client.topic, client.reg_id, client.session_id) for client in known]
         return store_view(self.store, self.index, tuple(topics))
 
     async def all_sources(self) -> tuple[SourceView, ...]:
@@ -204,26 +204,28 @@ class Watched:
 
     async def _in_chunks(self, size: int) -> AsyncIterator[list[int]]:
         """The RegIDs of the sources; the loop turns after each chunk, so some may have gone."""
-        reg_ids = sorted(self.store.repositories)
+        reg_ids = sorted(self.store.machine.status.repositories)
         for at in range(0, len(reg_ids), size):
             yield reg_ids[at : at + size]
             await asyncio.sleep(0)
 
     def one_source(self, reg_id: int) -> SourceView | None:
         """One source; None: it is not here."""
-        repository, record = self.store.repositories.get(reg_id), self.store.clients.records.get(reg_id)
-        if repository is None or record is None:
+        status = self.store.machine.status
+        repository, known = status.repositories.get(reg_id), status.clients.get(reg_id)
+        if repository is None or known is None:
             return None
-        return source_view(self.store, record, repository, Clock.read())
+        return source_view(self.store, known, repository, Clock.read())
 
     def one_receiver(self, reg_id: int) -> ReceiverView | None:
         """One receiver; None: it is not here."""
-        records = self.store.clients.records
-        record = records.get(reg_id)
-        if record is None or record.client.role is not Role.RECEIVER:
+        status = self.store.machine.status
+        known = status.clients.get(reg_id)
+        if known is None or known.client.role is not Role.RECEIVER:
             return None
-        source_reg_id = record.client.source_reg_id
-        return receiver_view(record, records[source_reg_id], self.store.repositories[source_reg_id], Clock.read())
+        source_reg_id = known.client.source_reg_id
+        source, repository = status.clients[source_reg_id], status.repositories[source_reg_id]
+        return receiver_view(known, source, repository, Clock.read())
 
 
 class Observatory:
@@ -271,7 +273,7 @@ class Observatory:
         watched = self._stores[index]
 
         async def reset() -> None:
-            watched.store.serving.reset(time.monotonic_ns())
+            watched.store.machine.reset_rates(time.monotonic_ns())
 
         await watched.ask(reset)
 

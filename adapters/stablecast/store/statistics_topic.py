@@ -125,9 +125,9 @@ class Publisher:
         store = self.watched[index].store
 
         async def look() -> tuple[int, int, int, int, int]:
-            serving = store.serving
-            since = (time.monotonic_ns() - (serving.reset_at or store.started_at)) // SECOND
-            return (serving.received, serving.served, serving.dropped, since, serving.dropped_since_start)
+            service = store.machine.status.service
+            since = (time.monotonic_ns() - (service.reset_at or store.started_at)) // SECOND
+            return (service.received, service.served, service.dropped, since, service.dropped_since_start)
 
         return await self.watched[index].ask(look)
 

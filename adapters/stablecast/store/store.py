@@ -21,9 +21,6 @@ from stablecast.core.protocol.messages import Deregister, Message, Register, Rol
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
-from stablecast.core.store.clients import Clients
-from stablecast.core.store.repository import Repository
-from stablecast.core.store.retransmission import Serving
 from stablecast.evidence.trace import recorder
 from stablecast.runtime import address, ports
 from stablecast.runtime.connection_pool import Pool
@@ -174,7 +171,7 @@ class Store:
         """Counters for people and tests."""
         return {
             "address": self.address,
-            "clients": len(self._machine.clients.records),
+            "clients": len(self._machine.status.clients),
             "oddities": dict(self.oddities),
             "events": dict(self.events),
             "sessions": self.sessions,
@@ -194,21 +191,6 @@ class Store:
     def config(self) -> StoreConfig:
         """What the machine was told."""
         return self._machine.config
-
-    @property
-    def clients(self) -> Clients:
-        """Who is registered."""
-        return self._machine.clients
-
-    @property
-    def repositories(self) -> dict[int, Repository]:
-        """What is kept, by source RegID."""
-        return self._machine.repositories
-
-    @property
-    def serving(self) -> Serving:
-        """The retransmission service."""
-        return self._machine.serving
 
     @property
     def traffic(self) -> dict[int, Traffic]:
@@ -232,10 +214,10 @@ class Store:
 
     def evict(self, reg_id: int) -> bool:
         """Forget a client because an operator asks for it; False: it is not here."""
-        record = self.clients.records.get(reg_id)
-        if record is None:
+        known = self._machine.status.clients.get(reg_id)
+        if known is None:
             return False
-        client = record.client
+        client = known.client
         who = f"{client.role.name.lower()} {reg_id} of topic {client.topic!r}"
         self._teller.say(Severity.WARNING, "evicted", f"{who}: an operator has it forgotten")
         self.tell(
@@ -325,7 +307,7 @@ class Store:
             )
         machine.recover(clients.values(), extents, trails, time.monotonic_ns(), memory=memory)
         born = memory and not journal.whole and self.settings.state_directory is not None
-        return machine.tickets.draw() if born else 0
+        return machine.draw_ticket() if born else 0
 
     # What is to be done.
 
@@ -371,11 +353,29 @@ class Store:
             self._pool.send(to, stored)
 
     def _on_damaged(self, source_reg_id: int, piece: Piece, error: JournalError) -> None:
-        """The disk does not give back what was on it; the rest is served."""
+        """The disk does not give back what was on it; the rest is served.
+
+        Reads that wait for a slow disk may all meet the record. When the later ones end, the source may have sent its
+        messages again, and these newer records are good.
+        """
         self._teller.damaged(source_reg_id, piece.number, piece.stop - 1, error)
+        parts = self._parts_shown(source_reg_id, piece)
         if piece.record is not None and not self.failed.done() and not self._ending:
             self._journal.disown(source_reg_id, piece.number, piece.stop, piece.record)
-        self._feed(Damaged(source_reg_id, piece.number, piece.stop - 1))
+        for first, stop in parts:
+            self._feed(Damaged(source_reg_id, first, stop - 1))
+
+    def _parts_shown(self, source_reg_id: int, piece: Piece) -> list[tuple[int, int]]:
+        """The numbers of a piece that the journal still finds in its record, as ranges."""
+        parts: list[tuple[int, int]] = []
+        number = piece.number
+        while number < piece.stop:
+            found = self._journal.find(source_reg_id, number)
+            stop = number + 1 if found is None else min(found.first + found.count, piece.stop)
+            if found is not None and found.record == piece.record:
+                parts.append((number, stop))
+            number = stop
+        return parts
 
     def _on_proxy_failed(self, source_reg_id: int, error: Exception) -> None:
         self.oddities["proxy-failed"] += 1

@@ -14,6 +14,9 @@ After every `receive` or `handle_timeout` take the effects, perform them in orde
 peer's bad message never raises; it comes back as an `Oddity` event. `MisuseError` means that the driver broke the
 contract.
 
+Endpoints are asked through their properties and their `status`, a read-only view; their other fields are parts that may
+change with any version.
+
 The machine counts on every effect that it returned. If one cannot be performed, perform the others; then feed what
 happened instead (a message that was not sent is a `Reset` of that peer), or end the endpoint and report why.
 """

@@ -69,7 +69,7 @@ def check(source: Source, receiver: Receiver, store: Store, size: int) -> None:
         assert window.payload_bytes - held_up <= WINDOW
     assert source._machine.window.retained_bytes <= 2 * RETAINED
     assert sum(len(block) for _, _, block, _ in source._out.retained._blocks) <= 2 * RETAINED + MAX_BLOCK_BYTES
-    for repository in store.repositories.values():
+    for repository in store.machine.repositories.values():
         assert repository.window.bytes(repository.window.memory) <= STORED
     recovered = (PROXIMITY + ASKED) * (size + BATCH_BYTES)
     assert receiver.inbox._bytes <= INBOX + READ + recovered

@@ -97,7 +97,7 @@ async def test_a_context_that_cannot_open_leaves_nothing(monkeypatch: pytest.Mon
     async def failing(*_: object, **__: object) -> None:
         raise ResolverError("no such interface")
 
-    monkeypatch.setattr("stablecast.client.resolution.Resolver.start", failing)
+    monkeypatch.setattr("stablecast.client.source_discovery.Resolver.start", failing)
     with pytest.raises(ResolverError):
         async with Context(resolver=[f"{LOCAL}:15380"]):
             pass

@@ -2,13 +2,13 @@
 
 from stablecast.client.reassembly import Assembled
 from stablecast.core.protocol.effects import Deliver
-from stablecast.transports.codec.fragments import Whole
+from stablecast.transports.codec.fragments import WholeMessage
 from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.wire import properties
 from tests.adapters.client.test_inbox import Told
 
 
-def assembled(told: Told, *wholes: Whole) -> Assembled:
+def assembled(told: Told, *wholes: WholeMessage) -> Assembled:
     run = Run(7, 9, 1, 1, b"", chained=True)
     return Assembled(list(wholes), run, Deliver(1, 0, 1, 9, recovered=False, done=True), 5, told)
 
@@ -16,7 +16,12 @@ def assembled(told: Told, *wholes: Whole) -> Assembled:
 def test_properties_that_cannot_be_read_are_none() -> None:
     """Whoever sent them: the payload is the application's all the same."""
     good = properties.block({"symbol": "ABC"})
-    batch = assembled(Told(), Whole(1, 1, b"p", good), Whole(2, 2, b"q", good[:-3]), Whole(3, 3, b"r", b"nonsense"))
+    batch = assembled(
+        Told(),
+        WholeMessage(1, 1, b"p", good),
+        WholeMessage(2, 2, b"q", good[:-3]),
+        WholeMessage(3, 3, b"r", b"nonsense"),
+    )
     assert [batch.properties(index) for index in range(3)] == [{"symbol": "ABC"}, {}, {}]
     assert batch.payloads() == [b"p", b"q", b"r"]
 
@@ -24,11 +29,13 @@ def test_properties_that_cannot_be_read_are_none() -> None:
 def test_numbers_between_messages_are_not_told_to_be_consumed() -> None:
     """Pieces that were passed, or that a message needs which is not whole yet."""
     told = Told()
-    batch = assembled(told, Whole(1, 3, b"p"), Whole(4, 4, b"q"), Whole(8, 9, b"r"), Whole(10, 12, b"s"))
+    batch = assembled(
+        told, WholeMessage(1, 3, b"p"), WholeMessage(4, 4, b"q"), WholeMessage(8, 9, b"r"), WholeMessage(10, 12, b"s")
+    )
     batch.consumed(2)
     assert told.consumptions == [(1, 4)]
     batch.consumed()
     assert told.consumptions == [(1, 4), (8, 12)]
-    several = assembled(told, Whole(1, 3, b"p"), Whole(8, 9, b"r"))
+    several = assembled(told, WholeMessage(1, 3, b"p"), WholeMessage(8, 9, b"r"))
     several.consumed()
     assert told.consumptions[2:] == [(1, 3), (8, 9)]

@@ -9,16 +9,21 @@ import pytest
 
 from stablecast.client import Context, Message, Receiver, Source
 from stablecast.client import receiver as module
-from stablecast.client.succession import Inheritance
+from stablecast.client.inbox import Inbox
+from stablecast.client.succession import Inheritance, Succession
 from stablecast.config.options import Value
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine import serial
 from stablecast.core.machine.ranges import RangeSet
-from stablecast.core.protocol.effects import StartProxy
+from stablecast.core.protocol.effects import AskLow, StartProxy
 from stablecast.core.protocol.events import Oddity, RegistrationComplete, UnrecoverableLoss
+from stablecast.core.protocol.inputs import History
 from stablecast.core.protocol.messages import ElectionToken, StoreEntry
+from stablecast.core.protocol.settings import Ordering
 from stablecast.transports.codec.identity import TOPIC_BITS
 from stablecast.transports.codec.lbttcp import Run, build
+from tests.core.drivers import ReceiverDriver
+from tests.core.samples import LIFE as THIRD
 from tests.support.network import LOCAL, Events, Network, drop, until
 from tests.support.traffic import SESSION, source_of
 
@@ -288,3 +293,41 @@ def test_what_an_earlier_session_lost_is_swallowed_and_not_called_consumed() -> 
     inherited = Inheritance(lost=RangeSet([(3, 5)]), lives={1})
     assert inherited.deliver(1, 2, 6) == ([(2, 3), (5, 6)], [], [(3, 5)])
     assert inherited.deliver(1, 3, 5) == ([(3, 5)], [], [])
+
+
+LIVES = ((1, 0), (2, 5), (THIRD, 20))
+
+
+def place(**changes: Any) -> tuple[ReceiverDriver, Succession]:
+    """Return a session with the third life of a source, which goes on at 20."""
+    driver = ReceiverDriver(**changes)
+    driver.inform(1, low=20, high=29, lives=LIVES)
+    return driver, Succession(driver.machine, lambda _: None, Inbox(lambda: None))
+
+
+def test_a_session_begins_no_lower_than_this_run_did() -> None:
+    """D1: what is below is of an earlier run, and would come out of order. Wishes and the request maximum go first."""
+    driver, succession = place()
+    question = AskLow(29, 0, 0)
+    assert succession.low(question, 0) == 0
+    driver.feed(History(2, 7, 9))
+    driver.feed(History(THIRD, 20, 25))
+    assert succession.low(question, 0) == 7
+    assert succession.low(question, 3) == 3
+    assert succession.low(AskLow(29, 10, 0), 0) == 0
+    assert succession.low(AskLow(3, 0, 0), 0) == 4
+    inherited = succession.inherited = Inheritance()
+    inherited.add(2, 6, 7)
+    assert succession.low(question, 0) == 6
+
+
+def test_what_is_dead_or_came_in_any_order_does_not_say_where_a_run_began() -> None:
+    """Number 6 is the second life's; in arrival order what is below may still be missing."""
+    driver, succession = place()
+    driver.feed(History(1, 6, 9))
+    assert succession.low(AskLow(29, 0, 0), 0) == 0
+    driver, succession = place(ordering=Ordering.ARRIVAL)
+    driver.feed(History(2, 7, 9))
+    assert succession.low(AskLow(29, 0, 0), 0) == 0
+    unheard = ReceiverDriver()
+    assert Succession(unheard.machine, lambda _: None, Inbox(lambda: None)).low(AskLow(29, 0, 0), 0) == 0

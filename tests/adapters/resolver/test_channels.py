@@ -10,7 +10,7 @@ import uvloop
 
 from stablecast.resolver import channels
 from stablecast.resolver.channels import Channels, Happening
-from stablecast.transports.resolution.srs.events import Closed, Opened, Received
+from stablecast.transports.resolution.srs.events import BytesReceived, ConnectionClosed, ConnectionOpened
 from tests.support.network import sockets, until, unused_port
 
 LOCAL = "127.0.0.1"
@@ -42,13 +42,13 @@ async def test_a_connection_from_its_beginning_to_its_end(made: Made, server: so
     connections.connect(5, address(server))
     opened = await told.get()
     peer, where = server.accept()
-    assert opened == Opened(5, f"{where[0]}:{where[1]}")
+    assert opened == ConnectionOpened(5, f"{where[0]}:{where[1]}")
     with peer:
         connections.write(5, b"there")
         peer.sendall(b"back")
-        assert await told.get() == Received(5, b"back")
+        assert await told.get() == BytesReceived(5, b"back")
         assert peer.recv(10) == b"there"
-    assert await told.get() == Closed(5, "the peer closed the connection")
+    assert await told.get() == ConnectionClosed(5, "the peer closed the connection")
     connections.write(5, b"too late")
     connections.cut(5)
 
@@ -60,14 +60,14 @@ async def test_a_broken_connection_is_told(made: Made, server: socket.socket) ->
     peer, _ = server.accept()
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
     peer.close()
-    assert await told.get() == Closed(1, "the connection broke")
+    assert await told.get() == ConnectionClosed(1, "the connection broke")
 
 
 async def test_a_refusal_is_told_with_its_reason(made: Made) -> None:
     connections, told = made
     connections.connect(1, f"{LOCAL}:{unused_port()}")
     closed = await told.get()
-    assert isinstance(closed, Closed)
+    assert isinstance(closed, ConnectionClosed)
     assert closed.reason
 
 
@@ -77,7 +77,7 @@ async def test_nothing_is_told_of_what_was_cut(made: Made, server: socket.socket
     connections.connect(1, address(server))
     connections.cut(1)
     connections.connect(2, address(server))
-    assert isinstance(await told.get(), Opened)
+    assert isinstance(await told.get(), ConnectionOpened)
     connections.cut(2)
     await until(connections._empty.is_set)
     assert told.empty()
@@ -105,7 +105,7 @@ async def test_a_peer_that_does_not_read_is_left(
     while told.empty():
         connections.write(1, bytes(1_000_000))
         await asyncio.sleep(0)
-    assert isinstance(await told.get(), Closed)
+    assert isinstance(await told.get(), ConnectionClosed)
 
 
 async def cut_while_connecting(turns: int) -> list[Happening]:
@@ -133,4 +133,4 @@ def test_a_connection_that_is_cut_while_it_is_made_ends(
     """uvloop may report that it is made, and never its end: closing waited for that."""
     with asyncio.Runner(loop_factory=loop) as runner:
         told = runner.run(asyncio.wait_for(cut_while_connecting(turns), 10))
-    assert all(isinstance(one, Opened) for one in told)
+    assert all(isinstance(one, ConnectionOpened) for one in told)

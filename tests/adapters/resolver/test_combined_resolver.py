@@ -93,7 +93,7 @@ async def test_a_receiver_without_a_source_is_told_of() -> None:
     combined.add_receiver("trades")
     combined.resolved("trades")
     (wait,) = await told.get()
-    reason = f"no relay answers at {LOCAL}:{port}; no service keeps us informed at {LOCAL}:{port}"
+    reason = f"no relay answers at {LOCAL}:{port}; no service is connected and current at {LOCAL}:{port}"
     assert (wait.topic, wait.reason) == ("orders", reason)
     assert wait.seconds >= 0.01
     combined.unresolved("trades")

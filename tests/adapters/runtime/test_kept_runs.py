@@ -7,7 +7,7 @@ from stablecast.core.machine import serial
 from stablecast.core.protocol.inputs import Lost
 from stablecast.runtime.kept_runs import MAX_RECOVERED_RUN, Continuity, Tokens
 from stablecast.transports.codec import Recovered, RecoveredRun, join
-from stablecast.transports.codec.chained_messages import Piece, pieces
+from stablecast.transports.codec.chained_messages import ChainedPiece, pieces
 from stablecast.transports.codec.lbttcp import Run, payloads, span
 from stablecast.transports.wire.headers import Fragment
 from tests.adapters.runtime.peers import data
@@ -70,7 +70,7 @@ def test_pieces_of_large_messages_keep_their_headers() -> None:
     messages = [Recovered(SESSION, LIFE, 0, b"a"), Recovered(SESSION, LIFE, 1, b"bb", False, chain)]
     plain, cut = (tokens.use(event.token, done=True)[0] for event in tokens.keep_recovered(messages))
     assert (plain.chained, cut.chained, cut.payload_bytes) == (False, True, 2)
-    assert pieces(cut.block, 0, 1) == [Piece(b"bb", chain[0])]
+    assert pieces(cut.block, 0, 1) == [ChainedPiece(b"bb", chain[0])]
 
 
 def test_what_nobody_asked_for_is_told_apart() -> None:

@@ -13,7 +13,7 @@ from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.runtime import reliable_sources, reliable_stream
 from stablecast.runtime.reliable_sources import ReliableSources
 from stablecast.runtime.reliable_stream import ReliableStream
-from stablecast.transports.reliable.batches import Mark
+from stablecast.transports.reliable.batches import BatchMark
 from stablecast.transports.reliable.high_water_marks import message
 from stablecast.transports.reliable.lbtru import LbtruSources
 from stablecast.transports.reliable.settings import RateSettings, SourceSettings
@@ -135,7 +135,7 @@ async def test_a_source_that_fails_in_its_turn_does_not_keep_others_from_theirs(
     asyncio.get_running_loop().set_exception_handler(lambda _, context: reports.append(context["message"]))
     async with bench(SLOW) as found:
         for number in range(2):
-            found.sources.offer(found.session, block(7, number, 1, 60), Mark.END)
+            found.sources.offer(found.session, block(7, number, 1, 60), BatchMark.END)
         assert not found.sources.offer(found.session, block(7, 2, 1, 60)), "it must wait"
         found.sources.when_room(fail)
         found.sources.when_room(lambda: turns.append("second"))
@@ -180,10 +180,10 @@ async def test_who_waits_for_room_has_it_in_turn_and_nobody_else_is_asked() -> N
 
         def want(who: int) -> None:
             turns.append(who)
-            found.sources.offer(found.session, block(7, who, 1, 60), Mark.END)
+            found.sources.offer(found.session, block(7, who, 1, 60), BatchMark.END)
 
-        found.sources.offer(found.session, block(7, 8, 1, 60), Mark.END)
-        found.sources.offer(found.session, block(7, 9, 1, 60), Mark.END)
+        found.sources.offer(found.session, block(7, 8, 1, 60), BatchMark.END)
+        found.sources.offer(found.session, block(7, 9, 1, 60), BatchMark.END)
         assert found.sources.blocked
         for who in range(3):
             found.sources.when_room(partial(want, who))

@@ -92,7 +92,8 @@ async def test_a_store_with_reduced_fd_has_five_descriptors_with_a_hundred_topic
                 assert (await anext(other.receiver(source.config.topic, source=source.config.transport))).recovered
         assert 3 <= open_files(tmp_path / "cache") <= 5
     await store.stop()
-    assert store.repositories[next(iter(store.repositories))].terms.kind is RepositoryType.REDUCED_FD
+    kinds = {repository.terms.kind for repository in store.machine.status.repositories.values()}
+    assert kinds == {RepositoryType.REDUCED_FD}
 
 
 async def test_port_0_is_the_first_free_one_of_the_range(tmp_path: Path) -> None:
@@ -164,7 +165,7 @@ async def test_a_former_disk_store_started_as_memory_is_one_on_disk(tmp_path: Pa
         async with Context(session_id=1) as context:
             source = await context.source(TOPIC, stores=[store.address])
             await (await source.send(b"one")).stable()
-        (repository,) = store.repositories.values()
+        (repository,) = store.machine.status.repositories.values()
         await store.stop()
         assert repository.terms.kind is RepositoryType.DISK
 
@@ -185,7 +186,7 @@ async def test_restoring_the_last_hours_leaves_older_messages_out(
             now[0] += 3600 * 1_000_000_000
     await store.stop()
     store = await started(made)
-    (repository,) = store.repositories.values()
+    (repository,) = store.machine.status.repositories.values()
     assert (repository.trail, repository.newest) == (2, 4)
     await store.stop()
 
@@ -211,8 +212,8 @@ async def test_options_of_the_library_reach_a_running_store(tmp_path: Path) -> N
         assert low + 2 <= int(store.address.rpartition(":")[2]) <= low + 9
         async with Context(session_id=1) as context:
             await context.source(TOPIC, stores=[store.address])
-            await until(lambda: store.repositories)
-            [repository] = store.repositories.values()
+            await until(lambda: store.machine.status.repositories)
+            [repository] = store.machine.repositories.values()
             assert repository.filling.requests.window == 7
             assert repository.filling.requests.retry_ns == 300 * MILLISECOND
     finally:

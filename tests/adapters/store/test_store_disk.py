@@ -19,6 +19,7 @@ from stablecast.store.journal import Disk, Journal, JournalError
 from stablecast.store.journal.segments import Place
 from stablecast.store.log_lines import Severity
 from stablecast.store.message_cache import Cache
+from stablecast.store.message_storage import Piece
 from tests.adapters.store.test_store import TOPIC, serving, started, take, until
 
 Line = tuple[Severity, str, str, str]
@@ -84,7 +85,7 @@ async def test_what_is_long_gone_from_memory_is_read_by_another_thread(tmp_path:
             assert (message.payload, message.recovered) == (b"%d" % number, True)
             message.consumed()
         assert readers == {"fetcher"}
-        assert store.reads_of(next(iter(store.repositories))) == 0
+        assert store.reads_of(next(iter(store.machine.status.repositories))) == 0
 
 
 async def test_streams_stay_paused_while_too_much_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,15 +122,35 @@ async def test_damage_found_while_reading_is_never_sent_and_another_store_is_ask
         store._shelf._cache = Cache()  # as if it were long ago
         receiver = other.receiver(TOPIC, source=source.config.transport)
         assert await take(receiver, 2) == [(0, b"precious", True), (1, b"common", True)]
-        (reg_id,) = store.repositories
+        (reg_id,) = store.machine.status.repositories
         store._retrieval.serve(SendStored("127.0.0.1:1", 1, reg_id, 0, 1))
         await until(lambda: store.events["LostAtStore"])
         assert store.oddities["damaged"] >= 1
         assert not store.failed.done()
-        assert list(store.repositories[reg_id].held) == [(1, 2)]
+        assert list(store.machine.status.repositories[reg_id].held) == [(1, 2)]
         assert [(first, count) for first, count, _ in store._journal.extents(reg_id)] == [(1, 1)]
     async with serving(first) as store:
         assert len(store.reports) == 1
+
+
+async def test_what_was_written_again_since_is_not_damaged(tmp_path: Path) -> None:
+    """A read that takes long meets the old record when the source has long sent its message again."""
+    async with serving(tmp_path) as store, Context(session_id=1) as context:
+        source = await context.source(TOPIC, stores=[store.address])
+        await (await source.send(b"precious")).stable()
+        await (await source.send(b"common")).stable()
+        (reg_id,) = store.machine.status.repositories
+        (old, other) = [store._journal.find(reg_id, number) for number in (0, 1)]
+        assert old is not None
+        assert other is not None
+        _, _, tag, block = store._journal.read(reg_id, 0) or (0, 0, 0, b"")
+        store._journal.append_messages(reg_id, 0, 1, tag, block, store._machine.tickets.draw())
+        for number, found in enumerate((old, other)):
+            piece = Piece(number, number + 1, number, tag, b"", found.record)
+            store._on_damaged(reg_id, piece, JournalError("check the disk"))
+        assert list(store.machine.status.repositories[reg_id].held) == [(0, 1)]
+        assert [(first, count) for first, count, _ in store._journal.extents(reg_id)] == [(0, 1)]
+        assert store.oddities["damaged"] == 2
 
 
 def _spoil(directory: Path) -> None:
@@ -156,9 +177,9 @@ async def test_a_store_that_ends_under_load_ends_quietly(tmp_path: Path) -> None
         await source.send_many([b"under way"] * 5)
         await until(lambda: store.journal_view().queued_bytes > 0)
         ending = asyncio.create_task(store.stop())
-        await until(lambda: not store.repositories)
+        await until(lambda: not store.machine.status.repositories)
         gate.set()
         await ending
     assert complaints == []
     async with serving(tmp_path) as store:
-        assert [repository.held.total() for repository in store.repositories.values()] == [5]
+        assert [repository.held.total() for repository in store.machine.status.repositories.values()] == [5]

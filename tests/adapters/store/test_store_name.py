@@ -24,7 +24,7 @@ async def test_a_source_finds_its_store_by_name(tmp_path: Path) -> None:
     ):
         source = await context.source(TOPIC, options={"ume_store_name": "remote-store"})
         await (await source.send(b"one")).stable()
-        assert len(store.repositories) == 1
+        assert len(store.machine.status.repositories) == 1
     await relay.close()
 
 

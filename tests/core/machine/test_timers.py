@@ -5,7 +5,7 @@ from enum import IntEnum
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stablecast.core.machine.timers import TimerTable
+from stablecast.core.machine.timers import TimerTable, soonest
 
 
 class Kind(IntEnum):
@@ -73,3 +73,9 @@ def test_against_a_list_of_what_happened(armings: list[tuple[str, Kind, int]], n
     assert timers.expired(now) == timers.pop_expired(now) == due
     assert timers.pop_expired(now) == []
     assert sorted(timers.deadlines) == sorted(kind for deadline_ns, kind in twin if deadline_ns > now)
+
+
+def test_the_soonest_of_several_deadlines() -> None:
+    assert soonest(7, None, 5) == 5
+    assert soonest(0, 3) == 0
+    assert soonest(None, None) is None

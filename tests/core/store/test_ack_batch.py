@@ -77,6 +77,21 @@ def test_another_life_is_not_told_of_what_the_one_before_sent() -> None:
     assert out == []
 
 
+def test_what_is_not_stable_any_more_is_not_acknowledged() -> None:
+    """The rest still is, in time; when nothing is left, nothing is due, and the interval begins anew."""
+    acks, out = batch(1000)
+    acks.add(0, 10, 7, out)
+    assert acks.withdraw(3, 5) == [(3, 5)]
+    assert acks.withdraw(4, 6) == [(5, 6)]
+    acks.flush(107, out)
+    assert ranges(out) == [(0, 2), (6, 9)]
+    acks.add(0, 2, 200, out)
+    assert acks.withdraw(0, 2) == [(0, 2)]
+    assert acks.due is None
+    acks.add(2, 3, 250, out)
+    assert acks.due == 350
+
+
 def test_what_is_lost_is_refused_at_once() -> None:
     """P-441."""
     acks, out = batch(5)

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from stablecast.core.machine.seeded import Seeded
-from stablecast.core.protocol.messages import Deregister, Refusal, Role
+from stablecast.core.protocol.messages import Deregister, ElectionToken, Refusal, Role
 from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig
 from stablecast.core.store import clients as clients_module
 from stablecast.core.store.clients import LAST_REG_ID, LAST_TERM, ClientRecord, Clients
@@ -299,19 +299,28 @@ def test_who_listens_where_is_remembered_for_as_many_as_there_may_be(monkeypatch
     assert machine.contexts == {"client:2": 1}
 
 
+def proxy_of(life: int) -> dict[str, Any]:
+    """Return what a proxy registers with that stands in for this life; 0: it does not say."""
+    return {"election": ElectionToken(7, 0, life)}
+
+
 @pytest.mark.parametrize(
     ("holder", "change", "is_holder"),
     [
         ({}, {}, True),
         ({}, {"incarnation": OLDER_LIFE}, False),
         ({}, {"role": Role.RECEIVER}, False),
+        (proxy_of(OLDER_LIFE), {"incarnation": OLDER_LIFE}, True),
+        (proxy_of(OLDER_LIFE), {"incarnation": 99}, False),
+        (proxy_of(0), {"incarnation": OLDER_LIFE}, False),
+        (proxy_of(0), {"incarnation": 0}, False),
         (RECEIVER, {"role": Role.RECEIVER, "source_reg_id": 50}, True),
         (RECEIVER, {"role": Role.RECEIVER, "source_reg_id": 51}, False),
         (RECEIVER, {"role": Role.RECEIVER, "source_reg_id": 50, "reply_to": "other:1"}, False),
     ],
 )
 def test_only_its_holder_gives_a_reg_id_back(holder: dict[str, Any], change: dict[str, Any], is_holder: bool) -> None:
-    """P-584."""
+    """P-584. A source that was cut off has its proxies deregistered with it."""
     machine = clients()
     record = machine.add(register(reg_id=60, **holder), 0)
     request = attrs.evolve(Deregister(Role.SOURCE, 0, 1, 60, LIFE, 0, "client:1"), **change)

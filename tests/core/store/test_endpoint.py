@@ -339,6 +339,72 @@ def test_what_cannot_be_read_is_not_held_and_the_source_is_asked() -> None:
     driver.machine.check_invariants()
 
 
+def collecting() -> StoreDriver:
+    """Ten messages are synced; the acknowledgement of the last six waits for more."""
+    driver = StoreDriver.with_source(ack_minimum=1000, ack_interval_ns=100)
+    driver.data(0, 4)
+    driver.sync()
+    driver.feed(Tick(), 100)
+    assert driver.acks() == [(0, 3)]
+    driver.data(4, 6, now=100)
+    driver.sync(100)
+    assert driver.acks() == []
+    return driver
+
+
+def test_damage_withdraws_acknowledgements_that_wait() -> None:
+    """Sync first: an acknowledgement says what the disk has when it is sent, not what it had when it was due."""
+    driver = collecting()
+    driver.feed(Damaged(50, 2, 7), 150)
+    repository = driver.machine.repositories[50]
+    assert (repository.acked, list(repository.held)) == (4, [(0, 2), (8, 10)])
+    driver.feed(Tick(), 200)
+    assert driver.acks() == [(8, 9)]
+    driver.data(2, 6, now=200)
+    driver.sync(200)
+    driver.feed(Tick(), 300)
+    assert driver.acks() == [(2, 9)]
+    assert repository.acked == 10
+
+
+def test_a_withdrawn_acknowledgement_does_not_hold_the_next_ones_back_for_ever() -> None:
+    """T15: what the source cannot send again is lost, which is passed over."""
+    driver = collecting()
+    driver.feed(Damaged(50, 4, 9), 150)
+    assert [to for to, _ in driver.sent(LateJoinRequest)] == ["source:1"]
+    driver.data(10, 5, now=160)
+    driver.sync(160)
+    driver.hear(LateJoinInfo(LIFE, 50, 10, 14), 170)
+    driver.feed(Tick(), 270)
+    assert driver.acks() == [(10, 14)]
+
+
+def test_a_withdrawn_acknowledgement_is_sent_when_all_receivers_have_consumed() -> None:
+    """T19: then it is stable, written or not, once it is synced that it goes."""
+    driver = StoreDriver.paced(ack_minimum=1000, ack_interval_ns=100)
+    driver.data(0, 10)
+    driver.sync()
+    driver.feed(Damaged(50, 3, 5), 50)
+    driver.feed(Tick(), 100)
+    assert driver.acks() == [(0, 2), (6, 9)]
+    driver.consume(9, now=150)
+    driver.sync(200)
+    driver.feed(Tick(), 300)
+    assert driver.acks() == [(3, 9)]
+
+
+def test_damage_of_what_was_cut_is_no_sign_that_the_numbers_exist() -> None:
+    """The read that found it began before the cut; the current life has not reached these numbers."""
+    driver = StoreDriver.with_source()
+    driver.data(0, 10)
+    driver.sync()
+    driver.hear(register(**SOURCE, incarnation=LIFE + 1))
+    driver.hear(info(incarnation=LIFE + 1, low=5, high=4, lives=((LIFE, 0), (LIFE + 1, 5))))
+    driver.feed(Damaged(50, 5, 9))
+    assert driver.sent(LateJoinRequest) == []
+    assert driver.machine.repositories[50].filling.high == 4
+
+
 def test_what_was_never_synced_cannot_be_damaged() -> None:
     driver = StoreDriver.with_source()
     driver.data(0, 10)

@@ -7,7 +7,7 @@ import pytest
 
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import ReleasedUnread
-from stablecast.core.protocol.inputs import Gone, Start, Tick
+from stablecast.core.protocol.inputs import Gone, Persisted, Start, Tick
 from stablecast.core.protocol.messages import (
     ConsumptionAck,
     Deregister,
@@ -109,6 +109,21 @@ def test_a_repeated_deregistration_waits_for_the_disk_as_the_first_did() -> None
     assert driver.sent(Deregistered) == []
     driver.sync()
     assert driver.sent(Deregistered) == [farewell(-1), farewell(-1)]
+
+
+def test_a_source_that_registers_behind_its_farewell_has_nothing_of_before_synced() -> None:
+    """Sync first: what it wrote before is forgotten on the disk before what it sends again gets there."""
+    driver = StoreDriver.with_source()
+    driver.data(0, 10)
+    written = driver.machine.tickets.last
+    driver.hear(SOURCE_LEAVES)
+    driver.hear(register(**SOURCE))
+    driver.hear(info())
+    driver.data(0, 10)
+    driver.feed(Persisted(written))
+    assert driver.acks() == []
+    driver.sync()
+    assert driver.acks() == [(0, 9)]
 
 
 @pytest.mark.parametrize("other", [False, True], ids=["nobody", "another source"])

@@ -209,6 +209,42 @@ def test_a_life_that_comes_back_finds_what_it_left() -> None:
     shop.machine.check_invariants()
 
 
+def test_what_was_cut_is_not_synced_by_its_old_ticket() -> None:
+    """Sync first: a life sends its numbers again behind a cut. The older writes come before the cut on the disk."""
+    shop = RepositoryDriver()
+    shop.data(0, 5)
+    shop.data(5, 5)
+    written = shop.tickets.last
+    shop.machine.begin_life(9, "other:1", 1)
+    assert shop.inform(5, 4, incarnation=9) == 5
+    shop.machine.begin_life(LIFE, "source:1", 2)
+    shop.inform(0, 9, lives=((LIFE, 0),))
+    shop.data(5, 5)
+    drain(shop.out)
+    shop.sync(ticket=written)
+    assert shop.acks() == [(0, 4)]
+    shop.sync()
+    assert shop.acks() == [(5, 9)]
+
+
+def test_a_life_that_comes_back_is_not_acknowledged_what_it_lost() -> None:
+    """P1: another life registered meanwhile. As at a restart nobody remembers which of what went were lost."""
+    shop = RepositoryDriver(terms=Terms(disk_limit=50))
+    shop.data(0, 3)
+    shop.data(5, 5)
+    shop.sync()
+    shop.machine.on_late_join(LateJoinInfo(LIFE, 50, 5, 9), 0, shop.out)
+    shop.data(10, 4)
+    shop.sync()
+    assert shop.machine.trail == 10
+    shop.machine.begin_life(9, "other:1", 1)
+    shop.machine.begin_life(LIFE, "source:1", 2)
+    drain(shop.out)
+    shop.inform(0, 13, lives=((LIFE, 0),))
+    shop.machine.acknowledge_all(0, shop.out)
+    assert {number for first, last in shop.acks() for number in range(first, last + 1)} == {10, 11, 12, 13}
+
+
 def test_a_life_that_was_missed_is_where_the_cut_goes() -> None:
     """Ours: life 7 sent 0 to 9. The source's: life 8 used 5 to 9 again, life 9 resumes at 10."""
     shop = RepositoryDriver()

@@ -46,3 +46,16 @@ def test_it_is_known_whether_a_report_will_come() -> None:
     told.append(tickets.pending)
     tickets.due(1)
     assert [*told, tickets.pending] == [False, True, False]
+
+
+def test_what_is_cut_comes_back_with_no_ticket() -> None:
+    """Only of this source, from the cut on, and no grants."""
+    tickets = Tickets()
+    tickets.draw_for(1, 7, 0, 5)
+    tickets.draw_for(2, 7, 5, 9)
+    tickets.wait(Waiting(tickets.draw(), 1, 8, generation=3))
+    tickets.draw_for(1, 7, 6, 9)
+    tickets.drop(1, 3)
+    tickets.draw_for(1, 7, 3, 9)
+    due = [(due.reg_id, due.generation, due.first, due.stop) for due in tickets.due(9)]
+    assert due == [(1, -1, 0, 3), (2, -1, 5, 9), (1, 3, 0, 0), (1, -1, 6, 6), (1, -1, 3, 9)]

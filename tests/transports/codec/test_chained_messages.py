@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.transports.codec import chained_messages
-from stablecast.transports.codec.chained_messages import Piece, payload_at, pieces
+from stablecast.transports.codec.chained_messages import ChainedPiece, payload_at, pieces
 from stablecast.transports.codec.fragments import cut
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder
 from stablecast.transports.wire import headers as h
@@ -49,7 +49,7 @@ def test_plain_and_chained_messages_are_in_runs_of_their_own() -> None:
         (2, 2, True),
         (4, 1, False),
     ]
-    assert pieces(found[1].block, 0, 2) == [Piece(b"q", None, 1), Piece(b"r", fragment(3), 0)]  # type: ignore[union-attr]
+    assert pieces(found[1].block, 0, 2) == [ChainedPiece(b"q", None, 1), ChainedPiece(b"r", fragment(3), 0)]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_chain_that_cannot_be_is_in_no_run(chain: bytes) -> None:
 def test_elements_that_make_no_sense_are_the_applications() -> None:
     """A receiver cannot judge what an application says to another; the payload is delivered as it is."""
     stream = data(1, b"p", h.ApplicationChain(first=6, chain=b"\xff\x09\0\0abcde"))
-    assert pieces(stream, 0, 1) == [Piece(b"p", None, 0)]
+    assert pieces(stream, 0, 1) == [ChainedPiece(b"p", None, 0)]
 
 
 @given(

@@ -8,15 +8,22 @@ from hypothesis import strategies as st
 
 from stablecast.core.machine import serial
 from stablecast.transports.codec import fragments as module
-from stablecast.transports.codec.chained_messages import Piece, pieces
-from stablecast.transports.codec.fragments import FRAGMENT_BYTES, PIECE_BYTES, Reassembly, Whole, count, cut
+from stablecast.transports.codec.chained_messages import ChainedPiece, pieces
+from stablecast.transports.codec.fragments import (
+    FRAGMENT_BYTES,
+    PIECE_BYTES,
+    FragmentReassembly,
+    WholeMessage,
+    count,
+    cut,
+)
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.headers import Fragment
 
 ROOM = 500
 
 
-def cut_up(number: int, payload: bytes, room: int = ROOM, properties: int = 0) -> list[tuple[int, Piece]]:
+def cut_up(number: int, payload: bytes, room: int = ROOM, properties: int = 0) -> list[tuple[int, ChainedPiece]]:
     """Number and content of each piece, as they come off the wire."""
     found = []
     for place, octets in enumerate(cut(7, number, payload, room, properties)):
@@ -27,11 +34,11 @@ def cut_up(number: int, payload: bytes, room: int = ROOM, properties: int = 0) -
     return found
 
 
-def piece(offset: int, size: int, of: int, first: int = 0) -> Piece:
-    return Piece(bytes(size), Fragment(first_sqn=first, offset=offset, len=of))
+def piece(offset: int, size: int, of: int, first: int = 0) -> ChainedPiece:
+    return ChainedPiece(bytes(size), Fragment(first_sqn=first, offset=offset, len=of))
 
 
-def passed(reassembly: Reassembly) -> list[tuple[int, int]]:
+def passed(reassembly: FragmentReassembly) -> list[tuple[int, int]]:
     """What is of no use, all of which the application is to hear of."""
     reassembly.check_invariants()
     everything, lost = reassembly.take_passed()
@@ -68,35 +75,35 @@ def test_a_large_message_has_a_number_for_each_piece() -> None:
 )
 def test_pieces_in_any_order_make_the_message(size: int, chance: Random, number: int, properties: int) -> None:
     payload = bytes(place * 7 % 251 for place in range(size))
-    reassembly = Reassembly()
+    reassembly = FragmentReassembly()
     found = cut_up(number, payload, properties=properties)
     chance.shuffle(found)
     assert [reassembly.add(*one) for one in found[:-1]] == [None] * (len(found) - 1)
     reassembly.check_invariants()
     body, block = payload[: size - properties], payload[size - properties :]
-    assert reassembly.add(*found[-1]) == Whole(number, number + len(found) - 1, body, block)
+    assert reassembly.add(*found[-1]) == WholeMessage(number, number + len(found) - 1, body, block)
     assert (reassembly.partials, reassembly.held, reassembly.take_passed()) == ({}, 0, ([], []))
 
 
 def test_a_message_is_recovered_if_a_piece_of_it_was() -> None:
-    reassembly = Reassembly()
+    reassembly = FragmentReassembly()
     one, two = cut_up(0, b"a" * 900)
     reassembly.add(*one, recovered=True)
-    assert reassembly.add(*two) == Whole(0, 1, b"a" * 900, recovered=True)
+    assert reassembly.add(*two) == WholeMessage(0, 1, b"a" * 900, recovered=True)
 
 
 def test_two_messages_may_be_under_way_at_once() -> None:
-    reassembly = Reassembly()
+    reassembly = FragmentReassembly()
     one, two = cut_up(0, b"a" * 900), cut_up(2, b"b" * 900)
-    assert [reassembly.add(*each) for each in (one[0], two[1], two[0])][2] == Whole(2, 3, b"b" * 900)
-    assert reassembly.add(*one[1]) == Whole(0, 1, b"a" * 900)
+    assert [reassembly.add(*each) for each in (one[0], two[1], two[0])][2] == WholeMessage(2, 3, b"b" * 900)
+    assert reassembly.add(*one[1]) == WholeMessage(0, 1, b"a" * 900)
 
 
 def test_a_small_message_with_properties_is_whole_at_once() -> None:
-    reassembly = Reassembly()
+    reassembly = FragmentReassembly()
     ((number, found),) = cut_up(9, b"payloadprops", properties=5)
-    assert reassembly.add(number, found, recovered=True) == Whole(9, 9, b"payload", b"props", recovered=True)
-    assert reassembly.add(10, Piece(b"few", None, 4)) == Whole(10, 10, b"few"), "so many there are not"
+    assert reassembly.add(number, found, recovered=True) == WholeMessage(9, 9, b"payload", b"props", recovered=True)
+    assert reassembly.add(10, ChainedPiece(b"few", None, 4)) == WholeMessage(10, 10, b"few"), "so many there are not"
 
 
 @pytest.mark.parametrize(
@@ -110,15 +117,15 @@ def test_a_small_message_with_properties_is_whole_at_once() -> None:
         (0, piece(0, 10, module.MAX_LARGE + 1)),
     ],
 )
-def test_nonsense_is_lost(number: int, found: Piece) -> None:
-    reassembly = Reassembly()
+def test_nonsense_is_lost(number: int, found: ChainedPiece) -> None:
+    reassembly = FragmentReassembly()
     assert reassembly.add(number, found) is None
     assert reassembly.partials == {}
     assert passed(reassembly) == [(number, number + 1)]
 
 
 def test_pieces_that_disagree_about_the_size_are_lost() -> None:
-    reassembly = Reassembly()
+    reassembly = FragmentReassembly()
     reassembly.add(0, piece(0, 50, 100))
     assert reassembly.add(1, piece(50, 50, 101)) is None
     assert passed(reassembly) == [(1, 2)]
@@ -127,14 +134,14 @@ def test_pieces_that_disagree_about_the_size_are_lost() -> None:
 
 @pytest.mark.parametrize("offset", [50, 0])
 def test_pieces_that_do_not_join_are_no_message(offset: int) -> None:
-    reassembly = Reassembly()
+    reassembly = FragmentReassembly()
     reassembly.add(0, piece(0, 60, 100))
     assert reassembly.add(1, piece(offset, 50, 100)) is None
     assert passed(reassembly) == ([(0, 2)] if offset else [(1, 2)])
 
 
 def test_pieces_must_have_the_numbers_of_their_places() -> None:
-    reassembly = Reassembly()
+    reassembly = FragmentReassembly()
     reassembly.add(0, piece(0, 50, 150))
     reassembly.add(3, piece(50, 50, 150))
     assert reassembly.add(2, piece(100, 50, 150)) is None
@@ -142,7 +149,7 @@ def test_pieces_must_have_the_numbers_of_their_places() -> None:
 
 
 def test_a_lost_piece_ends_its_message_alone() -> None:
-    reassembly = Reassembly()
+    reassembly = FragmentReassembly()
     reassembly.add(0, piece(0, 50, 100))
     reassembly.add(3, piece(50, 50, 200, first=2))
     reassembly.lose(6, 9)
@@ -157,7 +164,7 @@ def test_a_lost_piece_ends_its_message_alone() -> None:
 
 
 def test_a_message_whose_first_piece_was_lost_is_lost() -> None:
-    reassembly = Reassembly()
+    reassembly = FragmentReassembly()
     reassembly.lose(0, 1)
     assert reassembly.add(1, piece(50, 50, 100)) is None
     assert passed(reassembly) == [(1, 2)]
@@ -165,7 +172,7 @@ def test_a_message_whose_first_piece_was_lost_is_lost() -> None:
 
 def test_numbers_that_went_to_others_end_a_message() -> None:
     """A source died before it had sent all of it; its next life goes on amid the numbers (T20)."""
-    reassembly = Reassembly()
+    reassembly = FragmentReassembly()
     reassembly.add(0, piece(0, 50, 200))
     reassembly.settle(4, 9)
     assert list(reassembly.partials) == [0]
@@ -174,18 +181,20 @@ def test_numbers_that_went_to_others_end_a_message() -> None:
     reassembly.add(5, piece(0, 50, 200, first=5))
     reassembly.add(6, piece(0, 50, 100, first=6))
     assert (passed(reassembly), list(reassembly.partials)) == ([(5, 6)], [6])
-    assert reassembly.add(7, piece(50, 50, 100, first=6)) == Whole(6, 7, bytes(100)), "within the numbers of the dead"
+    assert reassembly.add(7, piece(50, 50, 100, first=6)) == WholeMessage(6, 7, bytes(100)), (
+        "within the numbers of the dead"
+    )
 
 
 def test_a_message_that_began_before_the_application_is_not_reported() -> None:
-    reassembly = Reassembly(floor=10)
+    reassembly = FragmentReassembly(floor=10)
     for number in (10, 11):
         assert reassembly.add(number, piece(50 * (number - 8), 50, 200, first=8)) is None
     assert reassembly.take_passed() == ([(10, 12)], [])
 
 
 def test_a_message_that_the_stores_have_only_in_part_is_reported() -> None:
-    reassembly = Reassembly(floor=10, owed=True)
+    reassembly = FragmentReassembly(floor=10, owed=True)
     for number in (10, 11):
         assert reassembly.add(number, piece(50 * (number - 8), 50, 200, first=8)) is None
         assert reassembly.partials == {}
@@ -195,7 +204,7 @@ def test_a_message_that_the_stores_have_only_in_part_is_reported() -> None:
 def test_incomplete_messages_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest goes, and is told."""
     monkeypatch.setattr(module, "MAX_PARTIAL_BYTES", PIECE_BYTES + 100)
-    reassembly = Reassembly()
+    reassembly = FragmentReassembly()
     for first in range(0, 90, 30):
         reassembly.add(first, piece(0, 60, 1000, first))
     assert (list(reassembly.partials), reassembly.held) == ([60], PIECE_BYTES + 60)
@@ -206,7 +215,7 @@ def test_incomplete_messages_are_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_dead_numbers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_DEAD", 2)
-    reassembly = Reassembly()
+    reassembly = FragmentReassembly()
     for number in (0, 10, 20):
         reassembly.lose(number, number + 1)
     assert list(reassembly.missing) == [(10, 11), (20, 21)]

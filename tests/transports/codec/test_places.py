@@ -79,7 +79,7 @@ def test_what_cannot_be_joined() -> None:
 @pytest.mark.parametrize("place", ["LBTRM:x", "LBT-RU:10.0.0.1:1:2", "LBTRM:10.0.0.1:1:1:10.0.0.1:x"])
 def test_a_place_that_is_none_is_the_callers_mistake(place: str) -> None:
     """The second one is of another session."""
-    with pytest.raises(MisuseError, match="no place of session 0x1"):
+    with pytest.raises(MisuseError, match="not a place of session 0x1"):
         transport_of(place, 1)
     with pytest.raises(MisuseError, match="write ip:port"):
         split(place)

@@ -15,8 +15,8 @@ from stablecast.core.protocol.effects import Deliver
 from stablecast.core.receiver.delivery_window import DeliveryWindow
 from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.reliable import effects as fx
-from stablecast.transports.reliable.batches import Mark
-from stablecast.transports.reliable.inputs import Arrived, Close, Heard, Open, Submit
+from stablecast.transports.reliable.batches import BatchMark
+from stablecast.transports.reliable.inputs import CloseSession, DatagramsReceived, OpenSession, SessionDatagrams, Submit
 from stablecast.transports.reliable.lbtrm import LbtrmReceiver, LbtrmSources
 from stablecast.transports.reliable.lbtru import LbtruReceiver, LbtruSources
 from stablecast.transports.reliable.settings import (
@@ -184,7 +184,7 @@ class Network:
         settings = receiver or (LBTRM_RECEIVER if multicast else LBTRU_RECEIVER)
         address = GROUP if multicast else SOURCE
         if opened:
-            self.source.feed(Open(SESSION, address, SESSION_ID, NAK_PORT, source or SourceSettings()))
+            self.source.feed(OpenSession(SESSION, address, SESSION_ID, NAK_PORT, source or SourceSettings()))
         made = LbtrmReceiver if multicast else LbtruReceiver
         self.receivers: list[Party] = []
         for place in range(receivers):
@@ -199,7 +199,7 @@ class Network:
     def run(self, until: int) -> None:
         self.heap.run(until)
 
-    def send(self, topic: int, count: int = 1, size: int = 20, mark: Mark = Mark.NONE) -> None:
+    def send(self, topic: int, count: int = 1, size: int = 20, mark: BatchMark = BatchMark.NONE) -> None:
         """Submits messages; those that are refused for the rate limit wait for `Unblocked`."""
         first = self.numbers[topic]
         self.numbers[topic] += count
@@ -210,7 +210,7 @@ class Network:
         self.heap.at(when, lambda: self.send(topic, count, size))
 
     def close(self) -> None:
-        self.source.feed(Close(SESSION))
+        self.source.feed(CloseSession(SESSION))
 
     def packets(self, kind: type, sender: str = "") -> list[tuple[int, Any]]:
         """Packets of a kind that left, with their instants (ns), repeats by the network not counted."""
@@ -231,7 +231,7 @@ class Network:
                     self.wire.append((self.now, "source", packet))
                     for receiver in self.receivers:
                         if to in (GROUP, receiver.address):
-                            self._carry(octets, packet, receiver, lambda one, who: who.feed(Arrived((one,))))
+                            self._carry(octets, packet, receiver, lambda one, who: who.feed(SessionDatagrams((one,))))
             case fx.Unblocked():
                 self.heap.at(self.now, self._submit)
 
@@ -244,7 +244,10 @@ class Network:
                     packet = self._decode(octets)
                     self.wire.append((self.now, party.address, packet))
                     self._carry(
-                        octets, packet, self.source, lambda one, who: who.feed(Heard(SESSION, ((one, party.address),)))
+                        octets,
+                        packet,
+                        self.source,
+                        lambda one, who: who.feed(DatagramsReceived(SESSION, ((one, party.address),))),
                     )
             case fx.Received(items):
                 for run in items:

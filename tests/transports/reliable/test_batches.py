@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.units import MILLISECOND
-from stablecast.transports.reliable.batches import Batcher, Mark
+from stablecast.transports.reliable.batches import Batcher, BatchMark
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.lbmc import DATA_HEADER
 
@@ -59,16 +59,16 @@ def test_a_floor_of_1_sends_each_message_alone() -> None:
 
 def test_an_explicit_batch_waits_for_its_end_and_no_timer_sends_it() -> None:
     batch = batcher(room=5000)
-    assert batch.add(message(3000), 0, Mark.BEGIN) == []
+    assert batch.add(message(3000), 0, BatchMark.BEGIN) == []
     assert batch.due() is None
     assert sizes(batch.add(message(3000), 0)) == [3000], "a datagram that is full leaves all the same"
-    assert sizes(batch.add(message(20), 0, Mark.END)) == [3020]
-    assert batch.add(message(20), 0, Mark.END) != []
+    assert sizes(batch.add(message(20), 0, BatchMark.END)) == [3020]
+    assert batch.add(message(20), 0, BatchMark.END) != []
 
 
 def test_flushing_an_explicit_batch_leaves_it_open() -> None:
     batch = batcher()
-    batch.add(message(20), 0, Mark.BEGIN)
+    batch.add(message(20), 0, BatchMark.BEGIN)
     assert sizes(batch.flush()) == [20]
     assert batch.explicit
 
@@ -85,8 +85,8 @@ def test_what_is_no_message_or_does_not_fit_is_refused(block: bytes) -> None:
 
 def test_an_end_needs_no_message() -> None:
     batch = batcher()
-    batch.add(message(20), 0, Mark.BEGIN)
-    assert sizes(batch.add(b"", 0, Mark.END)) == [20]
+    batch.add(message(20), 0, BatchMark.BEGIN)
+    assert sizes(batch.add(b"", 0, BatchMark.END)) == [20]
 
 
 def test_where_the_last_message_began_is_known() -> None:

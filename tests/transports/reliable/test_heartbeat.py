@@ -1,7 +1,7 @@
 """Session messages: growing intervals, started again by data alone."""
 
 from stablecast.core.machine.units import MILLISECOND, SECOND
-from stablecast.transports.reliable.heartbeat import Heartbeat
+from stablecast.transports.reliable.source_session import Heartbeat
 
 MS = MILLISECOND
 

@@ -5,7 +5,7 @@ import pytest
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.units import SECOND
 from stablecast.transports.reliable import high_water_marks as module
-from stablecast.transports.reliable.high_water_marks import Marks, marks, message, room_for
+from stablecast.transports.reliable.high_water_marks import TopicMarks, marks, message, room_for
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.headers import Batch, Tsni
 
@@ -14,7 +14,7 @@ def told(octets: bytes) -> list[tuple[int, int]]:
     return list(marks(lbmc.decode(octets)[0])) if octets else []
 
 
-def played(found: Marks, until: int) -> list[tuple[int, list[tuple[int, int]]]]:
+def played(found: TopicMarks, until: int) -> list[tuple[int, list[tuple[int, int]]]]:
     """What is told when, in seconds."""
     done = []
     while found.next is not None and found.next <= until:
@@ -25,23 +25,23 @@ def played(found: Marks, until: int) -> list[tuple[int, list[tuple[int, int]]]]:
 
 def test_an_idle_topic_is_told_every_interval_for_as_long_as_it_counts_as_active() -> None:
     """After 5 s, then every 5 s, for 60 s."""
-    found = Marks(5 * SECOND, 60 * SECOND, 100)
+    found = TopicMarks(5 * SECOND, 60 * SECOND, 100)
     found.on_data(7, 41, 0)
     assert played(found, 200 * SECOND) == [(at, [(7, 41)]) for at in range(5, 65, 5)]
     assert found.next is None
 
 
 def test_active_0_is_for_ever_and_interval_0_never() -> None:
-    for_ever = Marks(5 * SECOND, 0, 100)
+    for_ever = TopicMarks(5 * SECOND, 0, 100)
     for_ever.on_data(7, 41, 0)
     assert len(played(for_ever, 200 * SECOND)) == 40
-    never = Marks(0, 60 * SECOND, 100)
+    never = TopicMarks(0, 60 * SECOND, 100)
     never.on_data(7, 41, 0)
     assert never.next is None
 
 
 def test_data_puts_a_mark_off() -> None:
-    found = Marks(5 * SECOND, 60 * SECOND, 100)
+    found = TopicMarks(5 * SECOND, 60 * SECOND, 100)
     found.on_data(7, 41, 0)
     found.on_data(7, 42, 3 * SECOND)
     assert found.take(4 * SECOND) == b""
@@ -49,7 +49,7 @@ def test_data_puts_a_mark_off() -> None:
 
 
 def test_topics_due_at_once_share_a_message_as_far_as_there_is_room() -> None:
-    found = Marks(5 * SECOND, 60 * SECOND, 40)
+    found = TopicMarks(5 * SECOND, 60 * SECOND, 40)
     for topic in range(50):
         found.on_data(topic, topic, 0)
     first, second = found.take(5 * SECOND), found.take(5 * SECOND)
@@ -59,7 +59,7 @@ def test_topics_due_at_once_share_a_message_as_far_as_there_is_room() -> None:
 
 
 def test_a_topic_that_is_gone_is_not_told() -> None:
-    found = Marks(5 * SECOND, 60 * SECOND, 40)
+    found = TopicMarks(5 * SECOND, 60 * SECOND, 40)
     found.on_data(1, 1, 0)
     found.on_data(2, 2, 0)
     found.forget(1)
@@ -69,7 +69,7 @@ def test_a_topic_that_is_gone_is_not_told() -> None:
 
 def test_a_topic_too_many_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_TOPICS", 1)
-    found = Marks(5 * SECOND, 60 * SECOND, 40)
+    found = TopicMarks(5 * SECOND, 60 * SECOND, 40)
     found.on_data(1, 1, 0)
     found.on_data(1, 2, 0)
     with pytest.raises(MisuseError, match="at most 1 topics"):

@@ -8,9 +8,9 @@ import pytest
 from stablecast.core.machine import serial
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.transports.reliable import effects as fx
-from stablecast.transports.reliable.batches import Mark
+from stablecast.transports.reliable.batches import BatchMark
 from stablecast.transports.reliable.high_water_marks import message
-from stablecast.transports.reliable.inputs import Heard, Open, Submit
+from stablecast.transports.reliable.inputs import DatagramsReceived, OpenSession, Submit
 from stablecast.transports.reliable.lbtrm import LbtrmSources
 from stablecast.transports.reliable.lbtru import LbtruSources
 from stablecast.transports.reliable.settings import LBTRM_RATES, LBTRU_RATES, RateSettings, SourceSettings
@@ -44,23 +44,23 @@ class World:
         for number in range(1, self.sessions + 1):
             settings = SourceSettings(batch_bytes=1, ignore_ns=5 * MS, tsni_ns=20 * MS)
             address = GROUP if self.kind == "lbtrm" else SOURCE
-            self.machine.receive(Open(number, address, SESSION_ID + number, NAK_PORT, settings), self.now)
+            self.machine.receive(OpenSession(number, address, SESSION_ID + number, NAK_PORT, settings), self.now)
             self.numbers[number], self.left[number] = 0, []
             if self.kind == "lbtru":
                 request = lbtru.Request(options=(lbtru.SessionId(session_id=SESSION_ID + number),))
-                self.machine.receive(Heard(number, ((lbtru.encode(request), CLIENT),)), self.now)
+                self.machine.receive(DatagramsReceived(number, ((lbtru.encode(request), CLIENT),)), self.now)
 
     def submit(self, number: int, count: int, size: int) -> None:
         """Send data as a driver does: only while the context is not blocked."""
         assert not self.machine.blocked
         first, self.numbers[number] = self.numbers[number], self.numbers[number] + count
-        self.machine.receive(Submit(number, block(number, first, count, size), Mark.END), self.now)
+        self.machine.receive(Submit(number, block(number, first, count, size), BatchMark.END), self.now)
         self.perform()
 
     def say(self, number: int, count: int) -> None:
         """Send control messages."""
         marks = [(topic, 0) for topic in range(100, 100 + count)]
-        self.machine.receive(Submit(number, message(marks), Mark.END), self.now)
+        self.machine.receive(Submit(number, message(marks), BatchMark.END), self.now)
         self.perform()
 
     def ask(self, number: int, count: int) -> None:
@@ -74,7 +74,7 @@ class World:
             octets = lbtrm.encode(lbtrm.Nak(nak_port=NAK_PORT, session_id=session_id, sqns=wanted))
         else:
             octets = lbtru.encode(lbtru.Nak(sqns=wanted, options=(lbtru.SessionId(session_id=session_id),)))
-        self.machine.receive(Heard(number, ((octets, CLIENT),)), self.now)
+        self.machine.receive(DatagramsReceived(number, ((octets, CLIENT),)), self.now)
         self.perform()
 
     def advance(self, span: int) -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.transports.reliable import rates
-from stablecast.transports.reliable.rates import Queued, RateLimiter, Verdict
+from stablecast.transports.reliable.rates import QueuedDatagram, RateLimiter, RepairVerdict
 from stablecast.transports.reliable.settings import LBTRM_RATES, LBTRU_RATES, RateSettings
 
 MS = MILLISECOND
@@ -15,8 +15,8 @@ PER_INTERVAL = RateSettings(10 * MS, data_bits=800_000, repair_bits=400_000)
 SHARED = RateSettings(10 * MS, data_bits=800_000, repair_bits=400_000, repairs_count=True)
 
 
-def data(number: int, size: int = 400, session: int = 1) -> Queued:
-    return Queued(session, number, size)
+def data(number: int, size: int = 400, session: int = 1) -> QueuedDatagram:
+    return QueuedDatagram(session, number, size)
 
 
 def test_the_defaults_are_the_documented_ones() -> None:
@@ -63,7 +63,7 @@ def test_retransmissions_are_queued_and_then_shed(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(rates, "MAX_QUEUED_REPAIRS", 2)
     limiter = RateLimiter(PER_INTERVAL)
     verdicts = [limiter.repair(data(number, 300), 0) for number in range(4)]
-    assert verdicts == [Verdict.SENT, Verdict.QUEUED, Verdict.QUEUED, Verdict.SHED]
+    assert verdicts == [RepairVerdict.SENT, RepairVerdict.QUEUED, RepairVerdict.QUEUED, RepairVerdict.SHED]
     assert not limiter.blocked, "data is not held up by them"
     assert limiter.release(10 * MS) == ([data(1, 300)], [])
     assert limiter.next_release() == 20 * MS
@@ -73,20 +73,20 @@ def test_retransmissions_are_queued_and_then_shed(monkeypatch: pytest.MonkeyPatc
 def test_retransmissions_count_as_data_where_they_share_the_limit() -> None:
     """LBT-RM; and with the next interval they leave first, for they are older."""
     limiter = RateLimiter(SHARED)
-    assert limiter.repair(data(0, 500), 0) is Verdict.SENT
+    assert limiter.repair(data(0, 500), 0) is RepairVerdict.SENT
     assert limiter.admit(data(9, 500), 0)
     assert not limiter.admit(data(10, 500), 0)
-    assert limiter.repair(data(1, 500), 0) is Verdict.QUEUED
+    assert limiter.repair(data(1, 500), 0) is RepairVerdict.QUEUED
     assert limiter.release(10 * MS) == ([data(1, 500)], [data(10, 500)])
 
 
 def test_a_repair_waits_for_data_allowance_where_it_is_shared() -> None:
     limiter = RateLimiter(SHARED)
     assert limiter.admit(data(0, 1000), 0)
-    assert limiter.repair(data(1, 100), 0) is Verdict.QUEUED
+    assert limiter.repair(data(1, 100), 0) is RepairVerdict.QUEUED
     alone = RateLimiter(PER_INTERVAL)
     assert alone.admit(data(0, 1000), 0)
-    assert alone.repair(data(1, 100), 0) is Verdict.SENT
+    assert alone.repair(data(1, 100), 0) is RepairVerdict.SENT
 
 
 def test_what_waits_for_a_session_or_a_client_can_be_forgotten() -> None:
@@ -96,7 +96,7 @@ def test_what_waits_for_a_session_or_a_client_can_be_forgotten() -> None:
     for session in (1, 2):
         limiter.admit(data(1, session=session), 0)
         for to in ("a", "b"):
-            limiter.repair(Queued(session, 1, 9, to), 0)
+            limiter.repair(QueuedDatagram(session, 1, 9, to), 0)
     limiter.forget(1, "a")
     assert [(item.session, item.to) for item in limiter.repairs] == [(1, "b"), (2, "a"), (2, "b")]
     assert len(limiter.data) == 2

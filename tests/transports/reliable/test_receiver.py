@@ -7,15 +7,15 @@ import attrs
 
 from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.reliable.effects import Received, ReceiverEffect, SendDatagrams
-from stablecast.transports.reliable.inputs import Arrived, Leave
-from stablecast.transports.reliable.packets import Data, Refused, Standing, Told
-from stablecast.transports.reliable.receiver import Aside, ReceiverMachine
+from stablecast.transports.reliable.inputs import LeaveSession, SessionDatagrams
+from stablecast.transports.reliable.packets import Datagram, NakRefusal, SessionStatus, SourcePacket
+from stablecast.transports.reliable.receiver import OtherDatagram, ReceiverMachine
 from stablecast.transports.reliable.settings import ReceiverSettings
 from stablecast.transports.wire.errors import WireError
 from tests.transports.reliable.network import block
 
 SETTINGS = ReceiverSettings(initial_backoff_ns=0)
-ASIDES = {b"F": Aside.FOREIGN, b"O": Aside.OTHER, b"R": Aside.RESET}
+ASIDES = {b"F": OtherDatagram.FOREIGN, b"O": OtherDatagram.OTHER, b"R": OtherDatagram.RESET}
 
 
 class Phase(IntEnum):
@@ -30,16 +30,16 @@ class Plain(ReceiverMachine):
     """The simplest protocol: `D5` is the datagram 5, `S7` says that 7 is the newest, `N5` refuses 5."""
 
     settings: ReceiverSettings = SETTINGS
-    phase: Phase = Phase.HERE
+    state: Phase = Phase.HERE
     due: int | None = None
     woken: list[int] = attrs.field(factory=list)
     signs: list[int] = attrs.field(factory=list)
 
     @property
     def over(self) -> bool:
-        return self.phase is Phase.GONE
+        return self.state is Phase.GONE
 
-    def read(self, octets: bytes) -> Told | Aside:
+    def read(self, octets: bytes) -> SourcePacket | OtherDatagram:
         if octets in ASIDES:
             return ASIDES[octets]
         if not octets[1:].isdigit():
@@ -47,11 +47,11 @@ class Plain(ReceiverMachine):
         number = int(octets[1:])
         match octets[:1]:
             case b"D":
-                return Data(number, 0, block(7, number, 1))
+                return Datagram(number, 0, block(7, number, 1))
             case b"S":
-                return Standing(0, number, 0)
+                return SessionStatus(0, number, 0)
             case _:
-                return Refused(0, 1, (number,))
+                return NakRefusal(0, 1, (number,))
 
     def series(self, datagrams: Sequence[bytes | memoryview], number: int) -> tuple[list[bytes | memoryview], int]:
         found: list[bytes | memoryview] = []
@@ -68,10 +68,10 @@ class Plain(ReceiverMachine):
         self.signs.append(now)
 
     def on_reset(self, now: int) -> None:
-        self.phase = Phase.GONE
+        self.state = Phase.GONE
 
     def on_leave(self, now: int) -> None:
-        self.phase = Phase.GONE
+        self.state = Phase.GONE
 
     def on_time(self, now: int) -> None:
         self.woken.append(now)
@@ -81,7 +81,7 @@ class Plain(ReceiverMachine):
 
 
 def hear(machine: Plain, *datagrams: bytes, now: int = 0) -> list[ReceiverEffect]:
-    machine.receive(Arrived(datagrams), now)
+    machine.receive(SessionDatagrams(datagrams), now)
     machine.check_invariants()
     return machine.take_effects()
 
@@ -117,7 +117,7 @@ def test_after_the_end_nothing_is_taken_and_nothing_is_due() -> None:
     assert machine.woken == []
     assert hear(machine, b"D2") == []
     left = Plain("a:1", 5, 1, 0)
-    left.receive(Leave(), 0)
+    left.receive(LeaveSession(), 0)
     assert left.over
 
 

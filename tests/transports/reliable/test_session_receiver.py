@@ -8,7 +8,7 @@ from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.reliable import topics as topics_module
 from stablecast.transports.reliable.effects import DatagramsLost, LossReason, Received, TopicLost
 from stablecast.transports.reliable.high_water_marks import message
-from stablecast.transports.reliable.session_receiver import Receiving
+from stablecast.transports.reliable.session_receiver import SessionReception
 from stablecast.transports.reliable.settings import LBTRU_RECEIVER, ReceiverSettings
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.headers import Fragment
@@ -22,7 +22,7 @@ class Driven:
     """A session that asks at once."""
 
     def __init__(self, settings: ReceiverSettings = LBTRU_RECEIVER) -> None:
-        self.session = Receiving.of(settings, 1)
+        self.session = SessionReception.of(settings, 1)
 
     def hear(self, *datagrams: tuple[int, bytes], now: int = 0, again: bool = False, trail: int = 0) -> list[object]:
         for number, payload in datagrams:

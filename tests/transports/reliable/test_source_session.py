@@ -8,21 +8,21 @@ from stablecast.core.errors import MisuseError
 from stablecast.core.machine import serial
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.transports.reliable import source_session as module
-from stablecast.transports.reliable.batches import Mark
+from stablecast.transports.reliable.batches import BatchMark
 from stablecast.transports.reliable.high_water_marks import message
 from stablecast.transports.reliable.inputs import Submit
-from stablecast.transports.reliable.packets import Data, Refused, Series, Standing, Told
+from stablecast.transports.reliable.packets import Datagram, DatagramSeries, NakRefusal, SessionStatus, SourcePacket
 from stablecast.transports.reliable.rates import RateLimiter
 from stablecast.transports.reliable.settings import RateSettings, SourceSettings
 from stablecast.transports.reliable.source_session import (
     SESSION,
-    Say,
+    Addressed,
     SessionChart,
     SessionEvent,
     SessionState,
     SourceSession,
 )
-from stablecast.transports.wire.sequence_lists import Reason
+from stablecast.transports.wire.reliable_packets import Reason
 from tests.transports.reliable.network import block
 from tests.transports.resolution.charts import agree
 
@@ -37,7 +37,7 @@ class Driven:
     """A session and what it says."""
 
     def __init__(self, settings: SourceSettings = SINGLE, rates: RateSettings = UNLIMITED) -> None:
-        self.said: list[Say] = []
+        self.said: list[Addressed] = []
         self.limiter = RateLimiter(rates)
         self.session = SourceSession.of(1, settings, HEADER, self.limiter, self.said)
         self.next = 0
@@ -47,7 +47,7 @@ class Driven:
         return [packet for say in said for packet in one_by_one(say.packet)]
 
     def send(
-        self, count: int = 1, now: int = 0, size: int = 20, topic: int = 7, mark: Mark = Mark.NONE
+        self, count: int = 1, now: int = 0, size: int = 20, topic: int = 7, mark: BatchMark = BatchMark.NONE
     ) -> list[object]:
         first, self.next = self.next, self.next + count
         self.session.submit(Submit(1, block(topic, first, count, size), mark), now)
@@ -69,16 +69,16 @@ class Driven:
         return found
 
 
-def one_by_one(packet: Told) -> list[Told]:
+def one_by_one(packet: SourcePacket) -> list[SourcePacket]:
     """The datagrams of a series as what each of them is."""
-    if not isinstance(packet, Series):
+    if not isinstance(packet, DatagramSeries):
         return [packet]
     first, trail = packet.number, packet.trail
-    return [Data(serial.wire(first + n), trail, bytes(payload)) for n, payload in enumerate(packet.payloads)]
+    return [Datagram(serial.wire(first + n), trail, bytes(payload)) for n, payload in enumerate(packet.payloads)]
 
 
 def numbers(packets: list[object], again: bool = False) -> list[int]:
-    return [packet.number for packet in packets if isinstance(packet, Data) and packet.again is again]
+    return [packet.number for packet in packets if isinstance(packet, Datagram) and packet.again is again]
 
 
 @given(st.lists(st.sampled_from(list(SessionEvent)), max_size=6))
@@ -90,7 +90,7 @@ def test_datagrams_are_numbered_from_0_and_tell_the_trail() -> None:
     driven = Driven(SourceSettings(batch_bytes=1, window_bytes=100))
     sent = [packet for _ in range(5) for packet in driven.send()]
     assert numbers(sent) == [0, 1, 2, 3, 4]
-    assert [packet.trail for packet in sent if isinstance(packet, Data)] == [0, 0, 0, 1, 2]
+    assert [packet.trail for packet in sent if isinstance(packet, Datagram)] == [0, 0, 0, 1, 2]
     assert driven.session.abstract() == ("OPEN", 2, 4, 0)
 
 
@@ -101,8 +101,8 @@ def test_what_leaves_together_is_said_together_with_one_trail_that_is_above_none
         driven.session.submit(Submit(1, block(7, driven.next, said)), 0)
         driven.next += said
     first, second = (say.packet for say in driven.said)
-    assert isinstance(first, Series)
-    assert isinstance(second, Series)
+    assert isinstance(first, DatagramSeries)
+    assert isinstance(second, DatagramSeries)
     assert (first.number, first.trail, len(first.payloads)) == (0, 0, 4)
     assert (second.number, second.trail, len(second.payloads)) == (4, 3, 2)
     assert [bytes(payload) for payload in second.payloads] == [block(7, 4, 1), block(7, 5, 1)]
@@ -134,11 +134,11 @@ def test_session_messages_grow_rare_and_only_data_starts_them_again() -> None:
     driven = Driven()
     assert driven.session.next_timeout() is None
     driven.send()
-    assert driven.play(1000 * MS) == [(200, Standing(0, 0, 0)), (600, Standing(1, 0, 0))]
+    assert driven.play(1000 * MS) == [(200, SessionStatus(0, 0, 0)), (600, SessionStatus(1, 0, 0))]
     assert numbers(driven.nak(0, now=SECOND), again=True) == [0]
-    assert driven.play(1500 * MS) == [(1400, Standing(2, 0, 0))]
+    assert driven.play(1500 * MS) == [(1400, SessionStatus(2, 0, 0))]
     driven.send(now=1500 * MS)
-    assert driven.play(2000 * MS) == [(1700, Standing(3, 1, 0))]
+    assert driven.play(2000 * MS) == [(1700, SessionStatus(3, 1, 0))]
 
 
 def test_idle_topics_are_told_as_data() -> None:
@@ -147,16 +147,16 @@ def test_idle_topics_are_told_as_data() -> None:
     driven.send(topic=7)
     driven.send(topic=8)
     told = driven.play(6 * SECOND)
-    marks = [(at, packet) for at, packet in told if isinstance(packet, Data)]
+    marks = [(at, packet) for at, packet in told if isinstance(packet, Datagram)]
     assert [(at, packet.number) for at, packet in marks] == [(5000, 2)]
-    assert [at for at, packet in told if isinstance(packet, Standing)] == [200, 600, 1400, 3000, 5200, 5600]
+    assert [at for at, packet in told if isinstance(packet, SessionStatus)] == [200, 600, 1400, 3000, 5200, 5600]
 
 
 def test_what_is_pending_leaves_before_the_marks() -> None:
     driven = Driven(SourceSettings(batch_ns=9 * SECOND, sm_min_ns=9 * SECOND))
     driven.send()
     sent = [packet for at, packet in driven.play(5 * SECOND)]
-    assert [len(packet.payload) for packet in sent if isinstance(packet, Data)] == [32, 16]
+    assert [len(packet.payload) for packet in sent if isinstance(packet, Datagram)] == [32, 16]
 
 
 def test_nak_is_answered_by_the_datagram_again() -> None:
@@ -166,8 +166,8 @@ def test_nak_is_answered_by_the_datagram_again() -> None:
         driven.send()
     driven.session.on_nak((1, 3), "asker", 0)
     assert [(say.to, say.packet) for say in driven.said] == [
-        ("asker", Data(1, 0, block(7, 1, 1), again=True)),
-        ("asker", Data(3, 0, block(7, 3, 1), again=True)),
+        ("asker", Datagram(1, 0, block(7, 1, 1), again=True)),
+        ("asker", Datagram(3, 0, block(7, 3, 1), again=True)),
     ]
     found = driven.session.statistics
     assert (found.nak_pckts_rcved, found.naks_rcved, found.rxs_sent, found.rx_bytes_sent) == (1, 2, 2, 2 * 52)
@@ -180,13 +180,13 @@ def test_a_nak_within_the_ignore_interval_gets_one_ncf_and_then_silence() -> Non
         driven.send()
     driven.nak(0, 2)
     assert driven.nak(0, 1, 2, now=100 * MS) == [
-        Data(1, 0, block(7, 1, 1), again=True),
-        Refused(0, Reason.IGNORED, (0, 2)),
+        Datagram(1, 0, block(7, 1, 1), again=True),
+        NakRefusal(0, Reason.IGNORED, (0, 2)),
     ]
     assert driven.nak(0, 2, now=200 * MS) == []
     assert driven.session.statistics.naks_ignored == 4
     assert numbers(driven.nak(0, now=500 * MS), again=True) == [0]
-    assert driven.nak(0, now=999 * MS) == [Refused(0, Reason.IGNORED, (0,))]
+    assert driven.nak(0, now=999 * MS) == [NakRefusal(0, Reason.IGNORED, (0,))]
 
 
 def test_what_one_asked_for_is_not_ignored_when_another_asks() -> None:
@@ -219,15 +219,15 @@ def test_retransmissions_over_the_limit_wait_and_then_are_shed(monkeypatch: pyte
     for _ in range(3):
         driven.send()
     assert driven.nak(0, 1, 2) == [
-        Data(0, 0, block(7, 0, 1), again=True),
-        Refused(0, Reason.DELAYED, (1,)),
-        Refused(0, Reason.SHED, (2,)),
+        Datagram(0, 0, block(7, 0, 1), again=True),
+        NakRefusal(0, Reason.DELAYED, (1,)),
+        NakRefusal(0, Reason.SHED, (2,)),
     ]
-    assert driven.nak(1, now=1) == [Refused(0, Reason.DELAYED, (1,))]
+    assert driven.nak(1, now=1) == [NakRefusal(0, Reason.DELAYED, (1,))]
     ((item,), _) = driven.limiter.release(10 * MS)
     driven.session.resend(item.number, item.to, 10 * MS)
     assert numbers(driven.take(), again=True) == [1]
-    assert driven.nak(1, now=11 * MS) == [Refused(0, Reason.IGNORED, (1,))]
+    assert driven.nak(1, now=11 * MS) == [NakRefusal(0, Reason.IGNORED, (1,))]
     found = driven.session.statistics
     assert (found.naks_rx_delay_ignored, found.naks_shed, found.ncfs_sent) == (2, 1, 4)
 
@@ -237,7 +237,7 @@ def test_a_repair_that_left_the_window_while_it_waited_is_not_sent() -> None:
     driven.send()
     driven.limiter.repairs_left = 0
     driven.limiter.interval = 0
-    assert driven.nak(0) == [Refused(0, Reason.DELAYED, (0,))]
+    assert driven.nak(0) == [NakRefusal(0, Reason.DELAYED, (0,))]
     driven.send()
     driven.session.resend(0, "", 10 * MS)
     assert driven.take() == []
@@ -251,7 +251,7 @@ def test_an_ncf_fits_a_frame(monkeypatch: pytest.MonkeyPatch) -> None:
         driven.send()
     driven.nak(*range(5))
     refused = driven.nak(*range(5), now=1)
-    assert [packet.numbers for packet in refused if isinstance(packet, Refused)] == [(0, 1), (2, 3), (4,)]
+    assert [packet.numbers for packet in refused if isinstance(packet, NakRefusal)] == [(0, 1), (2, 3), (4,)]
 
 
 def test_the_rate_limit_queues_and_then_blocks() -> None:
@@ -297,7 +297,7 @@ def test_copies_for_clients_count() -> None:
 def test_a_closed_session_lingers_and_answers() -> None:
     """With its last source a session's duty to send again would die: so it goes on for a while, without marks."""
     driven = Driven(SourceSettings(linger_ns=6 * SECOND, sm_min_ns=9 * SECOND))
-    driven.send(mark=Mark.BEGIN)
+    driven.send(mark=BatchMark.BEGIN)
     driven.session.close(True, 0)
     assert numbers(driven.take()) == [0], "an explicit batch that was not ended leaves too"
     driven.session.close(True, 0)
@@ -343,4 +343,4 @@ def test_numbers_wrap_on_the_wire() -> None:
     assert numbers(driven.send()) == [serial.MODULUS - 1]
     assert numbers(driven.send()) == [0]
     assert numbers(driven.nak(serial.MODULUS - 1, 0), again=True) == [serial.MODULUS - 1, 0]
-    assert driven.session.standing() == Standing(0, 0, serial.MODULUS - 1)
+    assert driven.session.standing() == SessionStatus(0, 0, serial.MODULUS - 1)

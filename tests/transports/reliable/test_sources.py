@@ -7,11 +7,18 @@ from stablecast.core.errors import MisuseError
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.transports.reliable import sources as module
 from stablecast.transports.reliable.effects import SendDatagrams, SourceClosed, SourceEffect, Unblocked
-from stablecast.transports.reliable.inputs import Close, Flush, Forget, Heard, Open, Submit
-from stablecast.transports.reliable.packets import Data, Series, Told
+from stablecast.transports.reliable.inputs import (
+    CloseSession,
+    DatagramsReceived,
+    Flush,
+    ForgetTopic,
+    OpenSession,
+    Submit,
+)
+from stablecast.transports.reliable.packets import Datagram, DatagramSeries, SourcePacket
 from stablecast.transports.reliable.settings import RateSettings, SourceSettings
 from stablecast.transports.reliable.source_session import SourceSession
-from stablecast.transports.reliable.sources import Sources
+from stablecast.transports.reliable.sources import SourceSessions
 from tests.transports.reliable.network import block
 
 MS = MILLISECOND
@@ -21,21 +28,21 @@ HALF = RateSettings(10 * MS, 60 * 8 * 100)
 
 
 @attrs.define
-class Plain(Sources):
+class Plain(SourceSessions):
     """The simplest protocol: a datagram is a letter and a number, for "all"; what is heard is a number to repeat."""
 
     over: list[int] = attrs.field(factory=list)
 
-    def begin(self, event: Open) -> None:
+    def begin(self, event: OpenSession) -> None:
         assert event.session in self.sessions
 
     def hear(self, session: SourceSession, octets: bytes, sender: str, now: int) -> None:
         session.on_nak((int(octets),), sender, now)
 
-    def encode(self, number: int, packet: Told) -> list[bytes]:
-        if isinstance(packet, Series):
+    def encode(self, number: int, packet: SourcePacket) -> list[bytes]:
+        if isinstance(packet, DatagramSeries):
             return [b"D%d" % (packet.number + place) for place in range(len(packet.payloads))]
-        return [b"D%d" % packet.number if isinstance(packet, Data) else type(packet).__name__.encode()]
+        return [b"D%d" % packet.number if isinstance(packet, Datagram) else type(packet).__name__.encode()]
 
     def audience(self, number: int, to: str) -> tuple[str, ...]:
         return (to or "all",)
@@ -47,11 +54,11 @@ class Plain(Sources):
 def opened(rates: RateSettings, *numbers: int, settings: SourceSettings = SINGLE) -> Plain:
     sources = Plain(rates)
     for number in numbers:
-        sources.receive(Open(number, "", 1, settings=settings), 0)
+        sources.receive(OpenSession(number, "", 1, settings=settings), 0)
     return sources
 
 
-def submit(sources: Sources, number: int, count: int = 1, now: int = 0) -> None:
+def submit(sources: SourceSessions, number: int, count: int = 1, now: int = 0) -> None:
     sources.receive(Submit(number, block(7, 0, count)), now)
 
 
@@ -59,7 +66,7 @@ def sent(effects: list[SourceEffect]) -> list[tuple[int, str, bytes]]:
     return [(one.session, one.to, b" ".join(one.datagrams)) for one in effects if isinstance(one, SendDatagrams)]
 
 
-def timeout(sources: Sources, now: int) -> list[SourceEffect]:
+def timeout(sources: SourceSessions, now: int) -> list[SourceEffect]:
     sources.handle_timeout(now)
     sources.check_invariants()
     return sources.take_effects()
@@ -85,7 +92,7 @@ def test_what_is_said_to_the_same_leaves_together() -> None:
     sources = opened(RateSettings(10 * MS), 1, 2)
     submit(sources, 1, 3)
     submit(sources, 2)
-    sources.receive(Heard(2, ((b"0", "a"), (b"0", "b"))), 0)
+    sources.receive(DatagramsReceived(2, ((b"0", "a"), (b"0", "b"))), 0)
     assert sent(sources.take_effects()) == [
         (1, "all", b"D0 D1 D2"),
         (2, "all", b"D0"),
@@ -98,7 +105,7 @@ def test_what_is_said_to_the_same_leaves_together() -> None:
 def test_repairs_that_waited_leave_with_the_interval() -> None:
     sources = opened(RateSettings(10 * MS, 1 << 40, repair_bits=60 * 8 * 100), 1)
     submit(sources, 1, 2)
-    sources.receive(Heard(1, ((b"0", "a"), (b"1", "a"))), 0)
+    sources.receive(DatagramsReceived(1, ((b"0", "a"), (b"1", "a"))), 0)
     assert sources.statistics(1)["rctlr_rx_msgs"] == 1
     sources.take_effects()
     assert sent(timeout(sources, 10 * MS)) == [(1, "a", b"D1")]
@@ -106,20 +113,20 @@ def test_repairs_that_waited_leave_with_the_interval() -> None:
 
 def test_a_session_that_ended_is_gone_and_nothing_waits_for_it() -> None:
     sources = opened(RateSettings(10 * MS), 1, 2)
-    sources.receive(Close(1), 0)
+    sources.receive(CloseSession(1), 0)
     assert timeout(sources, 0) == [SourceClosed(1)]
     assert sources.over == [1]
     with pytest.raises(MisuseError, match="no session 1"):
         submit(sources, 1)
     assert sources.next_timeout() is None
-    sources.receive(Open(1, "", 1), 0)
+    sources.receive(OpenSession(1, "", 1), 0)
 
 
 def test_messages_wait_for_a_flush_and_a_topic_may_go() -> None:
     sources = opened(RateSettings(10 * MS), 1, settings=SourceSettings())
     submit(sources, 1)
     assert sources.take_effects() == []
-    sources.receive(Forget(1, 7), 0)
+    sources.receive(ForgetTopic(1, 7), 0)
     sources.receive(Flush(1), 0)
     assert sent(sources.take_effects()) == [(1, "all", b"D0")]
     assert sources.get(1).marks.topics == {}
@@ -129,9 +136,9 @@ def test_a_number_taken_and_a_session_too_many_are_refused(monkeypatch: pytest.M
     monkeypatch.setattr(module, "MAX_SESSIONS", 1)
     sources = opened(RateSettings(10 * MS), 1)
     with pytest.raises(MisuseError, match="already"):
-        sources.receive(Open(1, "", 1), 0)
+        sources.receive(OpenSession(1, "", 1), 0)
     with pytest.raises(MisuseError, match="at most 1"):
-        sources.receive(Open(2, "", 1), 0)
+        sources.receive(OpenSession(2, "", 1), 0)
 
 
 def test_the_statistics_tell_what_is_held_and_what_waits() -> None:

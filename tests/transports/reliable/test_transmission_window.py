@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stablecast.transports.reliable.transmission_window import OVERHEAD, Window
+from stablecast.transports.reliable.transmission_window import OVERHEAD, TransmissionWindow
 
 
-def filled(window: Window, sizes: list[int], now: int = 0) -> Window:
+def filled(window: TransmissionWindow, sizes: list[int], now: int = 0) -> TransmissionWindow:
     for size in sizes:
         window.add([bytes(size)])
         window.leave(1, now)
@@ -14,28 +14,28 @@ def filled(window: Window, sizes: list[int], now: int = 0) -> Window:
 
 
 def test_an_empty_window_begins_at_0() -> None:
-    window = Window(100)
+    window = TransmissionWindow(100)
     assert (window.trail, window.lead, window.sent, len(window)) == (0, -1, -1, 0)
 
 
 def test_payload_beyond_the_limit_moves_the_trail() -> None:
-    window = filled(Window(100), [40, 40, 40])
+    window = filled(TransmissionWindow(100), [40, 40, 40])
     assert (window.trail, window.lead, window.payload_bytes) == (1, 2, 80)
     assert window.get(0) is None
     assert window.get(1) == bytes(40)
 
 
 def test_the_newest_that_left_stays_however_large() -> None:
-    window = filled(Window(100), [40, 500])
+    window = filled(TransmissionWindow(100), [40, 500])
     assert (window.trail, len(window), window.payload_bytes) == (1, 1, 500)
 
 
 def test_memory_counts_overhead() -> None:
-    assert filled(Window(10_000, memory=2 * (OVERHEAD + 1)), [1, 1, 1]).trail == 1
+    assert filled(TransmissionWindow(10_000, memory=2 * (OVERHEAD + 1)), [1, 1, 1]).trail == 1
 
 
 def test_the_age_is_counted_from_the_first_sending() -> None:
-    window = filled(Window(10_000, age_ns=50), [1], 0)
+    window = filled(TransmissionWindow(10_000, age_ns=50), [1], 0)
     filled(window, [1, 1], 60)
     assert window.trail == 1
     window.trim(110)
@@ -46,7 +46,7 @@ def test_the_age_is_counted_from_the_first_sending() -> None:
 
 def test_what_has_not_left_stays_and_cannot_be_sent_again() -> None:
     """The rate limit may hold up more than the window has room for: nothing of it is lost."""
-    window = filled(Window(100), [90])
+    window = filled(TransmissionWindow(100), [90])
     for _ in range(3):
         window.add([bytes(90)])
     assert (window.trail, window.lead, window.sent) == (0, 3, 0)
@@ -57,7 +57,7 @@ def test_what_has_not_left_stays_and_cannot_be_sent_again() -> None:
 
 def test_what_leaves_together_stays_together_until_more_leaves() -> None:
     """The trail that it tells is above none of it; what is asked for finds the window trimmed."""
-    window = filled(Window(100, age_ns=50), [40])
+    window = filled(TransmissionWindow(100, age_ns=50), [40])
     assert window.add([bytes(40)] * 4) == 1
     assert window.leave(4, 10) == 1
     assert (window.trail, window.sent, len(window), window.sent_at[4]) == (1, 4, 4, 10)
@@ -67,7 +67,7 @@ def test_what_leaves_together_stays_together_until_more_leaves() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.booleans()), max_size=40), st.integers(1, 120))
 def test_it_holds_what_a_list_would(steps: list[tuple[int, bool]], limit: int) -> None:
-    window, twin = Window(limit), list[int]()
+    window, twin = TransmissionWindow(limit), list[int]()
     for size, leaves in steps:
         window.add([bytes(size)])
         twin.append(size)

@@ -9,7 +9,7 @@ from stablecast.core.machine.units import SECOND
 from stablecast.transports.reliable.effects import DatagramsLost, LossReason, SessionEnded, TopicLost, Unblocked
 from stablecast.transports.reliable.settings import RateSettings, ReceiverSettings, SourceSettings
 from stablecast.transports.wire import lbtrm, lbtru
-from stablecast.transports.wire.sequence_lists import Reason
+from stablecast.transports.wire.reliable_packets import Reason
 from tests.transports.reliable.network import MS, Faults, Network
 
 KINDS = ("lbtrm", "lbtru")

@@ -3,7 +3,7 @@
 import attrs
 
 from stablecast.transports.resolution.records import SourceRecord
-from stablecast.transports.resolution.udp.carriers import DEFAULT_GROUP, Group
+from stablecast.transports.resolution.udp.carriers import DEFAULT_GROUP, MulticastGroup
 from stablecast.transports.resolution.udp.context import ResolutionContext
 from stablecast.transports.resolution.udp.effects import Discovered, Listen, SendCopies, SendDatagram
 from stablecast.transports.resolution.udp.inputs import ContextInput, DatagramArrived
@@ -41,7 +41,7 @@ class Domain:
 
     def member(self, address: str, config: ResolutionConfig = SAFE) -> ResolutionContext:
         """A context that uses the group."""
-        context = self.nodes[address] = ResolutionContext.create(address[:8].encode(), Group(), config)
+        context = self.nodes[address] = ResolutionContext.create(address[:8].encode(), MulticastGroup(), config)
         return context
 
     def feed(self, address: str, event: ContextInput) -> None:

@@ -11,22 +11,21 @@ import attrs
 from stablecast.transports.resolution.records import SourceRecord
 from stablecast.transports.resolution.srs.context import SrsContext
 from stablecast.transports.resolution.srs.events import (
-    Accepted,
-    Closed,
+    BytesReceived,
     Connect,
-    Cut,
-    Note,
-    Opened,
-    Received,
+    ConnectionAccepted,
+    ConnectionClosed,
+    ConnectionOpened,
+    Disconnect,
+    SendBytes,
     ServiceChanged,
     ServiceEffect,
     SrsContextEffect,
     SrsContextInput,
-    Write,
 )
-from stablecast.transports.resolution.srs.service import Service
+from stablecast.transports.resolution.srs.service import ResolutionService
 from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS, ClientConfig, ServiceConfig
-from stablecast.transports.resolution.udp.effects import Discovered, Withdrawn
+from stablecast.transports.resolution.udp.effects import Discovered, Remark, Withdrawn
 from stablecast.transports.resolution.udp.inputs import AddReceiver, AddSource
 
 SRS = "10.0.0.100:27000"
@@ -50,7 +49,7 @@ def record(instance: bytes, index: int = 1, session_id: int = 7) -> SourceRecord
 class SrsDomain:
     """Plays its nodes; `wire` is (from, to, bytes) of everything that was sent."""
 
-    services: dict[str, Service] = attrs.field(factory=dict)
+    services: dict[str, ResolutionService] = attrs.field(factory=dict)
     contexts: dict[str, SrsContext] = attrs.field(factory=dict)
     peers: dict[End, End] = attrs.field(factory=dict)
     away: set[str] = attrs.field(factory=set)
@@ -65,11 +64,11 @@ class SrsDomain:
     changes: list[tuple[str, ServiceChanged]] = attrs.field(factory=list)
     work: deque[str] = attrs.field(factory=deque)
 
-    def service(self, address: str = SRS, config: ServiceConfig = DEFAULTS) -> Service:
+    def service(self, address: str = SRS, config: ServiceConfig = DEFAULTS) -> ResolutionService:
         """An empty service; a former one at this address is forgotten, its connections break."""
         self.stop(address)
         self.epochs += 1
-        service = self.services[address] = Service(self.epochs, config)
+        service = self.services[address] = ResolutionService(self.epochs, config)
         return service
 
     def stop(self, address: str) -> None:
@@ -116,7 +115,7 @@ class SrsDomain:
     def run(self, until: int) -> None:
         """Plays up to `until` (ns)."""
         while True:
-            nodes: dict[str, Service | SrsContext] = {**self.services, **self.contexts}
+            nodes: dict[str, ResolutionService | SrsContext] = {**self.services, **self.contexts}
             dues = [(due, name) for name, node in nodes.items() if (due := node.next_timeout()) is not None]
             due, name = min(dues, default=(until + 1, ""))
             if due > until:
@@ -152,20 +151,20 @@ class SrsDomain:
 
     def _of_service(self, name: str, effect: ServiceEffect) -> None:
         match effect:
-            case Write(connection, data):
+            case SendBytes(connection, data):
                 self._deliver((name, connection), data)
-            case Cut(connection):
+            case Disconnect(connection):
                 self._hang_up((name, connection))
-            case Note(text):
+            case Remark(text):
                 self.notes.append(text)
 
     def _of_context(self, name: str, effect: SrsContextEffect) -> None:
         match effect:
             case Connect(connection, address):
                 self._connect((name, connection), address)
-            case Write(connection, data):
+            case SendBytes(connection, data):
                 self._deliver((name, connection), data)
-            case Cut(connection):
+            case Disconnect(connection):
                 self._hang_up((name, connection))
             case Discovered(topic, found):
                 self.found.append((name, topic, found))
@@ -178,13 +177,13 @@ class SrsDomain:
         if end[0] in self.away:
             return
         if address not in self.services:
-            self._feed(end, Closed(end[1], "refused"))
+            self._feed(end, ConnectionClosed(end[1], "refused"))
             return
         self.numbers += 1
         other = (address, self.numbers)
         self.peers[end], self.peers[other] = other, end
-        self._feed(other, Accepted(other[1], end[0]))
-        self._feed(end, Opened(end[1], "10.0.0.1:41000"))
+        self._feed(other, ConnectionAccepted(other[1], end[0]))
+        self._feed(end, ConnectionOpened(end[1], "10.0.0.1:41000"))
 
     def _deliver(self, end: End, data: bytes) -> None:
         other = self.peers.get(end)
@@ -194,18 +193,18 @@ class SrsDomain:
             self.held.append((end, data))
             return
         self.wire.append((end[0], other[0], data))
-        self._feed(other, Received(other[1], data))
+        self._feed(other, BytesReceived(other[1], data))
 
     def _hang_up(self, end: End) -> None:
         other = self.peers.pop(end, None)
         if other is not None and not {end[0], other[0]} & self.away:
             del self.peers[other]
-            self._feed(other, Closed(other[1], "closed by the other end"))
+            self._feed(other, ConnectionClosed(other[1], "closed by the other end"))
 
-    def _feed(self, end: End, event: Accepted | Opened | Received | Closed) -> None:
+    def _feed(self, end: End, event: ConnectionAccepted | ConnectionOpened | BytesReceived | ConnectionClosed) -> None:
         name = end[0]
-        if name in self.services and not isinstance(event, Opened):
+        if name in self.services and not isinstance(event, ConnectionOpened):
             self.services[name].receive(event, self.now)
-        elif name in self.contexts and not isinstance(event, Accepted):
+        elif name in self.contexts and not isinstance(event, ConnectionAccepted):
             self.contexts[name].receive(event, self.now)
         self.work.append(name)

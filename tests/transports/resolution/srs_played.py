@@ -2,15 +2,22 @@
 
 from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.records import SourceRecord
-from stablecast.transports.resolution.srs.events import Accepted, Closed, Cut, Note, Received, Write
-from stablecast.transports.resolution.srs.service import Service
+from stablecast.transports.resolution.srs.events import (
+    BytesReceived,
+    ConnectionAccepted,
+    ConnectionClosed,
+    Disconnect,
+    SendBytes,
+)
+from stablecast.transports.resolution.srs.service import ResolutionService
 from stablecast.transports.resolution.srs.settings import ServiceConfig
 from stablecast.transports.resolution.srs.source_records import source_info
+from stablecast.transports.resolution.udp.effects import Remark
 from stablecast.transports.wire import rsocket, srs
 from stablecast.transports.wire.rsocket import Frame, FrameKind
 
 CONFIG = ServiceConfig(100 * SECOND, 50 * SECOND, SECOND, max_clients=3, max_sources=2, max_interests=3, max_patterns=1)
-SETUP = rsocket.setup_frame(rsocket.Setup(5000, 15_000))
+SETUP = rsocket.setup_frame(rsocket.RsocketSetup(5000, 15_000))
 ASK = Frame(FrameKind.REQUEST_STREAM, 5, 0, rsocket.FOREVER, payload=srs.encode(srs.StreamRequest()))
 
 
@@ -44,7 +51,7 @@ class Played:
     """A service, its clients by connection, and what they were sent."""
 
     def __init__(self, config: ServiceConfig = CONFIG) -> None:
-        self.service = Service(9, config)
+        self.service = ResolutionService(9, config)
         self.now = 0
         self.cut: list[int] = []
         self.notes: list[str] = []
@@ -53,11 +60,11 @@ class Played:
         return self.raw(connection, b"".join(map(rsocket.encode, frames)))
 
     def raw(self, connection: int, data: bytes) -> dict[int, list[srs.Message]]:
-        self.service.receive(Received(connection, data), self.now)
+        self.service.receive(BytesReceived(connection, data), self.now)
         return self.take()
 
     def accept(self, connection: int) -> dict[int, list[srs.Message]]:
-        self.service.receive(Accepted(connection, f"10.0.0.1:{connection}"), self.now)
+        self.service.receive(ConnectionAccepted(connection, f"10.0.0.1:{connection}"), self.now)
         return self.take()
 
     def join(self, connection: int, *told: srs.Message, counter: int | None = 1, name: int = 0) -> list[srs.Message]:
@@ -68,7 +75,7 @@ class Played:
         return heard.get(connection, [])
 
     def lose(self, connection: int) -> None:
-        self.service.receive(Closed(connection), self.now)
+        self.service.receive(ConnectionClosed(connection), self.now)
         self.take()
 
     def at(self, now: int) -> dict[int, list[srs.Message]]:
@@ -81,11 +88,11 @@ class Played:
         heard: dict[int, list[srs.Message]] = {}
         for effect in self.service.take_effects():
             match effect:
-                case Write(connection, data):
-                    for frame in rsocket.Decoder().feed(data):
+                case SendBytes(connection, data):
+                    for frame in rsocket.FrameDecoder().feed(data):
                         heard.setdefault(connection, []).extend(srs.decode(frame.payload))
-                case Cut(connection):
+                case Disconnect(connection):
                     self.cut.append(connection)
-                case Note(text):
+                case Remark(text):
                     self.notes.append(text)
         return heard

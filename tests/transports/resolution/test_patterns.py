@@ -27,12 +27,12 @@ def test_patterns_are_searched(pattern: str, kind: int, topics: set[str]) -> Non
 @pytest.mark.parametrize(
     ("pattern", "kind", "text"),
     [
-        ("(", PatternType.PCRE, "is none"),
-        ("[[:alpha:]", PatternType.REGEX, "is none"),
+        ("(", PatternType.PCRE, "is malformed"),
+        ("[[:alpha:]", PatternType.REGEX, "is malformed"),
         ("", PatternType.PCRE, "1 to 254 bytes"),
         ("a\0", PatternType.PCRE, "1 to 254 bytes"),
         ("ä" * 128, PatternType.PCRE, "1 to 254 bytes"),
-        ("\ud800", PatternType.PCRE, "is none"),
+        ("\ud800", PatternType.PCRE, "is malformed"),
         ("a", 3, "no language 3"),
     ],
 )

@@ -3,7 +3,7 @@
 import pytest
 
 from stablecast.core.machine.units import MILLISECOND, SECOND
-from stablecast.transports.resolution.srs.events import Received
+from stablecast.transports.resolution.srs.events import BytesReceived
 from stablecast.transports.resolution.srs.settings import ClientConfig, ServiceConfig
 from stablecast.transports.resolution.udp.inputs import (
     AddPattern,
@@ -257,7 +257,7 @@ def test_records_of_a_connection_that_was_replaced_are_dropped() -> None:
     played.run(14 * SECOND + 500 * MILLISECOND)
     service = played.services[SRS]
     assert service.counters()["connections"] == 1
-    service.receive(Received(old[1], b"".join(late)), played.now)
+    service.receive(BytesReceived(old[1], b"".join(late)), played.now)
     assert service.counters()["sources"] == 0
     assert any("took over" in note for note in played.notes)
 
@@ -274,7 +274,7 @@ def test_interest_that_comes_back_is_not_served_by_records_of_before() -> None:
     receiver.receive(RemoveReceiver("orders"), played.now)
     receiver.receive(AddReceiver("orders"), played.now)
     link = receiver.links[0]
-    receiver.receive(Received(link.connection, stale), played.now)
+    receiver.receive(BytesReceived(link.connection, stale), played.now)
     assert receiver.counters()["unwanted"] == 1
     played.work.append("receiver")
     played.feed("source", RemoveSource(7, 2))

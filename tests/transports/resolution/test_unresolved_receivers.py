@@ -1,11 +1,11 @@
 """Receivers that wait for a source."""
 
 from stablecast.core.machine.units import SECOND
-from stablecast.transports.resolution.unresolved_receivers import PATIENCE, Waiting
+from stablecast.transports.resolution.unresolved_receivers import PATIENCE, UnresolvedTopics
 
 
 def test_who_waits_is_told_of_ever_more_rarely() -> None:
-    waiting = Waiting()
+    waiting = UnresolvedTopics()
     waiting.begin("a", 0)
     waiting.begin("b", SECOND)
     waiting.begin("a", 5 * SECOND)
@@ -18,7 +18,7 @@ def test_who_waits_is_told_of_ever_more_rarely() -> None:
 
 
 def test_who_is_resolved_is_not_told_of() -> None:
-    waiting = Waiting()
+    waiting = UnresolvedTopics()
     waiting.begin("a", 0)
     waiting.end("a")
     waiting.end("a")

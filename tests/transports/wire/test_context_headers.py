@@ -2,8 +2,8 @@
 
 import pytest
 
-from stablecast.transports.wire.context_headers import ApplicationChain
 from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.headers import ApplicationChain
 
 
 def chain(first: int, octets: str) -> ApplicationChain:

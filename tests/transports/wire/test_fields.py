@@ -12,13 +12,13 @@ from stablecast.transports.wire.fields import (
     U8,
     U16,
     U32,
+    CodeSpace,
     Ipv4,
     Layout,
     Nuls,
     Octets8,
     OptionalU32,
     Pairs,
-    Registry,
     Rest,
     Text,
     Words,
@@ -58,7 +58,7 @@ class Other:
     body: bytes
 
 
-REGISTRY: Registry[Endpoint | Named | Listed | Other] = Registry([Endpoint, Named, Listed, Other], Other, range(1, 9))
+REGISTRY: CodeSpace[Endpoint | Named | Listed | Other] = CodeSpace([Endpoint, Named, Listed, Other], Other, range(1, 9))
 
 
 def test_fields_stand_in_the_order_of_the_class() -> None:

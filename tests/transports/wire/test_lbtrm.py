@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from stablecast.transports.wire import lbtrm
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.lbtrm import Data, Nak, Ncf, Option, Packet, Reason, SessionMessage, decode, encode
+from stablecast.transports.wire.lbtrm import Data, Nak, Ncf, Option, Packet, SessionMessage, decode, encode
+from stablecast.transports.wire.reliable_packets import Reason
 from tests.support.datagrams import RM_PACKETS
 from tests.support.layouts import mutations
 

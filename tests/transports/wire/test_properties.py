@@ -104,8 +104,8 @@ def test_the_types_of_others_are_read() -> None:
     ("told", "error", "text"),
     [
         ({"": 1}, ValueError, "needs a key"),
-        ({"a\0b": 1}, ValueError, "no NUL"),
-        ({"a": "b\0"}, ValueError, "no NUL"),
+        ({"a\0b": 1}, ValueError, "not contain a NUL"),
+        ({"a": "b\0"}, ValueError, "not contain a NUL"),
         ({"a": 1 << 63}, ValueError, "64 bits"),
         ({"a": b"x"}, TypeError, "not bytes"),
         ({"a": None}, TypeError, "not NoneType"),

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from stablecast.transports.wire import rsocket
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.rsocket import Decoder, Flag, Frame, FrameKind, Setup
+from stablecast.transports.wire.rsocket import Frame, FrameDecoder, FrameFlag, FrameKind, RsocketSetup
 
 NUMBERED = {
     FrameKind.KEEPALIVE: 64,
@@ -20,7 +20,7 @@ NUMBERED = {
 @st.composite
 def frames(draw: st.DrawFn) -> Frame:
     kind = draw(st.sampled_from([kind for kind in FrameKind if kind is not FrameKind.SETUP]))
-    flags = draw(st.integers(0, 0x3FF)) & ~Flag.METADATA
+    flags = draw(st.integers(0, 0x3FF)) & ~FrameFlag.METADATA
     number = draw(st.integers(0, (1 << NUMBERED.get(kind, 0)) - 1))
     stream = draw(st.integers(0, (1 << 32) - 1))
     return Frame(kind, stream, flags, number, draw(st.none() | st.binary(max_size=20)), draw(st.binary(max_size=40)))
@@ -30,7 +30,7 @@ def frames(draw: st.DrawFn) -> Frame:
 def test_a_stream_of_frames_in_any_pieces(sent: list[Frame], data: st.DataObject) -> None:
     octets = b"".join(map(rsocket.encode, sent))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(octets)), max_size=4)))
-    decoder, found = Decoder(), []
+    decoder, found = FrameDecoder(), []
     for start, end in zip([0, *cuts], [*cuts, len(octets)], strict=True):
         found += decoder.feed(octets[start:end])
     assert found == sent
@@ -48,12 +48,12 @@ def test_nonsense_is_refused_or_means_the_same_when_written_again(octets: bytes)
 @pytest.mark.parametrize("resume", [False, True])
 def test_setup(resume: bool) -> None:
     """U7: how often a client speaks, and how long it may be silent."""
-    setup = Setup(5000, 15_000, "a/b", "c/d")
+    setup = RsocketSetup(5000, 15_000, "a/b", "c/d")
     frame = rsocket.setup_frame(setup)
     if resume:
         payload = frame.payload[:12] + b"\0\3tok" + frame.payload[12:]
-        frame = Frame(FrameKind.SETUP, 0, Flag.RESUME, payload=payload)
-    (decoded,) = Decoder().feed(rsocket.encode(frame))
+        frame = Frame(FrameKind.SETUP, 0, FrameFlag.RESUME, payload=payload)
+    (decoded,) = FrameDecoder().feed(rsocket.encode(frame))
     assert rsocket.parse_setup(decoded) == setup
 
 
@@ -87,11 +87,11 @@ def test_what_does_not_fit() -> None:
     ):
         with pytest.raises(WireError):
             rsocket.encode(frame)
-    for setup in (Setup(-1, 0), Setup(0, 0, "x" * 256)):
+    for setup in (RsocketSetup(-1, 0), RsocketSetup(0, 0, "x" * 256)):
         with pytest.raises(WireError):
             rsocket.setup_frame(setup)
 
 
 def test_a_giant_frame_is_refused_before_it_has_come() -> None:
     with pytest.raises(WireError, match="exceeds"):
-        Decoder().feed(b"\xff\xff\xff")
+        FrameDecoder().feed(b"\xff\xff\xff")

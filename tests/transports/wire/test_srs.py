@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stablecast.transports.wire import rsocket, srs
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.rsocket import Flag, Frame, FrameKind
+from stablecast.transports.wire.rsocket import Frame, FrameFlag, FrameKind
 from tests.support.layouts import NAMES, annotation, mutations, values
 from tests.support.pcap import Capture
 from tests.support.tshark import dissect, summary
@@ -20,16 +20,17 @@ ALONE = [srs.RegistrationRequest, srs.RegistrationResponse, srs.StreamRequest]
 BATCHED = [record for record in CLASSES if record not in ALONE]
 INSTANCE = b"CTXINST1"
 WORDS = st.lists(st.integers(0, 0xFFFF_FFFF), max_size=3).map(tuple)
-SPECIAL: dict[type, st.SearchStrategy[Any]] = {srs.CountedText: NAMES, srs.CountedWords: WORDS}
 
 
 def records(record: Any) -> st.SearchStrategy[Any]:
     fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(record)
-    kinds = {field.name: annotation(field) for field in fields}
-    return st.builds(
-        record,
-        **{name: SPECIAL[type(kind)] if type(kind) in SPECIAL else values(kind) for name, kind in kinds.items()},
-    )
+    return st.builds(record, **{field.name: _values(annotation(field)) for field in fields})
+
+
+def _values(kind: object) -> st.SearchStrategy[Any]:
+    if kind is srs.COUNTED_TEXT:
+        return NAMES
+    return WORDS if kind is srs.COUNTED_WORDS else values(kind)
 
 
 MESSAGES = st.one_of(*map(records, CLASSES))
@@ -136,12 +137,12 @@ SIR = srs.SourceInfo(
     instance=INSTANCE,
 )
 CLIENT, SERVICE = ("10.0.0.1", 41000), ("10.0.0.9", 27000)
-NEXT, BOTH = Flag.NEXT, Flag.NEXT | Flag.COMPLETE
+NEXT, BOTH = FrameFlag.NEXT, FrameFlag.NEXT | FrameFlag.COMPLETE
 REQUEST = srs.RegistrationRequest(address="10.0.0.1", port=41000, session_id=5, host_id=6)
 EXCHANGE: list[tuple[bool, Frame, dict[str, list[str]]]] = [
     (
         True,
-        rsocket.setup_frame(rsocket.Setup(5000, 15_000)),
+        rsocket.setup_frame(rsocket.RsocketSetup(5000, 15_000)),
         {"rsocket.keepalive.interval": ["5000"], "rsocket.max_lifetime": ["15000"]},
     ),
     (
@@ -211,7 +212,7 @@ EXCHANGE: list[tuple[bool, Frame, dict[str, list[str]]]] = [
         {"message_id": ["10"], "wdr.pattern": ["^o.*"]},
     ),
     (False, Frame(FrameKind.PAYLOAD, 5, NEXT, payload=srs.encode(srs.StreamRequest())), {"message_id": ["3"]}),
-    (True, Frame(FrameKind.KEEPALIVE, 0, Flag.RESPOND), {"rsocket.flags.respond": ["1"]}),
+    (True, Frame(FrameKind.KEEPALIVE, 0, FrameFlag.RESPOND), {"rsocket.flags.respond": ["1"]}),
     (False, Frame(FrameKind.KEEPALIVE), {"rsocket.flags.respond": ["0"]}),
 ]
 

@@ -9,7 +9,6 @@ import pytest
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc, lbmr, lbmr_extended
 from stablecast.transports.wire import lbmr_gateway as g
-from stablecast.transports.wire import resolution_options as options
 from stablecast.transports.wire.lbmc import Message, MessageKind
 from tests.support.layouts import sample
 from tests.support.pcap import Capture
@@ -47,13 +46,13 @@ WIDE_FLAGS = (h.Store, h.StoreExt, h.StoreGroup, h.ElectionToken)
 ON_DATA = (h.Fragment, h.Batch, h.Request)
 
 OPTIONS = {
-    options.Ume: "topt.ume", options.UmeStore: "topt.ume_store", options.UmeStoreGroup: "topt.ume_store_group",
-    options.LateJoin: "topt.latejoin", options.Cost: "topt.cost", options.OriginatingTransport: "topt.otid",
-    options.ContextInstance: "topt.ctxinst", options.StoreContextInstance: "topt.ctxinsts",
-    options.DomainId: "topt.domain_id", options.ExtendedFunctionality: "topt.exfunc",
-    options.SourceId: "opt.src_id", options.SourceType: "opt.src_type", options.Version: "opt.version",
-    options.LocalDomain: "opt.local_domain",
-    options.TcpTransport: "tir.tcp", options.LbtruTransport: "tir.lbtru", options.LbtrmTransport: "tir.lbtrm",
+    lbmr.Ume: "topt.ume", lbmr.UmeStore: "topt.ume_store", lbmr.UmeStoreGroup: "topt.ume_store_group",
+    lbmr.LateJoin: "topt.latejoin", lbmr.Cost: "topt.cost", lbmr.OriginatingTransport: "topt.otid",
+    lbmr.ContextInstance: "topt.ctxinst", lbmr.StoreContextInstance: "topt.ctxinsts",
+    lbmr.DomainId: "topt.domain_id", lbmr.ExtendedFunctionality: "topt.exfunc",
+    lbmr.SourceId: "opt.src_id", lbmr.SourceType: "opt.src_type", lbmr.Version: "opt.version",
+    lbmr.LocalDomain: "opt.local_domain",
+    lbmr.TcpTransport: "tir.tcp", lbmr.LbtruTransport: "tir.lbtru", lbmr.LbtrmTransport: "tir.lbtrm",
 }  # fmt: skip
 """What tshark calls each option and transport; its fields stand in our order."""
 
@@ -124,7 +123,7 @@ def declared(record: object) -> dict[str, Any]:
 
 def test_every_declared_record_is_judged() -> None:
     assert set(NAMES) == set(h.HEADERS.classes.values())
-    registries = (options.TIR_OPTIONS, options.PACKET_OPTIONS, options.TRANSPORTS)
+    registries = (lbmr.TIR_OPTIONS, lbmr.PACKET_OPTIONS, lbmr.TRANSPORTS)
     assert set(OPTIONS) == {record for registry in registries for record in registry.classes.values()}
 
 
@@ -237,9 +236,9 @@ def test_messages_of_a_stream(tmp_path: Path) -> None:
 
 def advertisement(record: object) -> lbmr.Packet:
     """A packet whose only peculiarity is the record."""
-    transport: Any = record if type(record) in options.TRANSPORTS.classes.values() else sample(lbmr.TcpTransport)
-    extra: Any = (record,) if type(record) in options.TIR_OPTIONS.classes.values() else ()
-    trailer: Any = (record,) if type(record) in options.PACKET_OPTIONS.classes.values() else ()
+    transport: Any = record if type(record) in lbmr.TRANSPORTS.classes.values() else sample(lbmr.TcpTransport)
+    extra: Any = (record,) if type(record) in lbmr.TIR_OPTIONS.classes.values() else ()
+    trailer: Any = (record,) if type(record) in lbmr.PACKET_OPTIONS.classes.values() else ()
     tir = lbmr.Advertisement("orders/1", transport, 60, 4711, extra)
     return lbmr.Packet(lbmr.PacketKind.NORMAL, (), (tir,), trailer)
 
@@ -252,7 +251,7 @@ def test_options_and_transports(tmp_path: Path) -> None:
     for record, packet in zip(samples, judge(capture, tmp_path / "options.pcap"), strict=True):
         ours = [shown(value) for value in declared(record).values()]
         theirs = list(own_fields(packet, f"lbmr.{OPTIONS[type(record)]}", "type", "len").values())
-        if isinstance(record, options.DomainId):  # this tshark reads one byte of its two of flags
+        if isinstance(record, lbmr.DomainId):  # this tshark reads one byte of its two of flags
             ours[0] = theirs[0]
         assert theirs == ours, record
         assert packet.fields["lbmr.tir.name"] == ["orders/1"]

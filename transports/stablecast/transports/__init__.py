@@ -1,1 +1,1 @@
-"""Pure protocols of stablecast: bytes from and to the messages of the core; no clock, no I/O, no entropy."""
+"""Pure protocols of stablecast: they convert bytes to messages of the core and back, without clock, I/O or entropy."""

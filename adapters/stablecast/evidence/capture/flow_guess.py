@@ -7,6 +7,7 @@ from stablecast.evidence.capture.ports import Kind
 from stablecast.evidence.capture.streams import FrameReader, MessageReader
 from stablecast.transports.wire import lbmr, lbtrm, lbtru
 from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.reliable_packets import Format
 
 
 def guess_datagram(octets: bytes) -> Kind | None:
@@ -39,7 +40,7 @@ def _is_multicast(octets: bytes) -> bool:
         case lbtrm.SessionMessage():
             return packet.reserved == 0 and bool(packet.flags & lbtrm.Data.UNICAST_NAKS)
         case lbtrm.Nak() | lbtrm.Ncf():
-            return bool(packet.sqns) and packet.format <= lbtrm.Format.PARITY
+            return bool(packet.sqns) and packet.format <= Format.PARITY
         case _:
             assert_never(packet)
 
@@ -52,7 +53,7 @@ def _is_unicast(octets: bytes) -> bool:
         case lbtru.SessionMessage():
             return packet.flags in {0, lbtru.SessionMessage.SYN}
         case lbtru.Nak() | lbtru.Ncf():
-            return bool(packet.sqns) and packet.reserved == 0 and packet.format <= lbtru.Format.PARITY
+            return bool(packet.sqns) and packet.reserved == 0 and packet.format <= Format.PARITY
         case lbtru.Ack() | lbtru.Request():
             return bool(packet.options)
         case lbtru.Reset():

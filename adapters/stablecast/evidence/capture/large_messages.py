@@ -10,8 +10,8 @@ import attrs
 from stablecast.core.machine import serial
 from stablecast.evidence.capture.ip import Endpoint
 from stablecast.evidence.capture.layers import Large, Layer
-from stablecast.transports.codec.chained_messages import Piece
-from stablecast.transports.codec.fragments import Reassembly, Whole
+from stablecast.transports.codec.chained_messages import ChainedPiece
+from stablecast.transports.codec.fragments import FragmentReassembly, WholeMessage
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc, properties
 from stablecast.transports.wire.errors import WireError
@@ -27,7 +27,7 @@ Key = tuple[Endpoint, Endpoint, int]
 class LargeMessages:
     """What waits, by topic; `newest` are the extended numbers near which those of the wire lie."""
 
-    topics: OrderedDict[Key, Reassembly] = attrs.field(factory=OrderedDict)
+    topics: OrderedDict[Key, FragmentReassembly] = attrs.field(factory=OrderedDict)
     newest: dict[Key, int] = attrs.field(factory=dict)
     held: int = 0
 
@@ -43,12 +43,12 @@ class LargeMessages:
         return tuple(found)
 
     def _piece(self, key: Key, message: lbmc.Message, fragment: h.Fragment) -> list[Layer]:
-        topic = self.topics.setdefault(key, Reassembly())
+        topic = self.topics.setdefault(key, FragmentReassembly())
         self.topics.move_to_end(key)
         near = self.newest.get(key, message.sequence + serial.MODULUS)  # The message may have begun before the wrap.
         number = self.newest[key] = serial.extend(message.sequence, near)
         before = topic.held
-        whole = topic.add(number, Piece(message.payload, fragment, _properties_length(message)))
+        whole = topic.add(number, ChainedPiece(message.payload, fragment, _properties_length(message)))
         topic.take_passed()
         self.held += topic.held - before
         while self.held > MAX_HELD:
@@ -63,7 +63,7 @@ def _properties_length(message: lbmc.Message) -> int:
     return 0 if chain is None else chain.properties_length()
 
 
-def _layers(topic_index: int, whole: Whole) -> list[Layer]:
+def _layers(topic_index: int, whole: WholeMessage) -> list[Layer]:
     size = len(whole.payload) + len(whole.properties)
     first, last = serial.wire(whole.first), serial.wire(whole.last)
     found = [Layer("LBMC", "LARGE", Large(topic_index, first, last, size, whole.payload))]

@@ -43,7 +43,7 @@ Record = (
     | properties.Properties
     | CoreMessage
     | rsocket.Frame
-    | rsocket.Setup
+    | rsocket.RsocketSetup
     | srs.Message
 )
 

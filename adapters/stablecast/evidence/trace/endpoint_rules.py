@@ -32,9 +32,10 @@ from stablecast.core.protocol.inputs import Acknowledge, Consumed, History, Pers
 from stablecast.core.protocol.messages import FROM_THE_START, ConsumptionAck, Incarnation, Pace, Role, StableAck
 from stablecast.core.protocol.settings import AckMode, Ordering, StoreConfig
 from stablecast.core.receiver import ReceiverSession
+from stablecast.core.receiver.status import ReceiverStatus
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
-from stablecast.core.store.repository import Repository
+from stablecast.core.store.status import RepositoryStatus
 from stablecast.evidence.trace.converter import Endpoint
 from stablecast.evidence.trace.flight_rule import FlightKept
 from stablecast.evidence.trace.grant_rule import WrittenFirst
@@ -102,7 +103,7 @@ class InOrder:
     @classmethod
     def begin(cls, receiver: ReceiverSession) -> "InOrder":
         """From here on."""
-        return cls(receiver.window.next, _consumed_before(receiver))
+        return cls(receiver.next_number, _consumed_before(receiver.status))
 
     def _on_passed(self, event: History | UnrecoverableLoss) -> str | None:
         self.passed.add(event.first, event.last + 1)
@@ -146,9 +147,8 @@ class OnceEach:
     @classmethod
     def begin(cls, receiver: ReceiverSession) -> "OnceEach":
         """From here on."""
-        window = receiver.window
-        passed = _handed_out(receiver)
-        passed.add(min(window.next or 0, 0), window.next or 0)
+        passed, reached = _handed_out(receiver.status), receiver.next_number or 0
+        passed.add(min(reached, 0), reached)
         return cls(passed)
 
     def _on_lost(self, event: UnrecoverableLoss) -> str | None:
@@ -184,16 +184,15 @@ class NothingUnread:
     @classmethod
     def begin(cls, receiver: ReceiverSession) -> "NothingUnread":
         """From here on."""
-        window = receiver.window
-        consumed = _consumed_before(receiver)
+        status = receiver.status
+        consumed, acked = _consumed_before(status), status.acknowledged
         # A confirmation that a broken connection swallowed is repeated, from where delivery began.
-        confirmed = window.confirmed(window.start, window.acked + 1)
-        for first, stop in (*window.consumed, (window.acked, window.acked + 1), *confirmed):
+        for first, stop in (*status.consumed, (acked, acked + 1), *status.confirmable):
             consumed.add(first, stop)
         # In arrival order what was delivered may be ahead of what is next.
-        newest = _handed_out(receiver).last if receiver.config.ordering is Ordering.ARRIVAL else None
+        newest = _handed_out(status).last if receiver.config.ordering is Ordering.ARRIVAL else None
         rises = receiver.config.ack_mode is not AckMode.EXPLICIT
-        return cls(max(window.next or 0, -1 if newest is None else newest + 1), consumed, rises, window.acked)
+        return cls(max(receiver.next_number or 0, -1 if newest is None else newest + 1), consumed, rises, acked)
 
     def _on_history(self, event: History) -> str | None:
         self.consumed.add(event.first, event.last + 1)
@@ -256,16 +255,16 @@ class SyncedFirst:
     @classmethod
     def begin(cls, store: StoreEndpoint) -> "SyncedFirst":
         """From here on."""
-        waiting = [(due.ticket, due.incarnation, due.first, due.stop) for due in store.tickets.waiting]
+        waiting = [(due.ticket, due.incarnation, due.first, due.stop) for due in store.status.waiting]
         synced: dict[int, RangeSet] = {}
-        for repository in store.repositories.values():
+        for repository in store.status.repositories.values():
             for life, numbers in by_life(repository).items():
                 for first, stop in numbers:
                     synced.setdefault(life, RangeSet()).add(first, stop)
             synced.setdefault(repository.incarnation, RangeSet()).add(0, repository.trail)
-        paced = {reg_id: one.incarnation for reg_id, one in store.repositories.items() if one.terms.paced}
+        paced = {reg_id: one.incarnation for reg_id, one in store.status.repositories.items() if one.terms.paced}
         for reg_id, life in paced.items():
-            for first, stop in store.repositories[reg_id].held:
+            for first, stop in store.status.repositories[reg_id].held:
                 synced.setdefault(life, RangeSet()).add(first, stop)
         return cls(waiting, synced, paced)
 
@@ -319,20 +318,20 @@ class SyncedFirst:
         return synced
 
 
-def _consumed_before(receiver: ReceiverSession) -> RangeSet:
+def _consumed_before(status: ReceiverStatus) -> RangeSet:
     """Numbers that the application consumed in an earlier session, of whatever life of the source."""
-    consumed = receiver.window.known.copy()
-    for held in receiver.lives.consumed.values():
+    consumed = status.known
+    for held in status.lives.values():
         for first, stop in held:
             consumed.add(first, stop)
     return consumed
 
 
-def _handed_out(receiver: ReceiverSession) -> RangeSet:
+def _handed_out(status: ReceiverStatus) -> RangeSet:
     """In arrival order: numbers that are delivered or given up. What came before the registration is only held."""
-    numbers = receiver.window.have.copy()
-    for held in receiver.window.held:
-        numbers.remove(held.first, held.stop)
+    numbers = status.settled_ahead
+    for first, stop in status.held:
+        numbers.remove(first, stop)
     return numbers
 
 
@@ -355,17 +354,14 @@ def begin(machine: Endpoint) -> list[Rule]:
             assert_never(machine)
 
 
-def by_life(repository: Repository) -> dict[int, RangeSet]:
+def by_life(repository: RepositoryStatus) -> dict[int, RangeSet]:
     """What counts as synced, by the life that sent it; what no life is known of counts as the current one's.
 
     What goes to memory first counts from then on, as `CacheMessages` does.
     """
-    counts = (
-        repository.window.synced
-        if repository.terms.written and not repository.terms.write_delay_ns
-        else repository.held
-    )
-    starts = [*repository.life.lives] or [(repository.incarnation, 0)]
+    terms = repository.terms
+    counts = repository.synced if terms.written and not terms.write_delay_ns else repository.held
+    starts = [*repository.lives] or [(repository.incarnation, 0)]
     lives: dict[int, RangeSet] = {}
     ends = [first for _, first in starts[1:]] + [repository.newest + 1]
     for (life, first), stop in zip([(starts[0][0], 0), *starts[1:]], ends, strict=True):

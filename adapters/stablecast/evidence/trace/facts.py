@@ -162,10 +162,10 @@ class SourceFacts:
         """From this state on; `fresh`: nothing of this trace came before."""
         config = source.config
         stores = {index: one.address for index, one in enumerate(config.stores) if one.address}
-        stores |= {index: held.address for index, held in source.enrollment.registrations.items() if held.address}
+        stores |= {index: held.address for index, held in source.status.registrations.items() if held.address}
         groups, enough = asked_for(config)
         by_store = {store: group for group, (stores_of, _) in enumerate(groups) for store in stores_of}
-        facts = cls(config.incarnation, source.window.next, stores, by_store, config.behavior is StoreBehavior.RR)
+        facts = cls(config.incarnation, source.next_number, stores, by_store, config.behavior is StoreBehavior.RR)
         if fresh and stores:
             for group, (_, needed) in enumerate(groups):
                 book.note("asks", facts.life, group, needed)
@@ -238,14 +238,14 @@ class StoreFacts:
     @classmethod
     def begin(cls, store: StoreEndpoint, book: Book, *, fresh: bool) -> "StoreFacts":
         """From this state on; `fresh`: what it has already was not told of before."""
-        waiting = [(due.ticket, due.reg_id, due.incarnation, due.first, due.stop) for due in store.tickets.waiting]
+        waiting = [(due.ticket, due.reg_id, due.incarnation, due.first, due.stop) for due in store.status.waiting]
         facts = cls(store.config.address, may_pace(store.config), waiting)
-        for reg_id, repository in store.repositories.items():
+        for reg_id, repository in store.status.repositories.items():
             lives = facts.kept[reg_id] = by_life(repository)
             facts.newest[repository.incarnation] = repository.newest
             if not fresh:
                 continue
-            for life in sorted({repository.incarnation, *lives, *(one for one, _ in repository.life.lives)}):
+            for life in sorted({repository.incarnation, *lives, *(one for one, _ in repository.lives)}):
                 book.note("kept", life, 0, repository.newest, facts.address)
             if repository.trail > 0:
                 book.note("held", repository.incarnation, 0, repository.trail - 1, facts.address)
@@ -336,7 +336,7 @@ class ReceiverFacts:
     @classmethod
     def begin(cls, receiver: ReceiverSession) -> "ReceiverFacts":
         """From this state on."""
-        return cls(receiver.config.incarnation, next=receiver.window.next or 0)
+        return cls(receiver.config.incarnation, next=receiver.next_number or 0)
 
     def _on_data(self, event: Data, _: Input, __: Book) -> None:
         self.senders[event.token] = event.incarnation

@@ -42,11 +42,11 @@ class FlightKept:
     @classmethod
     def begin(cls, source: SourceEndpoint) -> "FlightKept":
         """From here on."""
-        window = source.window
+        status = source.status
         flying = RangeSet()
-        for run in window.runs:
-            flying.add(run.first, run.stop)
-        for first, stop in (*window.stable, *window.settled):
+        for first, stop in status.unsettled:
+            flying.add(first, stop)
+        for first, stop in (*status.stable, *status.settled):
             flying.remove(first, stop)
         return cls(source.config.flight_messages, flying)
 

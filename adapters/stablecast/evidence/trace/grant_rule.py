@@ -35,7 +35,7 @@ class WrittenFirst:
     @classmethod
     def begin(cls, store: StoreEndpoint) -> "WrittenFirst":
         """From here on."""
-        return cls({reg_id: record.client.incarnation for reg_id, record in store.clients.records.items()})
+        return cls({reg_id: one.client.incarnation for reg_id, one in store.status.clients.items()})
 
     def _on_persisted(self, event: Persisted) -> str | None:
         if self.waiting:

@@ -36,7 +36,9 @@ class OneLifeOfContext:
     @classmethod
     def begin(cls, store: StoreEndpoint) -> "OneLifeOfContext":
         """From here on."""
-        return cls({record.client.reg_id: record.client for record in store.clients.sources()})
+        return cls(
+            {reg_id: one.client for reg_id, one in store.status.clients.items() if one.client.role is Role.SOURCE}
+        )
 
     def _on_written(self, effect: PersistClient) -> str | None:
         client = effect.client

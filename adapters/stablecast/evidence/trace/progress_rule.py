@@ -121,7 +121,7 @@ class GoesOn:
             config.pace is not Pace.RECEIVERS and config.stability_timeout_ns > 0,
             RangeSet() if flight is None else flight.open,
         )
-        if source.sending.flight.waiting:
+        if source.status.blocked:
             rule._on_blocked(None)
         return rule
 

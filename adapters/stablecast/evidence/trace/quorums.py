@@ -34,9 +34,8 @@ class Acknowledged:
     @classmethod
     def begin(cls, source: SourceEndpoint) -> "Acknowledged":
         """From here on."""
-        window, config = source.window, source.config
-        acked = [held.copy() for held in window.acked]
-        return cls(config.incarnation, *asked_for(config), window.next, acked)
+        config = source.config
+        return cls(config.incarnation, *asked_for(config), source.next_number, list(source.status.acked))
 
     def on_complete(self, event: RegistrationComplete) -> None:
         """This life begins."""

@@ -49,8 +49,8 @@ class RetainedUntilStable:
     @classmethod
     def begin(cls, source: SourceEndpoint, stores: Acknowledged) -> "RetainedUntilStable":
         """From here on."""
-        window = source.window
-        return cls(stores, bool(source.config.stores) and not window.unruled, window.trail, window.next > 0)
+        judges = bool(source.config.stores) and not source.status.unruled
+        return cls(stores, judges, source.oldest_number, source.next_number > 0)
 
     def _on_sent(self, _: Sent) -> str | None:
         self.sent = True
@@ -107,11 +107,11 @@ class RetainedUntilConsumed:
     def begin(cls, store: StoreEndpoint) -> "RetainedUntilConsumed":
         """From here on."""
         rule = cls(set(), {})
-        for reg_id, repository in store.repositories.items():
+        for reg_id, repository in store.status.repositories.items():
             if repository.terms.paced:
                 rule.sources.add(reg_id)
-        for record in store.clients.records.values():
-            rule._know(record.client)
+        for one in store.status.clients.values():
+            rule._know(one.client)
         return rule
 
     def _know(self, client: Client) -> None:

@@ -132,7 +132,7 @@ class _Replay:
 
     def _send_run(self, wish: Wish, some: int) -> None:
         size = wish.payload_bytes * some // wish.count
-        first = self.machine.window.next
+        first = self.machine.next_number
         if not self.outcome.sent:
             self.shift = first - self.recording.first
         self.machine.receive(Sent(first, some, size), self.now)

@@ -12,7 +12,7 @@ from stablecast.core.protocol.events import Overtaken, QuorumLost, RegistrationC
 from stablecast.core.protocol.inputs import SourceInput, Tick
 from stablecast.core.protocol.messages import Incarnation, LateJoinInfo, Pace, Register, SourceInfo
 from stablecast.core.protocol.settings import Notification, RegistrationTimes, Retention, SourceConfig, StoreSpec
-from stablecast.core.registration.store_registration import Registration, RegistrationState
+from stablecast.core.registration.store_registration import RegistrationState
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.lab.model.clone import clone
 from stablecast.lab.prove.stores import LONG_NS, REG_ID
@@ -97,10 +97,10 @@ class Life:
     def look(self) -> "View":
         """What others see of it."""
         source = self.endpoint
-        known = source.enrollment.registrations
+        status = source.status
+        known = status.registrations
         active = source.state is SourceState.ACTIVE
         over = source.state is SourceState.OVER
-        window = source.window
         return View(
             source.config.incarnation,
             source.config.context,
@@ -108,9 +108,9 @@ class Life:
             over,
             active,
             source.can_send and source.credit_messages > 0,
-            window.unsettled_messages == 0,
+            source.in_flight_messages == 0,
             source.resume_point,
-            window.next,
+            source.next_number,
             tuple(
                 (index, attrs.evolve(registration.request, store_index=0, generation=0))
                 for index, registration in sorted(known.items())
@@ -118,33 +118,33 @@ class Life:
             ),
             tuple(index for index, registration in sorted(known.items()) if registration.present and not over),
             attrs.evolve(source.info(), version=0, stores=()) if active else None,
-            tuple(source.lineage.lives),
+            status.lives,
         )
 
     def common(self) -> tuple[object, ...]:
         """What it knows beside its stores."""
         source = self.endpoint
-        lineage, enrollment, window = source.lineage, source.enrollment, source.window
+        status = source.status
         registers = source.state is SourceState.REGISTERING
-        waits = (enrollment.returning, enrollment.first_interval_over) if registers else ()
-        turn = -1 if enrollment.rotation is None else enrollment.rotation.turn
-        lives = (lineage.resume_point, lineage.term, lineage.proof, enrollment.term, tuple(lineage.lives))
-        sent = (window.trail, window.next, tuple(window.stable))
+        waits = (status.returning, status.first_interval_over) if registers else ()
+        turn = -1 if status.turn is None else status.turn
+        lives = (source.resume_point, status.term, status.proof, status.claim, status.lives)
+        sent = (source.oldest_number, source.next_number, tuple(status.stable))
         return (source.config.incarnation, source.config.context, source.state, waits, turn, lives, sent)
 
     def of(self, index: int) -> tuple[object, ...]:
         """What it knows of one store; all of the grant decides as long as it registers, then its terms."""
-        source = self.endpoint
-        registration = source.enrollment.registrations.get(index)
+        source, status = self.endpoint, self.endpoint.status
+        registration = status.registrations.get(index)
         if registration is None:
             return ()
         granted = registration.granted
         shown = granted if source.state is SourceState.REGISTERING else None
         grant = () if shown is None else (shown.low, shown.high, shown.lives, shown.lives_term)
-        terms = () if granted is None else (granted.term, source.lineage.proven(granted))
-        rotating = source.enrollment.rotation is not None
+        terms = () if granted is None else (granted.term, index not in status.unproven)
+        rotating = status.turn is not None
         place = (registration.state, registration.failing) if rotating else (registration.counts, registration.present)
-        held = (tuple(source.window.acked[index]), tuple(source.window.lost[index]))
+        held = (tuple(status.acked[index]), tuple(status.lost[index]))
         return (place, terms, grant, held)
 
 
@@ -179,12 +179,7 @@ class Sources:
 
     def generation(self, state: int, index: int) -> int:
         """That of the request to a store."""
-        return self.states[state].endpoint.enrollment.registrations[index].request.generation
-
-    def registered(self, index: int) -> Registration:
-        """A registration with a store that granted it."""
-        registration = self.states[0].endpoint.enrollment.registrations[index]
-        return attrs.evolve(registration, state=RegistrationState.REGISTERED)
+        return self.states[state].endpoint.status.registrations[index].request.generation
 
     def hear(self, state: int, event: SourceInput) -> Heard:
         """What comes of an input."""

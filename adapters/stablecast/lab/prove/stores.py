@@ -18,7 +18,7 @@ from stablecast.core.protocol.messages import LateJoinInfo, LateJoinRequest, Mes
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig
 from stablecast.core.store import StoreEndpoint
-from stablecast.core.store.repository import Repository
+from stablecast.core.store.status import RepositoryStatus
 from stablecast.lab.model.clone import clone
 
 REG_ID = 1
@@ -94,9 +94,9 @@ class Process:
     dirty: bool = False
 
     @property
-    def repository(self) -> Repository | None:
+    def repository(self) -> RepositoryStatus | None:
         """What it keeps of the source."""
-        return None if self.machine is None else self.machine.repositories.get(REG_ID)
+        return None if self.machine is None else self.machine.status.repositories.get(REG_ID)
 
     def look(self) -> "View":
         """What others see of it."""
@@ -105,12 +105,10 @@ class Process:
         used = self.synced != Disk()
         if repository is None:
             return View(up, self.dirty, used, content)
-        filling = repository.filling
         resumed = repository.resume_point is not None
-        newest = max(repository.newest, -1 if filling.high is None else filling.high)
-        question = None
-        if filling.asked_at is not None:
-            question = LateJoinRequest(filling.requests.incarnation, 0, ADDRESS)
+        newest = max(repository.newest, -1 if repository.high is None else repository.high)
+        asked = repository.late_join
+        question = None if asked is None else LateJoinRequest(asked.incarnation, 0, ADDRESS)
         unsynced = frozenset(content) - frozenset(self.synced.messages)
         life = repository.incarnation if resumed else 0
         return View(up, self.dirty, used, content, life, newest, question, unsynced)
@@ -141,7 +139,7 @@ class Process:
         """Everything written is safe; returns what was waiting for that."""
         assert self.machine is not None
         self.synced, self.dirty = self.written.copy(), False
-        return self.feed(Persisted(self.machine.tickets.last))
+        return self.feed(Persisted(self.machine.status.newest_ticket))
 
     def end(self) -> None:
         """It is away with what is synced."""
@@ -163,10 +161,7 @@ class Process:
         repository = self.repository
         shown: tuple[object, ...] = ()
         if repository is not None and self.machine is not None:
-            filling, life = repository.filling, repository.life
-            client = self.machine.clients.records[REG_ID].client
-            waiting = (filling.high, filling.asked_at, tuple(filling.lost), filling.requests.abstract())
-            shown = (repository.abstract(), waiting, tuple(life.lives), life.term, repository.trail, client.term)
+            shown = (*repository.abstract(), self.machine.status.clients[REG_ID].client.term)
         return (self.machine is not None, self.dirty, shown, self.written.key(), self.synced.key())
 
 

@@ -26,9 +26,6 @@ from stablecast.core.protocol.history import owner
 from stablecast.core.protocol.inputs import Arrived, Data, Gone, Reset, Sent, SourceInput, Start, Tick
 from stablecast.core.protocol.messages import LateJoinInfo, Message, Refused, Registered, RetransmitRequest, StableAck
 from stablecast.core.protocol.quorum import GroupRules, Quorums
-from stablecast.core.protocol.settings import ReceiverConfig
-from stablecast.core.receiver.store_registrations import Enlistment
-from stablecast.core.registration.registration_set import Enrollment
 from stablecast.lab.prove.bounds import MAX_TAKEOVERS, Fault
 from stablecast.lab.prove.instance import Bounds, Instance
 from stablecast.lab.prove.sources import Sources, address, reduced
@@ -57,12 +54,12 @@ class World:
         config = reduced(instance.source, instance.bounds.messages)
         sources = Sources(config)
         life = sources.states[sources.new(0)]
-        enrollment = life.endpoint.enrollment
+        status = life.endpoint.status
         groups = [store.group for store in config.stores]
-        rotating = enrollment.rotation is not None
-        told = enrollment.quorums if rotating else Quorums.of(GroupRules(config.groups.sizes), groups)
+        rotating = status.turn is not None
+        told = status.quorums if rotating else Quorums.of(GroupRules(config.groups.sizes), groups)
         stores = Stores.create(instance.store_repairs)
-        return cls(instance, sources, stores, not rotating, groups, sorted(enrollment.registrations), told)
+        return cls(instance, sources, stores, not rotating, groups, sorted(status.registrations), told)
 
     @property
     def bounds(self) -> Bounds:
@@ -390,9 +387,9 @@ class World:
         """Whether a receiver that is registered with these stores gives up what none of them has."""
         known = self.allowed.get(asked)
         if known is None:
-            config = ReceiverConfig("topic", 0, "receiver:1", repairs=self.instance.receiver_repairs)
-            enrollment = Enrollment(self.quorums, {index: self.sources.registered(index) for index in asked})
-            known = self.allowed[asked] = bool(asked) and Enlistment(config, enrollment).may_give_up
+            mask = sum(1 << index for index in asked)
+            known = bool(asked) and self.quorums.may_give_up(mask, self.instance.receiver_repairs)
+            self.allowed[asked] = known
         return known
 
 

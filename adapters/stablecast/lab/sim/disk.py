@@ -12,6 +12,7 @@ from functools import partial
 
 import attrs
 
+from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.lab.sim.virtual_time import VirtualWorld
 from stablecast.store.journal.record_format import Block
@@ -254,8 +255,12 @@ class Syncer:
         return record.first, stop - record.first, record.tag, record.block
 
     def _report_damage(self, stream: int, first: int, stop: int) -> None:
-        if not self.stopped:
-            self._on_damaged(stream, first, stop)
+        """Report the numbers of [first, stop) that were not written again since."""
+        gone = RangeSet([(first, stop)])
+        for number in self._disk.contents.get(stream, {}):
+            gone.remove(number, number + 1)
+        for low, high in [] if self.stopped else gone:
+            self._on_damaged(stream, low, high)
 
     def _sync(self) -> None:
         if self._busy or self.stopped:

@@ -73,7 +73,7 @@ def _out_of_reach(cluster: Cluster, process: ReceiverProcess) -> bool:
     for session in process.every_session():
         info = session.machine.info
         named = [] if info is None else [entry.index for entry in info.stores]
-        for index, held in session.machine.enrollment.registrations.items():
+        for index, held in session.machine.status.registrations.items():
             if not held.left and (index in named or held.address in cluster.network.listeners):
                 return False
     return True

@@ -9,6 +9,7 @@ import attrs
 from stablecast.client import session as client
 from stablecast.client.consumption import Consumption
 from stablecast.client.message import Batch
+from stablecast.client.precedence import PassedOver
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol import effects as fx
@@ -25,7 +26,7 @@ from stablecast.core.protocol.messages import (
 )
 from stablecast.core.protocol.settings import AckMode, ReceiverConfig
 from stablecast.core.receiver import ReceiverSession
-from stablecast.core.registration.store_registration import Registration
+from stablecast.core.registration.status import RegistrationStatus
 from stablecast.evidence.trace.trace_recorder import Recorder
 from stablecast.lab.sim.application import SimulatedApplication, payloads_of
 from stablecast.lab.sim.coded_messages import NO_MESSAGE, Item, encode
@@ -39,7 +40,7 @@ from stablecast.lab.sim.source_checkers import Checkers
 from stablecast.lab.sim.virtual_time import VirtualClock
 from stablecast.runtime.driven_machine import Driven
 from stablecast.transports import codec
-from stablecast.transports.codec.fragments import Reassembly
+from stablecast.transports.codec.fragments import FragmentReassembly
 from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.resolution.udp.inputs import Resolved, Unresolved
 
@@ -109,7 +110,7 @@ class ClientDriver(VirtualDriver[ReceiverInput, fx.ReceiverEffect]):
         super()._tick()
 
 
-class WatchedReassembly(Reassembly):
+class WatchedReassembly(FragmentReassembly):
     """Reassemble messages as the client does, and report the numbers that were passed over."""
 
     def __init__(self, on_passed: Callable[[list[tuple[int, int]], list[tuple[int, int]]], None]) -> None:
@@ -118,7 +119,7 @@ class WatchedReassembly(Reassembly):
         self._on_passed = on_passed
 
     def take_passed(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-        """Return the passed ranges and the lost ranges, as `Reassembly` does."""
+        """Return the passed ranges and the lost ranges, as `FragmentReassembly` does."""
         self.check_invariants()
         passed, lost = super().take_passed()
         self._on_passed(passed, lost)
@@ -167,7 +168,7 @@ class SimulatedSession(client.Session):
                     self._reading.on_consumption_ack(*who, effect.message.number)
                 self._process.pool.send(effect.to, encode(effect.message))
             case fx.AskLow() if self._process.hesitates:
-                chosen = LowChosen(effect.low)
+                chosen = LowChosen(self.succession.low(effect, effect.low))
                 world, process = self._process.world, self._process
                 delay = int(world.rng.random() * HESITATE_NS)
                 world.after(delay, lambda: process.deliver(lambda: self.receive(chosen)))
@@ -270,6 +271,7 @@ class ReceiverProcess(VirtualProcess):
         self.sessions: dict[int, SimulatedSession] = {}
         self._joiners: dict[str, VirtualJoiner] = {}
         self._plans: dict[str, FoundSource] = {}
+        self._passed_over: PassedOver[FoundSource] = PassedOver()
         self._finished: list[SimulatedSession] = []
         self._consumption = Consumption()
         explicit = config.ack_mode is AckMode.EXPLICIT
@@ -287,9 +289,9 @@ class ReceiverProcess(VirtualProcess):
         """Return the sessions with a live stream and those that wait for the application."""
         return [*self.sessions.values(), *self._finished]
 
-    def registrations(self) -> Iterable[Registration]:
+    def registrations(self) -> Iterable[RegistrationStatus]:
         """Return the registrations of all sessions."""
-        return [held for session in self.every_session() for held in session.machine.enrollment.registrations.values()]
+        return [held for session in self.every_session() for held in session.machine.status.registrations.values()]
 
     def withdraw(self) -> None:
         """Deregister every session, and join no further sources."""
@@ -314,9 +316,12 @@ class ReceiverProcess(VirtualProcess):
         """Join a source once the application has consumed earlier lives' messages, or after `DRAIN_NS`."""
         if self.leaving or where.transport in self._joiners or where.transport in self._plans:
             return
+        self._plan(where)
+        self._settle()
+
+    def _plan(self, where: FoundSource) -> None:
         self._plans[where.transport] = where
         self.world.after(DRAIN_NS, lambda: self.deliver(lambda: self._late(where)))
-        self._settle()
 
     def _late(self, where: FoundSource) -> None:
         if self._plans.get(where.transport) is where:
@@ -324,6 +329,10 @@ class ReceiverProcess(VirtualProcess):
 
     def _join(self, where: FoundSource) -> None:
         del self._plans[where.transport]
+        if where.transport in self._joiners:
+            for info, place in self._passed_over.take(where.transport):
+                self._on_info(info, place)
+            return
 
         def items(session_id: int, arrived: Sequence[Item]) -> None:
             self._on_stream(session_id, arrived, where)
@@ -339,10 +348,15 @@ class ReceiverProcess(VirtualProcess):
     def _gone(self, transport: str) -> None:
         """End the sessions of a life. Its delivered messages may still be consumed and acknowledged."""
         self._joiners.pop(transport, None)
+        if self._passed_over.take(transport):
+            self._plans.pop(transport, None)
         for session in [session for session in self.sessions.values() if session.transport == transport]:
             del self.sessions[session.incarnation]
             session.ended = True
             self._finished.append(session)
+        for place in self._passed_over.places().values():
+            if place.transport not in self._plans:
+                self._plan(place)
         self._settle()
         if self.resolving is not None:
             self.resolving.feed(Unresolved(self.config.topic))
@@ -355,7 +369,8 @@ class ReceiverProcess(VirtualProcess):
             session.close()
         if not self._finished:
             for where in list(self._plans.values()):
-                self._join(where)
+                if self._plans.get(where.transport) is where:  # A session that begins settles others, too.
+                    self._join(where)
 
     def _on_stream(self, session_id: int, items: Sequence[Item], where: FoundSource) -> None:
         for item in items:
@@ -364,7 +379,7 @@ class ReceiverProcess(VirtualProcess):
                 if session is not None:
                     session.on_run(item)
             elif isinstance(item, SourceInfo) and item.topic == self.config.topic:
-                self._session_for(item, where).on_message(item)
+                self._on_info(item, where)
 
     def _on_lost(self, session_id: int, run: Run) -> None:
         """Report a run that the transport gave up."""
@@ -373,9 +388,20 @@ class ReceiverProcess(VirtualProcess):
         if session is not None:
             session.receive(Lost(incarnation, run.first, run.count))
 
-    def _session_for(self, info: SourceInfo, where: FoundSource) -> "SimulatedSession":
+    def _on_info(self, info: SourceInfo, where: FoundSource) -> None:
+        session = self._session_for(info, where)
+        if session is not None:
+            session.on_message(info)
+
+    def _session_for(self, info: SourceInfo, where: FoundSource) -> "SimulatedSession | None":
         session = self.sessions.get(info.incarnation)
         if session is None:
+            waits = info.incarnation in self._passed_over and where.transport in self._plans
+            if waits or any(other.outranks(info) for other in self.sessions.values()):
+                self.checkers.facts.counts["passed over"] += 1
+                self._passed_over.add(info, where)
+                return None
+            self._passed_over.drop(info.incarnation)
             config = attrs.evolve(self.config, incarnation=info.incarnation, source_request=where.request)
             session = SimulatedSession(self, config, where.transport)
             owners = [

@@ -15,7 +15,7 @@ from stablecast.lab.sim.process import VirtualDriver, VirtualProcess
 from stablecast.runtime.driven_machine import Driven
 from stablecast.transports import codec
 from stablecast.transports.resolution.records import INSTANCE_BYTES
-from stablecast.transports.resolution.udp.carriers import Group
+from stablecast.transports.resolution.udp.carriers import MulticastGroup
 from stablecast.transports.resolution.udp.context import ResolutionContext
 from stablecast.transports.resolution.udp.effects import ContextEffect, Discovered, SendDatagram
 from stablecast.transports.resolution.udp.inputs import AddSource, ContextInput, DatagramArrived, RemoveSource
@@ -74,7 +74,7 @@ class ProcessResolution:
         self._air = air
         self._on_found = on_found
         instance = process.world.rng.getrandbits(8 * INSTANCE_BYTES).to_bytes(INSTANCE_BYTES)
-        driven: Driven[Any, Any] = Driven(ResolutionContext.create(instance, Group()))
+        driven: Driven[Any, Any] = Driven(ResolutionContext.create(instance, MulticastGroup()))
         self._driver: VirtualDriver[Any, Any] = VirtualDriver(process, driven, self._perform)
         air.join(self)
 

@@ -33,7 +33,7 @@ from stablecast.core.protocol.inputs import (
     Withdraw,
 )
 from stablecast.core.protocol.settings import FlightBehavior, SourceConfig, StoreBehavior
-from stablecast.core.registration.store_registration import Registration
+from stablecast.core.registration.status import RegistrationStatus
 from stablecast.core.source import SourceEndpoint
 from stablecast.evidence.trace.trace_recorder import Recorder
 from stablecast.lab.sim.coded_messages import NO_MESSAGE, Item, encode
@@ -179,16 +179,11 @@ class SourceProcess(VirtualProcess):
     @property
     def idle(self) -> bool:
         """Whether every wanted message was sent and is stable."""
-        return (
-            not self.wanted
-            and not self._buffered
-            and self.machine.can_send
-            and not self.machine.window.unsettled_messages
-        )
+        return not self.wanted and not self._buffered and self.machine.can_send and not self.machine.in_flight_messages
 
-    def registrations(self) -> Iterable[Registration]:
+    def registrations(self) -> Iterable[RegistrationStatus]:
         """Return the registrations with every store."""
-        return self.machine.enrollment.registrations.values()
+        return self.machine.status.registrations.values()
 
     def broken(self, event: Reset | Gone) -> None:
         """Pass the event to the machine."""

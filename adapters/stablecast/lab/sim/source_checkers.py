@@ -7,7 +7,7 @@ import attrs
 
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.events import Event, Oddity
-from stablecast.core.registration.store_registration import Registration
+from stablecast.core.registration.status import RegistrationStatus
 from stablecast.lab.sim.facts import Facts, Lives, without
 from stablecast.lab.sim.receiver_checkers import ReceiverCheckers
 from stablecast.lab.sim.store_checkers import StoreCheckers
@@ -23,7 +23,7 @@ class RegisteringProcess(Protocol):
     alive: bool
     frozen: bool
 
-    def registrations(self) -> Iterable[Registration]:
+    def registrations(self) -> Iterable[RegistrationStatus]:
         """Return all registrations."""
 
 

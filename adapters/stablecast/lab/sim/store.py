@@ -236,7 +236,7 @@ class StoreProcess(VirtualProcess):
             self._check_ack(message)
 
     def _check_ack(self, ack: StableAck) -> None:
-        repository = self.machine.repositories.get(self.machine.streams.get(ack.incarnation, 0))
+        repository = self.machine.status.of_stream(ack.incarnation)
         if repository is not None:
             first = serial.extend(ack.first, repository.newest)
             stop = serial.extend(ack.last, first) + 1

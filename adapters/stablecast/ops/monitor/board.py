@@ -137,7 +137,7 @@ class Board:
 
 
 async def _reg_ids(watched: Watched) -> list[int]:
-    return sorted(watched.store.repositories)
+    return sorted(watched.store.machine.status.repositories)
 
 
 async def look(watched: Watched, reg_ids: Sequence[int]) -> list[SourceView]:

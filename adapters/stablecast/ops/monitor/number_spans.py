@@ -2,7 +2,7 @@
 
 import attrs
 
-from stablecast.core.store.repository import Repository
+from stablecast.core.store.status import RepositoryStatus
 from stablecast.store.observatory import Watched
 
 MAX_SPANS = 64
@@ -35,25 +35,22 @@ async def spans(watched: Watched, reg_id: int) -> Spans | None:
     """Return the current spans of one source; None if it is not registered."""
 
     async def look() -> Spans | None:
-        repository = watched.store.repositories.get(reg_id)
+        repository = watched.store.machine.status.repositories.get(reg_id)
         return None if repository is None else spans_of(repository)
 
     return await watched.ask(look)
 
 
-def spans_of(repository: Repository) -> Spans:
+def spans_of(repository: RepositoryStatus) -> Spans:
     """Return the spans of a repository."""
-    window, high = repository.window, repository.filling.high
-    resumed = repository.resume_point
-    holes: list[Span] = []
-    if high is not None and resumed is not None and repository.terms.keeps:
-        holes = repository.filling.missing(repository.held, max(resumed, repository.trail))
+    high, newest = repository.high, repository.newest
+    _, in_memory, _ = repository.memory
     return Spans(
-        newest=window.lead if high is None else max(window.lead, high),
+        newest=newest if high is None else max(newest, high),
         acknowledged=repository.acked,
-        in_memory=window.memory.messages,
-        holes=_inclusive(holes),
-        lost=_inclusive(repository.filling.lost.within(window.trail, window.lead + 1)),
+        in_memory=in_memory,
+        holes=_inclusive([] if repository.resume_point is None else repository.holes),
+        lost=_inclusive(repository.lost.within(repository.trail, newest + 1)),
     )
 
 

@@ -30,7 +30,7 @@ from stablecast.ops.operations.directory_contents import read
 from stablecast.ops.operations.target import OperationError
 from stablecast.store.journal.errors import JournalError
 from stablecast.store.journal.segments import Place, SegmentReader
-from stablecast.transports.codec.fragments import Reassembly
+from stablecast.transports.codec.fragments import FragmentReassembly
 from stablecast.transports.codec.lbttcp import payloads
 from stablecast.transports.wire import properties
 from stablecast.transports.wire.errors import WireError
@@ -145,7 +145,7 @@ def rows(directory: Path, wanted: Wanted) -> Iterator[Row]:
     reader = SegmentReader()
     try:
         for client in sources:
-            incomplete = Reassembly()
+            incomplete = FragmentReassembly()
             for start, stop, record in found.index.pieces(client.reg_id):
                 yield from _run(client, wanted.overlap(start, stop), record, wanted, reader, incomplete)
     finally:
@@ -158,7 +158,7 @@ def _run(
     record: Place,
     wanted: Wanted,
     reader: SegmentReader,
-    incomplete: Reassembly,
+    incomplete: FragmentReassembly,
 ) -> Iterator[Row]:
     """Yield the messages that are complete with this record.
 

@@ -13,7 +13,13 @@ from stablecast.config.xml_reader import XmlConfigError, fail, text_of
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.runtime.address import MAX_PORT, AddressError, check_ip
 from stablecast.runtime.resolution_group import choose, interfaces
-from stablecast.transports.resolution.udp.address_translation import ANY_PORT, Domain, Rule, Transform, Translation
+from stablecast.transports.resolution.udp.address_translation import (
+    ANY_PORT,
+    AddressDomain,
+    AddressRule,
+    Transform,
+    Translation,
+)
 from stablecast.transports.resolution.udp.relay import RelayConfig
 
 MAX_MILLISECONDS = 0xFFFF_FFFF
@@ -120,9 +126,9 @@ def _daemon_value(path: Path, element: Any) -> tuple[str, Any]:
             return "send_buffer", xml_reader.whole(path, element, 0, MAX_BUFFER)
 
 
-def _domain(path: Path, element: Any) -> Domain:
+def _domain(path: Path, element: Any) -> AddressDomain:
     networks = (xml_reader.checked(path, one, _network, text_of(one)) for one in element.iterfind("network"))
-    return Domain(element.get("name"), tuple(networks))
+    return AddressDomain(element.get("name"), tuple(networks))
 
 
 def _network(text: str) -> ipaddress.IPv4Network:
@@ -142,9 +148,9 @@ def _transform(path: Path, element: Any) -> Transform:
     return Transform(source, destination, tuple(_rule(path, rule) for rule in element.iterfind("rule")))
 
 
-def _rule(path: Path, element: Any) -> Rule:
+def _rule(path: Path, element: Any) -> AddressRule:
     (address, port), (new_address, new_port) = (_place(path, element.find(tag)) for tag in ("match", "replace"))
-    return Rule(address, port, new_address, new_port)
+    return AddressRule(address, port, new_address, new_port)
 
 
 def _place(path: Path, element: Any) -> tuple[str, int]:

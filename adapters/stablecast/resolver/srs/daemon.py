@@ -18,16 +18,16 @@ from stablecast.runtime.effect_execution import describe, perform_all, report
 from stablecast.runtime.keepalive import keep_alive
 from stablecast.runtime.resolver_error import ResolverError
 from stablecast.transports.resolution.srs.events import (
-    Accepted,
-    Closed,
-    Cut,
-    Note,
-    Received,
+    BytesReceived,
+    ConnectionAccepted,
+    ConnectionClosed,
+    Disconnect,
+    SendBytes,
     ServiceEffect,
     ServiceInput,
-    Write,
 )
-from stablecast.transports.resolution.srs.service import Service
+from stablecast.transports.resolution.srs.service import ResolutionService
+from stablecast.transports.resolution.udp.effects import Remark
 
 MAX_QUEUED_BYTES = 64 * 1024 * 1024
 """Bytes waiting for one slow client; beyond that it is cut off, logged, and served anew when it is back."""
@@ -51,7 +51,7 @@ class Peer(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """It said something."""
-        self._daemon.feed(Received(self._number, data))
+        self._daemon.feed(BytesReceived(self._number, data))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It left."""
@@ -67,7 +67,7 @@ class SrsDaemon:
         self.config = config
         self.slow = 0
         self._log = log
-        self._machine = Service(secrets.randbelow((1 << 32) - 1) + 1, config.service())
+        self._machine = ResolutionService(secrets.randbelow((1 << 32) - 1) + 1, config.service())
         self._loop = asyncio.get_running_loop()
         self._numbers = itertools.count(1)
         self._peers: dict[int, asyncio.Transport] = {}
@@ -137,14 +137,14 @@ class SrsDaemon:
             transport.abort()
         self._peers[number] = transport
         self._empty.clear()
-        self.feed(Accepted(number, address))
+        self.feed(ConnectionAccepted(number, address))
 
     def on_lost(self, number: int) -> None:
         """A connection is over."""
         del self._peers[number]
         if not self._peers:
             self._empty.set()
-        self.feed(Closed(number))
+        self.feed(ConnectionClosed(number))
 
     def _report_later(self) -> None:
         """Statistics in the log from time to time (T-421): the first time all, then what changed."""
@@ -166,11 +166,11 @@ class SrsDaemon:
 
     def _perform(self, effect: ServiceEffect) -> None:
         match effect:
-            case Write(connection, data):
+            case SendBytes(connection, data):
                 self._write(connection, data)
-            case Cut(connection):
+            case Disconnect(connection):
                 self._abort(connection)
-            case Note(text):
+            case Remark(text):
                 self._log(text)
             case _:
                 assert_never(effect)
@@ -178,7 +178,7 @@ class SrsDaemon:
     def _on_failed(self, effect: object, error: Exception) -> None:
         """Break the connection that a write was for: its end is fed to the machine, and the client connects again."""
         report(f"{describe(effect)} of the service failed", error)
-        if isinstance(effect, Write):
+        if isinstance(effect, SendBytes):
             self._abort(effect.connection)
 
     def _write(self, connection: int, data: bytes) -> None:

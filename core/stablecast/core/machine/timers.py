@@ -52,3 +52,13 @@ class TimerTable:
     def next(self) -> int | None:
         """Returns the earliest deadline in nanoseconds, or None if nothing is armed."""
         return min(self.deadlines.values(), default=None)
+
+
+def soonest(*deadlines: int | None) -> int | None:
+    """Return the earliest deadline in nanoseconds; None stands for no deadline.
+
+    >>> soonest(None, 7, 5)
+    5
+    """
+    found = [deadline for deadline in deadlines if deadline is not None]
+    return min(found) if found else None

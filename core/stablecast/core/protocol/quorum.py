@@ -11,6 +11,8 @@ from typing import assert_never
 
 import attrs
 
+from stablecast.core.protocol.repairs import Repair
+
 
 class Intragroup(IntEnum):
     """Which stores of a group must hold a message before it is stable there (P-513)."""
@@ -111,6 +113,13 @@ class Quorums:
     def every_group(self, mask: int) -> bool:
         """Whether `mask` has a quorum of every group: what a source that returns must hear (formal design, 7.2)."""
         return all(self._quorum(group, mask) for group in self._groups)
+
+    def may_give_up(self, asked: int, repairs: Repair) -> bool:
+        """Return whether a receiver may give up what none of the stores in mask `asked` has (formal design, 7.2).
+
+        The documented receiver is content with the stores that completed its registration.
+        """
+        return self.every_group(asked) if Repair.EVERY_GROUP in repairs else self.registered(asked)
 
     def active(self, registered: int) -> list[int]:
         """The groups with a quorum of registered stores (P-523)."""

@@ -17,6 +17,7 @@
 * After `Withdraw` the session goes on like a streaming one: what was missing is lost, what comes is delivered (P-588).
 """
 
+from collections.abc import Callable
 from enum import IntEnum
 from typing import assert_never
 
@@ -64,6 +65,7 @@ from stablecast.core.receiver.first_number import Starting
 from stablecast.core.receiver.lives import Lives
 from stablecast.core.receiver.recovery import Recovery
 from stablecast.core.receiver.source_contact import Contact, News
+from stablecast.core.receiver.status import ReceiverStatus
 from stablecast.core.receiver.store_registrations import Enlistment
 from stablecast.core.registration.registration_set import Enrollment
 
@@ -312,7 +314,56 @@ class ReceiverSession:
     def _odd(self, code: str, text: str) -> None:
         self.outbox.append(Notify(Oddity(code, text)))
 
-    # Facts.
+    # What others may ask (`status` for more, off the data path).
+
+    @property
+    def next_number(self) -> int | None:
+        """The first number neither delivered nor given up; None until the session knows where to begin."""
+        return self.arrivals.window.next
+
+    @property
+    def newest_number(self) -> int:
+        """The newest number known to exist. Only after the first SRI (`info`)."""
+        return self.arrivals.high
+
+    @property
+    def start_number(self) -> int:
+        """The number at which delivery began; 0 before."""
+        return self.arrivals.window.start
+
+    @property
+    def resume_point(self) -> int:
+        """The first number of this life of the source; 0 before the first SRI."""
+        return self.arrivals.resume_point
+
+    @property
+    def recovering(self) -> bool:
+        """Whether messages are missing or asked for."""
+        return bool(self.requests or self.window.missing())
+
+    @property
+    def status(self) -> ReceiverStatus:
+        """A read-only copy of what the session knows of its stores and messages."""
+        return ReceiverStatus.of(self.enrollment, self.arrivals, self.acknowledger)
+
+    def delivered(self, first: int, stop: int) -> bool:
+        """Return whether [first, stop) was delivered, except for numbers that were given up."""
+        return self.window.delivered(first, stop)
+
+    @property
+    def advance(self) -> Callable[[int, int], int | None]:
+        """The shortcut of a driver for the live data of this life, `(wire_first, count)`.
+
+        It delivers a run that continues the stream and returns its first number. For any other run it returns None and
+        changes nothing; feed a `Data` input then. Neither way makes effects for the run that this one delivered.
+        """
+        return self.arrivals.goes_on
+
+    def record_consumed(self, first: int, stop: int) -> None:
+        """Record that [first, stop) was consumed after the session ended: nobody is notified, `status` shows it."""
+        self.lives.on_consumed(first, stop)
+
+    # Parts.
 
     @property
     def enrollment(self) -> Enrollment:

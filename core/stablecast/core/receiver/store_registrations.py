@@ -112,9 +112,7 @@ class Enlistment:
     @property
     def may_give_up(self) -> bool:
         """Whether those who may have what is missing can be asked."""
-        if Repair.EVERY_GROUP not in self.config.repairs:
-            return self.enrollment.enough
-        return self.enrollment.quorums.every_group(self.enrollment.mask)
+        return self.enrollment.quorums.may_give_up(self.enrollment.mask, self.config.repairs)
 
     def targets(self, source: Target) -> list[Target]:
         """Who can be asked for messages; `source` where there are no stores, or none that keeps any."""

@@ -48,6 +48,7 @@ from stablecast.core.source.lineage import Lineage
 from stablecast.core.source.parts import agrees, ends, enrollment_of, offers_late_join, success, wants_every_group
 from stablecast.core.source.retransmission import resend, tell_range
 from stablecast.core.source.stability import StabilityWindow
+from stablecast.core.source.status import SourceStatus
 from stablecast.core.source.transmission import Sending
 
 
@@ -171,7 +172,7 @@ class SourceEndpoint:
         self.outbox = []
         return effects
 
-    # What the driver may ask.
+    # What others may ask (`status` for more, off the data path).
 
     @property
     def window(self) -> StabilityWindow:
@@ -182,6 +183,35 @@ class SourceEndpoint:
     def resume_point(self) -> int:
         """The first number of this life."""
         return self.lineage.resume_point
+
+    @property
+    def next_number(self) -> int:
+        """The number of the next message to send."""
+        return self.sending.window.next
+
+    @property
+    def oldest_number(self) -> int:
+        """The oldest number that is retained; the next number when nothing is."""
+        return self.sending.window.trail
+
+    @property
+    def stable_through(self) -> int:
+        """The number up to which every message of this life is stable; one below its first when none is."""
+        return self.window.stable.contiguous_from(self.window.trail) - 1
+
+    @property
+    def in_flight_messages(self) -> int:
+        """Messages that were sent and are not settled yet."""
+        return self.sending.window.unsettled_messages
+
+    @property
+    def status(self) -> SourceStatus:
+        """A read-only copy of what the source knows of its stores, lives and messages."""
+        return SourceStatus.of(self.enrollment, self.lineage, self.sending)
+
+    def first_piece(self, number: int) -> int:
+        """Return the first number of the message that has this one: another number where a message was cut."""
+        return self.window.large.first_of(number)
 
     @property
     def can_send(self) -> bool:

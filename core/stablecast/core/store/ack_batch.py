@@ -54,6 +54,13 @@ class AckBatch:
             self.owed.add(low, high)
             tickets.wait(Waiting(tickets.last, reg_id, self.incarnation, first=low, stop=high))
 
+    def withdraw(self, first: int, stop: int) -> list[tuple[int, int]]:
+        """Drop [first, stop), which is not stable any more; return the parts that would have been acknowledged."""
+        unsent = self.pending.remove(first, stop)
+        if not self.pending:
+            self.due = None
+        return unsent
+
     def flush(self, now: int, out: list[Effect]) -> None:
         """Acknowledge what there is, unless it is too little and time is left."""
         if self.due is None or (now < self.due and self.pending.total() < self.minimum):

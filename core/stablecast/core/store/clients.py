@@ -190,12 +190,17 @@ class Clients:
         return True
 
     def is_holder(self, record: ClientRecord, request: Deregister) -> bool:
-        """Whether this client deregisters, not one that had the RegID before or has it elsewhere."""
+        """Whether this client deregisters, not one that had the RegID before or has it elsewhere.
+
+        A source that was cut off may deregister while a proxy stands in for that very life: then it is the source's.
+        """
         client = record.client
         if client.role is not request.role:
             return False
         if client.role is Role.SOURCE:
-            return client.incarnation == request.incarnation
+            proxy = client.election
+            stands_in = proxy is not None and proxy.life != 0 and proxy.life == request.incarnation
+            return stands_in or client.incarnation == request.incarnation
         return (client.source_reg_id, client.reply_to) == (request.source_reg_id, request.reply_to)
 
     def remove(self, record: ClientRecord) -> None:

@@ -54,6 +54,7 @@ from stablecast.core.store.proxy_elections import Elections
 from stablecast.core.store.registry import Registry
 from stablecast.core.store.repository import Repository
 from stablecast.core.store.retransmission import Serving
+from stablecast.core.store.status import StoreStatus
 from stablecast.core.store.sync_tickets import Tickets
 
 
@@ -107,6 +108,23 @@ class StoreEndpoint:
         if not memory:
             self.registry.mute(now)
         self._arm(now)
+
+    @property
+    def status(self) -> StoreStatus:
+        """Read-only questions to this store."""
+        return StoreStatus(self.registry, self.serving)
+
+    def knows(self, request: Register) -> bool:
+        """Return whether a client holds the RegID or the session that this registration asks for."""
+        return self.clients.holder(request) is not None
+
+    def draw_ticket(self) -> int:
+        """Return a ticket for a write of the driver's own; feed `Persisted` for it like for any other."""
+        return self.tickets.draw()
+
+    def reset_rates(self, now: int) -> None:
+        """Count retransmissions anew from `now` (ns) on."""
+        self.serving.reset(now)
 
     @property
     def clients(self) -> Clients:
@@ -221,13 +239,9 @@ class StoreEndpoint:
                 registry.after(repository, now, out)
 
     def _on_damaged(self, damaged: Damaged, now: int) -> None:
-        """It is not held any more: a hole like any other, which the source may still fill."""
         repository = self.repositories.get(damaged.source_reg_id)
         if repository is not None:
-            repository.window.spoil(damaged.first, damaged.last + 1)
-            count = damaged.last + 1 - damaged.first
-            lost = Lost(repository.incarnation, serial.wire(damaged.first), count)
-            repository.on_lost(lost, now, self.outbox)
+            repository.on_damaged(damaged.first, damaged.last + 1, now, self.outbox)
             self.registry.after(repository, now, self.outbox)
 
     def _on_message(self, message: Message, now: int) -> None:

@@ -216,14 +216,17 @@ class Window:
         for extents in (self.memory, self.disk):
             extents.cut(number)
         self._drop_delayed(self.trail, number)
+        tickets.drop(self.reg_id, number)
         out.append(Cut(tickets.draw(), self.reg_id, number))
 
-    def spoil(self, first: int, stop: int) -> None:
-        """What is synced of [first, stop) cannot be read: it is not kept any more."""
-        for low, high in self.synced.remove(first, stop):
+    def spoil(self, first: int, stop: int) -> list[tuple[int, int]]:
+        """Drop the synced messages of [first, stop), which cannot be read; return their numbers."""
+        spoilt = self.synced.remove(first, stop)
+        for low, high in spoilt:
             self.held.remove(low, high)
             for extents in (self.memory, self.disk):
                 extents.remove(low, high)
+        return spoilt
 
     def restore(self, first: int, stop: int, payload_bytes: int) -> None:
         """[first, stop) was found on disk at a restart: held and synced, and not in memory."""

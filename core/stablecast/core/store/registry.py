@@ -170,6 +170,7 @@ class Registry:
         if own:
             del self.repositories[client.reg_id]
             self.agenda.drop(client.reg_id)
+            self.tickets.drop(client.reg_id, 0)
             self.streams.pop(client.incarnation, None)
             out.append(Leave(client.incarnation))
             for receiver in self.clients.receivers_of(client.reg_id):

@@ -83,8 +83,6 @@ class Repository:
         repository.life = Lifeline.recover(config.repairs, client, config.history_lives)
         freed = client.freed if Repair.PACED in config.repairs else 0
         repository.window.trail = repository.noticed = max(trail, freed)
-        if repository.resume_point is not None and repository.paced is None:
-            repository.filling.lost.add(repository.resume_point, trail)
         repository.begin_acks()
         return repository
 
@@ -151,9 +149,15 @@ class Repository:
         return cut
 
     def begin_acks(self) -> None:
-        """Everything from the resume point on is to be acknowledged."""
+        """Everything from the resume point on is to be acknowledged.
+
+        What had to go below the trail may have been lost before it went. After a restart, or when a life comes back
+        behind another, nobody remembers that: none of it is acknowledged.
+        """
         if self.resume_point is not None:
             self.acked = max(self.resume_point, self.trail)
+            if self.paced is None:
+                self.filling.lost.add(self.resume_point, self.trail)
             if Repair.HOLES not in self.repairs and self.held.missing(self.trail, self.acked):
                 self.acked = self.held.contiguous_from(self.trail)
             self.filling.high = max(self.newest, self.resume_point - 1)
@@ -226,6 +230,20 @@ class Repository:
         if lost.burst or lost.count > self.filling.burst:
             self._lose_burst(max(first, self._bottom), stop, now, out)
         self._learn(stop - 1, now, out)
+
+    def on_damaged(self, first: int, stop: int, now: int, out: list[Effect]) -> None:
+        """[first, stop) cannot be read: a hole like any other, which the source may still fill.
+
+        Acknowledgements that wait for others must not go out any more: nothing here bears them out. They become due
+        again when the hole is filled, when it is known to be lost, or when all receivers have consumed it.
+        """
+        spoilt = self.window.spoil(first, stop)
+        for low, high in spoilt:
+            for unsent, _ in self.acks.withdraw(low, high):
+                self.acked = min(self.acked, unsent)
+        if spoilt:  # Else they were cut meanwhile, and may be numbers that the current life has not reached.
+            first = spoilt[0][0]
+            self.on_lost(Lost(self.incarnation, serial.wire(first), spoilt[-1][1] - first), now, out)
 
     def on_late_join(self, info: LateJoinInfo, now: int, out: list[Effect]) -> None:
         """The source says what it can still send."""

@@ -69,6 +69,16 @@ class Tickets:
         """Remember what the newest ticket brings."""
         self.waiting.append(what)
 
+    def drop(self, reg_id: int, number: int) -> None:
+        """Let the tickets of a source bring nothing from `number` on, because a cut follows these writes.
+
+        Its life may come back and send the same numbers again before the old tickets are reported. Then a crash may
+        leave the cut on the disk, and not the newer writes.
+        """
+        for run in self.waiting:
+            if run.reg_id == reg_id and run.stop > number:
+                run.stop = max(run.first, number)
+
     def due(self, ticket: int) -> list[Waiting]:
         """Everything up to `ticket` is synced: what waited for that, oldest first."""
         self.synced = max(self.synced, ticket)

@@ -19,7 +19,7 @@ NCF = lbtrm.Ncf(nak_port=14390, session_id=7, trail=0, reason=1, sqns=(1,))
 RU_DATA = lbtru.Data(sqn=1, trail=0, payload=MESSAGE)
 SID = lbtru.SessionId(session_id=7)
 QUERY = lbmr.Packet(lbmr.PacketKind.NORMAL, (lbmr.TopicQuery("orders"),))
-SETUP = rsocket.encode(rsocket.setup_frame(rsocket.Setup(1, 2)))
+SETUP = rsocket.encode(rsocket.setup_frame(rsocket.RsocketSetup(1, 2)))
 
 
 @pytest.mark.parametrize(

@@ -216,7 +216,7 @@ def framed(frame: rsocket.Frame) -> Decoded:
 
 
 def test_a_setup_has_parameters() -> None:
-    setup = rsocket.Setup(1000, 2000)
+    setup = rsocket.RsocketSetup(1000, 2000)
     octets = rsocket.encode(rsocket.setup_frame(setup))
     found = layers.resolution_frame(octets, rsocket.setup_frame(setup), b"", roundtrip=True)
     assert [layer.record for layer in found.layers] == [rsocket.setup_frame(setup), setup]

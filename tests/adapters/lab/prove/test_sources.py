@@ -72,4 +72,3 @@ def test_a_store_that_is_listed_twice_is_nobody() -> None:
     begun, _ = hear(known, known.new(1), Start(), granted(0), granted(1))
     assert known.views[begun].active
     assert known.generation(begun, 0) == 1
-    assert known.registered(0).counts

@@ -177,6 +177,18 @@ def test_what_came_again_since_is_not_dropped_with_what_was_bad() -> None:
     assert list(disk.contents[1]) == list(disk.durable[1]) == [1]
 
 
+def test_what_came_again_since_is_not_told_as_bad() -> None:
+    world, disk, told = VirtualWorld(Random(3)), VirtualDisk(), list[tuple[int, int, int]]()
+    log = Syncer(world, disk, lambda ticket: None, pytest.fail, lambda *bad: told.append(bad))
+    log.append_messages(1, 0, 4, 7, b"." * 40, 1)
+    world.run(SECOND)
+    disk.log[0].bad = True
+    assert log.read(1, 0) is None
+    log.append_messages(1, 1, 2, 7, b"." * 20, 2)
+    world.run(2 * SECOND)
+    assert told == [(1, 0, 1), (1, 3, 4)]
+
+
 def test_a_process_that_is_gone_hears_of_no_damage() -> None:
     world, disk = VirtualWorld(Random(3)), VirtualDisk()
     log = Syncer(world, disk, lambda ticket: None, pytest.fail, lambda *bad: pytest.fail("told"))

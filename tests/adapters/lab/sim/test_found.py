@@ -1,5 +1,7 @@
 """What the simulator found, made small: each schedule broke a rule once, and must never again."""
 
+from typing import Any
+
 import pytest
 
 from stablecast.core.protocol.quorum import GroupRules, Intergroup, Intragroup
@@ -254,6 +256,64 @@ FOUND = {
             resolution=40,
         ),
     ),
+    # Acknowledgements that a store collected were sent after the disk had not given the messages back (P1).
+    "acknowledged_behind_damage": Schedule(
+        9003882,
+        ((217, 14), (410, 2), (746, 17), (1170, 18)),
+        (
+            Fault(1, Act.PART, "source", "store1", 435, False),
+            Fault(430, Act.PART, "source", "", 2130, False),
+            Fault(431, Act.RIVAL, "source", "", 1525, True),
+            Fault(432, Act.PART, "source", "store2", 1525, False),
+            Fault(432, Act.PART, "source", "store0", 1280, False),
+            Fault(448, Act.PART, "receiver1", "", 274, True),
+            Fault(722, Act.CRASH, "source", "", 40, False),
+            Fault(1682, Act.SLOW, "store1", "", 600, False),
+            Fault(1707, Act.PART, "receiver1", "", 524, True),
+            Fault(1938, Act.CRASH, "store1", "", 1, False),
+            Fault(1975, Act.DAMAGE, "store1", "", 0, False),
+        ),
+        WorldSetup(write_delay_ms=20, ack_minimum=30, brief=True, habit=Habit.FICKLE),
+    ),
+    # A proxy that was about to end announced itself behind the source's new life, and muted it for good (L1).
+    "proxy_that_is_late": Schedule(
+        9100290,
+        ((346, 8), (407, 32), (438, 8), (1386, 26)),
+        (
+            Fault(329, Act.WIPE, "store0", "source", 175, False),
+            Fault(350, Act.FREEZE, "source", "store0", 148, False),
+            Fault(429, Act.STALL, "source", "receiver0", 857, False),
+            Fault(781, Act.PART, "receiver0", "store0", 1811, False),
+            Fault(786, Act.RIVAL, "receiver0", "", 0, False),
+            Fault(841, Act.LEAP, "source", "store1", 412, False),
+            Fault(1111, Act.WIPE, "store0", "store2", 229, True),
+            Fault(1965, Act.CRASH, "source", "", 2035, True),
+            Fault(1965, Act.FALTER, "store1", "", 99, True),
+            Fault(1965, Act.FALTER, "store2", "", 1494, False),
+            Fault(2432, Act.PART, "store2", "", 1, True),
+            Fault(2738, Act.STALL, "store2", "store1", 70, True),
+            Fault(3394, Act.STALL, "receiver0", "store0", 606, False),
+            Fault(3822, Act.FREEZE, "store0", "", 178, True),
+        ),
+        WorldSetup(proxies=True, late_ms=3505, large=7, resolution=40, brief=True, habit=Habit.BLOCKING),
+    ),
+    # A source deregistered as soon as it could be heard again: its proxy stayed for ever, and all that stores had (L1).
+    "deregistered_behind_a_proxy": Schedule(
+        9300183,
+        (),
+        (Fault(2520, Act.PART, "source", "", 1480, True),),
+        WorldSetup(proxies=True, leaving=Leaving.HASTY_SOURCE),
+    ),
+    # A store whose turn came did not know a receiver that had returned: it was handed old messages after new ones (D1).
+    "turn_behind_a_return": Schedule(
+        9005253,
+        ((1212, 1), (1241, 5)),
+        (
+            Fault(1296, Act.CRASH, "receiver1", "store1", 1, True),
+            Fault(1797, Act.CRASH, "source", "", 1, True),
+        ),
+        WorldSetup(turns=True, habit=Habit.THREADED),
+    ),
 }
 
 
@@ -261,3 +321,18 @@ FOUND = {
 @pytest.mark.parametrize("name", FOUND)
 def test_what_was_found_stays_mended(name: str) -> None:
     assert run(FOUND[name]).violations == ()
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize(
+    ("name", "what", "planted", "rule"),
+    [
+        ("proxy_that_is_late", "stablecast.client.session.outranks", lambda *_: False, "L1"),
+        ("turn_behind_a_return", "stablecast.client.succession.Succession.low", lambda _, __, wish: wish, "D1"),
+    ],
+)
+def test_what_was_mended_is_found_without_it(
+    monkeypatch: pytest.MonkeyPatch, name: str, what: str, planted: Any, rule: str
+) -> None:
+    monkeypatch.setattr(what, planted)
+    assert {violation.rule for violation in run(FOUND[name]).violations} == {rule}

@@ -13,7 +13,7 @@ from stablecast.lab.sim.resolution import FoundSource
 from stablecast.lab.sim.schedule import Act, Fault
 from stablecast.lab.sim.setup import RECEIVERS, SOURCE, WorldSetup
 from stablecast.transports import codec
-from stablecast.transports.codec.fragments import Reassembly
+from stablecast.transports.codec.fragments import FragmentReassembly
 from stablecast.transports.codec.lbttcp import Run
 from tests.adapters.lab.sim.setups import KINDS, lively, world
 
@@ -103,8 +103,73 @@ def test_who_leaves_leaves_new_lives_as_well() -> None:
     assert source is not None
     info = attrs.evolve(source.machine.info(), incarnation=codec.join(4711, 1))
     late = receiver._session_for(info, FoundSource(session.transport, 4711, source.config.reply_to))
+    assert late is not None
     assert late.left
     assert receiver._session_for(info, FoundSource("", 4711, "")) is late
+
+
+def late_proxy(cluster: Cluster) -> FoundSource:
+    """Restart the source; when every process knows its new life, a receiver meets a proxy of the first one."""
+    receiver = receiver_of(cluster)
+    cluster.suffer(Fault(0, Act.CRASH, SOURCE, "", 10, True))
+    cluster.world.run(cluster.world.now + 2 * SECOND)
+    (session,) = receiver.sessions.values()
+    newest = session.machine.info
+    assert newest is not None
+    where = FoundSource("10.0.0.4:14411", 4711, "10.0.0.4:14412")
+    cluster.network.listeners[where.transport] = (cluster.processes["store0"], lambda _: None)
+    receiver.found(where)
+    life = codec.join(where.session_id, 1)
+    proxy = attrs.evolve(newest, incarnation=life, term=newest.term - 1, lives=(newest.lives[0], (life, newest.low)))
+    receiver._on_stream(where.session_id, [proxy], where)
+    return where
+
+
+def test_a_proxy_that_is_met_late_does_not_end_deliveries() -> None:
+    """L1."""
+    cluster = lively(WorldSetup())
+    where = late_proxy(cluster)
+    receiver = receiver_of(cluster)
+    assert cluster.checkers.facts.counts["passed over"] == 1
+    for there in (True, False):
+        assert (where.transport in receiver._joiners) is there
+        cluster.want(5)
+        cluster.world.run(cluster.world.now + 2 * SECOND)
+        assert trouble(cluster) is None
+        receiver._gone(where.transport)
+    assert receiver._passed_over.places() == {}
+
+
+def test_a_proxy_that_was_passed_over_is_followed_when_the_source_is_gone() -> None:
+    """What waits for the application comes first."""
+    cluster = lively(WorldSetup())
+    where = late_proxy(cluster)
+    receiver = receiver_of(cluster)
+    (session,) = receiver.sessions.values()
+    session.waiting += 1
+    info = receiver._passed_over.announcements[codec.join(where.session_id, 1)][0]
+    receiver._gone(session.transport)
+    receiver._on_stream(where.session_id, [info], where)
+    assert receiver.sessions == {}
+    cluster.world.run(cluster.world.now + DRAIN_NS - MILLISECOND * 20)
+    assert receiver.sessions == {}
+    cluster.world.run(cluster.world.now + MILLISECOND * 40)
+    assert info.incarnation in receiver.sessions
+    assert receiver._passed_over.places() == {}
+
+
+def test_a_proxy_that_is_met_late_and_ends_deliveries_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: whoever is met last is followed. The messages are stable, and nobody excuses that."""
+    monkeypatch.setattr("stablecast.client.session.outranks", lambda *_: False)
+    cluster = lively(WorldSetup())
+    where = late_proxy(cluster)
+    receiver_of(cluster)._gone(where.transport)
+    cluster.want(5)
+    cluster.world.run(cluster.world.now + 15 * SECOND)
+    found = trouble(cluster)
+    assert found is not None
+    assert found[0] == "L1"
+    assert "never had" in found[1]
 
 
 def test_pieces_that_are_given_up_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,5 +177,5 @@ def test_pieces_that_are_given_up_are_told(monkeypatch: pytest.MonkeyPatch) -> N
     report = world("large and streaming")
     assert report.violations == ()
     assert report.counts["pieces given up"] > 0
-    monkeypatch.setattr(Reassembly, "_pass", lambda self, first, stop: self.passed.add(first, stop))
+    monkeypatch.setattr(FragmentReassembly, "_pass", lambda self, first, stop: self.passed.add(first, stop))
     assert {violation.rule for violation in world("large and streaming").violations} == {"D1"}

@@ -9,6 +9,7 @@ import pytest
 from stablecast.core.protocol.events import Oddity, Wakeup
 from stablecast.core.protocol.quorum import GroupRules
 from stablecast.core.protocol.settings import RegistrationTimes
+from stablecast.core.registration.status import RegistrationStatus
 from stablecast.core.registration.store_registration import Registration, RegistrationState
 from stablecast.lab.sim.setup import STORES
 from stablecast.lab.sim.source_checkers import PAYLOAD_BYTES
@@ -92,9 +93,10 @@ class Process:
     alive: bool = True
     frozen: bool = False
 
-    def registrations(self) -> list[Registration]:
+    def registrations(self) -> list[RegistrationStatus]:
         held = Registration(register(reg_id=50), "store0:1", RegistrationTimes(), RegistrationState.REGISTERED)
-        return [held, attrs.evolve(held, state=RegistrationState.UNRESPONSIVE)]
+        away = attrs.evolve(held, state=RegistrationState.UNRESPONSIVE)
+        return [RegistrationStatus.of(held), RegistrationStatus.of(away)]
 
 
 def test_a_reg_id_has_one_live_holder() -> None:

@@ -95,7 +95,7 @@ async def test_a_real_store_is_seen_at_work(opened: Browser, tmp_path: Path) -> 
         for _ in range(15):
             (await anext(receiver)).consumed()
         await source.wait_stable_through(19)
-        [reg_id] = store.repositories
+        [reg_id] = store.machine.status.repositories
         await shown(tab, f"{base}/stores/0")
         await tab.until("document.querySelector('#sources').innerText.includes('orders')")
         await tab.evaluate("window.before = 1; document.querySelector('#sources a').click()")
@@ -106,7 +106,7 @@ async def test_a_real_store_is_seen_at_work(opened: Browser, tmp_path: Path) -> 
         await source.wait_stable_through(31)
         await tab.until("document.querySelector('#facts').innerText.includes('[0, 0, 1f]')")
         assert await tab.evaluate("window.before") == 2, "the page was loaded anew"
-        [reader] = store.clients.readers[reg_id]
+        [reader] = store.machine.clients.readers[reg_id]
         await shown(tab, f"{base}/stores/0/{reader}")
         await tab.until("/ACK\\s+e\\b/.test(document.querySelector('#facts').innerText)")
         assert f"{reader}: Receiver [" in await tab.text("h1")

@@ -9,7 +9,7 @@ from stablecast.config import xml_reader
 from stablecast.config.xml_reader import XmlConfigError
 from stablecast.core.machine.units import SECOND
 from stablecast.resolver.lbmrd.config import LbmrdConfig, interface_of, load
-from stablecast.transports.resolution.udp.address_translation import ANY_PORT, Domain, Rule, Transform
+from stablecast.transports.resolution.udp.address_translation import ANY_PORT, AddressDomain, AddressRule, Transform
 
 NAT = """<?xml version="1.0" encoding="UTF-8" ?>
 <!-- two networks -->
@@ -51,10 +51,13 @@ def test_the_documented_example(tmp_path: Path) -> None:
     relay = config.relay()
     assert (relay.client_ttl, relay.check) == (65 * SECOND, 30 * SECOND)
     assert relay.translation.domains == (
-        Domain("A", (IPv4Network("10.1.0.0/16"),)),
-        Domain("B", (IPv4Network("192.168.1.0/24"), IPv4Network("192.168.2.0/24"))),
+        AddressDomain("A", (IPv4Network("10.1.0.0/16"),)),
+        AddressDomain("B", (IPv4Network("192.168.1.0/24"), IPv4Network("192.168.2.0/24"))),
     )
-    rules = (Rule("10.1.1.50", ANY_PORT, "192.168.1.1", ANY_PORT), Rule("10.1.1.51", 9, "192.168.1.2", 10))
+    rules = (
+        AddressRule("10.1.1.50", ANY_PORT, "192.168.1.1", ANY_PORT),
+        AddressRule("10.1.1.51", 9, "192.168.1.2", 10),
+    )
     assert relay.translation.transforms == (Transform("A", "B", rules),)
 
 

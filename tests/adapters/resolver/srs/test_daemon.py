@@ -11,7 +11,7 @@ import pytest
 
 from stablecast.resolver.srs import SrsConfig, SrsDaemon, daemon
 from stablecast.runtime.resolver_error import ResolverError
-from stablecast.transports.resolution.srs.events import Closed
+from stablecast.transports.resolution.srs.events import ConnectionClosed
 from stablecast.transports.wire import rsocket, srs
 from stablecast.transports.wire.rsocket import Frame, FrameKind
 from tests.adapters.resolver.srs.services import LOCAL, Place, place, raw
@@ -24,7 +24,7 @@ async def here() -> AsyncIterator[Place]:
         yield started
 
 
-GREETING = rsocket.encode(rsocket.setup_frame(rsocket.Setup(5000, 15_000))) + rsocket.encode(
+GREETING = rsocket.encode(rsocket.setup_frame(rsocket.RsocketSetup(5000, 15_000))) + rsocket.encode(
     Frame(
         FrameKind.REQUEST_RESPONSE,
         1,
@@ -120,7 +120,7 @@ async def test_a_client_that_does_not_read_is_cut_off(here: Place, monkeypatch: 
 async def test_silence_ends_a_connection(here: Place) -> None:
     """T-406: without keepalives a client counts as gone."""
     service = await here.service()
-    setup = rsocket.encode(rsocket.setup_frame(rsocket.Setup(100, 100)))
+    setup = rsocket.encode(rsocket.setup_frame(rsocket.RsocketSetup(100, 100)))
     with await raw(service.address) as client:
         await asyncio.get_running_loop().sock_sendall(client, setup)
         await until(lambda: service.statistics()["silent"] == 1)
@@ -163,7 +163,7 @@ async def test_a_closed_service_does_nothing(here: Place) -> None:
     await service.close()
     await service.close()
     assert (await party.services.get())[1] is False
-    service.feed(Closed(1))
+    service.feed(ConnectionClosed(1))
     service._write(99, b"nobody")
     service._abort(99)
     idle = SrsDaemon(SrsConfig(), here.log.append)

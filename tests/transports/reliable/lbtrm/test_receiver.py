@@ -16,12 +16,12 @@ from stablecast.transports.reliable.effects import (
     SessionEnded,
     TopicLost,
 )
-from stablecast.transports.reliable.inputs import Arrived, Leave
+from stablecast.transports.reliable.inputs import LeaveSession, SessionDatagrams
 from stablecast.transports.reliable.lbtrm import LbtrmReceiver, by_name, name_of
 from stablecast.transports.reliable.lbtrm.receiver import LISTENING, ListeningChart, ListeningEvent, ListeningState
 from stablecast.transports.reliable.settings import ReceiverSettings
 from stablecast.transports.wire import lbtrm
-from stablecast.transports.wire.sequence_lists import Format
+from stablecast.transports.wire.reliable_packets import Format
 from tests.transports.reliable.network import NAK_PORT, SESSION_ID, SOURCE, block
 from tests.transports.resolution.charts import agree
 
@@ -49,7 +49,7 @@ def receiver(settings: ReceiverSettings | None = None) -> LbtrmReceiver:
 
 
 def hear(machine: LbtrmReceiver, *datagrams: bytes, now: int = 0) -> list[ReceiverEffect]:
-    machine.receive(Arrived(datagrams), now)
+    machine.receive(SessionDatagrams(datagrams), now)
     machine.check_invariants()
     return machine.take_effects()
 
@@ -111,7 +111,7 @@ def test_a_silent_source_ends_the_session_and_what_topics_lack_is_lost() -> None
     assert machine.next_timeout() is None
     assert hear(machine, data(5), now=8 * SECOND) == []
     machine.handle_timeout(9 * SECOND)
-    machine.receive(Leave(), 9 * SECOND)
+    machine.receive(LeaveSession(), 9 * SECOND)
     assert machine.take_effects() == []
 
 
@@ -126,8 +126,8 @@ def test_before_anything_is_heard_another_timeout_may_count(preactivity: int, ex
 
 def test_who_leaves_hears_nothing_more() -> None:
     machine = receiver()
-    machine.receive(Arrived((data(0), data(2))), 0)
-    machine.receive(Leave(), 0)
+    machine.receive(SessionDatagrams((data(0), data(2))), 0)
+    machine.receive(LeaveSession(), 0)
     assert machine.take_effects() == []
     assert machine.abstract() == ("OVER", 2, ())
 

@@ -7,11 +7,18 @@ import pytest
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.transports.reliable.effects import SendDatagrams, SourceClosed, SourceEffect, Unblocked
-from stablecast.transports.reliable.inputs import Close, Flush, Forget, Heard, Open, Submit
+from stablecast.transports.reliable.inputs import (
+    CloseSession,
+    DatagramsReceived,
+    Flush,
+    ForgetTopic,
+    OpenSession,
+    Submit,
+)
 from stablecast.transports.reliable.lbtrm import LbtrmSources
 from stablecast.transports.reliable.settings import LBTRM_RATES, RateSettings, SourceSettings
 from stablecast.transports.wire import lbtrm
-from stablecast.transports.wire.sequence_lists import Format, Reason
+from stablecast.transports.wire.reliable_packets import Format, Reason
 from tests.transports.reliable.network import GROUP, NAK_PORT, SESSION_ID, block
 
 MS = MILLISECOND
@@ -21,7 +28,7 @@ NAMES: dict[str, Any] = {"nak_port": NAK_PORT, "session_id": SESSION_ID}
 
 def opened(rates: RateSettings = LBTRM_RATES, settings: SourceSettings = SINGLE) -> LbtrmSources:
     machine = LbtrmSources(rates)
-    machine.receive(Open(1, GROUP, SESSION_ID, NAK_PORT, settings), 0)
+    machine.receive(OpenSession(1, GROUP, SESSION_ID, NAK_PORT, settings), 0)
     return machine
 
 
@@ -45,14 +52,14 @@ def test_data_is_what_the_product_sends() -> None:
         submit(machine, first)
     *_, last = packets(machine.take_effects())
     assert last == lbtrm.Data(**NAMES, sqn=9, trail=0, flags=0x80, symbol=1, payload=block(7, 9, 1))
-    machine.receive(Heard(1, ((nak(9), "10.0.0.9:5000"),)), 0)
+    machine.receive(DatagramsReceived(1, ((nak(9), "10.0.0.9:5000"),)), 0)
     (again,) = packets(machine.take_effects())
     assert again == lbtrm.Data(**NAMES, sqn=9, trail=0, flags=0xA0, symbol=1, payload=block(7, 9, 1))
 
 
 def test_everything_goes_to_the_group_in_as_few_effects_as_sessions_take_turns() -> None:
     machine = opened()
-    machine.receive(Open(2, "224.10.10.11:14400", 5, 14391, SINGLE), 0)
+    machine.receive(OpenSession(2, "224.10.10.11:14400", 5, 14391, SINGLE), 0)
     submit(machine, 0, 3)
     submit(machine, 0, session=2)
     sent = machine.take_effects()
@@ -68,7 +75,7 @@ def test_session_messages_and_ncfs() -> None:
     machine = opened()
     submit(machine, 0)
     for now in (0, 1):
-        machine.receive(Heard(1, ((nak(0), "a"),)), now)
+        machine.receive(DatagramsReceived(1, ((nak(0), "a"),)), now)
     assert packets(machine.take_effects())[-1] == lbtrm.Ncf(**NAMES, trail=0, reason=Reason.IGNORED, sqns=(0,))
     assert machine.next_timeout() == 200 * MS
     machine.handle_timeout(200 * MS)
@@ -86,7 +93,7 @@ def test_what_is_no_nak_of_ours_is_dropped_and_counted() -> None:
         nak(0, form=Format.PARITY),
         lbtrm.encode(lbtrm.SessionMessage(**NAMES, sm_sqn=0, lead=0, trail=0)),
     )
-    machine.receive(Heard(1, tuple((octets, "a") for octets in strange)), 0)
+    machine.receive(DatagramsReceived(1, tuple((octets, "a") for octets in strange)), 0)
     assert machine.take_effects() == []
     assert machine.statistics(1)["dgrams_dropped"] == len(strange)
 
@@ -103,7 +110,7 @@ def test_a_topic_that_is_gone_is_not_told_any_more() -> None:
     machine = opened()
     submit(machine, 0)
     machine.take_effects()
-    machine.receive(Forget(1, 7), 0)
+    machine.receive(ForgetTopic(1, 7), 0)
     while (due := machine.next_timeout()) is not None and due < 30 * SECOND:
         machine.handle_timeout(due)
     assert not any(isinstance(packet, lbtrm.Data) for packet in packets(machine.take_effects()))
@@ -127,7 +134,7 @@ def test_a_session_leaves_in_silence() -> None:
     machine = opened()
     submit(machine, 0)
     machine.take_effects()
-    machine.receive(Close(1), 0)
+    machine.receive(CloseSession(1), 0)
     assert machine.take_effects() == []
     machine.handle_timeout(SECOND)
     effects = machine.take_effects()
@@ -135,4 +142,4 @@ def test_a_session_leaves_in_silence() -> None:
     assert machine.groups == {}
     assert machine.next_timeout() is None
     with pytest.raises(MisuseError, match="no session"):
-        machine.receive(Heard(1, ()), 0)
+        machine.receive(DatagramsReceived(1, ()), 0)

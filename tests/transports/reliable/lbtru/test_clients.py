@@ -2,12 +2,12 @@
 
 import pytest
 
-from stablecast.transports.reliable.lbtru import clients as module
-from stablecast.transports.reliable.lbtru.clients import Clients
+from stablecast.transports.reliable.lbtru import sources as module
+from stablecast.transports.reliable.lbtru.sources import SessionClients
 
 
 def test_a_client_is_there_until_it_was_silent_for_the_timeout() -> None:
-    clients = Clients(10)
+    clients = SessionClients(10)
     assert clients.next() is None
     assert clients.add("a", 0)
     assert clients.add("b", 1)
@@ -21,6 +21,6 @@ def test_a_client_is_there_until_it_was_silent_for_the_timeout() -> None:
 
 def test_there_are_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_CLIENTS", 1)
-    clients = Clients(10)
+    clients = SessionClients(10)
     assert clients.add("a", 0)
     assert not clients.add("b", 0)

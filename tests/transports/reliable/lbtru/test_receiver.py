@@ -13,12 +13,12 @@ from stablecast.transports.reliable.effects import (
     SessionEnded,
     TopicLost,
 )
-from stablecast.transports.reliable.inputs import Arrived, Leave
+from stablecast.transports.reliable.inputs import LeaveSession, SessionDatagrams
 from stablecast.transports.reliable.lbtru import LbtruReceiver
 from stablecast.transports.reliable.lbtru.receiver import CONNECTION, ConnectionChart, ConnectionEvent, ConnectionState
 from stablecast.transports.reliable.settings import LBTRU_RECEIVER, ReceiverSettings
 from stablecast.transports.wire import lbtru
-from stablecast.transports.wire.sequence_lists import Format
+from stablecast.transports.wire.reliable_packets import Format
 from tests.transports.reliable.network import SESSION_ID, SOURCE, block
 from tests.transports.resolution.charts import agree
 
@@ -36,7 +36,7 @@ def receiver(settings: ReceiverSettings = LBTRU_RECEIVER, session_id: int = SESS
 
 
 def hear(machine: LbtruReceiver, *packets: lbtru.Packet, now: int = 0) -> list[ReceiverEffect]:
-    machine.receive(Arrived(tuple(map(lbtru.encode, packets))), now)
+    machine.receive(SessionDatagrams(tuple(map(lbtru.encode, packets))), now)
     machine.check_invariants()
     return machine.take_effects()
 
@@ -122,7 +122,7 @@ def test_a_reset_ends_the_session_after_what_came_before_it() -> None:
     assert machine.next_timeout() is None
     assert hear(machine, data(5), now=2) == []
     machine.handle_timeout(SECOND)
-    machine.receive(Leave(), SECOND)
+    machine.receive(LeaveSession(), SECOND)
     assert machine.take_effects() == []
 
 
@@ -136,15 +136,15 @@ def test_a_source_that_falls_silent_ends_the_session() -> None:
 
 def test_who_leaves_hears_nothing_more() -> None:
     machine = connected()
-    machine.receive(Arrived((lbtru.encode(data(0)),)), 0)
-    machine.receive(Leave(), 0)
+    machine.receive(SessionDatagrams((lbtru.encode(data(0)),)), 0)
+    machine.receive(LeaveSession(), 0)
     assert machine.take_effects() == []
     assert machine.next_timeout() is None
 
 
 def test_what_is_not_of_the_session_is_counted_and_no_sign_of_life() -> None:
     machine = receiver()
-    machine.receive(Arrived((b"?",)), 0)
+    machine.receive(SessionDatagrams((b"?",)), 0)
     wrong = (lbtru.SessionId(session_id=9),)
     parity = lbtru.Ncf(trail=0, reason=1, sqns=(1,), format=Format.PARITY, options=SID)
     assert hear(machine, data(0, options=wrong), data(0, options=()), lbtru.Ack(sqn=0, options=SID), parity) == []

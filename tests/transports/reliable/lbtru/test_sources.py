@@ -12,12 +12,19 @@ from stablecast.transports.reliable.effects import (
     SourceEffect,
     Unblocked,
 )
-from stablecast.transports.reliable.inputs import Close, Flush, Forget, Heard, Open, Submit
+from stablecast.transports.reliable.inputs import (
+    CloseSession,
+    DatagramsReceived,
+    Flush,
+    ForgetTopic,
+    OpenSession,
+    Submit,
+)
 from stablecast.transports.reliable.lbtru import LbtruSources
-from stablecast.transports.reliable.lbtru import clients as clients_module
+from stablecast.transports.reliable.lbtru import sources as sources_module
 from stablecast.transports.reliable.settings import LBTRU_RATES, RateSettings, SourceSettings
 from stablecast.transports.wire import lbtru
-from stablecast.transports.wire.sequence_lists import Format, Reason
+from stablecast.transports.wire.reliable_packets import Format, Reason
 from tests.transports.reliable.network import SESSION_ID, SOURCE, block
 
 MS = MILLISECOND
@@ -29,14 +36,14 @@ REQUEST = lbtru.Request(options=SID)
 
 def opened(*clients: str, rates: RateSettings = LBTRU_RATES, session_id: int = SESSION_ID) -> LbtruSources:
     machine = LbtruSources(rates)
-    machine.receive(Open(1, SOURCE, session_id, 0, SINGLE), 0)
+    machine.receive(OpenSession(1, SOURCE, session_id, 0, SINGLE), 0)
     for client in clients:
         hear(machine, client, lbtru.Request(options=SID if session_id else ()))
     return machine
 
 
 def hear(machine: LbtruSources, client: str, packet: lbtru.Packet, now: int = 0) -> list[SourceEffect]:
-    machine.receive(Heard(1, ((lbtru.encode(packet), client),)), now)
+    machine.receive(DatagramsReceived(1, ((lbtru.encode(packet), client),)), now)
     return machine.take_effects()
 
 
@@ -70,7 +77,7 @@ def test_a_request_is_answered_by_a_session_message_that_opens_the_session() -> 
 def test_answers_go_each_to_its_own() -> None:
     machine = opened()
     request = lbtru.encode(REQUEST)
-    machine.receive(Heard(1, ((request, A), (request, B))), 0)
+    machine.receive(DatagramsReceived(1, ((request, A), (request, B))), 0)
     assert [client for client, _ in packets(machine.take_effects())] == [A, B]
 
 
@@ -106,7 +113,7 @@ def test_who_is_no_client_is_reset() -> None:
 
 
 def test_a_client_too_many_is_reset(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clients_module, "MAX_CLIENTS", 1)
+    monkeypatch.setattr(sources_module, "MAX_CLIENTS", 1)
     assert packets(hear(opened(A), B, REQUEST)) == [(B, lbtru.Reset())]
 
 
@@ -132,7 +139,7 @@ def test_a_wrong_session_and_what_a_client_does_not_say_are_dropped_and_counted(
     wrong = lbtru.Request(options=(lbtru.SessionId(session_id=9),))
     for packet in (wrong, lbtru.Request(), lbtru.Reset(), data(0)):
         assert hear(machine, A, packet) == []
-    machine.receive(Heard(1, ((b"?", A),)), 0)
+    machine.receive(DatagramsReceived(1, ((b"?", A),)), 0)
     assert machine.statistics(1)["dgrams_dropped"] == 5
 
 
@@ -144,7 +151,7 @@ def test_a_session_may_have_no_id() -> None:
 
 def test_a_session_that_ends_resets_its_clients() -> None:
     machine = opened(A)
-    machine.receive(Close(1), 0)
+    machine.receive(CloseSession(1), 0)
     machine.handle_timeout(SECOND)
     effects = machine.take_effects()
     assert packets(effects) == [(A, lbtru.Reset())]
@@ -164,10 +171,10 @@ def test_at_the_rate_limit_the_context_is_blocked_and_copies_count() -> None:
 
 def test_flushes_and_topics_that_are_gone() -> None:
     machine = LbtruSources()
-    machine.receive(Open(1, SOURCE, SESSION_ID), 0)
+    machine.receive(OpenSession(1, SOURCE, SESSION_ID), 0)
     hear(machine, A, REQUEST)
     assert submit(machine, 0) == []
-    machine.receive(Forget(1, 7), 0)
+    machine.receive(ForgetTopic(1, 7), 0)
     machine.receive(Flush(1), 0)
     assert len(packets(machine.take_effects())) == 1
     assert machine.get(1).marks.topics == {}

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from stablecast.core.errors import MisuseError
 from stablecast.transports.resolution.srs.client import (
     CLIENT,
-    Client,
     ClientChart,
     ClientEvent,
     ClientState,
     Dropped,
+    ServiceClient,
 )
 from stablecast.transports.resolution.srs.directory import Interest
 from tests.transports.resolution.charts import agree
@@ -19,9 +19,9 @@ from tests.transports.resolution.charts import agree
 ORDERS, TRADES = Interest("orders"), Interest("trades")
 
 
-def client(source_ns: int = 100, interest_ns: int = 50) -> Client:
+def client(source_ns: int = 100, interest_ns: int = 50) -> ServiceClient:
     """On connection 1, with two sources and an interest, all told."""
-    made = Client(b"instance", 1, source_ns, interest_ns, connection=1, counter=1)
+    made = ServiceClient(b"instance", 1, source_ns, interest_ns, connection=1, counter=1)
     made.sources = {b"1": 1, b"2": 1}
     made.interests = {ORDERS: 1}
     made.complete(0)
@@ -95,7 +95,7 @@ def test_a_newer_hello_replaces_a_connection_that_is_still_there() -> None:
 @pytest.mark.parametrize(("counter", "late"), [(0, False), (1, True), (2, True), (3, False)])
 def test_a_hello_is_late_if_its_number_is_not_higher(counter: int, late: bool) -> None:
     """Formal design, 7.10; 0 is a context that does not count."""
-    assert Client(b"instance", 1, 0, 0, connection=1, counter=2).is_late(counter) is late
+    assert ServiceClient(b"instance", 1, 0, 0, connection=1, counter=2).is_late(counter) is late
 
 
 def test_a_lifetime_of_zero_never_ends() -> None:

@@ -8,9 +8,10 @@ from stablecast.core.errors import MisuseError
 from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.srs import context as srs_context
 from stablecast.transports.resolution.srs.context import SrsContext
-from stablecast.transports.resolution.srs.events import Closed, Opened, Received
+from stablecast.transports.resolution.srs.events import BytesReceived, ConnectionClosed, ConnectionOpened
 from stablecast.transports.resolution.srs.settings import ClientConfig
 from stablecast.transports.resolution.srs.source_records import source_info
+from stablecast.transports.resolution.udp import inputs
 from stablecast.transports.resolution.udp.inputs import (
     AddPattern,
     AddReceiver,
@@ -22,7 +23,7 @@ from stablecast.transports.resolution.udp.inputs import (
     Unresolved,
 )
 from stablecast.transports.wire import rsocket, srs
-from stablecast.transports.wire.rsocket import Flag, Frame, FrameKind
+from stablecast.transports.wire.rsocket import Frame, FrameFlag, FrameKind
 from tests.transports.resolution.srs_domain import SECOND_SRS, SRS, SrsDomain, record, source
 
 INSTANCE = b"instance"
@@ -36,11 +37,11 @@ def domain(*services: str) -> SrsDomain:
     return played
 
 
-def said(context: SrsContext, *messages: srs.Message) -> Received:
+def said(context: SrsContext, *messages: srs.Message) -> BytesReceived:
     """What the context's first service might say."""
     payload = b"".join(map(srs.encode, messages))
-    frame = Frame(FrameKind.PAYLOAD, 5, Flag.NEXT, payload=payload)
-    return Received(context.links[0].connection, rsocket.encode(frame))
+    frame = Frame(FrameKind.PAYLOAD, 5, FrameFlag.NEXT, payload=payload)
+    return BytesReceived(context.links[0].connection, rsocket.encode(frame))
 
 
 @pytest.mark.parametrize("count", [0, 6])
@@ -61,12 +62,12 @@ def test_one_to_five_services(count: int) -> None:
         (source(index=-1), "32-bit"),
         (AddSource("orders", "here", 1, 1, "", persistent=False), "ip:port"),
         (AddReceiver("x" * 247), "topic name"),
-        (AddPattern("("), "is none"),
+        (AddPattern("("), "is malformed"),
         (AddPattern(""), "1 to 254 bytes"),
         (AddPattern("x" * 255), "1 to 254 bytes"),
         (AddPattern("a\0"), "without NUL"),
-        (AddPattern("\udcff"), "is none"),
-        (AddPattern("a{99999999999}"), "is none"),
+        (AddPattern("\udcff"), "is malformed"),
+        (AddPattern("a{99999999999}"), "is malformed"),
     ],
 )
 def test_what_cannot_be_written_is_the_callers_mistake(event: Any, told: str) -> None:
@@ -77,7 +78,8 @@ def test_what_cannot_be_written_is_the_callers_mistake(event: Any, told: str) ->
 
 
 def test_what_is_one_too_many_is_the_callers_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
-    for bound in ("MAX_SOURCES", "MAX_TOPICS", "MAX_PATTERNS"):
+    monkeypatch.setattr(inputs, "MAX_SOURCES", 1)
+    for bound in ("MAX_TOPICS", "MAX_PATTERNS"):
         monkeypatch.setattr(srs_context, bound, 1)
     context = SrsContext.create(INSTANCE, [SRS], 1)
     for event in (source(), AddReceiver("a"), AddPattern("a")):
@@ -101,7 +103,7 @@ def test_what_happens_on_a_connection_of_before_is_late() -> None:
     """Formal design, 7.10."""
     played = domain()
     context = played.context("context")
-    for event in (Opened(99, "10.0.0.1:1"), Received(99, b"nonsense"), Closed(99)):
+    for event in (ConnectionOpened(99, "10.0.0.1:1"), BytesReceived(99, b"nonsense"), ConnectionClosed(99)):
         played.feed("context", event)
     assert context.counters()["services"] == 1
 
@@ -157,7 +159,7 @@ def test_why_a_receiver_has_no_session() -> None:
     played = SrsDomain()
     context = played.context("context")
     context.receive(AddReceiver("orders"), 0)
-    assert context.why("orders") == f"no service keeps us informed at {SRS}"
+    assert context.why("orders") == f"no service is connected and current at {SRS}"
     played = domain()
     context = played.context("context")
     played.feed("context", AddReceiver("orders"))

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stablecast.transports.resolution.srs.deadlines import Agenda, Item, Matter
+from stablecast.transports.resolution.srs.deadlines import Item, Matter, ServiceDeadlines
 
 ITEMS: list[Item] = [(Matter.SILENCE, 1), (Matter.SILENCE, 2), (Matter.LIFETIME, b"a"), (Matter.LEAVE, b"a")]
 STEPS = st.tuples(st.sampled_from(["arm", "stop", "pop"]), st.sampled_from(ITEMS), st.integers(0, 9))
@@ -11,7 +11,7 @@ STEPS = st.tuples(st.sampled_from(["arm", "stop", "pop"]), st.sampled_from(ITEMS
 
 @given(st.lists(STEPS, max_size=40))
 def test_it_does_what_a_plain_table_does(steps: list[tuple[str, Item, int]]) -> None:
-    agenda, table = Agenda(), dict[Item, int]()
+    agenda, table = ServiceDeadlines(), dict[Item, int]()
     for step, item, at in steps:
         if step == "arm":
             agenda.arm(item, at)
@@ -32,7 +32,7 @@ def test_it_does_what_a_plain_table_does(steps: list[tuple[str, Item, int]]) -> 
 
 
 def test_an_entry_that_was_stopped_is_passed_over() -> None:
-    agenda = Agenda()
+    agenda = ServiceDeadlines()
     agenda.arm(ITEMS[0], 1)
     agenda.arm(ITEMS[1], 2)
     agenda.stop(ITEMS[0])

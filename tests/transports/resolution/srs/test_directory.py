@@ -6,7 +6,7 @@ import attrs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stablecast.transports.resolution.srs.directory import Announced, Directory, Interest
+from stablecast.transports.resolution.srs.directory import AnnouncedSource, Directory, Interest
 
 CLIENTS = [b"a", b"b", b"c"]
 TOPICS = ["fx.eur", "fx.usd", "bonds"]
@@ -28,11 +28,11 @@ STEPS = st.one_of(
 class Naive:
     """Plain lists."""
 
-    sources: dict[bytes, Announced] = attrs.field(factory=dict)
+    sources: dict[bytes, AnnouncedSource] = attrs.field(factory=dict)
     wants: set[tuple[bytes, Interest]] = attrs.field(factory=set)
     flooded: set[bytes] = attrs.field(factory=set)
 
-    def told(self, client: bytes, source: Announced, interests: list[Interest]) -> bool:
+    def told(self, client: bytes, source: AnnouncedSource, interests: list[Interest]) -> bool:
         meant = any(
             interest.name == source.topic
             if not interest.pattern
@@ -67,7 +67,7 @@ def test_it_does_what_plain_lists_do(steps: list[tuple[object, ...]]) -> None:
     for step in steps:
         match step:
             case ("put", bytes(owner), int(name), str(topic), int(version)):
-                source = Announced(bytes((name,)), topic, bytes((version,)), owner)
+                source = AnnouncedSource(bytes((name,)), topic, bytes((version,)), owner)
                 assert directory.put(source) is (naive.sources.get(source.otid) != source)
                 naive.sources[source.otid] = source
             case ("remove", int(name)) if bytes((name,)) in naive.sources:
@@ -87,7 +87,7 @@ def test_it_does_what_plain_lists_do(steps: list[tuple[object, ...]]) -> None:
 
 def test_nothing_is_left_of_what_is_gone() -> None:
     directory = Directory()
-    directory.put(Announced(b"1", "orders", b"", b"a"))
+    directory.put(AnnouncedSource(b"1", "orders", b"", b"a"))
     directory.want(b"b", Interest("orders"))
     directory.want(b"b", Interest("^o", pattern=True))
     directory.want(b"c", Interest("^o", pattern=True))

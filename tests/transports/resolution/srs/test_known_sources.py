@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stablecast.transports.resolution.records import SourceRecord
-from stablecast.transports.resolution.srs.known_sources import OWN, Entry, Known
+from stablecast.transports.resolution.srs.known_sources import OWN, KnownSource, KnownSources
 
 TOPICS = ["orders", "trades"]
 HOLDERS = [OWN, 0, 1]
@@ -18,15 +18,15 @@ STEPS = st.tuples(
 )
 
 
-def entry(name: int, topic: str, version: int = 0) -> Entry:
-    return Entry(bytes((name,)), topic, "TCP", SourceRecord(f"10.0.0.1:{version + 1}", 1, name))
+def entry(name: int, topic: str, version: int = 0) -> KnownSource:
+    return KnownSource(bytes((name,)), topic, "TCP", SourceRecord(f"10.0.0.1:{version + 1}", 1, name))
 
 
 @given(st.lists(STEPS, max_size=30))
 @settings(max_examples=200)
 def test_it_does_what_a_plain_table_does(steps: list[tuple[str, int, int, str, int]]) -> None:
     """T-401: a source is known while somebody holds it on a connection that is there."""
-    known = Known()
+    known = KnownSources()
     said: dict[bytes, dict[int, int]] = {}
     shown: dict[bytes, tuple[str, SourceRecord]] = {}
     live = {OWN: 0, 0: 1, 1: 1}
@@ -66,15 +66,15 @@ def test_it_does_what_a_plain_table_does(steps: list[tuple[str, int, int, str, i
 
 def test_a_service_without_a_connection_keeps_nothing_alive() -> None:
     """Its word of before does not count against one that is there."""
-    known = Known()
+    known = KnownSources()
     known.put(entry(1, "orders"), 0, 1)
     known.put(entry(1, "orders"), 1, 1)
     assert known.release(b"\1", 0, {OWN: 0, 0: 1}) is not None
-    assert known == Known()
+    assert known == KnownSources()
 
 
 def test_a_changed_record_is_news_and_stays_held() -> None:
-    known = Known()
+    known = KnownSources()
     assert known.put(entry(1, "orders"), 0, 1)
     assert not known.put(entry(1, "orders"), 1, 1)
     assert known.put(entry(1, "trades"), 1, 1)
@@ -84,7 +84,7 @@ def test_a_changed_record_is_news_and_stays_held() -> None:
 
 def test_one_service_takes_nothing_away_from_the_other() -> None:
     """T-401: nor does one that never told of a source."""
-    known = Known()
+    known = KnownSources()
     live = {OWN: 0, 0: 1, 1: 1}
     known.put(entry(1, "orders"), 0, 1)
     assert known.release(b"\1", 1, live) is None

@@ -8,9 +8,9 @@ import pytest
 from stablecast.core.errors import InvariantError
 from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.srs.directory import Interest
-from stablecast.transports.resolution.srs.events import Received, Write
+from stablecast.transports.resolution.srs.events import BytesReceived, SendBytes
 from stablecast.transports.wire import rsocket, srs
-from stablecast.transports.wire.rsocket import Flag, Frame, FrameKind
+from stablecast.transports.wire.rsocket import Frame, FrameFlag, FrameKind
 from tests.transports.resolution.srs_played import (
     ASK,
     CONFIG,
@@ -34,11 +34,11 @@ def test_registration_and_the_full_exchange() -> None:
     assert played.send(2, ASK) == {}
     played.accept(3)
     data = rsocket.encode(SETUP) + rsocket.encode(register(3, counter=None))
-    played.service.receive(Received(3, data), 0)
-    (effect,) = (effect for effect in played.service.take_effects() if isinstance(effect, Write))
-    (frame,) = rsocket.Decoder().feed(effect.data)
+    played.service.receive(BytesReceived(3, data), 0)
+    (effect,) = (effect for effect in played.service.take_effects() if isinstance(effect, SendBytes))
+    (frame,) = rsocket.FrameDecoder().feed(effect.data)
     assert (frame.kind, frame.stream, frame.flags, frame.metadata) == (
-        FrameKind.PAYLOAD, 1, Flag.COMPLETE | Flag.NEXT, None,
+        FrameKind.PAYLOAD, 1, FrameFlag.COMPLETE | FrameFlag.NEXT, None,
     )  # fmt: skip
 
 
@@ -209,7 +209,7 @@ def test_silence_cuts_off() -> None:
     played.accept(1)
     played.join(2)
     played.at(9 * SECOND)
-    assert played.send(2, Frame(FrameKind.KEEPALIVE, flags=Flag.RESPOND)) == {2: []}
+    assert played.send(2, Frame(FrameKind.KEEPALIVE, flags=FrameFlag.RESPOND)) == {2: []}
     played.at(10 * SECOND)
     assert played.cut == [1]
     played.at(23 * SECOND)
@@ -251,7 +251,7 @@ def test_nonsense_is_counted_and_cut_off(data: bytes) -> None:
 def test_a_frame_that_may_be_ignored_is_ignored() -> None:
     played = Played()
     played.join(1)
-    played.send(1, Frame(FrameKind.EXT, flags=Flag.IGNORE))
+    played.send(1, Frame(FrameKind.EXT, flags=FrameFlag.IGNORE))
     assert played.cut == []
 
 
@@ -282,12 +282,12 @@ def test_who_floods_is_cut_off() -> None:
     played.join(2, wants("orders"))
     played.now = 100 * SECOND
     for _ in range(3):
-        played.send(2, Frame(FrameKind.KEEPALIVE), Frame(FrameKind.KEEPALIVE, flags=Flag.RESPOND))
+        played.send(2, Frame(FrameKind.KEEPALIVE), Frame(FrameKind.KEEPALIVE, flags=FrameFlag.RESPOND))
     assert played.cut == []
     played.send(1, tell(*(info(index=index) for index in range(2) for _ in range(5))))
     assert played.cut == [1]
     assert "it floods: more than 10 records at once" in played.notes[-2]
-    assert played.send(2, Frame(FrameKind.KEEPALIVE, flags=Flag.RESPOND)) == {2: []}
+    assert played.send(2, Frame(FrameKind.KEEPALIVE, flags=FrameFlag.RESPOND)) == {2: []}
 
 
 def test_clients_and_connections_are_bounded() -> None:

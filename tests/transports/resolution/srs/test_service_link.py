@@ -8,11 +8,18 @@ from stablecast.core.errors import MisuseError
 from stablecast.core.machine.seeded import Seeded
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.transports.resolution.srs.directory import Interest
-from stablecast.transports.resolution.srs.events import Connect, Cut, ServiceChanged, SrsContextEffect, Write
-from stablecast.transports.resolution.srs.service_link import LINK, Link, LinkChart, LinkEvent, LinkState, LinkTimer
+from stablecast.transports.resolution.srs.events import Connect, Disconnect, SendBytes, ServiceChanged, SrsContextEffect
+from stablecast.transports.resolution.srs.service_link import (
+    LINK,
+    LinkChart,
+    LinkEvent,
+    LinkState,
+    LinkTimer,
+    ServiceLink,
+)
 from stablecast.transports.resolution.srs.settings import ClientConfig
 from stablecast.transports.wire import rsocket, srs
-from stablecast.transports.wire.rsocket import Flag, Frame, FrameKind
+from stablecast.transports.wire.rsocket import Frame, FrameFlag, FrameKind
 from tests.transports.resolution.charts import agree
 
 INSTANCE = b"instance"
@@ -24,7 +31,7 @@ ALL = srs.encode(srs.StreamRequest())
 
 
 def payload(octets: bytes, stream: int = 3, metadata: bytes | None = None) -> bytes:
-    return rsocket.encode(Frame(FrameKind.PAYLOAD, stream, Flag.NEXT, metadata=metadata, payload=octets))
+    return rsocket.encode(Frame(FrameKind.PAYLOAD, stream, FrameFlag.NEXT, metadata=metadata, payload=octets))
 
 
 def registered(number: int | None, epoch: int = 7) -> bytes:
@@ -37,7 +44,7 @@ class Driven:
 
     def __init__(self) -> None:
         self.out: list[SrsContextEffect] = []
-        self.link = Link(ADDRESS, INSTANCE, CONFIG, Seeded(1), self.out)
+        self.link = ServiceLink(ADDRESS, INSTANCE, CONFIG, Seeded(1), self.out)
 
     def take(self) -> list[SrsContextEffect]:
         effects = self.out[:]
@@ -45,8 +52,8 @@ class Driven:
         return effects
 
     def frames(self) -> list[Frame]:
-        data = b"".join(effect.data for effect in self.take() if isinstance(effect, Write))
-        return rsocket.Decoder().feed(data)
+        data = b"".join(effect.data for effect in self.take() if isinstance(effect, SendBytes))
+        return rsocket.FrameDecoder().feed(data)
 
     def hear(self, data: bytes, now: int = 0) -> list[srs.Message]:
         return list(self.link.on_data(data, now))
@@ -74,7 +81,7 @@ def test_a_connection_from_the_first_attempt_to_the_end_of_the_exchange() -> Non
     assert not link.told
     link.on_opened("10.0.0.1:41000", 0)
     setup, request = driven.frames()
-    assert rsocket.parse_setup(setup) == rsocket.Setup(5000, 15_000)
+    assert rsocket.parse_setup(setup) == rsocket.RsocketSetup(5000, 15_000)
     assert srs.parse_hello(request.metadata) == 1
     (message,) = srs.decode(request.payload)
     assert isinstance(message, srs.RegistrationRequest)
@@ -126,10 +133,10 @@ def test_keepalives_go_out_and_are_answered() -> None:
     driven = Driven().current()
     assert driven.link.timers.next() == 5 * SECOND
     driven.link.handle_timeout(5 * SECOND, 2)
-    assert driven.frames() == [Frame(FrameKind.KEEPALIVE, flags=Flag.RESPOND)]
+    assert driven.frames() == [Frame(FrameKind.KEEPALIVE, flags=FrameFlag.RESPOND)]
     driven.hear(rsocket.encode(Frame(FrameKind.KEEPALIVE)))
     assert driven.frames() == []
-    driven.hear(rsocket.encode(Frame(FrameKind.KEEPALIVE, flags=Flag.RESPOND)))
+    driven.hear(rsocket.encode(Frame(FrameKind.KEEPALIVE, flags=FrameFlag.RESPOND)))
     assert driven.frames() == [Frame(FrameKind.KEEPALIVE)]
 
 
@@ -142,7 +149,7 @@ def test_silence_ends_a_connection_and_an_attempt(connected: bool) -> None:
         driven.take()
     driven.link.handle_timeout(15 * SECOND, 2)
     cut, changed = driven.take()
-    assert cut == Cut(1)
+    assert cut == Disconnect(1)
     assert changed == ServiceChanged(ADDRESS, up=False, reason="it was silent for 15000 ms")
     assert driven.link.abstract() == "WAITING"
 
@@ -154,13 +161,13 @@ def test_silence_ends_a_connection_and_an_attempt(connected: bool) -> None:
         registered(1),
         payload(b"\0\x63"),
         rsocket.encode(Frame(FrameKind.REQUEST_FNF, 2)),
-        rsocket.encode(Frame(FrameKind.ERROR, number=rsocket.ErrorCode.REJECTED, payload=b"too many")),
+        rsocket.encode(Frame(FrameKind.ERROR, number=0x202, payload=b"too many")),
     ],
 )
 def test_nonsense_ends_the_connection(data: bytes) -> None:
     driven = Driven().current()
     driven.hear(data)
-    assert driven.take()[0] == Cut(1)
+    assert driven.take()[0] == Disconnect(1)
     assert driven.link.abstract() == "WAITING"
 
 
@@ -177,7 +184,7 @@ def test_an_error_is_told_with_its_text() -> None:
 
 def test_a_frame_that_may_be_ignored_is_ignored() -> None:
     driven = Driven().current()
-    assert driven.hear(rsocket.encode(Frame(FrameKind.EXT, flags=Flag.IGNORE))) == []
+    assert driven.hear(rsocket.encode(Frame(FrameKind.EXT, flags=FrameFlag.IGNORE))) == []
     assert driven.link.abstract() == "CURRENT"
 
 

@@ -3,21 +3,21 @@
 import pytest
 
 from stablecast.core.machine.units import SECOND
-from stablecast.transports.resolution.srs.session import MAX_PAYLOAD, Session
+from stablecast.transports.resolution.srs.session import MAX_PAYLOAD, ServiceSession
 from stablecast.transports.wire import rsocket, srs
-from stablecast.transports.wire.rsocket import Decoder, Frame, FrameKind
+from stablecast.transports.wire.rsocket import Frame, FrameDecoder, FrameKind
 
 INFO = srs.ReceiverDelete(name="orders", instance=b"instance")
 
 
 def test_records_share_frames_and_keep_their_order() -> None:
-    session = Session(1, "10.0.0.1:41000", 0)
+    session = ServiceSession(1, "10.0.0.1:41000", 0)
     session.stream = 3
     for number in range(3):
         session.say(bytes((number,)) * (MAX_PAYLOAD // 2))
     session.answer(INFO)
     session.say(b"behind")
-    frames = Decoder().feed(session.take())
+    frames = FrameDecoder().feed(session.take())
     assert [len(frame.payload) for frame in frames[:2]] == [MAX_PAYLOAD, MAX_PAYLOAD // 2]
     assert srs.decode(frames[2].payload) == [INFO]
     assert frames[3].payload == b"behind"
@@ -27,24 +27,24 @@ def test_records_share_frames_and_keep_their_order() -> None:
 
 def test_nothing_is_said_on_a_stream_that_nobody_asked_for() -> None:
     """T-402: the full exchange will tell it."""
-    session = Session(1, "10.0.0.1:41000", 0)
+    session = ServiceSession(1, "10.0.0.1:41000", 0)
     session.say(b"record")
     session.answer(INFO)
     assert session.take() == b""
     session.send(Frame(FrameKind.KEEPALIVE))
-    assert len(Decoder().feed(session.take())) == 1
+    assert len(FrameDecoder().feed(session.take())) == 1
 
 
 @pytest.mark.parametrize(("asked", "granted"), [(0, 1), (15_000, 15), (3_600_000, 600)])
 def test_a_client_says_how_long_it_may_be_silent_within_bounds(asked: int, granted: int) -> None:
     """U7."""
-    session = Session(1, "10.0.0.1:41000", 0)
-    session.on_setup(rsocket.setup_frame(rsocket.Setup(1, asked)))
+    session = ServiceSession(1, "10.0.0.1:41000", 0)
+    session.on_setup(rsocket.setup_frame(rsocket.RsocketSetup(1, asked)))
     assert session.lifetime == granted * SECOND
 
 
 def test_what_a_client_sends_counts_for_a_while() -> None:
-    session = Session(1, "10.0.0.1:41000", 0)
+    session = ServiceSession(1, "10.0.0.1:41000", 0)
     assert session.spend(100, 10, 0) == 100
     assert session.spend(1, 10, SECOND // 20) == 101
     assert session.spend(1, 10, SECOND) == 92

@@ -6,8 +6,8 @@ import pytest
 
 from stablecast.transports.resolution.udp.address_translation import (
     ANY_PORT,
-    Domain,
-    Rule,
+    AddressDomain,
+    AddressRule,
     Transform,
     Translation,
     rewritten,
@@ -15,12 +15,12 @@ from stablecast.transports.resolution.udp.address_translation import (
 from stablecast.transports.wire import lbmr
 
 RULES = (
-    Rule("10.1.1.50", 12001, "192.168.1.1", 12005),
-    Rule("10.1.1.50", ANY_PORT, "192.168.1.1", ANY_PORT),
-    Rule("10.1.1.50", 9, "192.168.1.9", 9),
+    AddressRule("10.1.1.50", 12001, "192.168.1.1", 12005),
+    AddressRule("10.1.1.50", ANY_PORT, "192.168.1.1", ANY_PORT),
+    AddressRule("10.1.1.50", 9, "192.168.1.9", 9),
 )
 TRANSLATION = Translation(
-    (Domain("A", (IPv4Network("10.1.0.0/16"),)), Domain("B", (IPv4Network("192.168.1.0/24"),))),
+    (AddressDomain("A", (IPv4Network("10.1.0.0/16"),)), AddressDomain("B", (IPv4Network("192.168.1.0/24"),))),
     (Transform("A", "B", RULES),),
 )
 

@@ -5,11 +5,11 @@ import pytest
 
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.units import SECOND
-from stablecast.transports.resolution.udp import advertiser as module
+from stablecast.transports.resolution.udp import inputs
 from stablecast.transports.resolution.udp.advertiser import MAX_PATTERNS_REMEMBERED, MOST_AT_ONCE, Advertiser
 from stablecast.transports.resolution.udp.effects import Transmit
-from stablecast.transports.resolution.udp.inputs import AddSource, Heard, RemoveSource
-from stablecast.transports.resolution.udp.settings import ADVERTISING, AdvertiseOptions, Limit, Limits
+from stablecast.transports.resolution.udp.inputs import AddSource, RecordsReceived, RemoveSource
+from stablecast.transports.resolution.udp.settings import ADVERTISING, AdvertiseOptions, RateLimit, ResolutionLimits
 from stablecast.transports.wire import lbmr
 from tests.transports.resolution.virtual import ADVERTISEMENTS, MS, play
 
@@ -23,13 +23,13 @@ def source(
     return AddSource(topic, "127.0.0.1:14371", session_id, index, "127.0.0.1:14391", persistent=True, options=options)
 
 
-def asks(*topics: str) -> Heard:
-    return Heard(lbmr.Packet(lbmr.PacketKind.NORMAL, tuple(map(lbmr.TopicQuery, topics)), (), ()))
+def asks(*topics: str) -> RecordsReceived:
+    return RecordsReceived(lbmr.Packet(lbmr.PacketKind.NORMAL, tuple(map(lbmr.TopicQuery, topics)), (), ()))
 
 
-def asks_for(*patterns: str, kind: int = lbmr.PatternType.PCRE) -> Heard:
+def asks_for(*patterns: str, kind: int = lbmr.PatternType.PCRE) -> RecordsReceived:
     queries = tuple(lbmr.WildcardQuery(kind, pattern) for pattern in patterns)
-    return Heard(lbmr.Packet(lbmr.PacketKind.WILDCARD, queries, (), ()))
+    return RecordsReceived(lbmr.Packet(lbmr.PacketKind.WILDCARD, queries, (), ()))
 
 
 def told(effects: list[Transmit]) -> list[list[tuple[str, int]]]:
@@ -144,7 +144,7 @@ def test_sources_of_one_tick_share_datagrams() -> None:
 
 def test_new_sources_share_the_limit_with_the_initial_phase() -> None:
     """T-104: what is said at creation waits, too."""
-    machine = Advertiser(INSTANCE, limits=Limits(initial_advertisements=Limit(records=20, bits=0)))
+    machine = Advertiser(INSTANCE, limits=ResolutionLimits(initial_advertisements=RateLimit(records=20, bits=0)))
     for index in range(4):
         machine.receive(source(f"topic/{index}", index), 0)
     assert told(machine.take_effects()) == [[("topic/0", 0)], [("topic/1", 1)]]
@@ -178,7 +178,7 @@ def test_options_of_a_topic() -> None:
 def test_a_final_advertisement() -> None:
     """Best effort, under the limit of the initial phase; with a time to live of 0."""
     ending = AdvertiseOptions(at_creation=False, at_end=True)
-    machine = Advertiser(INSTANCE, ending, Limits(initial_advertisements=Limit(records=10, bits=0)))
+    machine = Advertiser(INSTANCE, ending, ResolutionLimits(initial_advertisements=RateLimit(records=10, bits=0)))
     for index in (1, 2):
         machine.receive(source(index=index), 0)
         machine.receive(RemoveSource(7, index), 0)
@@ -229,7 +229,7 @@ def test_misuse_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Advertiser(INSTANCE)
     machine.receive(source(), 0)
     machine.take_effects()
-    monkeypatch.setattr(module, "MAX_SOURCES", 1)
+    monkeypatch.setattr(inputs, "MAX_SOURCES", 1)
     for wrong, text in (
         (source(), "already"),
         (source(index=2), "at most 1 sources"),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.records import SourceRecord
-from stablecast.transports.resolution.udp.cache import Cache
+from stablecast.transports.resolution.udp.cache import SourceCache
 from stablecast.transports.resolution.udp.settings import CacheOptions
 
 
@@ -17,7 +17,7 @@ def record(index: int) -> SourceRecord:
 
 def test_sources_by_topic() -> None:
     """T-005, T-013."""
-    cache = Cache()
+    cache = SourceCache()
     cache.heard("orders", record(1), 0)
     cache.heard("orders", record(2), 0)
     cache.heard("trades", record(3), 0)
@@ -32,7 +32,7 @@ def test_sources_by_topic() -> None:
 
 def test_a_source_that_is_made_anew_is_there_twice() -> None:
     """T-015: nothing says that the first one is no more; our expiry forgets it."""
-    cache = Cache(CacheOptions(forget_after=60 * SECOND))
+    cache = SourceCache(CacheOptions(forget_after=60 * SECOND))
     cache.heard("orders", record(1), 0)
     cache.heard("orders", record(2), 30 * SECOND)
     assert len(cache.of("orders")) == 2
@@ -46,26 +46,26 @@ def test_a_source_that_is_made_anew_is_there_twice() -> None:
 
 def test_without_expiry_nothing_is_forgotten() -> None:
     """T-015, as documented."""
-    cache = Cache()
+    cache = SourceCache()
     cache.heard("orders", record(1), 0)
     cache.expire(10**9 * SECOND)
     assert (cache.next(), len(cache)) == (None, 1)
 
 
 def test_it_is_bounded_and_may_be_off() -> None:
-    cache = Cache(CacheOptions(most=2))
+    cache = SourceCache(CacheOptions(most=2))
     for index in (1, 2, 1, 3):
         cache.heard("orders", record(index), index)
     assert cache.of("orders") == (record(1), record(3))
     assert cache.dropped == 1
-    off = Cache(CacheOptions(on=False))
+    off = SourceCache(CacheOptions(on=False))
     off.heard("orders", record(1), 0)
     assert len(off) == 0
 
 
 @given(st.lists(st.tuples(st.sampled_from(["heard", "forget", "topic"]), st.sampled_from("ab"), st.integers(1, 3))))
 def test_against_a_plain_dictionary(steps: list[tuple[str, str, int]]) -> None:
-    cache, plain = Cache(), dict[tuple[str, int], None]()
+    cache, plain = SourceCache(), dict[tuple[str, int], None]()
     for now, (step, topic, index) in enumerate(steps):
         match step:
             case "heard":

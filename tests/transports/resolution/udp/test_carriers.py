@@ -3,12 +3,12 @@
 import pytest
 
 from stablecast.core.errors import MisuseError
-from stablecast.transports.resolution.udp.carriers import DEFAULT_GROUP, Group
+from stablecast.transports.resolution.udp.carriers import DEFAULT_GROUP, MulticastGroup
 
 
 def test_a_group_asks_for_nothing() -> None:
     """T-022: everything goes to the group, anybody is heard, nobody is kept alive."""
-    group = Group()
+    group = MulticastGroup()
     before = group.running
     group.start(0)
     assert (before, group.running) == (False, True)
@@ -26,4 +26,4 @@ def test_a_group_asks_for_nothing() -> None:
 @pytest.mark.parametrize("address", ["10.0.0.1:12965", "224.9.10.11:0", "224.9.10.11", "group:1"])
 def test_what_is_no_group_is_refused(address: str) -> None:
     with pytest.raises(MisuseError, match=address.partition(":")[0]):
-        Group(address)
+        MulticastGroup(address)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.records import SourceRecord
-from stablecast.transports.resolution.udp.carriers import DEFAULT_GROUP, Group
+from stablecast.transports.resolution.udp.carriers import DEFAULT_GROUP, MulticastGroup
 from stablecast.transports.resolution.udp.context import ResolutionContext
 from stablecast.transports.resolution.udp.effects import (
     Discovered,
@@ -32,9 +32,9 @@ from stablecast.transports.resolution.udp.settings import (
     SAFE,
     AdvertiseOptions,
     CacheOptions,
-    Limit,
-    Limits,
+    RateLimit,
     RelayTimes,
+    ResolutionLimits,
 )
 from stablecast.transports.wire import lbmr
 from tests.transports.resolution.domain import RELAY, SECOND_RELAY, Domain
@@ -263,8 +263,8 @@ def test_a_group_is_joined_when_there_is_something_to_resolve() -> None:
 
 
 def test_a_group_that_nobody_else_is_in() -> None:
-    context = ResolutionContext.create(b"instance", Group())
-    assert context.why("orders") == "nobody wants it"
+    context = ResolutionContext.create(b"instance", MulticastGroup())
+    assert context.why("orders") == "no receiver wants it"
     context.receive(AddReceiver("orders"), 0)
     assert context.why("orders") == f"no other context was heard in the group {DEFAULT_GROUP}"
 
@@ -307,7 +307,7 @@ def test_a_last_word_is_said_before_the_context_falls_silent() -> None:
     slow = attrs.evolve(
         SAFE,
         advertise=AdvertiseOptions(at_end=True),
-        limits=Limits(initial_advertisements=Limit(records=10, bits=0)),
+        limits=ResolutionLimits(initial_advertisements=RateLimit(records=10, bits=0)),
     )
     domain = Domain()
     domain.member(A, slow)
@@ -338,7 +338,7 @@ def test_a_context_needs_a_relay_and_a_name() -> None:
     with pytest.raises(MisuseError, match="8 bytes"):
         ResolutionContext.over_relays(b"", [RELAY])
     with pytest.raises(MisuseError, match="8 bytes"):
-        ResolutionContext.create(b"", Group())
+        ResolutionContext.create(b"", MulticastGroup())
     twice = ResolutionContext.over_relays(b"instance", [RELAY, RELAY])
     twice.receive(AddReceiver("orders"), 0)
     assert len([effect for effect in twice.take_effects() if isinstance(effect, SendDatagram)]) == 1

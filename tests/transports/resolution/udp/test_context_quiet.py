@@ -43,9 +43,9 @@ def test_why_a_receiver_is_not_resolved() -> None:
     assert context.why("orders") == f"no relay answers at {RELAY}"
     domain.down = set()
     domain.run(2 * SECOND)
-    assert context.why("orders") == "asked 13 times, no source answered"
+    assert context.why("orders") == "13 queries, no source answered"
     domain.run(100 * SECOND)
-    assert context.why("orders") == "resolution has gone quiet, nobody asks any more"
+    assert context.why("orders") == "resolution is quiescent: queries have stopped"
     domain.context(A)
     domain.feed(A, ORDERS)
     domain.run(101 * SECOND)
@@ -120,7 +120,7 @@ def test_the_domain_is_learnt_from_routers() -> None:
     assert context.domain == 7
     context.take_effects()
     context.receive(DatagramArrived(told_by(1, 8), RELAY), 0)
-    assert context.take_effects() == [Remark("routers speak of the domains 7 and 8", warning=True)]
+    assert context.take_effects() == [Remark("routers announce the domains 7 and 8", warning=True)]
     context.handle_timeout(500 * MS)
     sent = [lbmr.decode(effect.data) for effect in context.take_effects() if isinstance(effect, SendDatagram)]
     assert {packet.options for packet in sent} == {lbmr.standard_options(b"instance", domain=8)}

@@ -25,7 +25,7 @@ def test_strangers_and_nonsense_are_counted_and_dropped() -> None:
     context.receive(DatagramArrived(sent[0], RELAY), 0)
     (oversized,) = context.take_effects()
     assert isinstance(oversized, Remark)
-    assert "8192 are taken: set resolver_datagram_max_size alike everywhere" in oversized.text
+    assert "it exceeds 8192: set the same resolver_datagram_max_size everywhere" in oversized.text
     context.receive(DatagramArrived(tir + bytes(8192), RELAY), 0)
     assert context.take_effects() == []
     context.receive(DatagramArrived(tir, RELAY), 0)

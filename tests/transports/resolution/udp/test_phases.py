@@ -9,26 +9,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.core.machine.units import SECOND
-from stablecast.transports.resolution.udp.phases import NEVER, PHASES, Phase, PhaseChart, PhaseEvent, Topic
+from stablecast.transports.resolution.udp.phases import NEVER, PHASES, Phase, PhaseChart, PhaseEvent, TopicTurns
 from stablecast.transports.resolution.udp.presets import PRESETS
-from stablecast.transports.resolution.udp.settings import ADVERTISING, NAMING, PATTERN_QUERYING, QUERYING, Pace
+from stablecast.transports.resolution.udp.settings import ADVERTISING, NAMING, PATTERN_QUERYING, QUERYING, PhasePace
 from tests.transports.resolution.virtual import ADVERTISEMENTS, MS, PATTERN_QUERIES, QUERIES
 
 ENDING = attrs.evolve(ADVERTISING, sustaining=60 * SECOND)
 
 
-def begun(pace: Pace, now: int = 0) -> Topic:
-    topic = Topic(pace, 0)
+def begun(pace: PhasePace, now: int = 0) -> TopicTurns:
+    topic = TopicTurns(pace, 0)
     topic.begin(now)
     return topic
 
 
-def take(topic: Topic, now: int) -> None:
+def take(topic: TopicTurns, now: int) -> None:
     topic.seen = now
     topic.taken(now)
 
 
-def instants(topic: Topic, until: int = 200 * SECOND) -> list[int]:
+def instants(topic: TopicTurns, until: int = 200 * SECOND) -> list[int]:
     """Whole milliseconds of the turns up to `until`."""
     found = []
     while topic.due != NEVER and topic.due <= until:
@@ -41,7 +41,7 @@ def instants(topic: Topic, until: int = 200 * SECOND) -> list[int]:
     ("pace", "expected"),
     [(ADVERTISING, ADVERTISEMENTS), (QUERYING, QUERIES), (PATTERN_QUERYING, PATTERN_QUERIES)],
 )
-def test_the_initial_phase(pace: Pace, expected: tuple[int, ...]) -> None:
+def test_the_initial_phase(pace: PhasePace, expected: tuple[int, ...]) -> None:
     """T-032, T-102, T-107, and T25 as corrected by observation: the turn planned before the end still comes."""
     assert tuple(instants(begun(attrs.evolve(pace, sustain=0)))) == expected
 
@@ -71,21 +71,21 @@ def test_it_may_never_end() -> None:
 
 def test_an_interval_that_is_no_multiple_of_the_tick_keeps_its_average() -> None:
     """T25: 1250 ms with a tick of 100 ms."""
-    topic = begun(Pace(10 * MS, 0, 0, sustain=1250 * MS))
+    topic = begun(PhasePace(10 * MS, 0, 0, sustain=1250 * MS))
     assert instants(topic, 5 * SECOND) == [0, 1300, 2500, 3800, 5000]
 
 
 def test_an_interval_below_the_tick_is_the_tick() -> None:
     """T25, T-102."""
-    assert instants(begun(Pace(10 * MS, 1 * MS, 5 * MS)), 40 * MS) == [0, 10, 20, 30, 40]
-    assert instants(begun(Pace(10 * MS, 0, 0, sustain=1)), 300 * MS) == [0, 100, 200, 300]
+    assert instants(begun(PhasePace(10 * MS, 1 * MS, 5 * MS)), 40 * MS) == [0, 10, 20, 30, 40]
+    assert instants(begun(PhasePace(10 * MS, 0, 0, sustain=1)), 300 * MS) == [0, 100, 200, 300]
 
 
 @pytest.mark.parametrize(("shortest", "longest"), [(0, 1), (1, 0), (0, 0)])
 @pytest.mark.parametrize(("sustain", "state"), [(SECOND, Phase.SUSTAINING), (0, Phase.QUIESCENT)])
 def test_phases_may_be_switched_off(shortest: int, longest: int, sustain: int, state: Phase) -> None:
     """T-101, T-115, T-117: an interval of 0, even with a duration of 0."""
-    topic = begun(Pace(10 * MS, shortest, longest, initial=0, sustain=sustain))
+    topic = begun(PhasePace(10 * MS, shortest, longest, initial=0, sustain=sustain))
     assert topic.state is state
     assert (topic.due == NEVER) is (state is Phase.QUIESCENT)
     topic.asked(SECOND, answered=False)
@@ -157,7 +157,7 @@ STEP = st.tuples(st.sampled_from(["asked", "answered", "take", "enough"]), st.in
 
 
 @given(st.lists(STEP, max_size=30), st.sampled_from([ADVERTISING, QUERYING, ENDING, NAMING]))
-def test_turns_never_stand_still(steps: list[tuple[str, int]], pace: Pace) -> None:
+def test_turns_never_stand_still(steps: list[tuple[str, int]], pace: PhasePace) -> None:
     now = 1
     topic = begun(pace, now)
     for step, wait in steps:
@@ -228,8 +228,8 @@ def test_rows_and_library_agree(events: list[PhaseEvent], initial: bool, sustain
         def go_on(self, *_: object) -> None: ...
         def fall_silent(self, *_: object) -> None: ...
 
-    model, pace = Model(), Pace(10, int(initial), int(initial), sustain=int(sustaining))
-    engine, topic = PhaseChart(model=model), Topic(pace, 0)
+    model, pace = Model(), PhasePace(10, int(initial), int(initial), sustain=int(sustaining))
+    engine, topic = PhaseChart(model=model), TopicTurns(pace, 0)
     for event in events:
         if PHASES.get((topic.state, event)) is None:
             continue

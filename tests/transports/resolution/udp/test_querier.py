@@ -11,11 +11,11 @@ from stablecast.transports.resolution.udp.effects import Discovered, NoSource, Q
 from stablecast.transports.resolution.udp.inputs import (
     AddPattern,
     AddReceiver,
-    Heard,
-    Lost,
+    RecordsReceived,
     RemovePattern,
     RemoveReceiver,
     Resolved,
+    SourceLost,
     Unresolved,
 )
 from stablecast.transports.resolution.udp.presets import DOCUMENTED
@@ -23,10 +23,10 @@ from stablecast.transports.resolution.udp.querier import MAX_REPORTED, Querier
 from stablecast.transports.resolution.udp.settings import (
     QUERYING,
     CacheOptions,
-    Limit,
-    Limits,
     PatternOptions,
     QueryOptions,
+    RateLimit,
+    ResolutionLimits,
 )
 from stablecast.transports.wire import lbmr
 from tests.transports.resolution.virtual import MS, PATTERN_QUERIES, QUERIES, play
@@ -36,9 +36,9 @@ SECOND_RECORD = attrs.evolve(RECORD, index=2)
 UNCACHED = CacheOptions(on=False)
 
 
-def tells(topic: str, *records: SourceRecord, ttl: int = 60) -> Heard:
+def tells(topic: str, *records: SourceRecord, ttl: int = 60) -> RecordsReceived:
     tirs = tuple(advertisement(topic, record, ttl) for record in records)
-    return Heard(lbmr.Packet(lbmr.PacketKind.NORMAL, (), tirs, ()))
+    return RecordsReceived(lbmr.Packet(lbmr.PacketKind.NORMAL, (), tirs, ()))
 
 
 def asked(done: list[tuple[int, QuerierEffect]]) -> list[tuple[int, list[str]]]:
@@ -123,9 +123,9 @@ def test_a_known_number_of_sources_is_enough() -> None:
     assert [at for at, _ in asked(play(machine, 60 * MS))] == [0, 20, 60]
     machine.receive(tells("orders", SECOND_RECORD), 100 * MS)
     assert machine.next_timeout() is None
-    machine.receive(Lost("orders", 7, 2), 20 * SECOND)
-    machine.receive(Lost("orders", 7, 3), 20 * SECOND)
-    machine.receive(Lost("trades", 7, 2), 20 * SECOND)
+    machine.receive(SourceLost("orders", 7, 2), 20 * SECOND)
+    machine.receive(SourceLost("orders", 7, 3), 20 * SECOND)
+    machine.receive(SourceLost("trades", 7, 2), 20 * SECOND)
     assert [at for at, _ in asked(play(machine, 22 * SECOND))] == [20_000, 21_000, 22_000]
     machine.take_effects()
     machine.receive(tells("orders", SECOND_RECORD), 23 * SECOND)
@@ -275,7 +275,7 @@ def test_quiet_topics_and_patterns_are_woken() -> None:
 
 
 def test_pattern_queries_have_a_limit_of_their_own() -> None:
-    machine = Querier(limits=Limits(pattern_queries=Limit(records=10, bits=0)))
+    machine = Querier(limits=ResolutionLimits(pattern_queries=RateLimit(records=10, bits=0)))
     for pattern in ("a", "b"):
         machine.receive(AddPattern(pattern), 0)
     assert asked(play(machine, 110 * MS)) == [(0, ["a"]), (100, ["b"])]
@@ -283,7 +283,7 @@ def test_pattern_queries_have_a_limit_of_their_own() -> None:
 
 def test_unknown_topics_are_nobodys_business() -> None:
     machine = Querier()
-    for event in (Resolved("x"), Unresolved("x"), RemoveReceiver("x"), Lost("x", 1, 1)):
+    for event in (Resolved("x"), Unresolved("x"), RemoveReceiver("x"), SourceLost("x", 1, 1)):
         machine.receive(event, 0)
     machine.handle_timeout(0)
     assert (machine.take_effects(), machine.next_timeout()) == ([], None)
@@ -295,7 +295,7 @@ def test_sources_on_other_transports_are_counted() -> None:
     smx = lbmr.UnknownTransport(0x04, bytes(10))
     for topic in ("orders", "nobody's"):
         tir = lbmr.Advertisement(topic, smx, 60, 1)
-        machine.receive(Heard(lbmr.Packet(lbmr.PacketKind.NORMAL, (), (tir,), ())), 0)
+        machine.receive(RecordsReceived(lbmr.Packet(lbmr.PacketKind.NORMAL, (), (tir,), ())), 0)
     assert (found(machine), machine.unusable) == ([], 1)
 
 
@@ -321,7 +321,7 @@ def test_misuse_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         (AddReceiver("trades"), "at most 1 topics"),
         (AddReceiver("a\0b"), "topic name"),
         (AddPattern("^trades"), "at most 1 patterns"),
-        (AddPattern("("), "is none"),
+        (AddPattern("("), "is malformed"),
     ):
         with pytest.raises(MisuseError, match=text):
             machine.receive(wrong, 0)

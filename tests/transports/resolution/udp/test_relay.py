@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stablecast.core.machine.units import SECOND
-from stablecast.transports.resolution.udp.address_translation import Domain, Rule, Transform, Translation
+from stablecast.transports.resolution.udp.address_translation import AddressDomain, AddressRule, Transform, Translation
 from stablecast.transports.resolution.udp.effects import Remark, SendCopies, SendDatagram
 from stablecast.transports.resolution.udp.inputs import DatagramArrived
 from stablecast.transports.resolution.udp.relay import CHECK_INTERVAL, CLIENT_TTL, RelayConfig, RelayMachine
@@ -110,8 +110,8 @@ def test_rules_rewrite_what_goes_to_the_other_domain() -> None:
     """T-221, T-222, T-223, T28: A to B translated; A to A, B to A, B to B and to strangers as it was."""
     inside, neighbour, outside, stranger = "10.1.1.50:14402", "10.1.1.51:1", "192.168.1.7:14402", "172.16.0.1:1"
     translation = Translation(
-        (Domain("A", (IPv4Network("10.1.0.0/16"),)), Domain("B", (IPv4Network("192.168.1.0/24"),))),
-        (Transform("A", "B", (Rule("10.1.1.50", 0, "192.168.1.1", 0),)),),
+        (AddressDomain("A", (IPv4Network("10.1.0.0/16"),)), AddressDomain("B", (IPv4Network("192.168.1.0/24"),))),
+        (Transform("A", "B", (AddressRule("10.1.1.50", 0, "192.168.1.1", 0),)),),
     )
     relay = RelayMachine(b"instance", RelayConfig(translation=translation))
     for client in (inside, neighbour, outside, stranger):

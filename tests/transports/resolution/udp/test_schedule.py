@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.udp.limiter import Limiter
 from stablecast.transports.resolution.udp.phases import Phase
-from stablecast.transports.resolution.udp.schedule import STALE_TURNS, Rounds
-from stablecast.transports.resolution.udp.settings import ADVERTISING, QUERYING, Limit, Pace
+from stablecast.transports.resolution.udp.schedule import STALE_TURNS, TurnSchedule
+from stablecast.transports.resolution.udp.settings import ADVERTISING, QUERYING, PhasePace, RateLimit
 from tests.transports.resolution.virtual import ADVERTISEMENTS, MS
 
-FREE = Limit(records=0, bits=0)
+FREE = RateLimit(records=0, bits=0)
 
 
-def rounds(initial: Limit = FREE, sustaining: Limit = FREE) -> Rounds[str]:
-    return Rounds(Limiter(initial), Limiter(sustaining))
+def rounds(initial: RateLimit = FREE, sustaining: RateLimit = FREE) -> TurnSchedule[str]:
+    return TurnSchedule(Limiter(initial), Limiter(sustaining))
 
 
-def play(plan: Rounds[str], until: int) -> list[tuple[int, str]]:
+def play(plan: TurnSchedule[str], until: int) -> list[tuple[int, str]]:
     """Instants (ms) of all turns up to `until`."""
     found = []
     while (due := plan.next()) is not None and due <= until:
@@ -44,7 +44,7 @@ def test_topics_are_in_phases_of_their_own() -> None:
     plan = rounds()
     plan.begin("initial", attrs.evolve(ADVERTISING, initial=0), 1, 0)
     plan.begin("sustaining", ADVERTISING, 1, 0)
-    plan.begin("quiet", Pace(10 * MS, 10 * MS, 10 * MS, initial=SECOND, sustain=0), 1, 0)
+    plan.begin("quiet", PhasePace(10 * MS, 10 * MS, 10 * MS, initial=SECOND, sustain=0), 1, 0)
     play(plan, 10 * SECOND)
     phases = [plan.phase(key) for key in ("initial", "sustaining", "quiet")]
     assert phases == [Phase.INITIAL, Phase.SUSTAINING, Phase.QUIESCENT]
@@ -66,7 +66,7 @@ def test_stopping_and_starting_leave_no_turn_of_the_past() -> None:
 
 def test_many_topics_share_the_limit_and_phases_stretch() -> None:
     """T-104, T-105: 3,000 topics at 1,000 a second take 3 s a round; none has less than its 16 turns."""
-    plan: Rounds[int] = Rounds(Limiter(Limit(records=1_000, bits=0)), Limiter(FREE))
+    plan: TurnSchedule[int] = TurnSchedule(Limiter(RateLimit(records=1_000, bits=0)), Limiter(FREE))
     for key in range(3_000):
         plan.begin(key, attrs.evolve(ADVERTISING, sustain=0), 80, 0)
     seconds: Counter[int] = Counter()
@@ -85,7 +85,7 @@ def test_many_topics_share_the_limit_and_phases_stretch() -> None:
 
 def test_the_sustaining_phase_has_a_limit_of_its_own() -> None:
     """T-111: both phases wait, each for its own limit."""
-    plan = rounds(Limit(records=10, bits=0), Limit(records=10, bits=0))
+    plan = rounds(RateLimit(records=10, bits=0), RateLimit(records=10, bits=0))
     for key in "ab":
         plan.begin(key, ADVERTISING, 1, 0)
     for key in "cd":
@@ -97,7 +97,7 @@ def test_the_sustaining_phase_has_a_limit_of_its_own() -> None:
 
 
 def test_a_topic_that_waits_for_its_limit_is_not_put_off_by_questions() -> None:
-    plan = rounds(sustaining=Limit(records=10, bits=0))
+    plan = rounds(sustaining=RateLimit(records=10, bits=0))
     for key in "ab":
         plan.begin(key, attrs.evolve(ADVERTISING, shortest=0), 1, 0)
     assert plan.take(0) == ["a"]
@@ -111,7 +111,7 @@ def test_a_topic_that_waits_for_its_limit_is_not_put_off_by_questions() -> None:
 
 
 def test_the_plan_is_bounded() -> None:
-    plan = rounds(Limit(records=10, bits=0))
+    plan = rounds(RateLimit(records=10, bits=0))
     plan.begin("kept", ADVERTISING, 1, 0)
     plan.begin("waits", ADVERTISING, 1, 0)
     assert plan.take(0) == ["kept"]
@@ -134,7 +134,7 @@ STEP = st.tuples(
 @pytest.mark.parametrize("pace", [QUERYING, attrs.evolve(QUERYING, sustain=0, initial=SECOND)])
 @given(steps=st.lists(STEP, max_size=40))
 @settings(max_examples=100)
-def test_against_one_plan_for_each_topic(steps: list[tuple[str, str, int]], pace: Pace) -> None:
+def test_against_one_plan_for_each_topic(steps: list[tuple[str, str, int]], pace: PhasePace) -> None:
     """Without limits all topics in one plan behave as each in a plan of its own."""
     together = rounds()
     apart = {key: rounds() for key in "abc"}

@@ -7,7 +7,7 @@ from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.udp import store_names as module
 from stablecast.transports.resolution.udp.effects import NameEffect, NameFound, NameLost, Remark, Tell
 from stablecast.transports.resolution.udp.inputs import AddName, AskName, ForgetName, NameAlive, RemoveName
-from stablecast.transports.resolution.udp.store_names import Names
+from stablecast.transports.resolution.udp.store_names import StoreNames
 from stablecast.transports.wire import lbmr
 from tests.transports.resolution.virtual import MS, play
 
@@ -29,7 +29,7 @@ def queries(done: list[tuple[int, NameEffect]]) -> list[int]:
 
 def test_a_name_is_asked_for_until_it_is_told() -> None:
     """T-201, T-205, T-206."""
-    machine = Names(b"instance")
+    machine = StoreNames(b"instance")
     machine.receive(AskName("store-A"), 0)
     assert queries(play(machine, 4 * SECOND)) == [0, 100, 300, 700, 1500, 2500, 3500]
     machine.heard(tells(), 7, 4 * SECOND)
@@ -39,7 +39,7 @@ def test_a_name_is_asked_for_until_it_is_told() -> None:
 
 def test_a_store_tells_its_name_when_it_starts_and_when_asked() -> None:
     """T-202, T-204."""
-    machine = Names(b"store..1")
+    machine = StoreNames(b"store..1")
     machine.receive(AddName("store-A", AT), 0)
     answer = Tell(tells())
     assert machine.take_effects() == [answer]
@@ -56,7 +56,7 @@ def test_a_store_tells_its_name_when_it_starts_and_when_asked() -> None:
 
 def test_a_silent_store_is_lost_and_asked_for_again() -> None:
     """Anything that the store says to us keeps its name."""
-    machine = Names(b"instance")
+    machine = StoreNames(b"instance")
     machine.receive(AskName("store-A"), 0)
     machine.heard(tells(), 0, 0)
     machine.take_effects()
@@ -72,7 +72,7 @@ def test_a_silent_store_is_lost_and_asked_for_again() -> None:
 
 def test_a_store_that_moved_is_told_of() -> None:
     """T-207."""
-    machine = Names(b"instance")
+    machine = StoreNames(b"instance")
     machine.receive(AskName("store-A"), 0)
     machine.heard(tells(), 0, 0)
     machine.heard(tells(), 0, SECOND)
@@ -86,7 +86,7 @@ def test_a_store_that_moved_is_told_of() -> None:
 
 def test_two_stores_of_one_name_are_told_of_at_both_ends() -> None:
     """T-207."""
-    asking, owner = Names(b"instance"), Names(b"store..1")
+    asking, owner = StoreNames(b"instance"), StoreNames(b"store..1")
     asking.receive(AskName("store-A"), 0)
     for address, instance in (("10.0.0.3", b"store..1"), ("10.0.0.4", b"store..2")):
         asking.heard(tells(address, instance), 0, 0)
@@ -107,7 +107,7 @@ def test_two_stores_of_one_name_are_told_of_at_both_ends() -> None:
 
 
 def test_what_is_not_asked_for_or_without_address_means_nothing() -> None:
-    machine = Names(b"instance")
+    machine = StoreNames(b"instance")
     machine.receive(AskName("store-A"), 0)
     machine.heard(tells(name="store-B"), 0, 0)
     machine.heard(INFO(flags=0, name="store-A"), 0, 0)
@@ -119,7 +119,7 @@ def test_what_is_not_asked_for_or_without_address_means_nothing() -> None:
 
 def test_names_are_woken() -> None:
     """T26: a resolution request; what is known, and what is being asked for, is left alone."""
-    store, source = Names(b"store..1"), Names(b"instance")
+    store, source = StoreNames(b"store..1"), StoreNames(b"instance")
     store.receive(AddName("store-A", AT), 0)
     store.take_effects()
     store.wake(SECOND, queries=False, names=True)
@@ -141,7 +141,7 @@ def test_names_are_woken() -> None:
 
 
 def test_misuse_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = Names(b"instance")
+    machine = StoreNames(b"instance")
     machine.receive(AskName("store-A"), 0)
     machine.receive(AddName("store-A", AT), 0)
     monkeypatch.setattr(module, "MAX_NAMES", 1)

@@ -1,4 +1,4 @@
-"""Core messages as LBMC control messages, and back."""
+"""Codec of the core: converts messages of the core to LBMC control messages and back."""
 
 from stablecast.transports.codec.decoding import decode
 from stablecast.transports.codec.encoding import encode

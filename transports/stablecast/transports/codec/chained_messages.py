@@ -1,8 +1,8 @@
-"""Messages of a run that are not plain: pieces of a large message, messages with properties, or both.
+"""Messages with chained headers in a run: pieces of a large message, messages with properties, or both.
 
-Between the header of such a message and its payload stand FRAG, APPHDR_CHAIN, or one of each; a message with any other
-header is none of a run. Nobody but the application's end looks into them: sources retain, stores keep and all send
-again the bytes as they came.
+FRAG, APPHDR_CHAIN, or one of each stands between the header of such a message and its payload. A message with any other
+header is in no run. Only the application's end decodes these headers. Sources, stores and retransmissions keep the
+bytes as they came.
 """
 
 import attrs
@@ -19,12 +19,12 @@ _LAST = 0xFFFF_FFFF
 
 
 @attrs.frozen
-class Piece:
+class ChainedPiece:
     """A message of a chained run.
 
     Attributes:
         payload: Its own payload, properties included.
-        fragment: Which part of a larger message that is; None: it is whole.
+        fragment: Its part of a larger message; None for a whole message.
         properties: Bytes of properties at the end of the whole message.
     """
 
@@ -34,7 +34,7 @@ class Piece:
 
 
 def payload_at(octets: bytes | memoryview, at: int, end: int) -> int | None:
-    """Where the payload of the data message in [at, end) begins; None: it has headers that no run has."""
+    """Return the start of the payload of the data message in [at, end); None if a header excludes it from a run."""
     code, at = octets[at + 1], at + lbmc.DATA_HEADER.size
     while code != lbmc.PAYLOAD_FOLLOWS:
         if code not in (Fragment.CODE, ApplicationChain.CODE) or end - at < MIN_LENGTH:
@@ -47,7 +47,7 @@ def payload_at(octets: bytes | memoryview, at: int, end: int) -> int | None:
 
 
 def run(data: bytes, position: int) -> tuple[int, int, int]:
-    """Count, payload bytes and end of the run of whole chained messages that begins here; the count may be 0."""
+    """Return count, payload bytes and end of the run of whole chained messages that begins here; the count may be 0."""
     unpack_from, shortest, size = lbmc.DATA_HEADER.unpack_from, lbmc.DATA_HEADER.size, len(data)
     count = payload_bytes = 0
     expected = None
@@ -65,8 +65,8 @@ def run(data: bytes, position: int) -> tuple[int, int, int]:
     return count, payload_bytes, position
 
 
-def pieces(block: bytes | memoryview, skip: int, count: int) -> list[Piece]:
-    """The messages of a chained run from the `skip`th on."""
+def pieces(block: bytes | memoryview, skip: int, count: int) -> list[ChainedPiece]:
+    """Return the messages of a chained run, without the first `skip`."""
     octets, at, found = bytes(block), 0, []
     for place in range(skip + count):
         end = at + int.from_bytes(octets[at + 2 : at + 4])
@@ -76,7 +76,7 @@ def pieces(block: bytes | memoryview, skip: int, count: int) -> list[Piece]:
     return found
 
 
-def _piece(octets: bytes, at: int, end: int) -> Piece:
+def _piece(octets: bytes, at: int, end: int) -> ChainedPiece:
     code, at = octets[at + 1], at + lbmc.DATA_HEADER.size
     fragment, properties = None, 0
     while code != lbmc.PAYLOAD_FOLLOWS:
@@ -87,11 +87,11 @@ def _piece(octets: bytes, at: int, end: int) -> Piece:
         elif isinstance(header, ApplicationChain):
             properties = _properties_length(header)
         code, at = octets[at], behind
-    return Piece(octets[at:end], fragment, properties)
+    return ChainedPiece(octets[at:end], fragment, properties)
 
 
 def _properties_length(header: ApplicationChain) -> int:
-    """Bytes of properties; none where the application's chain makes no sense, for then it is the application's."""
+    """Return the bytes of properties; 0 for a malformed chain, which then belongs to the application."""
     try:
         return header.properties_length()
     except WireError:

@@ -1,4 +1,4 @@
-"""LBMC control messages to core messages; the inverse of `encoding`. What does not fit is a WireError."""
+"""Conversion of LBMC control messages to core messages, the inverse of `encoding`. Other messages raise WireError."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,22 +28,21 @@ from stablecast.core.protocol.messages import (
     StoreEntry,
 )
 from stablecast.transports.codec import places
+from stablecast.transports.codec.extended_options import decode_lives, decode_pace
 from stablecast.transports.codec.identity import INSTANCE, find, join, need
-from stablecast.transports.codec.pacing import decode_pace
-from stablecast.transports.codec.source_history import decode_lives
 from stablecast.transports.wire import common_messages, lbmc
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire.errors import WireError
 
 ACK_FLAGS = AckFlag.EXPLICIT | AckFlag.USER_REG_ID | AckFlag.ARRIVAL_ORDER
-"""The flags of an acknowledgement that mean something here."""
+"""The flags of an acknowledgement that the core uses."""
 _ACK_FLAGS = int(ACK_FLAGS)
 _ROLES = {int(role): role for role in Role}
 
 
 def decode(message: lbmc.Message) -> Message:
-    """The core message in a control message. Raises WireError for any other."""
-    if isinstance(message, common_messages.Shaped):
+    """Return the core message in a control message. Raises WireError for any other."""
+    if isinstance(message, common_messages.ShapedMessage):
         return _SHAPED[message.size](message.values)
     if message.kind != lbmc.MessageKind.CONTROL:
         raise WireError(f"a message of kind {message.kind} is not a control message")
@@ -51,14 +50,14 @@ def decode(message: lbmc.Message) -> Message:
         decoder = _DECODERS.get(type(header))
         if decoder is not None:
             return decoder(header, message)
-    raise WireError("a control message without a header that says what it is")
+    raise WireError("a control message has no header that identifies it")
 
 
 def _role(marker: int) -> Role:
     return Role.SOURCE if marker & h.Preg.SOURCE else Role.RECEIVER
 
 
-# Decoders: one for each header that says what a message is.
+# Decoders: one for each header that identifies a message.
 
 
 def _decode_preg(header: h.Preg, message: lbmc.Message) -> Message:
@@ -166,20 +165,20 @@ def _decode_ack(header: h.Ack, message: lbmc.Message) -> Message:
 
 
 def _stable(values: tuple[int, ...]) -> Message:
-    """Of those of `shapes.STABLE`."""
+    """Decode the values of `common_messages.STABLE`."""
     flags, transport, topic, _, _, store, _, first, last = values
     return StableAck(store & h.StoreId.ID_MASK, join(transport, topic), first, last, bool(flags & h.Ack.NACK))
 
 
 def _consumed(values: tuple[int, ...]) -> Message:
-    """Of those of `shapes.CONSUMED_BY`, or `shapes.CONSUMED`, which has no session."""
+    """Decode the values of `common_messages.CONSUMED_BY`, or of `CONSUMED`, which has no session."""
     flags, transport, source, receiver, number, _, _, topic, *session = values
     told = AckFlag(flags & _ACK_FLAGS)
     return ConsumptionAck(join(transport, topic), source, receiver, number, told, session[-1] if session else 0)
 
 
 def _consumed_range(values: tuple[int, ...]) -> Message:
-    """Of those of `shapes.CONSUMED_RANGE`."""
+    """Decode the values of `common_messages.CONSUMED_RANGE`."""
     flags, transport, source, receiver, _, _, _, topic, _, first, last, _, session = values
     told = AckFlag(flags & _ACK_FLAGS)
     return ConsumptionAck(join(transport, topic), source, receiver, last, told, session, first)
@@ -212,7 +211,7 @@ def _decode_keepalive(header: h.Keepalive, message: lbmc.Message) -> Message:
 
 
 def _alive(values: tuple[int, ...]) -> Message:
-    """Of those of `shapes.ALIVE`, or `shapes.ALIVE_ANYWHERE`, which names no store."""
+    """Decode the values of `common_messages.ALIVE`, or of `ALIVE_ANYWHERE`, which names no store."""
     flags, kind, transport, topic, reg_id, *store = values
     role = _ROLES.get(kind)
     if role is None:
@@ -254,7 +253,7 @@ def _decode_sri(header: h.Sri, message: lbmc.Message) -> Message:
 def _group_sizes(message: lbmc.Message) -> tuple[int, ...]:
     groups = [header for header in message.headers if isinstance(header, h.StoreGroup)]
     if [group.grp_idx for group in groups] != list(range(len(groups))):
-        raise WireError("the groups of a source do not stand in the order of their indices")
+        raise WireError("the groups of a source are not in the order of their indices")
     return tuple(group.grp_sz for group in groups)
 
 
@@ -279,7 +278,7 @@ def _store_index(message: lbmc.Message) -> int:
 def _transport(otid: bytes) -> Address:
     transport = places.joinable(places.named(otid))
     if transport is None:
-        raise WireError(f"a source on transport {otid[0]:#x}, which cannot be joined")
+        raise WireError(f"a source on transport {otid[0]:#x}: receivers cannot join it")
     return places.place_of(transport)
 
 

@@ -1,4 +1,4 @@
-"""Core messages to LBMC control messages: which headers make up which message (spec/wire.md shows the table)."""
+"""Conversion of core messages to LBMC control messages: the headers of each message (spec/wire.md shows the table)."""
 
 from collections.abc import Callable
 from ipaddress import IPv4Address
@@ -29,9 +29,8 @@ from stablecast.core.protocol.messages import (
     Wishes,
 )
 from stablecast.transports.codec import places
+from stablecast.transports.codec.extended_options import encode_lives, encode_pace
 from stablecast.transports.codec.identity import INSTANCE, control, split
-from stablecast.transports.codec.pacing import encode_pace
-from stablecast.transports.codec.source_history import encode_lives
 from stablecast.transports.wire import common_messages
 from stablecast.transports.wire import headers as h
 
@@ -39,13 +38,13 @@ CAPABILITIES = h.Capability.QUORUM_CONSENSUS | h.Capability.CLIENT_LIFETIME
 
 
 def encode(message: Message) -> bytes:
-    """The control message for a core message."""
+    """Return the control message of a core message."""
     whole = _SHAPED.get(type(message))
     return control(*_ENCODERS[type(message)](message)) if whole is None else whole(message)
 
 
 _NO_INSTANCE = bytes(8)
-"""The instance of the context is said in a header of its own."""
+"""An OTID without instance: the instance of the context has a header of its own."""
 
 
 def _host_port(address: Address) -> tuple[str, int]:
@@ -58,7 +57,6 @@ def _marker(role: Role, generation: int) -> int:
 
 
 def _otid(transport: Address, incarnation: Incarnation) -> bytes:
-    """The originating transport ID: where the source's stream is joined, and its topic index."""
     session, index = split(incarnation)
     return places.otid(places.transport_of(transport, session), index, _NO_INSTANCE)
 
@@ -103,7 +101,7 @@ def _encode_register(m: Register) -> tuple[h.Header, ...]:
 
 
 def _encode_election(token: ElectionToken) -> tuple[h.Header, ...]:
-    """The token, and the life that the proxy stands in for if it is said; the record has no other use here."""
+    """Encode the token, and the life that the proxy replaces, if known. The record has no other use here."""
     thrown = h.ElectionToken(store_index=token.store_index, token=token.value)
     if not token.life:
         return (thrown,)
@@ -274,4 +272,4 @@ _SHAPED: dict[type[Message], Callable[[Any], bytes]] = {
     ConsumptionAck: _consumed,
     Keepalive: _alive,
 }
-"""What is written as a whole."""
+"""The messages that are encoded in one step."""

@@ -1,23 +1,112 @@
-"""Extended options of our own: data that the public headers have no place for; peers that do not know it may ignore it.
+"""Extended options of our own: data that the public headers have no place for. Unaware peers may ignore them.
 
-What one header has no room for goes on in the next one of the same kind. They are not marked as fragments: public
-dissectors call an option malformed that comes in more than two.
+Data that exceed one header continue in the next header of the same subtype. The headers are not marked as fragments,
+because public dissectors call an option malformed if it comes in more than two.
+
+A *history* holds term (32 bits), term of the history (32 bits), then each life as incarnation (64 bits) and first
+number (32 bits).
+
+The *terms* of receiver-paced persistence complete the public flag, which PREG and PREG_RESP have: their layouts have no
+place for sizes, and none for the receiver that never blocks. The data are a byte of flags, three reserved ones, the
+write delay in ms (32 bits), then threshold, limit and disk limit in bytes, flight size in messages and in bytes (64
+bits each). A message whose flag says everything has no terms.
 """
 
+import struct
+
+from stablecast.core.protocol.messages import UNSET, Life, Pace, Wishes
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc
+from stablecast.transports.wire.errors import WireError
+
+HISTORY = 0x5343
+"""Subtype of a history; the public subtypes are 256 and 257."""
+TERMS = 0x5350
+"""Subtype of the terms of receiver-paced persistence."""
+
+HISTORY_TERMS = struct.Struct(">II")
+LIFE = struct.Struct(">QI")
+PACE = struct.Struct(">B3xI5Q")
+NON_BLOCKING = 0x01
+ACK_ON_RECEPTION = 0x02
+WRITE_DELAY = 0x04
+"""The field of the delay is valid."""
 
 FLAGS = h.ExtendedOption.IGNORE | h.ExtendedOption.IGNORE_SUBTYPE
 
 
 def encode_option(subtype: int, data: bytes) -> tuple[h.Header, ...]:
-    """The headers of an option; none without data."""
+    """Return the headers of an option; none if there are no data."""
     size = h.ExtendedOption.MAX_DATA
     pieces = (data[offset : offset + size] for offset in range(0, len(data), size))
     return tuple(h.ExtendedOption(flags=FLAGS, subtype=subtype, data=piece) for piece in pieces)
 
 
 def find_option(message: lbmc.Message, subtype: int) -> bytes:
-    """The data of an option, empty where the message has none."""
+    """Return the data of an option; empty if the message has none."""
     options = (header for header in message.headers if isinstance(header, h.ExtendedOption))
     return b"".join(option.data for option in options if option.subtype == subtype)
+
+
+def encode_lives(term: int, lives_term: int, lives: tuple[Life, ...]) -> tuple[h.Header, ...]:
+    """Return the headers of a history; none if it is empty."""
+    if not term and not lives_term and not lives:
+        return ()
+    return encode_option(HISTORY, HISTORY_TERMS.pack(term, lives_term) + b"".join(LIFE.pack(*life) for life in lives))
+
+
+def decode_lives(message: lbmc.Message) -> tuple[int, tuple[Life, ...], int]:
+    """Return term, history, and the term of the history; zeros if the message has none. Raises WireError."""
+    data = find_option(message, HISTORY)
+    if not data:
+        return (0, (), 0)
+    if len(data) < HISTORY_TERMS.size or (len(data) - HISTORY_TERMS.size) % LIFE.size:
+        raise WireError(f"a history cannot have {len(data)} bytes")
+    term, lives_term = HISTORY_TERMS.unpack_from(data)
+    history = tuple((incarnation, first) for incarnation, first in LIFE.iter_unpack(data[HISTORY_TERMS.size :]))
+    return (term, history, lives_term)
+
+
+def encode_pace(pace: Pace, wishes: Wishes) -> tuple[h.Header, ...]:
+    """Return the header with the terms that the public flag cannot express; none if there are no such terms."""
+    if pace is not Pace.NON_BLOCKING and wishes == Wishes():
+        return ()
+    flags = NON_BLOCKING if pace is Pace.NON_BLOCKING else 0
+    flags |= ACK_ON_RECEPTION if wishes.ack_on_reception else 0
+    delay = 0
+    if wishes.write_delay_ms != UNSET:
+        flags |= WRITE_DELAY
+        delay = wishes.write_delay_ms
+    data = PACE.pack(
+        flags,
+        delay,
+        wishes.size_threshold,
+        wishes.size_limit,
+        wishes.disk_limit,
+        wishes.flight_messages,
+        wishes.flight_bytes,
+    )
+    return encode_option(TERMS, data)
+
+
+def decode_pace(message: lbmc.Message, paced: bool) -> tuple[Pace, Wishes]:
+    """Return pace and wishes of a message whose public flag is `paced`. Raises WireError for malformed data."""
+    pace = Pace.RECEIVERS if paced else Pace.SOURCE
+    data = find_option(message, TERMS)
+    if not data:
+        return pace, Wishes()
+    if len(data) != PACE.size:
+        raise WireError(f"the terms of receiver-paced persistence cannot have {len(data)} bytes")
+    flags, delay, threshold, limit, disk_limit, flight_messages, flight_bytes = PACE.unpack(data)
+    return (
+        Pace.NON_BLOCKING if flags & NON_BLOCKING else pace,
+        Wishes(
+            size_threshold=threshold,
+            size_limit=limit,
+            disk_limit=disk_limit,
+            flight_messages=flight_messages,
+            flight_bytes=flight_bytes,
+            write_delay_ms=delay if flags & WRITE_DELAY else UNSET,
+            ack_on_reception=bool(flags & ACK_ON_RECEPTION),
+        ),
+    )

@@ -1,46 +1,47 @@
-"""Fragments: a message that does not fit a datagram, in pieces that do.
+"""Fragments: a message that exceeds a datagram is sent in pieces that fit.
 
-Each piece is a message of its own with the next number of the topic; the number of the first names the whole, and the
-number of the last is the number that the application knows (P-129, P-131). Pieces arrive in any order and from
-anywhere: the session, a late join, a store.
+Each piece is a message with the next number of the topic. The number of the first piece identifies the whole message,
+and the application knows the message by the number of the last piece (P-129, P-131). Pieces arrive in any order from
+the session, a late join, or a store.
 
-A piece that cannot become part of a message any more is *passed*: another piece was lost, or its numbers went to other
-messages, for the source died before it had sent all; it makes no sense; or too much was incomplete. The application
-hears of each that it is lost. If it chose itself to begin amid a message, it does not hear of the pieces of that one.
+A piece that can no longer complete a message is *passed*. This happens if another piece is lost, or if the source died
+before it had sent all pieces and the numbers were used again. It also happens to malformed pieces, and to the oldest
+incomplete messages when there are too many. Passed pieces are reported to the application as lost. An exception is a
+message in whose middle the application itself chose to begin.
 """
 
 import attrs
 
 from stablecast.core.machine import serial
 from stablecast.core.machine.ranges import RangeSet
-from stablecast.transports.codec.chained_messages import FRAGMENT_LENGTH, Piece, pieces
+from stablecast.transports.codec.chained_messages import FRAGMENT_LENGTH, ChainedPiece, pieces
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.headers import ApplicationChain, Fragment
 
 FRAGMENT_BYTES = lbmc.DATA_HEADER.size + FRAGMENT_LENGTH
-"""Bytes of a piece beside its payload."""
+"""Bytes of a piece besides its payload."""
 
 PROPERTIES_BYTES = 12
-"""Bytes of the header that says how many of a message are properties."""
+"""Bytes of the header with the length of the properties."""
 
 MAX_LARGE = 64 * 1024 * 1024
-"""Bytes of a message that is put together."""
+"""Bytes of the largest message that is reassembled."""
 
 MAX_PIECES = 2500
-"""Pieces of a message that a source sends: half of what a receiver has under way before it asks for no more."""
+"""Pieces of a message that a source sends: half of the messages that a receiver requests at the same time."""
 
 MAX_PARTIAL_BYTES = 64 * 1024 * 1024
-"""Bytes of incomplete messages of a topic; the oldest are given up beyond that."""
+"""Bytes of a topic's incomplete messages; beyond that the oldest message is given up."""
 
 PIECE_BYTES = 256
-"""What a piece costs besides its payload."""
+"""Bytes of memory that a piece takes besides its payload."""
 
 MAX_DEAD = 1024
-"""Ranges of numbers that no message comes of; of one more the oldest is forgotten."""
+"""Ranges of numbers that yield no message; beyond that the oldest range is forgotten."""
 
 
 def count(size: int, properties: int, room: int) -> int:
-    """Of how many messages of up to `room` bytes one of `size` bytes is, `properties` of them properties.
+    """Return the number of messages of at most `room` bytes that carry `size` bytes, `properties` of them properties.
 
     >>> count(516, 0, 528), count(1000, 0, 528), count(516, 4, 528)
     (1, 2, 2)
@@ -52,9 +53,9 @@ def count(size: int, properties: int, room: int) -> int:
 
 
 def cut(topic: int, number: int, payload: bytes, room: int, properties: int = 0) -> list[bytes]:
-    """The encoded pieces of a message; it is one message where that fits `room` bytes. `number` is extended.
+    """Return the encoded pieces of a message; a single message if it fits `room` bytes.
 
-    The last `properties` bytes of the payload are properties.
+    `number` is the extended number of the first piece. The last `properties` bytes of the payload are properties.
 
     >>> [len(piece) for piece in cut(1, 0, bytes(1000), 528)]
     [528, 528]
@@ -80,15 +81,15 @@ def cut(topic: int, number: int, payload: bytes, room: int, properties: int = 0)
 
 
 @attrs.frozen
-class Whole:
-    """A message that is complete.
+class WholeMessage:
+    """A complete message.
 
     Attributes:
-        first: Its first (extended) number,
-        last: and its last.
-        payload: What the application sent, without the properties.
-        properties: The block of properties; empty: it has none.
-        recovered: Whether some of it was sent again.
+        first: Its first (extended) number.
+        last: Its last (extended) number.
+        payload: The application's data, without the properties.
+        properties: The block of properties; may be empty.
+        recovered: Whether any piece was retransmitted.
     """
 
     first: int
@@ -98,19 +99,21 @@ class Whole:
     recovered: bool = False
 
     @classmethod
-    def of(cls, first: int, last: int, payload: bytes, properties: int, recovered: bool) -> "Whole":
-        """With what is properties cut off; a message that cannot have so many has none."""
+    def of(cls, first: int, last: int, payload: bytes, properties: int, recovered: bool) -> "WholeMessage":
+        """Return the message with its properties split off; it has none if their length exceeds the payload."""
         at = len(payload) - properties if properties <= len(payload) else len(payload)
         return cls(first, last, payload[:at], payload[at:], recovered)
 
 
 @attrs.define
-class Partial:
-    """A message of which pieces are missing: its bytes, and how many pieces it has.
+class PartialMessage:
+    """An incomplete message.
 
     Attributes:
-        pieces: What came, by offset: number and payload.
-        held: Bytes of that.
+        size: Bytes of the whole message.
+        count: Pieces of the whole message.
+        pieces: The received pieces by offset: number and payload.
+        held: Bytes of the received pieces.
     """
 
     size: int
@@ -122,11 +125,11 @@ class Partial:
 
     @property
     def cost(self) -> int:
-        """Bytes that it takes."""
+        """Bytes of memory that it takes."""
         return self.held + PIECE_BYTES * len(self.pieces)
 
-    def whole(self, first: int) -> Whole | None:
-        """All the pieces, joined; None if they do not join, in the order of their numbers."""
+    def whole(self, first: int) -> WholeMessage | None:
+        """Return the message of all pieces; None if they are not contiguous in the order of their numbers."""
         at = 0
         parts = []
         for place, (offset, (number, payload)) in enumerate(sorted(self.pieces.items())):
@@ -134,27 +137,27 @@ class Partial:
                 return None
             parts.append(payload)
             at += len(payload)
-        return Whole.of(first, first + len(parts) - 1, b"".join(parts), self.properties, self.recovered)
+        return WholeMessage.of(first, first + len(parts) - 1, b"".join(parts), self.properties, self.recovered)
 
 
 @attrs.define
-class Reassembly:
+class FragmentReassembly:
     """The incomplete messages of one topic, by the extended number of the first piece.
 
     Attributes:
-        floor: The number where the application began.
-        owed: Whether it did not choose so, but stores had let go of what is below. Then it hears of a message that they
-            had let go of in part.
-        held: Bytes that all of them take.
-        dead: First numbers of messages that will not be complete.
-        missing: Numbers that will not come.
-        passed: Numbers that came and are of no use; whoever takes them clears them.
-        lost: Those of them that the application is to hear of.
+        floor: The number at which the application began.
+        owed: Whether stores had discarded the numbers below `floor`. Then a message that they discarded in part is
+            reported as lost. Otherwise the application chose the floor itself.
+        held: Bytes of memory that all of them take.
+        dead: First numbers of messages that will not become complete.
+        missing: Numbers that will not arrive.
+        passed: Numbers that arrived and are of no use, until `take_passed`.
+        lost: The passed numbers to report to the application.
     """
 
     floor: int = 0
     owed: bool = False
-    partials: dict[int, Partial] = attrs.field(factory=dict)
+    partials: dict[int, PartialMessage] = attrs.field(factory=dict)
     held: int = 0
     dead: RangeSet = attrs.field(factory=RangeSet)
     missing: RangeSet = attrs.field(factory=RangeSet)
@@ -163,19 +166,20 @@ class Reassembly:
 
     def take(
         self, block: bytes | memoryview, skip: int, count: int, first: int, recovered: bool = False
-    ) -> list[Whole]:
-        """Takes `count` messages of a chained run from the `skip`th on, with extended number `first`.
+    ) -> list[WholeMessage]:
+        """Add `count` messages of a chained run, without the first `skip`; their first extended number is `first`.
 
-        Returns the messages that they complete.
+        Returns:
+            The messages that they complete.
         """
         found = (self.add(number, piece, recovered) for number, piece in enumerate(pieces(block, skip, count), first))
         return [whole for whole in found if whole is not None]
 
-    def add(self, number: int, piece: Piece, recovered: bool = False) -> Whole | None:
-        """Takes a message of a chained run with its extended number; returns the message that it completes."""
+    def add(self, number: int, piece: ChainedPiece, recovered: bool = False) -> WholeMessage | None:
+        """Add a message of a chained run with its extended number, and return the message that it completes."""
         if piece.fragment is None:
             self.settle(number, number + 1)
-            return Whole.of(number, number, piece.payload, piece.properties, recovered)
+            return WholeMessage.of(number, number, piece.payload, piece.properties, recovered)
         fragment = piece.fragment
         first = serial.extend(fragment.first_sqn, number)
         count = _count(number - first, fragment, piece.payload)
@@ -184,38 +188,38 @@ class Reassembly:
             return None
         partial = self.partials.get(first)
         if first < self.floor:
-            count = 0  # Its first pieces are gone.
+            count = 0  # Stores have discarded its first pieces, so it cannot become complete.
         if partial is None and count and first not in self.dead and not self.missing.within(first, first + count):
             self.settle(first, first + count)
-            partial = self.partials[first] = Partial(fragment.len, count, properties=piece.properties)
+            partial = self.partials[first] = PartialMessage(fragment.len, count, properties=piece.properties)
         if partial is None or not count or partial.size != fragment.len or fragment.offset in partial.pieces:
             self._pass(number, number + 1)
             return None
         return self._take(first, partial, number, piece, fragment.offset, recovered)
 
     def lose(self, first: int, stop: int) -> None:
-        """Numbers from `first` to below `stop` will not come: neither will the messages that they are part of."""
-        _note(self.missing, first, stop)
+        """Note that the numbers from `first` to below `stop` will not arrive, and give up the messages with them."""
+        _add_bounded(self.missing, first, stop)
         self.settle(first, stop)
 
     def settle(self, first: int, stop: int) -> None:
-        """These numbers are those of other messages: what was begun with them is over."""
+        """Give up incomplete messages that overlap these numbers, because other messages have the numbers."""
         for start, partial in list(self.partials.items()):
             if start < stop and first < start + partial.count:
                 self._give_up(start)
 
     def incomplete(self, number: int) -> bool:
-        """Whether the number is that of a message of which pieces are missing."""
+        """Return whether the number belongs to an incomplete message."""
         return any(first <= number < first + partial.count for first, partial in self.partials.items())
 
     def take_passed(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-        """What was passed since the last call as [first, stop): all of it, and what the application is to hear of."""
+        """Return the ranges [first, stop) that were passed since the last call, and those of them to report as lost."""
         passed, lost = self.passed, self.lost
         self.passed, self.lost = RangeSet(), RangeSet()
         return (list(passed), list(lost))
 
     def check_invariants(self) -> None:
-        """What must hold between inputs (used by tests)."""
+        """Assert what must hold between inputs (used by tests)."""
         assert self.held == sum(partial.cost for partial in self.partials.values())
         assert self.held <= MAX_PARTIAL_BYTES or len(self.partials) == 1
         assert all(partial.held < partial.size <= MAX_LARGE for partial in self.partials.values())
@@ -226,8 +230,8 @@ class Reassembly:
             assert not self.missing.within(first, first + partial.count)
 
     def _take(
-        self, first: int, partial: Partial, number: int, piece: Piece, offset: int, recovered: bool
-    ) -> Whole | None:
+        self, first: int, partial: PartialMessage, number: int, piece: ChainedPiece, offset: int, recovered: bool
+    ) -> WholeMessage | None:
         self.held -= partial.cost
         partial.pieces[offset] = (number, piece.payload)
         partial.held += len(piece.payload)
@@ -246,7 +250,7 @@ class Reassembly:
 
     def _give_up(self, first: int) -> None:
         partial = self._forget(first)
-        _note(self.dead, first, first + 1)
+        _add_bounded(self.dead, first, first + 1)
         for number, _ in partial.pieces.values():
             self._pass(number, number + 1)
 
@@ -254,20 +258,20 @@ class Reassembly:
         self.passed.add(first, stop)
         self.lost.add(first, stop)
 
-    def _forget(self, first: int) -> Partial:
+    def _forget(self, first: int) -> PartialMessage:
         partial = self.partials.pop(first)
         self.held -= partial.cost
         return partial
 
 
-def _note(numbers: RangeSet, first: int, stop: int) -> None:
+def _add_bounded(numbers: RangeSet, first: int, stop: int) -> None:
     numbers.add(first, stop)
     if len(numbers) > MAX_DEAD:
         numbers.forget(numbers.ranges[1][0])
 
 
 def _count(place: int, fragment: Fragment, payload: bytes) -> int:
-    """Of how many pieces the message is, judged by the `place`th one; 0 if that cannot be one."""
+    """Return the number of pieces of the message, according to its piece at `place`; 0 if the piece is malformed."""
     step = fragment.offset // place if place > 0 else len(payload)
     fits = fragment.offset + len(payload) <= fragment.len <= MAX_LARGE
     if place < 0 or not step or not payload or not fits or (place == 0 and fragment.offset):

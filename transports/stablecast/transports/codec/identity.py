@@ -1,7 +1,7 @@
-"""Which life of a source a message belongs to, and the few messages that are about nothing else.
+"""The identity of a source's life in messages, and the few messages that carry nothing else.
 
-An incarnation is split over the header fields that carry it: transport index (the session id of the source's transport)
-and topic index. Retransmissions carry two of them: whose session they are for, and who sent the message once.
+An incarnation is split over the header fields that carry it: transport index (the session ID of the source's transport)
+and topic index. Retransmissions carry two incarnations: the session of the destination, and the original sender.
 """
 
 import struct
@@ -19,23 +19,24 @@ from stablecast.transports.wire.errors import WireError
 INSTANCE = struct.Struct(">Q")
 
 RECOVERED_KINDS = frozenset({lbmc.MessageKind.RETRANSMISSION, lbmc.MessageKind.PROACTIVE})
-"""The kinds of retransmissions: asked for, and not."""
+"""The kinds of retransmissions: requested, and proactive."""
 
 _CHAINED = (h.Fragment, h.ApplicationChain)
 _LEAD = lbmc.DATA_HEADER.size
 
 TOPIC_BITS = 32
-"""Bits of the topic index in an incarnation, below the session id: for who cannot afford to call `join`."""
+"""Bits of the topic index in an incarnation, below the session ID. Hot loops shift by it instead of calling `join`."""
 
 HeaderT = TypeVar("HeaderT", bound=h.Header)
 
 
 @attrs.frozen
 class Recovered:
-    """A retransmitted message: for the session `session`, once sent by `incarnation`.
+    """A retransmitted message for the session `session`, originally sent by `incarnation`.
 
-    `proactive`: the source sends it again unasked, to a store that has not acknowledged it (P-436). `headers` are those
-    that it has if it is not plain (`stablecast.transports.codec.chained_messages`).
+    Attributes:
+        proactive: The source retransmits it without a request, to a store that has not acknowledged it (P-436).
+        headers: The chained headers of a message that is not plain (`stablecast.transports.codec.chained_messages`).
     """
 
     session: Incarnation
@@ -47,7 +48,7 @@ class Recovered:
 
     @property
     def data(self) -> bytes:
-        """The message as it was sent."""
+        """The message as originally sent."""
         index = split(self.incarnation)[1]
         if not self.headers:
             return lbmc.DATA_HEADER.pack(0, 0, _LEAD + len(self.payload), index, self.wire_number) + self.payload
@@ -56,7 +57,7 @@ class Recovered:
 
 @attrs.frozen
 class RecoveredRun:
-    """Retransmitted plain messages with consecutive numbers; the rest is as in `Recovered`."""
+    """Retransmitted plain messages with consecutive numbers; other fields as in `Recovered`."""
 
     session: Incarnation
     incarnation: Incarnation
@@ -66,28 +67,28 @@ class RecoveredRun:
 
 
 def join(session_id: int, topic_index: int) -> Incarnation:
-    """The incarnation of a source on a transport."""
+    """Return the incarnation of a source on a transport."""
     return session_id << TOPIC_BITS | topic_index
 
 
 def split(incarnation: Incarnation) -> tuple[int, int]:
-    """Session id of the transport and topic index."""
+    """Return the session ID of the transport and the topic index."""
     return incarnation >> TOPIC_BITS, incarnation & 0xFFFF_FFFF
 
 
 def greeting(session_id: int) -> bytes:
-    """What a source says first on every connection of its stream."""
+    """Return the first message of a source on every connection of its stream."""
     return control(h.TcpSid(sid=session_id))
 
 
 def session_of(message: lbmc.Message) -> int | None:
-    """The session id that a message on a source's stream announces, if it does."""
+    """Return the session ID that a message on a source's stream announces, or None."""
     sid = find(message, h.TcpSid)
     return None if sid is None else sid.sid
 
 
 def encode_recovered(recovered: Recovered) -> bytes:
-    """A retransmission (kind 10, proactive: 2) with both incarnations."""
+    """Encode a retransmission (kind 10, proactive: 2) with both incarnations."""
     destination = h.CtxInstD(ctxinst=INSTANCE.pack(recovered.session))
     sender = h.CtxInst(ctxinst=INSTANCE.pack(recovered.incarnation))
     topic_index = split(recovered.incarnation)[1]
@@ -103,7 +104,7 @@ def encode_recovered(recovered: Recovered) -> bytes:
 
 
 def decode_recovered(message: lbmc.Message) -> Recovered:
-    """Raises WireError when the incarnations are missing, and for a message of another kind."""
+    """Decode a retransmission. Raises WireError if an incarnation is missing, or for a message of another kind."""
     if message.kind not in RECOVERED_KINDS:
         raise WireError(f"a message of kind {message.kind} is not a retransmission")
     session = INSTANCE.unpack(need(message, h.CtxInstD).ctxinst)[0]
@@ -114,23 +115,23 @@ def decode_recovered(message: lbmc.Message) -> Recovered:
 
 
 def decode_series(series: Series) -> RecoveredRun:
-    """Raises WireError like `decode_recovered`."""
+    """Decode retransmissions that are alike. Raises WireError like `decode_recovered`."""
     first = decode_recovered(series)
     return RecoveredRun(first.session, first.incarnation, first.wire_number, series.payloads, first.proactive)
 
 
 def control(*headers: h.Header) -> bytes:
-    """A control message with these headers."""
+    """Return a control message with these headers."""
     return lbmc.encode(lbmc.Message(lbmc.MessageKind.CONTROL, 0, 0, headers, b""))
 
 
 def find(message: lbmc.Message, kind: type[HeaderT]) -> HeaderT | None:
-    """The first header of a kind, if any."""
+    """Return the first header of a kind, or None."""
     return next((header for header in message.headers if isinstance(header, kind)), None)
 
 
 def need(message: lbmc.Message, kind: type[HeaderT]) -> HeaderT:
-    """The first header of a kind. Raises WireError without one."""
+    """Return the first header of a kind. Raises WireError if there is none."""
     header = find(message, kind)
     if header is None:
         raise WireError(f"header {kind.__name__} is missing")

@@ -1,9 +1,9 @@
-"""The framing of LBT-TCP: a stream is a sequence of LBMC messages, and most of them are plain data.
+"""The framing of LBT-TCP: a stream is a sequence of LBMC messages, most of which are plain data.
 
 A *plain* message is of kind DATA and has no chained header. Consecutive plain messages of one topic make a `Run`: one
-object for all of them, their bytes where they arrived; so do consecutive `chained` ones. Everything else is decoded to
-a `Message`. The loop of `StreamDecoder` is the hottest of a receiver and of a store: it makes no object for a message
-in a run.
+object for all of them, which refers to their bytes in place. Consecutive `chained` messages make a run, too. All other
+messages are decoded to a `Message`. The loop of `StreamDecoder` is the hottest loop of a receiver and of a store, so it
+creates no object for a message in a run.
 """
 
 import struct
@@ -21,28 +21,28 @@ from stablecast.transports.wire.headers import Sri
 from stablecast.transports.wire.lbmc import DATA_HEADER, MAX_MESSAGE, PREFIX, Message, MessageKind, decode, frame
 
 MAX_PENDING = MAX_MESSAGE
-"""Bytes of an incomplete message that a decoder keeps."""
+"""Bytes of an incomplete message that a decoder buffers."""
 
 MAX_ANNOUNCEMENTS = 1024
-"""Announcements of sources that are remembered, so that the same one is not read header by header again."""
+"""Cached announcements of sources. A repeated announcement is not decoded again."""
 
 MAX_ANNOUNCEMENT_BYTES = 1024
-"""Larger ones are not remembered: each of their headers takes some hundred bytes of memory."""
+"""Larger announcements are not cached, because each of their headers takes some hundred bytes of memory."""
 
 _PLAIN = struct.Struct(">III")
 """The same 12 bytes as `DATA_HEADER`; kind 0 and no header make the first word the length alone."""
 _LENGTH = struct.Struct(">2xH")
-"""The length of a message, where it begins (`PREFIX` without its first half)."""
+"""The length of a message, at its start (`PREFIX` without its first half)."""
 _LAST = 0xFFFF_FFFF
 _HEADER = DATA_HEADER.size
 _unpack = _PLAIN.unpack_from
 _SHORT = 2048
-"""Bytes of a read that are walked before anything else is tried: if they are one run, that is all there is to do."""
+"""Bytes of a read that are first tried as a single run of plain messages, the usual case at low rates."""
 _AGAIN = frozenset({MessageKind.RETRANSMISSION, MessageKind.PROACTIVE})
 _AGAIN_HEADERS = 2
-"""Headers of a retransmission of a plain message: for whom, and whose it was."""
+"""Headers of a retransmission of a plain message: destination and original sender."""
 _PATIENCE = 32
-"""Messages after which it is worth looking again for some that are alike."""
+"""Messages to pass before the next search for uniform messages."""
 
 
 @attrs.define
@@ -51,11 +51,11 @@ class Run:
 
     Attributes:
         topic_index: Their topic on the transport, 32 bits.
-        first: Sequence number of the first one, 32 bits; the numbers wrap inside a run.
-        count: How many they are, at least one.
+        first: Sequence number of the first one, 32 bits; numbers wrap inside a run.
+        count: Number of messages, at least one.
         payload_bytes: Sum of the sizes of their payloads, properties included.
-        block: The messages as they came, headers included, back to back.
-        chained: Whether they are not plain: then `chained.pieces` takes them apart, not `payloads`.
+        block: The messages as received, headers included, back to back.
+        chained: Whether they have chained headers. Then `chained_messages.pieces` splits them instead of `payloads`.
         kind: Always DATA.
     """
 
@@ -70,13 +70,13 @@ class Run:
 
 @record
 class Series(Message):
-    """Retransmissions that are alike, with numbers that follow each other: the first of them, and what all carry."""
+    """Retransmissions that are alike and have consecutive numbers: the first of them, and the payloads of all."""
 
     payloads: Sequence[bytes] = ()
 
 
 def span(block: bytes | memoryview, skip: int, count: int) -> tuple[int, int]:
-    """Where `count` messages from the `skip`th on begin and end in a block."""
+    """Return start and end of `count` messages in a block, after the first `skip`."""
     if skip + count >= uniform_runs.MANY and (length := uniform_runs.size(block, skip + count)):
         return skip * length, (skip + count) * length
     length_at = _LENGTH.unpack_from
@@ -90,10 +90,10 @@ def span(block: bytes | memoryview, skip: int, count: int) -> tuple[int, int]:
 
 
 def payloads(block: bytes | memoryview, skip: int, count: int) -> list[bytes]:
-    """The payloads of `count` plain messages from the `skip`th on."""
+    """Return the payloads of `count` plain messages, after the first `skip`."""
     if count >= uniform_runs.MANY and (length := uniform_runs.size(block, skip + count)):
         return uniform_runs.payloads(block, DATA_HEADER.size, length, skip * length, count)
-    octets = bytes(block)  # slices of bytes cost a third of slices of a view that are copied one by one
+    octets = bytes(block)  # slicing bytes costs a third of slicing a view and copying
     found: list[bytes] = []
     offset = span(octets, skip, 0)[0] if skip else 0
     for _ in range(count):
@@ -104,7 +104,7 @@ def payloads(block: bytes | memoryview, skip: int, count: int) -> list[bytes]:
 
 
 def build(topic_index: int, number: int, payloads: Sequence[bytes]) -> bytes:
-    """The block of plain messages with these payloads, the first with this number; each fits a message."""
+    """Return the block of plain messages with these payloads, the first with this number. Each must fit a message."""
     header, size = DATA_HEADER.size, len(payloads[0])
     if len(payloads) >= uniform_runs.MANY and set(map(len, payloads)) == {size}:
         return uniform_runs.build(DATA_HEADER.pack(0, 0, header + size, topic_index, 0), number, payloads)
@@ -119,8 +119,9 @@ def build(topic_index: int, number: int, payloads: Sequence[bytes]) -> bytes:
 class StreamDecoder:
     """Splits one TCP stream into runs and messages.
 
-    With `series`, as request ports want it, retransmissions that are alike make `Series`, and acknowledgements and
-    signs of life are `Shaped`.
+    Args:
+        series: Return retransmissions that are alike as `Series`, and frequent control messages as `ShapedMessage`.
+            Request ports use this.
     """
 
     __slots__ = ("_failed", "_needed", "_other", "_pending")
@@ -137,13 +138,13 @@ class StreamDecoder:
         return len(self._pending)
 
     def feed(self, data: bytes) -> list[Run | Message]:
-        """Takes the next bytes of the stream and returns what they complete, in stream order.
+        """Feed the next bytes of the stream, and return what they complete, in stream order.
 
-        Runs refer to `data` and keep it alive; only what begins in one call and ends in another is copied.
+        Runs refer to `data` and keep it alive. Only a message that begins in one call and ends in another is copied.
 
         Raises:
-            WireError: If the stream is broken; at once, at whatever byte shows it, and at each call from then on. What
-                came before that byte in the same call is lost with it: such a peer is cut off, not read on.
+            WireError: If the stream is broken: at once, at any byte, and at each later call. Messages before that byte
+                in the same call are lost. Disconnect the peer; the stream cannot be resumed.
         """
         if self._failed:
             raise WireError("the stream was broken before: close its connection")
@@ -152,7 +153,7 @@ class StreamDecoder:
                 self._pending += data
                 return []
             data = b"".join((self._pending, data))
-        elif (size := len(data)) >= _HEADER and size <= _SHORT:  # a few plain messages, as a rule, where little is sent
+        elif (size := len(data)) >= _HEADER and size <= _SHORT:  # at low rates usually a few plain messages
             end, topic, first = _unpack(data)
             count = 1
             while _HEADER <= end <= size - _HEADER:
@@ -181,7 +182,7 @@ class StreamDecoder:
 def _split(
     data: bytes, other: Callable[[bytes, int], tuple[Run | Message | None, int]]
 ) -> tuple[list[Run | Message], int]:
-    """Whole messages of `data`, `other` finds those that are not plain, and where the incomplete one begins."""
+    """Return the whole messages of `data`, and the start of the incomplete one; `other` decodes unplain messages."""
     found: list[Run | Message] = []
     position, size = 0, len(data)
     while size - position >= PREFIX.size:
@@ -201,7 +202,7 @@ def _split(
 
 
 def _other(data: bytes, position: int) -> tuple[Run | Message | None, int]:
-    """A run of chained messages or a message that is in no run, and where it ends; None if it is not whole."""
+    """Return a chained run or a message in no run, and its end; None if it is not whole."""
     count, payload_bytes, end = chained_messages.run(data, position)
     if count:
         _, topic, first = _PLAIN.unpack_from(data, position)
@@ -217,15 +218,16 @@ def _other(data: bytes, position: int) -> tuple[Run | Message | None, int]:
 
 @lru_cache(maxsize=MAX_ANNOUNCEMENTS)
 def _announcement(octets: bytes) -> Message:
-    """What a source says of itself: ten times within a second, and then now and then, mostly the same."""
+    """Decode the announcement of a source, which repeats it ten times within a second, and later occasionally."""
     return decode(octets)[0]
 
 
 def retransmissions(data: bytes, position: int) -> tuple[Run | Message | None, int]:
-    """What begins here and is no plain message, and where it ends; None if it is not whole.
+    """Return the message or series that begins here and is not plain, and its end; None if it is not whole.
 
-    Retransmissions of plain messages that follow each other, for and of the same lives, are one series. An
-    acknowledgement and a sign of life are not taken apart.
+    Retransmissions of consecutive plain messages, with equal incarnations, make one series. Acknowledgements and signs
+    of
+    life are not split into headers.
 
     Raises:
         WireError: If it is malformed.
@@ -247,7 +249,7 @@ def retransmissions(data: bytes, position: int) -> tuple[Run | Message | None, i
 
 
 def _extended(data: bytes, place: tuple[int, int, int], contents: list[bytes]) -> int:
-    """Add what follows a series, whatever its length, and return where it ends; `place`: start, end, and head of it."""
+    """Add the messages that continue a series, of any length, and return their end; `place`: start, end, head size."""
     start, end, head = place
     unpack, size = struct.Struct(f">HHII{head - DATA_HEADER.size}s").unpack_from, len(data)
     code, _, topic, first, chain = unpack(data, start)
@@ -263,7 +265,7 @@ def _extended(data: bytes, place: tuple[int, int, int], contents: list[bytes]) -
 
 
 def plain_run(data: bytes, position: int) -> tuple[int, int, int, int]:
-    """Topic, first number, count and end of the run of whole plain messages that begins here; the count may be 0."""
+    """Return topic, first number, count and end of the run of whole plain messages here; the count may be 0."""
     unpack, shortest, longest, mask = _PLAIN.unpack_from, DATA_HEADER.size, MAX_MESSAGE, _LAST
     size = len(data)
     last_header = size - shortest

@@ -1,8 +1,9 @@
-"""Places: where the data of a source is joined, as text, as the transport of an advertisement, and in its OTID.
+"""Places: where receivers join a source's data, as text, as transport of an advertisement, and in the source's OTID.
 
-A place is `ip:port` with LBT-TCP, else the source string without its index: `LBTRM:host:nak-port:session:group:port`
-or `LBT-RU:host:port:session`, the session in hexadecimal. The OTID names a source for all. With LBT-RM it has the
-layout that was observed, the session ID in the byte order of the usual hosts; those of the others are ours.
+A place is `ip:port` with LBT-TCP, otherwise the source string without its index:
+`LBTRM:host:nak-port:session:group:port`
+or `LBT-RU:host:port:session`, with the session in hexadecimal. The OTID identifies a source for everybody. With LBT-RM
+it has the observed layout, with the session ID in the byte order of the usual hosts; the other layouts are ours.
 """
 
 import ipaddress
@@ -14,10 +15,10 @@ from stablecast.transports.wire import lbmr
 from stablecast.transports.wire.fields import packed
 
 Joinable = lbmr.TcpTransport | lbmr.LbtruTransport | lbmr.LbtrmTransport
-"""The transports that a receiver here can join."""
+"""The transports that a receiver can join."""
 
 SOURCE_STRINGS = ("LBTRM:", "LBT-RU:")
-"""How places begin that are no `ip:port`."""
+"""The beginnings of places that are not `ip:port`."""
 
 _ADDRESS = r"(\d{1,3}(?:\.\d{1,3}){3}):(\d{1,5})"
 _FORM = re.compile(
@@ -26,15 +27,15 @@ _FORM = re.compile(
 _OTID = struct.Struct(">B4sHII8s9x")
 _OTID_LBTRM = struct.Struct(">B4sH4sH4sI8s2xB")
 _OTID_END = 1
-"""The last byte of an OTID of LBT-RM, its meaning unknown."""
+"""The last byte of an OTID of LBT-RM; its meaning is unknown."""
 _MAX_PORT = 65_535
 
 
 def transport_of(place: str, session_id: int) -> Joinable:
-    """The transport of an advertisement for a place; the session ID is told by the place unless it is `ip:port`.
+    """Return the transport of an advertisement for a place. Only `ip:port` needs the session ID.
 
     Raises:
-        MisuseError: If it is none.
+        MisuseError: If the place is malformed, or of another session.
     """
     if not place.startswith(SOURCE_STRINGS):
         host, port = split(place)
@@ -42,12 +43,15 @@ def transport_of(place: str, session_id: int) -> Joinable:
     found = read(place)
     if found is None or found.session_id != session_id:
         forms = "LBTRM:host:nak-port:session:group:port or LBT-RU:host:port:session"
-        raise MisuseError(f"'{place}' is no place of session {session_id:#x}: write {forms}")
+        raise MisuseError(f"'{place}' is not a place of session {session_id:#x}: write {forms}")
     return found
 
 
 def joinable(transport: lbmr.Transport | None) -> Joinable | None:
-    """The transport, if a receiver here can join it: LBT-RU without a session ID cannot be told from strangers."""
+    """Return the transport if a receiver can join it, otherwise None.
+
+    LBT-RU without a session ID cannot be joined, because its datagrams cannot be distinguished from those of strangers.
+    """
     match transport:
         case lbmr.TcpTransport() | lbmr.LbtruTransport(session_id=int()):
             return transport
@@ -58,12 +62,12 @@ def joinable(transport: lbmr.Transport | None) -> Joinable | None:
 
 
 def place_of(transport: Joinable) -> str:
-    """Where it is joined."""
+    """Return the place of a transport."""
     return f"{transport.address}:{transport.port}" if isinstance(transport, lbmr.TcpTransport) else written(transport)
 
 
 def written(transport: Joinable) -> str:
-    """The source string, without an index."""
+    """Return the source string without an index."""
     session = f"{transport.session_id or 0:08x}"
     match transport:
         case lbmr.LbtrmTransport(source, group, _, port, nak_port):
@@ -75,7 +79,7 @@ def written(transport: Joinable) -> str:
 
 
 def read(source: str) -> Joinable | None:
-    """The transport of a source string, with its index or without; None if it is none."""
+    """Return the transport of a source string, with or without its index; None if it is malformed."""
     found = _FORM.fullmatch(source)
     if found is None:
         return None
@@ -92,7 +96,7 @@ def read(source: str) -> Joinable | None:
 
 
 def otid(transport: Joinable, index: int, instance: bytes) -> bytes:
-    """The OTID of a source with this index in the context of this instance, 32 bytes."""
+    """Return the OTID of a source with this index in the context of this instance, 32 bytes."""
     if isinstance(transport, lbmr.LbtrmTransport):
         return _OTID_LBTRM.pack(
             transport.CODE,
@@ -110,7 +114,7 @@ def otid(transport: Joinable, index: int, instance: bytes) -> bytes:
 
 
 def named(octets: bytes) -> Joinable | None:
-    """The transport that an OTID names; None if it is none that can be joined."""
+    """Return the transport that an OTID names; None if receivers cannot join it."""
     if octets[0] == lbmr.LbtrmTransport.CODE:
         _, source, nak_port, group, port, session, *_ = _OTID_LBTRM.unpack(octets)
         addresses = str(ipaddress.IPv4Address(source)), str(ipaddress.IPv4Address(group))
@@ -127,11 +131,11 @@ def named(octets: bytes) -> Joinable | None:
 
 
 def split(address: str) -> tuple[str, int]:
-    """Host and port. Raises MisuseError for an address that is none."""
+    """Return host and port. Raises MisuseError for a malformed address."""
     host, _, port = address.rpartition(":")
     try:
         if port.isdecimal() and int(port) <= _MAX_PORT:
             return str(ipaddress.IPv4Address(host)), int(port)
     except ipaddress.AddressValueError:
-        pass  # Told below, like a port that is none.
+        pass  # reported below, like a malformed port
     raise MisuseError(f"'{address}' is not an address: write ip:port, for example 127.0.0.1:14371")

@@ -1,6 +1,6 @@
-"""Retransmissions as they leave: the bytes that were sent, or stored, behind other headers.
+"""Encoding of retransmissions: the sent or stored bytes, with other headers in front.
 
-What stood behind the header of a message, its chain and its payload, is not looked into.
+The bytes after the header of a message, its chain and its payload, are not decoded.
 """
 
 import struct
@@ -11,7 +11,7 @@ from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc, uniform_runs
 
 AGAIN_BYTES = 24
-"""Bytes that a retransmission has more than the message: which session it is for, and who sent it."""
+"""Bytes of the two headers that a retransmission adds: destination session and original sender."""
 
 _HEADER = struct.Struct(">BBHIIBBHQBBHQ")
 """`DATA_HEADER`, CTXINSTD and CTXINST."""
@@ -20,9 +20,9 @@ _HEADER = struct.Struct(">BBHIIBBHQBBHQ")
 def encode_again(
     session: Incarnation, sender: Incarnation, block: bytes | memoryview, skip: int, count: int, proactive: bool = False
 ) -> bytes:
-    """`count` messages of a run from the `skip`th on, for the session `session`; `sender` sent them.
+    """Return `count` messages of a run, after the first `skip`, for the session `session`; `sender` sent them.
 
-    What is so large that the two headers have no room is left out: no source of ours sends such.
+    Messages that are too large for the two additional headers are left out. Our sources send no such messages.
     """
     kind = lbmc.MessageKind.PROACTIVE if proactive else lbmc.MessageKind.RETRANSMISSION
     code, following = h.CtxInstD.CODE, h.CtxInst.CODE

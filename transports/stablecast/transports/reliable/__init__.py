@@ -1,9 +1,10 @@
-"""What LBT-RM and LBT-RU have in common: datagrams with numbers, and what makes them reliable.
+"""The common part of LBT-RM and LBT-RU: numbered datagrams, and the means that make them reliable.
 
-A *session* carries the messages of several topics in numbered datagrams. The source keeps what it sent in a window and
-says with every datagram how far back that reaches (the trail); the receiver asks for what is missing (NAK), the source
-sends it again or says why not yet (NCF). While there is no data, session messages say where the session stands. None of
-this orders messages: datagrams go up as they arrive, and `topics` says what a topic lacks.
+A *session* carries the messages of several topics in numbered datagrams. The source keeps sent datagrams in a window,
+and every datagram states the oldest number in it (the trail). The receiver requests missing datagrams (NAK). The source
+sends them again, or refuses for now with a reason (NCF). While there is no data, session messages state the limits of
+the window. None of this orders messages: datagrams are delivered as they arrive, and `topics` reports the gaps of a
+topic.
 
-Machines here are parts of `lbtrm` and `lbtru`, which add addresses, bytes, and for LBT-RU connections.
+The machines here are parts of `lbtrm` and `lbtru`, which add addresses, bytes, and for LBT-RU connections.
 """

@@ -1,10 +1,10 @@
 """Batches: messages of all topics of a session that share a datagram.
 
-* **Implicit.** A message is added first; a batch that has then grown to the floor leaves. One that would exceed the
-  datagram leaves before (runner-up of the traps: 2000 + 500 bytes leave as one datagram of 2500). What stays leaves
-  when the oldest message in it has waited for the interval.
-* **Explicit.** Between begin and end neither floor nor interval matter; a full datagram leaves all the same. An
-  explicit batch that is never ended stays: no timer sends it.
+* **Implicit.** A message is added first; then a batch that has reached the floor leaves. A batch that would exceed the
+  datagram leaves before the message is added (runner-up of the traps: 2000 + 500 bytes leave as one datagram of 2500).
+  The remaining batch leaves when its oldest message has waited for the interval.
+* **Explicit.** Between begin and end, floor and interval do not apply; a full datagram still leaves. An explicit batch
+  that is never ended stays, because no timer sends it.
 """
 
 from enum import IntEnum
@@ -16,8 +16,8 @@ from stablecast.transports.wire import uniform_runs
 from stablecast.transports.wire.lbmc import DATA_HEADER, PREFIX
 
 
-class Mark(IntEnum):
-    """How a submission stands to an explicit batch."""
+class BatchMark(IntEnum):
+    """The effect of a submission on an explicit batch."""
 
     NONE = 0
     BEGIN = 1
@@ -31,10 +31,10 @@ class Batcher:
     Attributes:
         room: Bytes of messages in a datagram.
         floor: Bytes at which a batch leaves.
-        span_ns: So long a message may wait.
-        since: When the oldest message in it came (ns).
+        span_ns: Time that a message may wait.
+        since: Arrival of the oldest message in it (ns).
         explicit: Whether an explicit batch is open.
-        last_at: Where the last message began in the last block.
+        last_at: Start of the last message in the last block.
     """
 
     room: int
@@ -46,14 +46,14 @@ class Batcher:
     explicit: bool = False
     last_at: int = 0
 
-    def add(self, block: bytes, now: int, mark: Mark = Mark.NONE) -> list[bytes | memoryview]:
-        """Takes whole messages, back to back; returns the datagrams that are complete with them: parts of the block.
+    def add(self, block: bytes, now: int, mark: BatchMark = BatchMark.NONE) -> list[bytes | memoryview]:
+        """Add whole messages, back to back, and return the datagrams that they complete, as parts of the block.
 
         Raises:
-            MisuseError: If one of them does not fit a datagram, or the block does not end with a message. Nothing is
-                taken then.
+            MisuseError: If a message exceeds a datagram, or the block does not end with a message. Nothing is added
+                then.
         """
-        if mark is Mark.BEGIN:
+        if mark is BatchMark.BEGIN:
             self.explicit = True
         cuts = self._cuts(block)
         full: list[bytes | memoryview] = []
@@ -71,24 +71,24 @@ class Batcher:
                 self.since = now
             self.pending.append(block[start:])
             self.size += len(block) - start
-        if mark is Mark.END:
+        if mark is BatchMark.END:
             self.explicit = False
             full += self.flush()
         return full
 
     def flush(self) -> list[bytes | memoryview]:
-        """What is pending, as one datagram or none; also of an explicit batch, which then goes on."""
+        """Return the pending messages as one datagram or none. An explicit batch stays open."""
         if not self.pending:
             return []
         datagram, self.pending, self.size = b"".join(self.pending), [], 0
         return [datagram]
 
     def due(self) -> int | None:
-        """When the batch must leave, in nanoseconds; None: it need not."""
+        """Return when the batch must leave, in nanoseconds; None if it need not."""
         return self.since + self.span_ns if self.pending and not self.explicit else None
 
     def _cuts(self, block: bytes) -> list[int]:
-        """Where datagrams end in the block; an end at 0 is that of what was pending before."""
+        """Return the ends of datagrams in the block; an end at 0 is that of the messages pending before."""
         floor = self.room if self.explicit else self.floor
         length = int.from_bytes(block[2:4])
         even = DATA_HEADER.size <= length <= self.room and not len(block) % length
@@ -101,7 +101,7 @@ class Batcher:
         while at < end:
             length = unpack(block, at)[2] if at + PREFIX.size <= end else 0
             if not (DATA_HEADER.size if block[at] == 0 else PREFIX.size) <= length <= min(room, end - at):
-                raise MisuseError(f"a message of {length} bytes does not fit {min(room, end - at)}: cut it first")
+                raise MisuseError(f"a message of {length} bytes does not fit {min(room, end - at)}: fragment it")
             if size + length > room:
                 cuts.append(at)
                 size = 0
@@ -114,7 +114,7 @@ class Batcher:
         return cuts
 
     def _even_cuts(self, end: int, length: int, floor: int) -> list[int]:
-        """The same where all messages have this length: a step for each datagram, not for each message."""
+        """Return the same for messages of one length, with one step for each datagram instead of each message."""
         first = each = self._taken(0, length, floor)
         if self.size:
             first = self._taken(self.size, length, floor)
@@ -125,5 +125,5 @@ class Batcher:
         return cuts
 
     def _taken(self, size: int, length: int, floor: int) -> int:
-        """Bytes of messages of this length that join so many of a datagram, if there are enough of them."""
+        """Return the bytes of messages of this length that fit a datagram after `size` bytes, up to the floor."""
         return min((self.room - size) // length, max(1, -(-(floor - size) // length))) * length

@@ -1,4 +1,4 @@
-"""Effects of the sessions: what a driver must do, in order. Addresses are `ip:port`."""
+"""Effects of the sessions, which a driver must perform in order. Addresses are `ip:port`."""
 
 from enum import IntEnum
 
@@ -10,7 +10,7 @@ from stablecast.transports.wire.lbmc import Message
 
 @attrs.define
 class SendDatagrams:
-    """Send these to `to` from the socket of the session."""
+    """Send these datagrams to `to` from the socket of the session."""
 
     session: int
     to: str
@@ -19,19 +19,19 @@ class SendDatagrams:
 
 @attrs.frozen
 class Unblocked:
-    """The rate limit was reached and is no more: messages may be submitted."""
+    """The rate limit has room again: messages may be submitted."""
 
 
 @attrs.frozen
 class SourceClosed:
-    """A session that was closed answers no more; its sockets are free."""
+    """A closed session no longer answers; its sockets are free."""
 
     session: int
 
 
 @attrs.frozen
 class ClientJoined:
-    """LBT-RU: a client is connected (CONNECT)."""
+    """LBT-RU: a client has connected (CONNECT)."""
 
     session: int
     client: str
@@ -39,7 +39,7 @@ class ClientJoined:
 
 @attrs.frozen
 class ClientLeft:
-    """LBT-RU: a client fell silent, or its session ended (DISCONNECT)."""
+    """LBT-RU: a client became silent, or its session ended (DISCONNECT)."""
 
     session: int
     client: str
@@ -49,31 +49,31 @@ SourceEffect = SendDatagrams | Unblocked | SourceClosed | ClientJoined | ClientL
 
 
 class LossReason(IntEnum):
-    """Why the transport gave a datagram up."""
+    """The reason why the transport gave up a datagram."""
 
     WINDOW = 0
-    """The source does not have it any more (unrecovered_txw)."""
+    """The source no longer has it (unrecovered_txw)."""
     TIME = 1
-    """It was asked for in vain for the generation interval (unrecovered_tmo)."""
+    """Requests for it failed for the whole generation interval (unrecovered_tmo)."""
     TOO_MANY = 2
-    """More are missing than are waited for."""
+    """The receiver misses more datagrams than it waits for."""
 
 
 @attrs.frozen
 class Began:
-    """The session is heard for the first time (BOS). It says nothing of any topic."""
+    """The first datagram of the session has arrived (BOS). This reports nothing about any topic."""
 
 
 @attrs.define
 class Received:
-    """Messages of all topics of the session, in the order of arrival; each one once."""
+    """Messages of all topics of the session, in the order of arrival, each of them once."""
 
     items: list[Run | Message]
 
 
 @attrs.frozen
 class DatagramsLost:
-    """`count` datagrams from the extended number `first` on are given up. What topics lost is told by `TopicLost`."""
+    """`count` datagrams from the extended number `first` on are given up. `TopicLost` reports the loss of messages."""
 
     first: int
     count: int
@@ -82,7 +82,7 @@ class DatagramsLost:
 
 @attrs.frozen
 class TopicLost:
-    """`count` messages of a topic from the wire number `first` on are lost to the transport."""
+    """The transport has lost `count` messages of a topic, from the wire number `first` on."""
 
     topic_index: int
     first: int
@@ -91,7 +91,7 @@ class TopicLost:
 
 @attrs.frozen
 class SessionEnded:
-    """The session is over (EOS), and why. Nothing comes after this."""
+    """The session has ended (EOS), for this reason. No effect follows."""
 
     reason: str
 

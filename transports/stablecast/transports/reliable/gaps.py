@@ -1,15 +1,15 @@
-"""Missing datagrams: when they are asked for, and when they are given up.
+"""Missing datagrams: when to request them, and when to give them up.
 
-Numbers are extended. A datagram is missing when a later one, or a session message, shows that it was sent. It is asked
-for after the initial backoff, then again after each backoff; both vary at random, so that of many receivers that lost
-the same only the quickest asks, and the repair silences the rest. An NCF silences the datagram for the suppress
-interval, which replaces the running backoff (U22).
+Numbers are extended. A datagram is missing when a later datagram, or a session message, shows that it was sent. It is
+requested after the initial backoff, and again after each further backoff. Both vary at random: of many receivers that
+lost the same datagram only the fastest requests it, and the repair silences the others. An NCF silences the datagram
+for the suppress interval, which replaces the running backoff (U22).
 
-It is given up when the source says that it has it no more (it lies below the trail: then it is never asked for), or
-when it was missing for the generation interval.
+A datagram is given up when the source no longer has it (it is below the trail, and then it is never requested), or when
+it was missing for the generation interval.
 
-Each datagram has a deadline of its own; all that are due together share a NAK. (The product starts one timer with the
-first loss and lets later ones wait for it, up to a second: a cost without a gain, see the observed traffic.)
+Each datagram has a deadline of its own, and all datagrams due at one time share a NAK. (The product starts one timer
+with the first loss and lets later ones wait for it, up to a second. The observed traffic shows a cost and no gain.)
 """
 
 import heapq
@@ -23,12 +23,12 @@ from stablecast.transports.reliable.settings import MAX_MISSING, ReceiverSetting
 from stablecast.transports.reliable.statistics import ReceiverStatistics
 
 STALE_DEADLINES = 64
-"""Deadlines of datagrams that came meanwhile, or were given a new one, beside one for each that is missing."""
+"""Stale deadlines that may remain in the heap, besides one deadline for each missing datagram."""
 
 
 @attrs.define
-class Gap:
-    """A missing datagram: since when, when it is asked for next (ns; None: never), how often it was."""
+class DatagramGap:
+    """A missing datagram: its detection (ns), its next request (ns; None: never), and the number of requests."""
 
     found_at: int
     due: int | None
@@ -37,13 +37,13 @@ class Gap:
 
 @attrs.define
 class Gaps:
-    """What is missing of one session.
+    """The missing datagrams of one session.
 
     Attributes:
-        high: The newest number that is known to have been sent; None: nothing was heard yet.
+        high: The newest number known to be sent; None before the first datagram.
         trail: The oldest number that the source has, as far as is known.
-        missing: By number; found in this order too, for what is newly missing lies above all before.
-        deadlines: When to ask for which number, a heap; those that do not match the gap's are stale.
+        missing: By number; also in the order of detection, because new gaps are above all old ones.
+        deadlines: Heap of request times and numbers. An entry that differs from the gap's `due` is stale.
     """
 
     settings: ReceiverSettings
@@ -51,15 +51,15 @@ class Gaps:
     statistics: ReceiverStatistics
     high: int | None = None
     trail: int = 0
-    missing: dict[int, Gap] = attrs.field(factory=dict)
+    missing: dict[int, DatagramGap] = attrs.field(factory=dict)
     deadlines: list[tuple[int, int]] = attrs.field(factory=list)
 
     def begin(self, high: int) -> None:
-        """Nothing up to `high` concerns us: we came later."""
+        """Begin after `high`: the receiver joined later, so earlier datagrams are not missing."""
         self.high = self.trail = high
 
     def take(self, number: int, again: bool, now: int, out: list[ReceiverEffect]) -> bool:
-        """A datagram came; returns whether it is new. Only after `begin`."""
+        """Note the arrival of a datagram, and return whether it is new. Call `begin` first."""
         assert self.high is not None
         if number > self.high:
             if number > self.high + 1:
@@ -78,7 +78,7 @@ class Gaps:
         return True
 
     def extend(self, high: int, now: int, out: list[ReceiverEffect]) -> None:
-        """Everything up to `high` was sent: what was not heard of it is missing. Only after `begin`."""
+        """Note that everything up to `high` was sent: numbers not yet received are missing. Call `begin` first."""
         assert self.high is not None
         first, self.high = self.high + 1, max(self.high, high)
         stop = self.high + 1
@@ -92,12 +92,12 @@ class Gaps:
         settings = self.settings
         due = now + self._varied(settings.initial_backoff_ns) if settings.send_naks and start < stop else None
         for number in range(start, stop):
-            self.missing[number] = Gap(now, due)
+            self.missing[number] = DatagramGap(now, due)
             if due is not None:
                 heapq.heappush(self.deadlines, (due, number))
 
     def advance(self, trail: int, out: list[ReceiverEffect]) -> None:
-        """The source has nothing below `trail` any more."""
+        """Note that the source no longer has datagrams below `trail`."""
         if trail <= self.trail:
             return
         self.trail = trail
@@ -109,7 +109,7 @@ class Gaps:
         self._lose(lost, LossReason.WINDOW, out)
 
     def refuse(self, numbers: list[int], now: int) -> None:
-        """The source does not send these now."""
+        """Note that the source does not send these numbers now."""
         if not self.settings.send_naks:
             return
         due = now + self.settings.suppress_ns
@@ -121,7 +121,7 @@ class Gaps:
         self._tidy()
 
     def ask(self, now: int) -> list[int]:
-        """The numbers to ask for now, ascending."""
+        """Return the numbers to request now, ascending."""
         due: list[int] = []
         while self.deadlines and self.deadlines[0][0] <= now:
             deadline, number = heapq.heappop(self.deadlines)
@@ -139,7 +139,7 @@ class Gaps:
         return sorted(due)
 
     def expire(self, now: int, out: list[ReceiverEffect]) -> None:
-        """Gives up what was missing for too long."""
+        """Give up datagrams that were missing for the generation interval."""
         oldest = now - self.settings.generation_ns
         lost: list[int] = []
         for number, gap in self.missing.items():
@@ -149,7 +149,7 @@ class Gaps:
         self._lose(lost, LossReason.TIME, out)
 
     def next(self) -> int | None:
-        """When `ask` or `expire` is due, in nanoseconds."""
+        """Return when `ask` or `expire` is due, in nanoseconds."""
         if not self.missing:
             return None
         expiry = next(iter(self.missing.values())).found_at + self.settings.generation_ns
@@ -162,7 +162,7 @@ class Gaps:
         return expiry
 
     def _lose(self, numbers: list[int], reason: LossReason, out: list[ReceiverEffect]) -> None:
-        """These missing ones, ascending, are given up."""
+        """Give up these missing numbers, which must be ascending."""
         start = 0
         for place, number in enumerate(numbers):
             del self.missing[number]
@@ -184,7 +184,7 @@ class Gaps:
         return self.seeded.between(span // 2, span * 3 // 2)
 
     def _tidy(self) -> None:
-        """Stale deadlines go once there are more of them than of others."""
+        """Rebuild the heap when most of its deadlines are stale, so that its size stays bounded."""
         if len(self.deadlines) > 2 * len(self.missing) + STALE_DEADLINES:
             self.deadlines = [(gap.due, number) for number, gap in self.missing.items() if gap.due is not None]
             heapq.heapify(self.deadlines)

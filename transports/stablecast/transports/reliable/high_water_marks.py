@@ -1,7 +1,7 @@
-"""High-water marks (TSNI): the newest number of each idle topic, so that the loss of its last messages is seen.
+"""High-water marks (TSNI): the newest number of each idle topic, which reveals the loss of its last messages.
 
-A topic without data for the interval is told, and again after each interval, for as long as the threshold says. Topics
-that are due at once share a message. Every mark is data of the session: it puts off the next session message.
+A topic without data for the interval is announced, and again after each interval, until the threshold ends. Topics that
+are due together share a message. Every mark is data of the session, so it delays the next session message.
 """
 
 from collections.abc import Iterator
@@ -17,8 +17,8 @@ from stablecast.transports.wire.headers import Tsni
 
 
 @attrs.define
-class Mark:
-    """The newest number of a topic, when its turn comes, and when it is told no more (0: never)."""
+class TopicMark:
+    """The newest number of a topic, its next announcement, and the end of its announcements (0: never)."""
 
     high: int
     due: int
@@ -26,35 +26,35 @@ class Mark:
 
 
 @attrs.define
-class Marks:
-    """The topics of a session, by index. `next` is no later than the first turn; `most` have room in a message."""
+class TopicMarks:
+    """The topics of a session, by index. `next` is at or before the first announcement; `most` fit a message."""
 
     interval: int
     active: int
     most: int
-    topics: dict[int, Mark] = attrs.field(factory=dict)
+    topics: dict[int, TopicMark] = attrs.field(factory=dict)
     next: int | None = None
 
     def on_data(self, topic: int, high: int, now: int) -> None:
-        """Data up to the wire number `high` was submitted. Raises MisuseError for a topic too many."""
+        """Note data up to the wire number `high`. Raises MisuseError if the session has too many topics."""
         due = now + self.interval
         until = due + self.active if self.active else 0
         mark = self.topics.get(topic)
         if mark is not None:
             mark.high, mark.due, mark.until = high, due, until
         elif len(self.topics) < MAX_TOPICS:
-            self.topics[topic] = Mark(high, due, until)
+            self.topics[topic] = TopicMark(high, due, until)
         else:
             raise MisuseError(f"a session has at most {MAX_TOPICS} topics: use another session")
         if self.interval and self.next is None:
             self.next = due
 
     def forget(self, topic: int) -> None:
-        """The topic's source is gone."""
+        """Remove a topic, because its source is closed."""
         self.topics.pop(topic, None)
 
     def take(self, now: int) -> bytes:
-        """A message with the topics whose turn it is; empty if there are none."""
+        """Return a message with the topics that are due; empty if there are none."""
         if self.next is None or now < self.next:
             return b""
         told: list[tuple[int, int]] = []
@@ -67,12 +67,12 @@ class Marks:
 
 
 def room_for(octets: int) -> int:
-    """How many topics are told in so many bytes, or somewhat fewer."""
+    """Return the number of topics that fit in `octets` bytes, rounded down."""
     return (octets - 2 * lbmc.PREFIX.size) // (PAIR.size + 1)
 
 
 def message(told: list[tuple[int, int]]) -> bytes:
-    """The control message that tells (topic index, newest number) pairs; empty for none.
+    """Return the control message with these pairs of topic index and newest number; empty if there are none.
 
     >>> message([(7, 41)]).hex()
     '08200010ff0c00010000000700000029'
@@ -84,7 +84,7 @@ def message(told: list[tuple[int, int]]) -> bytes:
 
 
 def marks(item: lbmc.Message) -> Iterator[tuple[int, int]]:
-    """The (topic index, newest number) pairs in a message."""
+    """Yield the pairs of topic index and newest number in a message."""
     for header in item.headers:
         if isinstance(header, Tsni):
             yield from header.records

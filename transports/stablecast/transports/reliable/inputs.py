@@ -1,18 +1,18 @@
-"""Inputs of the sessions. `session` is the driver's name of a source session. Addresses are `ip:port`."""
+"""Inputs of the sessions. `session` is the driver's number of a source session. Addresses are `ip:port`."""
 
 import attrs
 
-from stablecast.transports.reliable.batches import Mark
+from stablecast.transports.reliable.batches import BatchMark
 from stablecast.transports.reliable.settings import SourceSettings
 
 
 @attrs.frozen
-class Open:
-    """A new source session.
+class OpenSession:
+    """Open a source session.
 
     Attributes:
-        address: LBT-RM: group and port that data goes to. LBT-RU: where the session is.
-        nak_port: LBT-RM: where NAKs are to come.
+        address: LBT-RM: group and port for data. LBT-RU: the address of the session.
+        nak_port: LBT-RM: the port for NAKs.
         session_id: 32 bits, not 0.
     """
 
@@ -29,53 +29,53 @@ class Submit:
 
     session: int
     block: bytes
-    mark: Mark = Mark.NONE
+    mark: BatchMark = BatchMark.NONE
 
 
 @attrs.frozen
 class Flush:
-    """What is in the session's batch leaves now."""
+    """Send the session's batch now."""
 
     session: int
 
 
 @attrs.frozen
-class Forget:
-    """A topic's source is gone; others go on."""
+class ForgetTopic:
+    """The source of a topic is closed; others continue."""
 
     session: int
     topic_index: int
 
 
 @attrs.frozen
-class Close:
-    """The last source of a session is gone; without `linger` it answers nobody any more."""
+class CloseSession:
+    """The last source of a session is closed. Without `linger` the session stops answering NAKs at once."""
 
     session: int
     linger: bool = True
 
 
 @attrs.define
-class Heard:
-    """Datagrams came to the source's socket, each with its sender."""
+class DatagramsReceived:
+    """The source's socket received datagrams, each with its sender."""
 
     session: int
     datagrams: tuple[tuple[bytes, str], ...]
 
 
-SourceInput = Open | Submit | Flush | Forget | Close | Heard
+SourceInput = OpenSession | Submit | Flush | ForgetTopic | CloseSession | DatagramsReceived
 
 
 @attrs.define
-class Arrived:
-    """Datagrams of the session came, in one read. They need be there only until the machine has taken them."""
+class SessionDatagrams:
+    """One read brought datagrams of the session. Their bytes may be reused after `receive` returns."""
 
     datagrams: tuple[bytes | memoryview, ...]
 
 
 @attrs.frozen
-class Leave:
-    """Nobody listens any more."""
+class LeaveSession:
+    """The last receiver has left the session."""
 
 
-ReceiverInput = Arrived | Leave
+ReceiverInput = SessionDatagrams | LeaveSession

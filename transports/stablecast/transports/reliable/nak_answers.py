@@ -1,7 +1,7 @@
-"""Which NAKs a source has answered lately, of everybody (LBT-RM) or of one client (LBT-RU).
+"""Recent answers of a source to NAKs, of everybody (LBT-RM) or of one client (LBT-RU).
 
-A datagram that was sent again is not sent again for the ignore interval, which counts from the last retransmission: not
-from an NCF, not from the first sending. Only the first NAK that is ignored in it gets an NCF; further ones get nothing
+A retransmitted datagram is not sent again for the ignore interval, which starts with the last retransmission and not
+with an NCF or the first transmission. Only the first ignored NAK in the interval gets an NCF; later ones get no answer
 (T29; 6.14 as observed).
 """
 
@@ -10,26 +10,26 @@ from enum import IntEnum
 import attrs
 
 
-class Lately(IntEnum):
-    """What was done about a datagram lately."""
+class RecentAnswer(IntEnum):
+    """The recent answer to NAKs for a datagram."""
 
     NOTHING = 0
     SENT = 1
-    """Sent again; nobody was told to wait."""
+    """Retransmitted; no NCF was sent yet."""
     REFUSED = 2
-    """Sent again, and the next one to ask was told to wait."""
+    """Retransmitted, and a later NAK got an NCF."""
     QUEUED = 3
-    """It waits for the rate limit."""
+    """The retransmission waits for the rate limit."""
 
 
 @attrs.define
-class Answers:
+class NakAnswers:
     """Retransmissions of the last ignore interval.
 
     Attributes:
-        sent: When each datagram was sent again (ns), earliest first.
-        refused: Those of them of which an NCF told.
-        queued: Those that wait.
+        sent: Time of each datagram's last retransmission (ns), earliest first.
+        refused: Retransmitted datagrams with an NCF since.
+        queued: Datagrams that wait for the rate limit.
     """
 
     ignore_ns: int
@@ -37,24 +37,24 @@ class Answers:
     refused: dict[int, None] = attrs.field(factory=dict)
     queued: dict[int, None] = attrs.field(factory=dict)
 
-    def lately(self, number: int, now: int) -> Lately:
-        """What was done about it; being asked counts."""
+    def lately(self, number: int, now: int) -> RecentAnswer:
+        """Return the recent answer for a datagram. This call counts as a NAK."""
         self._forget(now)
         if number in self.queued:
-            return Lately.QUEUED
+            return RecentAnswer.QUEUED
         if number not in self.sent:
-            return Lately.NOTHING
+            return RecentAnswer.NOTHING
         if number in self.refused:
-            return Lately.REFUSED
+            return RecentAnswer.REFUSED
         self.refused[number] = None
-        return Lately.SENT
+        return RecentAnswer.SENT
 
     def queue(self, number: int) -> None:
-        """It waits for the rate limit."""
+        """Note that the retransmission waits for the rate limit."""
         self.queued[number] = None
 
     def on_sent(self, number: int, now: int) -> None:
-        """It was sent again."""
+        """Note a retransmission."""
         self.sent.pop(number, None)
         self.sent[number] = now
 

@@ -1,11 +1,11 @@
-"""What a source says on its session, free of bytes. Numbers are 32-bit serial numbers. Once said, none is changed."""
+"""The packets of a source on its session, without bytes. Numbers are 32-bit serial numbers. Packets never change."""
 
 import attrs
 
 
 @attrs.define
-class Data:
-    """A datagram of messages; `trail` is the oldest one that the source has. `again`: it is sent again."""
+class Datagram:
+    """A datagram of messages; `trail` is the oldest number that the source has; `again` marks a retransmission."""
 
     number: int
     trail: int
@@ -14,8 +14,8 @@ class Data:
 
 
 @attrs.define
-class Series:
-    """Datagrams of messages, sent for the first time: `number` is that of the first, the trail that of all."""
+class DatagramSeries:
+    """Datagrams of messages, sent for the first time: `number` is that of the first one, `trail` that of all."""
 
     number: int
     trail: int
@@ -23,7 +23,7 @@ class Series:
 
 
 @attrs.define
-class Standing:
+class SessionStatus:
     """A session message: its own number, the newest datagram, the oldest one. `opening`: it accepts a connection."""
 
     number: int
@@ -33,13 +33,13 @@ class Standing:
 
 
 @attrs.define
-class Refused:
-    """An NCF: datagrams that are not sent again now, and why."""
+class NakRefusal:
+    """An NCF: datagrams that are not retransmitted now, and the reason."""
 
     trail: int
     reason: int
     numbers: tuple[int, ...]
 
 
-Told = Data | Series | Standing | Refused
-"""What a source says."""
+SourcePacket = Datagram | DatagramSeries | SessionStatus | NakRefusal
+"""All packets of a source."""

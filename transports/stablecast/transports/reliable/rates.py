@@ -1,12 +1,12 @@
-"""The rate limits of a context: so many bytes in each interval; what is left over is not carried on.
+"""The rate limits of a context: a number of bytes in each interval, without credit for unused bytes.
 
-Data beyond the limit is queued and counts as sent; until it has left, the context is *blocked* for more (runner-up of
-the traps: the datagram over the limit succeeds, the next one blocks). Retransmissions beyond theirs are queued up to a
-bound and then shed. With the next interval, retransmissions leave first: they are older.
+Data beyond the limit is queued and counts as sent. Until it has left, the context is *blocked* for more data (runner-up
+of the traps: the datagram over the limit succeeds, the next one blocks). Retransmissions beyond their limit are queued
+up to a bound, and then shed. In the next interval, retransmissions leave first because they are older.
 
-Where retransmissions count as data too (LBT-RM), they must not starve it. Their own limit need not be lower: it can be
-set, and a datagram that is larger than an interval's allowance leaves alone. So data that waited for a whole interval
-in which none left goes first in the next one, and retransmissions get what it leaves.
+With LBT-RM, retransmissions count as data too, and must not starve it. Their own limit need not be lower, because it is
+an option, and because a datagram larger than an interval's allowance leaves alone. So data that waited for a whole
+interval in which none left goes first in the next interval. Retransmissions get the rest.
 """
 
 from collections import deque
@@ -18,8 +18,8 @@ from stablecast.core.machine.units import SECOND
 from stablecast.transports.reliable.settings import MAX_QUEUED_REPAIRS, RateSettings
 
 
-class Verdict(IntEnum):
-    """What became of a retransmission."""
+class RepairVerdict(IntEnum):
+    """The fate of a retransmission."""
 
     SENT = 0
     QUEUED = 1
@@ -27,10 +27,11 @@ class Verdict(IntEnum):
 
 
 @attrs.define
-class Queued:
-    """A datagram of a session that waits: its number and size in bytes.
+class QueuedDatagram:
+    """A waiting datagram of a session: its number and size in bytes.
 
-    `to`: who asked for it, if it is not for all.
+    Attributes:
+        to: The requester of a retransmission; empty if it is for everybody.
     """
 
     session: int
@@ -41,15 +42,15 @@ class Queued:
 
 @attrs.define
 class RateLimiter:
-    """What may leave now, and what waits for the next interval.
+    """The allowances of the current interval, and the datagrams that wait for the next one.
 
     Attributes:
-        interval: The number of the interval that the allowances are of.
-        data_left: Bytes of data that may still leave in it; the last datagram may not exceed them, unless it is the
-            only one of its interval.
-        repairs_left: The same of retransmissions.
+        interval: The number of the current interval.
+        data_left: Bytes of data that may still leave in it. Only a datagram that is alone in its interval may exceed
+            them.
+        repairs_left: The same for retransmissions.
         data_went: Whether data left in this interval.
-        starved: Whether data waited in the last interval, and none left.
+        starved: Whether data waited in the last interval and none left.
     """
 
     settings: RateSettings
@@ -58,16 +59,16 @@ class RateLimiter:
     repairs_left: int = 0
     data_went: bool = False
     starved: bool = False
-    data: deque[Queued] = attrs.field(factory=deque)
-    repairs: deque[Queued] = attrs.field(factory=deque)
+    data: deque[QueuedDatagram] = attrs.field(factory=deque)
+    repairs: deque[QueuedDatagram] = attrs.field(factory=deque)
 
     @property
     def blocked(self) -> bool:
-        """Whether data waits; then nobody may submit more."""
+        """Whether data waits, so that no more may be submitted."""
         return bool(self.data)
 
     def admits(self, size: int, now: int) -> bool:
-        """Datagrams of data of so many bytes together: returns whether all leave now; else each is to be admitted."""
+        """Return whether datagrams of data of `size` bytes in total leave now. If not, call `admit` for each."""
         self._refill(now)
         if self.data or size > self.data_left:
             return False
@@ -75,45 +76,45 @@ class RateLimiter:
         self.data_went = True
         return True
 
-    def admit(self, item: Queued, now: int) -> bool:
-        """Data: returns whether it leaves now; otherwise it is queued."""
+    def admit(self, item: QueuedDatagram, now: int) -> bool:
+        """Return whether a datagram of data leaves now; otherwise it is queued."""
         self._refill(now)
         if not self.data and self._takes_data(item.size):
             return True
         self.data.append(item)
         return False
 
-    def repair(self, item: Queued, now: int) -> Verdict:
-        """A retransmission."""
+    def repair(self, item: QueuedDatagram, now: int) -> RepairVerdict:
+        """Send, queue or shed a retransmission."""
         self._refill(now)
         if not self.repairs and self._takes_repair(item.size):
-            return Verdict.SENT
+            return RepairVerdict.SENT
         if len(self.repairs) >= MAX_QUEUED_REPAIRS:
-            return Verdict.SHED
+            return RepairVerdict.SHED
         self.repairs.append(item)
-        return Verdict.QUEUED
+        return RepairVerdict.QUEUED
 
-    def release(self, now: int) -> tuple[list[Queued], list[Queued]]:
-        """Retransmissions and data that may leave now."""
+    def release(self, now: int) -> tuple[list[QueuedDatagram], list[QueuedDatagram]]:
+        """Return the retransmissions and the data that may leave now."""
         self._refill(now)
-        repairs: list[Queued] = []
+        repairs: list[QueuedDatagram] = []
         data = self._released_data() if self.starved else []
         while self.repairs and self._takes_repair(self.repairs[0].size):
             repairs.append(self.repairs.popleft())
         return repairs, data + self._released_data()
 
-    def _released_data(self) -> list[Queued]:
-        released: list[Queued] = []
+    def _released_data(self) -> list[QueuedDatagram]:
+        released: list[QueuedDatagram] = []
         while self.data and self._takes_data(self.data[0].size):
             released.append(self.data.popleft())
         return released
 
     def next_release(self) -> int | None:
-        """When `release` is due, in nanoseconds."""
+        """Return when `release` is due, in nanoseconds."""
         return (self.interval + 1) * self.settings.interval_ns if self.data or self.repairs else None
 
     def forget(self, session: int, to: str = "") -> None:
-        """Nothing of this session is sent any more; with `to`, no retransmissions to this one."""
+        """Drop the queued datagrams of a session; with `to`, only the retransmissions to this requester."""
         self.repairs = deque(item for item in self.repairs if item.session != session or (to and item.to != to))
         if not to:
             self.data = deque(item for item in self.data if item.session != session)

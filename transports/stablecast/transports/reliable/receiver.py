@@ -1,7 +1,7 @@
-"""A receiver's session with one source: what LBT-RM and LBT-RU have in common.
+"""A receiver's session with one source: the common part of LBT-RM and LBT-RU.
 
-Datagrams are read into what they say (`packets`), that goes to `Receiving`, and NAKs come back. How a datagram is read
-and a NAK is written, and how a session begins and ends, each transport does in its own way: that is its chart.
+Datagrams are decoded to `packets` and handed to `SessionReception`, which returns NAKs. Each transport decodes
+datagrams, encodes NAKs, and begins and ends a session in its own way, which is its chart.
 """
 
 from abc import ABC, abstractmethod
@@ -11,18 +11,18 @@ from typing import assert_never
 
 import attrs
 
-from stablecast.transports.reliable.deadlines import soonest
-from stablecast.transports.reliable.effects import ReceiverEffect, SendDatagrams
-from stablecast.transports.reliable.inputs import Arrived, Leave, ReceiverInput
-from stablecast.transports.reliable.packets import Data, Refused, Standing, Told
-from stablecast.transports.reliable.session_receiver import Receiving
+from stablecast.core.machine.timers import soonest
+from stablecast.transports.reliable.effects import Began, ReceiverEffect, SendDatagrams, SessionEnded
+from stablecast.transports.reliable.inputs import LeaveSession, ReceiverInput, SessionDatagrams
+from stablecast.transports.reliable.packets import Datagram, NakRefusal, SessionStatus, SourcePacket
+from stablecast.transports.reliable.session_receiver import SessionReception
 from stablecast.transports.reliable.settings import ReceiverSettings
 from stablecast.transports.reliable.statistics import ReceiverStatistics
 from stablecast.transports.wire.errors import WireError
 
 
-class Aside(IntEnum):
-    """What a datagram is that says nothing about the session: another session's, not for receivers, the end."""
+class OtherDatagram(IntEnum):
+    """A datagram that reports nothing about the session: of another session, not for receivers, or a reset."""
 
     FOREIGN = 0
     OTHER = 1
@@ -31,13 +31,13 @@ class Aside(IntEnum):
 
 @attrs.define
 class ReceiverMachine(ABC):
-    """One session; a machine.
+    """A receiver's session; a machine.
 
     Attributes:
-        source: Where NAKs go, and with LBT-RU all else that is said: `ip:port`.
+        source: The address for NAKs and, with LBT-RU, all other packets: `ip:port`.
         session_id: 32 bits; 0 (LBT-RU): the session has none.
-        joined_at: When it was joined (ns).
-        heard_at: When anything was heard from the source.
+        joined_at: Start of the session (ns).
+        heard_at: Arrival of the last datagram of the source (ns).
     """
 
     source: str
@@ -45,61 +45,57 @@ class ReceiverMachine(ABC):
     seed: int
     joined_at: int
     settings: ReceiverSettings
+    state: IntEnum = attrs.field(init=False)
     heard_at: int = attrs.field(init=False)
-    session: Receiving = attrs.field(init=False)
+    session: SessionReception = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.heard_at = self.joined_at
-        self.session = Receiving.of(self.settings, self.seed)
+        self.session = SessionReception.of(self.settings, self.seed)
 
-    # What each transport does in its own way.
-
-    @property
-    @abstractmethod
-    def phase(self) -> IntEnum:
-        """The state of its chart."""
+    # The part of each transport.
 
     @property
     @abstractmethod
     def over(self) -> bool:
-        """Whether nothing is taken any more."""
+        """Return whether the session has ended."""
 
     @abstractmethod
-    def read(self, octets: bytes) -> Told | Aside:
-        """What a datagram says. Raises WireError."""
+    def read(self, octets: bytes) -> SourcePacket | OtherDatagram:
+        """Decode a datagram. Raises WireError."""
 
     @abstractmethod
     def series(self, datagrams: Sequence[bytes | memoryview], number: int) -> tuple[list[bytes | memoryview], int]:
-        """Messages of the first datagrams that are data of the session with this wire number and the next ones.
+        """Return the messages of the leading datagrams that continue the session, and the trail of the last of them.
 
-        And the trail that the last of them tells. Nothing is sent again, and nothing has options beside the session.
+        The first of them has wire number `number`. None of them is a retransmission or has options beside the session.
         """
 
     @abstractmethod
     def nak(self, numbers: tuple[int, ...]) -> bytes:
-        """The datagram that asks for these wire numbers."""
+        """Return the datagram that requests these wire numbers."""
 
     @abstractmethod
     def on_heard(self, now: int) -> None:
-        """A sign of life."""
+        """Note a sign of life."""
 
     @abstractmethod
     def on_reset(self, now: int) -> None:
-        """The source ended it."""
+        """Handle the end of the session by the source."""
 
     @abstractmethod
     def on_leave(self, now: int) -> None:
-        """Nobody listens any more."""
+        """End the session for the last receiver."""
 
     @abstractmethod
     def on_time(self, now: int) -> None:
-        """Does what is due beside the NAKs."""
+        """Perform what is due besides NAKs."""
 
     @abstractmethod
     def next_duty(self) -> int | None:
-        """When `on_time` is due, in nanoseconds."""
+        """Return when `on_time` is due, in nanoseconds."""
 
-    # What they have in common.
+    # The common part.
 
     @property
     def statistics(self) -> ReceiverStatistics:
@@ -107,50 +103,70 @@ class ReceiverMachine(ABC):
         return self.session.statistics
 
     def receive(self, event: ReceiverInput, now: int) -> None:
-        """Feeds one input; what comes after the end is passed over."""
+        """Feed one input. Inputs after the end are ignored."""
         match event:
-            case Arrived(datagrams):
+            case SessionDatagrams(datagrams):
                 for octets in datagrams[self._take_series(datagrams, now) :]:
                     if not self.over:
                         self._on_datagram(octets, now)
                 if not self.over:
                     self._settle(now)
-            case Leave():
+            case LeaveSession():
                 self.on_leave(now)
             case _:
                 assert_never(event)
 
     def handle_timeout(self, now: int) -> None:
-        """Asks for what is missing, gives up what was for too long; ends with the source."""
+        """Request missing datagrams, give up old ones, and end with a silent source."""
         if not self.over:
             self._settle(now)
             self.on_time(now)
 
     def next_timeout(self) -> int | None:
-        """When `handle_timeout` is due, in nanoseconds."""
+        """Return when `handle_timeout` is due, in nanoseconds."""
         if self.over:
             return None
         return soonest(self.session.next_timeout(), self.next_duty())
 
     def take_effects(self) -> list[ReceiverEffect]:
-        """What to do, in order."""
+        """Return the effects since the last call, in order."""
         effects, self.session.out = self.session.out, []
         return effects
 
     def check_invariants(self) -> None:
-        """What must hold between inputs (used by tests)."""
+        """Assert what must hold between inputs (used by tests)."""
         self.session.check_invariants()
 
     def abstract(self) -> tuple[str, int | None, tuple[int, ...]]:
-        """State, newest number known, what is missing."""
-        return (self.phase.name, self.session.gaps.high, tuple(self.session.gaps.missing))
+        """Return state, newest known number, and missing numbers."""
+        return (self.state.name, self.session.gaps.high, tuple(self.session.gaps.missing))
 
     def send(self, *datagrams: bytes) -> None:
-        """Says something to the source."""
+        """Send datagrams to the source."""
         self.session.out.append(SendDatagrams(0, self.source, datagrams))
 
+    # Actions of the charts.
+
+    def report_began(self, _: int) -> None:
+        """Report the first sign of life."""
+        self.session.out.append(Began())
+
+    def report_silence(self, _: int) -> None:
+        """Report that the session has ended because its source is silent."""
+        self.report_end("the source was silent for too long")
+
+    def report_end(self, reason: str) -> None:
+        """Report that the session has ended, with what its topics still miss."""
+        self.session.end()
+        self.session.out.append(SessionEnded(reason))
+
+    def drop_all(self, _: int) -> None:
+        """End the session without a report, because the application has left it."""
+        self.session.end()
+        self.session.out.clear()
+
     def _take_series(self, datagrams: tuple[bytes | memoryview, ...], now: int) -> int:
-        """The usual case, all at once: datagrams that follow what was heard last. Returns how many those are."""
+        """Handle the leading datagrams that continue the session together, the usual case, and return their number."""
         session = self.session
         expected = session.expected()
         if self.over or expected is None:
@@ -182,16 +198,16 @@ class ReceiverMachine(ABC):
             statistics.malformed(bytes(octets))
             return
         match heard:
-            case Data():
+            case Datagram():
                 session.on_data(heard.number, heard.trail, heard.payload, heard.again, now)
-            case Standing():
+            case SessionStatus():
                 session.on_standing(heard.lead, heard.trail, now)
-            case Refused():
+            case NakRefusal():
                 session.on_refused(heard.trail, heard.reason, heard.numbers, now)
-            case Aside.FOREIGN:
+            case OtherDatagram.FOREIGN:
                 statistics.dgrams_dropped_sid += 1
                 return
-            case Aside.OTHER:
+            case OtherDatagram.OTHER:
                 statistics.dgrams_dropped_other += 1
                 return
             case _:

@@ -1,16 +1,16 @@
-"""The receiver's side of one session, addresses and connections apart.
+"""The receiver's side of one session, without addresses and connections.
 
-Datagrams go up in the order of arrival, those that were sent again included, each one once; what one read brings goes
-up together. A session begins with the first datagram, or session message, that is heard: nothing before it is missing.
-A datagram that is sent again cannot begin one, for it says nothing of where the source is.
+Datagrams are delivered in the order of arrival, retransmitted ones included, each of them once. The datagrams of one
+read are delivered together. A session begins with the first datagram or session message: nothing before it is missing.
+A retransmitted datagram cannot begin a session, because it does not show the position of the source.
 """
 
 import attrs
 
 from stablecast.core.machine import serial
 from stablecast.core.machine.seeded import Seeded
+from stablecast.core.machine.timers import soonest
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder
-from stablecast.transports.reliable.deadlines import soonest
 from stablecast.transports.reliable.effects import Received, ReceiverEffect
 from stablecast.transports.reliable.gaps import Gaps
 from stablecast.transports.reliable.high_water_marks import marks
@@ -25,12 +25,12 @@ PERMILLE = 1_000
 
 
 @attrs.define
-class Receiving:
-    """One session.
+class SessionReception:
+    """The reception of one session.
 
     Attributes:
-        gaps: What is missing of the session.
-        topics: What is missing of its topics.
+        gaps: Missing datagrams of the session.
+        topics: Missing messages of its topics.
         arrived: Payloads of new datagrams of this read.
     """
 
@@ -43,8 +43,8 @@ class Receiving:
     arrived: list[bytes | memoryview] = attrs.field(factory=list)
 
     @classmethod
-    def of(cls, settings: ReceiverSettings, seed: int) -> "Receiving":
-        """Nothing was heard yet."""
+    def of(cls, settings: ReceiverSettings, seed: int) -> "SessionReception":
+        """Return the state before the first datagram."""
         statistics = ReceiverStatistics()
         seeded = Seeded(seed)
         return cls(
@@ -56,7 +56,7 @@ class Receiving:
         )
 
     def drops(self) -> bool:
-        """Whether a datagram is to be dropped, for tests."""
+        """Return whether to drop a datagram artificially, for tests."""
         chance = self.settings.drop_permille
         if not chance or self.seeded.below(PERMILLE) >= chance:
             return False
@@ -64,12 +64,12 @@ class Receiving:
         return True
 
     def expected(self) -> int | None:
-        """The wire number behind the newest; None: nothing was heard yet, or artificial loss looks at each datagram."""
+        """Return the next wire number; None before the first datagram, or if artificial loss must see each datagram."""
         high = self.gaps.high
         return None if high is None or self.settings.drop_permille else serial.wire(high + 1)
 
     def on_series(self, payloads: list[bytes | memoryview], trail: int) -> None:
-        """Datagrams of messages with the expected number and those behind it; the trail is that of the last."""
+        """Handle datagrams with the expected number and the next ones; the trail is that of the last."""
         gaps = self.gaps
         assert gaps.high is not None
         gaps.high += len(payloads)
@@ -77,7 +77,7 @@ class Receiving:
         self.arrived += payloads
 
     def on_data(self, sqn: int, trail: int, payload: bytes | memoryview, again: bool, now: int) -> None:
-        """A datagram of messages; numbers are those of the wire."""
+        """Handle a datagram of messages, with wire numbers."""
         gaps = self.gaps
         if gaps.high is None:
             if again:
@@ -91,7 +91,7 @@ class Receiving:
             self.arrived.append(payload)
 
     def on_standing(self, lead: int, trail: int, now: int) -> None:
-        """A session message."""
+        """Handle a session message."""
         gaps = self.gaps
         if gaps.high is None:
             gaps.begin(serial.extend(lead, 0))
@@ -102,7 +102,7 @@ class Receiving:
             gaps.extend(newest, now, self.out)
 
     def on_refused(self, trail: int, reason: int, numbers: tuple[int, ...], now: int) -> None:
-        """An NCF."""
+        """Handle an NCF."""
         self.statistics.refused(reason, len(numbers))
         gaps = self.gaps
         if gaps.high is not None:
@@ -111,9 +111,10 @@ class Receiving:
             gaps.refuse([serial.extend(number, near) for number in numbers], now)
 
     def settle(self, now: int) -> list[tuple[int, ...]]:
-        """Ends a read, or a timeout: what came goes up, what is old is lost.
+        """Finish a read or a timeout: deliver new messages, and give up old gaps.
 
-        Returns the wire numbers to ask for, those of each NAK.
+        Returns:
+            The wire numbers to request, for each NAK.
         """
         self.gaps.expire(now, self.out)
         if self.arrived:
@@ -130,13 +131,13 @@ class Receiving:
         return naks
 
     def end(self) -> None:
-        """The session is over: what topics lack will not come."""
+        """End the session: the gaps of its topics are lost."""
         self.topics.end(self.out)
         self.gaps.missing.clear()
         self.gaps.deadlines.clear()
 
     def check_invariants(self) -> None:
-        """What must hold between inputs (used by tests)."""
+        """Assert what must hold between inputs (used by tests)."""
         gaps = self.gaps
         assert not self.arrived
         assert not gaps.missing or gaps.high is not None
@@ -147,7 +148,7 @@ class Receiving:
         assert len(gaps.missing) <= MAX_MISSING
 
     def next_timeout(self) -> int | None:
-        """When `settle` is due, in nanoseconds."""
+        """Return when `settle` is due, in nanoseconds."""
         return soonest(self.gaps.next(), self.topics.look_at)
 
     def _items(self, payloads: list[bytes | memoryview]) -> list[Run | Message]:
@@ -164,7 +165,7 @@ class Receiving:
         return found
 
     def _count(self, item: Run | Message, now: int) -> bool:
-        """Notes what an item says of its topic; returns whether it goes up."""
+        """Note the numbers of an item for its topic, and return whether to deliver the item."""
         if isinstance(item, Run):
             self.statistics.lbmc_msgs_rcved += item.count
             return self.topics.on_run(item.topic_index, item.first, item.count, now)
@@ -173,11 +174,11 @@ class Receiving:
             return self.topics.on_run(item.topic_index, item.sequence, 1, now)
         for index, high in marks(item):
             self.topics.on_mark(index, high, now)
-        return not all(isinstance(header, Tsni) for header in item.headers)  # Marks are the session's own business.
+        return not all(isinstance(header, Tsni) for header in item.headers)  # the application has no use for marks
 
 
 def _split(payload: bytes) -> list[Run | Message] | None:
-    """The messages of a payload; None if it is not made of whole ones."""
+    """Return the messages of a payload; None if it does not consist of whole messages."""
     decoder = StreamDecoder()
     try:
         items = decoder.feed(payload)

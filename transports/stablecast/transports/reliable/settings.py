@@ -1,4 +1,4 @@
-"""What can be set at a session, with the documented defaults; bounds that are ours. Spans in nanoseconds."""
+"""Settings of sessions with the documented defaults, and bounds of our own. Times are in nanoseconds."""
 
 import attrs
 
@@ -9,22 +9,22 @@ MAX_DATAGRAM = 65_535
 """Bytes that the datagram maximum may be set to."""
 
 MAX_NUMBERS = 340
-"""Numbers in one NAK or NCF: it fits an Ethernet frame. 113 were seen in one."""
+"""Numbers in one NAK or NCF, which then fits an Ethernet frame. 113 were observed in one."""
 
 MAX_MISSING = 65_536
-"""Datagrams of one session that a receiver waits for; of more the oldest are given up."""
+"""Missing datagrams of one session that a receiver waits for; beyond that the oldest are given up."""
 
 MAX_QUEUED_REPAIRS = 1_000
-"""Retransmissions of a context that wait for the next interval; more are shed."""
+"""Retransmissions of a context that wait for the next interval; further ones are shed."""
 
 MAX_SUBMITTED = 16 * 1024 * 1024
-"""Bytes that may be submitted at once: so much, beside one batch per session, can wait for the rate limit."""
+"""Bytes that may be submitted at once. They, and one batch for each session, can wait for the rate limit."""
 
 MAX_TOPICS = 65_536
 """Topics on one session."""
 
 MAX_TOPIC_GAPS = 200_000
-"""Gaps of all topics of a session; of more the oldest are lost (delivery_control_maximum_total_map_entries)."""
+"""Gaps of all topics of a session; beyond that the oldest are lost (delivery_control_maximum_total_map_entries)."""
 
 
 @attrs.frozen
@@ -51,18 +51,18 @@ class SourceSettings:
 
     Attributes:
         datagram_max: Bytes of a datagram, transport header included.
-        window_bytes: Payload kept for retransmission.
+        window_bytes: Bytes of payload kept for retransmission.
         window_limit: The same with overhead; 0: no limit.
         window_age_ns: Age of the oldest datagram kept; 0: any (ours).
-        ignore_ns: NAKs for a datagram are ignored this long after it was sent again.
-        sm_min_ns: Without data for so long, a session message is sent; each next one waits twice as long,
-        sm_max_ns: up to this.
-        batch_bytes: A batch that has grown to this leaves: a floor, not a ceiling.
-        batch_ns: So long a message may wait in a batch.
-        tsni_ns: A topic without data for so long is told with its newest number, and again after as long; 0: never.
-        tsni_active_ns: So long an idle topic is told; 0: for ever.
-        linger_ns: A session that was closed goes on answering NAKs for so long.
-        client_ns: A client (LBT-RU) that is silent for so long is dropped.
+        ignore_ns: NAKs for a datagram are ignored this long after its retransmission.
+        sm_min_ns: Time without data before the first session message; each further wait is twice as long.
+        sm_max_ns: The longest wait between session messages.
+        batch_bytes: Size at which a batch leaves: a floor, not a ceiling.
+        batch_ns: Longest wait of a message in a batch.
+        tsni_ns: Time without data before a topic's newest number is announced, and between announcements; 0: never.
+        tsni_active_ns: Time that an idle topic is announced; 0: forever.
+        linger_ns: Time that a closed session still answers NAKs.
+        client_ns: Silence after which a client (LBT-RU) is dropped.
     """
 
     datagram_max: int = 8192
@@ -89,13 +89,13 @@ class ReceiverSettings:
         backoff_ns: Before each further NAK, times 0.5 to 1.5 at random.
         suppress_ns: Silence for a datagram after an NCF.
         generation_ns: From detection until a datagram is given up, and until a topic's gap is lost.
-        send_naks: Ask for what is missing.
-        activity_ns: The session is over when its source was silent for so long.
-        preactivity_ns: The same while nothing was heard yet; 0: the same value.
-        loss_check_ns: Between looks for gaps of topics that are too old; 0: only when something arrives.
-        connect_ns: Between requests for a connection (LBT-RU),
-        connect_attempts: so many at most.
-        alive_ns: Between acknowledgements that say that the client is there (LBT-RU).
+        send_naks: Whether to request missing datagrams.
+        activity_ns: Silence of the source that ends the session.
+        preactivity_ns: The same before the first datagram; 0: the same value.
+        loss_check_ns: Between checks for old gaps of topics; 0: check only when a datagram arrives.
+        connect_ns: Between requests for a connection (LBT-RU).
+        connect_attempts: The most requests for a connection.
+        alive_ns: Between acknowledgements that serve as signs of life (LBT-RU).
         drop_permille: Datagrams that are dropped on arrival, for tests.
     """
 
@@ -115,10 +115,10 @@ class ReceiverSettings:
 
 LBTRM_RECEIVER = ReceiverSettings()
 LBTRU_RECEIVER = ReceiverSettings(initial_backoff_ns=0)
-"""LBT-RU asks at once: nobody else may have lost the same."""
+"""LBT-RU requests at once, because no other receiver can have lost the same datagram."""
 
 MAX_SESSIONS = 1_024
 """Source sessions of one context and kind."""
 
 MAX_CLIENTS = 4_096
-"""Clients of one LBT-RU session; one more is reset."""
+"""Clients of one LBT-RU session; a further one is reset."""

@@ -1,10 +1,10 @@
-"""All source sessions of a context over one kind of transport: they share the rate limits.
+"""All source sessions of a context over one kind of transport, which share the rate limits.
 
-While what was submitted waits for the next interval the context is blocked, all its sessions alike; `Unblocked` says
-when it is no more.
+While submitted data waits for the next interval, the context is blocked with all its sessions. `Unblocked` reports the
+end of this.
 
-What a session says is free of bytes and addresses (`packets`). How that is written, who hears it, and what is heard of
-receivers is all that LBT-RM and LBT-RU do each in their own way.
+The packets of a session have neither bytes nor addresses (`packets`). LBT-RM and LBT-RU each encode packets, choose
+addressees, and handle datagrams of receivers.
 """
 
 from abc import ABC, abstractmethod
@@ -15,54 +15,62 @@ from typing import assert_never
 import attrs
 
 from stablecast.core.errors import MisuseError
-from stablecast.transports.reliable.deadlines import soonest
+from stablecast.core.machine.timers import soonest
 from stablecast.transports.reliable.effects import SendDatagrams, SourceClosed, SourceEffect, Unblocked
-from stablecast.transports.reliable.inputs import Close, Flush, Forget, Heard, Open, SourceInput, Submit
-from stablecast.transports.reliable.packets import Told
+from stablecast.transports.reliable.inputs import (
+    CloseSession,
+    DatagramsReceived,
+    Flush,
+    ForgetTopic,
+    OpenSession,
+    SourceInput,
+    Submit,
+)
+from stablecast.transports.reliable.packets import SourcePacket
 from stablecast.transports.reliable.rates import RateLimiter
 from stablecast.transports.reliable.settings import MAX_SESSIONS, RateSettings
-from stablecast.transports.reliable.source_session import Say, SessionState, SourceSession
+from stablecast.transports.reliable.source_session import Addressed, SessionState, SourceSession
 
 HEADER_BYTES = 20
-"""Bytes of a data datagram before its messages; of LBT-RU with the session ID."""
+"""Bytes of a data datagram before its messages; with LBT-RU the session ID is included."""
 
 
 @attrs.define
-class Sources(ABC):
-    """Sessions by the driver's number, a machine; `said` is what they say, `out` what else is to be done."""
+class SourceSessions(ABC):
+    """Sessions by the driver's number, a machine. `said` holds their packets, `out` the other effects."""
 
     rates: RateSettings
     limiter: RateLimiter = attrs.field(init=False)
     sessions: dict[int, SourceSession] = attrs.field(factory=dict, init=False)
-    said: list[Say] = attrs.field(factory=list, init=False)
+    said: list[Addressed] = attrs.field(factory=list, init=False)
     out: list[SourceEffect] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.limiter = RateLimiter(self.rates)
 
-    # What each transport does in its own way.
+    # The part of each transport.
 
     @abstractmethod
-    def begin(self, event: Open) -> None:
-        """A session was opened: note where it is."""
+    def begin(self, event: OpenSession) -> None:
+        """Note the address of an opened session."""
 
     @abstractmethod
     def hear(self, session: SourceSession, octets: bytes, sender: str, now: int) -> None:
-        """A datagram came to a session."""
+        """Handle a datagram for a session."""
 
     @abstractmethod
-    def encode(self, number: int, packet: Told) -> list[bytes]:
-        """The datagrams of what a session says."""
+    def encode(self, number: int, packet: SourcePacket) -> list[bytes]:
+        """Return the datagrams of a session's packet."""
 
     @abstractmethod
     def audience(self, number: int, to: str) -> Iterable[str]:
-        """The addresses of those who are to hear it: of all, or of the one that is named."""
+        """Return the addresses for a packet to `to`, or to everybody."""
 
     @abstractmethod
     def part(self, number: int) -> None:
-        """A session is over."""
+        """Handle the end of a session."""
 
-    # What they have in common.
+    # The common part.
 
     @property
     def blocked(self) -> bool:
@@ -70,39 +78,40 @@ class Sources(ABC):
         return self.limiter.blocked
 
     def receive(self, event: SourceInput, now: int) -> None:
-        """Feeds one input.
+        """Feed one input.
 
         Raises:
-            MisuseError: If the session is not there, is closed or blocked, or cannot take the messages; if there is a
-                session of this number already, or one too many.
+            MisuseError: If the session is unknown, closed or blocked, or cannot send the messages; if the number of a
+                new session is in use; or if there are too many sessions.
         """
         match event:
             case Submit():
                 self.get(event.session).submit(event, now)
-            case Heard(number, datagrams):
+            case DatagramsReceived(number, datagrams):
                 session = self.get(number)
                 for octets, sender in datagrams:
                     self.hear(session, octets, sender, now)
-            case Open():
+            case OpenSession():
                 self._open(event)
             case Flush(number):
                 self.get(number).flush(now)
-            case Forget(number, topic):
+            case ForgetTopic(number, topic):
                 self.get(number).marks.forget(topic)
-            case Close(number, linger):
+            case CloseSession(number, linger):
                 self.get(number).close(linger, now)
             case _:
                 assert_never(event)
 
     def handle_timeout(self, now: int) -> None:
-        """Does what is due."""
+        """Perform what is due."""
         blocked = self.blocked
         repairs, data = self.limiter.release(now)
         for item in repairs:
             self.sessions[item.session].resend(item.number, item.to, now)
         for item in data:
             self.sessions[item.session].transmit(item.number, now)
-        # Whoever waits for `Unblocked` comes before marks, or a context with many idle topics told of nothing else.
+        # Marks wait for the next call if senders wait for `Unblocked`: otherwise a context with many idle topics would
+        # send nothing but marks.
         freed = blocked and not self.blocked
         ended: list[int] = []
         for session in self.sessions.values():
@@ -119,37 +128,37 @@ class Sources(ABC):
             self.out.append(Unblocked())
 
     def next_timeout(self) -> int | None:
-        """When `handle_timeout` is due, in nanoseconds."""
+        """Return when `handle_timeout` is due, in nanoseconds."""
         return soonest(self.limiter.next_release(), *[session.next_timeout() for session in self.sessions.values()])
 
     def take_effects(self) -> list[SourceEffect]:
-        """What to do, in order."""
+        """Return the effects since the last call, in order."""
         self._flush()
         effects, self.out = self.out, []
         return effects
 
     def check_invariants(self) -> None:
-        """What must hold between inputs (used by tests)."""
+        """Assert what must hold between inputs (used by tests)."""
         for session in self.sessions.values():
             session.check_invariants()
         queued = {item.session for item in (*self.limiter.data, *self.limiter.repairs)}
         assert queued <= set(self.sessions)
 
     def statistics(self, number: int) -> dict[str, int]:
-        """The counters of a session. Raises MisuseError if there is none."""
+        """Return the counters of a session. Raises MisuseError for an unknown session."""
         session = self.get(number)
         waiting = [sum(item.session == number for item in queue) for queue in (self.limiter.data, self.limiter.repairs)]
         window = (len(session.window), session.window.payload_bytes)
         return session.statistics.as_dict(window, (waiting[0], waiting[1]))
 
     def get(self, number: int) -> SourceSession:
-        """A session. Raises MisuseError if there is none."""
+        """Return a session. Raises MisuseError for an unknown one."""
         session = self.sessions.get(number)
         if session is None:
             raise MisuseError(f"there is no session {number}: open it first")
         return session
 
-    def _open(self, event: Open) -> None:
+    def _open(self, event: OpenSession) -> None:
         number = event.session
         if number in self.sessions:
             raise MisuseError(f"there is a session {number} already: give it another number")
@@ -159,7 +168,7 @@ class Sources(ABC):
         self.begin(event)
 
     def _flush(self) -> None:
-        """What the sessions said becomes datagrams, those to the same together."""
+        """Encode the packets of the sessions; consecutive packets to one addressee leave together."""
         if not self.said:
             return
         said = self.said[:]
@@ -170,5 +179,5 @@ class Sources(ABC):
                 self.out.append(SendDatagrams(number, address, datagrams))
 
 
-def _whom(said: Say) -> tuple[int, str]:
+def _whom(said: Addressed) -> tuple[int, str]:
     return said.session, said.to

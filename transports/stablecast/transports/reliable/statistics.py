@@ -1,9 +1,9 @@
-"""The counters of a session, with the documented names; messages are counted as `lbmc_msgs_rcved`."""
+"""The counters of a session, with the documented names. Messages are counted as `lbmc_msgs_rcved`."""
 
 import attrs
 
 from stablecast.core.machine.units import milliseconds
-from stablecast.transports.wire.sequence_lists import Reason
+from stablecast.transports.wire.reliable_packets import Reason
 
 SHORTEST = 4
 """Bytes of the shortest packet."""
@@ -14,7 +14,7 @@ KINDS = (0, 2, 3, 4, 5, 6, 7)
 
 @attrs.define
 class Spread:
-    """Smallest, largest and mean of what was counted."""
+    """Smallest, largest and mean of the added values."""
 
     count: int = 0
     total: int = 0
@@ -22,7 +22,7 @@ class Spread:
     most: int = 0
 
     def add(self, value: int) -> None:
-        """Counts one."""
+        """Add a value."""
         self.least = min(self.least, value) if self.count else value
         self.most = max(self.most, value)
         self.count += 1
@@ -30,13 +30,13 @@ class Spread:
 
     @property
     def mean(self) -> int:
-        """Rounded down; 0 of nothing."""
+        """The mean, rounded down; 0 without values."""
         return self.total // self.count if self.count else 0
 
 
 @attrs.define
 class SourceStatistics:
-    """A source session. Bytes are those of datagrams, transport header included."""
+    """Counters of a source session. Bytes are those of datagrams, transport header included."""
 
     msgs_sent: int = 0
     bytes_sent: int = 0
@@ -52,7 +52,7 @@ class SourceStatistics:
     dgrams_dropped: int = 0
 
     def as_dict(self, window: tuple[int, int], waiting: tuple[int, int]) -> dict[str, int]:
-        """The counters with those that are states: datagrams and bytes in the window; data and repairs that wait."""
+        """Return the counters, with datagrams and bytes in the window, and waiting data and repairs."""
         states = {
             "txw_msgs": window[0],
             "txw_bytes": window[1],
@@ -64,7 +64,7 @@ class SourceStatistics:
 
 @attrs.define
 class ReceiverStatistics:
-    """A receiver session. Times are in milliseconds."""
+    """Counters of a receiver session. Times are in milliseconds."""
 
     msgs_rcved: int = 0
     bytes_rcved: int = 0
@@ -91,7 +91,7 @@ class ReceiverStatistics:
     dgrams_dropped_test: int = 0
 
     def malformed(self, octets: bytes) -> None:
-        """A datagram came that is no packet: it is too short, or of another version, of no kind, or broken."""
+        """Count a datagram that is no packet, by the fault: size, version, kind, or content."""
         if len(octets) < SHORTEST:
             self.dgrams_dropped_size += 1
         elif octets[0] >> 4:
@@ -102,17 +102,17 @@ class ReceiverStatistics:
             self.dgrams_dropped_hdr += 1
 
     def refused(self, reason: int, count: int) -> None:
-        """NCFs came."""
+        """Count refused datagrams of an NCF."""
         name = _NCFS.get(reason, "ncfs_unknown")
         setattr(self, name, getattr(self, name) + count)
 
     def repaired(self, waited_ns: int, asked: int) -> None:
-        """A datagram that was asked for came."""
+        """Count the arrival of a requested datagram."""
         self.nak_stm.add(milliseconds(waited_ns))
         self.nak_tx.add(asked)
 
     def as_dict(self) -> dict[str, int]:
-        """The counters; spreads as minimum, mean and maximum."""
+        """Return the counters, with minimum, mean and maximum of each spread."""
         flat: dict[str, int] = {}
         for name, value in attrs.asdict(self, recurse=False).items():
             if isinstance(value, Spread):

@@ -1,12 +1,12 @@
-"""What the topics of a session lack: numbers that were left out, and for how long.
+"""Gaps in the topics of a session: missing numbers and their age.
 
-A datagram that is given up says nothing of its topics. So each topic counts for itself: a gap shows with the next
-message, or with the topic's high-water mark (TSNI); it closes when the messages come, and is lost when it is as old as
-the generation interval, whatever became of the datagrams (worked example of the reference: lost at 0 s, told by the
-mark at 5 s, lost for good at 15 s; without a mark never). Where a topic is heard first is where it begins: nothing
-before that is missing.
+A datagram that is given up shows nothing about its topics, so each topic keeps its own count. A gap shows with the next
+message, or with the topic's high-water mark (TSNI). It closes when the messages arrive. It is lost when it reaches the
+generation interval, independent of the datagrams. In the worked example of the reference, messages are lost at 0 s, the
+mark reveals this at 5 s, and they are lost for good at 15 s; without a mark never. A topic begins with its first
+message: nothing before it is missing.
 
-Gaps are looked at whenever something arrives, and every check interval.
+Gaps are checked whenever a datagram arrives, and every check interval.
 """
 
 from collections import deque
@@ -20,8 +20,8 @@ from stablecast.transports.reliable.settings import MAX_TOPIC_GAPS, MAX_TOPICS
 
 
 @attrs.define
-class Topic:
-    """The newest number that is known to have been sent, and what is missing of those below."""
+class SessionTopic:
+    """The newest number known to be sent, and the missing numbers below it."""
 
     high: int
     missing: RangeSet = attrs.field(factory=RangeSet)
@@ -29,7 +29,7 @@ class Topic:
 
 @attrs.frozen
 class TopicGap:
-    """[first, stop) of a topic was missing at `found_at` (ns); some of it may have come since."""
+    """[first, stop) of a topic was missing at `found_at` (ns); parts of it may have arrived since."""
 
     found_at: int
     topic: int
@@ -43,19 +43,19 @@ class Topics:
 
     Attributes:
         generation_ns: Age at which a gap is lost.
-        check_ns: Between looks; 0: only when something arrives.
-        gaps: What was found missing, oldest first.
-        look_at: When the next look is due.
+        check_ns: Between checks; 0: only when a datagram arrives.
+        gaps: The detected gaps, oldest first.
+        look_at: The next check.
     """
 
     generation_ns: int
     check_ns: int
-    topics: dict[int, Topic] = attrs.field(factory=dict)
+    topics: dict[int, SessionTopic] = attrs.field(factory=dict)
     gaps: deque[TopicGap] = attrs.field(factory=deque)
     look_at: int | None = None
 
     def on_run(self, index: int, first: int, count: int, now: int) -> bool:
-        """Messages came, `first` is a wire number; returns whether they are welcome: not of a topic too many."""
+        """Note messages from the wire number `first` on. Return whether to deliver them: not beyond `MAX_TOPICS`."""
         topic = self.topics.get(index)
         if topic is None:
             return self._begin(index, first + count - 1)
@@ -69,7 +69,7 @@ class Topics:
         return True
 
     def on_mark(self, index: int, high: int, now: int) -> None:
-        """The source says that a topic's newest wire number is `high`."""
+        """Note that a topic's newest wire number is `high`."""
         topic = self.topics.get(index)
         if topic is None:
             self._begin(index, high)
@@ -80,7 +80,7 @@ class Topics:
             topic.high = newest
 
     def look(self, now: int, out: list[ReceiverEffect]) -> None:
-        """Gaps that are too old are lost, and the oldest of too many."""
+        """Report old gaps as lost, and the oldest of too many gaps."""
         oldest = now - self.generation_ns
         while self.gaps and (self.gaps[0].found_at <= oldest or len(self.gaps) > MAX_TOPIC_GAPS):
             self._lose(self.gaps.popleft(), out)
@@ -88,7 +88,7 @@ class Topics:
             self.look_at = now + self.check_ns if self.gaps else None
 
     def end(self, out: list[ReceiverEffect]) -> None:
-        """Nothing comes any more: what is missing is lost."""
+        """Report all gaps as lost, at the end of the session."""
         while self.gaps:
             self._lose(self.gaps.popleft(), out)
         self.look_at = None
@@ -96,10 +96,10 @@ class Topics:
     def _begin(self, index: int, high: int) -> bool:
         if len(self.topics) >= MAX_TOPICS:
             return False
-        self.topics[index] = Topic(high)
+        self.topics[index] = SessionTopic(high)
         return True
 
-    def _miss(self, index: int, topic: Topic, first: int, stop: int, now: int) -> None:
+    def _miss(self, index: int, topic: SessionTopic, first: int, stop: int, now: int) -> None:
         if first < stop:
             topic.missing.add(first, stop)
             self.gaps.append(TopicGap(now, index, first, stop))

@@ -1,7 +1,7 @@
-"""The transmission window: the datagrams that a source can send again. Numbers are extended.
+"""The transmission window: the datagrams that a source can retransmit. Numbers are extended.
 
-It is bounded by payload, by memory and by age, whichever is reached first. What has not left yet stays, and so does the
-newest of what has; datagrams that leave together tell the same trail, which is above none of them.
+Payload, memory and age bound it, whichever is reached first. Datagrams that have not left yet stay, and so does the
+newest one that has left. Datagrams that leave together state the same trail, which is not above any of them.
 """
 
 from collections.abc import Sequence
@@ -9,11 +9,11 @@ from collections.abc import Sequence
 import attrs
 
 OVERHEAD = 160
-"""Bytes of memory that a datagram in the window costs beside its payload, about."""
+"""Bytes of memory that a datagram in the window takes besides its payload, approximately."""
 
 
 @attrs.define
-class Window:
+class TransmissionWindow:
     """Datagrams `trail` to `lead`.
 
     Attributes:
@@ -21,8 +21,8 @@ class Window:
         memory: Bytes with overhead; 0: no limit.
         age_ns: Age of the oldest; 0: any.
         lead: The newest number; -1 before the first.
-        sent: The newest number that has left; the ones behind it wait for the rate limit.
-        payload_bytes: What the window holds.
+        sent: The newest number that has left; later ones wait for the rate limit.
+        payload_bytes: Bytes of payload in the window.
     """
 
     limit: int
@@ -39,11 +39,11 @@ class Window:
 
     @property
     def trail(self) -> int:
-        """The oldest number held; before the first datagram the number that it will have."""
+        """The oldest number in the window; before the first datagram the number that it will have."""
         return self.lead + 1 - len(self.datagrams)
 
     def add(self, payloads: Sequence[bytes | memoryview]) -> int:
-        """Takes the next datagrams; returns the number of the first. A part of a block keeps all of the block."""
+        """Add the next datagrams, and return the number of the first. A part of a block keeps the whole block alive."""
         first = self.lead + 1
         self.lead += len(payloads)
         self.datagrams.update(zip(range(first, self.lead + 1), payloads, strict=True))
@@ -51,7 +51,7 @@ class Window:
         return first
 
     def leave(self, count: int, now: int) -> int:
-        """The next datagrams leave for the first time; returns the trail that they tell."""
+        """Note that the next datagrams leave for the first time, and return the trail that they state."""
         self.sent += 1
         if self.age_ns:
             self.sent_at.update(dict.fromkeys(range(self.sent, self.sent + count), now))
@@ -60,11 +60,11 @@ class Window:
         return self.trail
 
     def get(self, number: int) -> bytes | memoryview | None:
-        """The payload of a datagram that has left and is still there."""
+        """Return the payload of a datagram that has left and is still in the window; otherwise None."""
         return self.datagrams.get(number) if number <= self.sent else None
 
     def trim(self, now: int) -> None:
-        """Lets go of what is too much or too old."""
+        """Remove datagrams beyond the bounds."""
         if self.payload_bytes <= self.limit and not self.memory and not self.age_ns:
             return
         trail, datagrams = self.trail, self.datagrams

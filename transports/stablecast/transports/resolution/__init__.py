@@ -1,14 +1,14 @@
-"""Topic resolution: how receivers find sources.
+"""Topic resolution: the protocols by which receivers find sources.
 
-This form resolves over the unicast relay (lbmrd). Each machine is driven alike:
+`udp` resolves over relays (lbmrd) or a multicast group, `srs` over resolution services. Each machine is driven alike:
 
-    machine.receive(event, now)      one input of `inputs`; `now` in nanoseconds, never falling
+    machine.receive(event, now)      feeds one input of `inputs`; `now` in nanoseconds, never falling
     machine.handle_timeout(now)      at or after `next_timeout()`; spurious and late calls are harmless
     machine.next_timeout()           nanoseconds on the clock of `now`, or None
-    machine.take_effects()           what to do, in order (`effects`); empties the outbox
+    machine.take_effects()           returns what the driver must do, in order (`effects`), and empties the outbox
 
-`advertiser` is the source side, `querier` the receiver side, both blind to how their records travel; `context` puts
-the two of one context together and sends through the relays of `relays`; `relay` is the lbmrd itself. `schedule` tells
-when a topic's turn comes, `records` how a source is written as an advertisement (TIR), `packing` how records share
-datagrams.
+In `udp`, `advertiser` is the source side and `querier` the receiver side; neither knows how its records travel.
+`context` joins the two sides of one context and sends through its `carriers`. `relay` is the lbmrd itself. `schedule`
+orders the turns of topics, and `record_batches` lets records share datagrams. `records` converts a source to an
+advertisement (TIR) and back.
 """

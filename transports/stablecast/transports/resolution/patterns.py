@@ -1,16 +1,19 @@
 """Patterns of topics: searched, not anchored (C-13), in the languages of PCRE and of POSIX extended expressions.
 
-Python's expressions read nearly all of both; the POSIX classes are translated.
+Python's expressions read nearly all of both; `translated` replaces the POSIX classes.
+
+Patterns also come from other hosts, and matching backtracks. A hostile pattern could keep a service busy forever.
+So a foreign pattern is matched only if it offers few choices. Any other pattern, and any malformed one, matches every
+topic here: the context that sent it receives more records than it wants, and matches them itself, in its own time.
 """
 
 import re
 
 from stablecast.core.errors import MisuseError
-from stablecast.transports.resolution.pattern_index import compiled
 from stablecast.transports.wire import lbmr
 
 MAX_PATTERN_BYTES = 254
-"""Length of a pattern in bytes, without its NUL: services have one byte for it."""
+"""Length of a pattern in bytes, without its NUL: services use one byte for it."""
 
 _CLASSES = {
     "alnum": "a-zA-Z0-9",
@@ -25,14 +28,27 @@ _CLASSES = {
 }
 _CLASS = re.compile(r"\[:(\w+):\]")
 
+MAX_REPEATS = 2
+"""Repetitions (`*`, `+`, `?`, `{`) in a matched foreign pattern: with two, the cost grows with the cube of the topic.
+"""
+
+MAX_BRANCHES = 8
+"""Alternatives (`|`) in a matched foreign pattern: each may double the cost."""
+
+_REPEAT = re.compile(r"(?<!\\)[*+?{]")
+_DEAR = re.compile(r"\)[*+?{]|\(\?|\(\*|\\[^\W_]|\[\[|\[:|--|&&|~~|\|\|")
+"""Repeated groups, lookaround and verbs, escapes that are more than a literal, and syntax of one dialect only."""
+
+_PLAIN_ESCAPES = re.compile(r"\\[dwsDWSbB]")
+
 LANGUAGES = (lbmr.PatternType.PCRE, lbmr.PatternType.REGEX)
 
 
 def expression(pattern: str, kind: int = lbmr.PatternType.PCRE) -> re.Pattern[str]:
-    """The expression of a pattern of ours.
+    """Return the expression of an own pattern.
 
     Raises:
-        MisuseError: If it cannot be written on the wire, or is none, or of no language that is known.
+        MisuseError: If it cannot be sent on the wire, is malformed, or is in an unknown language.
     """
     if kind not in LANGUAGES:
         raise MisuseError(f"there is no language {kind} of patterns: use PCRE (1) or REGEX (2)")
@@ -42,18 +58,30 @@ def expression(pattern: str, kind: int = lbmr.PatternType.PCRE) -> re.Pattern[st
             raise MisuseError(f"the pattern {pattern!r} must be text of 1 to {MAX_PATTERN_BYTES} bytes without NUL")
         return re.compile(translated(pattern))
     except (re.error, UnicodeEncodeError, OverflowError, RecursionError) as error:
-        raise MisuseError(f"the pattern {pattern!r} is none: {error}") from error
+        raise MisuseError(f"the pattern {pattern!r} is malformed: {error}") from error
 
 
 def foreign(query: lbmr.WildcardQuery) -> re.Pattern[str] | None:
-    """The expression of somebody else's pattern, if it is matched in bounded time; None: it may mean any topic."""
+    """Return the expression of a foreign pattern that is matched in bounded time; None: it may match any topic."""
     return compiled(translated(query.pattern)) if query.pattern_type in LANGUAGES else None
 
 
 def translated(pattern: str) -> str:
-    """The pattern with its POSIX classes written out.
+    """Return the pattern with its POSIX classes written out.
 
     >>> translated("^[[:upper:]_]+$")
     '^[A-Z_]+$'
     """
     return _CLASS.sub(lambda found: _CLASSES.get(found[1], found[0]), pattern)
+
+
+def compiled(pattern: str) -> re.Pattern[str] | None:
+    """Return the expression to match topics with; None: the pattern matches every topic here."""
+    reduced = _PLAIN_ESCAPES.sub("", pattern)
+    repeats, branches = len(_REPEAT.findall(pattern)), pattern.count("|")
+    if repeats > MAX_REPEATS or branches > MAX_BRANCHES or _DEAR.search(reduced):
+        return None
+    try:
+        return re.compile(pattern)
+    except (re.error, OverflowError):
+        return None

@@ -1,4 +1,4 @@
-"""What a source says of itself: the record of a topic's source, and its advertisement (TIR) on the wire."""
+"""The record of a topic's source, and its advertisement (TIR) on the wire."""
 
 from collections.abc import Iterable
 
@@ -12,13 +12,13 @@ MAX_TOPIC_BYTES = 246
 """Length of a topic name in bytes, without its NUL."""
 
 ENDED_TTL = 0
-"""Time to live of a final advertisement: the source is no more (ours; no form is documented)."""
+"""Time to live of a final advertisement, which marks the end of a source (ours; no form is documented)."""
 
 INSTANCE_BYTES = 8
 """Length of the name of a context."""
 
 PERSISTENT = lbmr.ExtendedFunctionality.LATE_JOIN | lbmr.ExtendedFunctionality.UME
-"""What a persistent source offers."""
+"""The services that a persistent source offers."""
 
 
 @attrs.frozen
@@ -26,12 +26,12 @@ class SourceRecord:
     """All that a receiver needs to join a source.
 
     Attributes:
-        address: Where its data is joined, `ip:port` or a source string (`places`).
+        address: The place to join its data, `ip:port` or a source string (`places`).
         session_id: Its transport session, 32 bits.
         index: Its topic index, 32 bits; with the session ID it names the source.
-        request_address: Request port of its context, `ip:port`; "" if it did not tell.
+        request_address: Request port of its context, `ip:port`; "" if unknown.
         persistent: Whether it registers at stores.
-        instance: The 8 bytes that name its context; empty if it did not tell.
+        instance: The 8 bytes that name its context; empty if unknown.
     """
 
     address: str
@@ -43,31 +43,31 @@ class SourceRecord:
 
 
 def check_instance(instance: bytes) -> None:
-    """Raises MisuseError unless `instance` can name a context."""
+    """Raise MisuseError unless `instance` can name a context."""
     if len(instance) != INSTANCE_BYTES:
         raise MisuseError(f"a context instance has {INSTANCE_BYTES} bytes, not {len(instance)}")
 
 
 def check_topic(topic: str) -> None:
-    """Raises MisuseError unless `topic` can be asked for on the wire."""
+    """Raise MisuseError unless `topic` can be requested on the wire."""
     try:
         octets = topic_bytes(topic)
     except UnicodeEncodeError:
-        octets = b""  # A stray surrogate is no text, so there are no bytes for it.
+        octets = b""  # a stray surrogate has no bytes
     if not 0 < len(octets) <= MAX_TOPIC_BYTES or 0 in octets:
         raise MisuseError(f"the topic name {topic!r} must be text of 1 to {MAX_TOPIC_BYTES} bytes without NUL")
 
 
 def topic_bytes(topic: str) -> bytes:
-    """The topic name as it stands on the wire, without its NUL."""
+    """Return the bytes of a topic name on the wire, without its NUL."""
     return topic.encode("utf-8", "surrogateescape")
 
 
 def advertisement(topic: str, record: SourceRecord, ttl: int) -> lbmr.Advertisement:
-    """The TIR of a source; with LBT-RM it tells the OTID, whose layout is known.
+    """Return the TIR of a source. With LBT-RM it contains the OTID, whose layout is known.
 
     Raises:
-        MisuseError: If an address of the record is none.
+        MisuseError: If an address of the record is malformed.
     """
     transport = transport_of(record.address, record.session_id)
     options: list[lbmr.TirOption] = []
@@ -85,7 +85,7 @@ def advertisement(topic: str, record: SourceRecord, ttl: int) -> lbmr.Advertisem
 
 
 def source_record(tir: lbmr.Advertisement, trailer: Iterable[lbmr.PacketOption]) -> SourceRecord | None:
-    """The record of an advertised source, or None if its transport is none that a receiver here can join."""
+    """Return the record of an advertised source; None if receivers cannot join its transport."""
     transport = joinable(tir.transport)
     if transport is None:
         return None
@@ -100,5 +100,5 @@ def source_record(tir: lbmr.Advertisement, trailer: Iterable[lbmr.PacketOption])
                 instance = option.instance
             case _:
                 pass
-    session_id = transport.session_id or 0  # Old sources have none.
+    session_id = transport.session_id or 0  # old sources have none
     return SourceRecord(place_of(transport), session_id, tir.index, request_address, persistent, instance)

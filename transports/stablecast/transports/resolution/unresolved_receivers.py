@@ -1,7 +1,7 @@
-"""Receivers that wait for a source: since when, and when to say so.
+"""Receivers that wait for a source: the start of the wait, and the next report.
 
-A receiver that is not resolved looks like one whose sources have nothing to say; so it is told of after a while, and
-then ever more rarely. What is due at one instant is told together.
+A receiver that is not resolved looks like one with silent sources. So it is reported after a while, and then ever more
+rarely. Reports that are due at one instant are returned together.
 """
 
 import heapq
@@ -11,16 +11,16 @@ import attrs
 from stablecast.core.machine.units import SECOND
 
 PATIENCE = 10 * SECOND
-"""Wait before a receiver is told of for the first time; each further wait is twice the one before."""
+"""Wait before the first report of a receiver; each further wait is twice the wait before."""
 
 
 @attrs.define
-class Waiting:
+class UnresolvedTopics:
     """The unresolved topics of one context; times in nanoseconds.
 
     Attributes:
-        since: Since when each topic waits.
-        wait: After which wait each is told of next.
+        since: Start of each topic's wait.
+        wait: Length of each topic's wait at its next report.
     """
 
     patience: int = PATIENCE
@@ -29,19 +29,19 @@ class Waiting:
     plan: list[tuple[int, str]] = attrs.field(factory=list, init=False)
 
     def begin(self, topic: str, now: int) -> None:
-        """A topic has no session; nothing changes if it had none before."""
+        """Start the wait of a topic without session; a wait that has started continues."""
         if topic not in self.since:
             self.since[topic] = now
             self.wait[topic] = self.patience
             heapq.heappush(self.plan, (now + self.patience, topic))
 
     def end(self, topic: str) -> None:
-        """It has one, or is not wanted any more."""
+        """End the wait of a topic: it has a session, or is not wanted any more."""
         self.since.pop(topic, None)
         self.wait.pop(topic, None)
 
     def take(self, now: int) -> dict[str, int]:
-        """How long each topic has waited that is to be told of now."""
+        """Return the wait of each topic whose report is due."""
         told: dict[str, int] = {}
         while self.plan and self.plan[0][0] <= now:
             due, topic = heapq.heappop(self.plan)
@@ -54,7 +54,7 @@ class Waiting:
         return told
 
     def next(self) -> int | None:
-        """When `take` has something to tell."""
+        """Return when `take` has a report, in nanoseconds."""
         while self.plan and not self._is_due(*self.plan[0]):
             heapq.heappop(self.plan)
         return self.plan[0][0] if self.plan else None

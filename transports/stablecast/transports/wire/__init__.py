@@ -1,1 +1,1 @@
-"""Codecs of the wire formats: headers from and to bytes, no behaviour."""
+"""Codecs of the wire formats: they convert headers and packets to bytes and back, and have no behaviour."""

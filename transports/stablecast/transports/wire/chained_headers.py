@@ -1,7 +1,7 @@
-"""Chained headers: each one names the one behind it, the last one names what ends the chain.
+"""Chained headers: each header names the code of the next one, and the last header names the code that ends the chain.
 
-A header is two bytes of lead - code of the next one, own length - and a body. LBMC messages and the packets of LBT-RM
-and LBT-RU carry such chains, with codes of their own.
+A header is two bytes of lead (code of the next header, own length) and a body. LBMC messages and the packets of LBT-RM
+and LBT-RU carry such chains. Each of them has codes of its own.
 """
 
 from collections.abc import Callable
@@ -10,16 +10,16 @@ from typing import TypeVar
 from stablecast.transports.wire.errors import WireError
 
 LEAD = 2
-"""Bytes before the body of each header: code of the next one, own length."""
+"""Bytes before the body of each header: code of the next header, own length."""
 MIN_LENGTH = 4
 MAX_LENGTH = 255
-"""Bytes of a header, the lead included."""
+"""Bytes of a header with its lead."""
 
 HeaderT = TypeVar("HeaderT")
 
 
 def check_length(header: object, body: bytes) -> None:
-    """Raises WireError if a header with this body has no length in `MIN_LENGTH`..`MAX_LENGTH`."""
+    """Raise WireError if a header with this body has no length in `MIN_LENGTH`..`MAX_LENGTH`."""
     if not MIN_LENGTH <= LEAD + len(body) <= MAX_LENGTH:
         raise WireError(
             f"{type(header).__name__} of {LEAD + len(body)} bytes: a header has {MIN_LENGTH} to {MAX_LENGTH}"
@@ -29,11 +29,11 @@ def check_length(header: object, body: bytes) -> None:
 def encode_chain(
     headers: tuple[HeaderT, ...], last: int, pack: Callable[[HeaderT], tuple[int, bytes]]
 ) -> tuple[int, bytes]:
-    """Code of the first header and the bytes of all; `last` stands behind the last one."""
+    """Return the code of the first header and the bytes of all headers; the last header names `last`."""
     if not headers:
         return last, b""
     code, packed = last, []
-    for header in reversed(headers):  # each one names the one behind it
+    for header in reversed(headers):  # backwards, because each header names the next one
         own, body = pack(header)
         packed.append(bytes((code, LEAD + len(body))) + body)
         code = own
@@ -44,10 +44,10 @@ def encode_chain(
 def decode_chain(
     octets: bytes, position: int, code: int, last: int, unpack: Callable[[int, bytes], HeaderT]
 ) -> tuple[tuple[HeaderT, ...], int]:
-    """The headers from `position` on, of which `code` is the first, up to `last`; and where they end.
+    """Return the headers from `position` on, of which `code` is the first, up to `last`, and the position of their end.
 
     Raises:
-        WireError: If a header does not fit, or is none.
+        WireError: If a header exceeds the bytes or cannot be decoded.
     """
     headers = []
     while code != last:

@@ -1,9 +1,9 @@
-"""Control messages of which there are more than of all others together, read and written as a whole.
+"""The most frequent control messages, which are encoded and decoded in one step.
 
-These are acknowledgements where much is sent, and signs of life where thousands of sources are silent. A *shape* is a
-control message with certain headers in a certain order, each of fixed size. What chains them, and what else is the same
-in every such message, stands at known places: one comparison finds it, and one `struct` reads the rest. The same
-message in another form, as another implementation may send it, is read header by header.
+These are acknowledgements at high rates, and signs of life of thousands of silent sources. A *shape* is a control
+message with certain headers of fixed size in a certain order. The bytes that chain them, and other constant bytes,
+stand at known positions: one comparison checks them, and one `struct` reads the rest. Another implementation may send
+the same message in another form. That form is decoded header by header.
 """
 
 import struct
@@ -18,7 +18,7 @@ from stablecast.transports.wire.lbmc import NOTHING_FOLLOWS, PREFIX, Message, Me
 
 
 class Shape:
-    """Control messages with these headers; `same` are the fields that have one value in all of them, by name."""
+    """Control messages with these headers; `same` holds the fields that are constant in all of them, by name."""
 
     def __init__(
         self, *headers: type[Ack | Keepalive | StoreId | RangedAck | TopicIdx | UmeSessionId], **same: int
@@ -43,13 +43,13 @@ class Shape:
         self._write = struct.Struct(">" + "".join(f"{before}s{form}" for before, form, _ in sizes)).pack
 
     def read(self, octets: bytes, position: int) -> tuple[int, ...] | None:
-        """The values of the fields, in their order; None if there is no whole message of this shape."""
+        """Return the values of the fields, in their order; None unless a whole message of this shape stands there."""
         if len(octets) - position < self.size or self._find(octets, position) != self._marks:
             return None
         return self._read(octets, position)
 
     def write(self, *values: int) -> bytes:
-        """The message with these values. Raises WireError if one does not fit its field."""
+        """Return the message with these values. Raises WireError if a value does not fit its field."""
         try:
             return self._write(*chain.from_iterable(zip(self._marks, values, strict=True)))
         except struct.error as error:
@@ -59,34 +59,35 @@ class Shape:
 STABLE = Shape(Ack, StoreId, RangedAck, type=Ack.STABLE)
 """A store holds a range, or has lost it."""
 CONSUMED = Shape(Ack, TopicIdx, type=Ack.CDELV)
-"""A receiver consumed everything up to a number."""
+"""A receiver has consumed everything up to a number."""
 CONSUMED_BY = Shape(Ack, TopicIdx, UmeSessionId, type=Ack.CDELV)
 """The same, with the session of the receiver."""
 CONSUMED_RANGE = Shape(Ack, TopicIdx, RangedAck, UmeSessionId, type=Ack.CDELV)
-"""A receiver consumed a range. The session is 0 if it has none: without that header this had the size of another."""
+"""A receiver has consumed a range. The session is 0 if it has none: without that header two shapes would have one size.
+"""
 ALIVE = Shape(Keepalive, StoreId)
-"""A client or a store is alive, or asks whether the other one is."""
+"""A client or a store is alive, or asks the other one for a sign of life."""
 ALIVE_ANYWHERE = Shape(Keepalive)
-"""The same where no store is named."""
+"""The same without the name of a store."""
 
 SHAPES = {shape.size: shape for shape in (STABLE, CONSUMED, CONSUMED_BY, CONSUMED_RANGE, ALIVE, ALIVE_ANYWHERE)}
-"""By size, which is another one for each."""
+"""The shapes by their size, which is unique."""
 CODES = frozenset({Ack.CODE, Keepalive.CODE})
-"""What their first header is: what begins with another one has no shape."""
+"""The codes of the first headers of all shapes. A message that begins with another code has no shape."""
 
 
 @record
-class Shaped(Message):
-    """A message of a shape that was not taken apart: its size, which says which one it is, and the values in it."""
+class ShapedMessage(Message):
+    """A message of a known shape, not split into headers. Its size identifies the shape of the values."""
 
     size: int = 0
     values: tuple[int, ...] = ()
 
 
-def shaped(octets: bytes, position: int) -> Shaped | None:
-    """The message of a known shape that begins here, if one does and is whole."""
+def shaped(octets: bytes, position: int) -> ShapedMessage | None:
+    """Return the message of a known shape that begins at `position`, or None."""
     shape = SHAPES.get(octets[position + PREFIX.size - 1])
     values = None if shape is None else shape.read(octets, position)
     if shape is None or values is None:
         return None
-    return Shaped(MessageKind.CONTROL, size=shape.size, values=values)
+    return ShapedMessage(MessageKind.CONTROL, size=shape.size, values=values)

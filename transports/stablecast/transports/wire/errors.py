@@ -1,5 +1,5 @@
-"""The one exception of the codecs."""
+"""The exception of the codecs."""
 
 
 class WireError(Exception):
-    """Bytes that are no packet of the protocol, or a packet that has no bytes (a field out of its range)."""
+    """The bytes are no packet of the protocol, or a field of a packet does not fit its bytes."""

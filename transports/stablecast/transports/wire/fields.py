@@ -1,4 +1,4 @@
-"""The declaration of a layout: an attrs class whose annotations say how each field stands on the wire.
+"""The declaration of a layout: an attrs class whose annotations define how each field stands on the wire.
 
     @attrs.frozen(kw_only=True)
     class StoreGroup:
@@ -8,9 +8,9 @@
         grp_sz: U16
         res1: U16 = 0
 
-is all that there is about a store group: `Layout` derives encoder and decoder from the annotations, in their order, and
-`Registry` finds the class by its code. All integers are big-endian, nothing is padded. Flags and reserved fields are
-fields like all others, so that decoding and encoding again gives the same bytes.
+This declares a store group completely. `Layout` derives encoder and decoder from the annotations, in their order, and
+`CodeSpace` finds the class by its code. All integers are big-endian, and nothing is padded. Flags and reserved fields
+are ordinary fields, because a decoded record must encode to the same bytes.
 """
 
 import struct
@@ -23,9 +23,13 @@ import attrs
 from stablecast.transports.wire.errors import WireError
 
 IGNORE = 0x8000
-"""Flag of most headers and options: who does not know this one may ignore it."""
+"""Flag of most headers and options: a peer that does not know the header may ignore it."""
 IGNORE_SHORT = 0x80
-"""The same where the flags are one byte."""
+"""The same flag, in headers and options whose flags are one byte."""
+MAX_TAIL = 255
+"""Bytes; the length of every header and option is one byte."""
+PAIR = struct.Struct(">II")
+WORD = struct.Struct(">I")
 
 
 @attrs.frozen
@@ -34,37 +38,37 @@ class Fixed:
 
     Attributes:
         form: Its `struct` character.
-        read: From what `struct` gives to the value; None where that is the value.
-        write: The inverse; raises WireError for a value that has no such bytes.
+        decode: Converts the value that `struct` returns; None if no conversion is needed.
+        encode: The inverse. Raises WireError for a value that has no such bytes.
         optional: A value of None leaves the field out, which shortens the layout.
     """
 
     form: str
-    read: Callable[[Any], Any] | None = None
-    write: Callable[[Any], Any] | None = None
+    decode: Callable[[Any], Any] | None = None
+    encode: Callable[[Any], Any] | None = None
     optional: bool = False
 
 
 @attrs.frozen
 class Tail:
-    """A field of variable size behind the fixed ones.
+    """A field of variable size.
 
     Attributes:
-        take: Splits bytes into the value and the bytes of the tails behind it.
-        give: The bytes of a value.
+        decode: Splits bytes into the value and the bytes that follow it. Raises WireError.
+        encode: Returns the bytes of a value. Raises WireError.
     """
 
-    take: Callable[[bytes], tuple[Any, bytes]]
-    give: Callable[[Any], bytes]
+    decode: Callable[[Any], tuple[Any, Any]]
+    encode: Callable[[Any], bytes]
 
 
 def dotted(address: bytes) -> str:
-    """The dotted form of a four-byte address."""
+    """Return the dotted form of a four-byte address."""
     return ".".join(map(str, address))
 
 
 def packed(address: str) -> bytes:
-    """The four bytes of a dotted address; the one form that `dotted` writes is accepted."""
+    """Return the four bytes of a dotted address. Raises WireError for any form that `dotted` does not write."""
     try:
         octets = bytes(map(int, address.split(".")))
     except ValueError as error:
@@ -75,85 +79,62 @@ def packed(address: str) -> bytes:
 
 
 def text_of(octets: bytes) -> str:
-    """The name of some bytes; bytes that are no UTF-8 survive as surrogates."""
+    """Decode a name. Bytes that are not UTF-8 become surrogates, so that `octets_of` restores them."""
     return octets.decode("utf-8", "surrogateescape")
 
 
 def octets_of(text: str) -> bytes:
-    """The bytes of a name, which holds no NUL: that ends it."""
+    """Encode a name. Raises WireError if it contains a NUL, because a NUL ends a name."""
     try:
         octets = text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
         raise WireError(f"the name {text!r} has no bytes: {error.reason}") from error
     if 0 in octets:
-        raise WireError(f"the name {text!r} holds a NUL")
+        raise WireError(f"the name {text!r} contains a NUL")
     return octets
 
 
 def _exactly(size: int) -> Fixed:
-    def write(value: bytes) -> bytes:
-        if len(value) != size:  # `struct` would cut or pad it in silence
-            raise WireError(f"{len(value)} bytes stand where {size} must")
+    def encode(value: bytes) -> bytes:
+        if len(value) != size:  # `struct` would cut or pad the value without an error
+            raise WireError(f"a field of {size} bytes has a value of {len(value)} bytes")
         return value
 
-    return Fixed(f"{size}s", write=write)
+    return Fixed(f"{size}s", encode=encode)
 
 
-def _take_text(octets: bytes) -> tuple[str, bytes]:
+def _decode_text(octets: bytes) -> tuple[str, bytes]:
     text, nul, rest = octets.partition(b"\0")
     return text_of(text), nul + rest
 
 
-def _take_nuls(octets: bytes) -> tuple[int, bytes]:
+def _decode_nuls(octets: bytes) -> tuple[int, bytes]:
     if octets.strip(b"\0"):
         raise WireError("a name goes on after its NUL")
     return len(octets), b""
 
 
-def _give_nuls(count: int) -> bytes:
+def _encode_nuls(count: int) -> bytes:
     if not 0 <= count <= MAX_TAIL:
         raise WireError(f"{count} NULs cannot follow a name")
     return bytes(count)
 
 
-PAIR = struct.Struct(">II")
-WORD = struct.Struct(">I")
-MAX_TAIL = 255
-"""Bytes; the length of every header and option is one byte."""
+def _numbers(layout: struct.Struct, values: Callable[[Iterable[Any]], Iterable[Any]]) -> Tail:
+    """Numbers up to the end of the record; `values` maps unpacked tuples to values."""
 
+    def decode(octets: bytes) -> tuple[tuple[Any, ...], bytes]:
+        if len(octets) % layout.size:
+            raise WireError(f"{len(octets)} bytes are no numbers of {layout.size} bytes")
+        return tuple(values(layout.iter_unpack(octets))), b""
 
-def _take_pairs(octets: bytes) -> tuple[tuple[tuple[int, int], ...], bytes]:
-    if len(octets) % PAIR.size:
-        raise WireError(f"{len(octets)} bytes are no records of {PAIR.size} bytes")
-    return tuple((first, second) for first, second in PAIR.iter_unpack(octets)), b""
+    def encode(items: Iterable[Any]) -> bytes:
+        try:
+            return b"".join(layout.pack(*item) if isinstance(item, tuple) else layout.pack(item) for item in items)
+        except struct.error as error:
+            raise WireError(f"a number does not fit {layout.size} bytes: {error}") from error
 
-
-def _give_pairs(pairs: tuple[tuple[int, int], ...]) -> bytes:
-    try:
-        return b"".join(PAIR.pack(*pair) for pair in pairs)
-    except struct.error as error:
-        raise WireError(f"a record does not fit {PAIR.size} bytes: {error}") from error
-
-
-def _take_words(octets: bytes) -> tuple[tuple[int, ...], bytes]:
-    if len(octets) % WORD.size:
-        raise WireError(f"{len(octets)} bytes are no numbers of {WORD.size} bytes")
-    return tuple(word for (word,) in WORD.iter_unpack(octets)), b""
-
-
-def _give_words(words: tuple[int, ...]) -> bytes:
-    try:
-        return b"".join(map(WORD.pack, words))
-    except struct.error as error:
-        raise WireError(f"a number does not fit {WORD.size} bytes: {error}") from error
-
-
-def _take_rest(octets: bytes) -> tuple[bytes, bytes]:
-    return octets, b""
-
-
-def _give_rest(octets: bytes) -> bytes:
-    return octets
+    return Tail(decode, encode)
 
 
 U8 = Annotated[int, Fixed("B")]
@@ -164,20 +145,20 @@ I32 = Annotated[int, Fixed("i")]
 I64 = Annotated[int, Fixed("q")]
 _INTEGERS = [Fixed(form) for form in "BHIQiq"]
 OptionalU32 = Annotated[int | None, Fixed("I", optional=True)]
-Ipv4 = Annotated[str, Fixed("4s", read=dotted, write=packed)]
+Ipv4 = Annotated[str, Fixed("4s", decode=dotted, encode=packed)]
 Octets8 = Annotated[bytes, _exactly(8)]
 Octets20 = Annotated[bytes, _exactly(20)]
 Octets32 = Annotated[bytes, _exactly(32)]
-TEXT = Tail(_take_text, octets_of)
-NULS = Tail(_take_nuls, _give_nuls)
-PAIRS = Tail(_take_pairs, _give_pairs)
-WORDS = Tail(_take_words, _give_words)
+TEXT = Tail(_decode_text, octets_of)
+NULS = Tail(_decode_nuls, _encode_nuls)
+PAIRS = _numbers(PAIR, tuple)
+WORDS = _numbers(WORD, lambda items: (word for (word,) in items))
+REST = Tail(lambda octets: (octets, b""), bytes)
 Text = Annotated[str, TEXT]
-REST = Tail(_take_rest, _give_rest)
 Rest = Annotated[bytes, REST]
-"""All that is left."""
+"""All bytes up to the end of the record."""
 Nuls = Annotated[int, NULS]
-"""How many NULs follow the text before: 0 or 1, or more where a peer pads it."""
+"""Number of NULs after the text before: 0 or 1, or more if a peer pads the text."""
 Pairs = Annotated[tuple[tuple[int, int], ...], PAIRS]
 Words = Annotated[tuple[int, ...], WORDS]
 
@@ -185,25 +166,27 @@ Words = Annotated[tuple[int, ...], WORDS]
 RecordT = TypeVar("RecordT")
 
 
-class _Form:
-    """The fixed part of a layout, with or without its optional field."""
+class FixedPart:
+    """Consecutive fields of fixed size, in one `struct`."""
 
     def __init__(self, fields: list[tuple[str, Fixed]]) -> None:
         self.struct = struct.Struct(">" + "".join(field.form for _, field in fields))
         self.names = [name for name, _ in fields]
-        self.reads = [(name, field.read) for name, field in fields if field.read]
-        self.writes = [(index, field.write) for index, (_, field) in enumerate(fields) if field.write]
+        self._decoders = [(name, field.decode) for name, field in fields if field.decode]
+        self._encoders = [(index, field.encode) for index, (_, field) in enumerate(fields) if field.encode]
 
-    def values(self, body: bytes) -> dict[str, Any]:
+    def values(self, body: bytes | memoryview) -> dict[str, Any]:
+        """Return the values of the fields by name. The body must be long enough."""
         values = dict(zip(self.names, self.struct.unpack_from(body), strict=True))
-        for name, read in self.reads:
-            values[name] = read(values[name])
+        for name, decode in self._decoders:
+            values[name] = decode(values[name])
         return values
 
     def octets(self, record: object) -> bytes:
+        """Return the bytes of the record's fields. Raises WireError if a value does not fit."""
         values = [getattr(record, name) for name in self.names]
-        for index, write in self.writes:
-            values[index] = write(values[index])
+        for index, encode in self._encoders:
+            values[index] = encode(values[index])
         try:
             return self.struct.pack(*values)
         except struct.error as error:
@@ -211,66 +194,69 @@ class _Form:
 
 
 class Layout(Generic[RecordT]):
-    """Encoder and decoder of one declared class."""
+    """Encoder and decoder of one declared class: fields of fixed size, then tails."""
 
     def __init__(self, record: type[RecordT]) -> None:
-        kinds = [(name, kind) for name, kind in _annotations(record) if isinstance(kind, Fixed)]
-        self._tails = [(name, kind) for name, kind in _annotations(record) if isinstance(kind, Tail)]
+        kinds = [(name, kind) for name, kind in declared(record) if isinstance(kind, Fixed)]
+        self._tails = [(name, kind) for name, kind in declared(record) if isinstance(kind, Tail)]
         self._record = record
-        self._full = _Form(kinds)
-        self._short = _Form([(name, kind) for name, kind in kinds if not kind.optional])
+        self._full = FixedPart(kinds)
+        self._short = FixedPart([(name, kind) for name, kind in kinds if not kind.optional])
         optional = [name for name, kind in kinds if kind.optional]
         self._optional = attrgetter(optional[0]) if optional else None
 
     def unpack(self, body: bytes) -> RecordT:
-        """Decodes a body of exactly the declared size; WireError for any other."""
-        form = self._short if len(body) == self._short.struct.size else self._full
-        size = form.struct.size
+        """Decode a body of exactly the declared size. Raises WireError for any other."""
+        part = self._short if len(body) == self._short.struct.size else self._full
+        size = part.struct.size
         if len(body) < size:
             raise WireError(f"{self._record.__name__} of {len(body)} bytes is shorter than its layout of {size}")
-        values = form.values(body)
-        if self._optional and form is self._short:
+        values = part.values(body)
+        if self._optional and part is self._short:
             values.update((name, None) for name in self._full.names if name not in values)
         rest = body[size:]
         for name, tail in self._tails:
-            values[name], rest = tail.take(rest)
+            values[name], rest = tail.decode(rest)
         if rest:
             raise WireError(f"{self._record.__name__} of {len(body)} bytes is longer than its layout of {size}")
         return self._record(**values)
 
     def pack(self, record: RecordT) -> bytes:
-        """Encodes a record; WireError if a field does not fit."""
-        form = self._short if self._optional and self._optional(record) is None else self._full
-        octets = form.octets(record)
+        """Encode a record. Raises WireError if a field does not fit."""
+        part = self._short if self._optional and self._optional(record) is None else self._full
+        octets = part.octets(record)
         for name, tail in self._tails:
-            octets += tail.give(getattr(record, name))
+            octets += tail.encode(getattr(record, name))
         return octets
 
 
 def plain_forms(record: type) -> dict[str, str]:
-    """The `struct` characters of a declared class by name of the field; all of them are integers of fixed size."""
-    kinds = _annotations(record)
+    """Return the `struct` character of each field. Raises TypeError unless all are integers of fixed size."""
+    kinds = declared(record)
     forms = {name: kind.form for name, kind in kinds if isinstance(kind, Fixed) and kind in _INTEGERS}
     if len(forms) < len(kinds):
         raise TypeError(f"{record.__name__} has fields that are not integers of fixed size")
     return forms
 
 
-def _annotations(record: type) -> list[tuple[str, object]]:
+def declared(record: type) -> list[tuple[str, Fixed | Tail]]:
+    """Return the name and the kind of each field of a declared class."""
     fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(record)
     return [(field.name, field.type.__metadata__[0]) for field in fields]  # type: ignore[union-attr]
 
 
-class Registry(Generic[RecordT]):
-    """The layouts of one code space, by code and by class; what has no layout is kept as it came.
+class CodeSpace(Generic[RecordT]):
+    """The layouts of one code space, by code and by class. A record with an undeclared code keeps its bytes.
 
     Args:
         records: The members of the union of all records: classes with a `CODE`, and `unknown`.
-        unknown: The class of `code` and `body` that stands for every other code.
-        codes: The codes that there may be.
+        unknown: The class of `code` and `body` that stands for every other code; None if there are no others.
+        codes: The codes that are allowed besides those of the records.
     """
 
-    def __init__(self, records: Iterable[type[RecordT]], unknown: type[RecordT], codes: Container[int]) -> None:
+    def __init__(
+        self, records: Iterable[type[RecordT]], unknown: type[RecordT] | None = None, codes: Container[int] = ()
+    ) -> None:
         known: list[Any] = [record for record in records if record is not unknown]
         self.classes: dict[int, type[RecordT]] = {record.CODE: record for record in known}
         self._unknown: Any = unknown
@@ -279,7 +265,7 @@ class Registry(Generic[RecordT]):
         self._by_code = {code: self._layouts[record] for code, record in self.classes.items()}
 
     def unpack(self, code: int, body: bytes) -> RecordT:
-        """Decodes the body of the record that `code` announces."""
+        """Decode the body of the record that `code` announces. Raises WireError if the code is not allowed."""
         layout = self._by_code.get(code)
         if layout:
             return layout.unpack(body)
@@ -289,7 +275,7 @@ class Registry(Generic[RecordT]):
         return unknown
 
     def pack(self, record: Any) -> tuple[int, bytes]:
-        """Encodes a record: its code and its body."""
+        """Return the code and the body of a record. Raises WireError if a field does not fit."""
         layout = self._layouts.get(type(record))
         if layout:
             return record.CODE, layout.pack(record)

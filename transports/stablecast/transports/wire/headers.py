@@ -1,236 +1,859 @@
-"""The chained headers of LBMC: their union and their registry; code that uses headers imports them from here."""
+"""The chained headers of LBMC: one declaration for each, their union, and the registry that finds them by code.
 
-from typing import get_args
+The fields have the names that dissectors show. Stablecast sends the headers of the first two sections. It only reads
+the headers of the others, in captures.
+"""
+
+from typing import ClassVar, get_args
 
 import attrs
 
 from stablecast.transports.wire.chained_headers import check_length
-from stablecast.transports.wire.context_headers import (
-    ApplicationChain,
-    ApplicationHeader,
-    Authentication,
-    ContextInformation,
-    Destination,
-    Domain,
-    FilterInit,
-    FilterRequest,
-    Hmac,
-    OriginatingDomain,
-    StoreDomain,
-    Stream,
-)
-from stablecast.transports.wire.fields import Registry
-from stablecast.transports.wire.gateway_headers import (
-    GatewayAdvertisement,
-    GatewayCapabilities,
-    GatewayKeepalive,
-    GatewayName,
-    PatternDomainInterest,
-    PatternIndex,
-    PatternInterest,
-    RouteInfo,
-    RouteNeighbor,
-    TopicDomainInterest,
-    TopicInterest,
-    TopicSource,
-)
-from stablecast.transports.wire.persistence_headers import (
-    Ack,
-    AckId,
-    Capability,
-    ClientLifetime,
-    ElectionToken,
-    Keepalive,
-    Preg,
-    PregResp,
-    ProxyElection,
-    ProxySource,
-    RangedAck,
-    ReceiverKeepalive,
-    RxReq,
-    Sri,
-    SriReq,
-    Store,
-    StoreCtxInst,
-    StoreExt,
-    StoreGroup,
-    StoreId,
-    StoreName,
-    UmeSessionId,
-)
-from stablecast.transports.wire.topic_headers import (
-    Batch,
-    CtxInst,
-    CtxInstD,
-    CtxInstR,
-    ExtendedOption,
-    Fragment,
-    LjInfo,
-    LjiReq,
-    Otid,
-    Request,
-    SourceIndex,
-    TcpSid,
-    TopicIdx,
-    TopicName,
-    TopicSourceExfunc,
-    Tsni,
+from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.fields import (
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    CodeSpace,
+    Ipv4,
+    Nuls,
+    Octets8,
+    Octets20,
+    Octets32,
+    Pairs,
+    Rest,
+    Text,
+    Words,
 )
 
-__all__ = [
-    "HEADERS",
-    "Ack",
-    "AckId",
-    "ApplicationChain",
-    "ApplicationHeader",
-    "Authentication",
-    "Batch",
-    "Capability",
-    "ClientLifetime",
-    "ContextInformation",
-    "CtxInst",
-    "CtxInstD",
-    "CtxInstR",
-    "Destination",
-    "Domain",
-    "ElectionToken",
-    "ExtendedOption",
-    "FilterInit",
-    "FilterRequest",
-    "Fragment",
-    "GatewayAdvertisement",
-    "GatewayCapabilities",
-    "GatewayKeepalive",
-    "GatewayName",
-    "Header",
-    "Hmac",
-    "Keepalive",
-    "LjInfo",
-    "LjiReq",
-    "OriginatingDomain",
-    "Otid",
-    "PatternDomainInterest",
-    "PatternIndex",
-    "PatternInterest",
-    "Preg",
-    "PregResp",
-    "ProxyElection",
-    "ProxySource",
-    "RangedAck",
-    "ReceiverKeepalive",
-    "Request",
-    "RouteInfo",
-    "RouteNeighbor",
-    "RxReq",
-    "SourceIndex",
-    "Sri",
-    "SriReq",
-    "Store",
-    "StoreCtxInst",
-    "StoreDomain",
-    "StoreExt",
-    "StoreGroup",
-    "StoreId",
-    "StoreName",
-    "Stream",
-    "TcpSid",
-    "TopicDomainInterest",
-    "TopicIdx",
-    "TopicInterest",
-    "TopicName",
-    "TopicSource",
-    "TopicSourceExfunc",
-    "Tsni",
-    "UmeSessionId",
-    "UnknownHeader",
-    "pack",
-    "unpack",
-]
+# Messages, topics, contexts and late join.
+
+
+@attrs.frozen(kw_only=True)
+class Fragment:
+    """FRAG: a piece of a message of `len` bytes; the number of the first piece identifies the message."""
+
+    CODE: ClassVar[int] = 1
+    flags: U16 = 0
+    first_sqn: U32
+    offset: U32
+    len: U32
+
+
+@attrs.frozen(kw_only=True)
+class Batch:
+    """BATCH: the start or the end of an explicit batch."""
+
+    CODE: ClassVar[int] = 2
+    START: ClassVar[int] = 0x0002
+    END: ClassVar[int] = 0x0001
+    flags: U16 = 0
+
+
+@attrs.frozen(kw_only=True)
+class Request:
+    """REQUEST: the message asks for a response to a request port."""
+
+    CODE: ClassVar[int] = 4
+    flags: U8 = 0
+    transport: U8 = 0
+    qidx: U32
+    port: U16
+    reserved: U16 = 0
+    ipaddr: Ipv4
+
+
+@attrs.frozen(kw_only=True)
+class TopicName:
+    """TOPICNAME: the name, and the number of NULs after it (none is needed)."""
+
+    CODE: ClassVar[int] = 5
+    flags: U16 = 0
+    topic: Text
+    nuls: Nuls = 0
+
+
+@attrs.frozen(kw_only=True)
+class Otid:
+    """OTID: originating transport ID, opaque."""
+
+    CODE: ClassVar[int] = 11
+    flags: U16 = 0
+    otid: Octets32
+
+
+@attrs.frozen(kw_only=True)
+class CtxInstD:
+    """CTXINSTD: context instance of the destination."""
+
+    CODE: ClassVar[int] = 12
+    flags: U16 = 0
+    ctxinst: Octets8
+
+
+@attrs.frozen(kw_only=True)
+class CtxInstR:
+    """CTXINSTR: context instance to return the answer to."""
+
+    CODE: ClassVar[int] = 13
+    flags: U16 = 0
+    ctxinst: Octets8
+
+
+@attrs.frozen(kw_only=True)
+class SourceIndex:
+    """SRCIDX: source index."""
+
+    CODE: ClassVar[int] = 14
+    flags: U16 = 0
+    srcidx: U64
+
+
+@attrs.frozen(kw_only=True)
+class LjInfo:
+    """LJ_INFO: the numbers that a source can send again, in answer to the request `qidx`."""
+
+    CODE: ClassVar[int] = 30
+    flags: U16 = 0
+    low_seqnum: U32
+    high_seqnum: U32
+    qidx: U32
+
+
+@attrs.frozen(kw_only=True)
+class Tsni:
+    """TSNI: pairs of a topic index and the highest number sent on it; the lower 15 bits of `flags` count them."""
+
+    CODE: ClassVar[int] = 32
+    MAX_RECORDS: ClassVar[int] = 31
+    flags: U16
+    records: Pairs
+
+    @classmethod
+    def of(cls, *records: tuple[int, int]) -> "Tsni":
+        """Return a header with its count; at most `MAX_RECORDS` pairs fit one header."""
+        return cls(flags=len(records), records=records)
+
+
+@attrs.frozen(kw_only=True)
+class CtxInst:
+    """CTXINST: context instance of the sender."""
+
+    CODE: ClassVar[int] = 66
+    flags: U16 = 0
+    ctxinst: Octets8
+
+
+@attrs.frozen(kw_only=True)
+class LjiReq:
+    """LJI_REQ: late join information request; the flags mark the valid ones of the last three fields."""
+
+    CODE: ClassVar[int] = 78
+    LOW_SQN: ClassVar[int] = 0x0001
+    RX_REQ_MAX: ClassVar[int] = 0x0002
+    RX_REQ_OUTSTANDING_MAX: ClassVar[int] = 0x0004
+    flags: U16 = 0
+    request_idx: U32
+    transport_idx: U32
+    topic_idx: U32
+    req_ip: Ipv4
+    req_port: U16
+    res: U16 = 0
+    tx_low_sqn: U32 = 0
+    rx_req_max: U32 = 0
+    rx_req_outstanding_max: U32 = 0
+
+
+@attrs.frozen(kw_only=True)
+class TopicIdx:
+    """TOPIC_IDX: topic index."""
+
+    CODE: ClassVar[int] = 101
+    flags: U8 = 0
+    res: U8 = 0
+    tidx: U32
+
+
+@attrs.frozen(kw_only=True)
+class TopicSourceExfunc:
+    """TOPIC_SOURCE_EXFUNC: the request port of a source and the services that the source offers."""
+
+    CODE: ClassVar[int] = 104
+    LATE_JOIN: ClassVar[int] = 0x1
+    UME: ClassVar[int] = 0x2
+    UMQ: ClassVar[int] = 0x4
+    ULB: ClassVar[int] = 0x8
+    flags: U16 = 0
+    src_ip: Ipv4
+    src_port: U16
+    unused: U16 = 0
+    functionality_flags: U32
+
+
+@attrs.frozen(kw_only=True)
+class TcpSid:
+    """TCP_SID: session ID of a TCP source, the same as in its advertisement; sent before its first data."""
+
+    CODE: ClassVar[int] = 107
+    flags: U16 = 0
+    sid: U32
+
+
+@attrs.frozen(kw_only=True)
+class ExtendedOption:
+    """EXTOPT: an option of a kind (`subtype`), in several headers if it exceeds one."""
+
+    CODE: ClassVar[int] = 254
+    IGNORE: ClassVar[int] = 0x80  # who does not know the header, or the subtype, may ignore it
+    IGNORE_SUBTYPE: ClassVar[int] = 0x40
+    MORE_FRAGMENTS: ClassVar[int] = 0x20
+    MAX_DATA: ClassVar[int] = 247
+    flags: U8 = 0
+    id: U8 = 0
+    subtype: U16
+    fragment_offset: U16 = 0
+    data: Rest
+
+
+# Persistence: registration, acknowledgement, recovery, liveness, stores, proxy election.
+
+
+@attrs.frozen(kw_only=True)
+class Preg:
+    """PREG: registration request to a store, which answers to `resp_ip:resp_port`."""
+
+    CODE: ClassVar[int] = 18
+    NO_ACK_FORWARDING: ClassVar[int] = 0x40
+    PROXY_SOURCE: ClassVar[int] = 0x20
+    RECEIVER_PACED: ClassVar[int] = 0x10
+    DEREGISTER: ClassVar[int] = 0x08
+    SOURCE: ClassVar[int] = 0x80  # in `marker`: a source registers
+    MARKER_MASK: ClassVar[int] = 0x7F
+    flags: U8 = 0
+    marker: U8 = 0
+    reg_id: U32
+    transport_idx: U32
+    topic_idx: U32
+    src_reg_id: U32 = 0
+    resp_port: U16
+    res2: U16 = 0
+    resp_ip: Ipv4
+
+
+@attrs.frozen(kw_only=True)
+class PregResp:
+    """PREG_RESP: answer to a registration; with `ERROR` the lower four bits of `code` are the reason instead."""
+
+    CODE: ClassVar[int] = 19
+    OLD_CLIENT: ClassVar[int] = 0x40
+    ERROR: ClassVar[int] = 0x20
+    NO_ACKS: ClassVar[int] = 0x10
+    RECEIVER_PACED: ClassVar[int] = 0x02
+    DEREGISTER: ClassVar[int] = 0x01
+    REASON_MASK: ClassVar[int] = 0x0F
+    SOURCE: ClassVar[int] = 0x80  # in `marker`, as in the request
+    MARKER_MASK: ClassVar[int] = 0x7F
+    code: U8 = 0
+    marker: U8 = 0
+    reg_id: U32
+    transport_idx: U32
+    topic_idx: U32
+    low_seqnum: U32
+    high_seqnum: U32
+
+
+@attrs.frozen(kw_only=True)
+class Ack:
+    """ACK: `id_2` is the topic index from a store (STABLE), the source's registration ID from a receiver (CDELV).
+
+    `NACK` is an extension of ours: a STABLE acknowledgement with it states that the store has lost the messages
+    (P-441).
+    """
+
+    CODE: ClassVar[int] = 20
+    ARRIVAL_ORDER: ClassVar[int] = 0x40
+    NO_ACK_FORWARDING: ClassVar[int] = 0x20
+    USER_REG_ID: ClassVar[int] = 0x10
+    EXPLICIT: ClassVar[int] = 0x08
+    NACK: ClassVar[int] = 0x04
+    CDELV: ClassVar[int] = 0  # values of `type`
+    STABLE: ClassVar[int] = 1
+    flags: U8 = 0
+    type: U8
+    transport_idx: U32
+    id_2: U32
+    rcv_reg_id: U32
+    seqnum: U32
+
+
+@attrs.frozen(kw_only=True)
+class RxReq:
+    """RXREQ: requests one message again, which is to be sent to `rx_ip:rx_port`."""
+
+    CODE: ClassVar[int] = 21
+    TSNI: ClassVar[int] = 0x4000
+    MARKER_MASK: ClassVar[int] = 0x00FF
+    flags: U16 = 0
+    request_idx: U32
+    transport_idx: U32
+    id_2: U32
+    seqnum: U32
+    rx_port: U16
+    res: U16 = 0
+    rx_ip: Ipv4
+
+
+@attrs.frozen(kw_only=True)
+class Keepalive:
+    """KEEPALIVE: a client or a store is alive; `type` is its role."""
+
+    CODE: ClassVar[int] = 22
+    RESPONSE_REQUESTED: ClassVar[int] = 0x40
+    NO_TIR_SEEN: ClassVar[int] = 0x20
+    STORE: ClassVar[int] = 0  # values of `type`
+    RECEIVER: ClassVar[int] = 1
+    SOURCE: ClassVar[int] = 2
+    flags: U8 = 0
+    type: U8
+    transport_idx: U32
+    topic_idx: U32
+    reg_id: U32
+
+
+@attrs.frozen(kw_only=True)
+class StoreId:
+    """STOREID: one store of a source, in the lower 15 bits of `flags`."""
+
+    CODE: ClassVar[int] = 23
+    ID_MASK: ClassVar[int] = 0x7FFF
+    flags: U16
+
+
+@attrs.frozen(kw_only=True)
+class RangedAck:
+    """RANGED_ACK: the ACK before it acknowledges this whole inclusive range."""
+
+    CODE: ClassVar[int] = 24
+    flags: U16 = 0
+    first_seqnum: U32
+    last_seqnum: U32
+
+
+@attrs.frozen(kw_only=True)
+class AckId:
+    """ACK_ID: number of an acknowledgement."""
+
+    CODE: ClassVar[int] = 25
+    flags: U16 = 0
+    id: U32
+
+
+@attrs.frozen(kw_only=True)
+class Capability:
+    """CAPABILITY: the capabilities of the sender."""
+
+    CODE: ClassVar[int] = 26
+    QUORUM_CONSENSUS: ClassVar[int] = 0x4000
+    CLIENT_LIFETIME: ClassVar[int] = 0x2000
+    flags: U16 = 0
+
+
+@attrs.frozen(kw_only=True)
+class ProxySource:
+    """PROXY_SRC: the source wants a proxy after its end."""
+
+    CODE: ClassVar[int] = 27
+    ENABLE: ClassVar[int] = 0x4000
+    COMPATIBLE: ClassVar[int] = 0x2000
+    flags: U16 = 0
+
+
+@attrs.frozen(kw_only=True)
+class StoreGroup:
+    """STORE_GROUP: a group of the source's stores and its size."""
+
+    CODE: ClassVar[int] = 28
+    flags: U8 = 0
+    grp_idx: U8
+    grp_sz: U16
+    res1: U16 = 0
+
+
+@attrs.frozen(kw_only=True)
+class Store:
+    """STORE: a store of the source."""
+
+    CODE: ClassVar[int] = 29
+    flags: U8 = 0
+    grp_idx: U8
+    store_tcp_port: U16
+    store_idx: U16
+    store_ip_addr: Ipv4
+    src_reg_id: U32
+
+
+@attrs.frozen(kw_only=True)
+class StoreCtxInst:
+    """UME_CTXINSTS: context instance of a store."""
+
+    CODE: ClassVar[int] = 60
+    flags: U16 = 0
+    ctxinst: Octets8
+
+
+@attrs.frozen(kw_only=True)
+class StoreName:
+    """STORENAME: name of a store, and the number of NULs after it."""
+
+    CODE: ClassVar[int] = 61
+    flags: U16 = 0
+    store: Text
+    nuls: Nuls = 0
+
+
+@attrs.frozen(kw_only=True)
+class ProxyElection:
+    """PSER: election of a proxy source; the flags mark the valid instances, both of which always have their place."""
+
+    CODE: ClassVar[int] = 65
+    SOURCE_INSTANCE: ClassVar[int] = 0x4000
+    STORE_INSTANCE: ClassVar[int] = 0x2000
+    REELECTION: ClassVar[int] = 0x1000
+    flags: U16 = 0
+    source_ip: Ipv4
+    store_ip: Ipv4
+    transport_idx: U32
+    topic_idx: U32
+    source_port: U16
+    store_port: U16
+    source_ctxinst: Octets8 = bytes(8)
+    store_ctxinst: Octets8 = bytes(8)
+
+
+@attrs.frozen(kw_only=True)
+class ClientLifetime:
+    """CLIENT_LIFETIME: timeouts that the client requests, in milliseconds."""
+
+    CODE: ClassVar[int] = 70
+    flags: U16 = 0
+    activity_tmo: U32
+    lifetime: U32
+    ttl: U32 = 0
+
+
+@attrs.frozen(kw_only=True)
+class UmeSessionId:
+    """UME_SID: session ID of the registering client."""
+
+    CODE: ClassVar[int] = 71
+    flags: U16 = 0
+    sid: U64
+
+
+@attrs.frozen(kw_only=True)
+class ReceiverKeepalive:
+    """RCV_KEEPALIVE: a receiver informs the source that it is alive."""
+
+    CODE: ClassVar[int] = 80
+    flags: U16 = 0
+    rcv_regid: U32
+    session_id: U64
+    ctxinst: Octets8
+
+
+@attrs.frozen(kw_only=True)
+class SriReq:
+    """SRI_REQ: requests the registration information of a source."""
+
+    CODE: ClassVar[int] = 83
+    flags: U16 = 0
+    transport_idx: U32
+    topic_idx: U32
+
+
+@attrs.frozen(kw_only=True)
+class Sri:
+    """SRI: source registration information; the stores follow as further headers."""
+
+    CODE: ClassVar[int] = 85
+    ACK_TO_SOURCE: ClassVar[int] = 0x0001
+    INITIAL_SQN_KNOWN: ClassVar[int] = 0x0002
+    flags: U16 = 0
+    version: U32
+    low_sqn: U32
+    high_sqn: U32
+
+
+@attrs.frozen(kw_only=True)
+class StoreExt:
+    """STORE_EXT: a store of the source, with its domain and the version of this entry."""
+
+    CODE: ClassVar[int] = 105
+    flags: U8 = 0
+    grp_idx: U8
+    store_tcp_port: U16
+    store_idx: U16
+    store_ip_addr: Ipv4
+    src_reg_id: U32
+    domain_id: U32 = 0
+    version: U32
+
+
+@attrs.frozen(kw_only=True)
+class ElectionToken:
+    """ELECTION_TOKEN: the bid of a store in a proxy election; the lowest token wins, then the lowest index."""
+
+    CODE: ClassVar[int] = 106
+    flags: U8 = 0
+    store_index: U8
+    token: U32
+
+
+# Applications, filters and domains.
+
+
+@attrs.frozen(kw_only=True)
+class ApplicationHeader:
+    """APPHDR: bytes of the application, whose code is the lower 15 bits of `flags`."""
+
+    CODE: ClassVar[int] = 6
+    flags: U16 = 0
+    data: Rest
+
+
+@attrs.frozen(kw_only=True)
+class ApplicationChain:
+    """APPHDR_CHAIN: a chain of the application's elements; `elements` splits it.
+
+    Attributes:
+        first: Kind of the first element.
+        chain: The elements, each a kind of the next element, a length, two reserved bytes, and data.
+    """
+
+    CODE: ClassVar[int] = 7
+    PROPERTIES: ClassVar[int] = 6
+    NONE: ClassVar[int] = 255
+    LEAD: ClassVar[int] = 4
+    res: U8 = 0
+    first: U8
+    chain: Rest
+
+    def elements(self) -> tuple[tuple[int, bytes], ...]:
+        """Return kind and data of each element. Raises WireError if the chain does not fill its bytes exactly."""
+        kind, at, found = self.first, 0, []
+        while kind != self.NONE:
+            lead = self.chain[at : at + self.LEAD]
+            end = at + (lead[1] if len(lead) == self.LEAD else 0)
+            if not at + self.LEAD < end <= len(self.chain):
+                raise WireError(f"an element of kind {kind} does not fit its chain")
+            found.append((kind, self.chain[at + self.LEAD : end]))
+            kind, at = lead[0], end
+        if at != len(self.chain):
+            raise WireError(f"{len(self.chain) - at} bytes follow the last element")
+        return tuple(found)
+
+    def properties_length(self) -> int:
+        """Return the bytes of the message properties at the end of the payload. Raises WireError like `elements`."""
+        lengths = [data for kind, data in self.elements() if kind == self.PROPERTIES]
+        if any(len(data) != 4 for data in lengths):
+            raise WireError("the length of the message properties has four bytes")
+        return int.from_bytes(lengths[0]) if lengths else 0
+
+
+@attrs.frozen(kw_only=True)
+class FilterInit:
+    """SSF_INIT: a receiver opens source-side filtering."""
+
+    CODE: ClassVar[int] = 16
+    flags: U8 = 0
+    transport: U8 = 0
+    transport_idx: U32
+    client_idx: U32
+    ssf_port: U16
+    res: U16 = 0
+    ssf_ip: Ipv4
+
+
+@attrs.frozen(kw_only=True)
+class FilterRequest:
+    """SSF_CREQ: a receiver includes or excludes a topic."""
+
+    CODE: ClassVar[int] = 17
+    flags: U8 = 0
+    mode: U8
+    transport_idx: U32
+    topic_idx: U32
+    client_idx: U32
+
+
+@attrs.frozen(kw_only=True)
+class ContextInformation:
+    """CTXINFO: the address of a context; its name fills the rest."""
+
+    CODE: ClassVar[int] = 64
+    flags: U16 = 0
+    reserved: U8 = 0
+    hop_count: U8
+    port: U16
+    addr: Ipv4
+    domain_id: U32
+    ctxinst: Octets8
+    name: Rest
+
+
+@attrs.frozen(kw_only=True)
+class Domain:
+    """DOMAIN: a routing domain."""
+
+    CODE: ClassVar[int] = 67
+    flags: U16 = 0
+    domain: U32
+
+
+@attrs.frozen(kw_only=True)
+class OriginatingDomain:
+    """ODOMAIN: the domain in which a message originates."""
+
+    CODE: ClassVar[int] = 74
+    flags: U16 = 0
+    domain: U32
+
+
+@attrs.frozen(kw_only=True)
+class Stream:
+    """STREAM: the position of a message among the immediate messages from one context to another."""
+
+    CODE: ClassVar[int] = 75
+    flags: U16 = 0
+    stream_id: U32
+    sqn: U32
+    ctxinst: Octets8
+
+
+@attrs.frozen(kw_only=True)
+class StoreDomain:
+    """STORE_DOMAIN: the domain of a store."""
+
+    CODE: ClassVar[int] = 84
+    flags: U16 = 0
+    domain: U32
+
+
+@attrs.frozen(kw_only=True)
+class Authentication:
+    """AUTH: a step of authentication: 1 request, 2 challenge, 3 answer, 4 result; `blocks` is opaque."""
+
+    CODE: ClassVar[int] = 96
+    flags: U8 = 0
+    opid: U8
+    blocks: Rest
+
+
+@attrs.frozen(kw_only=True)
+class Hmac:
+    """HMAC: a keyed hash."""
+
+    CODE: ClassVar[int] = 98
+    flags: U8 = 0
+    padding: U8 = 0
+    data: Octets20
+
+
+@attrs.frozen(kw_only=True)
+class Destination:
+    """DESTINATION: destination and origin of a message, across domains."""
+
+    CODE: ClassVar[int] = 100
+    flags: U16 = 0
+    domain_id: U32
+    ipaddr: Ipv4
+    port: U16
+    hops_taken: U16
+    orig_domain_id: U32
+    orig_ipaddr: Ipv4
+    orig_port: U16
+    reserved: U16 = 0
+
+
+# Gateways.
+
+
+@attrs.frozen(kw_only=True)
+class TopicInterest:
+    """TOPIC_INTEREST: the gateway's other side has receivers of the topic."""
+
+    CODE: ClassVar[int] = 57
+    flags: U16 = 0
+    domain_id: U32
+
+
+@attrs.frozen(kw_only=True)
+class PatternInterest:
+    """PATTERN_INTEREST: the gateway's other side has receivers of the pattern."""
+
+    CODE: ClassVar[int] = 58
+    flags: U8 = 0
+    type: U8
+    domain_id: U32
+    index: I64
+
+
+@attrs.frozen(kw_only=True)
+class GatewayAdvertisement:
+    """ADVERTISEMENT: a source on the gateway's other side."""
+
+    CODE: ClassVar[int] = 59
+    flags: U8 = 0
+    hop_count: U8
+    ad_flags: U32
+    cost: U32
+    transport_idx: U32
+    topic_idx: U32
+    low_seqno: U32
+    high_seqno: U32
+    domain_id: U32
+    pat_idx: I64
+    ctxinst: Octets8
+
+
+@attrs.frozen(kw_only=True)
+class GatewayCapabilities:
+    """TNWG_CAPABILITIES: the capabilities of the gateway; the lower 15 bits of `flags` are its version."""
+
+    CODE: ClassVar[int] = 68
+    flags: U16
+    capabilities1: U32
+    capabilities2: U32
+    capabilities3: U32
+    capabilities4: U32
+
+
+@attrs.frozen(kw_only=True)
+class PatternIndex:
+    """PATIDX: index of a pattern."""
+
+    CODE: ClassVar[int] = 69
+    flags: U16 = 0
+    patidx: U64
+
+
+@attrs.frozen(kw_only=True)
+class TopicDomainInterest:
+    """TOPIC_MD_INTEREST: like TOPIC_INTEREST, for several domains."""
+
+    CODE: ClassVar[int] = 76
+    flags: U16 = 0
+    domain_count: U16
+    res1: U16 = 0
+    domains: Words
+
+
+@attrs.frozen(kw_only=True)
+class PatternDomainInterest:
+    """PATTERN_MD_INTEREST: like PATTERN_INTEREST, for several domains."""
+
+    CODE: ClassVar[int] = 77
+    flags: U8 = 0
+    type: U8
+    domain_count: U16
+    res1: U16 = 0
+    index: I64
+    domains: Words
+
+
+@attrs.frozen(kw_only=True)
+class GatewayKeepalive:
+    """TNWG_KA: a gateway asks its peer for a sign of life, or answers."""
+
+    CODE: ClassVar[int] = 79
+    flags: U16 = 0
+    index: U32
+    ts_seconds: U64
+    ts_microseconds: U32
+    reserved_1: U32 = 0
+    reserved_2: U64 = 0
+    reserved_3: U64 = 0
+    reserved_4: U64 = 0
+    reserved_5: U64 = 0
+    reserved_6: U64 = 0
+
+
+@attrs.frozen(kw_only=True)
+class RouteInfo:
+    """ROUTE_INFO: the position of a gateway in the topology; one ROUTE_INFO_NEIGHBOR follows for each peer."""
+
+    CODE: ClassVar[int] = 86
+    flags: U16 = 0
+    gateway_version: U32
+    configuration_signature: U32
+    node_id: U64
+    topology: U32
+    vers: U16
+    sqn: U16
+    ttl: U8
+    reserved1: U8 = 0
+    reserved2: U16 = 0
+
+
+@attrs.frozen(kw_only=True)
+class RouteNeighbor:
+    """ROUTE_INFO_NEIGHBOR: a peer of a gateway, and the cost of the route to it."""
+
+    CODE: ClassVar[int] = 87
+    flags: U16 = 0
+    node_id: U64
+    ingress_cost: U32
+    egress_cost: U32
+
+
+@attrs.frozen(kw_only=True)
+class GatewayName:
+    """GATEWAY_NAME: name of a gateway, with the NULs after it."""
+
+    CODE: ClassVar[int] = 88
+    flags: U16 = 0
+    gateway_name: Rest
+
+
+@attrs.frozen(kw_only=True)
+class TopicSource:
+    """TOPIC_SOURCE: a source of a topic, or its end."""
+
+    CODE: ClassVar[int] = 103
+    flags: U16 = 0
+    domain_id: U32
 
 
 @attrs.frozen
 class UnknownHeader:
-    """A header that is not declared here, kept by its length; `body` is all behind the lead."""
+    """A header that is not declared here; `body` is all bytes after its lead."""
 
     code: int
     body: bytes
 
 
 Header = (
-    Ack
-    | AckId
-    | ApplicationChain
-    | ApplicationHeader
-    | Authentication
-    | Batch
-    | Capability
-    | ClientLifetime
-    | ContextInformation
-    | CtxInst
-    | CtxInstD
-    | CtxInstR
-    | Destination
-    | Domain
-    | ElectionToken
-    | ExtendedOption
-    | FilterInit
-    | FilterRequest
-    | Fragment
-    | GatewayAdvertisement
-    | GatewayCapabilities
-    | GatewayKeepalive
-    | GatewayName
-    | Hmac
-    | Keepalive
-    | LjInfo
-    | LjiReq
-    | OriginatingDomain
-    | Otid
-    | PatternDomainInterest
-    | PatternIndex
-    | PatternInterest
-    | Preg
-    | PregResp
-    | ProxyElection
-    | ProxySource
-    | RangedAck
-    | ReceiverKeepalive
-    | Request
-    | RouteInfo
-    | RouteNeighbor
-    | RxReq
-    | SourceIndex
-    | Sri
-    | SriReq
-    | Store
-    | StoreCtxInst
-    | StoreDomain
-    | StoreExt
-    | StoreGroup
-    | StoreId
-    | StoreName
-    | Stream
-    | TcpSid
-    | TopicDomainInterest
-    | TopicIdx
-    | TopicInterest
-    | TopicName
-    | TopicSource
-    | TopicSourceExfunc
-    | Tsni
-    | UmeSessionId
-    | UnknownHeader
-)
+    Ack | AckId | ApplicationChain | ApplicationHeader | Authentication | Batch | Capability | ClientLifetime |
+    ContextInformation | CtxInst | CtxInstD | CtxInstR | Destination | Domain | ElectionToken | ExtendedOption |
+    FilterInit | FilterRequest | Fragment | GatewayAdvertisement | GatewayCapabilities | GatewayKeepalive |
+    GatewayName | Hmac | Keepalive | LjInfo | LjiReq | OriginatingDomain | Otid | PatternDomainInterest |
+    PatternIndex | PatternInterest | Preg | PregResp | ProxyElection | ProxySource | RangedAck | ReceiverKeepalive |
+    Request | RouteInfo | RouteNeighbor | RxReq | SourceIndex | Sri | SriReq | Store | StoreCtxInst | StoreDomain |
+    StoreExt | StoreGroup | StoreId | StoreName | Stream | TcpSid | TopicDomainInterest | TopicIdx | TopicInterest |
+    TopicName | TopicSource | TopicSourceExfunc | Tsni | UmeSessionId | UnknownHeader
+)  # fmt: skip
 
-HEADERS: Registry[Header] = Registry(get_args(Header), UnknownHeader, codes=range(1, 255))
-"""Codes 0 and 255 end a chain."""
+HEADERS: CodeSpace[Header] = CodeSpace(get_args(Header), UnknownHeader, codes=range(1, 255))
+"""All headers by code. Codes 0 and 255 end a chain."""
 
 
 def pack(header: Header) -> tuple[int, bytes]:
-    """Encodes one header: its code, and its body without the lead.
+    """Return the code of a header and its body without the lead.
 
     Raises:
-        WireError: If a field does not fit, or if there is no header of its length.
+        WireError: If a field does not fit, or if the length of the header is out of range.
     """
     code, body = HEADERS.pack(header)
     check_length(header, body)
@@ -238,9 +861,9 @@ def pack(header: Header) -> tuple[int, bytes]:
 
 
 def unpack(code: int, body: bytes) -> Header:
-    """Decodes the body of the header that `code` announces.
+    """Decode the body of the header that `code` announces.
 
     Raises:
-        WireError: If the body has another size than the layout, or if there can be no such header.
+        WireError: If the body has another size than the layout, or if the code is not allowed.
     """
     return HEADERS.unpack(code, body)

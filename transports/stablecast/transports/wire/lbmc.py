@@ -1,7 +1,7 @@
 """LBMC messages: a short header, chained headers, payload.
 
-A message stands behind the one before it, in a datagram or in a stream. Its chain ends with code 0, payload follows, or
-with code 255, nothing follows; which one is told by the kind of the message.
+Messages follow each other in a datagram or a stream. The chain of a message with payload ends with code 0; the chain of
+a message without payload ends with code 255. The kind of the message determines which code is correct.
 """
 
 import struct
@@ -13,7 +13,7 @@ from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.headers import Header, pack, unpack
 
 PREFIX = struct.Struct(">BBH")
-"""What every message starts with: version and kind, code of the first header, length of the message."""
+"""The first bytes of every message: version and kind, code of the first header, length of the message."""
 DATA_HEADER = struct.Struct(">BBHII")
 """Header of a message with payload: `PREFIX`, topic index, sequence number."""
 MAX_MESSAGE = 65_535
@@ -23,7 +23,7 @@ NOTHING_FOLLOWS = 255
 
 
 class MessageKind(IntEnum):
-    """The kinds of messages; the version, 0, stands in the upper half of the same byte."""
+    """The kinds of messages. The upper half of the same byte is the version, 0."""
 
     DATA = 0
     EOT = 1
@@ -43,11 +43,11 @@ class Message:
     """One message.
 
     Attributes:
-        kind: Says whether the next two and the payload mean anything; 0 and empty where they do not.
+        kind: Determines whether the message has topic index, sequence and payload; they are 0 and empty if it has not.
         topic_index: Index of the topic on its transport, 32 bits.
         sequence: Sequence number on the topic, 32 bits, wraps.
         headers: The chained headers, in order.
-        payload: What the application sent, or a piece of it.
+        payload: The application's data, or a piece of it.
     """
 
     kind: MessageKind
@@ -58,11 +58,11 @@ class Message:
 
 
 def encode(message: Message) -> bytes:
-    """The bytes of a message.
+    """Encode a message.
 
     Raises:
-        WireError: If a field does not fit, if the message exceeds `MAX_MESSAGE`, if it has a number or a payload and is
-            not of a kind with these, or if it is of such a kind and empty: public dissectors do not recognise that.
+        WireError: If a field does not fit or the message exceeds `MAX_MESSAGE`. Also if a message without payload has a
+            number or a payload, or has no header, because public dissectors do not recognise such a message.
     """
     kind = message.kind
     if kind not in PAYLOAD_KINDS:
@@ -91,10 +91,10 @@ def _encode_bare(message: Message) -> bytes:
 
 
 def frame(data: bytes | bytearray | memoryview, offset: int = 0) -> tuple[MessageKind, int]:
-    """Kind and length of the message that starts at `offset`; at least `PREFIX` must be there.
+    """Return kind and length of the message that starts at `offset`, where at least `PREFIX` must be present.
 
     Raises:
-        WireError: If the version or the kind is unknown or the length shorter than the kind allows.
+        WireError: If version or kind are unknown, or if the length is too short for the kind.
     """
     version_kind, _, length = PREFIX.unpack_from(data, offset)
     kind = _KINDS.get(version_kind)  # a version other than 0 is in no key
@@ -106,13 +106,13 @@ def frame(data: bytes | bytearray | memoryview, offset: int = 0) -> tuple[Messag
 
 
 def decode(data: bytes | memoryview, offset: int = 0) -> tuple[Message, int]:
-    """Decodes the message that starts at `offset`; returns it and where it ends.
+    """Decode the message that starts at `offset`, and return it with the position of its end.
 
     Raises:
         WireError: If the bytes are no whole message; see also `encode`.
     """
     if len(data) - offset < PREFIX.size:
-        raise WireError(f"{len(data) - offset} bytes are no message")
+        raise WireError(f"{len(data) - offset} bytes are too few for a message")
     kind, length = frame(data, offset)
     end = offset + length
     if end > len(data):
@@ -124,5 +124,5 @@ def decode(data: bytes | memoryview, offset: int = 0) -> tuple[Message, int]:
         return Message(kind, topic_index, sequence, headers, octets[start:]), end
     headers, start = decode_chain(octets, PREFIX.size, octets[1], NOTHING_FOLLOWS, unpack)
     if start < length or not headers:
-        raise WireError(f"a message of kind {kind.name} has {length - start} bytes behind {len(headers)} headers")
+        raise WireError(f"a message of kind {kind.name} has {length - start} bytes after {len(headers)} headers")
     return Message(kind, 0, 0, headers), end

@@ -1,111 +1,587 @@
 """LBMR: the datagrams of topic resolution.
 
-A packet is a header with counts, the queries, the advertisements (TIRs), and a trailer of options whose last four bytes
-tell its length. Of the extended packets, the context information, which resolves the names of stores, and the request
-that wakes what went quiet are read here; others are told from nonsense (`is_foreign`).
+A packet is a header with counts, the queries, the advertisements (TIRs), and a trailer of options. The last four bytes
+of the trailer hold its length. This module decodes two extended packets: the context information, which resolves the
+names of stores, and the request that wakes quiet contexts. `is_foreign` recognises the other extended packets.
+
+The observed product sets the Ignore bit in every option, so the bit is the default here.
 """
 
 import struct
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import Any, ClassVar, TypeVar, assert_never, get_args
 
 import attrs
 
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.fields import dotted, octets_of, packed
-from stablecast.transports.wire.resolution_options import (
-    LENGTH_OPTION,
-    PACKET_OPTIONS,
-    ContextInstance,
-    Cost,
-    DomainId,
-    ExtendedFunctionality,
-    LateJoin,
-    LbtrmTransport,
-    LbtruTransport,
-    LocalDomain,
-    OriginatingTransport,
-    PacketOption,
-    SourceId,
-    SourceType,
-    StoreContextInstance,
-    TcpTransport,
-    TirOption,
-    Transport,
-    Ume,
-    UmeStore,
-    UmeStoreGroup,
-    UnknownOption,
-    UnknownTransport,
-    Version,
-    pack_trailer,
-    trailer_start,
-    unpack_options,
-)
-from stablecast.transports.wire.resolution_packets import (
-    RELEASE,
-    VERSION,
-    AnyPacket,
-    ContextInfo,
-    Packet,
-    PacketKind,
-    Reading,
-    ResolutionRequest,
-    standard_options,
-)
-from stablecast.transports.wire.resolution_records import (
-    Advertisement,
-    MalformedRecordError,
-    PatternType,
-    Query,
-    RecordReader,
-    TopicQuery,
-    WildcardQuery,
-    encode_query,
-    encode_tir,
+from stablecast.transports.wire.fields import (
+    I32,
+    IGNORE,
+    IGNORE_SHORT,
+    U8,
+    U16,
+    U32,
+    CodeSpace,
+    Ipv4,
+    Octets8,
+    Octets32,
+    OptionalU32,
+    dotted,
+    octets_of,
+    packed,
+    text_of,
 )
 
-__all__ = [
-    "MAX_DATAGRAM",
-    "RELEASE",
-    "VERSION",
-    "Advertisement",
-    "AnyPacket",
-    "ContextInfo",
-    "ContextInstance",
-    "Cost",
-    "DomainId",
-    "ExtendedFunctionality",
-    "LateJoin",
-    "LbtrmTransport",
-    "LbtruTransport",
-    "LocalDomain",
-    "OriginatingTransport",
-    "Packet",
-    "PacketKind",
-    "PacketOption",
-    "PatternType",
-    "Query",
-    "Reading",
-    "ResolutionRequest",
-    "SourceId",
-    "SourceType",
-    "StoreContextInstance",
-    "TcpTransport",
-    "TirOption",
-    "TopicQuery",
-    "Transport",
-    "Ume",
-    "UmeStore",
-    "UmeStoreGroup",
-    "UnknownOption",
-    "UnknownTransport",
-    "Version",
-    "WildcardQuery",
-    "decode",
-    "encode",
-    "is_foreign",
-    "read",
-    "standard_options",
-]
+# Options and transports.
+
+LEAD = 2
+"""Bytes before the body of each option: code, length."""
+MIN_LENGTH = 4
+MAX_LENGTH = 255
+"""Bytes of an option with its lead."""
+
+
+@attrs.frozen(kw_only=True)
+class Ume:
+    """The source is persistent. The option holds its first store, for old receivers."""
+
+    CODE: ClassVar[int] = 1
+    LATE_JOIN: ClassVar[int] = 0x4000
+    STORES: ClassVar[int] = 0x2000
+    QUORUM_CONSENSUS: ClassVar[int] = 0x1000
+    ACK_TO_SOURCE: ClassVar[int] = 0x0800
+    CONTEXT_ID: ClassVar[int] = 0x0400
+    flags: U16 = IGNORE
+    store_port: U16
+    source_port: U16
+    store_address: Ipv4
+    source_address: Ipv4
+    source_reg_id: U32
+    transport_index: U32
+    high_sqn: U32
+    low_sqn: U32
+
+
+@attrs.frozen(kw_only=True)
+class UmeStore:
+    """A store of the source."""
+
+    CODE: ClassVar[int] = 2
+    CONTEXT_ID: ClassVar[int] = 0x40
+    flags: U8 = IGNORE_SHORT
+    group_index: U8
+    store_port: U16
+    store_index: U16
+    store_address: Ipv4
+    source_reg_id: U32
+
+
+@attrs.frozen(kw_only=True)
+class UmeStoreGroup:
+    """A group of the source's stores, and its size."""
+
+    CODE: ClassVar[int] = 3
+    flags: U8 = IGNORE_SHORT
+    group_index: U8
+    group_size: U16
+    reserved: U16 = 0
+
+
+@attrs.frozen(kw_only=True)
+class LateJoin:
+    """The source can send the messages `low_sqn` to `high_sqn` again."""
+
+    CODE: ClassVar[int] = 4
+    ACK_TO_SOURCE: ClassVar[int] = 0x4000
+    flags: U16 = IGNORE
+    source_port: U16
+    reserved: U16 = 0
+    source_address: Ipv4
+    transport_index: U32
+    high_sqn: U32
+    low_sqn: U32
+
+
+@attrs.frozen(kw_only=True)
+class Cost:
+    """The distance of the source through gateways."""
+
+    CODE: ClassVar[int] = 7
+    flags: U8 = IGNORE_SHORT
+    hop_count: U8
+    cost: I32
+
+
+@attrs.frozen(kw_only=True)
+class OriginatingTransport:
+    """The transport at the source's own end, opaque."""
+
+    CODE: ClassVar[int] = 8
+    flags: U16 = IGNORE
+    otid: Octets32
+
+
+@attrs.frozen(kw_only=True)
+class ContextInstance:
+    """Instance of the source's context."""
+
+    CODE: ClassVar[int] = 9
+    flags: U8 = IGNORE_SHORT
+    index: U8 = 0
+    instance: Octets8
+
+
+@attrs.frozen(kw_only=True)
+class StoreContextInstance:
+    """Instance of a store's context."""
+
+    CODE: ClassVar[int] = 10
+    flags: U8 = IGNORE_SHORT
+    store_index: U8
+    instance: Octets8
+
+
+@attrs.frozen(kw_only=True)
+class DomainId:
+    """Domain of the source."""
+
+    CODE: ClassVar[int] = 13
+    flags: U16 = IGNORE
+    domain: U32
+
+
+@attrs.frozen(kw_only=True)
+class ExtendedFunctionality:
+    """Request port of the source's context, and the services that the source offers; sent for every source."""
+
+    CODE: ClassVar[int] = 14
+    LATE_JOIN: ClassVar[int] = 0x1
+    UME: ClassVar[int] = 0x2
+    UMQ: ClassVar[int] = 0x4
+    ULB: ClassVar[int] = 0x8
+    flags: U16 = IGNORE
+    source_port: U16
+    reserved: U16 = 0
+    source_address: Ipv4
+    functionality: U32
+
+
+@attrs.frozen(kw_only=True)
+class SourceId:
+    """Context instance of the sender of the packet."""
+
+    CODE: ClassVar[int] = 129
+    flags: U16 = IGNORE
+    source_id: Octets8
+
+
+@attrs.frozen(kw_only=True)
+class SourceType:
+    """The type of the sender of the packet: application, gateway or store."""
+
+    CODE: ClassVar[int] = 130
+    APPLICATION: ClassVar[int] = 0
+    GATEWAY: ClassVar[int] = 1
+    STORE: ClassVar[int] = 2
+    flags: U8 = IGNORE_SHORT
+    source_type: U8
+
+
+@attrs.frozen(kw_only=True)
+class Version:
+    """Release of the sender: one byte each of major, minor, service, patch."""
+
+    CODE: ClassVar[int] = 131
+    UME: ClassVar[int] = 0x0001
+    UMQ: ClassVar[int] = 0x0002
+    flags: U16 = IGNORE | 0x0001
+    version: U32
+
+
+@attrs.frozen(kw_only=True)
+class LocalDomain:
+    """Domain of the sender; 0 without gateways."""
+
+    CODE: ClassVar[int] = 132
+    flags: U16 = IGNORE
+    domain: U32
+
+
+@attrs.frozen
+class TcpTransport:
+    """The address at which a TCP source listens; old sources have no session ID."""
+
+    CODE: ClassVar[int] = 0x00
+    address: Ipv4
+    session_id: OptionalU32
+    port: U16
+
+
+@attrs.frozen
+class LbtruTransport:
+    """The address at which an LBT-RU source listens; old sources have no session ID."""
+
+    CODE: ClassVar[int] = 0x01
+    address: Ipv4
+    session_id: OptionalU32
+    port: U16
+
+
+@attrs.frozen
+class LbtrmTransport:
+    """The session of an LBT-RM source: its group, and its unicast port for NAKs."""
+
+    CODE: ClassVar[int] = 0x10
+    source_address: Ipv4
+    group: Ipv4
+    session_id: U32
+    destination_port: U16
+    nak_port: U16
+
+
+@attrs.frozen
+class UnknownOption:
+    """An option that is not declared here; `body` is all bytes after its lead."""
+
+    code: int
+    body: bytes
+
+
+@attrs.frozen
+class UnknownTransport:
+    """A transport that is not declared here, as bytes."""
+
+    code: int
+    body: bytes
+
+
+TirOption = (
+    ContextInstance
+    | Cost
+    | DomainId
+    | ExtendedFunctionality
+    | LateJoin
+    | OriginatingTransport
+    | StoreContextInstance
+    | Ume
+    | UmeStore
+    | UmeStoreGroup
+    | UnknownOption
+)
+PacketOption = LocalDomain | SourceId | SourceType | Version | UnknownOption
+Transport = LbtrmTransport | LbtruTransport | TcpTransport | UnknownTransport
+
+LENGTH_OPTION = struct.Struct(">BBH")
+"""The option that holds the length of an options block, itself included."""
+TIR_LENGTH = 0
+"""Code of the option that starts the options of an advertisement and holds their length."""
+PACKET_LENGTH = 128
+"""Code of the option that ends a packet and holds the length of its options."""
+_CODES = frozenset(range(256))
+TIR_OPTIONS: CodeSpace[TirOption] = CodeSpace(get_args(TirOption), UnknownOption, codes=_CODES - {TIR_LENGTH})
+PACKET_OPTIONS: CodeSpace[PacketOption] = CodeSpace(
+    get_args(PacketOption), UnknownOption, codes=_CODES - {PACKET_LENGTH}
+)
+TRANSPORTS: CodeSpace[Transport] = CodeSpace(get_args(Transport), UnknownTransport, codes=range(0x80))
+
+OptionT = TypeVar("OptionT")
+
+
+def pack_options(registry: CodeSpace[OptionT], options: Iterable[OptionT]) -> bytes:
+    """Return the bytes of the options, back to back, without the option that holds their length."""
+    packed = []
+    for option in options:
+        code, body = registry.pack(option)
+        length = LEAD + len(body)
+        if not MIN_LENGTH <= length <= MAX_LENGTH:
+            raise WireError(f"option {code} of {length} bytes: an option has {MIN_LENGTH} to {MAX_LENGTH}")
+        packed.append(bytes((code, length)) + body)
+    return b"".join(packed)
+
+
+def length_option(code: int, options: bytes) -> bytes:
+    """Return the option that holds the length of these options and of itself."""
+    return LENGTH_OPTION.pack(code, LENGTH_OPTION.size, LENGTH_OPTION.size + len(options))
+
+
+def unpack_options(registry: CodeSpace[OptionT], octets: bytes) -> tuple[OptionT, ...]:
+    """Decode options that stand back to back. Raises WireError if there is none: an empty block is not announced."""
+    options, position = [], 0
+    while len(octets) - position >= MIN_LENGTH:
+        code, length = octets[position], octets[position + 1]
+        end = position + length
+        if length < MIN_LENGTH or end > len(octets):
+            raise WireError(f"option {code} cannot be {length} bytes long here")
+        options.append(registry.unpack(code, octets[position + LEAD : end]))
+        position = end
+    if position < len(octets) or not options:
+        raise WireError(f"{len(octets) - position} bytes stand where an option must")
+    return tuple(options)
+
+
+def pack_trailer(options: Iterable[PacketOption]) -> bytes:
+    """Return the trailer of a packet with these options; empty if there are none."""
+    octets = pack_options(PACKET_OPTIONS, options)
+    return octets and octets + length_option(PACKET_LENGTH, octets)
+
+
+def trailer_start(data: bytes, least: int) -> int:
+    """Return the start of a packet's trailer, whose length is its last field.
+
+    Raises:
+        WireError: If there is no trailer, or if it starts in the first `least` bytes.
+    """
+    end = len(data) - LENGTH_OPTION.size
+    code, length, total = LENGTH_OPTION.unpack_from(data, end) if end > 0 else (0, 0, 0)
+    start = len(data) - int(total)
+    if code != PACKET_LENGTH or length != LENGTH_OPTION.size or not least <= start <= end:
+        raise WireError("the packet does not end with the length of its options")
+    return start
+
+
+# Records.
+
+_TIR = struct.Struct(">BBHI")
+_TRANSPORT_OPTIONS = 0x80
+_TRANSPORT_MASK = 0x7F
+
+
+class MalformedRecordError(WireError):
+    """The content of a record is malformed, but the record ends where it should. The next records can be decoded."""
+
+
+class PatternType(IntEnum):
+    """The languages of patterns."""
+
+    PCRE = 1
+    REGEX = 2
+
+
+@attrs.frozen
+class TopicQuery:
+    """Requests the sources of one topic (TQR)."""
+
+    name: str
+
+
+@attrs.frozen
+class WildcardQuery:
+    """Requests the sources of all topics that match (WC-TQR)."""
+
+    pattern_type: int
+    pattern: str
+
+
+Query = TopicQuery | WildcardQuery
+
+
+@attrs.frozen
+class Advertisement:
+    """A source of a topic (TIR).
+
+    Attributes:
+        name: The topic.
+        transport: The transport of its data.
+        ttl: Seconds, as far as is known; 16 is observed in the first advertisement of a topic, 60 in later ones.
+        index: Index of the topic on the transport, 32 bits.
+        options: All options but the one that holds their length.
+    """
+
+    name: str
+    transport: Transport
+    ttl: int
+    index: int
+    options: tuple[TirOption, ...] = ()
+
+
+def encode_query(query: Query) -> bytes:
+    """Return the bytes of a query. Raises WireError."""
+    match query:
+        case TopicQuery(name):
+            return octets_of(name) + b"\0"
+        case WildcardQuery(pattern_type, pattern):
+            return struct.pack(">B", pattern_type) + octets_of(pattern) + b"\0"
+        case _:
+            assert_never(query)
+
+
+def encode_tir(tir: Advertisement) -> bytes:
+    """Return the bytes of an advertisement. Raises WireError."""
+    code, block = TRANSPORTS.pack(tir.transport)
+    options = pack_options(TIR_OPTIONS, tir.options)
+    if options:
+        code |= _TRANSPORT_OPTIONS
+        options = length_option(TIR_LENGTH, options) + options
+    return octets_of(tir.name) + b"\0" + _TIR.pack(code, len(block), tir.ttl, tir.index) + options + block
+
+
+class RecordReader:
+    """Reads a packet record by record, from its start to `end`. Raises WireError for a record that exceeds `end`."""
+
+    def __init__(self, data: bytes, end: int) -> None:
+        self._data = data
+        self._end = end
+        self.position = 0
+
+    def octets(self, size: int) -> bytes:
+        """Return the next `size` bytes."""
+        start = self.position
+        if size > self._end - start:
+            raise WireError(f"{size} bytes are announced where {self._end - start} are left")
+        self.position = start + size
+        return self._data[start : self.position]
+
+    def fixed(self, layout: struct.Struct) -> tuple[Any, ...]:
+        """Return the next fields of fixed size."""
+        return layout.unpack(self.octets(layout.size))
+
+    def name(self) -> str:
+        """Return the next name, without its NUL."""
+        stop = self._data.find(b"\0", self.position, self._end)
+        if stop < 0:
+            raise WireError("a name has no end")
+        name = text_of(self._data[self.position : stop])
+        self.position = stop + 1
+        return name
+
+    def topic_query(self) -> Query:
+        """Return the next record as a topic query."""
+        return TopicQuery(self.name())
+
+    def wildcard_query(self) -> Query:
+        """Return the next record as a wildcard query."""
+        return WildcardQuery(self.octets(1)[0], self.name())
+
+    def advertisement(self) -> Advertisement:
+        """Return the next record as an advertisement. Raises MalformedRecordError if only this record is malformed."""
+        name = self.name()
+        code, length, ttl, index = self.fixed(_TIR)
+        options = self._options() if code & _TRANSPORT_OPTIONS else None
+        block = self.octets(length)
+        try:
+            transport = TRANSPORTS.unpack(code & _TRANSPORT_MASK, block)
+            return Advertisement(
+                name, transport, ttl, index, () if options is None else unpack_options(TIR_OPTIONS, options)
+            )
+        except WireError as error:
+            raise MalformedRecordError(f"the advertisement of {name!r}: {error}") from error
+
+    def _options(self) -> bytes:
+        code, length, total = self.fixed(LENGTH_OPTION)
+        if code != TIR_LENGTH or length != LENGTH_OPTION.size or total < LENGTH_OPTION.size:
+            raise WireError("the options of an advertisement do not start with their length")
+        return self.octets(total - LENGTH_OPTION.size)
+
+    def finish(self) -> None:
+        """Raise WireError unless the last record ended at `end`."""
+        if self.position != self._end:
+            raise WireError(f"{self._end - self.position} bytes follow the last record")
+
+
+# Packets.
+
+VERSION = 1
+"""The version that is sent. Version 0, of older releases, is decoded too."""
+RELEASE = 0x060E0000
+"""The release whose packets these are, 6.14.0.0, in the form of the version option."""
+
+
+class PacketKind(IntEnum):
+    """The kinds of plain packets. A NORMAL packet without records is the resolver's keepalive."""
+
+    NORMAL = 0
+    WILDCARD = 1
+    RECEIVER_ALIVE = 2
+    SOURCE_ALIVE = 3
+
+
+@attrs.frozen
+class Packet:
+    """A plain packet.
+
+    Attributes:
+        kind: A WILDCARD packet has wildcard queries, a NORMAL packet has topic queries, other kinds have no records.
+        queries: At most `MAX_QUERIES`.
+        advertisements: At most `MAX_ADVERTISEMENTS`.
+        options: The trailer, without the option that holds its length.
+        version: 0 or 1.
+    """
+
+    kind: PacketKind
+    queries: tuple[Query, ...] = ()
+    advertisements: tuple[Advertisement, ...] = ()
+    options: tuple[PacketOption, ...] = ()
+    version: int = VERSION
+
+
+@attrs.frozen(kw_only=True)
+class ContextInfo:
+    """The address of the context with a name, or a request for it.
+
+    Attributes:
+        flags: All flags but `NAME`, which follows from `name`. Address and instance are always present, even without
+            their flags.
+        name: The name of a store, or None.
+    """
+
+    QUERY: ClassVar[int] = 0x8000
+    ADDRESS: ClassVar[int] = 0x4000
+    INSTANCE: ClassVar[int] = 0x2000
+    GATEWAY_SOURCE: ClassVar[int] = 0x1000
+    GATEWAY_RECEIVER: ClassVar[int] = 0x0800
+    PROXY: ClassVar[int] = 0x0400
+    NAME: ClassVar[int] = 0x0001
+    flags: int
+    hop_count: int = 0
+    port: int = 0
+    address: str = "0.0.0.0"  # noqa: S104  no address
+    instance: bytes = bytes(8)
+    name: str | None = None
+    options: tuple[PacketOption, ...] = ()
+    version: int = VERSION
+
+
+@attrs.frozen(kw_only=True)
+class ResolutionRequest:
+    """Requests all contexts to repeat what they have stopped sending; `flags` selects the kinds of records."""
+
+    ROUTER_INTEREST: ClassVar[int] = 0x40
+    NAME_QUERIES: ClassVar[int] = 0x20
+    NAMES: ClassVar[int] = 0x10
+    ADVERTISEMENTS: ClassVar[int] = 0x04
+    QUERIES: ClassVar[int] = 0x02
+    PATTERN_QUERIES: ClassVar[int] = 0x01
+    flags: int
+    options: tuple[PacketOption, ...] = ()
+    version: int = VERSION
+
+
+AnyPacket = Packet | ContextInfo | ResolutionRequest
+"""All packets that this module decodes."""
+
+
+@attrs.frozen
+class DecodedPacket:
+    """The decodable part of a datagram, and its first fault; None for a whole packet."""
+
+    packet: AnyPacket
+    fault: WireError | None = None
+
+
+def standard_options(
+    instance: bytes, source_type: int = SourceType.APPLICATION, release: int = RELEASE, domain: int = 0
+) -> tuple[PacketOption, ...]:
+    """Return the trailer that the product ends each packet with, 36 bytes; `instance` names the sender's context."""
+    return (
+        SourceId(source_id=instance),
+        SourceType(source_type=source_type),
+        Version(version=release),
+        LocalDomain(domain=domain),
+    )
+
+
+# Encoding and decoding.
 
 MAX_DATAGRAM = 65_507
 """Bytes that UDP carries over IPv4; contexts agree on fewer (resolver_datagram_max_size)."""
@@ -125,15 +601,15 @@ _VERSIONS = (0, 1)
 
 _KINDS = {int(kind): kind for kind in PacketKind}
 _QUERIES = {PacketKind.NORMAL: TopicQuery, PacketKind.WILDCARD: WildcardQuery}
-"""The queries that a packet of each kind holds; the other kinds hold no record at all."""
+"""The class of the queries in a packet of each kind. Other kinds hold no records."""
 
 
 def encode(packet: AnyPacket) -> bytes:
-    """The datagram of a packet.
+    """Encode a packet.
 
     Raises:
-        WireError: If a field does not fit, if the records are not of the packet's kind, or if the datagram exceeds
-            `MAX_DATAGRAM`.
+        WireError: If a field does not fit, if the records do not belong to the kind of the packet, or if the datagram
+            exceeds `MAX_DATAGRAM`.
     """
     if packet.version not in _VERSIONS:
         raise WireError(f"there is no version {packet.version}")
@@ -188,10 +664,10 @@ def _encode_plain(packet: Packet, lead: int) -> bytes:
 
 
 def decode(data: bytes) -> AnyPacket:
-    """Decodes a datagram.
+    """Decode a datagram.
 
     Raises:
-        WireError: If it is no whole packet of a kind that is known here, or if anything follows its last record.
+        WireError: If it is no whole packet of a known kind, or if bytes follow its last record.
     """
     reading = read(data)
     if reading.fault:
@@ -199,14 +675,15 @@ def decode(data: bytes) -> AnyPacket:
     return reading.packet
 
 
-def read(data: bytes) -> Reading:
-    """Decodes a datagram as far as it can be read.
+def read(data: bytes) -> DecodedPacket:
+    """Decode as much of a datagram as possible.
 
-    Of a plain packet, a malformed advertisement is left out; where a record does not end in time, those before it are
-    what there is. A trailer that cannot be read has no options.
+    In a plain packet, a malformed advertisement is skipped. If a record exceeds the packet, only the records before it
+    are
+    returned. A malformed trailer yields no options.
 
     Raises:
-        WireError: If it is no packet of a kind that is known here, or no record of it can be read.
+        WireError: If the datagram is no packet of a known kind, or if no record of it can be decoded.
     """
     frame = _decode_frame(data)
     records = RecordReader(data, frame.end)
@@ -220,11 +697,11 @@ def read(data: bytes) -> Reading:
     else:
         packet = _decode_context(records, frame)
     records.finish()
-    return Reading(packet)
+    return DecodedPacket(packet)
 
 
 def is_foreign(data: bytes) -> bool:
-    """Whether this is a packet, as far as can be told, of a kind that is not read here."""
+    """Return whether the datagram looks like a packet of a kind that this module does not decode."""
     try:
         frame = _decode_frame(data)
     except WireError:
@@ -236,7 +713,7 @@ def is_foreign(data: bytes) -> bool:
 
 @attrs.frozen
 class _Frame:
-    """What surrounds the records: they end at `end`; `fault` is that of the trailer."""
+    """The version and the trailer around the records, which end at `end`; `fault` is that of the trailer."""
 
     version: int
     end: int
@@ -259,7 +736,7 @@ def _decode_frame(data: bytes) -> _Frame:
         return _Frame(version, end, fault=error)
 
 
-def _decode_plain(records: RecordReader, frame: _Frame) -> Reading:
+def _decode_plain(records: RecordReader, frame: _Frame) -> DecodedPacket:
     lead, queries, advertisements = records.fixed(_HEADER)
     kind = _KINDS.get(lead & _KIND_MASK)
     if kind is None or (kind not in _QUERIES and (queries or advertisements)):
@@ -281,7 +758,7 @@ def _decode_plain(records: RecordReader, frame: _Frame) -> Reading:
     if fault and not asked and not told:
         raise fault
     packet = Packet(kind, tuple(asked), tuple(told), frame.options, frame.version)
-    return Reading(packet, fault)
+    return DecodedPacket(packet, fault)
 
 
 def _decode_context(records: RecordReader, frame: _Frame) -> ContextInfo:

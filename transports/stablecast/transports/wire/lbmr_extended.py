@@ -1,7 +1,7 @@
-"""LBMR: the datagrams of topic resolution that gateways, monitors and old releases send; captures hold them.
+"""LBMR packets of gateways, monitors and old releases, which occur in captures.
 
-Topic management (type 4) and the extended packets that `lbmr` leaves out. Stablecast reads them in captures and sends
-none. What queues say to each other (type 6, extension 2) is left out.
+These are topic management (type 4) and the extended packets that `lbmr` does not decode. Stablecast reads them in
+captures and sends none. Packets between queues (type 6, extension 2) are not decoded.
 """
 
 import struct
@@ -14,17 +14,16 @@ from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.fields import (
     U16,
     U32,
+    CodeSpace,
     Ipv4,
     Layout,
     Octets8,
-    Registry,
     Rest,
     Words,
     octets_of,
     text_of,
 )
-from stablecast.transports.wire.lbmr_gateway import Gateway, decode_gateway, encode_gateway
-from stablecast.transports.wire.resolution_options import (
+from stablecast.transports.wire.lbmr import (
     LENGTH_OPTION,
     PACKET_OPTIONS,
     PacketOption,
@@ -34,6 +33,7 @@ from stablecast.transports.wire.resolution_options import (
     trailer_start,
     unpack_options,
 )
+from stablecast.transports.wire.lbmr_gateway import Gateway, decode_gateway, encode_gateway
 
 VERSION = 1
 MANAGEMENT, QUEUES, EXTENDED = 4, 6, 7
@@ -49,7 +49,7 @@ _OPTIONS_PRESENT, _KIND_MASK = 0x08, 0x07
 
 @attrs.frozen
 class TopicRecord:
-    """TMR: who uses a topic, or leaves it."""
+    """TMR: a use of a topic, or its end."""
 
     LEAVE: ClassVar[int] = 0  # values of `type`
     USE: ClassVar[int] = 1
@@ -63,7 +63,7 @@ class TopicRecord:
 
 @attrs.frozen(kw_only=True)
 class Management:
-    """Topic management: a block of records; the counts of plain packets stand before it and mean nothing."""
+    """Topic management: a block of records. The counts of plain packets stand before it and have no meaning."""
 
     counts: tuple[int, int] = (0, 0)
     records: tuple[TopicRecord, ...]
@@ -88,8 +88,8 @@ class Election:
     """PSER: a proxy for a source is elected (`dep_type` 0) or elected again (1).
 
     Attributes:
-        instances: Pairs of a type, 0 the source's and 1 the store's, and a context instance; None where the flag for
-            options is not set.
+        instances: Pairs of a type, 0 for the source and 1 for the store, and a context instance; empty without the flag
+            for options.
     """
 
     EXTENSION: ClassVar[int] = 1
@@ -108,7 +108,7 @@ class Election:
 
 @attrs.frozen(kw_only=True)
 class DomainRoute:
-    """The domains that are reached through a gateway."""
+    """The domains that a gateway reaches."""
 
     EXTENSION: ClassVar[int] = 6
     count: U16
@@ -121,7 +121,7 @@ class DomainRoute:
 
 @attrs.frozen(kw_only=True)
 class RemoteAddress:
-    """Where a context of another domain is."""
+    """Address of a context in another domain."""
 
     CODE: ClassVar[int] = 1
     flags: U16
@@ -133,7 +133,7 @@ class RemoteAddress:
 
 @attrs.frozen(kw_only=True)
 class RemoteInstance:
-    """Instance of a context of another domain."""
+    """Instance of a context in another domain."""
 
     CODE: ClassVar[int] = 2
     flags: U16
@@ -142,7 +142,7 @@ class RemoteInstance:
 
 @attrs.frozen(kw_only=True)
 class RemoteOrigin:
-    """Domain of a context of another domain."""
+    """Domain of a context in another domain."""
 
     CODE: ClassVar[int] = 3
     flags: U16
@@ -151,7 +151,7 @@ class RemoteOrigin:
 
 @attrs.frozen(kw_only=True)
 class RemoteName:
-    """Name of a context of another domain, with the NULs that follow it."""
+    """Name of a context in another domain, with the NULs after it."""
 
     CODE: ClassVar[int] = 4
     flags: U16
@@ -159,12 +159,12 @@ class RemoteName:
 
 
 RemoteOption = RemoteAddress | RemoteInstance | RemoteOrigin | RemoteName | UnknownOption
-REMOTE_OPTIONS: Registry[RemoteOption] = Registry(get_args(RemoteOption), UnknownOption, codes=range(1, 256))
+REMOTE_OPTIONS: CodeSpace[RemoteOption] = CodeSpace(get_args(RemoteOption), UnknownOption, codes=range(1, 256))
 
 
 @attrs.frozen
 class RemoteRecord:
-    """One context; the flag 0x8000 asks for it."""
+    """One context; the flag 0x8000 marks a request for it."""
 
     flags: int
     options: tuple[RemoteOption, ...]
@@ -180,7 +180,7 @@ class _RemoteHead:
 
 @attrs.frozen(kw_only=True)
 class RemoteContexts:
-    """Where contexts are, across domains."""
+    """Addresses of contexts, across domains."""
 
     EXTENSION: ClassVar[int] = 7
     length: int
@@ -193,7 +193,7 @@ Body = Management | Election | Gateway | DomainRoute | RemoteContexts
 
 @attrs.frozen
 class Packet:
-    """A packet with its trailer."""
+    """An extended packet with its trailer."""
 
     body: Body
     options: tuple[PacketOption, ...] = ()
@@ -204,23 +204,19 @@ _ELECTION, _ROUTE, _REMOTE = Layout(_ElectionHead), Layout(DomainRoute), Layout(
 
 
 def is_queueing(data: bytes) -> bool:
-    """Whether a datagram is of the kinds for queues, which are not read here."""
+    """Return whether a datagram is of the kinds for queues, which are not decoded."""
     kind = data[0] & _KIND_MASK
     return kind == QUEUES or (kind == EXTENDED and data[1] == QUEUE_MANAGEMENT)
 
 
 def is_extended(data: bytes) -> bool:
-    """Whether a datagram is of a kind that is read here."""
+    """Return whether this module decodes datagrams of this kind."""
     kind = data[0] & _KIND_MASK
     return kind == MANAGEMENT or (kind == EXTENDED and data[1] in _DECODERS)
 
 
 def encode(packet: Packet) -> bytes:
-    """The datagram of a packet.
-
-    Raises:
-        WireError: If a field does not fit.
-    """
+    """Encode a packet. Raises WireError if a field does not fit."""
     lead = packet.version << 4 | (_OPTIONS_PRESENT if packet.options else 0)
     try:
         octets = _encode_body(packet.body, lead) + pack_trailer(packet.options)
@@ -281,15 +277,15 @@ def _encode_remote(body: RemoteContexts) -> bytes:
 
 
 def decode(data: bytes) -> Packet:
-    """Decodes a datagram.
+    """Decode a datagram.
 
     Raises:
-        WireError: If it is no whole packet of a kind that is read here.
+        WireError: If it is no whole packet of a kind that this module decodes.
     """
     if len(data) < _LEAD.size:
         raise WireError(f"a datagram of {len(data)} bytes is no packet")
     if not is_extended(data):
-        raise WireError(f"type {data[0] & _KIND_MASK}, extension {data[1]} is not read here")
+        raise WireError(f"type {data[0] & _KIND_MASK}, extension {data[1]} is not decoded here")
     end, options = len(data), tuple[PacketOption, ...]()
     if data[0] & _OPTIONS_PRESENT:
         end = trailer_start(data, _LEAD.size)

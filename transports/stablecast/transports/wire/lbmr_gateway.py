@@ -1,7 +1,7 @@
-"""LBMR: what gateways say to each other (extension 5): interest, where contexts are, and requests to resolve.
+"""LBMR messages between gateways (extension 5): interest, addresses of contexts, and requests to resolve.
 
-The lengths in their heads are kept as they came: what they count is not documented. Public dissectors take that of a
-context to count its head and its options.
+The lengths in their heads are stored as they came, because it is not documented what they count. Public dissectors
+assume that the length of a context counts its head and its options.
 """
 
 import struct
@@ -10,15 +10,15 @@ from typing import ClassVar, assert_never, get_args
 import attrs
 
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.fields import U8, U16, U32, Ipv4, Layout, Octets8, Registry, Rest
-from stablecast.transports.wire.resolution_options import UnknownOption, pack_options, unpack_options
+from stablecast.transports.wire.fields import U8, U16, U32, CodeSpace, Ipv4, Layout, Octets8, Rest
+from stablecast.transports.wire.lbmr import UnknownOption, pack_options, unpack_options
 
 _RECORD = struct.Struct(">HBBI")
 
 
 @attrs.frozen
 class InterestRecord:
-    """Somebody behind the gateway has receivers of a topic or of a pattern; `symbol` is it, with the NULs after it."""
+    """The gateway's other side has receivers of a topic or a pattern; `symbol` is its name with the NULs after it."""
 
     PATTERN: ClassVar[int] = 0x80  # flags
     CANCEL: ClassVar[int] = 0x40
@@ -31,7 +31,7 @@ class InterestRecord:
 
 @attrs.frozen(kw_only=True)
 class GatewayInterest:
-    """What is wanted behind a gateway."""
+    """The topics and patterns that are wanted on a gateway's other side."""
 
     TYPE: ClassVar[int] = 0
     length: int
@@ -49,7 +49,7 @@ class InstanceOption:
 
 @attrs.frozen(kw_only=True)
 class AddressOption:
-    """Where the context is."""
+    """Address of the context."""
 
     CODE: ClassVar[int] = 1
     flags: U16
@@ -69,7 +69,7 @@ class DomainOption:
 
 @attrs.frozen(kw_only=True)
 class NameOption:
-    """Name of the context, with the NULs that follow it."""
+    """Name of the context, with the NULs after it."""
 
     CODE: ClassVar[int] = 3
     flags: U16
@@ -77,12 +77,12 @@ class NameOption:
 
 
 GatewayOption = InstanceOption | AddressOption | DomainOption | NameOption | UnknownOption
-OPTIONS: Registry[GatewayOption] = Registry(get_args(GatewayOption), UnknownOption, codes=range(256))
+OPTIONS: CodeSpace[GatewayOption] = CodeSpace(get_args(GatewayOption), UnknownOption, codes=range(256))
 
 
 @attrs.frozen(kw_only=True)
 class GatewayContext:
-    """Where a context is, or a question for it."""
+    """The address of a context, or a request for it."""
 
     TYPE: ClassVar[int] = 1
     QUERY: ClassVar[int] = 0x8000_0000  # flags1
@@ -99,7 +99,7 @@ class GatewayContext:
 
 @attrs.frozen(kw_only=True)
 class GatewayRequest:
-    """All contexts are asked to speak again of what went quiet."""
+    """Requests all contexts to repeat what they have stopped sending."""
 
     TYPE: ClassVar[int] = 2
     length: U16
@@ -107,7 +107,7 @@ class GatewayRequest:
 
 @attrs.frozen(kw_only=True)
 class UnknownMessage:
-    """A message of another type, kept by its bytes."""
+    """A message of another type, as bytes."""
 
     type: int
     body: bytes
@@ -118,7 +118,7 @@ GatewayBody = GatewayInterest | GatewayContext | GatewayRequest | UnknownMessage
 
 @attrs.frozen(kw_only=True)
 class Gateway:
-    """A message of gateways."""
+    """A message from one gateway to another."""
 
     EXTENSION: ClassVar[int] = 5
     length: int
@@ -161,11 +161,11 @@ _CONTEXT_FIELDS = ("length", "hop_count", "reserved", "flags1", "flags2")
 
 
 def encode_gateway(message: Gateway) -> bytes:
-    """The bytes of a message, behind the two of every packet. Raises WireError, struct.error."""
+    """Return the bytes of a message, without the two bytes of every packet. Raises WireError or struct.error."""
     body = message.body
     kind = body.type if isinstance(body, UnknownMessage) else body.TYPE
     if isinstance(body, UnknownMessage) and kind <= GatewayRequest.TYPE:
-        raise WireError(f"type {kind} of a gateway's message is no unknown one")
+        raise WireError(f"type {kind} of a gateway's message is not an unknown type")
     head = _Head(length=message.length, type=kind, reserved=message.reserved, rest=_encode_body(body))
     return _HEAD.pack(head)
 
@@ -190,7 +190,7 @@ def _encode_body(body: GatewayBody) -> bytes:
 
 
 def decode_gateway(octets: bytes) -> Gateway:
-    """The message behind the first two bytes of a packet. Raises WireError."""
+    """Decode the message that follows the first two bytes of a packet. Raises WireError."""
     head = _HEAD.unpack(octets)
     return Gateway(length=head.length, reserved=head.reserved, body=_decode_body(head.type, head.rest))
 

@@ -19,26 +19,27 @@ STRING = 8
 _HEAD = {"<": struct.Struct("<IHBB"), ">": struct.Struct(">IHBB")}
 _FIELD = {"<": struct.Struct("<IIII"), ">": struct.Struct(">IIII")}
 _SIZES = {NO_BYTES: 0, 1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 4, 7: 8}
-"""Bytes of a value by its type: none, boolean, byte, short, int, long, float, double; a string ends with a NUL."""
+"""Bytes of a value by its type: none, boolean, byte, short, int, long, float, double. A string ends with a NUL."""
 
 _VALUES = {1: "?", 2: "b", 3: "h", 4: "i", 5: "q", 6: "f", 7: "d"}
 _BOOLEAN, _LONG, _DOUBLE = 1, 5, 7
 
 Order = Literal["<", ">"]
 Value = bool | int | float | str | None
-"""What a property may be to an application; None, without a value, is what others may send and dissectors refuse."""
+"""The value of a property for an application. None has no bytes: other senders may send it, and dissectors refuse it.
+"""
 
 
 @attrs.frozen
 class Property:
-    """A property.
+    """One property of a block.
 
     Attributes:
         key: Its name.
         kind: Type of the value.
-        value: The value's bytes in the block's byte order; of a string without the NUL.
-        hash: As it came; the function is not public.
-        key_offset, value_offset: Where both stand in the block.
+        value: The value's bytes in the byte order of the block; a string has no NUL here.
+        hash: As received; the function is not public.
+        key_offset, value_offset: Positions of both in the block.
     """
 
     key: str
@@ -51,7 +52,7 @@ class Property:
 
 @attrs.frozen
 class Properties:
-    """A block of properties; `octets` is all of it, for what its fields do not tell."""
+    """A block of properties; `octets` is the whole block, with the bytes that no field describes."""
 
     order: Order
     ver_type: int
@@ -61,10 +62,10 @@ class Properties:
 
 
 def decode(octets: bytes) -> Properties:
-    """Decodes a block.
+    """Decode a block.
 
     Raises:
-        WireError: If the bytes are none, or if a key, a type or a value is not there.
+        WireError: If the bytes are no block, or if a key, a type or a value is missing.
     """
     order: Order | None = {MAGIC.to_bytes(4, "little"): "<", MAGIC.to_bytes(4, "big"): ">"}.get(octets[:4])  # type: ignore[assignment]
     if order is None or len(octets) < _HEAD[order].size:
@@ -83,7 +84,7 @@ def _property(octets: bytes, key_offset: int, value_offset: int, key_hash: int, 
     elif kind in _SIZES:
         value = octets[value_offset : value_offset + _SIZES[kind]]
         if len(value) < _SIZES[kind]:
-            raise WireError(f"the value of the property {key!r} is not there")
+            raise WireError(f"the value of the property {key!r} is missing")
     else:
         raise WireError(f"the property {key!r} has the unknown type {kind}")
     return Property(key, kind, value, key_hash, key_offset, value_offset)
@@ -97,7 +98,7 @@ def _string(octets: bytes, offset: int) -> bytes:
 
 
 def encode(block: Properties) -> bytes:
-    """The bytes of a block: its fields written over the bytes that it came from.
+    """Return the bytes of a block: its fields, written over the bytes of which it was decoded.
 
     Raises:
         WireError: If a field does not fit.
@@ -124,11 +125,11 @@ def _write(target: bytearray, offset: int, octets: bytes) -> None:
 
 
 def block(properties: Mapping[str, Value]) -> bytes:
-    """The block of an application's properties, in network order.
+    """Return the block of an application's properties, in network order.
 
     Raises:
-        TypeError: If a value is of none of the types that there are.
-        ValueError: If a key is empty, or a text has a NUL or no UTF-8; if an int exceeds 64 bits.
+        TypeError: If a value is no bool, int, float or str.
+        ValueError: If a key is empty, if a text contains a NUL or is no UTF-8, or if an int exceeds 64 bits.
     """
     lead = _HEAD[">"].size + len(properties) * _FIELD[">"].size
     fields, at = [_HEAD[">"].pack(MAGIC, len(properties), VERSION, 0)], lead
@@ -145,7 +146,7 @@ def block(properties: Mapping[str, Value]) -> bytes:
 
 
 def values(octets: bytes) -> dict[str, Value]:
-    """What a block says. Raises WireError, see `decode`."""
+    """Return the values in a block by key. Raises WireError like `decode`."""
     found = decode(octets)
     return {entry.key: _value(found.order, entry) for entry in found.properties}
 
@@ -153,7 +154,7 @@ def values(octets: bytes) -> dict[str, Value]:
 def _text(text: str) -> bytes:
     octets = text.encode()
     if 0 in octets:
-        raise ValueError(f"a text of message properties holds no NUL: {text!r}")
+        raise ValueError(f"a text of message properties must not contain a NUL: {text!r}")
     return octets
 
 

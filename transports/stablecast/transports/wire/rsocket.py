@@ -1,8 +1,8 @@
-"""RSocket frames: what topic resolution over TCP (SRS) travels in.
+"""RSocket frames, which carry topic resolution over TCP (SRS).
 
-A frame is a length of three bytes, a stream, a kind with flags, for some kinds a number, perhaps metadata, and a
-payload. `Decoder` splits a TCP stream into frames; `Setup` is the payload of the first one. What peers may extend is
-the metadata: public dissectors let it pass. Resumption and leases are read but not offered.
+A frame is a length of three bytes, a stream, a kind with flags, for some kinds a number, optional metadata, and a
+payload. `FrameDecoder` splits a TCP stream into frames, and `RsocketSetup` is the payload of the first one. Peers may
+extend the metadata, because public dissectors ignore it. Resumption and leases are decoded but not offered.
 """
 
 import struct
@@ -14,10 +14,10 @@ from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.fields import octets_of, text_of
 
 MAX_FRAME = 1 << 20
-"""Bytes of a frame that is accepted, without its length; a longer one is no SRS peer's, or a giant's."""
+"""Bytes of an accepted frame without its length. Peers of SRS send no longer frames."""
 
 FOREVER = 0x7FFF_FFFF
-"""The number of a request for a stream without end; also the highest stream."""
+"""The number in a request for an endless stream; also the highest stream."""
 
 _HEAD = struct.Struct(">IH")
 _SETUP = struct.Struct(">HHII")
@@ -56,18 +56,8 @@ _NUMBERS = {
 }
 
 
-class ErrorCode(IntEnum):
-    """Why a frame of kind ERROR was sent, as far as it is sent here."""
-
-    INVALID_SETUP = 1
-    UNSUPPORTED_SETUP = 2
-    REJECTED_SETUP = 3
-    CONNECTION_ERROR = 0x101
-    REJECTED = 0x202
-
-
-class Flag(IntEnum):
-    """Bits whose meaning depends on the kind, but for the first two."""
+class FrameFlag(IntEnum):
+    """Flags of frames. The meaning of all but the first two depends on the kind."""
 
     IGNORE = 0x200
     METADATA = 0x100
@@ -83,12 +73,13 @@ class Frame:
     """One frame.
 
     Attributes:
-        kind: What it is.
+        kind: Its kind.
         stream: Its stream; 0 for the connection.
-        flags: All but METADATA, which `metadata` tells; of a SETUP frame all.
-        number: KEEPALIVE: the last received position; ERROR: a code; REQUEST_STREAM, _CHANNEL and _N: how many.
-        metadata: Bytes beside the payload, or None; of a SETUP frame they are left in the payload.
-        payload: The rest.
+        flags: All flags but METADATA, which follows from `metadata`. A SETUP frame has all flags here.
+        number: KEEPALIVE: the last received position; ERROR: a code; REQUEST_STREAM, _CHANNEL and _N: a number of
+            payloads.
+        metadata: Bytes beside the payload, or None. The metadata of a SETUP frame stay in its payload.
+        payload: The remaining bytes.
     """
 
     kind: FrameKind
@@ -100,8 +91,8 @@ class Frame:
 
 
 @attrs.frozen
-class Setup:
-    """How a client wants the connection kept: keepalive interval and lifetime in milliseconds, and two media types."""
+class RsocketSetup:
+    """The client's terms of a connection: keepalive interval and lifetime in milliseconds, and two media types."""
 
     keepalive_ms: int
     lifetime_ms: int
@@ -111,8 +102,8 @@ class Setup:
     minor: int = 0
 
 
-def setup_frame(setup: Setup) -> Frame:
-    """The first frame of a connection.
+def setup_frame(setup: RsocketSetup) -> Frame:
+    """Return the first frame of a connection.
 
     Raises:
         WireError: If a field does not fit.
@@ -124,8 +115,8 @@ def setup_frame(setup: Setup) -> Frame:
     return Frame(FrameKind.SETUP, payload=head + _give_type(setup.metadata_type) + _give_type(setup.data_type))
 
 
-def parse_setup(frame: Frame) -> Setup:
-    """What a SETUP frame asks for; what follows the media types is not looked at.
+def parse_setup(frame: Frame) -> RsocketSetup:
+    """Return the terms in a SETUP frame. Bytes after the media types are ignored.
 
     Raises:
         WireError: If it is too short.
@@ -134,22 +125,22 @@ def parse_setup(frame: Frame) -> Setup:
     if len(payload) < at:
         raise WireError(f"a SETUP frame of {len(payload)} bytes is too short")
     major, minor, keepalive_ms, lifetime_ms = _SETUP.unpack_from(payload)
-    if frame.flags & Flag.RESUME:
+    if frame.flags & FrameFlag.RESUME:
         at += 2 + int.from_bytes(payload[at : at + 2])
     metadata_type, at = _take_type(payload, at)
     data_type, _ = _take_type(payload, at)
-    return Setup(keepalive_ms, lifetime_ms, metadata_type, data_type, major, minor)
+    return RsocketSetup(keepalive_ms, lifetime_ms, metadata_type, data_type, major, minor)
 
 
 def encode(frame: Frame) -> bytes:
-    """The bytes of a frame, with its length.
+    """Return the bytes of a frame, with its length.
 
     Raises:
         WireError: If a field does not fit.
     """
     flags, body = frame.flags, frame.payload
     if frame.metadata is not None:
-        flags |= Flag.METADATA
+        flags |= FrameFlag.METADATA
         body = len(frame.metadata).to_bytes(_LENGTH) + frame.metadata + body
     number = _NUMBERS.get(frame.kind)
     try:
@@ -164,10 +155,10 @@ def encode(frame: Frame) -> bytes:
 
 
 def decode(octets: bytes) -> Frame:
-    """The frame of some bytes, without their length.
+    """Decode the bytes of one frame, without their length.
 
     Raises:
-        WireError: If they are none.
+        WireError: If they are no frame.
     """
     if len(octets) < _HEAD.size:
         raise WireError(f"a frame of {len(octets)} bytes is too short")
@@ -184,23 +175,23 @@ def decode(octets: bytes) -> Frame:
         number = layout.unpack_from(octets, at)[0]
         at += layout.size
     metadata = None
-    if flags & Flag.METADATA:
-        flags &= ~Flag.METADATA
+    if flags & FrameFlag.METADATA:
+        flags &= ~FrameFlag.METADATA
         metadata, at = _take_counted(octets, at, _LENGTH)
     return Frame(kind, stream, flags, number, metadata, octets[at:])
 
 
 @attrs.define
-class Decoder:
-    """Splits one TCP stream into frames; `pending` are the bytes of an incomplete one."""
+class FrameDecoder:
+    """Splits one TCP stream into frames; `pending` holds the bytes of an incomplete frame."""
 
     pending: bytes = b""
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Takes the next bytes of the stream and returns the frames that they complete.
+        """Feed the next bytes of the stream, and return the frames that they complete.
 
         Raises:
-            WireError: If the stream is broken, at whatever byte shows it; such a peer is cut off, not read on.
+            WireError: If the stream is broken, at any byte. Disconnect the peer; the stream cannot be resumed.
         """
         data = self.pending + data
         found, at = [], 0
@@ -217,11 +208,10 @@ class Decoder:
 
 
 def _take_counted(octets: bytes, at: int, width: int) -> tuple[bytes, int]:
-    """Bytes behind their length of `width` bytes, and where they end."""
     start = at + width
     end = start + int.from_bytes(octets[at:start])
     if start > len(octets) or end > len(octets):
-        raise WireError("a counted field goes on behind its frame")
+        raise WireError("a counted field goes on after its frame")
     return octets[start:end], end
 
 

@@ -1,86 +1,56 @@
 """SRS: the messages of topic resolution over TCP, which travel in RSocket frames.
 
-A message is a 16-bit ID and a fixed layout in which texts stand behind a length byte that counts their NUL. IDs 1 to 3
-stand alone in a frame, the others may follow each other. As in `fields`, an attrs class with annotations is all there
-is about a message; here the texts stand among the numbers, so the classes have a codec of their own.
+A message is a 16-bit ID and a fixed layout. Each text in it follows a length byte that also counts the NUL of the text.
+A message with ID 1 to 3 stands alone in a frame; others may follow each other. As in `fields`, an attrs class with
+annotations declares a message completely. Here texts stand between the numbers, not only after them.
 
-One small text rides in the metadata of the registration and of its answer, where dissectors let it pass: a context's
-*hello* says which of its connections this is (formal design, 7.10).
+Routers send the messages with IDs 13 to 15, and newer services add 16 to 18 for names of stores. Stablecast decodes
+these and sends none of them.
+
+The metadata of a registration and of its answer carries a short text, because dissectors ignore metadata there. This
+*hello* holds the number of the context's connection (formal design, 7.10).
 """
 
 import struct
 from itertools import groupby
-from typing import Any, get_args
+from typing import Annotated, Any, ClassVar, cast, get_args
 
 import attrs
 
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.fields import WORD, Fixed, octets_of, text_of
-from stablecast.transports.wire.srs_messages import (
-    ENDED,
-    FILTER,
-    FLOOD,
-    RELEASE,
-    CountedText,
-    CountedWords,
-    DomainInfo,
-    LeaveInfo,
-    Message,
-    NameEnd,
-    NameInfo,
-    NameQuery,
-    PatternDelete,
-    PatternEnd,
-    PatternInfo,
-    ReceiverDelete,
-    ReceiverEnd,
-    ReceiverInfo,
-    RegistrationRequest,
-    RegistrationResponse,
-    RouteEnd,
-    RouteInfo,
-    SourceDelete,
-    SourceInfo,
-    StreamRequest,
+from stablecast.transports.wire.fields import (
+    I32,
+    U8,
+    U16,
+    U32,
+    U64,
+    WORD,
+    WORDS,
+    Fixed,
+    FixedPart,
+    Ipv4,
+    Octets8,
+    Octets32,
+    Tail,
+    declared,
+    octets_of,
+    text_of,
 )
 
-__all__ = [
-    "ENDED",
-    "FILTER",
-    "FLOOD",
-    "MAX_DIGITS",
-    "MAX_TEXT",
-    "RELEASE",
-    "CountedText",
-    "CountedWords",
-    "DomainInfo",
-    "LeaveInfo",
-    "Message",
-    "NameEnd",
-    "NameInfo",
-    "NameQuery",
-    "PatternDelete",
-    "PatternEnd",
-    "PatternInfo",
-    "ReceiverDelete",
-    "ReceiverEnd",
-    "ReceiverInfo",
-    "RegistrationRequest",
-    "RegistrationResponse",
-    "RouteEnd",
-    "RouteInfo",
-    "SourceDelete",
-    "SourceInfo",
-    "StreamRequest",
-    "decode",
-    "encode",
-    "ended",
-    "hello",
-    "parse_hello",
-]
+ENDED = -1
+"""The cost in a source's record that marks the end of the source (SER)."""
+
+RELEASE = 0x060E0000
+"""The release whose messages these are, 6.14.0.0."""
+
+FLOOD, FILTER = 0, 1
+"""Interest modes: a context receives the records of all sources, or only of those that match its interest."""
 
 MAX_TEXT = 254
 """Bytes of a text without its NUL."""
+
+MAX_WORDS = 0xFFFF
+"""Numbers in one counted list."""
 
 MAX_DIGITS = 18
 """Digits of the number of a connection."""
@@ -88,143 +58,357 @@ MAX_DIGITS = 18
 _ID = _COUNT = struct.Struct(">H")
 _COST = struct.Struct(">i")
 _HELLO = b"stablecast connection "
-_ALONE = (RegistrationRequest, RegistrationResponse, StreamRequest)
 
 
-class _Numbers:
-    """Consecutive fields of fixed size."""
-
-    def __init__(self, fields: list[tuple[str, Fixed]]) -> None:
-        self._struct = struct.Struct(">" + "".join(kind.form for _, kind in fields))
-        self._fields = fields
-
-    def take(self, octets: bytes, at: int, into: dict[str, Any]) -> int:
-        end = at + self._struct.size
-        if end > len(octets):
-            raise WireError("a message goes on behind its frame")
-        for (name, kind), value in zip(self._fields, self._struct.unpack_from(octets, at), strict=True):
-            into[name] = kind.read(value) if kind.read else value
-        return end
-
-    def give(self, record: Message) -> bytes:
-        fields = ((kind, getattr(record, name)) for name, kind in self._fields)
-        values = [kind.write(value) if kind.write else value for kind, value in fields]
-        try:
-            return self._struct.pack(*values)
-        except struct.error as error:
-            raise WireError(f"{record!r} does not fit its layout: {error}") from error
+def _decode_text(octets: memoryview) -> tuple[str, memoryview]:
+    end = 1 + (octets[0] if octets else 0)
+    text = bytes(octets[1:end])
+    if not text or end > len(octets) or text.find(0) != len(text) - 1:
+        raise WireError("a text does not end with the one NUL that its length counts")
+    return text_of(text[:-1]), octets[end:]
 
 
-class _Name:
-    """A text behind its length."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def take(self, octets: bytes, at: int, into: dict[str, Any]) -> int:
-        end = at + 1 + (octets[at] if at < len(octets) else 0)
-        text = octets[at + 1 : end]
-        if not text or end > len(octets) or text.find(0) != len(text) - 1:
-            raise WireError("a text does not end with the one NUL that its length counts")
-        into[self._name] = text_of(text[:-1])
-        return end
-
-    def give(self, record: Message) -> bytes:
-        octets = octets_of(getattr(record, self._name))
-        if len(octets) > MAX_TEXT:
-            raise WireError(f"the text {text_of(octets)!r} exceeds {MAX_TEXT} bytes")
-        return bytes((len(octets) + 1,)) + octets + b"\0"
+def _encode_text(text: str) -> bytes:
+    octets = octets_of(text)
+    if len(octets) > MAX_TEXT:
+        raise WireError(f"the text {text!r} exceeds {MAX_TEXT} bytes")
+    return bytes((len(octets) + 1,)) + octets + b"\0"
 
 
-class _Words:
-    """Numbers behind their count."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def take(self, octets: bytes, at: int, into: dict[str, Any]) -> int:
-        start = at + _COUNT.size
-        end = start + WORD.size * int.from_bytes(octets[at:start])
-        if end > len(octets):
-            raise WireError("a message goes on behind its frame")
-        into[self._name] = tuple(word for (word,) in WORD.iter_unpack(octets[start:end]))
-        return end
-
-    def give(self, record: Message) -> bytes:
-        words = getattr(record, self._name)
-        try:
-            return _COUNT.pack(len(words)) + b"".join(map(WORD.pack, words))
-        except struct.error as error:
-            raise WireError(f"{record!r} does not fit its layout: {error}") from error
+def _decode_words(octets: memoryview) -> tuple[tuple[int, ...], memoryview]:
+    end = _COUNT.size + WORD.size * int.from_bytes(octets[: _COUNT.size])
+    if end > len(octets):
+        raise WireError("a message goes on after its frame")
+    return WORDS.decode(octets[_COUNT.size : end])[0], octets[end:]
 
 
-_Part = _Numbers | _Name | _Words
+def _encode_words(words: tuple[int, ...]) -> bytes:
+    if len(words) > MAX_WORDS:
+        raise WireError(f"{len(words)} numbers exceed the {MAX_WORDS} that their count can hold")
+    return _COUNT.pack(len(words)) + WORDS.encode(words)
 
 
-def _parts(record: type[Message]) -> list[_Part]:
-    parts: list[_Part] = []
-    fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(record)
-    kinds = [(field.name, field.type.__metadata__[0]) for field in fields]  # type: ignore[union-attr]
-    for fixed, run in groupby(kinds, lambda pair: isinstance(pair[1], Fixed)):
-        members = list(run)
-        if fixed:
-            parts.append(_Numbers(members))
-        else:
-            parts += (_Words(name) if isinstance(kind, CountedWords) else _Name(name) for name, kind in members)
-    return parts
+COUNTED_TEXT = Tail(_decode_text, _encode_text)
+"""A text after the length byte that counts it and its NUL."""
+COUNTED_WORDS = Tail(_decode_words, _encode_words)
+"""32-bit numbers after 16 bits that count them."""
+Counted = Annotated[str, COUNTED_TEXT]
+Domains = Annotated[tuple[int, ...], COUNTED_WORDS]
+
+
+@attrs.frozen(kw_only=True)
+class RegistrationRequest:
+    """The first message of a context. Address and port are those of its connection; both IDs name the context."""
+
+    ID: ClassVar[int] = 1
+    APPLICATION: ClassVar[int] = 0
+    app_type: U8 = 0
+    address: Ipv4
+    port: U16
+    session_id: U32
+    host_id: U32
+    version: U8 = 1
+    interest_mode: U8 = FILTER
+    domain: U32 = 0
+
+
+@attrs.frozen(kw_only=True)
+class RegistrationResponse:
+    """The service's answer to a registration."""
+
+    ID: ClassVar[int] = 2
+    client_id: U64
+    domain: U32 = 0
+    version: U8 = 1
+
+
+@attrs.frozen(kw_only=True)
+class StreamRequest:
+    """The context has sent all its records and requests those of others. The service returns it after its records."""
+
+    ID: ClassVar[int] = 3
+    unused: U8 = 0
+
+
+@attrs.frozen(kw_only=True)
+class SourceInfo:
+    """A source exists (SIR), or, with the cost `ENDED`, has ended (SER)."""
+
+    ID: ClassVar[int] = 4
+    otid: Octets32
+    topic: Counted
+    source: Counted
+    host_id: U32 = 0
+    topic_index: U32
+    functionality: U32
+    request_address: Ipv4
+    request_port: U16
+    domain: U32 = 0
+    encryption: U8 = 0
+    compression: U8 = 0
+    ulb_source_id: U32 = 0
+    ulb_queue_id: U32 = 0
+    ulb_registration_id: U64 = 0
+    instance: Octets8
+    context_type: U8 = 0
+    version: U32 = RELEASE
+    version_flags: U32 = 0
+    ttl: U16 = 60
+    cost: I32 = 0
+
+
+@attrs.frozen(kw_only=True)
+class SourceDelete:
+    """The context of a source reports its end (SDR)."""
+
+    ID: ClassVar[int] = 5
+    otid: Octets32
+    topic: Counted
+
+
+@attrs.frozen(kw_only=True)
+class _Interest:
+    """The fields of all records of interest; `name` is a topic or a pattern."""
+
+    name: Counted
+    domain: U32 = 0
+    instance: Octets8
+    context_type: U8 = 0
+    version: U32 = RELEASE
+    version_flags: U32 = 0
+    reserved: U32 = 0
+
+
+@attrs.frozen(kw_only=True)
+class ReceiverInfo(_Interest):
+    """A context has receivers of a topic (RIR)."""
+
+    ID: ClassVar[int] = 6
+
+
+@attrs.frozen(kw_only=True)
+class ReceiverDelete(_Interest):
+    """A context has no more receivers of a topic (RDR). The service returns it; records before it may be outdated."""
+
+    ID: ClassVar[int] = 7
+
+
+@attrs.frozen(kw_only=True)
+class ReceiverEnd(_Interest):
+    """No context has a receiver of a topic (RER), for routers."""
+
+    ID: ClassVar[int] = 8
+
+
+@attrs.frozen(kw_only=True)
+class PatternInfo(_Interest):
+    """A context has wildcard receivers of a pattern (WIR)."""
+
+    ID: ClassVar[int] = 9
+
+
+@attrs.frozen(kw_only=True)
+class PatternDelete(_Interest):
+    """A context has no more wildcard receivers of a pattern (WDR). The service returns it, like `ReceiverDelete`."""
+
+    ID: ClassVar[int] = 10
+
+
+@attrs.frozen(kw_only=True)
+class PatternEnd(_Interest):
+    """No context has a wildcard receiver of a pattern (WER), for routers."""
+
+    ID: ClassVar[int] = 11
+
+
+@attrs.frozen(kw_only=True)
+class LeaveInfo:
+    """A context has lost the transport of a source (SLR)."""
+
+    ID: ClassVar[int] = 12
+    otid: Octets32
+    topic: Counted
+    source: Counted
+    instance: Octets8
+    context_type: U8 = 0
+    version: U32 = RELEASE
+    version_flags: U32 = 0
+    reserved: U32 = 0
+
+
+@attrs.frozen(kw_only=True)
+class _Route:
+    """The fields of all records of routers."""
+
+    domains: Domains
+    address: Ipv4
+    port: U16
+    instance: Octets8
+    context_type: U8 = 1
+    version: U32 = RELEASE
+    version_flags: U32 = 0
+    route_index: U16 = 0
+    reserved: U16 = 0
+
+
+@attrs.frozen(kw_only=True)
+class RouteInfo(_Route):
+    """A router reaches these domains (RTIR)."""
+
+    ID: ClassVar[int] = 13
+
+
+@attrs.frozen(kw_only=True)
+class RouteEnd(_Route):
+    """A router no longer reaches these domains (RTER)."""
+
+    ID: ClassVar[int] = 14
+
+
+@attrs.frozen(kw_only=True)
+class DomainInfo:
+    """The domain of the contexts of a service (DIR), as routers report it."""
+
+    ID: ClassVar[int] = 15
+    domain: U32
+    instance: Octets8
+    context_type: U8 = 1
+    version: U32 = RELEASE
+    version_flags: U32 = 0
+    reserved: U32 = 0
+
+
+@attrs.frozen(kw_only=True)
+class NameQuery(_Interest):
+    """A context requests the address of the store with a name (CNQR)."""
+
+    ID: ClassVar[int] = 16
+
+
+@attrs.frozen(kw_only=True)
+class _Named:
+    """The address of the store with a name; `origin` is the store's context, `instance` the context of the sender."""
+
+    name: Counted
+    domain: U32 = 0
+    address: Ipv4
+    port: U16
+    origin: Octets8
+    instance: Octets8
+    context_type: U8 = 2
+    version: U32 = RELEASE
+    version_flags: U32 = 0
+    reserved: U32 = 0
+
+
+@attrs.frozen(kw_only=True)
+class NameInfo(_Named):
+    """The store with a name has this address (CNIR)."""
+
+    ID: ClassVar[int] = 17
+
+
+@attrs.frozen(kw_only=True)
+class NameEnd(_Named):
+    """The store with a name no longer has this address."""
+
+    ID: ClassVar[int] = 18
+
+
+Message = (
+    RegistrationRequest
+    | RegistrationResponse
+    | StreamRequest
+    | SourceInfo
+    | SourceDelete
+    | ReceiverInfo
+    | ReceiverDelete
+    | ReceiverEnd
+    | PatternInfo
+    | PatternDelete
+    | PatternEnd
+    | LeaveInfo
+    | RouteInfo
+    | RouteEnd
+    | DomainInfo
+    | NameQuery
+    | NameInfo
+    | NameEnd
+)
 
 
 _CLASSES: dict[int, type[Message]] = {record.ID: record for record in get_args(Message)}
+_ALONE = (RegistrationRequest, RegistrationResponse, StreamRequest)
+
+
+def _parts(record: type[Message]) -> list[FixedPart | tuple[str, Tail]]:
+    parts: list[FixedPart | tuple[str, Tail]] = []
+    for fixed, run in groupby(declared(record), lambda pair: isinstance(pair[1], Fixed)):
+        if fixed:
+            parts.append(FixedPart(cast("list[tuple[str, Fixed]]", list(run))))
+        else:
+            parts += cast("list[tuple[str, Tail]]", list(run))
+    return parts
+
+
 _PARTS = {record: _parts(record) for record in _CLASSES.values()}
 
 
 def encode(message: Message) -> bytes:
-    """The bytes of a message.
-
-    Raises:
-        WireError: If a field does not fit.
-    """
-    return _ID.pack(message.ID) + b"".join(part.give(message) for part in _PARTS[type(message)])
+    """Encode a message. Raises WireError if a field does not fit."""
+    octets = [_ID.pack(message.ID)]
+    for part in _PARTS[type(message)]:
+        if isinstance(part, FixedPart):
+            octets.append(part.octets(message))
+        else:
+            octets.append(part[1].encode(getattr(message, part[0])))
+    return b"".join(octets)
 
 
 def decode(payload: bytes) -> list[Message]:
-    """The messages of a payload, one of a kind that stands alone or any number of the others.
+    """Decode a payload: one message of a kind that stands alone, or any number of the others.
 
     Raises:
         WireError: If it holds anything else.
     """
     found: list[Message] = []
-    at = 0
-    while at < len(payload):
-        message, at = _take(payload, at)
+    rest = memoryview(payload)
+    while rest:
+        message, rest = _decode_one(rest)
         found.append(message)
     if len(found) > 1 and any(isinstance(message, _ALONE) for message in found):
         raise WireError("a message that stands alone is not alone")
     return found
 
 
-def _take(payload: bytes, at: int) -> tuple[Message, int]:
-    record = _CLASSES.get(int.from_bytes(payload[at : at + _ID.size]))
-    if record is None or at + _ID.size > len(payload):
+def _decode_one(octets: memoryview) -> tuple[Message, memoryview]:
+    record = _CLASSES.get(int.from_bytes(octets[: _ID.size]))
+    if record is None or len(octets) < _ID.size:
         raise WireError("there is no such message")
     values: dict[str, Any] = {}
-    at += _ID.size
+    rest = octets[_ID.size :]
     for part in _PARTS[record]:
-        at = part.take(payload, at, values)
-    return record(**values), at
+        if isinstance(part, FixedPart):
+            if len(rest) < part.struct.size:
+                raise WireError("a message goes on after its frame")
+            values |= part.values(rest)
+            rest = rest[part.struct.size :]
+        else:
+            values[part[0]], rest = part[1].decode(rest)
+    return record(**values), rest
 
 
 def ended(octets: bytes) -> bytes:
-    """The bytes of a source's record, changed to say that it is no more: the cost stands at the end."""
+    """Return the record of a source, changed to mark the end of the source. The cost is the last field."""
     return octets[: -_COST.size] + _COST.pack(ENDED)
 
 
 def hello(counter: int) -> bytes:
-    """Metadata of a registration and of its answer: the context's connection number `counter`, from 1."""
+    """Return the metadata of a registration and of its answer for connection number `counter`, from 1."""
     return _HELLO + str(counter).encode()
 
 
 def parse_hello(metadata: bytes | None) -> int:
-    """The connection number of a hello; 0 if the peer does not speak of it."""
+    """Return the connection number in a hello; 0 if the peer does not number its connections."""
     digits = (metadata or b"").removeprefix(_HELLO)
     return int(digits) if metadata != digits and digits.isdigit() and len(digits) <= MAX_DIGITS else 0

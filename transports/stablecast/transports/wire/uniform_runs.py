@@ -1,8 +1,8 @@
-"""Messages that are alike: consecutive ones of the same length, with the same header but for their numbers.
+"""Runs of uniform messages: consecutive messages of one length, whose headers differ only in their numbers.
 
-Most streams are made of them, and what is alike is built, checked and taken apart a column at a time rather than a
-message at a time: the columns are slices with the message's length as their step. What is found is exactly what a walk
-from message to message finds; the tests hold the two together.
+Most streams consist of them. They are built, checked and split by columns and not message by message: a column is a
+slice whose step is the length of a message. The result equals that of a walk from message to message; tests compare
+the two.
 """
 
 import struct
@@ -13,27 +13,27 @@ from typing import Final
 from stablecast.transports.wire.lbmc import DATA_HEADER
 
 NUMBER: Final = DATA_HEADER.size - 4
-"""Where the 32-bit sequence number stands in a message."""
+"""Position of the 32-bit sequence number in a message."""
 
 PAGE: Final = 256
 """Numbers that share all bytes but the last."""
 
 AT_ONCE: Final = 16
-"""Messages taken apart in one call."""
+"""Messages that one call splits."""
 
 MANY: Final = 8
-"""Messages for which columns are worth their fixed cost."""
+"""Number of messages from which on columns are worth their fixed cost."""
 
 _LOW: Final = bytes(range(PAGE))
 _PAGES: Final = tuple([bytes((value,)) * PAGE for value in range(PAGE)])
 _HEADER: Final = (3, 2, 0, 1, 4, 5, 6, 7)
-"""Places that are the same in all, but for the numbers; lengths differ first, where anything does."""
+"""Positions of the constant bytes. The length comes first, because it is the byte that differs most often."""
 _LENGTH: Final = slice(2, 4)
 _MASK: Final = 0xFFFF_FFFF
 
 
 def build(head: bytes, number: int, payloads: Sequence[bytes]) -> bytes:
-    """Messages of payloads of one size, numbered from `number` on, mod 2^32; `head` is the header of all."""
+    """Return the messages of payloads of one size, numbered from `number` on, mod 2^32; `head` is the header of all."""
     size, pages, at = len(head) + len(payloads[0]), [], 0
     before, behind = head[:NUMBER], head[NUMBER + 4 :]
     while at < len(payloads):
@@ -49,13 +49,13 @@ def build(head: bytes, number: int, payloads: Sequence[bytes]) -> bytes:
 
 
 def count(data: bytes, start: int, head: int) -> int:
-    """How many whole messages from `start` on are alike, the first of them included, in the first `head` bytes.
+    """Return the number of whole messages from `start` on whose first `head` bytes are alike; at least 1.
 
-    The first one must be whole, and no shorter than `head`.
+    The first message must be whole and at least as long as `head`.
     """
     length = int.from_bytes(data[start + 2 : start + 4])
     found = (len(data) - start) // length
-    # Equal lengths make the other columns columns.
+    # Only if all lengths are equal, the other slices are columns. So the length is compared first.
     for place in _HEADER if head == DATA_HEADER.size else (*_HEADER, *range(DATA_HEADER.size, head)):
         column = data[start + place : start + found * length : length]
         if column != column[:1] * found:
@@ -66,7 +66,7 @@ def count(data: bytes, start: int, head: int) -> int:
 
 
 def _consecutive(data: bytes, at: int, length: int, most: int) -> int:
-    """How many of the numbers that stand at `at`, `at + length`, ... follow each other."""
+    """Return how many of the numbers at `at`, `at + length`, ... are consecutive."""
     number, found = int.from_bytes(data[at : at + 4]), most
     for place in (3, 2, 1, 0):
         had = data[at + place : at + found * length - NUMBER : length]
@@ -77,7 +77,7 @@ def _consecutive(data: bytes, at: int, length: int, most: int) -> int:
 
 
 def _column(first: int, place: int, messages: int) -> bytes:
-    """The byte at this place of numbers that follow each other."""
+    """Return the byte at this place of consecutive numbers."""
     low = first % PAGE
     if place == 3:
         return (_LOW * (messages // PAGE + 2))[low : low + messages]
@@ -96,9 +96,9 @@ def _column(first: int, place: int, messages: int) -> bytes:
 
 
 def size(block: bytes | memoryview, messages: int) -> int:
-    """The length that all of the first messages of a block have; 0 if they have more than one.
+    """Return the length that the first messages of a block have in common; 0 if their lengths differ.
 
-    They must be there: whoever has the block has walked it.
+    The messages must be present: the caller has already walked the block.
     """
     length = int.from_bytes(block[_LENGTH])
     end = messages * length
@@ -112,7 +112,7 @@ def size(block: bytes | memoryview, messages: int) -> int:
 
 
 def payloads(block: bytes | memoryview, head: int, length: int, start: int, messages: int) -> list[bytes]:
-    """What stands behind the first `head` bytes of messages of one length, of which the first begins at `start`."""
+    """Return the bytes after the first `head` bytes of messages of one length, the first of which begins at `start`."""
     found: list[bytes] = []
     view = memoryview(block)
     middle = start + messages // AT_ONCE * AT_ONCE * length

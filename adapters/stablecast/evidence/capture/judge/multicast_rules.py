@@ -19,6 +19,7 @@ from stablecast.evidence.capture.judge.statements import At, Datagram, Ends, Rel
 from stablecast.evidence.capture.ports import TransportKey
 from stablecast.transports.reliable.settings import SourceSettings
 from stablecast.transports.wire import lbtrm, lbtru
+from stablecast.transports.wire.reliable_packets import Reason
 
 MAX_NUMBERS: Final = 1 << 16
 """Datagrams of a session that are remembered, and of those that are asked for in vain."""
@@ -223,7 +224,7 @@ class Session:
         if self.asked.pop(number, None) is not None:
             self.findings.fine("M2", self.name)
         shot = self.shots.get(number)
-        if reason == lbtrm.Reason.IGNORED and shot is not None and shot.again_ns is not None and shot.awaited:
+        if reason == Reason.IGNORED and shot is not None and shot.again_ns is not None and shot.awaited:
             shot.awaited = False
             spent = at.time_ns - shot.again_ns
             self.at_least_ns = max(self.at_least_ns, spent)

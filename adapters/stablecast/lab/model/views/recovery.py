@@ -122,9 +122,9 @@ class Session:
         """As a snapshot has it; of what came before the trace nothing is told."""
         config = receiver.config
         session = cls(_scope(config.ordering.name.lower(), config.ack_mode.name.lower()))
-        if receiver.window.next is not None:
-            session.low = session.acked = receiver.window.next
-            session.outside.add(0, receiver.window.next)
+        if receiver.next_number is not None:
+            session.low = session.acked = receiver.next_number
+            session.outside.add(0, receiver.next_number)
         return session
 
     def copy(self) -> "Session":

@@ -29,7 +29,8 @@ from stablecast.core.protocol.messages import (
     Role,
 )
 from stablecast.core.protocol.settings import StoreBehavior
-from stablecast.core.registration.store_registration import Registration, RegistrationState
+from stablecast.core.registration.status import RegistrationStatus
+from stablecast.core.registration.store_registration import RegistrationState
 from stablecast.core.source import SourceEndpoint
 from stablecast.evidence.trace.converter import Endpoint
 from stablecast.lab.model.views.edges import Constants, Edge, Outside, Seen, Step
@@ -84,7 +85,7 @@ class ClientView:
         assert isinstance(machine, SourceEndpoint)
         if machine.config.behavior is StoreBehavior.RR:
             return Outside("its stores take turns (round robin)")
-        watched = {index: Client.begin(one) for index, one in machine.enrollment.registrations.items()}
+        watched = {index: Client.begin(one) for index, one in machine.status.registrations.items()}
         return Clients(watched) if watched else Outside("the source has no stores")
 
 
@@ -97,7 +98,7 @@ class Client:
     generation: int
 
     @classmethod
-    def begin(cls, registration: Registration) -> "Client":
+    def begin(cls, registration: RegistrationStatus) -> "Client":
         """As a snapshot has it."""
         state = registration.state.name if registration.state < RegistrationState.WITHDRAWING else "IDLE"
         return cls(registration.address, SHOWN.get(state, state), registration.request.generation)

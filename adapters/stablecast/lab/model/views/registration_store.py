@@ -94,7 +94,7 @@ class HolderView:
         """All registration IDs of sources, each for itself."""
         assert isinstance(machine, StoreEndpoint)
         holders = Holders()
-        for reg_id, record in machine.clients.records.items():
+        for reg_id, record in machine.status.clients.items():
             if record.client.role is Role.SOURCE:
                 holders.watched[reg_id] = (record.client.incarnation, (), record.client.incarnation)
                 holders.sessions[record.client.session_id] = reg_id

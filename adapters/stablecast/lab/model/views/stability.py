@@ -160,11 +160,11 @@ class Numbers:
     @classmethod
     def begin(cls, source: SourceEndpoint) -> "Numbers":
         """As a snapshot has it."""
-        config, rules, next_number = source.config, source.config.groups, source.window.next
+        config, rules, next_number = source.config, source.config.groups, source.next_number
         begun = source.state not in (SourceState.IDLE, SourceState.REGISTERING)
         scope = _scope(rules.sizes, rules.intragroup.name.lower(), rules.intergroup.name.lower())
         groups = tuple(store.group for store in config.stores)
-        resume = source.lineage.resume_point if begun else 0
+        resume = source.resume_point if begun else 0
         numbers = cls(scope, config.incarnation, groups, resume, next_number, begun, [RangeSet() for _ in groups])
         numbers.outside.add(resume, next_number)
         return numbers

@@ -29,7 +29,7 @@ from stablecast.core.protocol.effects import (
 from stablecast.core.protocol.inputs import Arrived, Data, Input, Lost, Persisted, Tick
 from stablecast.core.protocol.messages import Incarnation, LateJoinInfo, Pace, Register, Role, SourceInfo, StableAck
 from stablecast.core.store import StoreEndpoint
-from stablecast.core.store.repository import Repository
+from stablecast.core.store.status import RepositoryStatus
 from stablecast.evidence.trace.converter import Endpoint
 from stablecast.evidence.trace.endpoint_rules import by_life
 from stablecast.evidence.trace.quorums import extended
@@ -73,7 +73,7 @@ class StoreView:
         """All sources of a store, number by number."""
         assert isinstance(machine, StoreEndpoint)
         stored = Stored()
-        for reg_id, repository in machine.repositories.items():
+        for reg_id, repository in machine.status.repositories.items():
             stored.sources[reg_id] = Kept.begin(repository)
         return stored
 
@@ -112,7 +112,7 @@ class Kept:
     past: set[Incarnation] = attrs.field(factory=set)
 
     @classmethod
-    def begin(cls, repository: Repository) -> "Kept":
+    def begin(cls, repository: RepositoryStatus) -> "Kept":
         """As a snapshot has it."""
         kept = cls(repository.incarnation, repository.resume_point, by_life(repository))
         kept.why = PACED if repository.terms.paced else ""

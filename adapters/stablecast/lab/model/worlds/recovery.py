@@ -22,7 +22,6 @@ from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.request_window import Asked
 from stablecast.core.protocol.settings import AckMode, Ordering, OtrTimes, ReceiverConfig, RegistrationTimes, UseOtr
 from stablecast.core.receiver import ReceiverSession, ReceiverState
-from stablecast.core.receiver.consumption_acks import AckTimer
 from stablecast.lab.model.canonical import Fn, Value, record
 from stablecast.lab.model.clone import Shared
 from stablecast.lab.model.explorer import Action, Invariant, State
@@ -98,8 +97,8 @@ class World:
 
     def _something_waits(self, session: ReceiverSession) -> bool:
         """Whether a tick would change anything but the clock."""
-        registering = session.state is ReceiverState.REGISTERING and not session.enrollment.first_interval_over
-        waits = registering or session.acknowledger.timers.armed(AckTimer.ACK) or session.requests.history.asked
+        registering = session.state is ReceiverState.REGISTERING and not session.status.first_interval_over
+        waits = registering or session.status.ack_due or session.status.asked
         return bool(waits) or any(_registration(session, store) == "RENEWING" for store in STORES)
 
     def _under_way(self) -> bool:
@@ -136,7 +135,7 @@ class World:
         match name:
             case "Register":
                 assert self.shared is not None
-                request = self.shared.machine.enrollment.registrations[node.number - 1].request
+                request = self.shared.machine.status.registrations[node.number - 1].request
                 for answer in node.register(request, self.now):
                     self._tell(Arrived(answer))
             case "ToStore":
@@ -211,24 +210,24 @@ class World:
         }
 
     def _receiver(self, session: ReceiverSession) -> Fn:
-        application, window, history = self.application, session.window, session.requests.history
+        application, status = self.application, session.status
         active = session.state is ReceiverState.ACTIVE
         return record(
             state=session.state.name,
             reg=tuple(_registration(session, store) for store in STORES),
             said=tuple(0 if active else _said(session, store) for store in STORES),
-            over=not active and session.enrollment.first_interval_over,
+            over=not active and status.first_interval_over,
             low=application.low,
             best=application.best,
             told=tuple(application.told),
-            held=_members((part.first, part.stop) for part in window.held),
-            gone=_members(window.lost),
+            held=_members(status.held),
+            gone=_members(status.lost),
             done=frozenset(application.done),
-            acked=window.acked if active else 0,
-            due=session.acknowledger.timers.armed(AckTimer.ACK),
-            wanted=_members(history.wanted),
-            asked=tuple(self._asked(asked) for asked in history.asked),
-            turn=history.turn % len(STORES) if history else 0,
+            acked=status.acknowledged if active else 0,
+            due=status.ack_due,
+            wanted=_members(status.wanted),
+            asked=tuple(self._asked(asked) for asked in status.asked),
+            turn=0 if status.turn is None else status.turn % len(STORES),
         )
 
     def _asked(self, asked: Asked) -> Fn:
@@ -278,12 +277,12 @@ def _members(ranges: Iterable[tuple[int, int]]) -> frozenset[int]:
 
 
 def _registration(session: ReceiverSession, store: int) -> str:
-    return session.enrollment.registrations[store - 1].state.name
+    return session.status.registrations[store - 1].state.name
 
 
 def _said(session: ReceiverSession, store: int) -> int:
     """What a store that counts has told us that we acknowledged, 0: nothing."""
-    registration = session.enrollment.registrations[store - 1]
+    registration = session.status.registrations[store - 1]
     granted = registration.granted
     return granted.low - 1 if registration.counts and granted is not None and granted.old else 0
 

@@ -78,7 +78,7 @@ class Node:
         machine.receive(Arrived(source_info(constants)), 0)
         for message in constants.holds(number):
             machine.receive(Data(LIFE, LIFE, message, 1, MESSAGE_BYTES, False, 1), 0)
-        machine.receive(Persisted(machine.tickets.last), 0)
+        machine.receive(Persisted(machine.status.newest_ticket), 0)
         machine.take_effects()
         return cls(constants, number, Shared(machine), {client.reg_id: client for client in machine.checkpoint()})
 
@@ -92,7 +92,7 @@ class Node:
         """What its memory says that the receiver acknowledged, 0: nothing."""
         if self.shared is None:
             return 0
-        return max(_acknowledged(one.client) for one in self.shared.machine.clients.records.values())
+        return max(_acknowledged(one.client) for one in self.shared.machine.status.clients.values())
 
     @property
     def durable(self) -> int:

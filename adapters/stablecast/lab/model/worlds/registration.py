@@ -288,19 +288,18 @@ class World:
     def _store(self) -> Fn:
         if self.store is None:
             return record(up=False, holder=0, active=False, age=0, check=NONE)
-        holder = self.store.clients.records.get(REG_ID)
+        holder = self.store.status.clients.get(REG_ID)
         check = self._left(self.store.check_at)
         if holder is None:
             return record(up=True, holder=0, active=False, age=0, check=check)
-        lifetime = holder.lifetime
-        age = self._age(lifetime.heard_at)
-        return record(up=True, holder=holder.client.incarnation, active=lifetime.active, age=age, check=check)
+        age = self._age(holder.heard_at)
+        return record(up=True, holder=holder.client.incarnation, active=holder.active, age=age, check=check)
 
     def _unsynced(self) -> tuple[Value, ...]:
         """Each write, and whether the answer that waits for it is to the newest request."""
         if self.store is None:
             return ()
-        fresh = {due.ticket: self._fresh(due.incarnation, due.generation) for due in self.store.tickets.waiting}
+        fresh = {due.ticket: self._fresh(due.incarnation, due.generation) for due in self.store.status.waiting}
         return tuple(
             record(
                 holder=_number(write.client) if isinstance(write, PersistClient) else 0,

@@ -19,17 +19,23 @@ from stablecast.transports.resolution.udp.inputs import (
     AddReceiver,
     AddSource,
     AdvertiserInput,
-    Heard,
-    Lost,
     QuerierInput,
+    RecordsReceived,
     RemoveReceiver,
     RemoveSource,
     Resolved,
+    SourceLost,
     Unresolved,
 )
-from stablecast.transports.resolution.udp.phases import NEVER, Phase, Topic
-from stablecast.transports.resolution.udp.querier import Interest, Querier
-from stablecast.transports.resolution.udp.settings import AdvertiseOptions, Limit, Limits, Pace, QueryOptions
+from stablecast.transports.resolution.udp.phases import NEVER, Phase, TopicTurns
+from stablecast.transports.resolution.udp.querier import Querier, WantedTopic
+from stablecast.transports.resolution.udp.settings import (
+    AdvertiseOptions,
+    PhasePace,
+    QueryOptions,
+    RateLimit,
+    ResolutionLimits,
+)
 from stablecast.transports.wire import lbmr
 
 TOPIC = "topic"
@@ -38,7 +44,7 @@ NONE = -1
 """What does not come, as the model writes it."""
 
 SOURCE = AddSource(TOPIC, "10.0.0.1:14371", SESSION_ID, INDEX, "", persistent=False)
-UNLIMITED = Limits(*[Limit(records=0, bits=0)] * len(attrs.fields(Limits)))
+UNLIMITED = ResolutionLimits(*[RateLimit(records=0, bits=0)] * len(attrs.fields(ResolutionLimits)))
 
 
 @attrs.frozen
@@ -56,9 +62,9 @@ class Constants:
     FinalWord: bool
     Faults: frozenset[str]
 
-    def pace(self, sustaining: int) -> Pace:
+    def pace(self, sustaining: int) -> PhasePace:
         """The turns of either side."""
-        return Pace(1, self.First, self.Longest, self.Initial, 1, self.Sustain, sustaining)
+        return PhasePace(1, self.First, self.Longest, self.Initial, 1, self.Sustain, sustaining)
 
 
 @attrs.define
@@ -84,7 +90,7 @@ class World:
         )
 
     @property
-    def interest(self) -> Interest | None:
+    def interest(self) -> WantedTopic | None:
         """What the receiver's side keeps of the topic; not to be changed."""
         return self.querying.machine.interests.get(TOPIC)
 
@@ -182,7 +188,7 @@ class World:
         said = advertiser.take_effects()
         if heard:
             for effect in said:
-                self._tell(Heard(_packet(effect)))
+                self._tell(RecordsReceived(_packet(effect)))
 
     def _ask(self, outcome: str) -> None:
         """The receiver's turn. Both sides hear in the order in which was said."""
@@ -192,7 +198,7 @@ class World:
         asked = [effect for effect in querier.take_effects() if isinstance(effect, Transmit)]
         if outcome != "lost":
             for effect in asked:
-                self._advertise(Heard(_packet(effect)), heard=outcome == "answered")
+                self._advertise(RecordsReceived(_packet(effect)), heard=outcome == "answered")
 
     def _tell(self, event: QuerierInput) -> None:
         self.querying = self.querying.own()
@@ -214,7 +220,7 @@ class World:
             "parted": self.parted,
         }
 
-    def _turns(self, topic: Topic | None) -> Fn:
+    def _turns(self, topic: TopicTurns | None) -> Fn:
         if topic is None or topic.state is Phase.QUIESCENT:
             due = NONE if topic is None or topic.due == NEVER else topic.due - self.now
             return record(phase="AWAY" if topic is None else "QUIESCENT", due=due, gap=0, interval=0, ends=NONE)
@@ -232,7 +238,7 @@ _INPUTS: dict[str, QuerierInput] = {
     "Leave": RemoveReceiver(TOPIC),
     "Join": Resolved(TOPIC),
     "Break": Unresolved(TOPIC),
-    "Miss": Lost(TOPIC, SESSION_ID, INDEX),
+    "Miss": SourceLost(TOPIC, SESSION_ID, INDEX),
 }
 """What the receiver's side is told."""
 

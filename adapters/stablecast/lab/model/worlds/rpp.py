@@ -27,7 +27,7 @@ from stablecast.core.protocol.messages import (
 )
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.core.store import StoreEndpoint
-from stablecast.core.store.repository import Repository
+from stablecast.core.store.status import RepositoryStatus
 from stablecast.lab.model.canonical import Fn, Value, record
 from stablecast.lab.model.clone import Shared
 from stablecast.lab.model.errors import ModelError
@@ -138,7 +138,7 @@ class World:
             yield ("Send",)
         if self.queue:
             yield ("ToStore",)
-        if self._kept.window.delayed:
+        if self._kept.delayed:
             yield ("Write",)
         if self.written != self.disk or waiting(store) or granting(store) or self._asking():
             yield ("Sync",)
@@ -156,7 +156,7 @@ class World:
         if reader.state == "IN" and self.store is not None and "leave" in faults:
             yield ("Leave", number)
         known = reader.state != "ASKING" and heard != UNKNOWN
-        if "expire" in faults and known and not self._kept.window.delayed:
+        if "expire" in faults and known and not self._kept.delayed:
             yield ("Expire", number)
         if reader.state == "IN" and reader.consumed + 1 < self._next():
             yield ("Consume", number)
@@ -216,12 +216,12 @@ class World:
             store.handle_timeout(self.now)
         else:
             self.disk = self.written
-            store.receive(Persisted(store.tickets.last), self.now)
+            store.receive(Persisted(store.status.newest_ticket), self.now)
         self._perform_store(store)
 
     def _send(self) -> None:
         source = self._own_source()
-        number, life = source.window.next, source.config.incarnation
+        number, life = source.next_number, source.config.incarnation
         source.receive(Sent(number, 1, 1), self.now)
         self.queue.append(Data(life, life, number, 1, 1, recovered=False, token=0))
         self._perform_source(source.take_effects())
@@ -253,7 +253,7 @@ class World:
         """A receiver's state lifetime is over; everybody else gives a sign of life."""
         store = self._own_store()
         self.now += 2 * SILENCE_NS
-        for other, known in sorted(store.clients.records.items()):
+        for other, known in sorted(store.status.clients.items()):
             if other != reg_id:
                 client = known.client
                 store.receive(Arrived(Keepalive(client.role, client.incarnation, other, False, 0)), self.now)
@@ -269,7 +269,7 @@ class World:
 
     def _perform_store(self, store: StoreEndpoint) -> None:
         """Let the store do what is due at once, then do what it wants."""
-        due = store.registry.agenda.next()
+        due = store.status.repository_due
         if due is not None and due <= self.now:
             store.handle_timeout(self.now)
         effects = store.take_effects()
@@ -340,10 +340,10 @@ class World:
         }
 
     @property
-    def _kept(self) -> Repository:
+    def _kept(self) -> RepositoryStatus:
         """The store's only repository."""
         assert self.store is not None
-        return self.store.repositories[SOURCE_ID]
+        return self.store.status.repositories[SOURCE_ID]
 
     def _source_state(self) -> str:
         """A source that counts and waits for an answer renews its registration."""
@@ -351,15 +351,14 @@ class World:
             return "DOWN"
         if self.source.state is not SourceState.ACTIVE:
             return "ASKING"
-        return "ACTIVE" if self.source.enrollment.registrations[0].present else "RENEWING"
+        return "ACTIVE" if self.source.status.registrations[0].present else "RENEWING"
 
     def _window(self) -> Fn:
         """What the newest life that could send has sent."""
         if self.before is not None:
             return self.before
-        window = self.source.window
-        stop = window.next
-        unsettled = numbers_of(window.settled.missing(window.trail, stop))
+        stop = self.source.next_number
+        unsettled = numbers_of(self.source.status.settled.missing(self.source.oldest_number, stop))
         return record(low=self.source.resume_point, next=stop, open=unsettled)
 
     def _source_of(self) -> Fn:
@@ -374,7 +373,7 @@ class World:
     def _may_send(self) -> bool:
         source = self.source
         credit = source.credit_bytes
-        return self.up and source.can_send and bool(credit) and source.window.next < self.constants.Messages
+        return self.up and source.can_send and bool(credit) and source.next_number < self.constants.Messages
 
     def _news(self) -> set[int]:
         """What the source is about to hear and does not know."""

@@ -12,20 +12,20 @@ from stablecast.lab.model.worlds.rpp_parts import NONE, RECEIVER_ID, SOURCE_ID, 
 
 def acknowledged(store: StoreEndpoint, number: int) -> int:
     """What a receiver has acknowledged there."""
-    known = store.clients.records.get(RECEIVER_ID + number)
+    known = store.status.clients.get(RECEIVER_ID + number)
     return UNKNOWN if known is None else known.client.acknowledged
 
 
 def waiting(store: StoreEndpoint) -> frozenset[Value]:
     """Numbers that the disk was given and has not reported."""
-    runs = [due for due in store.tickets.waiting if due.generation < 0 and due.farewell is None]
+    runs = [due for due in store.status.waiting if due.generation < 0 and due.farewell is None]
     return numbers_of((run.first, run.stop) for run in runs)
 
 
 def granting(store: StoreEndpoint) -> bool:
     """Whether the source's registration waits for the disk."""
-    wanted = (SOURCE_ID, store.repositories[SOURCE_ID].incarnation)
-    return any(due.generation >= 0 and (due.reg_id, due.incarnation) == wanted for due in store.tickets.waiting)
+    wanted = (SOURCE_ID, store.status.repositories[SOURCE_ID].incarnation)
+    return any(due.generation >= 0 and (due.reg_id, due.incarnation) == wanted for due in store.status.waiting)
 
 
 def seen(store: StoreEndpoint | None, receivers: Iterable[int]) -> Fn:
@@ -35,25 +35,24 @@ def seen(store: StoreEndpoint | None, receivers: Iterable[int]) -> Fn:
         flags = dict.fromkeys(("up", "asked", "paused", "granting"), False)
         rec = tuple(UNKNOWN for _ in receivers)
         return record(life=0, low=NONE, trail=0, acked=0, high=NONE, rec=rec, **none, **flags)
-    kept = store.repositories[SOURCE_ID]
-    filling, low = kept.filling, kept.resume_point
-    requests = filling.requests
+    kept = store.status.repositories[SOURCE_ID]
+    low = kept.resume_point
     return record(
         up=True,
         life=kept.incarnation,
         low=NONE if low is None else low,
         trail=kept.trail,
         held=numbers_of(kept.held),
-        synced=numbers_of(kept.window.synced),
-        delayed=numbers_of((run.first, run.stop) for run in kept.window.delayed),
+        synced=numbers_of(kept.synced),
+        delayed=numbers_of(kept.delayed),
         waiting=waiting(store),
-        owed=numbers_of(kept.acks.owed),
+        owed=numbers_of(kept.owed),
         acked=0 if low is None else kept.acked,
-        high=NONE if filling.high is None else filling.high,
-        lost=numbers_of(kept.filling.lost),
-        wanted=numbers_of([*requests.wanted, *((request.start, request.stop) for request in requests.asked)]),
-        asked=filling.asked_at is not None,
-        paused=filling.paused,
+        high=NONE if kept.high is None else kept.high,
+        lost=numbers_of(kept.lost),
+        wanted=numbers_of(kept.requested),
+        asked=kept.late_join is not None,
+        paused=kept.paused,
         granting=granting(store),
         rec=tuple(acknowledged(store, number) for number in receivers),
     )

@@ -1,6 +1,6 @@
 """The world of `tla/SrsLifetime`: contexts and a resolution service (SRS), by the machines of the transports.
 
-The service is a whole `Service`, each context a whole `SrsContext` of one service; what they write is their own bytes.
+The service is a whole `ResolutionService`, each context a whole `SrsContext` of one service; their bytes are real.
 The world adds connections, which keep their order, break and hang, and former ones, from which the service still reads
 what was said before. It accepts a connection when its first bytes come.
 
@@ -29,8 +29,16 @@ from stablecast.lab.model.worlds.srslifetime_parts import (
 )
 from stablecast.lab.model.worlds.srslifetime_seen import INVARIANTS, known_of, leave_of, records_over, seen, silent
 from stablecast.transports.resolution.srs.context import SrsContext
-from stablecast.transports.resolution.srs.events import Accepted, Closed, Cut, Opened, Received, SrsContextInput, Write
-from stablecast.transports.resolution.srs.service import Service
+from stablecast.transports.resolution.srs.events import (
+    BytesReceived,
+    ConnectionAccepted,
+    ConnectionClosed,
+    ConnectionOpened,
+    Disconnect,
+    SendBytes,
+    SrsContextInput,
+)
+from stablecast.transports.resolution.srs.service import ResolutionService
 from stablecast.transports.resolution.srs.service_link import LinkState
 from stablecast.transports.resolution.udp.inputs import AddReceiver, RemoveReceiver, RemoveSource, Unresolved
 
@@ -42,7 +50,7 @@ class World:
     """See the module. `left`: breaks that are left; `numbers`: connections that were made."""
 
     constants: Constants
-    shared: Shared[Service]
+    shared: Shared[ResolutionService]
     nodes: list[Node]
     left: int
     numbers: int = 0
@@ -56,14 +64,14 @@ class World:
         for node in nodes:
             if node.number not in known.Heirs:
                 node.begin(known)
-        return cls(known, Shared(Service(1, known.service())), nodes, known.Breaks)
+        return cls(known, Shared(ResolutionService(1, known.service())), nodes, known.Breaks)
 
     @property
-    def service(self) -> Service:
+    def service(self) -> ResolutionService:
         """Not to be changed."""
         return self.shared.machine
 
-    def _own_service(self) -> Service:
+    def _own_service(self) -> ResolutionService:
         self.shared = self.shared.own()
         for session in self.service.sessions.values():
             if session.client is not None:
@@ -178,7 +186,7 @@ class World:
             case "ToClient":
                 said, *rest = node.wire.back
                 node.wire = attrs.evolve(node.wire, back=tuple(rest))
-                self._feed(node, Received(node.context.links[0].connection, said.octets))
+                self._feed(node, BytesReceived(node.context.links[0].connection, said.octets))
             case "ContextTimer":
                 self._run(node)
             case "Hang":
@@ -196,7 +204,7 @@ class World:
         self._perform(node, context)
         self.numbers += 1
         node.wire = Wire(self.numbers)
-        self._feed(node, Opened(node.context.links[0].connection, LOCAL))
+        self._feed(node, ConnectionOpened(node.context.links[0].connection, LOCAL))
 
     def _run(self, node: Node) -> None:
         context = node.own()
@@ -213,7 +221,7 @@ class World:
         if name == "Die":
             node.app, node.shared = "dead", None
         else:
-            self._feed(node, Closed(node.context.links[0].connection))
+            self._feed(node, ConnectionClosed(node.context.links[0].connection))
         if connected:
             self._abandon(node)
 
@@ -225,7 +233,7 @@ class World:
         elif "late" in self.constants.Faults:
             node.former = Former(wire.number, wire.there, ends=True)
         else:
-            self._tell_service(Closed(wire.number))
+            self._tell_service(ConnectionClosed(wire.number))
 
     def _from_former(self, node: Node) -> None:
         if node.former.there:
@@ -234,14 +242,14 @@ class World:
             self._read(node.former.number, said)
         else:
             number, node.former = node.former.number, Former()
-            self._tell_service(Closed(number))
+            self._tell_service(ConnectionClosed(number))
 
     def _read(self, number: int, said: Said) -> None:
         if said.seen["kind"] == "hello":
-            self._tell_service(Accepted(number, LOCAL))
-        self._tell_service(Received(number, said.octets))
+            self._tell_service(ConnectionAccepted(number, LOCAL))
+        self._tell_service(BytesReceived(number, said.octets))
 
-    def _tell_service(self, event: Accepted | Received | Closed) -> None:
+    def _tell_service(self, event: ConnectionAccepted | BytesReceived | ConnectionClosed) -> None:
         self._own_service().receive(event, self.now)
         self._perform_service()
 
@@ -255,10 +263,10 @@ class World:
 
     def _restart(self) -> None:
         self.left -= 1
-        self.shared = Shared(Service(self.service.epoch + 1, self.constants.service()))
+        self.shared = Shared(ResolutionService(self.service.epoch + 1, self.constants.service()))
         for node in self.nodes:
             if node.app == "up" and node.context.links[0].state is not LinkState.WAITING:
-                self._feed(node, Closed(node.context.links[0].connection))
+                self._feed(node, ConnectionClosed(node.context.links[0].connection))
             node.wire, node.former = Wire(), Former()
 
     def _feed(self, node: Node, event: SrsContextInput) -> None:
@@ -268,7 +276,7 @@ class World:
 
     def _perform(self, node: Node, context: SrsContext) -> None:
         """What is written in one step goes as one."""
-        octets = b"".join(effect.data for effect in context.take_effects() if isinstance(effect, Write))
+        octets = b"".join(effect.data for effect in context.take_effects() if isinstance(effect, SendBytes))
         if octets and not node.wire.hung:
             node.wire = attrs.evolve(node.wire, there=(*node.wire.there, to_service(octets)))
 
@@ -276,9 +284,9 @@ class World:
         """What is written to connections that their contexts have left is lost."""
         for effect in self.service.take_effects():
             for node in self.nodes:
-                if isinstance(effect, Write) and effect.connection == node.wire.number and not node.wire.hung:
+                if isinstance(effect, SendBytes) and effect.connection == node.wire.number and not node.wire.hung:
                     node.wire = attrs.evolve(node.wire, back=(*node.wire.back, to_context(effect.data)))
-                elif isinstance(effect, Cut) and effect.connection == node.former.number:
+                elif isinstance(effect, Disconnect) and effect.connection == node.former.number:
                     node.former = Former(node.former.number)
 
     def abstract(self) -> State:

@@ -73,7 +73,7 @@ class Said:
 @lru_cache(MOST_WORDS)
 def to_service(octets: bytes) -> Said:
     """What a context wrote."""
-    frames = rsocket.Decoder().feed(octets)
+    frames = rsocket.FrameDecoder().feed(octets)
     kinds = {frame.kind for frame in frames}
     messages = [message for frame in frames if frame.payload for message in _decoded(frame)]
     types = {type(message) for message in messages}
@@ -87,7 +87,9 @@ def to_service(octets: bytes) -> Said:
 @lru_cache(MOST_WORDS)
 def to_context(octets: bytes) -> Said:
     """What the service wrote."""
-    messages = [message for frame in rsocket.Decoder().feed(octets) if frame.payload for message in _decoded(frame)]
+    messages = [
+        message for frame in rsocket.FrameDecoder().feed(octets) if frame.payload for message in _decoded(frame)
+    ]
     infos = [message for message in messages if isinstance(message, srs.SourceInfo)]
     kinds = {type(message) for message in messages} - {srs.SourceInfo}
     kind = _TOLD[kinds.pop()] if len(kinds) == 1 else "pong"

@@ -6,18 +6,18 @@ from stablecast.lab.model.canonical import Fn, Value, record
 from stablecast.lab.model.errors import ModelError
 from stablecast.lab.model.explorer import Invariant, State
 from stablecast.lab.model.worlds.srslifetime_parts import NONE, Constants, Node, instance_of, number_of, otid_of
-from stablecast.transports.resolution.srs.client import Client
+from stablecast.transports.resolution.srs.client import ServiceClient
 from stablecast.transports.resolution.srs.context import SrsContext
 from stablecast.transports.resolution.srs.deadlines import Matter
-from stablecast.transports.resolution.srs.service import Service
-from stablecast.transports.resolution.srs.service_link import Link, LinkTimer
-from stablecast.transports.resolution.srs.session import Session
+from stablecast.transports.resolution.srs.service import ResolutionService
+from stablecast.transports.resolution.srs.service_link import LinkTimer, ServiceLink
+from stablecast.transports.resolution.srs.session import ServiceSession
 
 _NO_SESSION = record(state="none", age=NONE)
 _NO_CLIENT = record(state="none", source=False, want=False, age=NONE)
 
 
-def seen(constants: Constants, service: Service, nodes: Sequence[Node], left: int, now: int) -> State:
+def seen(constants: Constants, service: ResolutionService, nodes: Sequence[Node], left: int, now: int) -> State:
     """The model's variables."""
     return {
         "context": tuple(_context(node, service, now, constants) for node in nodes),
@@ -46,23 +46,23 @@ def seen(constants: Constants, service: Service, nodes: Sequence[Node], left: in
     }
 
 
-def leave_of(service: Service, number: int) -> int | None:
+def leave_of(service: ResolutionService, number: int) -> int | None:
     """When the service looks whether the source of a context is still there."""
     return service.agenda.deadlines.get((Matter.LEAVE, otid_of(number)))
 
 
-def records_over(client: Client, now: int) -> bool:
+def records_over(client: ServiceClient, now: int) -> bool:
     """Whether records of a client were potentially down for their lifetime."""
     due = client.next_lapse()
     return due is not None and due <= now
 
 
-def silent(session: Session, now: int) -> bool:
+def silent(session: ServiceSession, now: int) -> bool:
     """Whether a connection was silent for too long."""
     return now >= session.heard_at + session.lifetime
 
 
-def _context(node: Node, service: Service, now: int, constants: Constants) -> Fn:
+def _context(node: Node, service: ResolutionService, now: int, constants: Constants) -> Fn:
     if node.app != "up":
         return record(
             app=node.app,
@@ -90,13 +90,13 @@ def _context(node: Node, service: Service, now: int, constants: Constants) -> Fn
     )
 
 
-def _settled(link: Link, service: Service) -> str:
+def _settled(link: ServiceLink, service: ResolutionService) -> str:
     if not link.settled:
         return "none"
     return "this" if link.settled == service.epoch else "other"
 
 
-def _left(link: Link, kind: LinkTimer, now: int, constants: Constants) -> int:
+def _left(link: ServiceLink, kind: LinkTimer, now: int, constants: Constants) -> int:
     return _ticks(link.timers.deadline(kind), now, constants)
 
 
@@ -122,7 +122,7 @@ def known_of(context: SrsContext) -> dict[int, str]:
     }
 
 
-def _client(constants: Constants, client: Client | None, now: int) -> Fn:
+def _client(constants: Constants, client: ServiceClient | None, now: int) -> Fn:
     if client is None:
         return _NO_CLIENT
     ages = {
@@ -140,7 +140,7 @@ def _client(constants: Constants, client: Client | None, now: int) -> Fn:
     )
 
 
-def _session(constants: Constants, session: Session | None, now: int) -> Fn:
+def _session(constants: Constants, session: ServiceSession | None, now: int) -> Fn:
     if session is None:
         return _NO_SESSION
     age = (now - session.heard_at) // constants.tick if constants.Keepalive else NONE

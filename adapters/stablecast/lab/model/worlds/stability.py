@@ -17,7 +17,8 @@ from stablecast.core.protocol.effects import Notify, Resend, Send
 from stablecast.core.protocol.events import Event, Stable, StableFlag
 from stablecast.core.protocol.inputs import Arrived, Data, Gone, Persisted, Sent, SourceInput, Start, Tick
 from stablecast.core.protocol.messages import LateJoinInfo, LateJoinRequest, Registered, RetransmitRequest, StableAck
-from stablecast.core.registration.store_registration import Registration, RegistrationState
+from stablecast.core.registration.status import RegistrationStatus
+from stablecast.core.registration.store_registration import RegistrationState
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.core.store import StoreEndpoint
 from stablecast.lab.model.canonical import Value
@@ -25,7 +26,6 @@ from stablecast.lab.model.clone import Shared
 from stablecast.lab.model.explorer import Action, State
 from stablecast.lab.model.worlds.stability_stores import (
     INTERVAL_NS,
-    REG_ID,
     Constants,
     Journal,
     Process,
@@ -114,16 +114,16 @@ class World:
             yield "Stop"
         if not (calm and self._prompt(self.stores)):
             return
-        enrollment = source.enrollment
-        waits = source.state is SourceState.REGISTERING and not enrollment.first_interval_over
-        if waits or any(r.state is RegistrationState.RENEWING for r in enrollment.registrations.values()):
+        status = source.status
+        waits = source.state is SourceState.REGISTERING and not status.first_interval_over
+        if waits or any(one.state is RegistrationState.RENEWING for one in status.registrations.values()):
             yield "Wait"
-        if source.can_send and source.window.next < self.constants.Numbers and source.credit_messages:
+        if source.can_send and source.next_number < self.constants.Numbers and source.credit_messages:
             yield "Send"
 
     def _may_stop(self, source: SourceEndpoint) -> bool:
         """Return whether the process may crash; along some paths the first life, or one that sent nothing, does not."""
-        sent = source.state is not SourceState.REGISTERING and source.window.next > source.resume_point
+        sent = source.state is not SourceState.REGISTERING and source.next_number > source.resume_point
         return {"once": self.life > 1, "away": sent}.get(self.constants.Paths, True)
 
     def _may_turn(self) -> bool:
@@ -158,10 +158,10 @@ class World:
         if self._announced(process) and repository is not None:
             if self._uninformed(process) and in_turn:
                 yield "Inform"
-            behind = repository.resume_point is not None and highest(repository) < self._source.window.next - 1
+            behind = repository.resume_point is not None and highest(repository) < self._source.next_number - 1
             if behind and prompt and self._informs():
                 yield "Inform"
-            if repository.filling.asked_at is not None and not process.granting and prompt:
+            if repository.late_join is not None and not process.granting and prompt:
                 yield "Fill"
         if process.stream and prompt:
             if not process.granting:
@@ -193,7 +193,7 @@ class World:
         return running and process.life == self.life and self._connected(process)
 
     def _connected(self, process: Process) -> bool:
-        proven = self.source is not None and self.source.lineage.proof > 0
+        proven = self.source is not None and self.source.status.proof > 0
         return self.constants.connected(process.index, self.life, self.aside[1], proven)
 
     def _informs(self) -> bool:
@@ -243,7 +243,7 @@ class World:
         self._hear(Tick())
 
     def _send(self) -> None:
-        number = self._source.window.next
+        number = self._source.next_number
         self._hear(Sent(number, 1, 0))
         for index, process in enumerate(self.stores):
             if process.life == self.life and self._connected(process):
@@ -267,8 +267,8 @@ class World:
         """The store asks (again), the source says what there is, is asked for it, and sends it."""
         repository = process.repository
         assert repository is not None
-        requests = repository.filling.requests
-        (told,) = self._answers(LateJoinRequest(requests.incarnation, REG_ID, requests.reply_to))
+        assert repository.late_join is not None
+        (told,) = self._answers(repository.late_join)
         assert isinstance(told, LateJoinInfo)
         for request in process.feed(Arrived(told)):
             for resent in self._answers(request):
@@ -280,7 +280,7 @@ class World:
         assert process.machine is not None
         process.dirty = False
         process.synced = attrs.evolve(process.written, messages=dict(process.written.messages))
-        process.feed(Persisted(process.machine.tickets.last))
+        process.feed(Persisted(process.machine.status.newest_ticket))
 
     def _to_source(self, process: Process) -> None:
         """A grant, or all acknowledgements up to the next one; what nobody hears is lost."""
@@ -325,8 +325,8 @@ class World:
         assert self.source is not None
         return self.source
 
-    def _registration(self, process: Process) -> Registration:
-        return self._source.enrollment.registrations[process.index]
+    def _registration(self, process: Process) -> RegistrationStatus:
+        return self._source.status.registrations[process.index]
 
     def _hear(self, event: SourceInput) -> list[LateJoinInfo | Resend]:
         """Let the source have it, if it runs; returns what it sends to a store that asked."""

@@ -12,7 +12,7 @@ from stablecast.core.protocol.quorum import Consensus, GroupRules, Intergroup, I
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import RegistrationTimes, RepositoryConfig, SourceConfig, StoreConfig, StoreSpec
 from stablecast.core.store import StoreEndpoint
-from stablecast.core.store.repository import Repository
+from stablecast.core.store.status import RepositoryStatus
 
 LAYOUTS: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "one": ((1,), (0,)),
@@ -132,9 +132,9 @@ class Process:
     dirty: bool = False
 
     @property
-    def repository(self) -> Repository | None:
+    def repository(self) -> RepositoryStatus | None:
         """What it keeps of the source."""
-        return None if self.machine is None else self.machine.repositories.get(REG_ID)
+        return None if self.machine is None else self.machine.status.repositories.get(REG_ID)
 
     @property
     def life(self) -> int:
@@ -145,7 +145,7 @@ class Process:
     @property
     def granting(self) -> bool:
         """Whether a grant to this life waits for the disk."""
-        waiting = () if self.machine is None else self.machine.tickets.waiting
+        waiting = () if self.machine is None else self.machine.status.waiting
         return any(due.generation >= 0 and due.incarnation == self.life for due in waiting)
 
     def granted(self, life: int) -> bool:

@@ -10,7 +10,7 @@ from stablecast.core.protocol.quorum import quorum_of
 from stablecast.core.protocol.resume_point import offer
 from stablecast.core.registration.store_registration import RegistrationState
 from stablecast.core.source import SourceEndpoint, SourceState
-from stablecast.core.store.repository import Repository
+from stablecast.core.store.status import RepositoryStatus
 from stablecast.lab.model.canonical import Fn, Value, record
 from stablecast.lab.model.explorer import Invariant, State
 from stablecast.lab.model.worlds.stability_stores import REG_ID, Constants, Process
@@ -43,17 +43,17 @@ def source_view(source: SourceEndpoint | None, life: int) -> Fn:
     """Its life, whether it may send, where it resumed, and its lives."""
     if source is None:
         return record(life=life, state="DOWN", waited=False, resume=0, claim=0, term=0, again=False, lives=())
-    lineage = source.lineage
+    status = source.status
     registering = source.state is SourceState.REGISTERING
     return record(
         life=life,
         state=source.state.name,
-        waited=registering and source.enrollment.first_interval_over,
-        resume=0 if registering else lineage.resume_point + 1,
-        claim=source.enrollment.term,
-        term=lineage.term,
-        again=lineage.proof > 0,
-        lives=_history(lineage.lives),
+        waited=registering and status.first_interval_over,
+        resume=0 if registering else source.resume_point + 1,
+        claim=status.claim,
+        term=status.term,
+        again=status.proof > 0,
+        lives=_history(status.lives),
     )
 
 
@@ -61,10 +61,9 @@ def registration_view(source: SourceEndpoint | None, index: int) -> Fn:
     """Where the source stands with a store, and what of its grant matters still."""
     if source is None:
         return record(state="none", grant=_grant(None), owes=False)
-    registration = source.enrollment.registrations[index]
-    granted = registration.granted
-    owes = not source.lineage.proven(granted)
-    return record(state=STATES[registration.state], grant=_remembered(source, granted), owes=owes)
+    status = source.status
+    registration, owes = status.registrations[index], index in status.unproven
+    return record(state=STATES[registration.state], grant=_remembered(source, registration.granted), owes=owes)
 
 
 def aside_view(source: SourceEndpoint | None, life: int, stores: int) -> Fn:
@@ -77,12 +76,12 @@ def window_view(source: SourceEndpoint | None, stores: int) -> Fn:
     """What was sent and is not released."""
     if source is None or source.state is SourceState.REGISTERING:
         return record(trail=0, next=0, acked=(frozenset(),) * stores, stable=frozenset())
-    window = source.window
+    status = source.status
     return record(
-        trail=window.trail + 1,
-        next=window.next + 1,
-        acked=tuple(_members(held) for held in window.acked),
-        stable=_members(window.stable),
+        trail=source.oldest_number + 1,
+        next=source.next_number + 1,
+        acked=tuple(_members(held) for held in status.acked),
+        stable=_members(status.stable),
     )
 
 
@@ -91,22 +90,22 @@ def store_view(process: Process, constants: Constants) -> Fn:
     repository = process.repository
     if repository is None or process.machine is None:
         return record(**_NOTHING, up=process.machine is not None, content=_content({}, constants))
-    client = process.machine.clients.records[REG_ID].client
+    client = process.machine.status.clients[REG_ID].client
     resume = repository.resume_point
     return record(
         up=True,
         life=repository.incarnation,
         term=client.term,
-        lives=_history(repository.life.lives),
-        told=repository.life.term,
+        lives=_history(repository.lives),
+        told=repository.lives_term,
         resume=0 if resume is None else resume + 1,
         trail=repository.trail + 1,
         content=_content({n: process.written.messages.get(n, 0) for n in _numbers(repository.held)}, constants),
-        synced=_members(repository.window.synced),
-        lost=_members(repository.filling.lost),
+        synced=_members(repository.synced),
+        lost=_members(repository.lost),
         acked=0 if resume is None else repository.acked + 1,
         high=0 if resume is None else highest(repository) + 1,
-        asked=repository.filling.asked_at is not None,
+        asked=repository.late_join is not None,
         grant=process.granting,
         dirty=process.dirty,
     )
@@ -140,9 +139,9 @@ def answers_view(queue: list[Registered | StableAck]) -> tuple[Fn, ...]:
     return tuple(told)
 
 
-def highest(repository: Repository) -> int:
+def highest(repository: RepositoryStatus) -> int:
     """The newest number that the store knows of."""
-    known = repository.filling.high
+    known = repository.high
     return repository.newest if known is None else max(known, repository.newest)
 
 

@@ -12,6 +12,7 @@ from stablecast.evidence.capture.judge.multicast_rules import MAX_NUMBERS, Sessi
 from stablecast.evidence.capture.judge.statements import At
 from stablecast.transports.reliable.settings import SourceSettings
 from stablecast.transports.wire import lbmc, lbtrm
+from stablecast.transports.wire.reliable_packets import Reason
 from tests.adapters.evidence.capture.judge.talk import ASKER, NAKS, SESSION, Talk
 from tests.transports.reliable import network as played
 
@@ -50,7 +51,7 @@ def nak(*sqns: int) -> lbtrm.Nak:
     return lbtrm.Nak(nak_port=NAKS[1], session_id=SESSION, sqns=sqns)
 
 
-def ncf(*sqns: int, reason: int = lbtrm.Reason.IGNORED) -> lbtrm.Ncf:
+def ncf(*sqns: int, reason: int = Reason.IGNORED) -> lbtrm.Ncf:
     return lbtrm.Ncf(nak_port=NAKS[1], session_id=SESSION, trail=0, reason=reason, sqns=sqns)
 
 
@@ -110,7 +111,7 @@ IGNORED = (*REPAIRED, 300, nak(1), ncf(1), 900, nak(1), data(1, again=True))
         ((data(0), session(0, beat=1), nak(0), 300, nak(0), 1_500, session(0, beat=2)), "M2", BROKEN),
         ((data(0), data(2), nak(1), 300, nak(1), 1_500, session(2)), "M2", BROKEN),
         ((data(0), data(1), nak(0), 1_500, session(1, trail=1)), "M2", FINE),
-        ((data(0), data(1), nak(0), ncf(0, reason=lbtrm.Reason.DELAYED)), "M2", FINE),
+        ((data(0), data(1), nak(0), ncf(0, reason=Reason.DELAYED)), "M2", FINE),
         ((data(0), nak(7), 1_500, session(0)), "M3", BROKEN),
         ((data(0), ncf(7), 1_500, session(0)), "M3", BROKEN),
         ((data(0), nak(1), data(1)), "M3", CANNOT_TELL),

@@ -7,6 +7,7 @@ import pytest
 from stablecast.evidence.capture.judge import Findings, Standing, judge
 from stablecast.transports.reliable.settings import SourceSettings
 from stablecast.transports.wire import lbtru
+from stablecast.transports.wire.reliable_packets import Reason
 from tests.adapters.evidence.capture.judge.talk import SESSION, Talk
 from tests.support.captures import datagram
 from tests.transports.reliable import network as played
@@ -44,7 +45,7 @@ def nak(*sqns: int) -> lbtru.Nak:
 
 
 def ncf(*sqns: int) -> lbtru.Ncf:
-    return lbtru.Ncf(trail=0, reason=lbtru.Reason.IGNORED, sqns=sqns, options=SID)
+    return lbtru.Ncf(trail=0, reason=Reason.IGNORED, sqns=sqns, options=SID)
 
 
 def judged(talk: Talk, tmp_path: Path) -> Findings:

@@ -157,7 +157,7 @@ def test_a_life_that_told_one_store_does_not_undo_what_a_later_one_got_stable() 
     here = played_by(LIVES)
     assert here.safe == {(3, 0)}
     here.do(("Inform", 1))
-    assert [process.repository.life.term for process in here.stores if process.repository] == [4, 3, 4]
+    assert [process.repository.lives_term for process in here.stores if process.repository] == [4, 3, 4]
     assert here.source is not None
     assert [life for life, _ in here.source.lineage.lives] == [3, 4]
     assert INVARIANTS["NoStableLost"](here.abstract())

@@ -2,7 +2,7 @@
 
     WAITING --heard--> ACTIVE --silence--> OVER          WAITING --silence--> OVER          any --leave--> OVER
 
-Everything from the source counts as a sign of life. There is no farewell: a source leaves in silence.
+Everything from the source is a sign of life. There is no message for the end: a source ends in silence.
 """
 
 from collections.abc import Sequence
@@ -11,19 +11,18 @@ from enum import IntEnum
 import attrs
 
 from stablecast.core.machine.chart import Chart, States, fire, lower
-from stablecast.transports.reliable.effects import Began, SessionEnded
-from stablecast.transports.reliable.packets import Data, Refused, Standing, Told
-from stablecast.transports.reliable.receiver import Aside, ReceiverMachine
+from stablecast.transports.reliable.packets import Datagram, NakRefusal, SessionStatus, SourcePacket
+from stablecast.transports.reliable.receiver import OtherDatagram, ReceiverMachine
 from stablecast.transports.reliable.settings import LBTRM_RECEIVER, ReceiverSettings
 from stablecast.transports.wire import lbtrm
-from stablecast.transports.wire.sequence_lists import Format
+from stablecast.transports.wire.reliable_packets import Format
 
 _NAME = slice(2, lbtrm.HEADER.size)
-"""Where a datagram names its session."""
+"""The bytes of a datagram that name its session."""
 
 
 class ListeningState(IntEnum):
-    """Where a session is."""
+    """States of a receiver's session."""
 
     WAITING = 0
     ACTIVE = 1
@@ -31,7 +30,7 @@ class ListeningState(IntEnum):
 
 
 class ListeningEvent(IntEnum):
-    """What can happen to it."""
+    """Events of a receiver's session."""
 
     HEARD = 0
     SILENCE = 1
@@ -51,12 +50,12 @@ class ListeningChart(Chart):
 
 
 def name_of(nak_port: int, session_id: int) -> bytes:
-    """How datagrams name their session: with the host of their sender it says which one they are of."""
+    """Return the bytes that name a session in its datagrams. With the sender's host they identify the session."""
     return lbtrm.HEADER.pack(0, 0, nak_port, session_id)[_NAME]
 
 
 def by_name(datagrams: list[memoryview]) -> dict[bytes, list[memoryview]]:
-    """The datagrams of each name, in order; of one name as a rule."""
+    """Group datagrams by their names, in order; usually there is one name."""
     names = [octets[_NAME].tobytes() for octets in datagrams]
     if names.count(names[0]) == len(names):
         return {names[0]: datagrams}
@@ -68,7 +67,7 @@ def by_name(datagrams: list[memoryview]) -> dict[bytes, list[memoryview]]:
 
 @attrs.define
 class LbtrmReceiver(ReceiverMachine):
-    """One session; a machine."""
+    """A receiver's session; a machine."""
 
     settings: ReceiverSettings = LBTRM_RECEIVER
     state: ListeningState = attrs.field(default=ListeningState.WAITING, init=False)
@@ -76,88 +75,67 @@ class LbtrmReceiver(ReceiverMachine):
     name: bytes = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        ReceiverMachine.__attrs_post_init__(self)  # Compiled, `super()` would mean the class before its slots.
+        ReceiverMachine.__attrs_post_init__(self)  # In a compiled module, `super()` refers to the class without slots.
         self.nak_port = int(self.source.rpartition(":")[2])
         self.name = name_of(self.nak_port, self.session_id)
 
     @property
-    def phase(self) -> ListeningState:
-        """The state of the chart."""
-        return self.state
-
-    @property
     def over(self) -> bool:
-        """Whether nothing is taken any more."""
+        """Return whether the session has ended."""
         return self.state is ListeningState.OVER
 
-    def read(self, octets: bytes) -> Told | Aside:
-        """What a datagram says. Raises WireError."""
+    def read(self, octets: bytes) -> SourcePacket | OtherDatagram:
+        """Decode a datagram. Raises WireError."""
         plain = lbtrm.read_data(octets)
         if plain is not None:
             nak_port, session_id, sqn, trail, flags, payload = plain
             if session_id != self.session_id or nak_port != self.nak_port:
-                return Aside.FOREIGN
-            return Data(sqn, trail, payload, bool(flags & lbtrm.Data.RETRANSMISSION))
+                return OtherDatagram.FOREIGN
+            return Datagram(sqn, trail, payload, bool(flags & lbtrm.Data.RETRANSMISSION))
         packet = lbtrm.decode(octets)
         if packet.session_id != self.session_id or packet.nak_port != self.nak_port:
-            return Aside.FOREIGN
+            return OtherDatagram.FOREIGN
         match packet:
             case lbtrm.Data():
                 again = bool(packet.flags & lbtrm.Data.RETRANSMISSION)
-                return Data(packet.sqn, packet.trail, packet.payload, again)
+                return Datagram(packet.sqn, packet.trail, packet.payload, again)
             case lbtrm.SessionMessage():
-                return Standing(packet.sm_sqn, packet.lead, packet.trail)
+                return SessionStatus(packet.sm_sqn, packet.lead, packet.trail)
             case lbtrm.Ncf(format=Format.SELECTIVE):
-                return Refused(packet.trail, packet.reason, packet.sqns)
-            case _:  # NAKs of others, where those are multicast; parity, which nobody here asked for
-                return Aside.OTHER
+                return NakRefusal(packet.trail, packet.reason, packet.sqns)
+            case _:  # multicast NAKs of other receivers, and parity, which is never requested here
+                return OtherDatagram.OTHER
 
     def series(self, datagrams: Sequence[bytes | memoryview], number: int) -> tuple[list[bytes | memoryview], int]:
-        """Messages of the first datagrams that are plain data with this wire number and the next ones; the trail."""
+        """Return the messages of the leading plain datagrams, numbered from `number` on, and their trail."""
         return lbtrm.read_series(datagrams, self.name, number)
 
     def nak(self, numbers: tuple[int, ...]) -> bytes:
-        """The datagram that asks for these wire numbers."""
+        """Return the datagram that requests these wire numbers."""
         return lbtrm.encode(lbtrm.Nak(nak_port=self.nak_port, session_id=self.session_id, sqns=numbers))
 
     def on_heard(self, now: int) -> None:
-        """A sign of life."""
+        """Note a sign of life."""
         if self.state is ListeningState.WAITING:
             fire(LISTENING, self, ListeningEvent.HEARD, now)
 
     def on_reset(self, now: int) -> None:
-        """Nobody can: LBT-RM says no farewell."""
+        """Do nothing: LBT-RM has no message for the end."""
 
     def on_leave(self, now: int) -> None:
-        """Nobody listens any more."""
+        """End the session for the last receiver."""
         fire(LISTENING, self, ListeningEvent.LEAVE, now)
 
     def on_time(self, now: int) -> None:
-        """Ends with the source."""
+        """End the session if the source is silent."""
         if now >= self.next_duty():
             fire(LISTENING, self, ListeningEvent.SILENCE, now)
 
     def next_duty(self) -> int:
-        """When it was silent for too long."""
+        """Return when the silence of the source ends the session."""
         settings = self.settings
         before = settings.preactivity_ns or settings.activity_ns
         return self.heard_at + (before if self.state is ListeningState.WAITING else settings.activity_ns)
-
-    # Actions of the chart.
-
-    def report_began(self, _: int) -> None:
-        """The first sign of life."""
-        self.session.out.append(Began())
-
-    def report_silence(self, _: int) -> None:
-        """The source is gone, as far as can be told."""
-        self.session.end()
-        self.session.out.append(SessionEnded("the source was silent for too long"))
-
-    def drop_all(self, _: int) -> None:
-        """Nobody wants to hear of it any more."""
-        self.session.end()
-        self.session.out.clear()
 
 
 _S = ListeningState

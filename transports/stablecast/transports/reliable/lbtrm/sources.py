@@ -1,25 +1,25 @@
-"""The LBT-RM sources of a context: data, session messages and NCFs to the group, NAKs from anybody."""
+"""The LBT-RM sources of a context: data, session messages and NCFs to the group, NAKs from any receiver."""
 
 from typing import assert_never
 
 import attrs
 
-from stablecast.transports.reliable.inputs import Open
-from stablecast.transports.reliable.packets import Data, Refused, Series, Standing, Told
+from stablecast.transports.reliable.inputs import OpenSession
+from stablecast.transports.reliable.packets import Datagram, DatagramSeries, NakRefusal, SessionStatus, SourcePacket
 from stablecast.transports.reliable.settings import LBTRM_RATES, RateSettings
 from stablecast.transports.reliable.source_session import EVERYBODY, SourceSession
-from stablecast.transports.reliable.sources import Sources
+from stablecast.transports.reliable.sources import SourceSessions
 from stablecast.transports.wire import lbtrm
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.sequence_lists import Format
+from stablecast.transports.wire.reliable_packets import Format
 
 _FIRST = lbtrm.Data.UNICAST_NAKS
 _AGAIN = lbtrm.Data.UNICAST_NAKS | lbtrm.Data.RETRANSMISSION
 
 
 @attrs.frozen
-class Group:
-    """Where a session is: group and port, the port for NAKs, the session ID."""
+class MulticastSession:
+    """Addresses of a session: group and port, the port for NAKs, the session ID."""
 
     address: str
     nak_port: int
@@ -27,26 +27,26 @@ class Group:
 
 
 @attrs.define
-class LbtrmSources(Sources):
+class LbtrmSources(SourceSessions):
     """All LBT-RM sessions of a context; a machine."""
 
     rates: RateSettings = LBTRM_RATES
-    groups: dict[int, Group] = attrs.field(factory=dict, init=False)
+    groups: dict[int, MulticastSession] = attrs.field(factory=dict, init=False)
 
-    def begin(self, event: Open) -> None:
-        """Its group and its names."""
-        self.groups[event.session] = Group(event.address, event.nak_port, event.session_id)
+    def begin(self, event: OpenSession) -> None:
+        """Note group, port and session ID."""
+        self.groups[event.session] = MulticastSession(event.address, event.nak_port, event.session_id)
 
     def audience(self, number: int, to: str) -> tuple[str, ...]:
-        """The group, always."""
+        """Return the group, for every packet."""
         return (self.groups[number].address,)
 
     def part(self, number: int) -> None:
-        """In silence."""
+        """Forget the session, which ends in silence."""
         del self.groups[number]
 
     def hear(self, session: SourceSession, octets: bytes, sender: str, now: int) -> None:
-        """NAKs; nothing else is for a source."""
+        """Handle a NAK, and count any other datagram as dropped."""
         group = self.groups[session.number]
         try:
             packet = lbtrm.decode(octets)
@@ -59,21 +59,21 @@ class LbtrmSources(Sources):
         else:
             session.statistics.dgrams_dropped += 1
 
-    def encode(self, number: int, packet: Told) -> list[bytes]:
-        """As the product writes it where there is no parity."""
+    def encode(self, number: int, packet: SourcePacket) -> list[bytes]:
+        """Encode a packet without parity, as the product does."""
         group = self.groups[number]
         port, session = group.nak_port, group.session_id
         match packet:
-            case Series(number, trail, payloads):
+            case DatagramSeries(number, trail, payloads):
                 return lbtrm.encode_data(port, session, number, trail, _FIRST, payloads)
-            case Data(number, trail, payload):
+            case Datagram(number, trail, payload):
                 return lbtrm.encode_data(port, session, number, trail, _AGAIN, [payload])
-            case Standing(number, lead, trail):
+            case SessionStatus(number, lead, trail):
                 standing = lbtrm.SessionMessage(
                     nak_port=port, session_id=session, sm_sqn=number, lead=lead, trail=trail
                 )
                 return [lbtrm.encode(standing)]
-            case Refused(trail, reason, numbers):
+            case NakRefusal(trail, reason, numbers):
                 refused = lbtrm.Ncf(nak_port=port, session_id=session, trail=trail, reason=reason, sqns=numbers)
                 return [lbtrm.encode(refused)]
             case _:

@@ -1,4 +1,4 @@
-"""LBT-RU: sessions over unicast. Receivers connect; each gets every datagram, and what it asks for again."""
+"""LBT-RU: sessions over unicast. Receivers connect; each gets every datagram, and the repairs that it requests."""
 
 from stablecast.transports.reliable.lbtru.receiver import LbtruReceiver
 from stablecast.transports.reliable.lbtru.sources import LbtruSources

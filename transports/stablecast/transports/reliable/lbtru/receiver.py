@@ -3,9 +3,9 @@
     CONNECTING --accepted--> CONNECTED --silence, reset--> OVER
     CONNECTING --exhausted, reset--> OVER                            any --leave--> OVER
 
-A connection is asked for again and again until anything of the session comes, or there were too many attempts. Then an
-acknowledgement goes out every interval, so that the source knows that its client is there. The source resets what it
-does not know, and its clients when it ends.
+The client requests a connection repeatedly, until anything of the session arrives or the attempts are exhausted. Then
+it sends an acknowledgement every interval, which shows the source that its client is alive. The source resets unknown
+clients, and all clients at its end.
 """
 
 from collections.abc import Sequence
@@ -16,16 +16,15 @@ import attrs
 from stablecast.core.machine import serial
 from stablecast.core.machine.chart import Chart, States, fire, lower
 from stablecast.core.machine.timers import TimerTable
-from stablecast.transports.reliable.effects import Began, SessionEnded
-from stablecast.transports.reliable.packets import Data, Refused, Standing, Told
-from stablecast.transports.reliable.receiver import Aside, ReceiverMachine
+from stablecast.transports.reliable.packets import Datagram, NakRefusal, SessionStatus, SourcePacket
+from stablecast.transports.reliable.receiver import OtherDatagram, ReceiverMachine
 from stablecast.transports.reliable.settings import LBTRU_RECEIVER, ReceiverSettings
 from stablecast.transports.wire import lbtru
-from stablecast.transports.wire.sequence_lists import Format
+from stablecast.transports.wire.reliable_packets import Format
 
 
 class ConnectionState(IntEnum):
-    """Where a connection is."""
+    """States of a connection."""
 
     CONNECTING = 0
     CONNECTED = 1
@@ -33,7 +32,7 @@ class ConnectionState(IntEnum):
 
 
 class ConnectionEvent(IntEnum):
-    """What can happen to it."""
+    """Events of a connection."""
 
     ACCEPTED = 0
     EXHAUSTED = 1
@@ -43,7 +42,7 @@ class ConnectionEvent(IntEnum):
 
 
 class ConnectionTimer(IntEnum):
-    """REQUEST: ask for a connection. ALIVE: say that we are there. SILENCE: the source says nothing."""
+    """REQUEST: repeat the request. ALIVE: send a sign of life. SILENCE: the source is silent."""
 
     REQUEST = 0
     ALIVE = 1
@@ -66,7 +65,7 @@ class ConnectionChart(Chart):
 
 @attrs.define
 class LbtruReceiver(ReceiverMachine):
-    """One connection; a machine. `attempts` counts the requests sent."""
+    """A client's connection; a machine. `attempts` counts the requests sent."""
 
     settings: ReceiverSettings = LBTRU_RECEIVER
     state: ConnectionState = attrs.field(default=ConnectionState.CONNECTING, init=False)
@@ -80,62 +79,57 @@ class LbtruReceiver(ReceiverMachine):
         self.timers.set(ConnectionTimer.REQUEST, self.joined_at)
 
     @property
-    def phase(self) -> ConnectionState:
-        """The state of the chart."""
-        return self.state
-
-    @property
     def over(self) -> bool:
-        """Whether nothing is taken any more."""
+        """Return whether the session has ended."""
         return self.state is ConnectionState.OVER
 
-    def read(self, octets: bytes) -> Told | Aside:
-        """What a datagram says. Raises WireError."""
+    def read(self, octets: bytes) -> SourcePacket | OtherDatagram:
+        """Decode a datagram. Raises WireError."""
         plain = lbtru.read_data(octets)
         if plain is not None:
             session_id, flags, sqn, trail, payload = plain
             if self.session_id not in (session_id, 0):
-                return Aside.FOREIGN
-            return Data(sqn, trail, payload, bool(flags & lbtru.Data.RETRANSMISSION))
+                return OtherDatagram.FOREIGN
+            return Datagram(sqn, trail, payload, bool(flags & lbtru.Data.RETRANSMISSION))
         packet = lbtru.decode(octets)
         if isinstance(packet, lbtru.Reset):
-            return Aside.RESET
+            return OtherDatagram.RESET
         if self.session_id and lbtru.session_of(packet) != self.session_id:
-            return Aside.FOREIGN
+            return OtherDatagram.FOREIGN
         match packet:
             case lbtru.Data():
                 again = bool(packet.flags & lbtru.Data.RETRANSMISSION)
-                return Data(packet.sqn, packet.trail, packet.payload, again)
+                return Datagram(packet.sqn, packet.trail, packet.payload, again)
             case lbtru.SessionMessage():
-                return Standing(packet.sm_sqn, packet.lead, packet.trail)
+                return SessionStatus(packet.sm_sqn, packet.lead, packet.trail)
             case lbtru.Ncf(format=Format.SELECTIVE):
-                return Refused(packet.trail, packet.reason, packet.sqns)
+                return NakRefusal(packet.trail, packet.reason, packet.sqns)
             case _:
-                return Aside.OTHER
+                return OtherDatagram.OTHER
 
     def series(self, datagrams: Sequence[bytes | memoryview], number: int) -> tuple[list[bytes | memoryview], int]:
-        """Messages of the first datagrams that are plain data with this wire number and the next ones; the trail."""
+        """Return the messages of the leading plain datagrams, numbered from `number` on, and their trail."""
         return lbtru.read_series(datagrams, self.session_id, number)
 
     def nak(self, numbers: tuple[int, ...]) -> bytes:
-        """The datagram that asks for these wire numbers."""
+        """Return the datagram that requests these wire numbers."""
         return lbtru.encode(lbtru.Nak(sqns=numbers, options=self.options))
 
     def on_heard(self, now: int) -> None:
-        """A sign of life."""
+        """Note a sign of life."""
         if self.state is ConnectionState.CONNECTING:
             fire(CONNECTION, self, ConnectionEvent.ACCEPTED, now)
 
     def on_reset(self, now: int) -> None:
-        """The source does not know us, or ended."""
+        """End the connection: the source does not know the client, or has ended."""
         fire(CONNECTION, self, ConnectionEvent.RESET, now)
 
     def on_leave(self, now: int) -> None:
-        """Nobody listens any more."""
+        """End the connection for the last receiver."""
         fire(CONNECTION, self, ConnectionEvent.LEAVE, now)
 
     def on_time(self, now: int) -> None:
-        """Connects, stays connected, ends with the source."""
+        """Send requests and signs of life, and end with a silent source."""
         for timer in self.timers.pop_expired(now):
             match timer:
                 case ConnectionTimer.REQUEST if self.attempts >= self.settings.connect_attempts:
@@ -155,44 +149,27 @@ class LbtruReceiver(ReceiverMachine):
                     return
 
     def next_duty(self) -> int | None:
-        """When `on_time` is due, in nanoseconds."""
+        """Return when `on_time` is due, in nanoseconds."""
         return self.timers.next()
 
     # Actions of the chart.
 
-    def report_began(self, _: int) -> None:
-        """The first sign of life."""
-        self.session.out.append(Began())
-
     def be_alive(self, now: int) -> None:
-        """Tell the source now and then that we are there, and watch for its silence."""
+        """Send signs of life from now on, and watch for silence of the source."""
         self.timers.stop(ConnectionTimer.REQUEST)
         self.timers.set(ConnectionTimer.ALIVE, now + self.settings.alive_ns)
         self.timers.set(ConnectionTimer.SILENCE, now + self.settings.activity_ns)
 
     def report_unanswered(self, _: int) -> None:
-        """Nobody answers there."""
-        self._end(f"{self.source} did not answer {self.attempts} requests for a connection")
+        """Report that the source did not answer."""
+        self.report_end(f"{self.source} did not answer {self.attempts} requests for a connection")
 
     def report_reset(self, _: int) -> None:
-        """The source does not know us, or ended."""
-        self._end("the source reset the connection")
-
-    def report_silence(self, _: int) -> None:
-        """The source is gone, as far as can be told."""
-        self._end("the source was silent for too long")
-
-    def drop_all(self, _: int) -> None:
-        """Nobody wants to hear of it any more."""
-        self.session.end()
-        self.session.out.clear()
-
-    def _end(self, reason: str) -> None:
-        self.session.end()
-        self.session.out.append(SessionEnded(reason))
+        """Report that the source has reset the connection."""
+        self.report_end("the source reset the connection")
 
     def _complete(self) -> int:
-        """The wire number up to which nothing is missing."""
+        """Return the wire number up to which nothing is missing."""
         gaps = self.session.gaps
         high = -1 if gaps.high is None else gaps.high
         return serial.wire(next(iter(gaps.missing), high + 1) - 1)

@@ -1,14 +1,15 @@
-"""One client of a service: its connection, and what it announced.
+"""One client of a service: its connection, and the records that it announced.
 
     ANNOUNCING --complete--> CURRENT --lost--> DOWN --forgotten--> GONE
     CURRENT, DOWN --hello--> ANNOUNCING
 
-* A client is one life of one context (T-418). It says hello on each connection and announces everything again (T-408).
-* Each record is marked with the connection that announced it. When a connection breaks its records are *potentially
-  down*, not gone (T-413); announced again on the next one, they are up (T-414).
-* With the end of the full exchange whatever this connection did not announce is gone: it is older (formal design,
-  7.10).
-* What stays down for its lifetime is deleted; sources and interest have one each, 0 means for ever (T-415, T-416).
+* A client is one life of one context (T-418). It sends a hello on each connection and announces all records (T-408).
+* Each record is marked with the connection that announced it. When a connection breaks, its records are *potentially
+  down*, not gone (T-413). A record that is announced again on the next connection is up (T-414).
+* At the end of the full exchange, records that this connection did not announce are gone: they are older (formal
+  design, 7.10).
+* A record that stays down for its lifetime is deleted. Sources and interest have one lifetime each; 0 means forever
+  (T-415, T-416).
 """
 
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from stablecast.transports.resolution.srs.directory import Interest
 
 
 class ClientState(IntEnum):
-    """Where a client is."""
+    """States of a client."""
 
     ANNOUNCING = 0
     CURRENT = 1
@@ -30,7 +31,7 @@ class ClientState(IntEnum):
 
 
 class ClientEvent(IntEnum):
-    """What can happen to it."""
+    """Events of a client."""
 
     HELLO = 0
     COMPLETE = 1
@@ -39,7 +40,7 @@ class ClientEvent(IntEnum):
 
 
 class ClientChart(Chart):
-    """A client's life at a service."""
+    """The life cycle of a client at a service."""
 
     states = States.from_enum(
         ClientState, initial=ClientState.ANNOUNCING, final=ClientState.GONE, use_enum_instance=True
@@ -57,26 +58,26 @@ class ClientChart(Chart):
 
 @attrs.frozen
 class Dropped:
-    """Records that a client has no more."""
+    """Records that a client no longer has."""
 
     sources: tuple[bytes, ...] = ()
     interests: tuple[Interest, ...] = ()
 
 
 @attrs.define
-class Client:
+class ServiceClient:
     """One client.
 
     Attributes:
         instance: The 8 bytes that name the life of its context.
-        number: The number that the service gave it.
-        source_ns: Lifetime of its sources while they are potentially down; 0: for ever.
-        interest_ns: The same of its interest.
-        connection: The connection it is on, or was on last.
-        counter: The number it gave to that connection; 0: it does not count.
+        number: The number that the service assigned to it.
+        source_ns: Lifetime of its sources while they are potentially down; 0: forever.
+        interest_ns: The same for its interest.
+        connection: Its current connection, or its last one.
+        counter: The context's number of that connection; 0: the context does not number connections.
         sources: The connection that announced each source, by OTID.
         interests: The connection that announced each interest.
-        lost_at: When each broken connection that marks a record was lost (ns).
+        lost_at: Loss of each broken connection that marks a record (ns).
     """
 
     instance: bytes
@@ -96,30 +97,30 @@ class Client:
         return self.state in (ClientState.ANNOUNCING, ClientState.CURRENT)
 
     def is_late(self, counter: int) -> bool:
-        """Whether a hello with this number is older than the last one."""
+        """Return whether a hello with this number is older than the last one."""
         return 0 < counter <= self.counter
 
     def is_down(self, otid: bytes) -> bool:
-        """Whether one of its sources is potentially down."""
+        """Return whether one of its sources is potentially down."""
         return not self.up or self.sources[otid] != self.connection
 
     def hello(self, connection: int, counter: int, now: int) -> None:
-        """It is on a new connection now."""
+        """Note that the client is on a new connection."""
         fire(CLIENT, self, ClientEvent.HELLO, now, connection, counter)
 
     def complete(self, now: int) -> Dropped:
-        """It has announced all: what it did not name on this connection is gone."""
+        """Note the end of the full exchange, and drop the records that this connection did not announce."""
         if not fire(CLIENT, self, ClientEvent.COMPLETE, now):
             return Dropped()
         self.lost_at.clear()
         return self._drop(lambda mark: mark != self.connection, lambda mark: mark != self.connection)
 
     def lost(self, now: int) -> None:
-        """Its connection is broken."""
+        """Note that its connection is broken."""
         fire(CLIENT, self, ClientEvent.LOST, now)
 
     def lapse(self, now: int) -> Dropped:
-        """Drops what was potentially down for its lifetime; a client without connection and records is gone."""
+        """Drop records that were potentially down for their lifetime. A disconnected client without records is gone."""
         dropped = self._drop(
             lambda mark: self._due(mark, self.source_ns, now), lambda mark: self._due(mark, self.interest_ns, now)
         )
@@ -128,7 +129,7 @@ class Client:
         return dropped
 
     def next_lapse(self) -> int | None:
-        """When `lapse` is due, in nanoseconds."""
+        """Return when `lapse` is due, in nanoseconds."""
         spans = [(self.source_ns, set(self.sources.values())), (self.interest_ns, set(self.interests.values()))]
         return min(
             (at + span for span, marks in spans for mark, at in self.lost_at.items() if span and mark in marks),
@@ -136,17 +137,17 @@ class Client:
         )
 
     def note_loss(self, now: int, *_: int) -> None:
-        """The records of this connection are potentially down; older ones stay so from when they became it."""
+        """Mark the records of this connection as potentially down; older ones keep the time of their loss."""
         marks = {*self.sources.values(), *self.interests.values()}
         self.lost_at[self.connection] = now
         self.lost_at = {mark: at for mark, at in self.lost_at.items() if mark in marks}
 
     def adopt(self, _: int, connection: int, counter: int) -> None:
-        """What is announced from now on is marked with this connection."""
+        """Mark records that are announced from now on with this connection."""
         self.connection, self.counter = connection, counter
 
     def abstract(self) -> tuple[str, int, int, int, int]:
-        """The state's name; sources up and potentially down; interests up and potentially down."""
+        """Return the state's name; sources up and potentially down; interests up and potentially down."""
         up = self.connection if self.up else None
         sources = sum(mark == up for mark in self.sources.values())
         interests = sum(mark == up for mark in self.interests.values())
@@ -176,7 +177,7 @@ _S = ClientState
 _E = ClientEvent
 CLIENT = lower(
     ClientChart,
-    Client,
+    ServiceClient,
     ClientState,
     ClientEvent,
     ignore={_S.CURRENT: (_E.COMPLETE,)},

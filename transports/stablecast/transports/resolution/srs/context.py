@@ -1,12 +1,12 @@
-"""The resolution of one context over services (SRS): up to five, each told everything, each believed (hot/hot, T-401).
+"""The resolution of one context over up to five services (SRS), which are used at the same time (hot/hot, T-401).
 
-Each service is told of the context's sources, and of the topics and patterns it wants (T-403, T-404); what services
-tell is merged (`srs_known`) and reported once. A context finds its own sources by itself. When a receiver has lost the
-transport of its last source the services are told (SLR), and what is known is reported again after a moment, as the
-source may have come back where it was.
+Each service receives the context's sources, and the topics and patterns that the context wants (T-403, T-404). Records
+from all services are merged (`known_sources`) and reported once. A context finds its own sources without a service.
+When a receiver has lost the transport of its last source, the context informs the services (SLR). After a moment it
+reports the known sources again, because the source may be back at its old place.
 
-Interest that was withdrawn and is wanted again: a service answers each withdrawal, and a record that was sent before
-the answer is not taken for a current one.
+Interest may be withdrawn and wanted again. A service answers each withdrawal, and a record that was sent before the
+answer does not count as current.
 """
 
 import re
@@ -17,35 +17,35 @@ import attrs
 
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.seeded import Seeded
+from stablecast.core.machine.timers import soonest
 from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.patterns import expression
-from stablecast.transports.resolution.records import SourceRecord, check_instance, check_topic
+from stablecast.transports.resolution.records import check_instance, check_topic
 from stablecast.transports.resolution.srs.directory import Interest
 from stablecast.transports.resolution.srs.events import (
-    Closed,
-    Opened,
-    Received,
+    BytesReceived,
+    ConnectionClosed,
+    ConnectionOpened,
     SrsContextEffect,
     SrsContextInput,
 )
-from stablecast.transports.resolution.srs.known_sources import OWN, Entry, Known
-from stablecast.transports.resolution.srs.service_link import Link, LinkState, LinkTimer
+from stablecast.transports.resolution.srs.known_sources import OWN, KnownSource, KnownSources
+from stablecast.transports.resolution.srs.service_link import LinkState, LinkTimer, ServiceLink
 from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS, ClientConfig
 from stablecast.transports.resolution.srs.source_records import source_info, source_record
-from stablecast.transports.resolution.udp.advertiser import U32
 from stablecast.transports.resolution.udp.effects import Discovered, Withdrawn
 from stablecast.transports.resolution.udp.inputs import (
     AddPattern,
     AddReceiver,
     AddSource,
-    Lost,
     RemovePattern,
     RemoveReceiver,
     RemoveSource,
     Resolved,
+    SourceLost,
     Unresolved,
 )
-from stablecast.transports.resolution.udp.settings import MAX_PATTERNS, MAX_SOURCES, MAX_TOPICS
+from stablecast.transports.resolution.udp.settings import MAX_PATTERNS, MAX_TOPICS
 from stablecast.transports.wire import srs
 
 MAX_SERVICES = 5
@@ -60,12 +60,12 @@ REPORT_AGAIN = SECOND
 
 @attrs.define
 class SrsCounters:
-    """What a context saw, in records.
+    """Counters of a context, in records.
 
     Attributes:
-        told: Records of sources that services told.
-        unusable: Those on transports that a receiver here cannot join.
-        unwanted: Those that came too late, or of topics that nobody wants.
+        told: Records of sources from services.
+        unusable: Those on transports that receivers cannot join.
+        unwanted: Those that came too late, or of unwanted topics.
         dropped: Those beyond `MAX_KNOWN`.
     """
 
@@ -76,8 +76,8 @@ class SrsCounters:
 
 
 @attrs.frozen
-class Own:
-    """One of the context's own sources: its name, what announces it, and what withdraws it."""
+class OwnSource:
+    """One of the context's own sources: its OTID, and the messages that announce and withdraw it."""
 
     otid: bytes
     announced: bytes
@@ -86,17 +86,17 @@ class Own:
 
 @attrs.define
 class SrsContext:
-    """Resolution machine of one context; made by `create`."""
+    """Resolution machine of one context; use `create`."""
 
     instance: bytes
     config: ClientConfig
-    links: list[Link]
+    links: list[ServiceLink]
     outbox: list[SrsContextEffect]
     number: int = 0
-    sources: dict[int, Own] = attrs.field(factory=dict, init=False)
+    sources: dict[int, OwnSource] = attrs.field(factory=dict, init=False)
     topics: dict[Interest, None] = attrs.field(factory=dict, init=False)
     patterns: dict[Interest, re.Pattern[str]] = attrs.field(factory=dict, init=False)
-    known: Known = attrs.field(factory=Known, init=False)
+    known: KnownSources = attrs.field(factory=KnownSources, init=False)
     again: dict[str, int] = attrs.field(factory=dict, init=False)
     counted: SrsCounters = attrs.field(factory=SrsCounters, init=False)
 
@@ -104,7 +104,7 @@ class SrsContext:
     def create(
         cls, instance: bytes, services: Sequence[str], seed: int, config: ClientConfig = CLIENT_DEFAULTS
     ) -> "SrsContext":
-        """A context named by the 8 bytes `instance` that uses the `services` (`host:port`).
+        """Return the machine of a context that is named by 8 bytes and uses `services` (`host:port`).
 
         Raises:
             MisuseError: If there is no service, or too many, or `instance` has another length.
@@ -115,21 +115,21 @@ class SrsContext:
             raise MisuseError(f"a context uses 1 to {MAX_SERVICES} services, not {len(addresses)} (T-401)")
         outbox: list[SrsContextEffect] = []
         seeded = Seeded(seed)
-        links = [Link(address, instance, config, seeded, outbox) for address in addresses]
+        links = [ServiceLink(address, instance, config, seeded, outbox) for address in addresses]
         return cls(instance, config, links, outbox)
 
     def receive(self, event: SrsContextInput, now: int) -> None:
-        """Feeds one input.
+        """Feed one input.
 
         Raises:
-            MisuseError: If a source, topic or pattern cannot be written on the wire, is there already or is one too
-                many; or if a connection is opened that was not asked for.
+            MisuseError: If a source, topic or pattern cannot be sent on the wire, exists already, or exceeds a bound;
+                or if a connection is opened without a request.
         """
         match event:
             case AddSource():
                 self._add_source(event)
-            case RemoveSource(session_id, index):
-                self._remove_source(session_id << 32 | index)
+            case RemoveSource():
+                self._remove_source(event.key)
             case AddReceiver(topic):
                 self._want_topic(topic)
             case AddPattern(pattern):
@@ -138,25 +138,25 @@ class SrsContext:
                 self._unwant_topic(topic)
             case RemovePattern(pattern):
                 self._unwant_pattern(pattern)
-            case Unresolved() | Lost():
+            case Unresolved() | SourceLost():
                 self._on_unresolved(event, now)
             case Resolved():
-                pass  # Services are not asked, so there is nothing to stop.
-            case Opened(connection, local):
+                pass  # services are not queried, so there is nothing to stop
+            case ConnectionOpened(connection, local):
                 for _, link in self._on(connection):
                     link.on_opened(local, now)
-            case Received(connection, data):
+            case BytesReceived(connection, data):
                 for holder, link in self._on(connection):
                     for message in link.on_data(data, now):
                         self._on_message(holder, link, message)
-            case Closed(connection, reason):
+            case ConnectionClosed(connection, reason):
                 for _, link in self._on(connection):
                     link.on_lost(reason, now)
             case _:
                 assert_never(event)
 
     def handle_timeout(self, now: int) -> None:
-        """Does what is due."""
+        """Perform what is due."""
         for holder, link in enumerate(self.links):
             due = link.handle_timeout(now, self.number + 1)
             self.number += LinkTimer.RETRY in due
@@ -167,36 +167,35 @@ class SrsContext:
             self._report(entry for entry in self.known.of(topic) if self._is_wanted(topic))
 
     def next_timeout(self) -> int | None:
-        """When `handle_timeout` is due, in nanoseconds."""
-        due = [*(link.timers.next() for link in self.links), *self.again.values()]
-        return min((deadline for deadline in due if deadline is not None), default=None)
+        """Return when `handle_timeout` is due, in nanoseconds."""
+        return soonest(*(link.timers.next() for link in self.links), *self.again.values())
 
     def take_effects(self) -> list[SrsContextEffect]:
-        """What to do, in order."""
+        """Return the effects since the last call, in order."""
         effects = self.outbox[:]
-        self.outbox.clear()  # The links append to this very list.
+        self.outbox.clear()  # in place, because the links append to this list
         return effects
 
     def counters(self) -> dict[str, int]:
-        """What there is now, and what happened so far, by name."""
+        """Return the current state and the counters, by name."""
         current = sum(link.state is LinkState.CURRENT for link in self.links)
         return {"services": current, "known": len(self.known.entries), **attrs.asdict(self.counted)}
 
     def why(self, topic: str) -> str:
-        """Why a receiver may have no session, as far as is known here."""
+        """Return why a receiver may have no session, as far as is known here."""
         if found := sum(1 for _ in self.known.of(topic)):
             return f"services know {found} sources, none could be joined"
         if not any(link.state is LinkState.CURRENT for link in self.links):
-            return f"no service keeps us informed at {', '.join(link.address for link in self.links)}"
+            return f"no service is connected and current at {', '.join(link.address for link in self.links)}"
         return "services know no source"
 
-    # What services say.
+    # Input from services.
 
-    def _on(self, connection: int) -> list[tuple[int, Link]]:
-        """The link that is on a connection, if any; whatever comes from another one is late."""
+    def _on(self, connection: int) -> list[tuple[int, ServiceLink]]:
+        """Return the link that uses a connection, if any. Input from another connection is late."""
         return [(index, link) for index, link in enumerate(self.links) if link.is_on(connection)]
 
-    def _on_message(self, holder: int, link: Link, message: srs.Message) -> None:
+    def _on_message(self, holder: int, link: ServiceLink, message: srs.Message) -> None:
         match message:
             case srs.RegistrationResponse():
                 link.tell(self._everything())
@@ -211,9 +210,9 @@ class SrsContext:
                 self.counted.told += 1
                 self._on_source(holder, link, message)
             case _:
-                pass  # Interest is for routers, and withdrawn interest for the link.
+                pass  # routers use interest, and the link handles withdrawn interest
 
-    def _on_source(self, holder: int, link: Link, info: srs.SourceInfo) -> None:
+    def _on_source(self, holder: int, link: ServiceLink, info: srs.SourceInfo) -> None:
         record = source_record(info)
         if record is None:
             self.counted.unusable += 1
@@ -222,9 +221,9 @@ class SrsContext:
         elif len(self.known.entries) == MAX_KNOWN and info.otid not in self.known.entries:
             self.counted.dropped += 1
         else:
-            self._put(Entry(info.otid, info.topic, info.source, record), holder, link.connection)
+            self._put(KnownSource(info.otid, info.topic, info.source, record), holder, link.connection)
 
-    def _put(self, entry: Entry, holder: int, connection: int) -> None:
+    def _put(self, entry: KnownSource, holder: int, connection: int) -> None:
         if self.known.put(entry, holder, connection) and self._is_wanted(entry.topic):
             self._report([entry])
 
@@ -232,13 +231,13 @@ class SrsContext:
         links = {index: link.connection for index, link in enumerate(self.links) if link.told}
         return {OWN: 0, **links}
 
-    def _report(self, entries: Iterable[Entry]) -> None:
+    def _report(self, entries: Iterable[KnownSource]) -> None:
         self.outbox += (Discovered(entry.topic, entry.record) for entry in entries)
 
-    def _withdraw(self, entries: Iterable[Entry]) -> None:
+    def _withdraw(self, entries: Iterable[KnownSource]) -> None:
         self.outbox += (Withdrawn(entry.topic, entry.record) for entry in entries if self._is_wanted(entry.topic))
 
-    # What the context wants and has.
+    # Wants and sources of the context.
 
     def _everything(self) -> list[bytes]:
         return [*(own.announced for own in self.sources.values()), *map(self._info, (*self.topics, *self.patterns))]
@@ -248,8 +247,8 @@ class SrsContext:
             if link.told:
                 link.tell((octets,))
 
-    def _is_wanted(self, topic: str, link: Link | None = None) -> bool:
-        """Whether receivers want a topic; with a link, whether they have wanted it since before what it says now."""
+    def _is_wanted(self, topic: str, link: ServiceLink | None = None) -> bool:
+        """Return whether receivers want a topic; with a link, whether they wanted it before the link's input."""
         late = {} if link is None else link.unanswered
         exact = Interest(topic)
         if exact in self.topics and exact not in late:
@@ -297,17 +296,17 @@ class SrsContext:
             if link.told:
                 link.withdraw(interest, octets)
 
-    def _forget(self, entries: Iterable[Entry]) -> None:
-        """Services say no more of what is not wanted, so it is not known any more."""
+    def _forget(self, entries: Iterable[KnownSource]) -> None:
+        """Forget unwanted sources, because services send no more records of them."""
         if not self.config.flood:
             unwanted = [e.otid for e in entries if OWN not in e.holders and not self._is_wanted(e.topic)]
             for otid in unwanted:
                 self.known.drop(otid)
 
-    def _on_unresolved(self, event: Unresolved | Lost, now: int) -> None:
-        """A receiver lost all sources of a topic, or one of them."""
+    def _on_unresolved(self, event: Unresolved | SourceLost, now: int) -> None:
+        """Handle the loss of all sources of a topic, or of one of them."""
         topic = event.topic
-        only = (event.session_id, event.index) if isinstance(event, Lost) else None
+        only = (event.session_id, event.index) if isinstance(event, SourceLost) else None
         if not self._is_wanted(topic):
             return
         for entry in self.known.of(topic):
@@ -317,22 +316,13 @@ class SrsContext:
         self.again.setdefault(topic, now + REPORT_AGAIN)
 
     def _add_source(self, event: AddSource) -> None:
-        check_topic(event.topic)
-        if not (0 <= event.session_id < U32 and 0 <= event.index < U32):
-            raise MisuseError(f"session ID {event.session_id} and index {event.index} must be 32-bit numbers")
-        key = event.session_id << 32 | event.index
-        if key in self.sources:
-            raise MisuseError(f"session {event.session_id:#x} has a source with index {event.index} already")
-        if len(self.sources) == MAX_SOURCES:
-            raise MisuseError(f"a context has at most {MAX_SOURCES} sources: remove one or use another context")
-        record = SourceRecord(
-            event.address, event.session_id, event.index, event.request_address, event.persistent, self.instance
-        )
+        event.check(self.sources)
+        record = event.record(self.instance)
         info = source_info(event.topic, record)
-        own = Own(info.otid, srs.encode(info), srs.encode(srs.SourceDelete(otid=info.otid, topic=event.topic)))
-        self.sources[key] = own
+        own = OwnSource(info.otid, srs.encode(info), srs.encode(srs.SourceDelete(otid=info.otid, topic=event.topic)))
+        self.sources[event.key] = own
         self._tell(own.announced)
-        self._put(Entry(info.otid, event.topic, info.source, record), OWN, 0)
+        self._put(KnownSource(info.otid, event.topic, info.source, record), OWN, 0)
 
     def _remove_source(self, key: int) -> None:
         own = self.sources.pop(key, None)

@@ -1,7 +1,7 @@
-"""What a service has to look at later, and when: one heap for all of its clients.
+"""The deadlines of a service: one heap for all of its clients.
 
-Looking too early is harmless, the one who looks says when to look again. So an entry that is put off stays where it is,
-and a key has one valid entry at any time.
+An early look is harmless, because the service arms the next deadline after each look. So an entry that is postponed
+stays in the heap, and each key has one valid entry.
 """
 
 import heapq
@@ -11,7 +11,7 @@ import attrs
 
 
 class Matter(IntEnum):
-    """What there is to look at."""
+    """The reasons for a look at a connection, a client or a source."""
 
     SILENCE = 0
     LIFETIME = 1
@@ -22,27 +22,27 @@ Item = tuple[Matter, int | bytes]
 
 
 @attrs.define
-class Agenda:
-    """Deadlines in nanoseconds, by matter and the key of whom it is about."""
+class ServiceDeadlines:
+    """Deadlines in nanoseconds, by matter and key."""
 
     deadlines: dict[Item, int] = attrs.field(factory=dict)
     heap: list[tuple[int, int, Item]] = attrs.field(factory=list)
     count: int = 0
 
     def arm(self, item: Item, due: int) -> None:
-        """Look at `item` at `due`, or sooner if that was said before."""
+        """Look at `item` at `due`, or earlier if it has an earlier deadline."""
         present = self.deadlines.get(item)
         if present is None or due < present:
             self.deadlines[item] = due
-            self.count += 1  # Ties are broken by age: keys of different matters do not compare.
+            self.count += 1  # ties are broken by age, so that simulations repeat
             heapq.heappush(self.heap, (due, self.count, item))
 
     def stop(self, item: Item) -> None:
-        """Never mind."""
+        """Remove the deadline of `item`."""
         self.deadlines.pop(item, None)
 
     def pop(self, now: int) -> Item | None:
-        """The next thing to look at by `now`, which is off the agenda with that."""
+        """Remove and return the next item that is due by `now`."""
         while self.heap and self.heap[0][0] <= now:
             due, _, item = heapq.heappop(self.heap)
             if self.deadlines.get(item) == due:
@@ -51,7 +51,7 @@ class Agenda:
         return None
 
     def next(self) -> int | None:
-        """When there is something to look at."""
+        """Return the earliest deadline, or None."""
         while self.heap and self.deadlines.get(self.heap[0][2]) != self.heap[0][0]:
             heapq.heappop(self.heap)
         return self.heap[0][0] if self.heap else None

@@ -1,7 +1,7 @@
-"""What a service knows: sources by their OTID and topic, and who wants which topics and patterns.
+"""The directory of a service: sources by OTID and topic, and the interest of clients in topics and patterns.
 
-A source belongs to the client that announced it. Who is told of it: clients that want its topic, those that want a
-pattern that matches it, and those that want everything (flood); never its own client (T-404, T-405).
+A source belongs to the client that announced it. Its record goes to clients that want its topic, to those that want a
+matching pattern, and to those that want everything (flood), but never to its own client (T-404, T-405).
 """
 
 import re
@@ -9,25 +9,25 @@ from collections.abc import Iterable
 
 import attrs
 
-from stablecast.transports.resolution.pattern_index import compiled
+from stablecast.transports.resolution.patterns import compiled
 
 
 @attrs.frozen
 class Interest:
-    """A topic that a client has receivers of, or a pattern."""
+    """A topic for which a client has receivers, or a pattern."""
 
     name: str
     pattern: bool = False
 
 
 @attrs.frozen
-class Announced:
-    """A source.
+class AnnouncedSource:
+    """A source in the directory.
 
     Attributes:
         otid: Its name, 32 bytes.
         topic: Its topic.
-        octets: Its record as it is sent on.
+        octets: Its record in the form in which it is forwarded.
         owner: The client that announced it.
     """
 
@@ -38,29 +38,29 @@ class Announced:
 
 
 @attrs.define
-class Watched:
-    """A pattern that some want; `expression` None: it matches every topic."""
+class WatchedPattern:
+    """A wanted pattern; if `expression` is None it matches every topic."""
 
     expression: re.Pattern[str] | None
     clients: dict[bytes, None] = attrs.field(factory=dict)
 
     def matches(self, topic: str) -> bool:
-        """Whether the pattern means the topic."""
+        """Return whether the pattern matches the topic."""
         return self.expression is None or self.expression.search(topic) is not None
 
 
 @attrs.define
 class Directory:
-    """Sources and interest of all clients; everything in the order in which it came."""
+    """Sources and interest of all clients, in the order of their arrival."""
 
-    sources: dict[bytes, Announced] = attrs.field(factory=dict)
+    sources: dict[bytes, AnnouncedSource] = attrs.field(factory=dict)
     topics: dict[str, dict[bytes, None]] = attrs.field(factory=dict)
     wanted: dict[str, dict[bytes, None]] = attrs.field(factory=dict)
-    patterns: dict[str, Watched] = attrs.field(factory=dict)
+    patterns: dict[str, WatchedPattern] = attrs.field(factory=dict)
     flooded: dict[bytes, None] = attrs.field(factory=dict)
 
-    def put(self, source: Announced) -> bool:
-        """Adds or replaces a source; returns whether that is news."""
+    def put(self, source: AnnouncedSource) -> bool:
+        """Add or replace a source, and return whether its record is new."""
         present = self.sources.get(source.otid)
         if present == source:
             return False
@@ -70,8 +70,8 @@ class Directory:
         self.topics.setdefault(source.topic, {})[source.otid] = None
         return True
 
-    def remove(self, otid: bytes) -> Announced:
-        """Removes a source that is there."""
+    def remove(self, otid: bytes) -> AnnouncedSource:
+        """Remove a known source."""
         source = self.sources.pop(otid)
         del self.topics[source.topic][otid]
         if not self.topics[source.topic]:
@@ -79,31 +79,31 @@ class Directory:
         return source
 
     def want(self, client: bytes, interest: Interest) -> None:
-        """The client wants to be told of the sources that the interest means."""
+        """Add a client's interest."""
         if not interest.pattern:
             self.wanted.setdefault(interest.name, {})[client] = None
             return
         watched = self.patterns.get(interest.name)
         if watched is None:
-            watched = self.patterns[interest.name] = Watched(compiled(interest.name))
+            watched = self.patterns[interest.name] = WatchedPattern(compiled(interest.name))
         watched.clients[client] = None
 
     def unwant(self, client: bytes, interest: Interest) -> None:
-        """The client has wanted it until now."""
+        """Remove a client's interest, which must be known."""
         clients = self.patterns[interest.name].clients if interest.pattern else self.wanted[interest.name]
         del clients[client]
         if not clients:
             del (self.patterns if interest.pattern else self.wanted)[interest.name]
 
     def flood(self, client: bytes, everything: bool) -> None:
-        """The client wants everything, or only what it says."""
+        """Set whether a client wants everything, or only its interest."""
         if everything:
             self.flooded[client] = None
         else:
             self.flooded.pop(client, None)
 
-    def audience(self, source: Announced) -> list[bytes]:
-        """Whom to tell of a source."""
+    def audience(self, source: AnnouncedSource) -> list[bytes]:
+        """Return the clients that want a source."""
         told = {**self.flooded, **self.wanted.get(source.topic, {})}
         for watched in self.patterns.values():
             if watched.matches(source.topic):
@@ -111,8 +111,8 @@ class Directory:
         told.pop(source.owner, None)
         return list(told)
 
-    def meant(self, client: bytes, interests: Iterable[Interest]) -> list[Announced]:
-        """The sources to tell a client of that has these interests; all if it wants everything."""
+    def meant(self, client: bytes, interests: Iterable[Interest]) -> list[AnnouncedSource]:
+        """Return the sources that match a client's interests; all sources if it wants everything."""
         if client in self.flooded:
             return [source for source in self.sources.values() if source.owner != client]
         found: dict[bytes, None] = {}

@@ -1,52 +1,42 @@
-"""Inputs and effects of the machines of the TCP service, at either end. A connection is named by a number.
+"""Inputs and effects of the machines of the TCP service, at either end. A connection is identified by a number.
 
-The number is never used again, so what comes late from a connection that was given up is told from what comes from its
-successor. At a context it is also the number of its hello.
+The number is never used again. So late input from an abandoned connection differs from that of its successor. At a
+context it is also the number in the hello.
 """
 
 import attrs
 
-from stablecast.transports.resolution.udp.effects import Discovered, Withdrawn
-from stablecast.transports.resolution.udp.inputs import (
-    AddPattern,
-    AddReceiver,
-    AddSource,
-    Lost,
-    RemovePattern,
-    RemoveReceiver,
-    RemoveSource,
-    Resolved,
-    Unresolved,
-)
+from stablecast.transports.resolution.udp.effects import Discovered, Remark, Withdrawn
+from stablecast.transports.resolution.udp.inputs import ResolutionInput
 
 
 @attrs.frozen
-class Accepted:
-    """A client connected; `peer` is `ip:port`."""
+class ConnectionAccepted:
+    """A client has connected; `peer` is `ip:port`."""
 
     connection: int
     peer: str
 
 
 @attrs.frozen
-class Opened:
-    """The connection that was asked for is there; `local` is our end of it, `ip:port`."""
+class ConnectionOpened:
+    """The requested connection is open; `local` is this end of it, `ip:port`."""
 
     connection: int
     local: str
 
 
 @attrs.frozen
-class Received:
-    """The next bytes of a connection."""
+class BytesReceived:
+    """A connection received bytes."""
 
     connection: int
     data: bytes
 
 
 @attrs.frozen
-class Closed:
-    """The connection is over, or was never made; not said after `Cut`."""
+class ConnectionClosed:
+    """The connection has ended, or was never made. The driver feeds no such input after `Disconnect`."""
 
     connection: int
     reason: str = ""
@@ -54,47 +44,37 @@ class Closed:
 
 @attrs.frozen
 class Connect:
-    """Connect to `address` (`host:port`, looked up anew each time), then say `Opened` or `Closed`."""
+    """Connect to `host:port`, resolved for each attempt. Then feed `ConnectionOpened` or `ConnectionClosed`."""
 
     connection: int
     address: str
 
 
 @attrs.frozen
-class Write:
-    """Send bytes; if too many wait to be sent, break the connection."""
+class SendBytes:
+    """Send bytes on a connection. If too many bytes wait to be sent, break the connection."""
 
     connection: int
     data: bytes
 
 
 @attrs.frozen
-class Cut:
-    """Break the connection, or give up making it; the machine knows it no more."""
+class Disconnect:
+    """Break the connection, or stop connecting. The machine has forgotten it."""
 
     connection: int
 
 
 @attrs.frozen
-class Note:
-    """A line for the log."""
-
-    text: str
-
-
-@attrs.frozen
 class ServiceChanged:
-    """A service has told all and keeps us informed from now on (`up`), or does so no more."""
+    """A service has sent all records and is current (`up`), or no longer is."""
 
     address: str
     up: bool
     reason: str = ""
 
 
-ServiceInput = Accepted | Received | Closed
-ServiceEffect = Write | Cut | Note
-ResolutionInput = (
-    AddSource | RemoveSource | AddReceiver | RemoveReceiver | AddPattern | RemovePattern | Resolved | Unresolved | Lost
-)
-SrsContextInput = ResolutionInput | Opened | Received | Closed
-SrsContextEffect = Connect | Write | Cut | Discovered | Withdrawn | ServiceChanged
+ServiceInput = ConnectionAccepted | BytesReceived | ConnectionClosed
+ServiceEffect = SendBytes | Disconnect | Remark
+SrsContextInput = ResolutionInput | ConnectionOpened | BytesReceived | ConnectionClosed
+SrsContextEffect = Connect | SendBytes | Disconnect | Discovered | Withdrawn | ServiceChanged

@@ -1,14 +1,15 @@
-"""The service (SRS): knows all sources and all interest of its domain, and tells each context what it wants to know.
+"""The resolution service (SRS): it knows all sources and all interest of its domain, and sends contexts what they want.
 
-On each connection a context sends SETUP, registers, announces everything it has, and asks for the stream; it is then
-told of every source that it wants, and the request comes back: the full exchange is over (T-402, T-408). From then on
-only changes travel, and keepalives (T-403, T-406). Interest stays here and filters (T-404).
+On each connection a context sends SETUP, registers, announces all its records, and requests the stream. The service
+then sends every wanted source and returns the request: the full exchange is complete (T-402, T-408). After that, only
+changes and keepalives travel (T-403, T-406). Interest stays at the service and filters (T-404).
 
-* A broken connection makes records potentially down; they are deleted, and that is told, when their lifetime is over
-  (`srs_client`). A context that lost the transport of such a source says so (SLR); then only a short wait for its
-  return is left (T27).
-* A hello that is older than the last one of its context is late and refused; a newer one ends the connection before.
-* Whatever is no SRS, exceeds a bound, or is silent for too long, is counted and cut off; the others do not notice.
+* The records of a broken connection are potentially down. At the end of their lifetime they are deleted, and the
+  deletion is sent to contexts (`client`). A context that lost the transport of such a source reports this (SLR). Then
+  the service only waits shortly for the source's return (T27).
+* A hello that is older than the last one of its context is late and refused. A newer one ends the former connection.
+* A peer that sends no SRS, exceeds a bound, or is silent for too long, is counted and disconnected. Others do not
+  notice.
 """
 
 from typing import assert_never
@@ -17,38 +18,38 @@ import attrs
 
 from stablecast.core.errors import InvariantError
 from stablecast.core.machine.units import MILLISECOND
-from stablecast.transports.resolution.srs.client import Client, ClientState, Dropped
-from stablecast.transports.resolution.srs.deadlines import Agenda, Matter
-from stablecast.transports.resolution.srs.directory import Announced, Directory, Interest
+from stablecast.transports.resolution.srs.client import ClientState, Dropped, ServiceClient
+from stablecast.transports.resolution.srs.deadlines import Matter, ServiceDeadlines
+from stablecast.transports.resolution.srs.directory import AnnouncedSource, Directory, Interest
 from stablecast.transports.resolution.srs.events import (
-    Accepted,
-    Closed,
-    Cut,
-    Note,
-    Received,
+    BytesReceived,
+    ConnectionAccepted,
+    ConnectionClosed,
+    Disconnect,
+    SendBytes,
     ServiceEffect,
     ServiceInput,
 )
-from stablecast.transports.resolution.srs.events import Write as WriteEffect
-from stablecast.transports.resolution.srs.session import Session
+from stablecast.transports.resolution.srs.session import ServiceSession
 from stablecast.transports.resolution.srs.settings import ServiceConfig
+from stablecast.transports.resolution.udp.effects import Remark
 from stablecast.transports.wire import srs
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.rsocket import Flag, Frame, FrameKind
+from stablecast.transports.wire.rsocket import Frame, FrameFlag, FrameKind
 
 
 @attrs.define
 class ServiceCounters:
-    """What a service saw.
+    """Counters of a service.
 
     Attributes:
         frames: Frames received.
-        malformed: Connections cut off for what is no SRS.
-        refused: Connections cut off for a bound or a late hello.
-        silent: Connections cut off for silence.
+        malformed: Connections closed because of malformed input.
+        refused: Connections closed because of a bound or a late hello.
+        silent: Connections closed because of silence.
         lost: Connections that broke.
         deleted: Sources deleted because they were potentially down for too long.
-        ignored: Records that meant nothing here.
+        ignored: Records without meaning here.
     """
 
     frames: int = 0
@@ -61,38 +62,38 @@ class ServiceCounters:
 
 
 class RefusedError(Exception):
-    """The peer speaks well but may not go on."""
+    """The peer follows the protocol but may not continue."""
 
 
 @attrs.define
-class Service:
-    """The machine of one service; see the module.
+class ResolutionService:
+    """The machine of one service.
 
     Attributes:
-        epoch: 32 bits that tell this life of the service from others; not 0.
+        epoch: 32 bits that distinguish this life of the service from others; not 0.
     """
 
     epoch: int
     config: ServiceConfig = ServiceConfig()
-    clients: dict[bytes, Client] = attrs.field(factory=dict, init=False)
-    sessions: dict[int, Session] = attrs.field(factory=dict, init=False)
+    clients: dict[bytes, ServiceClient] = attrs.field(factory=dict, init=False)
+    sessions: dict[int, ServiceSession] = attrs.field(factory=dict, init=False)
     directory: Directory = attrs.field(factory=Directory, init=False)
-    agenda: Agenda = attrs.field(factory=Agenda, init=False)
+    agenda: ServiceDeadlines = attrs.field(factory=ServiceDeadlines, init=False)
     counted: ServiceCounters = attrs.field(factory=ServiceCounters, init=False)
     numbers: int = attrs.field(default=0, init=False)
-    spoken: dict[int, Session] = attrs.field(factory=dict, init=False)
+    spoken: dict[int, ServiceSession] = attrs.field(factory=dict, init=False)
     outbox: list[ServiceEffect] = attrs.field(factory=list, init=False)
 
     def receive(self, event: ServiceInput, now: int) -> None:
-        """Feeds one input; what peers do wrong ends their connection and raises nothing."""
+        """Feed one input. Faults of peers end their connection and raise nothing."""
         match event:
-            case Accepted(connection, peer):
+            case ConnectionAccepted(connection, peer):
                 self._on_accepted(connection, peer, now)
-            case Received(connection, data):
+            case BytesReceived(connection, data):
                 session = self.sessions.get(connection)
                 if session is not None:
                     self._on_data(session, data, now)
-            case Closed(connection):
+            case ConnectionClosed(connection):
                 session = self.sessions.pop(connection, None)
                 if session is not None:
                     self.counted.lost += 1
@@ -102,7 +103,7 @@ class Service:
         self._flush()
 
     def handle_timeout(self, now: int) -> None:
-        """Looks at silent connections, and at what was potentially down for long enough."""
+        """Close silent connections, and delete records that were potentially down for their lifetime."""
         while (item := self.agenda.pop(now)) is not None:
             match item:
                 case (Matter.SILENCE, int(connection)):
@@ -115,16 +116,16 @@ class Service:
         self._flush()
 
     def next_timeout(self) -> int | None:
-        """When `handle_timeout` is due, in nanoseconds."""
+        """Return when `handle_timeout` is due, in nanoseconds."""
         return self.agenda.next()
 
     def take_effects(self) -> list[ServiceEffect]:
-        """What to do, in order."""
+        """Return the effects since the last call, in order."""
         effects, self.outbox = self.outbox, []
         return effects
 
     def counters(self) -> dict[str, int]:
-        """What there is now, and what happened so far, by name."""
+        """Return the current state and the counters, by name."""
         return {
             "connections": len(self.sessions),
             "clients": len(self.clients),
@@ -138,7 +139,7 @@ class Service:
     # Connections.
 
     def _on_accepted(self, connection: int, peer: str, now: int) -> None:
-        session = Session(connection, peer, now)
+        session = ServiceSession(connection, peer, now)
         self.sessions[connection] = session
         if len(self.sessions) > self.config.max_clients:
             self.counted.refused += 1
@@ -146,7 +147,7 @@ class Service:
         else:
             self.agenda.arm((Matter.SILENCE, connection), now + session.lifetime)
 
-    def _on_data(self, session: Session, data: bytes, now: int) -> None:
+    def _on_data(self, session: ServiceSession, data: bytes, now: int) -> None:
         session.heard_at = now
         try:
             for frame in session.decoder.feed(data):
@@ -160,23 +161,23 @@ class Service:
             self.counted.refused += 1
             self._cut(session, str(error), now)
 
-    def _on_lost(self, session: Session, now: int) -> None:
-        """The connection is over; its client's records are potentially down from now on."""
+    def _on_lost(self, session: ServiceSession, now: int) -> None:
+        """Mark the records of the connection's client as potentially down."""
         self.spoken.pop(session.connection, None)
         self.agenda.stop((Matter.SILENCE, session.connection))
         client = session.client
         if client is not None:
-            self.outbox.append(Note(f"client {session.peer} [{client.instance.hex()}] is disconnected"))
+            self.outbox.append(Remark(f"client {session.peer} [{client.instance.hex()}] is disconnected"))
             client.lost(now)
             self._lapse(client, now)
 
-    def _cut(self, session: Session, reason: str, now: int) -> None:
+    def _cut(self, session: ServiceSession, reason: str, now: int) -> None:
         del self.sessions[session.connection]
-        self.outbox += (Note(f"{session.peer} is cut off: {reason}"), Cut(session.connection))
+        self.outbox += (Remark(f"{session.peer} is cut off: {reason}"), Disconnect(session.connection))
         self._on_lost(session, now)
 
-    def _spend(self, session: Session, count: int, now: int) -> None:
-        """Who floods is cut off, so that the others are served. Raises RefusedError."""
+    def _spend(self, session: ServiceSession, count: int, now: int) -> None:
+        """Count frames or records. Raises RefusedError for a peer that floods, so that others are served."""
         if session.spend(count, self.config.max_rate, now) > self.config.max_burst:
             raise RefusedError(f"it floods: more than {self.config.max_burst} records at once")
 
@@ -189,8 +190,8 @@ class Service:
         self.counted.silent += 1
         self._cut(session, f"it was silent for {session.lifetime // MILLISECOND} ms", now)
 
-    def _to(self, session: Session) -> Session:
-        """The session, which has something to be sent from now on."""
+    def _to(self, session: ServiceSession) -> ServiceSession:
+        """Return the session, and note that it has bytes to send."""
         self.spoken[session.connection] = session
         return session
 
@@ -198,19 +199,19 @@ class Service:
         for connection, session in self.spoken.items():
             data = session.take()
             if data:
-                self.outbox.append(WriteEffect(connection, data))
+                self.outbox.append(SendBytes(connection, data))
         self.spoken.clear()
 
     # Frames and messages.
 
-    def _on_frame(self, session: Session, frame: Frame, now: int) -> None:
+    def _on_frame(self, session: ServiceSession, frame: Frame, now: int) -> None:
         if frame.kind is FrameKind.SETUP and not session.set_up:
             session.on_setup(frame)
             self.agenda.arm((Matter.SILENCE, session.connection), now + session.lifetime)
         elif not session.set_up or frame.kind is FrameKind.SETUP:
             raise WireError(f"a frame {frame.kind.name} is out of place")
         elif frame.kind is FrameKind.KEEPALIVE:
-            if frame.flags & Flag.RESPOND:
+            if frame.flags & FrameFlag.RESPOND:
                 self._to(session).send(Frame(FrameKind.KEEPALIVE))
         elif frame.kind is FrameKind.REQUEST_RESPONSE:
             self._on_registration(session, frame, now)
@@ -221,10 +222,10 @@ class Service:
                 self._on_message(session, session.client, message, now)
         elif frame.kind is FrameKind.REQUEST_STREAM and session.client is not None:
             self._on_stream(session, session.client, frame, now)
-        elif not frame.flags & Flag.IGNORE:
+        elif not frame.flags & FrameFlag.IGNORE:
             raise WireError(f"a frame {frame.kind.name} is out of place")
 
-    def _on_registration(self, session: Session, frame: Frame, now: int) -> None:
+    def _on_registration(self, session: ServiceSession, frame: Frame, now: int) -> None:
         match srs.decode(frame.payload):
             case [srs.RegistrationRequest() as request] if session.client is None:
                 pass
@@ -234,19 +235,19 @@ class Service:
         instance = request.host_id.to_bytes(4) + request.session_id.to_bytes(4)
         client = session.client = self._admit(instance, session, counter, now)
         self.directory.flood(instance, everything=not request.interest_mode & srs.FILTER)
-        self.outbox.append(Note(f"client {session.peer} [{instance.hex()}] is registered"))
+        self.outbox.append(Remark(f"client {session.peer} [{instance.hex()}] is registered"))
         answer = srs.encode(srs.RegistrationResponse(client_id=client.number, domain=request.domain))
         metadata = srs.hello(counter) if counter else None
-        flags = Flag.COMPLETE | Flag.NEXT
+        flags = FrameFlag.COMPLETE | FrameFlag.NEXT
         self._to(session).send(Frame(FrameKind.PAYLOAD, frame.stream, flags, metadata=metadata, payload=answer))
 
-    def _admit(self, instance: bytes, session: Session, counter: int, now: int) -> Client:
+    def _admit(self, instance: bytes, session: ServiceSession, counter: int, now: int) -> ServiceClient:
         client = self.clients.get(instance)
         if client is None:
             if len(self.clients) == self.config.max_clients:
                 raise RefusedError(f"there are {self.config.max_clients} clients already")
             self.numbers += 1
-            client = Client(
+            client = ServiceClient(
                 instance,
                 self.epoch << 32 | self.numbers,
                 self.config.source_lifetime_ns,
@@ -261,13 +262,16 @@ class Service:
         before = self.sessions.pop(client.connection, None)
         if before is not None:
             before.client = None
-            self.outbox += (Note(f"{before.peer} is cut off: {session.peer} took over"), Cut(before.connection))
+            self.outbox += (
+                Remark(f"{before.peer} is cut off: {session.peer} took over"),
+                Disconnect(before.connection),
+            )
             self._on_lost(before, now)
         client.hello(session.connection, counter, now)
         self._plan(client)
         return client
 
-    def _on_stream(self, session: Session, client: Client, frame: Frame, now: int) -> None:
+    def _on_stream(self, session: ServiceSession, client: ServiceClient, frame: Frame, now: int) -> None:
         if session.stream:
             return
         session.stream = frame.stream
@@ -276,7 +280,7 @@ class Service:
             session.say(source.octets)
         self._to(session).answer(srs.StreamRequest())
 
-    def _on_message(self, session: Session, client: Client, message: srs.Message, now: int) -> None:
+    def _on_message(self, session: ServiceSession, client: ServiceClient, message: srs.Message, now: int) -> None:
         match message:
             case srs.SourceDelete(otid=otid) | srs.SourceInfo(otid=otid, cost=srs.ENDED):
                 if client.sources.pop(otid, None) is None:
@@ -300,7 +304,7 @@ class Service:
 
     # Records.
 
-    def _announce(self, client: Client, info: srs.SourceInfo, now: int) -> None:
+    def _announce(self, client: ServiceClient, info: srs.SourceInfo, now: int) -> None:
         otid = info.otid
         present = self.directory.sources.get(otid)
         if present is not None and present.owner != client.instance:
@@ -315,7 +319,7 @@ class Service:
         if present is not None and present.topic != info.topic:
             self._remove(otid)
         client.sources[otid] = client.connection
-        source = Announced(otid, info.topic, srs.encode(info), client.instance)
+        source = AnnouncedSource(otid, info.topic, srs.encode(info), client.instance)
         if self.directory.put(source):
             self._tell(source, source.octets)
 
@@ -323,13 +327,13 @@ class Service:
         source = self.directory.remove(otid)
         self._tell(source, srs.ended(source.octets))
 
-    def _tell(self, source: Announced, octets: bytes) -> None:
+    def _tell(self, source: AnnouncedSource, octets: bytes) -> None:
         for instance in self.directory.audience(source):
             session = self.sessions.get(self.clients[instance].connection)
             if session is not None:
                 self._to(session).say(octets)
 
-    def _want(self, session: Session, client: Client, interest: Interest) -> None:
+    def _want(self, session: ServiceSession, client: ServiceClient, interest: Interest) -> None:
         if interest not in client.interests:
             patterns = sum(wanted.pattern for wanted in client.interests) if interest.pattern else -1
             if len(client.interests) == self.config.max_interests or patterns == self.config.max_patterns:
@@ -340,7 +344,7 @@ class Service:
             for source in self.directory.meant(client.instance, (interest,)):
                 self._to(session).say(source.octets)
 
-    def _unwant(self, session: Session, client: Client, interest: Interest, message: srs.Message) -> None:
+    def _unwant(self, session: ServiceSession, client: ServiceClient, interest: Interest, message: srs.Message) -> None:
         if client.interests.pop(interest, None) is not None:
             self.directory.unwant(client.instance, interest)
         self._to(session).answer(message)
@@ -349,7 +353,7 @@ class Service:
         source = self.directory.sources.get(otid)
         owner = None if source is None else self.clients[source.owner]
         if owner is None or not owner.is_down(otid):
-            return  # Back, or never away: its other receivers may still have it.
+            return  # the source is back or was never away: its other receivers may still have it
         del owner.sources[otid]
         self.counted.deleted += 1
         self._remove(otid)
@@ -357,13 +361,13 @@ class Service:
 
     # Lifetimes.
 
-    def _lapse(self, client: Client, now: int) -> None:
+    def _lapse(self, client: ServiceClient, now: int) -> None:
         dropped = client.lapse(now)
         self.counted.deleted += len(dropped.sources)
         self._settle(client, dropped, now)
 
-    def _settle(self, client: Client, dropped: Dropped, now: int) -> None:
-        """What a client dropped is deleted here too; so is the client if it is gone."""
+    def _settle(self, client: ServiceClient, dropped: Dropped, now: int) -> None:
+        """Delete what a client dropped, and the client if it is gone."""
         for otid in dropped.sources:
             self._remove(otid)
         for interest in dropped.interests:
@@ -371,17 +375,17 @@ class Service:
         if client.state is ClientState.GONE:
             del self.clients[client.instance]
             self.directory.flood(client.instance, everything=False)
-            self.outbox.append(Note(f"client [{client.instance.hex()}] is forgotten"))
+            self.outbox.append(Remark(f"client [{client.instance.hex()}] is forgotten"))
         else:
             self._plan(client)
 
-    def _plan(self, client: Client) -> None:
+    def _plan(self, client: ServiceClient) -> None:
         due = client.next_lapse()
         if due is not None:
             self.agenda.arm((Matter.LIFETIME, client.instance), due)
 
     def check_invariants(self) -> None:
-        """Raises InvariantError unless the directory holds exactly what the clients announced."""
+        """Raise InvariantError unless the directory holds exactly what the clients announced."""
         owned = {otid: client.instance for client in self.clients.values() for otid in client.sources}
         if owned != {otid: source.owner for otid, source in self.directory.sources.items()}:
             raise InvariantError("the directory's sources are not those that the clients announced")

@@ -1,15 +1,15 @@
-"""A context's connection to one service: made again and again, for ever (T-407).
+"""A context's connection to one service, which is made again forever (T-407).
 
     WAITING --retry--> CONNECTING --opened--> REGISTERING --registered--> EXCHANGING --told_all--> CURRENT
        ^------------------------------- lost, from every other state ------------------------------'
 
-Each attempt is a connection with a number of its own. Registered, the context announces everything and asks for the
-stream; what the service tells then is current once it sends the request back. A service that is silent for the lifetime
-of the connection is lost, while connecting too. The wait between attempts doubles up to a bound, and starts low again
-once the service has told all.
+Each attempt is a connection with a number of its own. After registration the context announces all records and requests
+the stream. The service's records are current once it returns the request. A service that is silent for the lifetime of
+the connection is lost, also while connecting. The wait between attempts doubles up to a bound. It starts low again
+after a complete exchange.
 
-A service that was restarted has lost its memory: what it does not name may just not have been announced to it again
-yet. So its first full exchange takes nothing away at once, but after a grace in which all contexts come back.
+A restarted service has lost its memory. A source that it does not name may not have been announced to it again yet. So
+its first full exchange removes nothing at once, but after a grace in which all contexts return.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,17 +22,17 @@ from stablecast.core.machine.seeded import Seeded
 from stablecast.core.machine.timers import TimerTable
 from stablecast.core.machine.units import milliseconds
 from stablecast.transports.resolution.srs.directory import Interest
-from stablecast.transports.resolution.srs.events import Connect, Cut, ServiceChanged, SrsContextEffect, Write
+from stablecast.transports.resolution.srs.events import Connect, Disconnect, SendBytes, ServiceChanged, SrsContextEffect
 from stablecast.transports.resolution.srs.session import MAX_PAYLOAD
 from stablecast.transports.resolution.srs.settings import ClientConfig
 from stablecast.transports.wire import rsocket, srs
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.fields import text_of
-from stablecast.transports.wire.rsocket import Flag, Frame, FrameKind
+from stablecast.transports.wire.rsocket import Frame, FrameFlag, FrameKind
 
 
 class LinkState(IntEnum):
-    """Where the connection stands."""
+    """States of the connection."""
 
     WAITING = 0
     CONNECTING = 1
@@ -42,7 +42,7 @@ class LinkState(IntEnum):
 
 
 class LinkEvent(IntEnum):
-    """What can happen to it."""
+    """Events of the connection."""
 
     RETRY = 0
     OPENED = 1
@@ -69,7 +69,7 @@ class LinkChart(Chart):
 
 
 class LinkTimer(IntEnum):
-    """What a link waits for."""
+    """Timers of a link."""
 
     RETRY = 0
     KEEPALIVE = 1
@@ -82,19 +82,19 @@ REGISTRATION_STREAM = 1
 
 
 @attrs.define
-class Link:
-    """One service, seen from a context.
+class ServiceLink:
+    """One service, from the view of a context.
 
     Attributes:
-        address: Where it is, `host:port`.
+        address: Its address, `host:port`.
         instance: The 8 bytes that name the context.
-        connection: The number of the present or last attempt.
-        stream: The last stream that a request was made on.
-        numbered: Whether the service knows of numbered connections, so that it answers withdrawn interest.
-        epoch: The life of the service, as it tells.
-        settled: The life for which it is known what the service names; 0: none yet.
-        unanswered: How often each interest was withdrawn without an answer yet: what it brings is older than that.
-        wait_ns: The last wait between attempts, before chance shortened it; 0: all went well since.
+        connection: The number of the current or last attempt.
+        stream: The last stream on which a request was made.
+        numbered: Whether the service supports numbered connections, so that it answers withdrawn interest.
+        epoch: The life of the service, by its registration answer.
+        settled: The life whose records are complete here; 0: none yet.
+        unanswered: Unanswered withdrawals of each interest. Its records are outdated until all are answered.
+        wait_ns: The last wait between attempts, before it was shortened at random; 0: no failure since.
     """
 
     address: str
@@ -111,26 +111,26 @@ class Link:
     unanswered: dict[Interest, int] = attrs.field(factory=dict)
     wait_ns: int = 0
     timers: TimerTable = attrs.field(factory=TimerTable)
-    decoder: rsocket.Decoder = attrs.field(factory=rsocket.Decoder)
+    decoder: rsocket.FrameDecoder = attrs.field(factory=rsocket.FrameDecoder)
 
     def __attrs_post_init__(self) -> None:
         self.timers.set(LinkTimer.RETRY, 0)
 
     @property
     def told(self) -> bool:
-        """Whether the service has been told what there is; then it must be told of changes."""
+        """Whether the service has received all records and must receive changes."""
         return self.state in (LinkState.EXCHANGING, LinkState.CURRENT)
 
     def is_on(self, connection: int) -> bool:
-        """Whether this is the connection of now; what comes from any other is late."""
+        """Return whether this is the current connection; input from any other is late."""
         return self.state is not LinkState.WAITING and self.connection == connection
 
     def on_opened(self, local: str, now: int) -> None:
-        """The connection is there; `local` is our end, `ip:port`. Raises MisuseError if none was asked for."""
+        """Greet the service; `local` is this end, `ip:port`. Raises MisuseError unless a connection was requested."""
         fire(LINK, self, LinkEvent.OPENED, now, local)
 
     def on_data(self, data: bytes, now: int) -> Iterator[srs.Message]:
-        """The messages in the next bytes. Nonsense ends the connection, and the iteration."""
+        """Yield the messages in the next bytes. Malformed bytes end the connection and the iteration."""
         self.timers.set(LinkTimer.SILENCE, now + self.config.lifetime_ns)
         try:
             for frame in self.decoder.feed(data):
@@ -139,16 +139,16 @@ class Link:
             self.give_up(str(error), now)
 
     def on_lost(self, reason: str, now: int) -> None:
-        """The connection broke, or was not made."""
+        """Handle a connection that broke, or was not made."""
         fire(LINK, self, LinkEvent.LOST, now, reason)
 
     def give_up(self, reason: str, now: int) -> None:
-        """Breaks the connection."""
-        self.out.append(Cut(self.connection))
+        """Break the connection."""
+        self.out.append(Disconnect(self.connection))
         self.on_lost(reason, now)
 
     def handle_timeout(self, now: int, number: int) -> list[int]:
-        """Does what is due, a new connection gets the `number`; returns the timers that were due."""
+        """Perform what is due, and return the timers that were due. A new connection gets `number`."""
         due = self.timers.pop_expired(now)
         if LinkTimer.RETRY in due:
             fire(LINK, self, LinkEvent.RETRY, now, number)
@@ -158,11 +158,11 @@ class Link:
             self.give_up(f"it was silent for {milliseconds(self.config.lifetime_ns)} ms", now)
         elif LinkTimer.KEEPALIVE in due:
             self.timers.set(LinkTimer.KEEPALIVE, now + self.config.keepalive_ns)
-            self._send(Frame(FrameKind.KEEPALIVE, flags=Flag.RESPOND))
+            self._send(Frame(FrameKind.KEEPALIVE, flags=FrameFlag.RESPOND))
         return due
 
     def tell(self, records: Iterable[bytes]) -> None:
-        """Sends records in as few requests as their size allows."""
+        """Send records in as few requests as their size allows."""
         payload = b""
         frames: list[Frame] = []
         for record in records:
@@ -175,32 +175,32 @@ class Link:
         self._send(*frames)
 
     def withdraw(self, interest: Interest, record: bytes) -> None:
-        """Sends a withdrawal; until it is answered, what the interest brings is older."""
+        """Send a withdrawal. Until the answer arrives, records of the interest are outdated."""
         self.tell((record,))
         if self.numbered:
             self.unanswered[interest] = self.unanswered.get(interest, 0) + 1
 
     def request_stream(self) -> None:
-        """All was told."""
+        """Request the stream, after all records."""
         payload = srs.encode(srs.StreamRequest())
         self._send(Frame(FrameKind.REQUEST_STREAM, self._next_stream(), number=rsocket.FOREVER, payload=payload))
 
     def abstract(self) -> str:
-        """The state's name."""
+        """Return the state's name."""
         return self.state.name
 
     # Actions of the chart.
 
     def connect(self, now: int, number: int) -> None:
-        """Ask for a connection; nothing is left of the one before."""
+        """Request a connection, and reset the state of the former one."""
         self.connection, self.stream, self.numbered = number, REGISTRATION_STREAM, False
-        self.decoder = rsocket.Decoder()
+        self.decoder = rsocket.FrameDecoder()
         self.unanswered.clear()
         self.timers.set(LinkTimer.SILENCE, now + self.config.lifetime_ns)
         self.out.append(Connect(number, self.address))
 
     def greet(self, now: int, local: str) -> None:
-        """SETUP and registration."""
+        """Send SETUP and registration."""
         host, _, port = local.rpartition(":")
         host_id, session_id = int.from_bytes(self.instance[:4]), int.from_bytes(self.instance[4:])
         mode = srs.FLOOD if self.config.flood else srs.FILTER
@@ -208,7 +208,7 @@ class Link:
             address=host, port=int(port), session_id=session_id, host_id=host_id, interest_mode=mode
         )
         hello = srs.hello(self.connection)
-        setup = rsocket.Setup(milliseconds(self.config.keepalive_ns), milliseconds(self.config.lifetime_ns))
+        setup = rsocket.RsocketSetup(milliseconds(self.config.keepalive_ns), milliseconds(self.config.lifetime_ns))
         self._send(
             rsocket.setup_frame(setup),
             Frame(FrameKind.REQUEST_RESPONSE, REGISTRATION_STREAM, metadata=hello, payload=srs.encode(request)),
@@ -217,23 +217,23 @@ class Link:
         self.timers.set(LinkTimer.KEEPALIVE, now + self.config.keepalive_ns)
 
     def note_service(self, _: int, number: int, client_id: int) -> None:
-        """A service that knows of numbers has repeated ours; the upper half of our ID there is its life."""
+        """Note the life of the service, the upper half of our ID there, and whether it repeats our number."""
         self.numbered = number == self.connection
         self.epoch = client_id >> 32
         self.settled = self.settled or self.epoch
 
     def report_up(self, _: int) -> None:
-        """The exchange is over; the next wait is short again."""
+        """Report that the service is current. The next wait is short again."""
         self.wait_ns = 0
         self.out.append(ServiceChanged(self.address, up=True))
 
     def settle(self, now: int) -> None:
-        """What the service did not name is older, unless its memory is."""
+        """Plan the sweep of older sources after a grace, if the service is in a new life."""
         if self.settled != self.epoch:
             self.timers.set(LinkTimer.SWEEP, now + self.config.grace_ns)
 
     def back_off(self, now: int, reason: str) -> None:
-        """Wait for the next attempt. A series of failures is told once."""
+        """Wait for the next attempt. A series of failures is reported once."""
         if not self.wait_ns:
             self.out.append(ServiceChanged(self.address, up=False, reason=reason))
         self.wait_ns = min(max(2 * self.wait_ns, self.config.retry_min_ns), self.config.retry_max_ns)
@@ -247,12 +247,12 @@ class Link:
                     self._on_message(message, frame, now)
                     yield message
             case FrameKind.KEEPALIVE:
-                if frame.flags & Flag.RESPOND:
+                if frame.flags & FrameFlag.RESPOND:
                     self._send(Frame(FrameKind.KEEPALIVE))
             case FrameKind.ERROR:
                 raise WireError(f"the service refused: error {frame.number:#x} {text_of(frame.payload)}".rstrip())
             case _:
-                if not frame.flags & Flag.IGNORE:
+                if not frame.flags & FrameFlag.IGNORE:
                     raise WireError(f"a frame {frame.kind.name} is out of place")
 
     def _on_message(self, message: srs.Message, frame: Frame, now: int) -> None:
@@ -282,14 +282,14 @@ class Link:
     def _send(self, *frames: Frame) -> None:
         data = b"".join(map(rsocket.encode, frames))
         if data:
-            self.out.append(Write(self.connection, data))
+            self.out.append(SendBytes(self.connection, data))
 
 
 _S = LinkState
 _E = LinkEvent
 LINK = lower(
     LinkChart,
-    Link,
+    ServiceLink,
     LinkState,
     LinkEvent,
     ignore={_S.CURRENT: (_E.TOLD_ALL,)},

@@ -1,37 +1,37 @@
-"""One connection at a service: frames in, frames out, and how long it may be silent.
+"""One connection at a service: frames in both directions, and the allowed silence.
 
-What is said to a client within one input travels in as few frames as its size allows.
+Records for a client within one input travel in as few frames as their size allows.
 """
 
 import attrs
 
 from stablecast.core.machine.units import MILLISECOND, SECOND
-from stablecast.transports.resolution.srs.client import Client
+from stablecast.transports.resolution.srs.client import ServiceClient
 from stablecast.transports.wire import rsocket, srs
-from stablecast.transports.wire.rsocket import Flag, Frame, FrameKind
+from stablecast.transports.wire.rsocket import Frame, FrameFlag, FrameKind
 
 MAX_PAYLOAD = 16 * 1024
 """Bytes of records that share a frame."""
 
 GREETING_TIMEOUT = 10 * SECOND
-"""Silence that a connection is allowed before it has said how often it speaks."""
+"""Allowed silence before the client has sent its own lifetime."""
 
 MIN_LIFETIME, MAX_LIFETIME = SECOND, 600 * SECOND
-"""Bounds of the silence that a client may ask for."""
+"""Bounds of the silence that a client may request."""
 
 
 @attrs.define
-class Session:
-    """One connection.
+class ServiceSession:
+    """One connection at a service.
 
     Attributes:
         connection: Its number.
-        peer: Where it comes from.
-        heard_at: When the last bytes came (ns).
-        lifetime: Silence after which it is cut (ns).
-        set_up: Whether its first frame came.
-        client: Whose connection it is, once registered.
-        stream: The stream that records go out on; 0 until it was asked for.
+        peer: Its other end.
+        heard_at: Arrival of the last bytes (ns).
+        lifetime: Silence after which it is closed (ns).
+        set_up: Whether its first frame has arrived.
+        client: The registered client.
+        stream: The stream for records; 0 before the request.
         spent: Frames and records that count against its allowance, at `spent_at` (ns).
     """
 
@@ -40,9 +40,9 @@ class Session:
     heard_at: int
     lifetime: int = GREETING_TIMEOUT
     set_up: bool = False
-    client: Client | None = None
+    client: ServiceClient | None = None
     stream: int = 0
-    decoder: rsocket.Decoder = attrs.field(factory=rsocket.Decoder)
+    decoder: rsocket.FrameDecoder = attrs.field(factory=rsocket.FrameDecoder)
     records: list[bytes] = attrs.field(factory=list)
     size: int = 0
     spent: int = 0
@@ -50,13 +50,13 @@ class Session:
     frames: list[bytes] = attrs.field(factory=list)
 
     def on_setup(self, frame: Frame) -> None:
-        """The first frame says how long the client may be silent. Raises WireError."""
+        """Note the silence that the first frame allows. Raises WireError."""
         setup = rsocket.parse_setup(frame)
         self.lifetime = min(max(setup.lifetime_ms * MILLISECOND, MIN_LIFETIME), MAX_LIFETIME)
         self.set_up = True
 
     def spend(self, count: int, rate: int, now: int) -> int:
-        """Frames or records came, `rate` a second are forgotten; returns how many count by now."""
+        """Count frames or records, of which `rate` a second are forgotten, and return the current count."""
         forgotten = (now - self.spent_at) * rate // SECOND
         if forgotten:
             self.spent, self.spent_at = max(0, self.spent - forgotten), now
@@ -64,12 +64,12 @@ class Session:
         return self.spent
 
     def send(self, frame: Frame) -> None:
-        """Sends a frame, behind the records said before."""
+        """Send a frame after the records before it."""
         self._pack()
         self.frames.append(rsocket.encode(frame))
 
     def say(self, record: bytes) -> None:
-        """Sends a record on the stream, if it was asked for."""
+        """Send a record on the stream, if the client has requested it."""
         if self.stream:
             if self.size + len(record) > MAX_PAYLOAD:
                 self._pack()
@@ -77,12 +77,12 @@ class Session:
             self.size += len(record)
 
     def answer(self, message: srs.Message) -> None:
-        """Sends a message back on the stream: what stands before it was said before it came."""
+        """Return a message on the stream, which shows that the records before it were sent before it arrived."""
         if self.stream:
-            self.send(Frame(FrameKind.PAYLOAD, self.stream, Flag.NEXT, payload=srs.encode(message)))
+            self.send(Frame(FrameKind.PAYLOAD, self.stream, FrameFlag.NEXT, payload=srs.encode(message)))
 
     def take(self) -> bytes:
-        """What there is to send."""
+        """Return the bytes to send."""
         self._pack()
         frames, self.frames = self.frames, []
         return b"".join(frames)
@@ -90,4 +90,4 @@ class Session:
     def _pack(self) -> None:
         if self.records:
             payload, self.records, self.size = b"".join(self.records), [], 0
-            self.frames.append(rsocket.encode(Frame(FrameKind.PAYLOAD, self.stream, Flag.NEXT, payload=payload)))
+            self.frames.append(rsocket.encode(Frame(FrameKind.PAYLOAD, self.stream, FrameFlag.NEXT, payload=payload)))

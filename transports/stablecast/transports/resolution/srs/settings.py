@@ -1,4 +1,4 @@
-"""What can be set at a service, and at a context that uses services."""
+"""Settings of a service, and of a context that uses services."""
 
 import attrs
 
@@ -6,22 +6,22 @@ from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.transports.resolution.udp.settings import MAX_PATTERNS, MAX_SOURCES, MAX_TOPICS
 
 MAX_CLIENTS = 16_384
-"""Clients of one service, those that are potentially down included; and connections."""
+"""Clients of one service, including those that are potentially down; also its connections."""
 
 MAX_INTERESTS = MAX_TOPICS + MAX_PATTERNS
-"""Topics and patterns that one client wants; each new topic is matched with each pattern."""
+"""Topics and patterns that one client wants. Each new topic is matched with each pattern."""
 
 
 MAX_BURST = 2 * (MAX_SOURCES + MAX_INTERESTS)
 """Frames and records that a client may send at once: two full exchanges of the largest client."""
 
 MAX_RATE = 20_000
-"""Frames and records in a second, beyond that: who sends more is cut off."""
+"""Frames and records in a second, beyond that burst. A client that sends more is disconnected."""
 
 
 @attrs.frozen
 class ServiceConfig:
-    """Lifetimes in nanoseconds, 0 means for ever; and bounds."""
+    """Lifetimes in nanoseconds, 0 means forever; and bounds."""
 
     source_lifetime_ns: int = 86_400 * SECOND
     interest_lifetime_ns: int = 86_400 * SECOND
@@ -36,15 +36,15 @@ class ServiceConfig:
 
 @attrs.frozen
 class ClientConfig:
-    """How a context keeps its connections to services; times in nanoseconds.
+    """The connections of a context to services; times in nanoseconds.
 
     Attributes:
         keepalive_ns: Between keepalives (U7).
         lifetime_ns: Silence after which a connection is broken, at either end: three keepalives (U7).
         retry_min_ns: Wait before the second attempt to connect.
         retry_max_ns: The wait doubles up to this; each is shortened by up to a half, at random.
-        grace_ns: How long a restarted service may take to hear of everything again.
-        flood: Be told of every source, not only of those that receivers want.
+        grace_ns: Time that a restarted service may take to receive all records again.
+        flood: Receive every source, not only those that receivers want.
     """
 
     keepalive_ns: int = 5 * SECOND

@@ -1,8 +1,8 @@
-"""How a source is written as a record of the TCP service (SIR), and read back.
+"""Conversion of a source to a record of the TCP service (SIR), and back.
 
-The source string names transport, address, session and index, `TCP:10.0.0.1:14371:00000055[77]`; the rest has fields of
-its own. The OTID, which names the source for all, is made of the same and of the context's instance, so that two lives
-of one program never share one (T-418).
+The source string names transport, address, session and index, `TCP:10.0.0.1:14371:00000055[77]`; other properties have
+fields. The OTID, which identifies the source for everybody, is made of the same values and the context's instance. So
+two lives of one program never share an OTID (T-418).
 """
 
 from stablecast.transports.codec.places import joinable, otid, place_of, read, transport_of, written
@@ -16,10 +16,10 @@ _NOWHERE = lbmr.ExtendedFunctionality(source_port=0, source_address="0.0.0.0", f
 
 
 def source_info(topic: str, record: SourceRecord) -> srs.SourceInfo:
-    """The SIR of a source whose context has told its instance.
+    """Return the SIR of a source in a context with a known instance.
 
     Raises:
-        MisuseError: If an address of the record is none.
+        MisuseError: If an address of the record is malformed.
     """
     tir = advertisement(topic, record, TTL)
     transport = transport_of(record.address, record.session_id)
@@ -38,7 +38,7 @@ def source_info(topic: str, record: SourceRecord) -> srs.SourceInfo:
 
 
 def source_record(info: srs.SourceInfo) -> SourceRecord | None:
-    """The record of a source, or None if its transport is none that a receiver here can join."""
+    """Return the record of a source; None if receivers cannot join its transport."""
     transport = joinable(read(info.source))
     if transport is None:
         return None

@@ -1,12 +1,12 @@
-"""The source side: tells the domain of the context's sources, and answers who asks for them.
+"""The source side: advertises the context's sources, and answers queries for them.
 
-* A source is advertised at creation, then through its phases (`phases`); all of that under the limits of the context.
-* A query for its topic, or for a pattern that means it, is answered at once, in a datagram of its own (T-306). In the
-  initial phase that shifts nothing; later it starts a whole sustaining phase, and counts as its first turn (6.14 as
+* A source is advertised at its creation, then through its phases (`phases`), under the limits of the context.
+* A query for its topic, or for a matching pattern, is answered at once, in a datagram of its own (T-306). In the
+  initial phase this moves no turn. Later it starts a whole sustaining phase, and counts as its first turn (6.14 as
   observed). Without `at_once` the next turn is the answer (T-106).
-* An answer of many sources, or to a pattern whose cost is not bounded, goes through the limits like any turn.
-* A source leaves without a word, unless its final advertisement is switched on: then it is said once, with a time to
-  live of 0 (ours; the documentation names no form).
+* An answer with many sources, or to a pattern whose cost is not bounded, obeys the limits like any turn.
+* A source ends in silence, unless its final advertisement is switched on. Then it is sent once, with a time to live of
+  0 (ours; the documentation names no form).
 """
 
 from collections import deque
@@ -15,34 +15,32 @@ from typing import assert_never
 
 import attrs
 
-from stablecast.core.errors import MisuseError
+from stablecast.core.machine.timers import soonest
 from stablecast.transports.resolution.patterns import foreign
-from stablecast.transports.resolution.records import ENDED_TTL, SourceRecord, advertisement, check_topic
+from stablecast.transports.resolution.records import ENDED_TTL, advertisement
 from stablecast.transports.resolution.udp.effects import Transmit
-from stablecast.transports.resolution.udp.inputs import AddSource, AdvertiserInput, Heard, RemoveSource
+from stablecast.transports.resolution.udp.inputs import AddSource, AdvertiserInput, RecordsReceived, RemoveSource
 from stablecast.transports.resolution.udp.limiter import Limiter
 from stablecast.transports.resolution.udp.phases import Phase
 from stablecast.transports.resolution.udp.record_batches import share, size
-from stablecast.transports.resolution.udp.schedule import Rounds
-from stablecast.transports.resolution.udp.settings import MAX_SOURCES, ONE_FRAME, AdvertiseOptions, Limits
+from stablecast.transports.resolution.udp.schedule import TurnSchedule
+from stablecast.transports.resolution.udp.settings import MAX_SOURCES, ONE_FRAME, AdvertiseOptions, ResolutionLimits
 from stablecast.transports.wire import lbmr
-
-U32 = 1 << 32
 
 FIRST_TTL = 16
 LATER_TTL = 60
-"""The product's time-to-live fields: 16 in the very first TIR of a source, 60 in all others; receivers ignore them."""
+"""The product's time-to-live fields: 16 in the very first TIR of a source, 60 in all others. Receivers ignore them."""
 
 MOST_AT_ONCE = 256
 """Sources in an answer that does not wait for the limits."""
 
 MAX_PATTERNS_REMEMBERED = 64
-"""Patterns of others whose sources are remembered from one query to the next."""
+"""Foreign patterns whose matches are cached between queries."""
 
 
 @attrs.frozen
-class Source:
-    """A source: its advertisement, its bytes on the wire, and how it is advertised."""
+class AdvertisedSource:
+    """A source: its advertisement, the size of that in bytes, and its options."""
 
     tir: lbmr.Advertisement
     octets: int
@@ -55,93 +53,79 @@ class Advertiser:
 
     Attributes:
         instance: The 8 bytes that name the context.
-        most_bytes: Of a datagram that records share.
-        singles: What is said once, as soon as the limit permits: new sources and final words.
-        meant: The sources that the last patterns meant, until sources come or go; None: it may be any.
+        most_bytes: Bytes of a datagram that records share.
+        singles: Advertisements to send once, as soon as the limit permits: of new sources and of ended ones.
+        meant: The sources that match recent patterns, until sources come or go; None: any source may match.
     """
 
     instance: bytes
     options: AdvertiseOptions = AdvertiseOptions()
-    limits: Limits = Limits()
+    limits: ResolutionLimits = ResolutionLimits()
     most_bytes: int = ONE_FRAME
-    sources: dict[int, Source] = attrs.field(factory=dict, init=False)
+    sources: dict[int, AdvertisedSource] = attrs.field(factory=dict, init=False)
     topics: dict[str, list[int]] = attrs.field(factory=dict, init=False)
-    rounds: Rounds[int] = attrs.field(init=False)
+    rounds: TurnSchedule[int] = attrs.field(init=False)
     singles: deque[tuple[lbmr.Advertisement, int]] = attrs.field(factory=lambda: deque(maxlen=MAX_SOURCES), init=False)
     meant: dict[lbmr.WildcardQuery, list[int] | None] = attrs.field(factory=dict, init=False)
     outbox: list[Transmit] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
         limits = self.limits
-        self.rounds = Rounds(Limiter(limits.initial_advertisements), Limiter(limits.sustaining_advertisements))
+        self.rounds = TurnSchedule(Limiter(limits.initial_advertisements), Limiter(limits.sustaining_advertisements))
 
     def __bool__(self) -> bool:
         return bool(self.sources)
 
     def receive(self, event: AdvertiserInput, now: int) -> None:
-        """Feeds one input.
+        """Feed one input.
 
         Raises:
-            MisuseError: If a source cannot be written on the wire, is there already, or is one too many.
+            MisuseError: If a source cannot be sent on the wire, exists already, or exceeds the bound.
         """
         match event:
             case AddSource():
                 self._add(event, now)
             case RemoveSource():
-                self._remove(_key(event.session_id, event.index), now)
-            case Heard(packet):
+                self._remove(event.key, now)
+            case RecordsReceived(packet):
                 for query in dict.fromkeys(packet.queries):
                     self._answer(query, now)
             case _:
                 assert_never(event)
 
     def handle_timeout(self, now: int) -> None:
-        """Advertises whose turn it is."""
+        """Advertise the sources whose turn it is."""
         self._say_singles(now)
         self._transmit(self.rounds.take(now))
 
     def next_timeout(self) -> int | None:
-        """When `handle_timeout` is due, in nanoseconds."""
-        due = self.rounds.next()
-        if not self.singles:
-            return due
-        opens = self.rounds.initial.opens()
-        return opens if due is None else min(due, opens)
+        """Return when `handle_timeout` is due, in nanoseconds."""
+        return soonest(self.rounds.next(), self.rounds.initial.opens() if self.singles else None)
 
     def take_effects(self) -> list[Transmit]:
-        """What to do, in order."""
+        """Return the effects since the last call, in order."""
         effects, self.outbox = self.outbox, []
         return effects
 
     def advertised(self, query: lbmr.Query) -> tuple[lbmr.Advertisement, ...]:
-        """The advertisements of the sources that a query means, to answer ourselves."""
+        """Return the advertisements of the sources that match a query of the same context."""
         return tuple(self.sources[key].tir for key in self._meant(query) or ())
 
     def wake(self, now: int) -> None:
-        """Somebody asks to speak again of what went quiet (T26)."""
+        """Advertise quiescent sources again, by request of another context (T26)."""
         for key in self.sources:
             if self.rounds.phase(key) is Phase.QUIESCENT:
                 self.rounds.asked(key, now, answered=False)
 
     def find(self, event: RemoveSource) -> lbmr.Advertisement | None:
-        """The advertisement of a source."""
-        source = self.sources.get(_key(event.session_id, event.index))
+        """Return the advertisement of a source, or None."""
+        source = self.sources.get(event.key)
         return None if source is None else source.tir
 
     def _add(self, event: AddSource, now: int) -> None:
-        check_topic(event.topic)
-        if not (0 <= event.session_id < U32 and 0 <= event.index < U32):
-            raise MisuseError(f"session ID {event.session_id} and index {event.index} must be 32-bit numbers")
-        key = _key(event.session_id, event.index)
-        if key in self.sources:
-            raise MisuseError(f"session {event.session_id:#x} has a source with index {event.index} already")
-        if len(self.sources) == MAX_SOURCES:
-            raise MisuseError(f"a context has at most {MAX_SOURCES} sources: remove one or use another context")
-        record = SourceRecord(
-            event.address, event.session_id, event.index, event.request_address, event.persistent, self.instance
-        )
-        tir = advertisement(event.topic, record, LATER_TTL)
-        source = self.sources[key] = Source(tir, size(tir), event.options or self.options)
+        event.check(self.sources)
+        key, tir = event.key, advertisement(event.topic, event.record(self.instance), LATER_TTL)
+        source = self.sources[key] = AdvertisedSource(tir, size(tir), event.options or self.options)
         self.topics.setdefault(event.topic, []).append(key)
         self.meant.clear()
         if source.options.at_creation:
@@ -181,7 +165,7 @@ class Advertiser:
             self.rounds.asked(key, now, answered=key in answered)
 
     def _meant(self, query: lbmr.Query) -> list[int] | None:
-        """The sources that a query means; None: it may be any."""
+        """Return the sources that match a query; None: any source may match."""
         if isinstance(query, lbmr.TopicQuery):
             return self.topics.get(query.name, [])
         if query in self.meant:
@@ -196,7 +180,3 @@ class Advertiser:
     def _transmit(self, keys: Iterable[int]) -> None:
         records = ((source.tir, source.octets) for source in map(self.sources.__getitem__, keys))
         self.outbox += (Transmit(advertisements=group) for group in share(records, self.most_bytes))
-
-
-def _key(session_id: int, index: int) -> int:
-    return session_id << 32 | index

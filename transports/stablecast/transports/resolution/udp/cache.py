@@ -1,7 +1,8 @@
-"""What a context has heard of sources, wanted or not: a new receiver joins what is known at once (T-005, T-028).
+"""The cache of all sources that a context has seen: a new receiver joins known sources at once (T-005, T-028).
 
-Over UDP nobody says that a source is no more, so what nobody subscribed to stays: a source that is deleted and made
-anew is here twice (T-015). The number is bounded, and what was silent for long may be forgotten; both are counted.
+Over UDP no message ends a source, so sources without subscribers stay. A source that is deleted and created again is
+cached twice (T-015). The number of sources is bounded, and sources that were silent for long may be forgotten. Both
+are counted.
 """
 
 import re
@@ -17,13 +18,13 @@ Key = tuple[str, str, int, int]
 
 
 @attrs.define
-class Cache:
-    """Sources by topic; the one not heard of for the longest time first.
+class SourceCache:
+    """Sources by topic, the longest silent first.
 
     Attributes:
-        heard_at: When each was heard of last (ns).
-        dropped: Sources that had to go for want of room.
-        expired: Sources that went for their silence.
+        heard_at: Last advertisement of each source (ns).
+        dropped: Sources removed for lack of room.
+        expired: Sources removed because of silence.
     """
 
     options: CacheOptions = CacheOptions()
@@ -36,45 +37,45 @@ class Cache:
         return len(self.heard_at)
 
     def heard(self, topic: str, record: SourceRecord, now: int) -> None:
-        """A source was advertised."""
+        """Note the advertisement of a source."""
         if not self.options.on:
             return
         key = (topic, record.address, record.session_id, record.index)
         self.heard_at.pop(key, None)
-        self.heard_at[key] = now  # At the end: the dictionary stays in the order of silence.
+        self.heard_at[key] = now  # at the end, so that the dictionary stays in the order of silence
         self.topics.setdefault(topic, {})[key] = record
         if len(self.heard_at) > self.options.most:
             self._drop(next(iter(self.heard_at)))
             self.dropped += 1
 
     def forget(self, topic: str, record: SourceRecord) -> None:
-        """A source is no more."""
+        """Remove a source that has ended."""
         key = (topic, record.address, record.session_id, record.index)
         if key in self.heard_at:
             self._drop(key)
 
     def forget_topic(self, topic: str) -> None:
-        """The sources of a topic are doubtful."""
+        """Remove the sources of a topic, because they are doubtful."""
         for key in list(self.topics.get(topic, ())):
             self._drop(key)
 
     def expire(self, now: int) -> None:
-        """Forgets what was silent for too long."""
+        """Remove sources that were silent for too long."""
         while (due := self.next()) is not None and due <= now:
             self._drop(next(iter(self.heard_at)))
             self.expired += 1
 
     def next(self) -> int | None:
-        """When `expire` has something to do (ns)."""
+        """Return when `expire` is due, in nanoseconds."""
         first = next(iter(self.heard_at.values()), None)
         return None if first is None or not self.options.forget_after else first + self.options.forget_after
 
     def of(self, topic: str) -> tuple[SourceRecord, ...]:
-        """The sources of a topic."""
+        """Return the sources of a topic."""
         return tuple(self.topics.get(topic, {}).values())
 
     def matching(self, expression: re.Pattern[str]) -> Iterator[str]:
-        """The topics that a pattern means."""
+        """Return the topics that match a pattern."""
         return (topic for topic in list(self.topics) if expression.search(topic))
 
     def _drop(self, key: Key) -> None:

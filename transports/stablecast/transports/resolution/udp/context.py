@@ -1,8 +1,8 @@
-"""The resolution of one context over UDP: source side, receiver side, names of stores, and what carries them.
+"""The resolution of one context over UDP: source side, receiver side, names of stores, and the carrier.
 
-Relays forward to all other contexts, not back; so what one half of the context sends, the other half hears directly,
-and what comes back from a multicast group is dropped. A context with nothing to resolve is silent, and hears nothing:
-the group is joined, and relays are kept alive, from the first source, receiver or name on (T-215).
+Relays forward to all other contexts, and not back. So each side of the context hears the other side directly, and own
+datagrams that return from a multicast group are dropped. A context with nothing to resolve sends and receives nothing.
+It joins the group, or sends keepalives to relays, from its first source, receiver or name on (T-215).
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,9 +11,10 @@ from typing import assert_never
 import attrs
 
 from stablecast.core.machine.seeded import Seeded
+from stablecast.core.machine.timers import soonest
 from stablecast.transports.resolution.records import ENDED_TTL, check_instance
 from stablecast.transports.resolution.udp.advertiser import Advertiser
-from stablecast.transports.resolution.udp.carriers import Carrier
+from stablecast.transports.resolution.udp.carriers import Carrier, Relays
 from stablecast.transports.resolution.udp.effects import (
     ContextEffect,
     Listen,
@@ -33,22 +34,21 @@ from stablecast.transports.resolution.udp.inputs import (
     ContextInput,
     DatagramArrived,
     ForgetName,
-    Heard,
-    Lost,
     NameAlive,
+    RecordsReceived,
     RemoveName,
     RemovePattern,
     RemoveReceiver,
     RemoveSource,
     Resolved,
+    SourceLost,
     Unresolved,
     Wake,
 )
 from stablecast.transports.resolution.udp.phases import Phase
-from stablecast.transports.resolution.udp.querier import Interest, Querier
-from stablecast.transports.resolution.udp.relay_choice import Relays
+from stablecast.transports.resolution.udp.querier import Querier, WantedTopic
 from stablecast.transports.resolution.udp.settings import SAFE, ResolutionConfig
-from stablecast.transports.resolution.udp.store_names import Names
+from stablecast.transports.resolution.udp.store_names import StoreNames
 from stablecast.transports.wire import lbmr
 from stablecast.transports.wire.errors import WireError
 
@@ -57,13 +57,13 @@ _REQUEST = lbmr.ResolutionRequest
 
 @attrs.define
 class ContextCounters:
-    """What a context saw, in datagrams.
+    """Counters of a context, in datagrams.
 
     Attributes:
-        own: Datagrams of ours that came back.
-        foreign: Datagrams of kinds that mean nothing here.
-        malformed: Datagrams of which something could not be read; the records that could be were used.
-        unusable: Advertisements of wanted topics on transports that a receiver here cannot join.
+        own: Own datagrams that came back.
+        foreign: Datagrams of kinds without meaning here.
+        malformed: Datagrams with malformed parts; their other records were used.
+        unusable: Advertisements of wanted topics on transports that receivers cannot join.
     """
 
     sent: int = 0
@@ -84,9 +84,9 @@ class ResolutionContext:
 
     Attributes:
         instance: The 8 bytes that name the context.
-        carrier: What carries its datagrams.
-        domain: The domain of its resolution, as a router told it (T-203); 0 without routers.
-        wakes: Requests to wake others: when the next one is due, and what was asked for.
+        carrier: The carrier of its datagrams.
+        domain: The domain of its resolution, by a router's records (T-203); 0 without routers.
+        wakes: Requests that wake other contexts: the next one, the last one, and their content.
     """
 
     instance: bytes
@@ -94,7 +94,7 @@ class ResolutionContext:
     config: ResolutionConfig
     advertiser: Advertiser
     querier: Querier
-    names: Names
+    names: StoreNames
     domain: int = attrs.field(default=0, init=False)
     trailer: tuple[lbmr.PacketOption, ...] = attrs.field(init=False)
     wakes: list[tuple[int, int, Wake]] = attrs.field(factory=list, init=False)
@@ -106,7 +106,7 @@ class ResolutionContext:
 
     @classmethod
     def create(cls, instance: bytes, carrier: Carrier, config: ResolutionConfig = SAFE) -> "ResolutionContext":
-        """A context named by the 8 bytes `instance`. Raises MisuseError if that has another length."""
+        """Return the machine of a context that is named by 8 bytes. Raises MisuseError for another length."""
         check_instance(instance)
         return cls(
             instance,
@@ -114,28 +114,28 @@ class ResolutionContext:
             config,
             Advertiser(instance, config.advertise, config.limits, config.datagrams.most_sent),
             Querier(config.query, config.patterns, config.limits, config.cache, config.datagrams.most_sent),
-            Names(instance, config.names),
+            StoreNames(instance, config.names),
         )
 
     @classmethod
     def over_relays(
         cls, instance: bytes, relays: Sequence[str], config: ResolutionConfig = SAFE
     ) -> "ResolutionContext":
-        """A context that uses the relays at these addresses.
+        """Return the machine of a context that uses the relays at these addresses.
 
         Raises:
-            MisuseError: If there is no relay, or too many, or `instance` is no name.
+            MisuseError: If there is no relay, or too many, or `instance` has another length.
         """
         check_instance(instance)
         seeded = Seeded(int.from_bytes(instance))
         return cls.create(instance, Relays(tuple(dict.fromkeys(relays)), config.relays, seeded), config)
 
     def receive(self, event: ContextInput, now: int) -> None:
-        """Feeds one input.
+        """Feed one input.
 
         Raises:
-            MisuseError: If a source, topic, pattern or name cannot be written on the wire, is there already, or is one
-                too many.
+            MisuseError: If a source, topic, pattern or name cannot be sent on the wire, exists already, or exceeds a
+                bound.
         """
         match event:
             case DatagramArrived():
@@ -144,7 +144,15 @@ class ResolutionContext:
                 self.advertiser.receive(event, now)
             case RemoveSource():
                 self._remove_source(event, now)
-            case AddReceiver() | RemoveReceiver() | AddPattern() | RemovePattern() | Resolved() | Unresolved() | Lost():
+            case (
+                AddReceiver()
+                | RemoveReceiver()
+                | AddPattern()
+                | RemovePattern()
+                | Resolved()
+                | Unresolved()
+                | SourceLost()
+            ):
                 self.querier.receive(event, now)
             case AddName() | RemoveName() | AskName() | ForgetName() | NameAlive():
                 self.names.receive(event, now)
@@ -157,7 +165,7 @@ class ResolutionContext:
         self._forward(now)
 
     def handle_timeout(self, now: int) -> None:
-        """Does what is due."""
+        """Perform what is due."""
         self.carrier.handle_timeout(now)
         self.advertiser.handle_timeout(now)
         self.querier.handle_timeout(now)
@@ -167,22 +175,18 @@ class ResolutionContext:
         self._take_part(now)
 
     def next_timeout(self) -> int | None:
-        """When `handle_timeout` is due, in nanoseconds."""
+        """Return when `handle_timeout` is due, in nanoseconds."""
         machines = (self.advertiser, self.querier, self.names)
-        due = [
-            self.carrier.next(),
-            *(machine.next_timeout() for machine in machines),
-            *(due for due, _, _ in self.wakes),
-        ]
-        return min((deadline for deadline in due if deadline is not None), default=None)
+        wakes = (due for due, _, _ in self.wakes)
+        return soonest(self.carrier.next(), *(machine.next_timeout() for machine in machines), *wakes)
 
     def take_effects(self) -> list[ContextEffect]:
-        """What to do, in order."""
+        """Return the effects since the last call, in order."""
         effects, self.outbox = self.outbox, []
         return effects
 
     def counters(self) -> dict[str, int]:
-        """What there is now, and what happened so far, by name."""
+        """Return the current state and the counters, by name."""
         cache = self.querier.cache
         return {
             **attrs.asdict(attrs.evolve(self.counted, unusable=self.querier.unusable)),
@@ -193,20 +197,20 @@ class ResolutionContext:
         }
 
     def why(self, topic: str) -> str:
-        """Why a wanted topic may have no live session, as far as is known here."""
+        """Return why a wanted topic may have no live session, as far as is known here."""
         interest = self.querier.interests.get(topic)
-        return "nobody wants it" if interest is None else self._why(topic, interest)
+        return "no receiver wants it" if interest is None else self._why(topic, interest)
 
-    def _why(self, topic: str, interest: Interest) -> str:
+    def _why(self, topic: str, interest: WantedTopic) -> str:
         if interest.known:
             return f"{len(interest.known)} sources are known, none could be joined"
         if complaint := self.carrier.complaint():
             return complaint
         if self.querier.rounds.phase(topic) is Phase.QUIESCENT:
-            return "resolution has gone quiet, nobody asks any more"
-        return f"asked {interest.unanswered} times, no source answered"
+            return "resolution is quiescent: queries have stopped"
+        return f"{interest.unanswered} queries, no source answered"
 
-    # What arrives.
+    # Input from the network.
 
     def _on_datagram(self, event: DatagramArrived, now: int) -> None:
         self.counted.received += 1
@@ -236,8 +240,8 @@ class ResolutionContext:
         domain = self._learn_domain(packet.options)
         match packet:
             case lbmr.Packet():
-                self.advertiser.receive(Heard(packet), now)
-                self.querier.receive(Heard(packet), now)
+                self.advertiser.receive(RecordsReceived(packet), now)
+                self.querier.receive(RecordsReceived(packet), now)
             case lbmr.ContextInfo():
                 self.names.heard(packet, domain, now)
             case lbmr.ResolutionRequest(flags=flags):
@@ -249,15 +253,14 @@ class ResolutionContext:
         self.counted.oversized += 1
         if self.counted.oversized == 1:
             most = self.config.datagrams.most_received
-            remedy = "set resolver_datagram_max_size alike everywhere"
-            text = f"a datagram of {len(event.data)} bytes from {event.sender} is dropped, {most} are taken: {remedy}"
-            self.outbox.append(Remark(text, warning=True))
+            fault = f"a datagram of {len(event.data)} bytes from {event.sender} is dropped, because it exceeds {most}"
+            self.outbox.append(Remark(f"{fault}: set the same resolver_datagram_max_size everywhere", warning=True))
 
     def _is_own(self, trailer: Iterable[lbmr.PacketOption]) -> bool:
         return any(isinstance(option, lbmr.SourceId) and option.source_id == self.instance for option in trailer)
 
     def _learn_domain(self, trailer: Iterable[lbmr.PacketOption]) -> int:
-        """The domain of a sender; only routers are believed as to ours."""
+        """Return the domain of a sender. Only routers determine the domain of this context."""
         domain, router = 0, False
         for option in trailer:
             match option:
@@ -269,7 +272,7 @@ class ResolutionContext:
                     pass
         if router and domain and domain != self.domain:
             if self.domain:
-                self.outbox.append(Remark(f"routers speak of the domains {self.domain} and {domain}", warning=True))
+                self.outbox.append(Remark(f"routers announce the domains {self.domain} and {domain}", warning=True))
             self.domain = domain
             self.trailer = lbmr.standard_options(self.instance, domain=domain)
         return domain
@@ -282,10 +285,10 @@ class ResolutionContext:
         queries, names = bool(flags & _REQUEST.NAME_QUERIES), bool(flags & _REQUEST.NAMES)
         self.names.wake(now, queries=queries, names=names)
 
-    # What is sent.
+    # Output to the network.
 
     def _take_part(self, now: int) -> None:
-        """Take part as long as there is something to resolve."""
+        """Start or stop the carrier, depending on whether there is something to resolve."""
         forced = self.config.relays.force_alive
         busy = bool(self.advertiser or self.querier or self.names or self.wakes or forced)
         if busy and not self.carrier.running:
@@ -301,14 +304,14 @@ class ResolutionContext:
         self.outbox += self.carrier.take_remarks()
 
     def _remove_source(self, event: RemoveSource, now: int) -> None:
-        """Our own receivers hear of the end at once."""
+        """Remove a source. Own receivers learn its end at once."""
         tir = self.advertiser.find(event)
         self.advertiser.receive(event, now)
         if tir is not None:
             self._hear_ourselves((attrs.evolve(tir, ttl=ENDED_TTL),), now)
 
     def _forward(self, now: int) -> None:
-        """Sends what the halves say, each heard by the other, until all are quiet."""
+        """Send the records of each side, and feed them to the other side, until both are quiet."""
         for said in self.advertiser.take_effects():
             self._transmit(said, now)
             self._hear_ourselves(said.advertisements, now)
@@ -330,7 +333,7 @@ class ResolutionContext:
 
     def _hear_ourselves(self, tirs: tuple[lbmr.Advertisement, ...], now: int) -> None:
         packet = lbmr.Packet(lbmr.PacketKind.NORMAL, (), tirs, self.trailer)
-        self.querier.receive(Heard(packet), now)
+        self.querier.receive(RecordsReceived(packet), now)
 
     def _transmit(self, said: Transmit, now: int) -> None:
         pattern = said.queries and isinstance(said.queries[0], lbmr.WildcardQuery)

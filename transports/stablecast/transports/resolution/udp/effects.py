@@ -1,4 +1,4 @@
-"""Effects of the resolution machines: what a driver must do, in order."""
+"""Effects of the resolution machines, which a driver must perform in order."""
 
 import attrs
 
@@ -24,14 +24,14 @@ class SendCopies:
 
 @attrs.frozen
 class Listen:
-    """Begin to hear the resolution domain, before anything else is sent; or cease to."""
+    """Start to receive the datagrams of the resolution domain, before anything else is sent; or stop."""
 
     on: bool
 
 
 @attrs.frozen
 class Discovered:
-    """A source of a wanted topic is there. Repeats are possible and mean nothing new."""
+    """A wanted topic has a source. Repeated reports have no new meaning."""
 
     topic: str
     record: SourceRecord
@@ -39,7 +39,7 @@ class Discovered:
 
 @attrs.frozen
 class Withdrawn:
-    """A source that was discovered is no more."""
+    """A discovered source has ended."""
 
     topic: str
     record: SourceRecord
@@ -47,7 +47,7 @@ class Withdrawn:
 
 @attrs.frozen
 class NoSource:
-    """So many queries for a topic were not answered; asking goes on unless `left`: then the topic is left."""
+    """Queries for a topic got no answer. Queries continue unless `left`: then the topic is abandoned."""
 
     topic: str
     queries: int
@@ -65,7 +65,7 @@ class NameFound:
 
 @attrs.frozen
 class NameLost:
-    """Nothing was heard of the store of this name for too long; it is asked for again."""
+    """The store of this name was silent for too long; queries for it begin again."""
 
     name: str
 
@@ -80,7 +80,7 @@ class Remark:
 
 @attrs.frozen
 class Transmit:
-    """Tell the resolution domain, in one datagram: between the halves of a context and the context."""
+    """Send records in one datagram: from a side of a context to the context."""
 
     queries: tuple[lbmr.Query, ...] = ()
     advertisements: tuple[lbmr.Advertisement, ...] = ()
@@ -88,7 +88,7 @@ class Transmit:
 
 @attrs.frozen
 class Tell:
-    """Tell the resolution domain something else; the context adds its trailer."""
+    """Send another packet; the context adds its trailer."""
 
     packet: lbmr.ContextInfo | lbmr.ResolutionRequest
 

@@ -1,9 +1,15 @@
 """Inputs of the resolution machines. Addresses are `ip:port`, times nanoseconds."""
 
+from collections.abc import Collection
+
 import attrs
 
-from stablecast.transports.resolution.udp.settings import AdvertiseOptions, PatternOptions, QueryOptions
+from stablecast.core.errors import MisuseError
+from stablecast.transports.resolution.records import SourceRecord, check_topic
+from stablecast.transports.resolution.udp.settings import MAX_SOURCES, AdvertiseOptions, PatternOptions, QueryOptions
 from stablecast.transports.wire import lbmr
+
+U32_END = 1 << 32
 
 
 @attrs.frozen
@@ -11,8 +17,8 @@ class AddSource:
     """The context has a new source. Session ID and index (32 bits each) together name it.
 
     Attributes:
-        address: Where its data is joined, `ip:port` or a source string.
-        options: How it is advertised; None: as the context's configuration says.
+        address: The place to join its data, `ip:port` or a source string.
+        options: Its advertisement options; None: those of the context's configuration.
     """
 
     topic: str
@@ -23,21 +29,45 @@ class AddSource:
     persistent: bool
     options: AdvertiseOptions | None = None
 
+    @property
+    def key(self) -> int:
+        """The session ID and the index in one number."""
+        return self.session_id << 32 | self.index
+
+    def check(self, sources: Collection[int]) -> None:
+        """Raise MisuseError if a context with these sources, by key, cannot have this one as well."""
+        check_topic(self.topic)
+        if not (0 <= self.session_id < U32_END and 0 <= self.index < U32_END):
+            raise MisuseError(f"session ID {self.session_id} and index {self.index} must be 32-bit numbers")
+        if self.key in sources:
+            raise MisuseError(f"session {self.session_id:#x} has a source with index {self.index} already")
+        if len(sources) == MAX_SOURCES:
+            raise MisuseError(f"a context has at most {MAX_SOURCES} sources: remove one or use another context")
+
+    def record(self, instance: bytes) -> SourceRecord:
+        """Return the record of this source in the context `instance`."""
+        return SourceRecord(self.address, self.session_id, self.index, self.request_address, self.persistent, instance)
+
 
 @attrs.frozen
 class RemoveSource:
-    """A source is gone; unknown ones are ignored."""
+    """A source of the context is closed. An unknown source is ignored."""
 
     session_id: int
     index: int
 
+    @property
+    def key(self) -> int:
+        """The session ID and the index in one number, as in `AddSource`."""
+        return self.session_id << 32 | self.index
+
 
 @attrs.frozen
 class AddReceiver:
-    """The context wants the sources of `topic`. If it wanted them before, it starts anew and is told of all again.
+    """The context wants the sources of `topic`. If it wanted them before, it starts anew, and all are reported again.
 
     Attributes:
-        options: How it is asked for; None: as the context's configuration says.
+        options: Its query options; None: those of the context's configuration.
     """
 
     topic: str
@@ -46,18 +76,18 @@ class AddReceiver:
 
 @attrs.frozen
 class RemoveReceiver:
-    """The sources of `topic` are not wanted any more."""
+    """The context no longer wants the sources of `topic`."""
 
     topic: str
 
 
 @attrs.frozen
 class AddPattern:
-    """The context wants the sources of all topics that match. If it wanted them before, it is told of all again.
+    """The context wants the sources of all matching topics. If it wanted them before, all are reported again.
 
     Attributes:
-        kind: The language of the pattern; searched, not anchored (C-13).
-        options: How it is asked for; None: as the context's configuration says.
+        kind: The language of the pattern, which is searched and not anchored (C-13).
+        options: Its query options; None: those of the context's configuration.
     """
 
     pattern: str
@@ -67,7 +97,7 @@ class AddPattern:
 
 @attrs.frozen
 class RemovePattern:
-    """The sources of topics that match are not wanted any more on that ground."""
+    """The context no longer wants sources of topics because of this pattern."""
 
     pattern: str
 
@@ -81,14 +111,14 @@ class Resolved:
 
 @attrs.frozen
 class Unresolved:
-    """The receiver of `topic` lost its last session: ask again, and report again what was reported before."""
+    """The receiver of `topic` lost its last session: query again, and report known sources again."""
 
     topic: str
 
 
 @attrs.frozen
-class Lost:
-    """The session of one source of `topic` is over: it does not count as known any more."""
+class SourceLost:
+    """The session of one source of `topic` has ended: the source no longer counts as known."""
 
     topic: str
     session_id: int
@@ -97,7 +127,7 @@ class Lost:
 
 @attrs.frozen
 class AddName:
-    """The context is a store that is found by this name at `address`."""
+    """The context is a store with this name at `address`."""
 
     name: str
     address: str
@@ -105,38 +135,38 @@ class AddName:
 
 @attrs.frozen
 class RemoveName:
-    """It has this name no more."""
+    """The context no longer has this name."""
 
     name: str
 
 
 @attrs.frozen
 class AskName:
-    """Find the store of this name."""
+    """Find the store with this name."""
 
     name: str
 
 
 @attrs.frozen
 class ForgetName:
-    """Never mind that store."""
+    """Stop the search for a store."""
 
     name: str
 
 
 @attrs.frozen
 class NameAlive:
-    """The store of this name said something to us directly (T-206)."""
+    """The store of this name has sent something to this context directly (T-206)."""
 
     name: str
 
 
 @attrs.frozen
 class Wake:
-    """Ask all contexts to speak again of what went quiet, every `interval` for `duration` (T26).
+    """Request all contexts to repeat their records, every `interval` for `duration` (T26).
 
     Attributes:
-        flags: Of what, by the flags of `lbmr.ResolutionRequest`.
+        flags: The kinds of records, by the flags of `lbmr.ResolutionRequest`.
     """
 
     flags: int
@@ -145,8 +175,8 @@ class Wake:
 
 
 @attrs.frozen
-class Heard:
-    """Records from the resolution domain, for the two halves of a context."""
+class RecordsReceived:
+    """Records from the resolution domain, for the two sides of a context."""
 
     packet: lbmr.Packet
 
@@ -160,7 +190,8 @@ class DatagramArrived:
 
 
 NameInput = AddName | RemoveName | AskName | ForgetName | NameAlive
-TopicInput = AddReceiver | RemoveReceiver | AddPattern | RemovePattern | Resolved | Unresolved | Lost
-AdvertiserInput = AddSource | RemoveSource | Heard
-QuerierInput = TopicInput | Heard
-ContextInput = AddSource | RemoveSource | TopicInput | NameInput | Wake | DatagramArrived
+TopicInput = AddReceiver | RemoveReceiver | AddPattern | RemovePattern | Resolved | Unresolved | SourceLost
+AdvertiserInput = AddSource | RemoveSource | RecordsReceived
+QuerierInput = TopicInput | RecordsReceived
+ResolutionInput = AddSource | RemoveSource | TopicInput
+ContextInput = ResolutionInput | NameInput | Wake | DatagramArrived

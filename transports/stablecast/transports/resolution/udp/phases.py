@@ -1,12 +1,12 @@
-"""The phases of one topic: quick at first, then slow, then quiet (T-024).
+"""The phases of one topic: quick at first, then slow, then quiescent (T-024).
 
     QUIESCENT --begin--> INITIAL --ended--> SUSTAINING --ended--> QUIESCENT --asked--> SUSTAINING
 
-Intervals of the initial phase grow from `shortest` to `longest`, each twice the one before. Turns are planned ahead
-from the start of the phase, so that late calls do not add up, and stand on a grid of ticks, so that topics whose turns
-fall into one tick share a datagram. The end of a phase is looked at when a turn is taken: the turn already planned
-still comes (6.14 as observed; it wins over T-103). A turn that a limit held back moves all that follows: limits stretch
-phases (T-104). Either phase may be switched off or never end (T-101, T-115, T-117).
+Intervals of the initial phase double from `shortest` to `longest`. Turns are planned ahead from the start of the phase,
+so that late calls do not add up. They lie on a grid of ticks, so that topics with turns in one tick share a datagram.
+The end of a phase is checked at each turn: the turn that is already planned still comes (6.14 as observed; it overrides
+T-103). A turn that a limit delays moves all later turns, because limits stretch phases (T-104). Each phase may be
+switched off or endless (T-101, T-115, T-117).
 """
 
 from enum import IntEnum
@@ -14,11 +14,11 @@ from enum import IntEnum
 import attrs
 
 from stablecast.core.machine.chart import Chart, States, fire, lower
-from stablecast.transports.resolution.udp.settings import Pace
+from stablecast.transports.resolution.udp.settings import PhasePace
 
 
 class Phase(IntEnum):
-    """How eagerly a topic is spoken of."""
+    """The phases of a topic."""
 
     QUIESCENT = 0
     INITIAL = 1
@@ -26,7 +26,7 @@ class Phase(IntEnum):
 
 
 class PhaseEvent(IntEnum):
-    """What can happen to a topic."""
+    """Events of a topic."""
 
     BEGIN = 0
     ASKED = 1
@@ -35,7 +35,7 @@ class PhaseEvent(IntEnum):
 
 
 class PhaseChart(Chart):
-    """A topic's phases."""
+    """The phases of a topic."""
 
     states = States.from_enum(Phase, initial=Phase.QUIESCENT, use_enum_instance=True)
 
@@ -62,7 +62,7 @@ NEVER = -1
 
 
 def on_grid(instant: int, tick: int) -> int:
-    """The first multiple of `tick` not before `instant`, both in nanoseconds.
+    """Return the first multiple of `tick` at or after `instant`, both in nanoseconds.
 
     >>> on_grid(21, 10), on_grid(30, 10)
     (30, 30)
@@ -71,20 +71,20 @@ def on_grid(instant: int, tick: int) -> int:
 
 
 @attrs.define
-class Topic:
+class TopicTurns:
     """The turns of one topic; times in nanoseconds.
 
     Attributes:
-        octets: Bytes that it takes on the wire.
+        octets: Bytes of its record.
         due: Its next turn, or NEVER.
-        planned: The same before it was moved to the grid; the average pace follows this one.
+        planned: Its next turn before the move to the grid; the average pace follows this one.
         gap: From the turn before to `planned`; 0: there was none.
         interval: From `planned` to the turn after it.
         ends: End of the phase; 0: never.
         seen: When its turn was first found due, while it waits for its limit; else NEVER.
     """
 
-    pace: Pace
+    pace: PhasePace
     octets: int
     state: Phase = Phase.QUIESCENT
     due: int = NEVER
@@ -95,19 +95,19 @@ class Topic:
     seen: int = NEVER
 
     def begin(self, now: int) -> None:
-        """The topic is new."""
+        """Begin with a new topic."""
         fire(PHASES, self, PhaseEvent.BEGIN, now, False)
 
     def asked(self, now: int, answered: bool) -> None:
-        """There is reason to speak of it again; `answered`: this was done already."""
+        """Note a query for the topic; `answered`: it was answered already."""
         fire(PHASES, self, PhaseEvent.ASKED, now, answered)
 
     def enough(self) -> None:
-        """There is no reason to speak of it."""
+        """Note that the topic needs no turns."""
         fire(PHASES, self, PhaseEvent.ENOUGH)
 
     def taken(self, now: int) -> None:
-        """Its turn was taken: the next one is after `now`; missed ones are not made up for."""
+        """Note that its turn was used, and plan the next turn after `now`. Missed turns are not made up for."""
         held_back = now - self.seen
         self.seen = NEVER
         self.planned += held_back
@@ -134,21 +134,21 @@ class Topic:
     # Guards and actions of the chart.
 
     def has_initial(self, *_: int) -> bool:
-        """Whether there is an initial phase."""
+        """Return whether there is an initial phase."""
         return self.pace.shortest > 0 and self.pace.longest > 0
 
     def has_sustaining(self, *_: int) -> bool:
-        """Whether there is a sustaining phase."""
+        """Return whether there is a sustaining phase."""
         return self.pace.sustain > 0
 
     def start_initial(self, now: int, _: bool) -> None:
-        """The first turn is at the next tick."""
+        """Plan the first turn at the next tick."""
         self.planned = self.due = on_grid(now, self.pace.tick)
         self.gap, self.interval = 0, max(self.pace.shortest, self.pace.tick)
         self.ends = self.planned + self.pace.initial if self.pace.initial else 0
 
     def start_sustaining(self, now: int, answered: bool) -> None:
-        """A whole duration from now on (T-110); an answer counts as its first turn (6.14 as observed)."""
+        """Begin a whole sustaining phase (T-110). An answer counts as its first turn (6.14 as observed)."""
         self.interval = self.gap = max(self.pace.sustain, self.pace.sustain_tick)
         self.planned = now if answered else on_grid(now, self.pace.tick)
         self.ends = self.planned + self.pace.sustaining if self.pace.sustaining else 0
@@ -158,7 +158,7 @@ class Topic:
             self.due = on_grid(self.planned, self.pace.sustain_tick)
 
     def draw_near(self, now: int, answered: bool) -> None:
-        """An answer moves nothing; the turn that is to be the answer goes on from the nearest interval (T-106)."""
+        """Plan a turn at the next tick, and continue with the nearest interval (T-106). An answer moves nothing."""
         if answered:
             return
         if self.gap and self.planned - now > self.gap // 2:
@@ -166,12 +166,12 @@ class Topic:
         self.planned = self.due = on_grid(now, self.pace.tick)
 
     def go_on(self) -> None:
-        """At the pace of the sustaining phase."""
+        """Continue at the pace of the sustaining phase."""
         self.interval = max(self.pace.sustain, self.pace.sustain_tick)
         self.ends = self.planned + self.pace.sustaining if self.pace.sustaining else 0
 
     def fall_silent(self) -> None:
-        """No turns."""
+        """Cancel all turns."""
         self.due = self.seen = NEVER
 
 
@@ -179,7 +179,7 @@ _P = Phase
 _E = PhaseEvent
 PHASES = lower(
     PhaseChart,
-    Topic,
+    TopicTurns,
     Phase,
     PhaseEvent,
     ignore={_P.QUIESCENT: (_E.ENOUGH,)},

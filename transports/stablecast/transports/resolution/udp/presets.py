@@ -1,8 +1,7 @@
-"""The documented strategies of resolution over UDP, by name, and what each of them is for (T-301 to T-310).
+"""The documented strategies of resolution over UDP, by name, with their purpose (T-301 to T-310).
 
-The lists of characteristics are lost in the documentation (T-311), so what makes a strategy is taken from its text, and
-its cost is measured: see the table in the chapter on resolution. Over services (SRS) there is nothing to tune: `tcp`
-switches UDP off.
+The lists of characteristics are missing in the documentation (T-311). So each strategy follows the text, and its cost
+is measured: see the table in the chapter on resolution. Services (SRS) need no tuning: `tcp` switches UDP off.
 """
 
 from collections.abc import Mapping
@@ -27,8 +26,8 @@ class Preset:
     """A strategy.
 
     Attributes:
-        config: Its values; None: no resolution over UDP at all.
-        summary: When to take it, in one line.
+        config: Its values; None: no resolution over UDP.
+        summary: Its purpose, in one line.
     """
 
     config: ResolutionConfig | None
@@ -46,7 +45,7 @@ _ENDLESS_PATTERNS = PatternOptions()
 _SILENT = AdvertiseOptions(attrs.evolve(ADVERTISING, shortest=0, sustain=0), at_creation=False)
 
 DOCUMENTED = ResolutionConfig(_ADVERTISE, _QUERY, _PATTERNS)
-"""Both sides speak for 65 s, then fall quiet (T-303)."""
+"""Both sides send for 65 s, then become quiescent (T-303)."""
 
 PRESETS: Mapping[str, Preset] = {
     "safe": Preset(SAFE, "the documented phases, but nobody falls quiet while something is missing"),
@@ -65,4 +64,4 @@ PRESETS: Mapping[str, Preset] = {
     ),
     "tcp": Preset(None, "no resolution over UDP: services (SRS) only"),
 }
-"""Each strategy by its name; `safe` is what a context uses unless told otherwise."""
+"""Each strategy by its name; `safe` is the default of a context."""

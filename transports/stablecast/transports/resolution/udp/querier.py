@@ -1,10 +1,10 @@
-"""The receiver side: asks for what the context's receivers want, and reports the sources that answer.
+"""The receiver side: queries for the topics of the context's receivers, and reports of their sources.
 
-* What was heard before is reported at once (T-028); then a topic is asked for through its phases (T-029).
-* `enough` known sources end that in any phase, until one is lost (T-307); with `until_resolved`, a live session ends
-  the sustaining phase. A lost session makes it resume (T-113).
-* A pattern is asked for in one long phase (T-032). A topic that it finds is treated like one that has a receiver of its
-  own; once its sources are lost it is asked for, and left if nobody answers.
+* Known sources are reported at once (T-028). Then queries for the topic follow its phases (T-029).
+* `enough` known sources stop the queries in any phase, until one is lost (T-307). With `until_resolved`, a live session
+  ends the sustaining phase. A lost session resumes it (T-113).
+* Queries for a pattern have one long phase (T-032). A topic that the pattern finds is treated like a topic with a
+  receiver of its own. After the loss of its sources it is queried, and abandoned if there is no answer.
 * A source is reported once, and again after `Unresolved`.
 """
 
@@ -15,6 +15,7 @@ from typing import assert_never
 import attrs
 
 from stablecast.core.errors import MisuseError
+from stablecast.core.machine.timers import soonest
 from stablecast.transports.resolution.patterns import expression
 from stablecast.transports.resolution.records import (
     ENDED_TTL,
@@ -23,51 +24,51 @@ from stablecast.transports.resolution.records import (
     source_record,
     topic_bytes,
 )
-from stablecast.transports.resolution.udp.cache import Cache
+from stablecast.transports.resolution.udp.cache import SourceCache
 from stablecast.transports.resolution.udp.effects import Discovered, NoSource, QuerierEffect, Transmit, Withdrawn
 from stablecast.transports.resolution.udp.inputs import (
     AddPattern,
     AddReceiver,
-    Heard,
-    Lost,
     QuerierInput,
+    RecordsReceived,
     RemovePattern,
     RemoveReceiver,
     Resolved,
+    SourceLost,
     Unresolved,
 )
 from stablecast.transports.resolution.udp.limiter import Limiter
 from stablecast.transports.resolution.udp.phases import Phase
 from stablecast.transports.resolution.udp.record_batches import share
-from stablecast.transports.resolution.udp.schedule import Rounds
+from stablecast.transports.resolution.udp.schedule import TurnSchedule
 from stablecast.transports.resolution.udp.settings import (
     MAX_PATTERNS,
     MAX_TOPICS,
     ONE_FRAME,
     CacheOptions,
-    Limits,
     PatternOptions,
     QueryOptions,
+    ResolutionLimits,
 )
 from stablecast.transports.wire import lbmr
 
 MAX_REPORTED = 1_024
-"""Sources of one topic that are remembered as reported; beyond them the oldest may be reported again."""
+"""Reported sources of one topic that are remembered; beyond them the oldest may be reported again."""
 
 Known = tuple[str, int, int]
-"""What names a source: address, session ID, index."""
+"""The name of a source: address, session ID, index."""
 
 
 @attrs.define
-class Interest:
+class WantedTopic:
     """One wanted topic.
 
     Attributes:
-        wanted: Whether it has a receiver of its own; else a pattern found it.
-        since: Since when it has no live session (ns); None: it has one.
-        known: The sources reported.
+        wanted: Whether it has a receiver of its own; otherwise a pattern found it.
+        since: Start of the time without live session (ns); None: it has one.
+        known: The reported sources.
         unanswered: Queries since the last answer.
-        leaves: When it is left because nobody answered (ns); None: it is not.
+        leaves: When it is abandoned for lack of answers (ns); None: never.
     """
 
     options: QueryOptions
@@ -79,7 +80,7 @@ class Interest:
 
 
 @attrs.define
-class Pattern:
+class WantedPattern:
     """One wanted pattern."""
 
     query: lbmr.WildcardQuery
@@ -89,37 +90,37 @@ class Pattern:
 
 @attrs.define
 class Querier:
-    """Queries the topics and patterns of one context's receivers; `most_bytes` are of a datagram that queries share."""
+    """Queries the topics and patterns of a context's receivers; `most_bytes` limits a datagram of queries."""
 
     options: QueryOptions = QueryOptions()
     pattern_options: PatternOptions = PatternOptions()
-    limits: Limits = Limits()
+    limits: ResolutionLimits = ResolutionLimits()
     cache_options: CacheOptions = CacheOptions()
     most_bytes: int = ONE_FRAME
-    interests: dict[str, Interest] = attrs.field(factory=dict, init=False)
-    patterns: dict[str, Pattern] = attrs.field(factory=dict, init=False)
+    interests: dict[str, WantedTopic] = attrs.field(factory=dict, init=False)
+    patterns: dict[str, WantedPattern] = attrs.field(factory=dict, init=False)
     leaving: dict[str, None] = attrs.field(factory=dict, init=False)
-    cache: Cache = attrs.field(init=False)
-    rounds: Rounds[str] = attrs.field(init=False)
-    pattern_rounds: Rounds[str] = attrs.field(init=False)
+    cache: SourceCache = attrs.field(init=False)
+    rounds: TurnSchedule[str] = attrs.field(init=False)
+    pattern_rounds: TurnSchedule[str] = attrs.field(init=False)
     outbox: list[QuerierEffect] = attrs.field(factory=list, init=False)
     unusable: int = attrs.field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
         limits = self.limits
-        self.cache = Cache(self.cache_options)
-        self.rounds = Rounds(Limiter(limits.initial_queries), Limiter(limits.sustaining_queries))
+        self.cache = SourceCache(self.cache_options)
+        self.rounds = TurnSchedule(Limiter(limits.initial_queries), Limiter(limits.sustaining_queries))
         patterns = Limiter(limits.pattern_queries)
-        self.pattern_rounds = Rounds(patterns, patterns)
+        self.pattern_rounds = TurnSchedule(patterns, patterns)
 
     def __bool__(self) -> bool:
         return bool(self.interests or self.patterns)
 
     def receive(self, event: QuerierInput, now: int) -> None:
-        """Feeds one input.
+        """Feed one input.
 
         Raises:
-            MisuseError: If a topic or pattern cannot be written on the wire, or is none, or is one too many.
+            MisuseError: If a topic or pattern cannot be sent on the wire, is malformed, or exceeds a bound.
         """
         match event:
             case AddReceiver():
@@ -134,16 +135,16 @@ class Querier:
                 self._on_resolved(topic)
             case Unresolved(topic):
                 self._on_unresolved(topic, now)
-            case Lost():
+            case SourceLost():
                 self._on_lost(event, now)
-            case Heard(packet):
+            case RecordsReceived(packet):
                 for tir in packet.advertisements:
                     self._on_advertisement(tir, packet, now)
             case _:
                 assert_never(event)
 
     def handle_timeout(self, now: int) -> None:
-        """Asks for the topics and patterns whose turn it is, and leaves what was found by patterns and is no more."""
+        """Query the topics and patterns whose turn it is, and abandon topics of patterns without sources."""
         topics = self.rounds.take(now)
         self._ask((lbmr.TopicQuery(topic), len(topic_bytes(topic)) + 1) for topic in topics)
         for topic in topics:
@@ -154,17 +155,16 @@ class Querier:
         self.cache.expire(now)
 
     def next_timeout(self) -> int | None:
-        """When `handle_timeout` is due, in nanoseconds."""
-        due = (self.rounds.next(), self.pattern_rounds.next(), self.cache.next(), self._next_leave())
-        return min((deadline for deadline in due if deadline is not None), default=None)
+        """Return when `handle_timeout` is due, in nanoseconds."""
+        return soonest(self.rounds.next(), self.pattern_rounds.next(), self.cache.next(), self._next_leave())
 
     def take_effects(self) -> list[QuerierEffect]:
-        """What to do, in order."""
+        """Return the effects since the last call, in order."""
         effects, self.outbox = self.outbox, []
         return effects
 
     def wake(self, now: int, *, topics: bool, patterns: bool) -> None:
-        """Somebody asks to speak again of what went quiet (T26)."""
+        """Query quiescent topics or patterns again, by request of another context (T26)."""
         if topics:
             for topic in self.interests:
                 if self.rounds.phase(topic) is Phase.QUIESCENT:
@@ -175,11 +175,11 @@ class Querier:
                     self.pattern_rounds.begin(name, pattern.options.pace, len(topic_bytes(name)) + 2, now)
 
     def _next_leave(self) -> int | None:
-        """When the next topic is left: all linger equally long, so it is the first one."""
+        """Return when the next topic is abandoned. All linger equally long, so it is the first one."""
         topic = next(iter(self.leaving), None)
         return None if topic is None else self.interests[topic].leaves
 
-    # What is wanted.
+    # Wanted topics and patterns.
 
     def _add(self, event: AddReceiver, now: int) -> None:
         topic = event.topic
@@ -187,7 +187,7 @@ class Querier:
         if topic not in self.interests and len(self.interests) == MAX_TOPICS:
             raise MisuseError(f"a context receives at most {MAX_TOPICS} topics: remove one or use another context")
         self.leaving.pop(topic, None)
-        interest = self.interests[topic] = Interest(event.options or self.options, wanted=True, since=now)
+        interest = self.interests[topic] = WantedTopic(event.options or self.options, wanted=True, since=now)
         self.rounds.begin(topic, interest.options.pace, len(topic_bytes(topic)) + 1, now)
         self._report_known(topic, interest)
 
@@ -203,7 +203,7 @@ class Querier:
             raise MisuseError(f"a context receives at most {MAX_PATTERNS} patterns: remove one or use another context")
         query = lbmr.WildcardQuery(event.kind, event.pattern)
         options = event.options or self.pattern_options
-        self.patterns[event.pattern] = Pattern(query, found, options)
+        self.patterns[event.pattern] = WantedPattern(query, found, options)
         self.pattern_rounds.begin(event.pattern, options.pace, len(topic_bytes(event.pattern)) + 2, now)
         for topic in self.cache.matching(found):
             interest = self.interests.get(topic) or self._adopt(topic, now)
@@ -217,11 +217,11 @@ class Querier:
                 if not self._is_matched(topic):
                     self._drop(topic)
 
-    def _adopt(self, topic: str, now: int) -> Interest:
-        """A pattern means the topic: it is wanted, and not asked for as long as it has sources."""
+    def _adopt(self, topic: str, now: int) -> WantedTopic:
+        """Add a topic that a pattern matches. It is not queried as long as it has sources."""
         options = next(pattern.options for pattern in self.patterns.values() if pattern.expression.search(topic))
         query = attrs.evolve(self.options, report_after=options.report_after)
-        interest = self.interests[topic] = Interest(query, wanted=False, since=now)
+        interest = self.interests[topic] = WantedTopic(query, wanted=False, since=now)
         self.rounds.begin(topic, query.pace, len(topic_bytes(topic)) + 1, now)
         self.rounds.enough(topic)
         return interest
@@ -234,7 +234,7 @@ class Querier:
     def _is_matched(self, topic: str) -> bool:
         return any(pattern.expression.search(topic) for pattern in self.patterns.values())
 
-    # What becomes of it.
+    # Sessions of receivers.
 
     def _on_resolved(self, topic: str) -> None:
         interest = self.interests.get(topic)
@@ -250,7 +250,7 @@ class Querier:
             self.cache.forget_topic(topic)
             self.rounds.asked(topic, now, answered=False)
 
-    def _on_lost(self, event: Lost, now: int) -> None:
+    def _on_lost(self, event: SourceLost, now: int) -> None:
         interest = self.interests.get(event.topic)
         if interest is None:
             return
@@ -258,8 +258,8 @@ class Querier:
             if (session_id, index) == (event.session_id, event.index):
                 self._lose(event.topic, interest, SourceRecord(address, session_id, index), now)
 
-    def _lose(self, topic: str, interest: Interest, record: SourceRecord, now: int) -> None:
-        """A source is known no more: ask for others, as after every end of a source."""
+    def _lose(self, topic: str, interest: WantedTopic, record: SourceRecord, now: int) -> None:
+        """Forget a source, and query for others, as after every end of a source."""
         del interest.known[record.address, record.session_id, record.index]
         self.cache.forget(topic, record)
         self.rounds.asked(topic, now, answered=False)
@@ -274,8 +274,8 @@ class Querier:
                 self.leaving[topic] = None
         self._rest(topic, interest)
 
-    def _rest(self, topic: str, interest: Interest) -> None:
-        """A topic that is resolved as far as was asked for is not asked for."""
+    def _rest(self, topic: str, interest: WantedTopic) -> None:
+        """Stop the queries for a topic that is resolved."""
         resolved = interest.options.until_resolved and interest.since is None
         if resolved and self.rounds.phase(topic) is Phase.SUSTAINING:
             self.rounds.enough(topic)
@@ -283,7 +283,7 @@ class Querier:
     def _ask(self, records: Iterable[tuple[lbmr.Query, int]]) -> None:
         self.outbox += (Transmit(queries=group) for group in share(records, self.most_bytes))
 
-    # What is heard.
+    # Input from the resolution domain.
 
     def _on_advertisement(self, tir: lbmr.Advertisement, packet: lbmr.Packet, now: int) -> None:
         topic = tir.name
@@ -304,18 +304,18 @@ class Querier:
             self._report(topic, interest, record)
 
     def _on_ended(self, topic: str, record: SourceRecord, now: int) -> None:
-        """A source said its final word."""
+        """Handle the final advertisement of a source."""
         self.cache.forget(topic, record)
         interest = self.interests.get(topic)
         if interest is not None and (record.address, record.session_id, record.index) in interest.known:
             self._lose(topic, interest, record, now)
             self.outbox.append(Withdrawn(topic, record))
 
-    def _report_known(self, topic: str, interest: Interest) -> None:
+    def _report_known(self, topic: str, interest: WantedTopic) -> None:
         for record in self.cache.of(topic):
             self._report(topic, interest, record)
 
-    def _report(self, topic: str, interest: Interest, record: SourceRecord) -> None:
+    def _report(self, topic: str, interest: WantedTopic, record: SourceRecord) -> None:
         known = (record.address, record.session_id, record.index)
         if known in interest.known:
             return

@@ -1,4 +1,4 @@
-"""How records share datagrams."""
+"""Records that share datagrams."""
 
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
@@ -8,22 +8,22 @@ from stablecast.transports.wire import lbmr
 HEADER_BYTES = 4
 TRAILER_BYTES = 36
 OVERHEAD = HEADER_BYTES + TRAILER_BYTES
-"""Bytes of a datagram that are no records: header and standard options."""
+"""Bytes of a datagram besides its records: header and standard options."""
 
 RecordT = TypeVar("RecordT")
 
 
 def size(tir: lbmr.Advertisement) -> int:
-    """Bytes of an advertisement on the wire."""
+    """Return the bytes of an advertisement on the wire."""
     return len(lbmr.encode(lbmr.Packet(lbmr.PacketKind.NORMAL, advertisements=(tir,)))) - HEADER_BYTES
 
 
 def share(
     records: Iterable[tuple[RecordT, int]], limit: int, most: int = lbmr.MAX_QUERIES
 ) -> Iterator[tuple[RecordT, ...]]:
-    """Splits (record, its size in bytes) into groups of one datagram each, in order.
+    """Yield groups of records, one group for each datagram, in order, from pairs of record and size in bytes.
 
-    A datagram has at most `limit` bytes and `most` records; a record that is longer than that travels alone.
+    A datagram has at most `limit` bytes and `most` records. A longer record travels alone.
 
     >>> list(share([("a", 900), ("b", 400), ("c", 100)], limit=1_400))
     [('a', 'b'), ('c',)]

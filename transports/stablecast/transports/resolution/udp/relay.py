@@ -1,16 +1,16 @@
-"""The relay (lbmrd): sends every resolution datagram on to all other contexts it knows.
+"""The relay (lbmrd): it forwards every resolution datagram to all other known contexts.
 
-It keeps no topic state, only who is there (T-017, T-216): the sender of any valid resolution datagram is a client until
-it was silent for the time to live (T-213). Keepalives are answered and go no further; everything else is forwarded byte
-for byte (T-214), kinds that are not known here included, unless rules for the domains of sender and client rewrite it
-(`nat`). Of a malformed datagram the records that can be read go on. What is no resolution traffic is counted and
-dropped, and makes nobody a client.
+It stores clients, and no topics (T-017, T-216). The sender of any valid resolution datagram is a client until it was
+silent for the time to live (T-213). Keepalives are answered and not forwarded. Other datagrams are forwarded unchanged
+(T-214), even of unknown kinds, unless the rules for the domains of sender and client rewrite them
+(`address_translation`). The valid records of a malformed datagram are forwarded. Other traffic is counted and dropped,
+and its sender is no client.
 """
 
 import attrs
 
 from stablecast.core.machine.units import SECOND
-from stablecast.transports.resolution.udp.address_translation import Rule, Translation, rewritten
+from stablecast.transports.resolution.udp.address_translation import AddressRule, Translation, rewritten
 from stablecast.transports.resolution.udp.effects import RelayEffect, Remark, SendCopies, SendDatagram
 from stablecast.transports.resolution.udp.inputs import DatagramArrived
 from stablecast.transports.resolution.udp.phases import on_grid
@@ -21,7 +21,7 @@ CLIENT_TTL = 60 * SECOND
 """Silence after which a client is forgotten."""
 
 CHECK_INTERVAL = 60 * SECOND
-"""How often that is looked at."""
+"""Interval of the checks for silent clients."""
 
 MAX_CLIENTS = 16_384
 """Clients of one relay; datagrams of further ones are counted and dropped."""
@@ -31,7 +31,7 @@ ALIVE = (lbmr.PacketKind.RECEIVER_ALIVE, lbmr.PacketKind.SOURCE_ALIVE)
 
 @attrs.frozen
 class RelayConfig:
-    """What can be set at a relay; times in nanoseconds."""
+    """Settings of a relay; times in nanoseconds."""
 
     client_ttl: int = CLIENT_TTL
     check: int = CHECK_INTERVAL
@@ -41,7 +41,7 @@ class RelayConfig:
 
 @attrs.define
 class RelayCounters:
-    """What a relay saw, in datagrams; `expired` counts clients, `copies` what was sent."""
+    """Counters of a relay, in datagrams; `expired` counts clients, `copies` the sent datagrams."""
 
     received: int = 0
     forwarded: int = 0
@@ -60,7 +60,7 @@ class RelayMachine:
 
     Attributes:
         instance: The 8 bytes that name the relay in its answers.
-        last_heard: When each client was last heard (ns), longest silent first.
+        last_heard: Last datagram of each client (ns), longest silent first.
         domains: The clients of each domain, by its name.
         domain: The domain of each client.
     """
@@ -79,7 +79,7 @@ class RelayMachine:
         self._answer = lbmr.encode(nothing)
 
     def receive(self, event: DatagramArrived, now: int) -> None:
-        """Feeds one datagram."""
+        """Feed one datagram."""
         self.handle_timeout(now)
         self.counted.received += 1
         try:
@@ -104,7 +104,7 @@ class RelayMachine:
             self._forward(event, packet)
 
     def handle_timeout(self, now: int) -> None:
-        """Forgets silent clients."""
+        """Forget silent clients."""
         while (due := self.next_timeout()) is not None and due <= now:
             client = next(iter(self.last_heard))
             del self.last_heard[client]
@@ -113,21 +113,21 @@ class RelayMachine:
             self.outbox.append(Remark(f"client {client} is forgotten: it was silent"))
 
     def next_timeout(self) -> int | None:
-        """When `handle_timeout` is due, in nanoseconds."""
+        """Return when `handle_timeout` is due, in nanoseconds."""
         heard = next(iter(self.last_heard.values()), None)
         return None if heard is None else on_grid(heard + self.config.client_ttl, self.config.check)
 
     def take_effects(self) -> list[RelayEffect]:
-        """What to do, in order."""
+        """Return the effects since the last call, in order."""
         effects, self.outbox = self.outbox, []
         return effects
 
     def counters(self) -> dict[str, int]:
-        """What happened so far, by name, and the number of clients now."""
+        """Return the counters and the current number of clients, by name."""
         return {"clients": len(self.last_heard), **attrs.asdict(self.counted)}
 
     def clients(self) -> tuple[str, ...]:
-        """Who is known, longest silent first."""
+        """Return the clients, longest silent first."""
         return tuple(self.last_heard)
 
     def _admit(self, sender: str, now: int) -> bool:
@@ -137,7 +137,7 @@ class RelayMachine:
             domain = self.domain[sender] = self.config.translation.domain_of(sender)
             self.domains.setdefault(domain, {})[sender] = None
             self.outbox.append(Remark(f"client {sender} is known"))
-        self.last_heard[sender] = now  # At the end: the dictionary stays in the order of silence.
+        self.last_heard[sender] = now  # at the end, so that the dictionary stays in the order of silence
         return True
 
     def _forward(self, event: DatagramArrived, packet: lbmr.AnyPacket | None) -> None:
@@ -151,7 +151,7 @@ class RelayMachine:
                 self.counted.copies += len(others)
                 self.outbox.append(SendCopies(others, data))
 
-    def _translated(self, data: bytes, packet: lbmr.AnyPacket | None, rules: tuple[Rule, ...]) -> bytes:
+    def _translated(self, data: bytes, packet: lbmr.AnyPacket | None, rules: tuple[AddressRule, ...]) -> bytes:
         if not rules or not isinstance(packet, lbmr.Packet):
             return data
         changed = rewritten(packet, rules)
@@ -164,7 +164,7 @@ class RelayMachine:
         self._count_and_tell("malformed", f"{what} from {sender} is dropped: {reason}")
 
     def _count_and_tell(self, counter: str, text: str) -> None:
-        """Counts, and tells the 1st, the 10th, the 100th ... time, so that nobody can fill the log."""
+        """Count a fault, and log the 1st, the 10th, the 100th ... of its kind, so that nobody can fill the log."""
         count = getattr(self.counted, counter) + 1
         setattr(self.counted, counter, count)
         if count in _TOLD:
@@ -175,7 +175,7 @@ _TOLD = frozenset(10**power for power in range(19))
 
 
 def _is_answer(packet: lbmr.AnyPacket | None) -> bool:
-    """Whether this is what relays answer to keepalives: answering or forwarding it could go in circles."""
+    """Return whether this is a relay's answer to a keepalive. To answer or forward it could make a loop."""
     if not isinstance(packet, lbmr.Packet):
         return False
     return packet.kind == lbmr.PacketKind.NORMAL and not packet.queries and not packet.advertisements

@@ -1,8 +1,8 @@
-"""Whose turn it is, of all topics of one kind: one plan, one timer, two limits.
+"""The turns of all topics of one kind: one plan, one timer, two limits.
 
-Turns lie in a calendar of ticks, so that the work is in proportion to what is said, not to what is known. A topic whose
-turn has come waits in a queue until its limit admits it, initial and sustaining phase each with their own; there is one
-deadline for all (100,000 topics are one timer). How a topic goes on is its own business (`phases`).
+Turns lie in a calendar of ticks, so that the work depends on the records sent, not on the known topics. A topic whose
+turn has come waits in a queue until its limit admits it; initial and sustaining phase each have their own. There is one
+deadline for all (100,000 topics are one timer). `phases` decides the next turn of a topic.
 """
 
 import heapq
@@ -12,29 +12,29 @@ from typing import Generic, TypeVar
 import attrs
 
 from stablecast.transports.resolution.udp.limiter import Limiter
-from stablecast.transports.resolution.udp.phases import NEVER, Phase, Topic
-from stablecast.transports.resolution.udp.settings import Pace
+from stablecast.transports.resolution.udp.phases import NEVER, Phase, TopicTurns
+from stablecast.transports.resolution.udp.settings import PhasePace
 
 KeyT = TypeVar("KeyT", int, str)
 
 STALE_TURNS = 64
-"""Turns of topics that went another way which may lie in the plan, besides one for each topic in it."""
+"""Stale turns that may remain in the plan, besides one turn for each topic."""
 
 
 @attrs.define
-class Rounds(Generic[KeyT]):
+class TurnSchedule(Generic[KeyT]):
     """The turns of all topics of one kind.
 
     Attributes:
         initial: The limit of initial phases.
         sustaining: The limit of sustaining phases.
-        calendar: Who may have a turn at each instant.
-        waiting: Whose turn has come, by phase, as long as the limit holds them back.
+        calendar: The topics that may have a turn at each instant.
+        waiting: The topics whose turn has come, by phase, while the limit delays them.
     """
 
     initial: Limiter
     sustaining: Limiter
-    topics: dict[KeyT, Topic] = attrs.field(factory=dict, init=False)
+    topics: dict[KeyT, TopicTurns] = attrs.field(factory=dict, init=False)
     calendar: dict[int, list[KeyT]] = attrs.field(factory=dict, init=False)
     instants: list[int] = attrs.field(factory=list, init=False)
     waiting: dict[Phase, deque[KeyT]] = attrs.field(init=False)
@@ -43,17 +43,17 @@ class Rounds(Generic[KeyT]):
     def __attrs_post_init__(self) -> None:
         self.waiting = {Phase.INITIAL: deque(), Phase.SUSTAINING: deque()}
 
-    def begin(self, key: KeyT, pace: Pace, octets: int, now: int) -> None:
-        """`key` is new, or anew: it enters its first phase, its first turn comes at the next tick."""
-        topic = self.topics[key] = Topic(pace, octets)
+    def begin(self, key: KeyT, pace: PhasePace, octets: int, now: int) -> None:
+        """Begin with `key`, new or anew: it enters its first phase, and its first turn comes at the next tick."""
+        topic = self.topics[key] = TopicTurns(pace, octets)
         topic.begin(now)
         self._plan(key, topic)
 
     def asked(self, key: KeyT, now: int, *, answered: bool) -> None:
-        """There is reason to speak of `key`, which was done just now if `answered`."""
+        """Note a query for `key`, which was answered just now if `answered`."""
         topic = self.topics[key]
         if topic.seen != NEVER and not answered:
-            return  # It will be its turn as soon as its limit permits.
+            return  # its turn has come and waits for the limit only
         before = topic.due
         topic.asked(now, answered)
         if topic.due != before:
@@ -61,21 +61,21 @@ class Rounds(Generic[KeyT]):
             self._plan(key, topic)
 
     def enough(self, key: KeyT) -> None:
-        """`key` falls silent until it is asked for."""
+        """Cancel the turns of `key` until it is asked for."""
         self.topics[key].enough()
         self._clear()
 
     def stop(self, key: KeyT) -> None:
-        """`key` is forgotten; nothing happens if it was not known anyway."""
+        """Forget `key`, if it is known."""
         self.topics.pop(key, None)
         self._clear()
 
     def phase(self, key: KeyT) -> Phase:
-        """The phase of `key`."""
+        """Return the phase of `key`."""
         return self.topics[key].state
 
     def take(self, now: int) -> list[KeyT]:
-        """Returns whose turn it is at `now`, each once, and plans their next ones."""
+        """Return the keys whose turn it is at `now`, each once, and plan their next turns."""
         self._collect(now)
         taken: list[KeyT] = []
         for phase, limiter in ((Phase.INITIAL, self.initial), (Phase.SUSTAINING, self.sustaining)):
@@ -91,7 +91,7 @@ class Rounds(Generic[KeyT]):
         return taken
 
     def next(self) -> int | None:
-        """Returns when `take` is due, in nanoseconds, or None."""
+        """Return when `take` is due, in nanoseconds, or None."""
         lanes = ((Phase.INITIAL, self.initial), (Phase.SUSTAINING, self.sustaining))
         due = [limiter.opens() for phase, limiter in lanes if self.waiting[phase]]
         while self.instants:
@@ -111,7 +111,7 @@ class Rounds(Generic[KeyT]):
         return topic is not None and topic.due == instant and topic.seen == NEVER
 
     def _collect(self, now: int) -> None:
-        """Those whose turn has come wait for their limits."""
+        """Move the topics whose turn has come to the queues of their limits."""
         while self.instants and self.instants[0] <= now:
             instant = heapq.heappop(self.instants)
             keys = self.calendar.pop(instant)
@@ -122,7 +122,7 @@ class Rounds(Generic[KeyT]):
                     topic.seen = now
                     self.waiting[topic.state].append(key)
 
-    def _plan(self, key: KeyT, topic: Topic) -> None:
+    def _plan(self, key: KeyT, topic: TopicTurns) -> None:
         if topic.due != NEVER:
             keys = self.calendar.get(topic.due)
             if keys is None:
@@ -133,7 +133,7 @@ class Rounds(Generic[KeyT]):
         self._clear()
 
     def _clear(self) -> None:
-        """Sweeps turns that will not come, once they are many."""
+        """Remove stale turns once they are many, so that the plan stays bounded."""
         entries = self.planned + sum(map(len, self.waiting.values()))
         if entries <= 2 * len(self.topics) + STALE_TURNS:
             return

@@ -1,6 +1,6 @@
-"""What can be set about resolution over UDP; times in nanoseconds. The documented strategies are in `presets`.
+"""Settings of resolution over UDP; times in nanoseconds. `presets` has the documented strategies.
 
-Values that differ per topic are given with the source or the receiver (T-003); `Limits` is of the context.
+Options that differ by topic come with the source or the receiver (T-003). `ResolutionLimits` apply to the context.
 """
 
 import attrs
@@ -19,17 +19,17 @@ MAX_PATTERNS = 250
 
 
 ONE_FRAME = 1_400
-"""Bytes of a datagram that is not cut up on its way."""
+"""Bytes of a datagram that IP does not fragment."""
 
 MIN_DATAGRAM = 500
-"""Bytes that a datagram may at least have: the longest advertisement fits (resolver_datagram_max_size)."""
+"""The smallest datagram maximum: the longest advertisement fits (resolver_datagram_max_size)."""
 
 DOCUMENTED_DATAGRAM = 8_192
-"""Bytes of a datagram that is taken unless another size was agreed on."""
+"""Bytes of an accepted datagram, unless another size is set."""
 
 
 @attrs.frozen
-class Pace:
+class PhasePace:
     """The phases of one topic.
 
     Attributes:
@@ -51,32 +51,32 @@ class Pace:
     sustaining: int = 0
 
 
-ADVERTISING = Pace(tick=10 * MILLISECOND, shortest=10 * MILLISECOND, longest=500 * MILLISECOND)
+ADVERTISING = PhasePace(tick=10 * MILLISECOND, shortest=10 * MILLISECOND, longest=500 * MILLISECOND)
 """0, 10, 30, 70, 150, 310, 630, 1130 ms, then every 500 ms to 5130 ms; then every second (T-102, T-103, T-109)."""
 
-QUERYING = Pace(tick=20 * MILLISECOND, shortest=20 * MILLISECOND, longest=200 * MILLISECOND)
+QUERYING = PhasePace(tick=20 * MILLISECOND, shortest=20 * MILLISECOND, longest=200 * MILLISECOND)
 """0, 20, 60, 140, 300, 500 ms, then every 200 ms to 5100 ms; then every second (T-107, T-112)."""
 
-PATTERN_QUERYING = Pace(
+PATTERN_QUERYING = PhasePace(
     tick=30 * MILLISECOND, shortest=50 * MILLISECOND, longest=SECOND, initial=60 * SECOND, sustain=0
 )
 """0, 50, 150, 350, 750, 1550 ms on a grid of 30 ms, then every second; there is no sustaining phase (T-032)."""
 
-NAMING = Pace(tick=100 * MILLISECOND, shortest=100 * MILLISECOND, longest=SECOND, initial=0, sustain=0)
+NAMING = PhasePace(tick=100 * MILLISECOND, shortest=100 * MILLISECOND, longest=SECOND, initial=0, sustain=0)
 """0, 100, 300, 700, 1500 ms, then every second until the name is resolved (T-205)."""
 
 
 @attrs.frozen
 class AdvertiseOptions:
-    """How one source is advertised.
+    """Options of one source's advertisements.
 
     Attributes:
-        at_creation: Say it once when it is made, apart from the phases.
+        at_creation: Advertise the source once at its creation, independent of the phases.
         at_once: Answer a query at once, in a datagram of its own; else with the next turn.
-        at_end: Say it when the source is no more (best effort; T-015).
+        at_end: Advertise the end of the source (best effort; T-015).
     """
 
-    pace: Pace = ADVERTISING
+    pace: PhasePace = ADVERTISING
     at_creation: bool = True
     at_once: bool = True
     at_end: bool = False
@@ -84,15 +84,15 @@ class AdvertiseOptions:
 
 @attrs.frozen
 class QueryOptions:
-    """How one topic is asked for.
+    """Options of one topic's queries.
 
     Attributes:
-        enough: Known sources at which asking stops (T-307); it goes on when one is lost.
-        until_resolved: A topic with a live session is not asked for past its initial phase.
-        report_after: Unanswered queries after which `NoSource` is reported; 0: never.
+        enough: Known sources at which queries stop (T-307); they continue when one is lost.
+        until_resolved: A topic with a live session is not queried after its initial phase.
+        report_after: Unanswered queries before `NoSource` is reported; 0: never.
     """
 
-    pace: Pace = QUERYING
+    pace: PhasePace = QUERYING
     enough: int = 10_000_000
     until_resolved: bool = True
     report_after: int = 0
@@ -100,35 +100,35 @@ class QueryOptions:
 
 @attrs.frozen
 class PatternOptions:
-    """How a pattern is asked for, and the topics that it found once they are lost.
+    """Options of a pattern's queries, and of queries for found topics after the loss of their sources.
 
     Attributes:
-        report_after: Unanswered queries for a lost topic after which it is left.
-        linger: How long it stays then.
+        report_after: Unanswered queries for a lost topic before it is abandoned.
+        linger: Time that it stays after that.
     """
 
-    pace: Pace = attrs.field(default=attrs.evolve(PATTERN_QUERYING, initial=0))
+    pace: PhasePace = attrs.field(default=attrs.evolve(PATTERN_QUERYING, initial=0))
     report_after: int = 10
     linger: int = SECOND
 
 
 @attrs.frozen
-class Limit:
-    """How much may be said of one kind in a second, by the whole context; 0: no limit."""
+class RateLimit:
+    """The records of one kind that the whole context may send in a second; 0: no limit."""
 
     records: int = 0
     bits: int = 1_000_000
 
 
 @attrs.frozen
-class Limits:
+class ResolutionLimits:
     """The limits of a context, as documented (T-104, T-108, T-111, T-114)."""
 
-    initial_advertisements: Limit = Limit(records=1_000)
-    sustaining_advertisements: Limit = Limit()
-    initial_queries: Limit = Limit(records=1_000)
-    sustaining_queries: Limit = Limit()
-    pattern_queries: Limit = Limit()
+    initial_advertisements: RateLimit = RateLimit(records=1_000)
+    sustaining_advertisements: RateLimit = RateLimit()
+    initial_queries: RateLimit = RateLimit(records=1_000)
+    sustaining_queries: RateLimit = RateLimit()
+    pattern_queries: RateLimit = RateLimit()
 
 
 @attrs.frozen
@@ -136,9 +136,9 @@ class DatagramSizes:
     """Bytes of a datagram; 0: not set.
 
     Attributes:
-        size: The most in both directions; the same in the whole network.
-        sent: The most that is sent, instead.
-        received: The most that is taken, instead.
+        size: The maximum in both directions; the same in the whole network.
+        sent: The maximum of sent datagrams, instead.
+        received: The maximum of accepted datagrams, instead.
     """
 
     size: int = 0
@@ -147,7 +147,7 @@ class DatagramSizes:
 
     @property
     def most_sent(self) -> int:
-        """Bytes that records share; unset it is one Ethernet frame: of what IP cuts up, one lost piece loses all."""
+        """Bytes that records share. The default is one Ethernet frame: one lost IP fragment loses the datagram."""
         return min(self.sent or self.size or ONE_FRAME, MAX_DATAGRAM)
 
     @property
@@ -158,12 +158,12 @@ class DatagramSizes:
 
 @attrs.frozen
 class CacheOptions:
-    """What a context remembers of sources that it heard of.
+    """Options of a context's cache of sources.
 
     Attributes:
-        on: Whether it does at all; patterns need it.
-        most: Sources at most; beyond that the one not heard of for the longest time goes.
-        forget_after: Silence after which a source is forgotten that nobody wants; 0: never, as documented (T-015).
+        on: Whether there is a cache; patterns need it.
+        most: The most sources; beyond that the longest silent one is removed.
+        forget_after: Silence after which an unwanted source is removed; 0: never, as documented (T-015).
     """
 
     on: bool = True
@@ -173,27 +173,27 @@ class CacheOptions:
 
 @attrs.frozen
 class NameOptions:
-    """How names of stores are resolved.
+    """Options of queries for names of stores.
 
     Attributes:
-        activity_timeout: Silence of a resolved name after which it is asked for again.
+        activity_timeout: Silence of a resolved name after which queries for it begin again.
     """
 
-    pace: Pace = NAMING
+    pace: PhasePace = NAMING
     activity_timeout: int = 60 * SECOND
 
 
 @attrs.frozen
 class RelayTimes:
-    """How a context uses its relays.
+    """Times of a context's relays.
 
     Attributes:
         keepalive: Between keepalives to a relay to which nothing else was sent.
         activity_timeout: Silence after which a relay is inactive; 0: never.
-        check: Between looks at that; 0: none.
-        change: About how long one active relay is used before the next one; half of that while none is active.
-        force_alive: Keepalives are sent even without sources and receivers (T-217).
-        only_ours: Take nothing from relays that are not configured.
+        check: Between checks for silence; 0: none.
+        change: Approximate turn of one active relay; half of that while none is active.
+        force_alive: Send keepalives even without sources and receivers (T-217).
+        only_ours: Accept nothing from relays that are not configured.
     """
 
     keepalive: int = 500 * MILLISECOND
@@ -206,12 +206,12 @@ class RelayTimes:
 
 @attrs.frozen
 class ResolutionConfig:
-    """All of a context; `advertise`, `query` and `patterns` are for topics that have nothing of their own."""
+    """The configuration of a context; `advertise`, `query` and `patterns` are defaults for topics without options."""
 
     advertise: AdvertiseOptions = AdvertiseOptions()
     query: QueryOptions = QueryOptions()
     patterns: PatternOptions = PatternOptions()
-    limits: Limits = Limits()
+    limits: ResolutionLimits = ResolutionLimits()
     cache: CacheOptions = CacheOptions()
     names: NameOptions = NameOptions()
     relays: RelayTimes = RelayTimes()
@@ -219,4 +219,4 @@ class ResolutionConfig:
 
 
 SAFE = ResolutionConfig()
-"""The documented phases, but sustaining never ends while something is missing: nobody goes quiet (T26)."""
+"""The documented phases, but sustaining never ends while something is missing: nobody becomes quiescent (T26)."""

@@ -1,9 +1,9 @@
-"""Names of stores: which address has the store of a name (T-201).
+"""Names of stores: the address of the store with a name (T-201).
 
-A store says where it is when it starts, and when somebody asks for its name (T-204). Who looks for a store asks at
-once, then ever more rarely, until it is told (T-205, T-206). If neither an answer nor anything else of the store was
-heard for the activity timeout, the name is lost and asked for again. Two stores of one name are told of at either end;
-so is a store that moved (T-207).
+A store announces its address at its start, and answers queries for its name (T-204). A context that looks for a store
+sends a query at once, then ever more rarely, until it gets an answer (T-205, T-206). If the store is silent for the
+activity timeout, the name is lost and queried again. Two stores with one name are reported at either end; so is a store
+that moved (T-207).
 """
 
 from typing import assert_never
@@ -11,34 +11,36 @@ from typing import assert_never
 import attrs
 
 from stablecast.core.errors import MisuseError
+from stablecast.core.machine.timers import soonest
 from stablecast.transports.codec.places import split
 from stablecast.transports.resolution.records import check_topic
 from stablecast.transports.resolution.udp.effects import NameEffect, NameFound, NameLost, Remark, Tell
 from stablecast.transports.resolution.udp.inputs import AddName, AskName, ForgetName, NameAlive, NameInput, RemoveName
 from stablecast.transports.resolution.udp.limiter import Limiter
 from stablecast.transports.resolution.udp.phases import Phase
-from stablecast.transports.resolution.udp.schedule import Rounds
-from stablecast.transports.resolution.udp.settings import Limit, NameOptions
+from stablecast.transports.resolution.udp.schedule import TurnSchedule
+from stablecast.transports.resolution.udp.settings import NameOptions, RateLimit
 from stablecast.transports.wire import lbmr
 
 MAX_NAMES = 1_024
-"""Names that one context has, and that it asks for."""
+"""Names that one context has, and names that it queries."""
 
 MAX_NAME_BYTES = 230
-"""Length of the name of a store: its packet tells its own length in one byte."""
+"""Length of a store's name, whose packet has one byte for its own length."""
 
-UNLIMITED = Limit(records=0, bits=0)
+UNLIMITED = RateLimit(records=0, bits=0)
 _INFO = lbmr.ContextInfo
 
 
 @attrs.define
-class Asked:
+class NameSearch:
     """A name that is looked for.
 
     Attributes:
-        instance: The context that answered, empty before.
-        heard_at: When anything was heard of it last (ns).
-        before: The context that had the name before that one, and until when it may be around (ns).
+        instance: The context that answered; empty before.
+        heard_at: Last sign of life of the store (ns).
+        before: The context that had the name before this one.
+        before_until: Until when the former context may still answer (ns).
     """
 
     address: str = ""
@@ -49,7 +51,7 @@ class Asked:
 
 
 @attrs.define
-class Names:
+class StoreNames:
     """The names that one context has and looks for.
 
     Attributes:
@@ -60,22 +62,22 @@ class Names:
     instance: bytes
     options: NameOptions = NameOptions()
     own: dict[str, str] = attrs.field(factory=dict, init=False)
-    asked: dict[str, Asked] = attrs.field(factory=dict, init=False)
-    rounds: Rounds[str] = attrs.field(init=False)
+    asked: dict[str, NameSearch] = attrs.field(factory=dict, init=False)
+    rounds: TurnSchedule[str] = attrs.field(init=False)
     outbox: list[NameEffect] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
         limiter = Limiter(UNLIMITED)
-        self.rounds = Rounds(limiter, limiter)
+        self.rounds = TurnSchedule(limiter, limiter)
 
     def __bool__(self) -> bool:
         return bool(self.own or self.asked)
 
     def receive(self, event: NameInput, now: int) -> None:
-        """Feeds one input.
+        """Feed one input.
 
         Raises:
-            MisuseError: If a name cannot be written on the wire, or its address is none, or it is one too many.
+            MisuseError: If a name cannot be sent on the wire, its address is malformed, or there are too many names.
         """
         match event:
             case AddName(name, address):
@@ -87,7 +89,7 @@ class Names:
                 self.own.pop(name, None)
             case AskName(name):
                 self._check(name, self.asked)
-                self.asked[name] = Asked()
+                self.asked[name] = NameSearch()
                 self.rounds.begin(name, self.options.pace, 0, now)
             case ForgetName(name):
                 self.asked.pop(name, None)
@@ -99,7 +101,7 @@ class Names:
                 assert_never(event)
 
     def heard(self, info: lbmr.ContextInfo, domain: int, now: int) -> None:
-        """Somebody asks for a name, or tells one; `domain` is that of the sender."""
+        """Handle a query for a name, or an answer; `domain` is that of the sender."""
         name = info.name
         if name is None:
             return
@@ -114,7 +116,7 @@ class Names:
             self._on_told(name, asked, info, domain, now)
 
     def handle_timeout(self, now: int) -> None:
-        """Asks for the names whose turn it is, and gives up those that were not heard of for too long."""
+        """Query the names whose turn it is, and give up names of silent stores."""
         for name, asked in self.asked.items():
             if asked.instance and now >= asked.heard_at + self.options.activity_timeout:
                 asked.instance, asked.before = b"", b""
@@ -124,14 +126,13 @@ class Names:
             self.outbox.append(Tell(_INFO(flags=_INFO.QUERY, name=name)))
 
     def next_timeout(self) -> int | None:
-        """When `handle_timeout` is due, in nanoseconds."""
+        """Return when `handle_timeout` is due, in nanoseconds."""
         timeout = self.options.activity_timeout
         due = [asked.heard_at + timeout for asked in self.asked.values() if asked.instance]
-        turn = self.rounds.next()
-        return min(due if turn is None else [*due, turn], default=None)
+        return soonest(self.rounds.next(), *due)
 
     def wake(self, now: int, *, queries: bool, names: bool) -> None:
-        """Somebody asks to speak again of what went quiet (T26)."""
+        """Answer for own names, or query quiescent names again, by request of another context (T26)."""
         if names:
             for name in self.own:
                 self._answer(name)
@@ -141,11 +142,11 @@ class Names:
                     self.rounds.begin(name, self.options.pace, 0, now)
 
     def take_effects(self) -> list[NameEffect]:
-        """What to do, in order."""
+        """Return the effects since the last call, in order."""
         effects, self.outbox = self.outbox, []
         return effects
 
-    def _on_told(self, name: str, asked: Asked, info: lbmr.ContextInfo, domain: int, now: int) -> None:
+    def _on_told(self, name: str, asked: NameSearch, info: lbmr.ContextInfo, domain: int, now: int) -> None:
         address = f"{info.address}:{info.port}"
         if info.instance == asked.before and now < asked.before_until:
             where = f"at {asked.address} and at {address}"
@@ -169,7 +170,7 @@ class Names:
     def _remark(self, text: str, *, warning: bool) -> None:
         self.outbox.append(Remark(text, warning))
 
-    def _check(self, name: str, among: dict[str, str] | dict[str, Asked]) -> None:
+    def _check(self, name: str, among: dict[str, str] | dict[str, NameSearch]) -> None:
         check_topic(name)
         if len(name.encode()) > MAX_NAME_BYTES:
             raise MisuseError(f"the name of a store has at most {MAX_NAME_BYTES} bytes, not as many as {name!r}")

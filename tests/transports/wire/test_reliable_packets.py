@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.sequence_lists import decode_sqns, encode_sqns, join_reason, split_reason
+from stablecast.transports.wire.reliable_packets import decode_sqns, encode_sqns, join_reason, split_reason
 
 WORDS = st.lists(st.integers(0, 0xFFFF_FFFF), max_size=9).map(tuple)
 

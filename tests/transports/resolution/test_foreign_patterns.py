@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from stablecast.transports.resolution.pattern_index import compiled
+from stablecast.transports.resolution.patterns import compiled
 
 
 @pytest.mark.parametrize(

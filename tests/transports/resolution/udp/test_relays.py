@@ -8,8 +8,8 @@ import pytest
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.seeded import Seeded
 from stablecast.core.machine.units import SECOND
+from stablecast.transports.resolution.udp.carriers import MAX_RELAYS, Relays
 from stablecast.transports.resolution.udp.effects import Remark
-from stablecast.transports.resolution.udp.relay_choice import MAX_RELAYS, Relays
 from stablecast.transports.resolution.udp.settings import RelayTimes
 from tests.transports.resolution.virtual import MS
 

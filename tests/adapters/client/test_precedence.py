@@ -1,0 +1,130 @@
+"""A receiver that meets an earlier life of a source after a later one: the later one's messages go on."""
+
+from types import SimpleNamespace
+
+import attrs
+import pytest
+
+from stablecast.client import Context, Receiver, Source
+from stablecast.client import precedence as module
+from stablecast.client.precedence import PassedOver, outranks
+from stablecast.core.protocol.messages import Life, SourceInfo
+from stablecast.transports import codec
+from tests.adapters.runtime.peers import Listener, data, hello, listener
+from tests.support.network import Network, until
+from tests.support.traffic import send, source_of, take
+
+STALE_SESSION = 5
+STALE = codec.join(STALE_SESSION, 7)
+
+
+def told(term: int, *lives: Life) -> SourceInfo:
+    """Return the announcement of the last of these lives."""
+    return SourceInfo(lives[-1][0], "orders", 1, 0, 0xFFFF_FFFF, "", (1,), False, (), term, lives)
+
+
+def test_of_lives_with_a_common_past_the_one_with_the_higher_term_is_later() -> None:
+    """Terms of lives that have nothing in common are of stores that forgot."""
+    proxy, life = told(4, (1, 0), (8, 74)), told(5, (1, 0), (2, 74))
+    assert outranks(life, proxy)
+    assert not outranks(proxy, life)
+    assert not outranks(life, attrs.evolve(proxy, term=5))
+    assert outranks(told(2, (1, 0), (2, 74)), told(1, (1, 0)))
+    assert not outranks(life, told(1, (9, 0)))
+    assert not outranks(told(5, (0, 0), (2, 74)), told(4, (0, 0), (8, 74)))
+
+
+def test_few_lives_are_kept() -> None:
+    """The oldest goes; the newest announcement of a life counts, and all of a stream are taken together."""
+    passed: PassedOver[SimpleNamespace] = PassedOver()
+    one, two = SimpleNamespace(transport="one"), SimpleNamespace(transport="two")
+    for life in range(module.MAX_PASSED_OVER + 1):
+        passed.add(told(1, (life, 0)), one)
+    assert 0 not in passed
+    passed.add(told(2, (16, 0)), one)
+    passed.add(told(2, (99, 0)), two)
+    passed.drop(3)
+    passed.drop(3)
+    assert passed.places() == {"one": one, "two": two}
+    taken = passed.take("one")
+    assert [info.incarnation for info, _ in taken] == [2, *range(4, 17)]
+    assert taken[-1][0].term == 2
+    assert list(passed.announcements) == [99]
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A life waits until earlier messages are consumed, however slow this machine is."""
+    monkeypatch.setattr("stablecast.client.receiver.DRAIN_SECONDS", 600.0)
+
+
+async def second_life(net: Network) -> tuple[Context, Source, Receiver]:
+    """Start a source for the second time, with a receiver that has consumed a message of each life."""
+    context, source = await source_of(net, "a")
+    receiver = (await net.context(session_id=1)).receiver("orders")
+    await send(source, 1)
+    assert await take(receiver, 1) == [0]
+    await context.close()
+    await until(lambda: not receiver._sessions)
+    context, source = await source_of(net, "a")
+    await send(source, 1)
+    assert await take(receiver, 1) == [1]
+    return context, source, receiver
+
+
+async def meet(receiver: Receiver, stale: Listener) -> SourceInfo:
+    """A life between the first one and the one that the receiver follows announces itself and sends."""
+    (session,) = receiver._sessions.values()
+    newest = session._machine.info
+    assert newest is not None
+    assert newest.term > 1
+    early = attrs.evolve(newest, incarnation=STALE, term=1, lives=(newest.lives[0], (STALE, 1)), low=1, high=0)
+    stale.greeting = hello(STALE_SESSION) + codec.encode(early) + data(1, b"stale")
+    receiver.found(stale.address, STALE_SESSION, stale.address)
+    await until(lambda: STALE in receiver._passed_over)
+    return early
+
+
+async def test_an_earlier_life_does_not_end_the_deliveries_of_a_later_one(net: Network) -> None:
+    """Neither while it is there, nor when it is gone."""
+    _, source, receiver = await second_life(net)
+    async with listener() as stale:
+        await meet(receiver, stale)
+        await send(source, 3)
+        assert await take(receiver, 3) == [2, 3, 4]
+        assert list(receiver._sessions) == [source.config.incarnation]
+    await until(lambda: STALE not in receiver._passed_over)
+    await send(source, 2)
+    assert await take(receiver, 2) == [5, 6]
+
+
+async def test_a_life_that_was_passed_over_is_followed_when_the_later_one_is_gone(net: Network) -> None:
+    """It may be the true one: no quorum remembers which came first if stores were emptied."""
+    context, source, receiver = await second_life(net)
+    async with listener() as stale:
+        early = await meet(receiver, stale)
+        await send(source, 1)
+        await until(lambda: len(receiver.inbox) > 0)
+        await context.close()
+        await until(lambda: stale.address in receiver._plans)
+        newer = attrs.evolve(early, version=early.version + 1)
+        stale.connections[0].transport.write(codec.encode(newer))
+        await until(lambda: newer in [info for info, _ in receiver._passed_over.announcements.values()])
+        assert receiver._sessions == {}
+        assert await take(receiver, 1) == [2]
+        await until(lambda: set(receiver._sessions) == {STALE})
+        assert len(stale.connections) == 1
+        assert STALE not in receiver._passed_over
+
+
+async def test_a_life_that_is_gone_before_its_turn_is_not_joined_again(net: Network) -> None:
+    context, source, receiver = await second_life(net)
+    async with listener() as stale:
+        await meet(receiver, stale)
+        await send(source, 1)
+        await until(lambda: len(receiver.inbox) > 0)
+        await context.close()
+        await until(lambda: stale.address in receiver._plans)
+    await until(lambda: stale.address not in receiver._joiners)
+    assert stale.address not in receiver._plans
+    assert STALE not in receiver._passed_over
