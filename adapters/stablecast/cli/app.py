@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from stablecast.cli import capture, model, prove, store, trace
-from stablecast.cli.declarations import Group, Json, Profile, Trace, TracePaths
+from stablecast.cli.declarations import CommandGroup, Json, Profile, Trace, TracePaths
 from stablecast.config.option_names import MAX_SESSION_ID, SAFE
 
 ORDER = (
@@ -21,7 +21,7 @@ ORDER = (
 """Order of the commands in help: try it, run it, investigate a run, verify the protocol."""
 
 
-class Commands(Group):
+class Commands(CommandGroup):
     """List the commands in the order of `ORDER`."""
 
     def list_commands(self, ctx: Any) -> list[str]:

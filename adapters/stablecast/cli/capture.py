@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from stablecast.cli.declarations import Group
+from stablecast.cli.declarations import CommandGroup
 
-app = typer.Typer(cls=Group, no_args_is_help=True, help="Decode captures of network traffic.")
+app = typer.Typer(cls=CommandGroup, no_args_is_help=True, help="Decode captures of network traffic.")
 
 
 @app.callback()

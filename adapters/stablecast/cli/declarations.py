@@ -17,7 +17,7 @@ Trace = Annotated[Path | None, typer.Option("--trace", help="Write traces to thi
 TracePaths = Annotated[list[Path], typer.Argument(help="Traces, directories of traces, or patterns.")]
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """Print the whole summary of every command."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from stablecast.cli.declarations import Group, Json, TracePaths
+from stablecast.cli.declarations import CommandGroup, Json, TracePaths
 
 app = typer.Typer(
-    cls=Group, no_args_is_help=True, help="Check the TLA+ models of the protocol and compare the core with them."
+    cls=CommandGroup, no_args_is_help=True, help="Check the TLA+ models of the protocol and compare the core with them."
 )
 
 Names = Annotated[list[str] | None, typer.Argument(help="Models or configurations; default: all.")]
@@ -59,7 +59,7 @@ def trace_command(
     """Judge traces by the rules and by the steps of the models; with --jar the checker also judges samples."""
     from stablecast.lab.model import trace_checks
 
-    wanted = trace_checks.Wanted(tuple(model or ()), models, jar, samples, as_json)
+    wanted = trace_checks.TraceQuery(tuple(model or ()), models, jar, samples, as_json)
     raise typer.Exit(trace_checks.trace(paths, wanted))
 
 

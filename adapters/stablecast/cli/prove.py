@@ -7,7 +7,7 @@ import typer
 
 from stablecast.cli.declarations import Json, Profile
 from stablecast.config.option_names import SAFE
-from stablecast.lab.prove.bounds import MAX_STATES, Fault
+from stablecast.lab.prove.bounds import MAX_STATES, TakeoverFault
 
 Configs = Annotated[
     list[Path] | None, typer.Argument(help="Files of `scope option value` lines; later files override.")
@@ -44,18 +44,18 @@ def prove_command(
 ) -> None:
     """Search for the shortest run in which a source with this configuration loses a stable message or stalls."""
     from stablecast.lab.prove import command
-    from stablecast.lab.prove.instance import Bounds
+    from stablecast.lab.prove.instance import ProofBounds
     from stablecast.text.console import note, say
 
-    bounds = Bounds(messages, restarts, wipes, bound, _faults(faults))
-    raise typer.Exit(command.run(command.Job(configs or [], option or [], profile, bounds, as_json), say, note))
+    bounds = ProofBounds(messages, restarts, wipes, bound, _faults(faults))
+    raise typer.Exit(command.run(command.ProofJob(configs or [], option or [], profile, bounds, as_json), say, note))
 
 
-def _faults(words: str) -> tuple[Fault, ...] | None:
+def _faults(words: str) -> tuple[TakeoverFault, ...] | None:
     if not words:
         return None
     named = [word.strip() for word in words.split(",") if word.strip() != "none"]
-    unknown = sorted(set(named) - set(Fault))
+    unknown = sorted(set(named) - set(TakeoverFault))
     if unknown:
         raise typer.BadParameter(f"there is no fault {unknown[0]}: write rival, twin or none", param_hint="--faults")
-    return tuple(fault for fault in Fault if fault in named)
+    return tuple(fault for fault in TakeoverFault if fault in named)

@@ -8,13 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from stablecast.cli.declarations import Group, Json, Profile, Trace
+from stablecast.cli.declarations import CommandGroup, Json, Profile, Trace
 from stablecast.config.option_names import SAFE
 
 RUN = "run"
 
 
-class RunByDefault(Group):
+class RunByDefault(CommandGroup):
     """Run the command `run` if the first word names no command."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

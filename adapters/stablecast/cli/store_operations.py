@@ -63,7 +63,7 @@ def export(where: str, output: str, given: dict[str, Any], token: Path | None) -
     """Write the selected messages to a file."""
     at = place(where)
     times: dict[str, Any] = {name: exporting.instant(given[name]) for name in ("since", "until") if name in given}
-    wanted = exporting.Wanted(**{**given, **times})
+    wanted = exporting.MessageSelection(**{**given, **times})
     name = Path("-.jsonl.zst" if output == "-" else output)
     if isinstance(at, Remote):
         if not name.name.endswith(".jsonl.zst"):

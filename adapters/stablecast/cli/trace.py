@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from stablecast.cli.declarations import Group, Json, TracePaths
+from stablecast.cli.declarations import CommandGroup, Json, TracePaths
 from stablecast.core.machine.units import SECOND
 
-app = typer.Typer(cls=Group, no_args_is_help=True, help="Print, compare, count, prune and step through traces.")
+app = typer.Typer(cls=CommandGroup, no_args_is_help=True, help="Print, compare, count, prune and step through traces.")
 
 Endpoint = Annotated[str | None, typer.Option(help="Part of the endpoint's role or name.")]
 Since = Annotated[float | None, typer.Option(help="Earliest time, in seconds on the endpoint's clock.")]

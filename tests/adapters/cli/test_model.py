@@ -77,7 +77,7 @@ def test_a_counterexample_is_told_and_written(
     assert done.exit_code == 1
     assert done.stdout.splitlines() == [
         "Small/graph_one: violates Small, EXPECTED ok",
-        "Small/graph_one: how Small comes not to hold",
+        "Small/graph_one: a run that breaks Small",
         "   1  Up(1)",
         "      at: is 2 (was 0)",
     ]

@@ -9,7 +9,7 @@ import attrs
 
 from stablecast.ops.monitor import health
 from stablecast.ops.monitor.board import STALE_NS, Board, Snapshot
-from stablecast.ops.monitor.health import Finding, Level
+from stablecast.ops.monitor.health import HealthFinding, Urgency
 from stablecast.ops.monitor.number_spans import Spans
 from stablecast.ops.monitor.source_rows import findings_of
 from stablecast.store.observatory import ReceiverView, SourceView
@@ -58,5 +58,5 @@ def receiver(view: ReceiverView, its_source: SourceView) -> dict[str, Any]:
     return {**attrs.asdict(view), "findings": _findings(health.of_receiver(view, its_source))}
 
 
-def _findings(findings: Iterable[Finding]) -> list[dict[str, str]]:
-    return [{"level": Level(one.level).name, "code": one.code, "text": one.text} for one in findings]
+def _findings(findings: Iterable[HealthFinding]) -> list[dict[str, str]]:
+    return [{"level": Urgency(one.level).name, "code": one.code, "text": one.text} for one in findings]

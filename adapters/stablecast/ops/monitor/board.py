@@ -14,8 +14,8 @@ import attrs
 
 from stablecast.core.machine.units import SECOND
 from stablecast.ops.monitor import health
-from stablecast.ops.monitor.health import Finding, Level
-from stablecast.ops.monitor.source_rows import Row, Series
+from stablecast.ops.monitor.health import HealthFinding, Urgency
+from stablecast.ops.monitor.source_rows import SampleSeries, SourceRow
 from stablecast.store.observatory import Observatory, SourceView, StoreView, Watched
 
 SWEEP_SECONDS = 1.0
@@ -34,13 +34,13 @@ CHUNK = 32
 
 
 @attrs.define
-class History:
+class StoreHistory:
     """Keep a store's last samples: rates of messages and retransmissions, worst lag, bytes that wait for the disk."""
 
-    rate: Series = attrs.field(factory=Series)
-    served: Series = attrs.field(factory=Series)
-    lag: Series = attrs.field(factory=Series)
-    queued: Series = attrs.field(factory=Series)
+    rate: SampleSeries = attrs.field(factory=SampleSeries)
+    served: SampleSeries = attrs.field(factory=SampleSeries)
+    lag: SampleSeries = attrs.field(factory=SampleSeries)
+    queued: SampleSeries = attrs.field(factory=SampleSeries)
 
 
 @attrs.frozen
@@ -48,10 +48,10 @@ class Snapshot:
     """Hold a store and its sources by RegID. `level` is that of the most urgent finding."""
 
     view: StoreView
-    findings: tuple[Finding, ...]
-    rows: dict[int, Row]
-    level: Level
-    history: History
+    findings: tuple[HealthFinding, ...]
+    rows: dict[int, SourceRow]
+    level: Urgency
+    history: StoreHistory
 
 
 @attrs.define
@@ -82,17 +82,17 @@ class Board:
         """
         watched, known = self.watched[index], {} if before is None else before.rows
         view = await self.observatory.store(index)
-        rows: dict[int, Row] = {}
+        rows: dict[int, SourceRow] = {}
         news = 0
         reg_ids = await watched.ask(partial(_reg_ids, watched))
         for at in range(0, len(reg_ids), CHUNK):
             found = await watched.ask(partial(look, watched, reg_ids[at : at + CHUNK]))
             now_ns = time.time_ns()
             for source in found:
-                row = rows[source.reg_id] = known.get(source.reg_id) or Row(source.reg_id)
+                row = rows[source.reg_id] = known.get(source.reg_id) or SourceRow(source.reg_id)
                 news += row.update(source, now_ns)
             await asyncio.sleep(0)
-        history = History() if before is None else before.history
+        history = StoreHistory() if before is None else before.history
         elapsed = 0 if before is None else view.taken_ns - before.view.taken_ns
         if elapsed > 0:
             history.rate.add(news * SECOND / elapsed)
@@ -126,9 +126,9 @@ class Board:
         self._news = asyncio.Event()
 
     @property
-    def level(self) -> Level:
+    def level(self) -> Urgency:
         """The level of the most urgent finding of all stores."""
-        return max((store.level for store in self.stores), default=Level.OK)
+        return max((store.level for store in self.stores), default=Urgency.OK)
 
     @property
     def age_ns(self) -> int:

@@ -23,7 +23,7 @@ NEARLY_FULL = 0.9
 """Share of a limit from which on a finding warns of it."""
 
 
-class Level(IntEnum):
+class Urgency(IntEnum):
     """Rank findings by urgency."""
 
     OK = 0
@@ -33,111 +33,119 @@ class Level(IntEnum):
 
 
 @attrs.frozen
-class Finding:
+class HealthFinding:
     """Describe a condition to look at: its urgency, a stable code and one sentence."""
 
-    level: Level
+    level: Urgency
     code: str
     text: str
 
 
-def of_receiver(receiver: ReceiverView, source: SourceView) -> Iterator[Finding]:
+def of_receiver(receiver: ReceiverView, source: SourceView) -> Iterator[HealthFinding]:
     """Yield the findings of a receiver."""
     trail, _, _ = source.window
     if receiver.acknowledged + 1 < trail:
         gone = trail - receiver.acknowledged - 1
-        yield Finding(
-            Level.WARNING,
+        yield HealthFinding(
+            Urgency.WARNING,
             "unread-let-go",
             f"{plural(gone, 'message', 'was', 'were')} deleted before it acknowledged them",
         )
     if not receiver.active:
-        yield Finding(Level.WARNING, "receiver-silent", AWAY)
+        yield HealthFinding(Urgency.WARNING, "receiver-silent", AWAY)
     if receiver.lag > max(LAG_MESSAGES, LAG_SHARE * source.messages):
-        yield Finding(
-            Level.WARNING, "receiver-late", f"{plural(receiver.lag, 'message')} behind, of {source.messages:,} held"
+        yield HealthFinding(
+            Urgency.WARNING, "receiver-late", f"{plural(receiver.lag, 'message')} behind, of {source.messages:,} held"
         )
 
 
-def of_source(source: SourceView) -> Iterator[Finding]:
+def of_source(source: SourceView) -> Iterator[HealthFinding]:
     """Yield the findings of a source and its repository, without its receivers."""
     _, newest_burst, bursts = source.bursts
     if bursts:
         lost = "burst of messages was lost" if bursts == 1 else "bursts of messages were lost"
         text = f"{bursts:,} {lost} here, the newest up to {newest_burst:x}: find the cause"
-        yield Finding(Level.CRITICAL, "burst-lost", text)
+        yield HealthFinding(Urgency.CRITICAL, "burst-lost", text)
     if source.lost:
         text = f"{plural(source.lost, 'message', 'was', 'were')} lost here since the store started: find the cause"
-        yield Finding(Level.CRITICAL, "lost", text)
+        yield HealthFinding(Urgency.CRITICAL, "lost", text)
     if source.holes:
-        yield Finding(
-            Level.WARNING,
+        yield HealthFinding(
+            Urgency.WARNING,
             "under-replicated",
             f"{plural(source.holes, 'message', 'is', 'are')} missing here and requested",
         )
     yield from _of_space(source)
     if not source.active:
-        yield Finding(Level.WARNING, "source-silent", AWAY)
+        yield HealthFinding(Urgency.WARNING, "source-silent", AWAY)
     if source.proxied:
-        yield Finding(Level.NOTICE, "proxy", "a proxy stands in for the source")
+        yield HealthFinding(Urgency.NOTICE, "proxy", "a proxy stands in for the source")
 
 
-def _of_space(source: SourceView) -> Iterator[Finding]:
+def _of_space(source: SourceView) -> Iterator[HealthFinding]:
     active, drops = source.drops
     if active:
-        yield Finding(
-            Level.WARNING, "dropping", f"{plural(active, 'message', 'is', 'are')} being dropped at the size limit"
+        yield HealthFinding(
+            Urgency.WARNING, "dropping", f"{plural(active, 'message', 'is', 'are')} being dropped at the size limit"
         )
     elif drops:
-        yield Finding(
-            Level.NOTICE, "dropped", f"{plural(drops, 'message', 'was', 'were')} dropped at the size limit so far"
+        yield HealthFinding(
+            Urgency.NOTICE, "dropped", f"{plural(drops, 'message', 'was', 'were')} dropped at the size limit so far"
         )
     used, _, limit = source.memory
     if limit and used > NEARLY_FULL * limit:
-        yield Finding(Level.WARNING, "memory-nearly-full", "the memory is nearly full: new messages may be dropped")
+        yield HealthFinding(
+            Urgency.WARNING, "memory-nearly-full", "the memory is nearly full: new messages may be dropped"
+        )
     _, disk_used, disk_limit = source.offsets
     if source.paced and disk_limit and disk_used > NEARLY_FULL * disk_limit:
-        yield Finding(Level.WARNING, "disk-nearly-full", "the disk limit is near: the source will have to wait")
+        yield HealthFinding(Urgency.WARNING, "disk-nearly-full", "the disk limit is near: the source will have to wait")
 
 
-def of_store(store: StoreView) -> Iterator[Finding]:
+def of_store(store: StoreView) -> Iterator[HealthFinding]:
     """Yield the findings of the store itself."""
     if store.failure:
-        yield Finding(Level.CRITICAL, "disk-failed", store.failure)
+        yield HealthFinding(Urgency.CRITICAL, "disk-failed", store.failure)
     free, least = store.room
     if 0 <= free < least:
         text = f"the journal has {free >> 20:,} MiB of free space, less than {least >> 20:,} MiB: free some"
-        yield Finding(Level.WARNING, "room-low", f"{text}, or the store will stop serving")
+        yield HealthFinding(Urgency.WARNING, "room-low", f"{text}, or the store will stop serving")
     damaged = store.oddities.get("damaged", 0)
     if damaged:
         text = f"{damaged:,} runs of messages could not be read: check the disk, the log names the files"
-        yield Finding(Level.CRITICAL, "damaged", text)
+        yield HealthFinding(Urgency.CRITICAL, "damaged", text)
     if store.muted_for_ns:
         seconds = -(-store.muted_for_ns // SECOND)
         text = f"registrations are refused for another {seconds} s: an earlier journal may have been lost"
-        yield Finding(Level.WARNING, "muted", text)
+        yield HealthFinding(Urgency.WARNING, "muted", text)
     if store.journal.pressure:
         text = (
             f"the disk is slow: {store.journal.queued_bytes >> 20} MiB wait for it, and nothing is received meanwhile"
         )
-        yield Finding(Level.WARNING, "slow-disk", text)
+        yield HealthFinding(Urgency.WARNING, "slow-disk", text)
     _, _, _, dropped, _, ever_dropped = store.requests
     if dropped:
-        yield Finding(Level.WARNING, "requests-dropped", f"{dropped:,} requested messages per second are dropped")
+        yield HealthFinding(
+            Urgency.WARNING, "requests-dropped", f"{dropped:,} requested messages per second are dropped"
+        )
     elif ever_dropped:
-        yield Finding(Level.NOTICE, "requests-were-dropped", f"{ever_dropped:,} requested messages were dropped so far")
+        yield HealthFinding(
+            Urgency.NOTICE, "requests-were-dropped", f"{ever_dropped:,} requested messages were dropped so far"
+        )
     sources, messages = store.expired
     if messages:
         text = f"{plural(sources, 'source', 'was', 'were')} removed when the state lifetime ended, with"
-        yield Finding(Level.WARNING, "state-let-go", f"{text} {plural(messages, 'message')}: the log names them")
+        yield HealthFinding(
+            Urgency.WARNING, "state-let-go", f"{text} {plural(messages, 'message')}: the log names them"
+        )
     known, most = store.clients
     if most and known > NEARLY_FULL * most:
         text = f"{known:,} of {most:,} clients have state here: evict those that will not return"
-        yield Finding(Level.WARNING, "clients-nearly-full", text)
+        yield HealthFinding(Urgency.WARNING, "clients-nearly-full", text)
     if store.draining:
-        yield Finding(Level.NOTICE, "draining", "new clients are refused; registered clients are served")
+        yield HealthFinding(Urgency.NOTICE, "draining", "new clients are refused; registered clients are served")
 
 
-def worst(findings: Iterable[Finding]) -> Level:
+def worst(findings: Iterable[HealthFinding]) -> Urgency:
     """Return the level of the most urgent finding."""
-    return max((finding.level for finding in findings), default=Level.OK)
+    return max((finding.level for finding in findings), default=Urgency.OK)

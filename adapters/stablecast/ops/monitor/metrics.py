@@ -6,7 +6,7 @@ import attrs
 
 from stablecast.core.machine.units import SECOND
 from stablecast.ops.monitor.board import Snapshot
-from stablecast.ops.monitor.source_rows import Row
+from stablecast.ops.monitor.source_rows import SourceRow
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 CHUNK = 64
@@ -110,7 +110,7 @@ def _store_labels(store: Snapshot) -> str:
     return f'store="{label(store.view.name or store.view.index)}"'
 
 
-def _source_labels(store: Snapshot, source: Row) -> str:
+def _source_labels(store: Snapshot, source: SourceRow) -> str:
     return f'{_store_labels(store)},topic="{label(source.topic)}",source="{source.reg_id}"'
 
 
@@ -138,7 +138,7 @@ def _store_values(store: Snapshot) -> tuple[float, ...]:
     )
 
 
-def _source_values(source: Row) -> tuple[float, ...]:
+def _source_values(source: SourceRow) -> tuple[float, ...]:
     return (
         source.level.value,
         int(source.active),
@@ -154,7 +154,7 @@ def _source_values(source: Row) -> tuple[float, ...]:
     )
 
 
-def _receiver_lines(store: Snapshot, source: Row, metric: Metric, place: int) -> str:
+def _receiver_lines(store: Snapshot, source: SourceRow, metric: Metric, place: int) -> str:
     labels = f"{metric.name}{{{_source_labels(store, source)}"
     rows = ((reg_id, (lag, int(active))[place]) for reg_id, lag, active in source.readers)
     return "".join(f'{labels},receiver="{reg_id}"}} {value}\n' for reg_id, value in rows)

@@ -20,10 +20,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from stablecast.core.machine.units import SECOND
 from stablecast.ops.monitor import figures, health, pictures
-from stablecast.ops.monitor.board import Board, History, Snapshot
-from stablecast.ops.monitor.health import Finding, Level, worst
+from stablecast.ops.monitor.board import Board, Snapshot, StoreHistory
+from stablecast.ops.monitor.health import HealthFinding, Urgency, worst
 from stablecast.ops.monitor.number_spans import Spans
-from stablecast.ops.monitor.source_rows import ClientFinding, Row, findings_of
+from stablecast.ops.monitor.source_rows import ClientFinding, SourceRow, findings_of
 from stablecast.store.observatory import ReceiverView, SourceView
 
 FOLDER = Path(__file__).parent
@@ -32,7 +32,7 @@ ROWS = 100
 
 STARTED_NS = time.time_ns()
 
-Linked = tuple[str, str, Finding]
+Linked = tuple[str, str, HealthFinding]
 """Path of a finding, name of its client, and the finding."""
 
 
@@ -53,7 +53,7 @@ class Query:
     order: str = "health"
     page: int = 0
 
-    def matches(self, row: Row) -> bool:
+    def matches(self, row: SourceRow) -> bool:
         """Return whether the row is selected."""
         return self.text in row.topic or self.text in str(row.reg_id)
 
@@ -62,7 +62,7 @@ class Query:
         return "?" + urlencode({"q": self.text, "sort": self.order, "page": page})
 
 
-ORDERS: dict[str, Callable[[Row], tuple[Any, ...]]] = {
+ORDERS: dict[str, Callable[[SourceRow], tuple[Any, ...]]] = {
     "health": lambda row: (-row.level, -row.lag, row.reg_id),
     "lag": lambda row: (-row.lag, row.reg_id),
     "held": lambda row: (-row.messages, row.reg_id),
@@ -71,7 +71,7 @@ ORDERS: dict[str, Callable[[Row], tuple[Any, ...]]] = {
 """Sort keys of the sources by the name of the order."""
 
 
-def wanted(snapshot: Snapshot, query: Query) -> list[Row]:
+def wanted(snapshot: Snapshot, query: Query) -> list[SourceRow]:
     """Return the selected sources of a store, sorted."""
     return sorted((row for row in snapshot.rows.values() if query.matches(row)), key=ORDERS[query.order])
 
@@ -131,7 +131,7 @@ def source(snapshot: Snapshot, view: SourceView, spans: Spans | None, writable: 
     """Return the page of one source (P-908 to P-921)."""
     number, said = snapshot.view.index, findings_of(view)
     receivers = [(one, worst(health.of_receiver(one, view))) for one in view.receivers[:ROWS]]
-    row = snapshot.rows.get(view.reg_id) or Row(view.reg_id)
+    row = snapshot.rows.get(view.reg_id) or SourceRow(view.reg_id)
     context = {"number": number, "source": view, "spans": spans, "row": row, "receivers": receivers}
     blocks = {
         "banner": _banner(
@@ -205,7 +205,7 @@ def _environment() -> Environment:
     return made
 
 
-def _banner(level: Level, findings: list[Linked]) -> str:
+def _banner(level: Urgency, findings: list[Linked]) -> str:
     return _render("banner", {"level": level, "findings": findings[:ROWS], "more": len(findings[ROWS:])})
 
 
@@ -218,7 +218,7 @@ def _urgent(snapshots: Iterable[Snapshot]) -> list[Linked]:
     for snapshot in snapshots:
         where = f"/stores/{snapshot.view.index}"
         found += [(where, f"Store {snapshot.view.index}", finding) for finding in snapshot.findings]
-        shared: dict[Finding, list[Linked]] = {}
+        shared: dict[HealthFinding, list[Linked]] = {}
         for row in snapshot.rows.values():
             for linked in _linked(where, row.topic, row.reg_id, row.findings[:1]):
                 shared.setdefault(linked[2], []).append(linked)
@@ -251,7 +251,7 @@ def _totals(snapshots: list[Snapshot]) -> dict[str, Any]:
     }
 
 
-def _sums(histories: list[History]) -> dict[str, list[float]]:
+def _sums(histories: list[StoreHistory]) -> dict[str, list[float]]:
     """Return the sums of the stores' histories, aligned at the newest sample; of the lags the maximum."""
     summed = {
         "rate": [list(history.rate.values) for history in histories],

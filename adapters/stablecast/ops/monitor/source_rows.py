@@ -10,7 +10,7 @@ import attrs
 
 from stablecast.core.machine.units import SECOND
 from stablecast.ops.monitor import health
-from stablecast.ops.monitor.health import Finding, Level
+from stablecast.ops.monitor.health import HealthFinding, Urgency
 from stablecast.store.observatory import ReceiverView, SourceView
 
 SAMPLES = 90
@@ -18,7 +18,7 @@ SAMPLES = 90
 
 
 @attrs.define
-class Series:
+class SampleSeries:
     """Keep the last `SAMPLES` values, the newest last."""
 
     values: "array[float]" = attrs.field(factory=lambda: array("f"))
@@ -35,7 +35,7 @@ class Series:
         return self.values[-1] if self.values else 0.0
 
 
-ClientFinding = tuple[int, Finding]
+ClientFinding = tuple[int, HealthFinding]
 """RegID of a client, and a finding about it."""
 Reader = tuple[int, int, bool]
 """RegID of a receiver, its lag in messages, and whether it is active."""
@@ -54,7 +54,7 @@ def lag_of(receivers: tuple[ReceiverView, ...]) -> int:
 
 
 @attrs.define(eq=False)
-class Row:
+class SourceRow:
     """Hold a source as of the last sweep. `lag` is that of its slowest receiver."""
 
     reg_id: int
@@ -71,11 +71,11 @@ class Row:
     drops: int = 0
     received: int = 0
     lag: int = 0
-    level: Level = Level.OK
+    level: Urgency = Urgency.OK
     findings: tuple[ClientFinding, ...] = ()
     readers: tuple[Reader, ...] = ()
-    rates: Series = attrs.field(factory=Series)
-    lags: Series = attrs.field(factory=Series)
+    rates: SampleSeries = attrs.field(factory=SampleSeries)
+    lags: SampleSeries = attrs.field(factory=SampleSeries)
     taken_ns: int = 0
 
     def update(self, view: SourceView, now_ns: int) -> int:
@@ -93,5 +93,5 @@ class Row:
         self.lags.add(self.lag)
         self.readers = tuple((one.reg_id, one.lag, one.active) for one in view.receivers)
         self.findings = findings_of(view)
-        self.level = self.findings[0][1].level if self.findings else Level.OK
+        self.level = self.findings[0][1].level if self.findings else Urgency.OK
         return news

@@ -42,7 +42,7 @@ BATCH_ROWS = 20_000
 
 
 @attrs.frozen
-class Wanted:
+class MessageSelection:
     """Select messages by source, by number (both ends included) and by arrival in ns (the end excluded).
 
     A message without an arrival time matches no interval of time.
@@ -77,7 +77,7 @@ class Wanted:
 
 
 @attrs.frozen
-class Row:
+class MessageRow:
     """Hold one message with its source, in the columns of the export."""
 
     source: int
@@ -94,7 +94,7 @@ class Row:
 class Sink(Protocol):
     """Where rows go."""
 
-    def write(self, rows: list[Row]) -> None:
+    def write(self, rows: list[MessageRow]) -> None:
         """Write a batch of rows."""
 
     def close(self) -> None:
@@ -118,7 +118,7 @@ def instant(text: str) -> int:
     return (elapsed.days * 86_400 + elapsed.seconds) * SECOND + elapsed.microseconds * 1000
 
 
-def export(directory: Path, wanted: Wanted, sink: Sink) -> int:
+def export(directory: Path, wanted: MessageSelection, sink: Sink) -> int:
     """Write the selected messages; return their number.
 
     Raises:
@@ -134,7 +134,7 @@ def export(directory: Path, wanted: Wanted, sink: Sink) -> int:
         return count
 
 
-def rows(directory: Path, wanted: Wanted) -> Iterator[Row]:
+def rows(directory: Path, wanted: MessageSelection) -> Iterator[MessageRow]:
     """Yield the selected messages. Raises like `export`."""
     found = read(directory)
     sources = found.sources()
@@ -156,10 +156,10 @@ def _run(
     client: Client,
     numbers: tuple[int, int],
     record: Place,
-    wanted: Wanted,
+    wanted: MessageSelection,
     reader: SegmentReader,
     incomplete: FragmentReassembly,
-) -> Iterator[Row]:
+) -> Iterator[MessageRow]:
     """Yield the messages that are complete with this record.
 
     Yields nothing if a running store deleted the segment meanwhile.
@@ -179,10 +179,10 @@ def _run(
     who = (client.reg_id, client.topic, client.session_id, record.tag)
     if not block[1]:
         for number, payload in enumerate(payloads(block, low - record.first, high - low), low):
-            yield Row(*who, number, came_at, payload, number)
+            yield MessageRow(*who, number, came_at, payload, number)
         return
     for whole in incomplete.take(block, low - record.first, high - low, low):
-        yield Row(*who, whole.last, came_at, whole.payload, whole.first, _json(whole.properties))
+        yield MessageRow(*who, whole.last, came_at, whole.payload, whole.first, _json(whole.properties))
     incomplete.take_passed()
 
 
@@ -194,9 +194,9 @@ def _json(block: bytes) -> str:
         return "{}"
 
 
-def batches(found: Iterable[Row]) -> Iterator[list[Row]]:
+def batches(found: Iterable[MessageRow]) -> Iterator[list[MessageRow]]:
     """Yield lists of rows within `BATCH_ROWS` and `BATCH_BYTES`."""
-    batch: list[Row] = []
+    batch: list[MessageRow] = []
     size = 0
     for row in found:
         if batch and (len(batch) >= BATCH_ROWS or size + len(row.payload) > BATCH_BYTES):
@@ -215,7 +215,7 @@ class JsonLines:
         self._file = file
         self._stream = zstandard.ZstdCompressor().compressobj()
 
-    def write(self, rows: list[Row]) -> None:
+    def write(self, rows: list[MessageRow]) -> None:
         """Compress and write a batch."""
         self._file.write(self._stream.compress("".join(map(_line, rows)).encode()))
 
@@ -224,7 +224,7 @@ class JsonLines:
         self._file.write(self._stream.flush())
 
 
-def _line(row: Row) -> str:
+def _line(row: MessageRow) -> str:
     fields = attrs.asdict(row)
     fields["payload"] = base64.b64encode(row.payload).decode()
     fields["properties"] = json.loads(row.properties)
@@ -261,7 +261,7 @@ class Parquet:
         )
         self._writer = parquet.ParquetWriter(file, self._schema, compression="zstd")
 
-    def write(self, rows: list[Row]) -> None:
+    def write(self, rows: list[MessageRow]) -> None:
         """Write a batch as a row group."""
         columns = [[getattr(row, name) for row in rows] for name in self._schema.names]
         arrays = [self._arrow.array(column, field.type) for column, field in zip(columns, self._schema, strict=True)]

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from stablecast.core.machine.units import SECOND
 from stablecast.ops.monitor import figures
-from stablecast.ops.monitor.health import Level
+from stablecast.ops.monitor.health import Urgency
 from stablecast.ops.operations.monitor_client import MonitorClient
 from stablecast.text import plural
 
@@ -87,4 +87,4 @@ def warnings_of(store: dict[str, Any], sources: Iterable[dict[str, Any]]) -> lis
                 shared.setdefault((finding["level"], finding["text"]), []).append(name)
     found = [(finding["level"], finding["text"]) for finding in store["findings"]]
     found += [(level, f"{figures.among(names[0], len(names))}: {text}") for (level, text), names in shared.items()]
-    return sorted(found, key=lambda one: -Level[one[0]])
+    return sorted(found, key=lambda one: -Urgency[one[0]])

@@ -3,10 +3,10 @@
 import pytest
 
 from stablecast.lab.prove import story
-from stablecast.lab.prove.instance import Bounds, instance
-from stablecast.lab.prove.search import Found
-from stablecast.lab.prove.state import Deed, Kind, Loss
-from stablecast.lab.prove.world import World
+from stablecast.lab.prove.instance import ProofBounds, instance
+from stablecast.lab.prove.search import FoundRun
+from stablecast.lab.prove.state import Deed, Loss, LossKind
+from stablecast.lab.prove.world import ProofWorld
 from tests.adapters.lab.prove.proving import read, search
 
 
@@ -35,7 +35,7 @@ def test_a_timeline() -> None:
 
 
 def test_everything_that_can_happen_has_words() -> None:
-    world = World.create(read("one_group_of_three", "safe", bounds=Bounds(2, wipes=1)))
+    world = ProofWorld.create(read("one_group_of_three", "safe", bounds=ProofBounds(2, wipes=1)))
     run = (
         (Deed.BEGIN, (0, 1)),
         (Deed.SEND, ()),
@@ -48,7 +48,7 @@ def test_everything_that_can_happen_has_words() -> None:
         (Deed.BEGIN, (0, 1, 2)),
         (Deed.STOP, ()),
     )
-    told = story.steps(world, Found(run))
+    told = story.steps(world, FoundRun(run))
     assert [step.action for step in told[2:8]] == [
         "C comes back",
         "C has the source fill its holes",
@@ -59,14 +59,14 @@ def test_everything_that_can_happen_has_words() -> None:
     ]
     assert told[5].told == ("too few stores are registered: sending is refused",)
     assert told[9].action == "the source crashes"
-    both = story.steps(world, Found(((Deed.BEGIN, (0, 1)), (Deed.SEND, ()), (Deed.STOP, (0, 1)))))
+    both = story.steps(world, FoundRun(((Deed.BEGIN, (0, 1)), (Deed.SEND, ()), (Deed.STOP, (0, 1)))))
     assert both[2].action == "the source crashes; A, B lose what is not synced"
 
 
 def test_each_ending() -> None:
-    assert story.ending(Found(())).startswith("STALL: ")
-    assert "no store has it" in story.ending(Found((), Loss(Kind.GONE, 2, 0)))
-    assert "0' was reported stable; a receiver" in story.ending(Found((), Loss(Kind.UNRECOVERABLE, 2, 0)))
+    assert story.ending(FoundRun(())).startswith("STALL: ")
+    assert "no store has it" in story.ending(FoundRun((), Loss(LossKind.GONE, 2, 0)))
+    assert "0' was reported stable; a receiver" in story.ending(FoundRun((), Loss(LossKind.UNRECOVERABLE, 2, 0)))
     assert story.lost(None) is None
 
 
@@ -113,9 +113,9 @@ def test_the_rule_that_is_there_is_no_remedy() -> None:
 
 def test_what_cannot_happen_in_another_instance_does_not() -> None:
     """A group that is never complete: nothing is sent, and nothing ends well."""
-    never = instance([], ["ume_store=10.0.0.1:14567:1", "ume_store_group=0:3"], "safe", Bounds(1))
+    never = instance([], ["ume_store=10.0.0.1:14567:1", "ume_store_group=0:3"], "safe", ProofBounds(1))
     run = ((Deed.BEGIN, (0,)), (Deed.SEND, ()), (Deed.SYNC, (0,)), (Deed.FILL, (0,)), (Deed.RETURN, (0,)))
-    assert not story.harmless(never, Found((*run, (Deed.STOP, ()), (Deed.WIPE, (0,)))))
+    assert not story.harmless(never, FoundRun((*run, (Deed.STOP, ()), (Deed.WIPE, (0,)))))
 
 
 def test_many_stores_have_names() -> None:

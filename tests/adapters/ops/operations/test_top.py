@@ -9,7 +9,7 @@ from rich.console import Console
 
 from stablecast.core.machine.units import SECOND
 from stablecast.ops.monitor import api
-from stablecast.ops.monitor.board import History, Snapshot
+from stablecast.ops.monitor.board import Snapshot, StoreHistory
 from stablecast.ops.monitor.health import of_store, worst
 from stablecast.ops.operations.monitor_client import MonitorClient
 from stablecast.ops.operations.target import Remote
@@ -26,7 +26,7 @@ class Fake(MonitorClient):
 
     def store(self) -> dict[str, Any]:
         findings = tuple(of_store(self.view))
-        return api.store(Snapshot(self.view, findings, {}, worst(findings), History()))
+        return api.store(Snapshot(self.view, findings, {}, worst(findings), StoreHistory()))
 
     def sources(self, order: str = "health", offset: int = 0, limit: int = 200) -> dict[str, Any]:
         return {"found": 2, "offset": 0, "sources": [api.source(one) for one in self.shown]}
