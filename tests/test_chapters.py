@@ -136,7 +136,7 @@ def test_a_block_is_rendered_and_the_rest_left_alone() -> None:
         "before\n<!-- bounds: store.deadline_queue -->\n\n"
         "| constant | value | meaning |\n|---|---|---|\n\n<!-- end -->\nafter\n"
     )
-    assert set(RENDERERS) == {"chart", "bounds", "options", "planted"}
+    assert set(RENDERERS) == {"chart", "bounds", "options", "planted", "rules", "catalogue", "properties"}
 
 
 def test_a_table_that_differs_is_seen() -> None:

@@ -1,4 +1,4 @@
-"""The option chapter of the specification says what the option table says."""
+"""The option chapter of the specification has the contents of the option table."""
 
 import os
 from collections.abc import Iterable
@@ -22,24 +22,33 @@ SECTIONS: dict[str, tuple[str, tuple[Option, ...]]] = {
     "disk": ("disk", DISK_OPTIONS),
     "transport": ("transport", TRANSPORT_OPTIONS),
 }
-"""Each section: the scope whose configuration has the options, and the options."""
+"""The scope whose configuration has the options, and the options, of each section."""
 
 INTRODUCTION = """# Options
 
-Documented names, as `options={"name": value}` in Python and `--option name=value` on the command line. A flag is 0 or
-1. A list takes several entries in one value, with blanks or commas between them, and appends them. Later options win
-over earlier ones. What is documented for a context is an option of its sources or receivers here.
+This chapter lists every option of sources, receivers, stores and transports with its type, allowed values, defaults and
+meaning. Options have their documented names. Set them as `options={"name": value}` in Python and as
+`--option name=value` on the command line, for example:
 
-There are three sets of defaults. `safe` is what everything starts with: the documented values of release 5.3, except
-where a model or a trap refutes them (see the end). `5.3` is the guide of that release to the letter and `6.17` the
-later documentation, both without the [repairs](decisions.md); `stablecast.config.profiles.profile(name)` gives them.
-The options of *topic* and *disk* may be set for a store as well: then they are for all topics that have none of their
-own. Those of *disk* are documented for topics, and count for the one journal of a store: of what its topics ask for the
-largest buffer, the most reads, and a yes of one is a yes for all. Those of *transport* may be given to sources and to
-receivers; each follows what concerns it ([transports](transports.md#options-and-timers)).
+    stablecast send orders --resolver-service 127.0.0.1:27000 --store 127.0.0.1:14567 --option ume_flight_size=500
 
-This chapter is made from the option table; `STABLECAST_REWRITE=1 pytest tests/test_options_spec.py` writes it again.
-Which test shows what an option of a store does is in [the chapter of the daemon](store_daemon.md#options-and-tests).
+A flag is 0 or 1. A list accepts several entries in one value, separated by blanks or commas, and appends them. Later
+options override earlier ones. Options that are documented for a context are options of its sources or receivers here.
+
+A profile is a set of defaults. There are three profiles, and `stablecast.config.profiles.profile(name)` returns one:
+
+* `safe` is the default. It has the documented values of release 5.3, except values that a model or a known trap refutes
+  (see the end of this chapter).
+* `5.3` has exactly the values of that release's guide, without the [repairs](decisions.md).
+* `6.17` has the values of the later documentation, without the repairs.
+
+Options of *topic* and *disk* may also be set for a store. They then hold for all topics that do not set them. Options
+of *disk* are documented for topics, but a store has one journal. It uses the largest buffer and the most reads of its
+topics, and a flag is set if one topic sets it. Options of *transport* may be set for sources and receivers, and each
+uses those that concern it ([transports](transports.md#options-and-timers)).
+
+This chapter is generated from the option table by `STABLECAST_REWRITE=1 pytest tests/test_options_spec.py`. The
+[chapter of the daemon](store_daemon.md#options-and-tests) names the test of each store option.
 """
 ELSEWHERE = """## Not options here
 
@@ -48,23 +57,23 @@ ELSEWHERE = """## Not options here
 | ume_registration_extended_function | the argument `reg_id` of `Context.receiver` |
 | ume_recovery_sequence_number_info_function | the argument `start_at` of `Context.receiver` |
 | ume_force_reclaim_function | the event `Reclaimed` with `forced` |
-| request_tcp_bind_request_port | every context has a request port |
-| disk-cache-directory, disk-state-directory, context-name | of a store in a [configuration](store_daemon.md) file |
+| request_tcp_bind_request_port | none: every context has a request port |
+| disk-cache-directory, disk-state-directory, context-name | store entries in a [configuration](store_daemon.md) |
 """
 
 
 def row(cells: Iterable[str]) -> str:
-    """A line of a table."""
+    """Return a line of a table."""
     return f"| {' | '.join(cells)} |"
 
 
 def table(*head: str) -> list[str]:
-    """The first lines of a table."""
+    """Return the first lines of a table."""
     return [row(head), "|" + "---|" * len(head)]
 
 
 def section(title: str) -> list[str]:
-    """The options of a scope, and what they have to do with others."""
+    """Return the section of a scope: its options and their relations."""
     scope, options = SECTIONS[title]
     lines = [f"## {title}\n", *table("option", "type", "unit", "values", *PROFILES, "meaning")]
     for option in options:
@@ -76,18 +85,18 @@ def section(title: str) -> list[str]:
 
 
 def render() -> str:
-    """The chapter."""
+    """Return the chapter."""
     lines = [INTRODUCTION]
     for title in SECTIONS:
         lines += section(title)
-    lines += ["## Old names\n", "Taken, with a notice.\n", *table("scope", "old name", "name")]
+    lines += ["## Old names\n", "These names are accepted with a notice.\n", *table("scope", "old name", "name")]
     lines += [row([scope, old, new]) for scope, names in ALIASES.items() for old, new in names.items()]
-    lines += ["", ELSEWHERE, "## Where safe is not 5.3, and why\n", *table("scope", "option", "reason")]
+    lines += ["", ELSEWHERE, "## Differences of safe from 5.3, and the reasons\n", *table("scope", "option", "reason")]
     lines += [row([*place, reason]) for place, reason in REASONS.items()]
     return "\n".join(lines) + "\n"
 
 
-def test_the_chapter_is_the_table() -> None:
+def test_the_chapter_has_the_contents_of_the_table() -> None:
     """P-853."""
     if os.environ.get("STABLECAST_REWRITE") == "1":
         CHAPTER.write_text(render(), encoding="utf-8")

@@ -14,7 +14,7 @@ import attrs
 
 from stablecast.core.errors import StablecastError
 from stablecast.text.exit_status import INTERRUPTED
-from stablecast.text.remedies import sentence
+from stablecast.text.sentences import sentence
 from tests.bench.roles import BenchError
 from tests.bench.scenario import Options
 

@@ -11,7 +11,7 @@ import time
 
 from stablecast.core.machine.units import SECOND
 from stablecast.resolver import RelayDaemon
-from stablecast.resolver.endpoint import bind
+from stablecast.runtime.datagrams import bind
 from stablecast.transports.resolution.udp.context import ResolutionContext
 from stablecast.transports.resolution.udp.inputs import AddSource
 from stablecast.transports.wire import lbmr
@@ -52,7 +52,7 @@ async def relay(clients: int = 50, seconds: float = 3) -> None:
     """A relay with many clients, on loopback; what is counted is datagrams out."""
     daemon = await RelayDaemon.start("127.0.0.1", 0)
     where = ("127.0.0.1", daemon.port)
-    sockets = [bind("127.0.0.1", (0,)) for _ in range(clients)]
+    sockets = [bind("127.0.0.1", 0) for _ in range(clients)]
     alive = lbmr.encode(lbmr.Packet(lbmr.PacketKind.RECEIVER_ALIVE))
     query = lbmr.encode(lbmr.Packet(lbmr.PacketKind.NORMAL, (lbmr.TopicQuery("orders"),)))
     for sock in sockets:

@@ -25,7 +25,7 @@ from stablecast.core.protocol.inputs import Data, Persisted
 from stablecast.core.protocol.settings import RepositoryConfig
 from stablecast.runtime.kept_runs import Tokens
 from stablecast.store.journal import Disk, Journal
-from stablecast.store.message_storage import Shelf
+from stablecast.store.message_storage import MessageStorage
 from stablecast.transports.codec.lbttcp import Run
 from tests.bench.bookkeeping import registered
 from tests.bench.scenario import Figures, Options, Scenario
@@ -48,7 +48,7 @@ class Store:
         self.disk = threading.Event()
         self.journal = Journal.open(directory, Disk(sync=self._unsynced, segment_bytes=SEGMENT_BYTES))
         self.tokens = Tokens()
-        self.shelf = Shelf(self.journal, self.tokens)
+        self.shelf = MessageStorage(self.journal, self.tokens)
         self.now = 0
         self._told = asyncio.Event()
         self.journal.set_checkpoint(list)

@@ -40,7 +40,7 @@ from typing import Any, Final
 from stablecast.evidence.trace.file_names import find, traces_of
 from stablecast.evidence.trace.frame_replay import Answering
 from stablecast.evidence.trace.trace_judge import TraceJudge, judge_paths, summarize
-from stablecast.evidence.trace.watch import Watch
+from stablecast.evidence.trace.watch import RecordWatch
 from tests.bench import asking, hot, recorded
 from tests.bench.roles import BenchError
 
@@ -53,7 +53,7 @@ PROCESSES: Final = "processes"
 """The directory with traces of real processes."""
 
 RULES: Final = "rules and facts"
-STEPS: Final = {"replay": (Answering, "to"), RULES: (Watch, "judge")}
+STEPS: Final = {"replay": (Answering, "to"), RULES: (RecordWatch, "judge")}
 """The steps of the judge that are timed apart."""
 
 REPLAY_PER_S, RULES_PER_S, RATIO, TASK_MIB = 100_000, 1_000_000, 1.7, 256

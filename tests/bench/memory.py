@@ -16,7 +16,7 @@ from stablecast.core.protocol.effects import PersistMessages
 from stablecast.core.protocol.inputs import Data, Persisted
 from stablecast.core.protocol.settings import RepositoryConfig
 from stablecast.store.journal.index import Index
-from stablecast.store.journal.segments import Place, Segment
+from stablecast.store.journal.segments import JournalSegment, RecordPlace
 from tests.bench.bookkeeping import PAYLOAD_BYTES, registered
 from tests.bench.scenario import Figures, Options, Scenario
 
@@ -41,10 +41,10 @@ def machine(run_messages: int) -> object:
 
 def index(run_messages: int) -> object:
     """The journal's index of as many records."""
-    known, segment = Index(), Segment(1, 0, Path("1.seg"))
+    known, segment = Index(), JournalSegment(1, 0, Path("1.seg"))
     size = run_messages * PAYLOAD_BYTES
     for number in range(RUNS):
-        known.add(1, Place(segment, number * size, size, number * run_messages, 1, run_messages))
+        known.add(1, RecordPlace(segment, number * size, size, number * run_messages, 1, run_messages))
     return known
 
 

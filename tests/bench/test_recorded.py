@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from stablecast.evidence.trace.file_names import traces_in
-from stablecast.evidence.trace.frames import read_frames
 from stablecast.evidence.trace.trace_judge import verify_paths
+from tests.adapters.evidence.trace.traced import read_frames
 from tests.bench.recorded import write
 
 MESSAGES = 3000

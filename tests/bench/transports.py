@@ -15,10 +15,11 @@ from pathlib import Path
 import uvloop
 
 from stablecast.runtime import datagrams, multicast, ports
+from stablecast.runtime.datagram_buffers import MAX_DATAGRAM
 from stablecast.runtime.reliable_receivers import ReliableReceivers
 from stablecast.runtime.reliable_sources import ReliableSources
 from stablecast.runtime.stream import Item, StreamServer
-from stablecast.runtime.stream_joiner import Joiner
+from stablecast.runtime.stream_joiner import StreamJoiner
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run, build
 from stablecast.transports.reliable import effects as fx
@@ -77,7 +78,7 @@ def bare(kind: str, options: Options, _: Path) -> Figures:
                     send(octets)
             for sock in hearing:
                 for _number in range(len(some) * IN_BLOCK):
-                    sock.recvfrom(datagrams.MAX_DATAGRAM)
+                    sock.recvfrom(MAX_DATAGRAM)
         return figures(len(written) * IN_BLOCK, each, time.process_time() - started)
 
 
@@ -179,7 +180,7 @@ async def stream(options: Options) -> Figures:
     place = f"{HOST}:{listening.getsockname()[1]}"
     server = StreamServer(listening, lambda: codec.greeting(5))
     await server.start()
-    joiners = [Joiner(place, 5, partial(heard, number), lambda _: None) for number in range(RECEIVERS)]
+    joiners = [StreamJoiner(place, 5, partial(heard, number), lambda _: None) for number in range(RECEIVERS)]
     while len(server.subscribers) < RECEIVERS:  # noqa: ASYNC110
         await asyncio.sleep(0)
     seconds = await paced(server.write, written, lambda: min(found), each * IN_BLOCK)

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from stablecast.evidence.trace.tools.travel_prompt import Session
+from stablecast.evidence.trace.tools.travel_prompt import TravelSession
 
 PLACES: Final = 40
 SEED: Final = 7
@@ -27,7 +27,7 @@ def measured(directory: Path) -> dict[str, object]:
     """What it takes, by what one does."""
     spent: dict[str, list[float]] = {}
     began = time.perf_counter()
-    session = Session.open([directory])
+    session = TravelSession.open([directory])
     opened = time.perf_counter()
     session.prepare()
     prepared = time.perf_counter()

@@ -33,7 +33,7 @@ from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
 from stablecast.core.store.repository import Repository
 from stablecast.core.store.retention_terms import Terms
-from stablecast.core.store.sync_tickets import Tickets
+from stablecast.core.store.sync_tickets import SyncTickets
 from tests.core.samples import LIFE, drain, events, info, register, registered, sends
 
 INTERVAL_NS = 10
@@ -256,7 +256,7 @@ class RepositoryDriver:
     def __init__(self, resume: int | None = 0, terms: Terms | None = None, **changes: Any) -> None:
         config = attrs.evolve(REPOSITORY_CONFIG, **changes)
         self.machine = Repository.create(config, 50, 2, _SOURCE_ADDRESS, LIFE, terms)
-        self.tickets = Tickets()
+        self.tickets = SyncTickets()
         self.out: list[fx.Effect] = []
         self.tokens = 0
         if resume is not None:

@@ -8,8 +8,8 @@ from stablecast.core.protocol.request_window import Target
 from stablecast.core.protocol.settings import OtrTimes, ReceiverConfig
 from stablecast.core.receiver.delivery_window import DeliveryWindow
 from stablecast.core.receiver.recovery import Recovery
-from stablecast.core.store.clients import LAST_REG_ID, Clients
-from stablecast.core.store.retransmission import Serving
+from stablecast.core.store.clients import LAST_REG_ID, ClientTable
+from stablecast.core.store.retransmission import RetransmissionService
 from tests.core.drivers import REPOSITORY_CONFIG, RepositoryDriver
 from tests.core.samples import LIFE, SECOND, drain, events, register, sends
 from tests.core.stations import ACTIVITY, INTERVAL, Station
@@ -25,7 +25,7 @@ def test_stores_stand_at_different_times() -> None:
     assert max(waits) > INTERVAL * 5 // 4
 
 
-def test_what_is_further_ahead_than_the_proximity_is_not_held() -> None:
+def test_runs_beyond_the_proximity_are_not_held() -> None:
     """U6: it ends as many numbers ahead of the next one as may be held, or goes and is recovered later."""
     for stop, effects in ((4, []), (5, [fx.Discard(1)])):
         window, out = DeliveryWindow(proximity=4), list[fx.Effect]()
@@ -59,9 +59,9 @@ def test_a_gap_that_was_filled_is_not_asked_for_with_others() -> None:
     assert asked == [(20, 21)]
 
 
-def test_what_an_older_life_was_asked_for_is_not_sent() -> None:
+def test_requests_to_an_older_life_are_not_served() -> None:
     """A receiver tells messages by life and number: those of the new life are not what its request meant."""
-    shop, serving, out = RepositoryDriver(), Serving(rate=100), list[fx.Effect]()
+    shop, serving, out = RepositoryDriver(), RetransmissionService(rate=100), list[fx.Effect]()
     shop.data(0, 10)
     serving.on_request(RetransmitRequest(Role.RECEIVER, LIFE, 50, 9, 0, 4, "receiver:1"), shop.machine, out)
     shop.machine.begin_life(LIFE + 1, "source:1", 0)
@@ -74,6 +74,6 @@ def test_what_an_older_life_was_asked_for_is_not_sent() -> None:
 
 def test_the_last_reg_id_is_followed_by_the_first() -> None:
     """P-234, P-235."""
-    machine = Clients(REPOSITORY_CONFIG, Seeded(1))
+    machine = ClientTable(REPOSITORY_CONFIG, Seeded(1))
     machine.next_reg_id = LAST_REG_ID
     assert [machine.add(register(reg_id=0), 0).client.reg_id for _ in range(2)] == [LAST_REG_ID, 1]

@@ -8,7 +8,7 @@ from statistics import median
 import pytest
 
 from stablecast.resolver import Listeners, Resolver
-from stablecast.resolver.endpoint import bind
+from stablecast.runtime.datagrams import bind
 from stablecast.transports.resolution.udp.inputs import AddSource
 from stablecast.transports.wire import lbmr
 from tests.transports.resolution.virtual import ADVERTISEMENTS, QUERIES
@@ -56,7 +56,7 @@ async def test_turns_come_at_their_instants_within_the_jitter_of_the_original() 
     """T25, T-102, T-107, as observed: none is left out, lateness does not add up. The machine's own stops are measured
     beside it: where they are as long as the jitter, nothing can be said.
     """
-    with bind(LOCAL, (0,)) as relay:
+    with bind(LOCAL, 0) as relay:
         where = f"{LOCAL}:{relay.getsockname()[1]}"
         resolver = await Resolver.start(LOCAL, [where], Listeners(lambda *_: None))
         resolver.add_receiver("nobody's")

@@ -17,10 +17,3 @@ def test_the_chapter_is_what_is_on_record() -> None:
     else:
         assert mark
         assert shown == rendered
-
-
-def test_every_property_has_an_id_in_the_chapter() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    for one in catalog.configurations(catalog.folder()):
-        for name in (*one.invariants, *one.properties):
-            assert f"| {name} |" in text, name

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from stablecast.evidence.trace import cross_rules, endpoint_rules
+from stablecast.evidence.rules.judges import ONE_TRACE, SIMULATOR, TRACES_TOGETHER
 from stablecast.lab.model import catalog
-from stablecast.lab.sim.rules import RULES
 from tests.support.evidence import BLOCK, MODELS, Evidence, Model, rows, section, spans
 from tests.support.tree import ROOT
 
@@ -27,11 +26,6 @@ TEST = re.compile(r"`test_\w+`")
 def of(heading: str) -> dict[str, str]:
     """What a section says, by kind of evidence."""
     return {row[0]: row[1] for row in rows(section(TEXT, heading))}
-
-
-def ids(text: str | None) -> set[str]:
-    """The rules that the table at the head of a module is about."""
-    return set(re.findall(r"^\| ([A-Z]\d) \|", text or "", re.MULTILINE))
 
 
 def named(kind: str) -> set[str]:
@@ -86,9 +80,9 @@ def test_every_property_stands_behind_a_guarantee() -> None:
 @pytest.mark.parametrize(
     ("kind", "there"),
     [
-        ("one trace", ids(endpoint_rules.__doc__)),
-        ("traces together", ids(cross_rules.__doc__)),
-        ("simulator", set(RULES) - {"X1"}),
+        ("one trace", set(ONE_TRACE.checks)),
+        ("traces together", set(TRACES_TOGETHER.checks)),
+        ("simulator", set(SIMULATOR.checks) - {"X1"}),
     ],
 )
 def test_every_rule_that_is_watched_stands_behind_a_guarantee(kind: str, there: Iterable[str]) -> None:

@@ -89,9 +89,9 @@ MUTANTS: dict[str, Patch] = {
     "a later life of a context is a stranger": changed("_follows", _same_life, clients),
     "silence does not count anew": changed("note", lambda self, now: None, client_lifetime.Lifetime),
     "a dead client stays active": changed("on_gone", lambda self, now: None, client_lifetime.Lifetime),
-    "who is inactive stays so": changed("on_heard", lambda self, record, now: None, clients.Clients),
+    "who is inactive stays so": changed("on_heard", lambda self, record, now: None, clients.ClientTable),
     "a restart forgets": changed("recover", lambda self, *words: None, store.StoreEndpoint),
-    "grants do not wait for the disk": before("due", lambda self: self.waiting.clear(), sync_tickets.Tickets),
+    "grants do not wait for the disk": before("due", lambda self: self.waiting.clear(), sync_tickets.SyncTickets),
     "the store does not ask the holder": changed("probe", lambda self, client, out: None, registry.Registry),
 }
 

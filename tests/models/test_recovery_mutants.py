@@ -11,9 +11,9 @@ from stablecast.core.receiver import ReceiverSession, first_number, store_regist
 from stablecast.core.receiver.consumption_acks import Acknowledger
 from stablecast.core.receiver.delivery_window import DeliveryWindow
 from stablecast.core.receiver.recovery import Recovery
-from stablecast.core.receiver.store_registrations import Enlistment
-from stablecast.core.registration.registration_set import Enrollment
-from stablecast.core.store.clients import Clients
+from stablecast.core.receiver.store_registrations import StoreRegistrations
+from stablecast.core.registration.registration_set import RegistrationSet
+from stablecast.core.store.clients import ClientTable
 from stablecast.core.store.repository import Repository
 from stablecast.lab.model import catalog, equal
 
@@ -99,24 +99,24 @@ REAL_TIMEOUT = RequestWindow.handle_timeout
 REAL_TELL = Acknowledger.tell
 
 
-def any_number(self: Clients, record: Any, number: int) -> bool:
+def any_number(self: ClientTable, record: Any, number: int) -> bool:
     record.client = attrs.evolve(record.client, acknowledged=number, has_acknowledged=True)
     return True
 
 
-def unknown_for_ever(self: Clients, record: Any, number: int) -> bool:
+def unknown_for_ever(self: ClientTable, record: Any, number: int) -> bool:
     record.client = attrs.evolve(record.client, acknowledged=number)
     return True
 
 
-def forgets(self: Clients, client: Any, now: int) -> Any:
+def forgets(self: ClientTable, client: Any, now: int) -> Any:
     return REAL_RESTORE(self, attrs.evolve(client, acknowledged=0, has_acknowledged=False), now)
 
 
-REAL_RESTORE = Clients.restore
+REAL_RESTORE = ClientTable.restore
 
 
-def all_that_count(self: Enlistment, source: Target) -> list[Target]:
+def all_that_count(self: StoreRegistrations, source: Target) -> list[Target]:
     return [Target(one.address, one.request.source_reg_id) for one in self.enrollment.counting]
 
 
@@ -147,12 +147,12 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
     "one message is asked for at a time": ("graph_ordered", fixed(RequestWindow, "window", 1)),
     "nothing is given up": ("graph_arrival", changed(RequestWindow, "handle_timeout", patient)),
     "whoever is away, it is given up": ("graph_stores", changed(RequestWindow, "handle_timeout", impatient)),
-    "one group is enough to give up": ("graph_stores", changed(Enlistment, "may_give_up", yes(True))),
+    "one group is enough to give up": ("graph_stores", changed(StoreRegistrations, "may_give_up", yes(True))),
     "requests to nobody stay open": ("graph_stores", changed(RequestWindow, "_wait", lambda self: None)),
     "what came is asked for again": ("graph_small", changed(RequestWindow, "got", lambda self, *words: None)),
     "what came is still recovered": ("graph_small", changed(Recovery, "got", lambda self, *words: None)),
     "history is not asked for": ("graph_small", changed(Recovery, "look", lambda self, *words: None)),
-    "who is away is asked": ("graph_stores", changed(Enlistment, "targets", all_that_count)),
+    "who is away is asked": ("graph_stores", changed(StoreRegistrations, "targets", all_that_count)),
     "the request maximum does not count": (
         "graph_maximum",
         changed(first_number, "start_number", lambda low, high, maximum, wish: wish),
@@ -161,7 +161,7 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
         "graph_small",
         changed(store_registrations, "receiver_low", lambda answers, *_: min(answer.low for answer in answers)),
     ),
-    "what the stores know does not count": ("graph_small", changed(Enlistment, "low", lambda self, high: 1)),
+    "what the stores know does not count": ("graph_small", changed(StoreRegistrations, "low", lambda self, high: 1)),
     "a majority is the highest number": (
         "graph_maximum",
         changed(store_registrations, "receiver_low", lambda answers, *_: max(answer.low for answer in answers)),
@@ -174,13 +174,13 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
     "batches do not wait": ("graph_ordered", changed(Acknowledger, "plan", lambda self, now: True)),
     "nothing is acknowledged by itself": ("graph_small", changed(Acknowledger, "plan", lambda self, now: False)),
     "who ends says nothing": ("graph_maximum", changed(ReceiverSession, "_acknowledge", lambda self, now: None)),
-    "a late acknowledgement counts": ("graph_small", changed(Clients, "on_acknowledged", any_number)),
-    "a store knows nobody": ("graph_small", changed(Clients, "on_acknowledged", unknown_for_ever)),
-    "a store that returns has forgotten": ("graph_stores", changed(Clients, "restore", forgets)),
-    "a quorum is enough at once": ("graph_stores", changed(Enrollment, "everyone", yes(True))),
+    "a late acknowledgement counts": ("graph_small", changed(ClientTable, "on_acknowledged", any_number)),
+    "a store knows nobody": ("graph_small", changed(ClientTable, "on_acknowledged", unknown_for_ever)),
+    "a store that returns has forgotten": ("graph_stores", changed(ClientTable, "restore", forgets)),
+    "a quorum is enough at once": ("graph_stores", changed(RegistrationSet, "everyone", yes(True))),
     "all stores must answer": (
         "graph_stores",
-        changed(Enrollment, "_allows", lambda self, mask: all(one.counts for one in self.registrations.values())),
+        changed(RegistrationSet, "_allows", lambda self, mask: all(one.counts for one in self.registrations.values())),
     ),
     "a store sends one message only": ("graph_ordered", changed(Repository, "available", first_only)),
     "a store sends what it does not hold": (

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from stablecast.core.store import clients, registry
-from stablecast.core.store.gap_filling import Filling
-from stablecast.core.store.message_window import Window
-from stablecast.core.store.receiver_pacing import Paced
+from stablecast.core.store.gap_filling import GapFilling
+from stablecast.core.store.message_window import MessageWindow
+from stablecast.core.store.receiver_pacing import ReceiverPacing
 from stablecast.core.store.registry import Registry
 from stablecast.core.store.repository import Repository
-from stablecast.core.store.source_history import Lifeline
+from stablecast.core.store.source_history import SourceHistory
 from stablecast.lab.model import catalog, equal
 
 MODELS = catalog.folder()
@@ -33,26 +33,26 @@ def nothing(self: Any, *words: Any) -> None:
 
 
 MUTANTS: dict[str, Patch] = {
-    "nothing is let go": changed(Paced, "floor", lambda self, stop: 0),
-    "everything is let go": changed(Paced, "floor", lambda self, stop: stop),
-    "who blocks is passed over": changed(Paced, "required_floor", lambda self, stop: stop),
-    "the patient block": changed(Paced, "required_floor", lambda self, stop: self.floor(stop)),
-    "acknowledged whatever the room": changed(Paced, "has_room", lambda *words: True),
+    "nothing is let go": changed(ReceiverPacing, "floor", lambda self, stop: 0),
+    "everything is let go": changed(ReceiverPacing, "floor", lambda self, stop: stop),
+    "who blocks is passed over": changed(ReceiverPacing, "required_floor", lambda self, stop: stop),
+    "the patient block": changed(ReceiverPacing, "required_floor", lambda self, stop: self.floor(stop)),
+    "acknowledged whatever the room": changed(ReceiverPacing, "has_room", lambda *words: True),
     "never acknowledged while anything is kept": changed(
-        Paced, "has_room", lambda self, terms, free, messages: not messages
+        ReceiverPacing, "has_room", lambda self, terms, free, messages: not messages
     ),
     "acknowledgements are not looked at again": changed(Repository, "_acknowledge", nothing),
     "what is consumed is not acknowledged": changed(Repository, "_acknowledge_again", nothing),
     "what is refused is not asked for again": changed(Repository, "_learn", nothing),
-    "nobody pauses": changed(Filling, "pause", nothing),
+    "nobody pauses": changed(GapFilling, "pause", nothing),
     "receivers that come do not count": changed(Registry, "on_receivers", nothing),
     "a late receiver is offered everything": changed(registry, "first_number", lambda *words: 0),
-    "delayed writes are never made": changed(Window, "write_delayed", nothing),
-    "everybody finds room": changed(Window, "admits", lambda *words: True),
-    "nobody finds room": changed(Window, "admits", lambda *words: False),
-    "what goes stays on disk": changed(Window, "_drop_delayed", nothing),
-    "a life begins unheard": changed(Lifeline, "begin", lambda self, incarnation: False),
-    "acknowledged numbers are not cut back": changed(clients.Clients, "cut_back", lambda *words: False),
+    "delayed writes are never made": changed(MessageWindow, "write_delayed", nothing),
+    "everybody finds room": changed(MessageWindow, "admits", lambda *words: True),
+    "nobody finds room": changed(MessageWindow, "admits", lambda *words: False),
+    "what goes stays on disk": changed(MessageWindow, "_drop_delayed", nothing),
+    "a life begins unheard": changed(SourceHistory, "begin", lambda self, incarnation: False),
+    "acknowledged numbers are not cut back": changed(clients.ClientTable, "cut_back", lambda *words: False),
 }
 
 

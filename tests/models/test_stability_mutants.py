@@ -9,18 +9,18 @@ from stablecast.core.protocol import history
 from stablecast.core.protocol import resume_point as resume_rules
 from stablecast.core.protocol.messages import Life
 from stablecast.core.protocol.quorum import Quorums
-from stablecast.core.registration.registration_set import Enrollment
+from stablecast.core.registration.registration_set import RegistrationSet
 from stablecast.core.source import SourceEndpoint, lineage
 from stablecast.core.source import parts as source_parts
 from stablecast.core.source.lineage import Lineage
 from stablecast.core.source.stability import StabilityWindow
 from stablecast.core.store import source_history
-from stablecast.core.store.gap_filling import Filling
-from stablecast.core.store.message_window import Window
+from stablecast.core.store.gap_filling import GapFilling
+from stablecast.core.store.message_window import MessageWindow
 from stablecast.core.store.registry import Registry
 from stablecast.core.store.repository import Repository
-from stablecast.core.store.source_history import Lifeline
-from stablecast.core.store.sync_tickets import Tickets
+from stablecast.core.store.source_history import SourceHistory
+from stablecast.core.store.sync_tickets import SyncTickets
 from stablecast.lab.model import catalog, equal
 from tests.models.test_mutants import Patch, before, changed
 
@@ -63,16 +63,16 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
     "the resume point is in use": ("graph_small", changed("resume_point", _at_newest, lineage)),
     "the resume point leaves a hole": ("graph_small", changed("resume_point", _above, lineage)),
     "answers to another life count": ("graph_small", changed("_on_message", _any_ack, SourceEndpoint)),
-    "grants do not wait for the disk": ("graph_small", before("due", lambda self: self.waiting.clear(), Tickets)),
+    "grants do not wait for the disk": ("graph_small", before("due", lambda self: self.waiting.clear(), SyncTickets)),
     "messages count before they are synced": ("graph_small", changed("_acknowledge", _acknowledge_held, Repository)),
     "what is synced is not told": ("graph_small", changed("_on_synced", _stop_early, Repository)),
     "a renewed registration tells nothing": ("graph_small", changed("acknowledge_all", _stop_early, Repository)),
     "duplicates are not told": ("graph_one", changed("_acknowledge_again", _stop_early, Repository)),
-    "dead tails stay": ("graph_three", changed("cut", _stop_early, Window)),
-    "lives are not told apart": ("graph_small", changed("begin", lambda self, life: False, Lifeline)),
+    "dead tails stay": ("graph_three", changed("cut", _stop_early, MessageWindow)),
+    "lives are not told apart": ("graph_small", changed("begin", lambda self, life: False, SourceHistory)),
     "a life is not remembered": ("graph_small", changed("durable", lambda self, record: record.client, Registry)),
-    "holes are not asked for": ("graph_small", changed("_ask", _stop_early, Filling)),
-    "holes are not given up": ("graph_three", changed("give_up", _stop_early, Filling)),
+    "holes are not asked for": ("graph_small", changed("_ask", _stop_early, GapFilling)),
+    "holes are not given up": ("graph_three", changed("give_up", _stop_early, GapFilling)),
     "copies are not released": ("graph_small", changed("_release", _stop_early, StabilityWindow)),
     "stores that come and go do not count": ("graph_all_active", changed("on_stores", _stop_early, StabilityWindow)),
     "half of a group is enough": (
@@ -88,10 +88,10 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
         "graph_any",
         changed("wants_every_group", lambda config, quorums: False, source_parts),
     ),
-    "each store has its own count of lives": ("graph_two", changed("agree", _stop_early, Enrollment)),
+    "each store has its own count of lives": ("graph_two", changed("agree", _stop_early, RegistrationSet)),
     "the term need not be known by a quorum": (
         "graph_two",
-        changed("settled", property(lambda self: self.mask), Enrollment),
+        changed("settled", property(lambda self: self.mask), RegistrationSet),
     ),
     "a life that comes back is cut where it began": (
         "graph_return",
@@ -99,7 +99,7 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
     ),
     "the first interval is not waited for": (
         "graph_three",
-        changed("everyone", property(lambda self: True), Enrollment),
+        changed("everyone", property(lambda self: True), RegistrationSet),
     ),
 }
 """Each with the graph that shows it."""

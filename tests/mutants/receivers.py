@@ -70,7 +70,7 @@ RECEIVERS: Final = (
         "receiver/delivery_window",
         "return stop - self.next <= self.proximity if self.in_order",
         "return stop - self.next <= self.proximity + 1 if self.in_order",
-        Test("core/test_gaps.py::test_what_is_further_ahead_than_the_proximity_is_not_held"),
+        Test("core/test_gaps.py::test_runs_beyond_the_proximity_are_not_held"),
     ),
     Mutant(
         "a-loss-is-told-before-its-turn",
@@ -91,7 +91,7 @@ RECEIVERS: Final = (
         "receiver/arrival",
         "known = self.lives.known(event.incarnation, first, stop)",
         "known: list[tuple[int, int]] = []",
-        Test("core/receiver/test_arrival.py::test_what_was_consumed_before_is_not_handed_over_again"),
+        Test("core/receiver/test_arrival.py::test_a_message_consumed_before_is_not_delivered_again"),
     ),
     Mutant(
         "a-dead-tail-is-delivered",
@@ -147,14 +147,14 @@ RECEIVERS: Final = (
         "protocol/request_window",
         "first.since, first.turn + 1)",
         "first.since, first.turn)",
-        Test("core/protocol/test_request_window.py::test_what_one_does_not_answer_the_next_is_asked_for"),
+        Test("core/protocol/test_request_window.py::test_a_request_that_one_target_ignores_goes_to_the_next"),
     ),
     Mutant(
         "each-retry-begins-anew",
         "protocol/request_window",
-        "return Asked(first.start, stop, now + self.retry_ns, first.since,",
-        "return Asked(first.start, stop, now + self.retry_ns, now,",
-        Test("core/protocol/test_request_window.py::test_what_nobody_answers_is_lost"),
+        "return OpenRequest(first.start, stop, now + self.retry_ns, first.since,",
+        "return OpenRequest(first.start, stop, now + self.retry_ns, now,",
+        Test("core/protocol/test_request_window.py::test_a_request_that_nobody_answers_is_given_up"),
     ),
     Mutant(
         "a-request-counts-as-one-message",
@@ -175,7 +175,7 @@ RECEIVERS: Final = (
         "protocol/request_window",
         "        self.asked = _without(self.asked, start, stop)\n",
         "",
-        Test("core/protocol/test_request_window.py::test_what_came_is_cut_out_of_every_request"),
+        Test("core/protocol/test_request_window.py::test_an_arrived_message_is_cut_out_of_every_request"),
     ),
     Mutant(
         "acknowledged-beyond-what-was-consumed",

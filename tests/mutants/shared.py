@@ -103,7 +103,7 @@ SHARED: Final = (
         "protocol/resume_point",
         "return max(majorities, default=",
         "return min(majorities, default=",
-        Test("core/protocol/test_resume_point.py::test_of_several_groups_the_newest_majority_counts"),
+        Test("core/protocol/test_resume_point.py::test_the_newest_majority_of_several_groups_counts"),
     ),
     Mutant(
         "a-group-without-a-quorum-has-a-majority",
@@ -273,7 +273,7 @@ SHARED: Final = (
         "store/proxy_election",
         'states.SERVING.to(states.WATCHING, on=["stop", "settle"])',
         'states.SERVING.to(states.WATCHING, on="settle")',
-        Worlds("E1"),
+        Worlds("E8"),
     ),
     Mutant(
         "our-own-token-is-somebody-elses",
@@ -301,15 +301,13 @@ SHARED: Final = (
         "store/proxy_elections",
         "return record is None and not self.config.proxy_quorum",
         "return record is None",
-        Test(
-            "core/store/test_proxy_elections.py::test_where_a_quorum_is_required_a_store_without_state_lets_no_proxy_in"
-        ),
+        Test("core/store/test_proxy_elections.py::test_a_store_without_state_admits_no_proxy_that_needs_a_quorum"),
     ),
     Mutant(
         "anybody-takes-a-reg-id-from-an-active-source",
         "store/proxy_elections",
         "back = election is not None and election.state is not ElectionState.WATCHING",
         "back = election is not None",
-        Test("core/store/test_proxy_elections.py::test_who_may_register"),
+        Test("core/store/test_proxy_elections.py::test_the_clients_that_may_register"),
     ),
 )

@@ -17,7 +17,7 @@ SOURCES: Final = (
         "registration/registration_set",
         "heard = not self.returning or self.quorums.every_group(settled)",
         "heard = True",
-        Test("core/source/test_repairs.py::test_what_another_group_made_stable_is_not_numbered_again"),
+        Test("core/source/test_repairs.py::test_numbers_stable_in_another_group_are_not_used_again"),
     ),
     Mutant(
         "left-when-one-store-has-forgotten",
@@ -122,7 +122,7 @@ SOURCES: Final = (
         "source/lineage",
         "return counted or answer.lives_term > self.term",
         "return counted or answer.term > self.term",
-        Test("core/source/test_lineage.py::test_of_a_store_that_was_not_heard_before_what_it_was_told_decides"),
+        Test("core/source/test_lineage.py::test_a_first_grant_is_judged_by_the_lives_that_the_store_knows"),
     ),
     Mutant(
         "each-store-has-its-own-count-of-lives",
@@ -195,7 +195,7 @@ SOURCES: Final = (
         "source/stability",
         "        self.acked[store].remove(stop, self.next)\n",
         "",
-        Test("core/source/test_stability.py::test_what_a_wiped_store_held_no_longer_counts"),
+        Test("core/source/test_stability.py::test_messages_of_a_wiped_store_no_longer_count"),
     ),
     Mutant(
         "stores-that-fall-silent-change-nothing",
@@ -289,7 +289,7 @@ SOURCES: Final = (
         "source/flight",
         "if 0 < self.messages < count:",
         "if 0 > self.messages > count:",
-        Test("core/source/test_flight.py::test_what_never_fits_is_misuse"),
+        Test("core/source/test_flight.py::test_a_message_that_never_fits_is_misuse"),
     ),
     Mutant(
         "sent-again-once-only",
@@ -401,6 +401,6 @@ SOURCES: Final = (
         "source/large_messages",
         "start = first if held.contiguous_from(first) > last else last + 1",
         "start = first",
-        Test("core/source/test_large_messages.py::test_what_became_whole_is_told_once"),
+        Test("core/source/test_large_messages.py::test_a_whole_message_is_reported_once"),
     ),
 )

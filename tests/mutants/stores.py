@@ -40,7 +40,7 @@ STORES: Final = (
         "store/clients",
         "lives = record.client.term + (record.client.incarnation != request.incarnation)",
         "lives = record.client.term",
-        Test("core/store/test_clients.py::test_who_returns_may_have_moved_but_keeps_its_timeouts"),
+        Test("core/store/test_clients.py::test_a_client_that_returns_may_move_but_keeps_its_timeouts"),
     ),
     Mutant(
         "a-higher-count-of-lives-is-not-believed",
@@ -102,11 +102,12 @@ STORES: Final = (
         "granted-before-it-is-synced",
         "store/registry",
         "        self.tickets.wait(\n"
-        "            Waiting(self.tickets.last, record.client.reg_id, request.incarnation, request.generation, old)\n"
+        "            PendingSync(self.tickets.last, record.client.reg_id, request.incarnation,"
+        " request.generation, old)\n"
         "        )\n",
         "        due = (self.tickets.last, record.client.reg_id, request.incarnation, request.generation, old)\n"
-        "        self.answer(Waiting(*due), 0, out)\n",
-        Worlds("P1"),
+        "        self.answer(PendingSync(*due), 0, out)\n",
+        Worlds("R2"),
     ),
     Mutant(
         "a-sync-counts-for-the-next-write-too",
@@ -186,7 +187,7 @@ STORES: Final = (
         "store/repository",
         "for low, high in self.filling.lost.missing(start, min(stop, trail)):",
         "for low, high in [(start, min(stop, trail))]:",
-        Test("core/store/test_repository_space.py::test_what_had_to_go_is_not_offered_and_acknowledged_again"),
+        Test("core/store/test_repository_space.py::test_released_messages_are_not_offered_but_acknowledged_again"),
     ),
     Mutant(
         "a-duplicate-is-not-acknowledged-again",
@@ -279,7 +280,7 @@ STORES: Final = (
         "store/extents",
         "-(-excess * count // size)",
         "excess * count // size",
-        Test("core/store/test_extents.py::test_what_must_go_is_the_oldest"),
+        Test("core/store/test_extents.py::test_the_oldest_messages_must_go"),
     ),
     Mutant(
         "restored-from-the-oldest",
@@ -300,7 +301,7 @@ STORES: Final = (
         "store/repository",
         "            self.acks.owe(unwritten, self.reg_id, tickets)\n",
         "            pass\n",
-        Test(f"{_PACED}::test_what_went_unwritten_is_acknowledged_when_the_disk_knows_that_it_went"),
+        Test(f"{_PACED}::test_messages_released_unwritten_are_acknowledged_when_that_is_synced"),
     ),
     Mutant(
         "damage-leaves-acknowledgements-that-wait",
@@ -328,7 +329,7 @@ STORES: Final = (
         "store/message_window",
         "        tickets.drop(self.reg_id, number)\n",
         "",
-        Test("core/store/test_repository.py::test_what_was_cut_is_not_synced_by_its_old_ticket"),
+        Test("core/store/test_repository.py::test_an_old_ticket_does_not_sync_cut_messages"),
     ),
     Mutant(
         "a-farewell-leaves-old-tickets",
@@ -351,7 +352,7 @@ STORES: Final = (
         "store/repository",
         "        self.acks.owed.remove(start, stop)\n",
         "",
-        Test(f"{_PACED}::test_what_went_unwritten_is_acknowledged_when_the_disk_knows_that_it_went"),
+        Test(f"{_PACED}::test_messages_released_unwritten_are_acknowledged_when_that_is_synced"),
     ),
     Mutant(
         "acknowledgements-wait-for-number-and-time",
@@ -365,7 +366,7 @@ STORES: Final = (
         "store/retransmission",
         "taken = min(asked, QUEUE_RATES * self.rate - self.queued)",
         "taken = asked",
-        Test("core/store/test_retransmission.py::test_what_finds_the_queue_full_is_dropped"),
+        Test("core/store/test_retransmission.py::test_requests_at_a_full_queue_are_dropped"),
     ),
     Mutant(
         "the-bucket-overflows",
@@ -379,7 +380,7 @@ STORES: Final = (
         "store/retransmission",
         "if repository is None or repository.incarnation != wanted.session:",
         "if repository is None:",
-        Test("core/test_gaps.py::test_what_an_older_life_was_asked_for_is_not_sent"),
+        Test("core/test_gaps.py::test_requests_to_an_older_life_are_not_served"),
     ),
     Mutant(
         "less-room-than-a-flight-is-granted",
@@ -393,7 +394,7 @@ STORES: Final = (
         "store/retention_terms",
         "(request.pace, request.wishes) == (pace, wishes)",
         "request.pace == pace",
-        Test("core/store/test_retention_terms.py::test_who_returns_must_ask_for_the_same"),
+        Test("core/store/test_retention_terms.py::test_a_client_that_returns_must_ask_for_the_same"),
     ),
     Mutant(
         "a-new-receiver-gets-one-message-less",
@@ -449,7 +450,7 @@ STORES: Final = (
         "store/registry",
         "        if self.tickets.pending:\n",
         "        if not self.tickets.pending:\n",
-        Test("core/store/test_endpoint.py::test_who_deregisters_is_answered_when_it_is_on_disk"),
+        Test("core/store/test_endpoint.py::test_a_deregistration_is_answered_when_it_is_on_disk"),
     ),
     Mutant(
         "a-stream-of-nobody-raises",

@@ -59,7 +59,7 @@ TERMS: Final = (
         "source/endpoint",
         "            self.window.forget_acks()\n",
         "",
-        Test("core/source/test_second_round.py::test_what_was_acknowledged_before_counts_when_it_is_said_again"),
+        Test("core/source/test_second_round.py::test_repeated_acknowledgements_count"),
     ),
     Mutant(
         "what-is-acknowledged-between-two-terms-counts",
@@ -73,6 +73,6 @@ TERMS: Final = (
         "source/endpoint",
         "        self.announcing.stop()\n        self.outbox.append(Notify(QuorumLost(",
         "        self.outbox.append(Notify(QuorumLost(",
-        Test("core/source/test_second_round.py::test_who_may_not_send_announces_nothing"),
+        Test("core/source/test_second_round.py::test_a_suspended_source_announces_nothing"),
     ),
 )

@@ -55,7 +55,7 @@ def test_at_the_source_s_pace_receivers_do_not_slow_it_down() -> None:
     cluster.check()
 
 
-def test_who_talks_to_whom() -> None:
+def test_every_endpoint_talks_to_the_right_peers() -> None:
     """P-029, P-216, P-302, P-303, P-506: sources, receivers and stores with each other, and never a store with a store;
     when one of them is gone, the others need not be filled.
     """

@@ -174,7 +174,7 @@ def test_a_store_that_comes_late_is_taken_in() -> None:
     cluster.check()
 
 
-def test_what_only_a_minority_held_is_sent_again_by_the_source() -> None:
+def test_the_source_sends_again_messages_that_only_a_minority_held() -> None:
     """P-317: the source retains what is not stable, and the returning stores fetch it."""
     cluster = Cluster.started()
     cluster.crash_store("store0")

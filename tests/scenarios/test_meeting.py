@@ -124,7 +124,7 @@ def test_numbers_begin_at_0_and_each_store_s_own_is_told() -> None:
     assert [event.number for event in cluster.source.seen(RegistrationComplete)] == [10]
 
 
-def test_what_was_missed_is_asked_of_the_stores_and_comes_beside_what_is_new() -> None:
+def test_missed_messages_come_from_the_stores_beside_new_ones() -> None:
     """P-303, P-305, P-402, P-403, P-429, P-434: a request goes to one store; all is in order and acknowledged."""
     cluster = Cluster.started()
     cluster.crash_receiver("receiver0")

@@ -10,7 +10,7 @@ STORIES = sorted(Path(__file__).parent.glob("*.txt"))
 
 
 @pytest.mark.parametrize("path", STORIES, ids=lambda path: path.stem)
-def test_what_happens_is_what_is_written(path: Path) -> None:
+def test_the_scenario_happens_as_written(path: Path) -> None:
     written, played = play(path)
     if REWRITE:
         path.write_text(played, encoding="utf-8")

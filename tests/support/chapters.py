@@ -6,6 +6,9 @@ of them anew. Its first line says what is in it:
     <!-- chart: registration -->                        diagram and table of a chart
     <!-- bounds: registration requests -->              the named constants of modules of the core, or `transports.` ...
     <!-- options: source ume_flight_size ... -->        some options of a scope, or all, with their defaults
+    <!-- rules: one trace -->                           the rules of a judge, and what it checks of them
+    <!-- catalogue: rules -->                           every rule, with all that is known of it
+    <!-- properties: models -->                         the properties of the models, and the rules that they state
     ...
     <!-- end -->
 
@@ -40,13 +43,15 @@ from stablecast.core.registration.store_registration import REGISTRATION, Regist
 from stablecast.core.source import SOURCE, SourceState
 from stablecast.core.store.client_lifetime import LIFETIME, LifetimeState
 from stablecast.core.store.proxy_election import ELECTION, ElectionState
+from stablecast.evidence.rules import JUDGES, RULES, judges_of
+from stablecast.evidence.rules.properties import PROPERTIES
 from stablecast.transports.reliable.lbtrm.receiver import LISTENING, ListeningState
 from stablecast.transports.reliable.lbtru.receiver import CONNECTION, ConnectionState
 from stablecast.transports.reliable.source_session import SESSION, SessionState
 from stablecast.transports.resolution.srs.client import CLIENT, ClientState
 from stablecast.transports.resolution.srs.service_link import LINK, LinkState
 from stablecast.transports.resolution.udp.phases import PHASES, Phase
-from tests.adapters.evidence.trace.lies import LIES
+from tests.adapters.evidence.trace.planted_faults import LIES
 
 CHARTS: Mapping[str, tuple[Any, Any]] = {
     "registration": (REGISTRATION, RegistrationState.IDLE),
@@ -70,7 +75,9 @@ OPTIONS: Mapping[str, tuple[Option, ...]] = {
     "store": (*STORE_OPTIONS, *(option.below("repository") for option in TOPIC_OPTIONS)),
 }
 
-BLOCK = re.compile(r"(<!-- (chart|bounds|options|planted): ([\w .-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+BLOCK = re.compile(
+    r"(<!-- (chart|bounds|options|planted|rules|catalogue|properties): ([\w .-]+) -->\n).*?(<!-- end -->)", re.DOTALL
+)
 TABLE = re.compile(r"<!-- (members|fields): ([\w.]+) -->\n\n?((?:\|.*\n)+)")
 
 
@@ -118,11 +125,34 @@ def _planted(_: list[str]) -> str:
     return "\n".join(["| endpoint | what it does | simulator | traces |", "|---|---|---|---|", *rows, ""])
 
 
+def _rules(names: list[str]) -> str:
+    judge = next(judge for judge in JUDGES if judge.name == " ".join(names))
+    rows = [f"| {rule} | {RULES[rule].name} | {checks} |" for rule, checks in judge.checks.items()]
+    return "\n".join(["| rule | name | this judge checks that |", "|---|---|---|", *rows, ""])
+
+
+def _catalogue(_: list[str]) -> str:
+    lines = []
+    for rule in RULES.values():
+        judges = "; ".join(f"{judge.name} ({judge.checks[rule.id]})" for judge in judges_of(rule.id))
+        lines += [f"### {rule.title}", "", rule.statement, "", f"* Evidence needed: {rule.needs}"]
+        lines += [f"* Broken by: {rule.breaks}", f"* When it is broken: {rule.remedy}", f"* Judged by: {judges}", ""]
+    return "\n".join(lines)
+
+
+def _properties(_: list[str]) -> str:
+    rows = [f"| {one.rule} | {one.path} | {one.statement} | {one.guard} |" for one in PROPERTIES]
+    return "\n".join(["| rule | property | statement | guarded by |", "|---|---|---|---|", *rows, ""])
+
+
 RENDERERS: Mapping[str, Callable[[list[str]], str]] = {
     "chart": _chart,
     "bounds": _bounds,
     "options": _options,
     "planted": _planted,
+    "rules": _rules,
+    "catalogue": _catalogue,
+    "properties": _properties,
 }
 
 

@@ -128,6 +128,8 @@ class History:
             case "fill" | "fail" | "power":
                 self._excuse(step.who)
                 self.mark("fault", who=step.who, survivable=self._plan.kind in {"disks", "daemon"})
+                if self._plan.kind == "powercuts":
+                    self.programs[step.who].freeze()
                 {"fill": disk.fill, "fail": disk.fail, "power": disk.lose_power}[step.do]()
             case "free":
                 disk.free()

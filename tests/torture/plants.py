@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from stablecast.client import context
-from stablecast.client.session import Session
+from stablecast.client.session import ClientSession
 from stablecast.core.store import clients
 from stablecast.runtime import connection_pool, tls
 from stablecast.runtime.address import parse
@@ -36,20 +36,20 @@ def owners() -> None:
 
 def backlog() -> None:
     """Let a session with a new life of a source know nothing of what waits in the inbox."""
-    start = Session.start
+    start = ClientSession.start
 
-    def forgetful(self: Session, history: dict[int, list[tuple[int, int]]], earlier: Any = ()) -> None:
+    def forgetful(self: ClientSession, history: dict[int, list[tuple[int, int]]], earlier: Any = ()) -> None:
         for session in earlier:
             session.stop()
         start(self, history)
 
-    _replace(Session, "start", forgetful)
+    _replace(ClientSession, "start", forgetful)
 
 
 def dialling() -> None:
     """Use a connection that is made after its attempt was given up, and let its failures end nothing."""
 
-    async def attempt(self: connection_pool.Pool, link: connection_pool.Link) -> None:
+    async def attempt(self: connection_pool.ConnectionPool, link: connection_pool.PeerLink) -> None:
         host, port = parse(link.address)
         one = connection_pool.Attempt(link)
         try:
@@ -61,11 +61,11 @@ def dialling() -> None:
             if link.made_at is None:
                 raise
 
-    def fail(self: connection_pool.Link, error: Exception) -> None:
+    def fail(self: connection_pool.PeerLink, error: Exception) -> None:
         raise error
 
-    _replace(connection_pool.Pool, "_attempt", attempt)
-    _replace(connection_pool.Link, "fail", fail)
+    _replace(connection_pool.ConnectionPool, "_attempt", attempt)
+    _replace(connection_pool.PeerLink, "fail", fail)
 
 
 def rates() -> None:
@@ -77,9 +77,9 @@ def rates() -> None:
         said = self._said.pop(number, None)
         if said:
             self._said_bytes -= sum(map(len, said))
-            self._timed.feed(Submit(number, b"".join(said), mark))
+            self._driver.feed(Submit(number, b"".join(said), mark))
         if block:
-            self._timed.feed(Submit(number, block, mark))
+            self._driver.feed(Submit(number, block, mark))
         return True
 
     _replace(ReliableSources, "offer", offer)

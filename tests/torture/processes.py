@@ -3,6 +3,7 @@
 Applications are forked and not started anew: to load their modules takes longer than most histories need them.
 """
 
+import contextlib
 import ctypes
 import os
 import resource
@@ -18,6 +19,7 @@ from tests.support.tree import LAYERS, ROOT
 
 PATH = os.pathsep.join([str(ROOT), *(str(ROOT / layer) for layer in LAYERS)])
 DESCRIPTORS_LEFT = 2
+FREEZE_SECONDS = 5.0
 SPARE_BYTES = 1 << 20
 """How much more memory a process gets whose memory is limited."""
 
@@ -138,6 +140,17 @@ class Program:
             self._process.send_signal(number)
             self.stopped = number is signal.SIGSTOP or (self.stopped and number is not signal.SIGCONT)
 
+    def freeze(self) -> None:
+        """Stop the program, and wait until none of its threads runs: its machine lost its power.
+
+        When ext4 is shut down, an `fdatasync` that runs may return 0 although its write is lost: in 14 of 330 shutdowns
+        of a 20-line program on Linux 6.18. A machine without power acknowledges nothing, so no program may see that.
+        """
+        if (process := self._process) is not None and self.alive:
+            self.signal(signal.SIGSTOP)
+            if not until(lambda: motionless(process.pid), FREEZE_SECONDS):
+                raise TimeoutError(f"{self.name} still runs {FREEZE_SECONDS} s after SIGSTOP")
+
     def kill(self) -> None:
         """Kill it, and wait until it is gone."""
         if self._process is not None:
@@ -178,6 +191,15 @@ class Program:
         assert self._process is not None
         hard = resource.prlimit(self._process.pid, which)[1]
         resource.prlimit(self._process.pid, which, (value, hard))
+
+
+def motionless(pid: int) -> bool:
+    """Return whether no thread of the process runs; a thread inside a system call of the disk counts as stopped."""
+    states = []
+    for task in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(OSError):  # the thread has ended meanwhile
+            states.append(task.read_text(encoding="ascii").rpartition(")")[2].split()[0])
+    return set(states) <= {"T", "t", "D"}
 
 
 def until(condition: Callable[[], bool], seconds: float, pause: float = 0.02) -> bool:

@@ -1,6 +1,7 @@
 """The command: what it says where it cannot run, and how it ends."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -13,7 +14,7 @@ from tests.torture import __main__ as tool
 from tests.torture.__main__ import Outcome, main, obstacle, summary
 from tests.torture.kinds import KINDS
 from tests.torture.plants import PLANTS
-from tests.torture.processes import PATH
+from tests.torture.processes import PATH, motionless, until
 
 
 def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,3 +82,18 @@ def test_a_plant_has_something_to_revert(plant: str) -> None:
         env={**os.environ, "PYTHONPATH": PATH}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_frozen_program_does_not_run() -> None:
+    """A power cut freezes the store before its disk stops, so that it acknowledges nothing afterwards."""
+    busy = subprocess.Popen(
+        [sys.executable, "-c", "import threading\nthreading.Thread(target=lambda: 1).start()\nwhile True: 1"]
+    )
+    try:
+        busy.send_signal(signal.SIGSTOP)
+        assert until(lambda: motionless(busy.pid), 10)
+        busy.send_signal(signal.SIGCONT)
+        assert until(lambda: not motionless(busy.pid), 10)
+    finally:
+        busy.kill()
+        busy.wait()

@@ -1,4 +1,4 @@
-"""Core messages survive the wire, and nothing that comes from the wire raises anything but the one error."""
+"""Core messages survive the wire, and malformed bytes raise WireError only."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +17,7 @@ from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.common_messages import ShapedMessage
 from stablecast.transports.wire.errors import WireError
 from tests.support.pcap import Capture
+from tests.support.retransmissions import encode_recovered
 from tests.support.tshark import Packet, dissect, summary
 from tests.support.vocabulary import ACKNOWLEDGEMENTS, INCARNATIONS, KEEPALIVES, MESSAGES, U32
 
@@ -29,7 +30,7 @@ def test_a_message_survives_the_wire(message: m.Message) -> None:
 
 
 def read(data: bytes) -> m.Message | None:
-    """The message in some bytes, or None where they hold none."""
+    """Return the message in some bytes, or None if they hold none."""
     try:
         return codec.decode(lbmc.decode(data)[0])
     except WireError:
@@ -71,9 +72,9 @@ def test_a_message_without_one_of_its_headers_raises_only_the_one_error(m_: m.Me
 
 @given(INCARNATIONS, INCARNATIONS, U32, st.binary(max_size=2000), st.booleans())
 def test_a_retransmission_survives_the_wire(s: int, sender: int, number: int, payload: bytes, proactive: bool) -> None:
-    """P-436: one that nobody asked for is told apart by its kind."""
+    """P-436: the kind marks a retransmission without a request."""
     recovered = codec.Recovered(s, sender, number, payload, proactive)
-    message, _ = lbmc.decode(codec.encode_recovered(recovered))
+    message, _ = lbmc.decode(encode_recovered(recovered))
     assert message.kind == (lbmc.MessageKind.PROACTIVE if proactive else lbmc.MessageKind.RETRANSMISSION)
     assert message.kind in codec.RECOVERED_KINDS
     assert message.topic_index == codec.split(sender)[1]
@@ -126,7 +127,7 @@ def control(*headers: h.Header) -> lbmc.Message:
         control(h.ReceiverKeepalive(rcv_regid=1, session_id=0, ctxinst=bytes(8))),
     ],
 )
-def test_what_means_nothing_is_refused(message: lbmc.Message) -> None:
+def test_messages_without_meaning_are_refused(message: lbmc.Message) -> None:
     with pytest.raises(WireError):
         codec.decode(message)
 
@@ -265,12 +266,12 @@ CHOSEN: list[tuple[m.Message, dict[str, list[str]]]] = [
     (m.LateJoinRequest(LIFE, 3, "10.0.0.1:14391"), {"lbmc.lji_req.request_idx": ["3"]}),
     (m.LateJoinInfo(LIFE, 3, 0, 9), {"lbmc.ume_lj_info.high_seqnum": ["9"]}),
 ]  # fmt: skip
-"""One message of each kind with all that it can say, and fields of it as tshark shows them."""
+"""One message of each kind with all its fields, and fields of it as tshark shows them."""
 SENDER, READER = ("10.0.0.2", 40010), ("10.0.0.3", 14567)
 
 
 def judged(octets: list[bytes], path: Path) -> list[Packet]:
-    """What tshark reads; fails if it finds a fault."""
+    """Return the packets that tshark decodes. Fails if it finds a fault."""
     capture = Capture()
     for message in octets:
         capture.tcp(SENDER, READER, message)
@@ -296,7 +297,7 @@ def test_every_kind_of_message_survives_the_wire(message: m.Message) -> None:
 
 
 def test_public_dissectors_read_retransmissions(tmp_path: Path) -> None:
-    octets = [codec.encode_recovered(codec.Recovered(LIFE, LIFE, 5, b"x", proactive)) for proactive in (False, True)]
+    octets = [encode_recovered(codec.Recovered(LIFE, LIFE, 5, b"x", proactive)) for proactive in (False, True)]
     packets = judged(octets, tmp_path / "retransmissions.pcap")
     assert [int(packet.fields["lbmc.type"][0], 0) for packet in packets] == [10, 2]
 
@@ -353,7 +354,7 @@ def one_by_one(item: lbmc.Message) -> list[tuple[int, int, bool, int, bytes]]:
 def test_series_hold_what_single_retransmissions_do(
     some: list[tuple[int, list[int], int, bool]], others: list[tuple[int, list[int], int, bool]]
 ) -> None:
-    """Numbers that jump, sizes that change, another session, and what is sent unasked end a series."""
+    """A series ends with numbers that jump, sizes that change, another session, and proactive retransmissions."""
     parts = [codec.greeting(7)]
     for first, sizes, session, proactive in (*some, *others):
         block = lbttcp.build(9, first, [bytes((at,)) * size for at, size in enumerate(sizes)])
@@ -370,7 +371,7 @@ SHAPED = st.lists(ACKNOWLEDGEMENTS | KEEPALIVES, max_size=3)
 
 
 def taken_apart(stream: bytes, series: bool) -> list[m.Message] | None:
-    """The messages of a stream; None where it is broken or one of them is none."""
+    """Return the messages of a stream; None if it is broken or a message is malformed."""
     try:
         found = lbttcp.StreamDecoder(series).feed(stream)
         return [codec.decode(item) for item in found if isinstance(item, lbmc.Message)]
@@ -379,9 +380,7 @@ def taken_apart(stream: bytes, series: bool) -> list[m.Message] | None:
 
 
 @given(SHAPED, st.data())
-def test_what_has_a_shape_is_the_same_read_as_a_whole_or_header_by_header(
-    those: list[m.Message], data: st.DataObject
-) -> None:
+def test_a_shaped_message_decodes_the_same_header_by_header(those: list[m.Message], data: st.DataObject) -> None:
     """Also where bits are flipped, which makes other headers of them, or ends in the middle of one."""
     stream = bytearray(b"".join(map(codec.encode, those)))
     assert taken_apart(bytes(stream), series=True) == taken_apart(bytes(stream), series=False) == those
@@ -392,13 +391,13 @@ def test_what_has_a_shape_is_the_same_read_as_a_whole_or_header_by_header(
 
 
 @given(SHAPED)
-def test_what_has_a_shape_is_written_as_its_headers_are(those: list[m.Message]) -> None:
+def test_a_shaped_message_is_encoded_like_its_headers(those: list[m.Message]) -> None:
     for one in those:
         written = codec.encode(one)
         assert lbmc.encode(lbmc.decode(written)[0]) == written
         assert any(isinstance(item, ShapedMessage) for item in lbttcp.StreamDecoder(series=True).feed(written))
 
 
-def test_what_does_not_fit_a_shape_is_refused() -> None:
+def test_values_that_do_not_fit_a_shape_are_refused() -> None:
     with pytest.raises(WireError, match="do not fit an acknowledgement"):
         codec.encode(m.StableAck(0, LIFE, 1 << 32, 5))

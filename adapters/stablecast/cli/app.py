@@ -15,7 +15,7 @@ from stablecast.config.option_names import MAX_SESSION_ID, SAFE
 ORDER = (
     *("demo", "up", "send", "receive"),
     *("store", "check", "top", "lbmrd", "srs", "strategies"),
-    *("verify", "trace", "whatif", "capture"),
+    *("verify", "rules", "trace", "whatif", "capture"),
     *("sim", "prove", "model"),
 )
 """Order of the commands in help: try it, run it, investigate a run, verify the protocol."""
@@ -304,7 +304,7 @@ def whatif_command(
     from stablecast.text.console import say
 
     swept = {name: str(values).split(",") for name, values in parse_options(sweep or []).items()}
-    job = command.Job(paths, parse_options(options or []), swept, master)
+    job = command.WhatIfJob(paths, parse_options(options or []), swept, master)
     raise typer.Exit(command.run(job, as_json, say))
 
 
@@ -326,6 +326,17 @@ def verify_command(
     from stablecast.cli import verify
 
     raise typer.Exit(verify.run(paths, as_json, master, report, parquet, port or []))
+
+
+@app.command("rules")
+def rules_command(
+    rule: Annotated[str | None, typer.Argument(help="Id or name of one rule; default: all.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Print the rules that verify, sim and the models judge by, who judges each, and what to do when one is broken."""
+    from stablecast.cli import rules
+
+    raise typer.Exit(rules.run(rule, as_json))
 
 
 def run() -> int:

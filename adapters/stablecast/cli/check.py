@@ -5,8 +5,8 @@ from pathlib import Path
 
 import attrs
 
-from stablecast.config.checks import Advice, Client, Level, check
-from stablecast.config.daemon_outline import Place, Problem
+from stablecast.config.checks import Advice, AdviceLevel, ClientOptions, check
+from stablecast.config.findings import ConfigPlace, ConfigProblem
 from stablecast.config.option_files import read
 from stablecast.config.options import apply
 from stablecast.config.plan import Plan
@@ -33,14 +33,14 @@ def run(files: Sequence[Path], profile_name: str, as_json: bool) -> int:
         for one in found:
             say(f"{one.level.value}: {one.where}: {one.text} [{one.code}]")
         say(f"{plural(len(files), 'file')}, {plural(len(found), 'finding')}")
-    return FAILED if any(one.level is Level.ERROR for one in found) else 0
+    return FAILED if any(one.level is AdviceLevel.ERROR for one in found) else 0
 
 
-def _notice(plan: Plan, notice: Problem) -> Advice:
-    return Advice("notice", Level.ADVICE, f"{plan.path}:{notice.place}", notice.text)
+def _notice(plan: Plan, notice: ConfigProblem) -> Advice:
+    return Advice("notice", AdviceLevel.ADVICE, f"{plan.path}:{notice.place}", notice.text)
 
 
-def _client(path: Path, profile_name: str) -> Client:
+def _client(path: Path, profile_name: str) -> ClientOptions:
     """Return the client that an option file describes. Raises StablecastError with the line that is wrong."""
     defaults = profile(profile_name)
     source, receiver = attrs.evolve(defaults.source, topic="topic"), defaults.receiver
@@ -53,5 +53,5 @@ def _client(path: Path, profile_name: str) -> Client:
             elif setting.scope == "receiver":
                 receiver = apply("receiver", receiver, others)
         except StablecastError as error:
-            raise StablecastError(f"{path}:{Place(setting.line, setting.name)}: {error}") from error
-    return Client(str(path), source, receiver, transport)
+            raise StablecastError(f"{path}:{ConfigPlace(setting.line, setting.name)}: {error}") from error
+    return ClientOptions(str(path), source, receiver, transport)

@@ -6,9 +6,9 @@ from pathlib import Path
 import attrs
 
 from stablecast.client import Context, resolution
-from stablecast.config.interfaces import choose
 from stablecast.config.options import Value, parse_options
 from stablecast.config.resolution_options import ResolutionSettings, of_contexts
+from stablecast.runtime.interfaces import choose
 
 
 @attrs.frozen

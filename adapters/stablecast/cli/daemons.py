@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from stablecast.config import options
-from stablecast.config.daemon_outline import ConfigFileError
+from stablecast.config.findings import ConfigFileError
 from stablecast.config.options import parse_options
 from stablecast.config.plan import Plan
 from stablecast.config.profiles import profile
 from stablecast.config.schema import NEWEST, dtd
 from stablecast.core.errors import StablecastError
 from stablecast.runtime import address, garbage_collection, tls
+from stablecast.runtime.address import parse_services
 from stablecast.runtime.event_loop import NEW_LOOP, on_ending, run_service
-from stablecast.runtime.service_addresses import parse_services
-from stablecast.store.daemon_settings import all_settings, disk_of
 from stablecast.store.hosts import Host, Hosts
 from stablecast.store.log_lines import Log, Severity, open_log
 from stablecast.store.process import Detached, Pidfile, allow_descriptors, become, detach
 from stablecast.store.proxy import context_for
+from stablecast.store.settings import all_settings, disk_of
 from stablecast.store.store import StoreSettings
 from stablecast.text.console import note, say
 from stablecast.text.exit_status import FAILED, INTERRUPTED

@@ -8,10 +8,11 @@ from typing import Any
 import attrs
 
 from stablecast.resolver import RelayDaemon
-from stablecast.resolver.lbmrd.config import DTD, LbmrdConfig, interface_of, load
+from stablecast.resolver.lbmrd.config import DTD, LbmrdConfig, load
 from stablecast.runtime import address
 from stablecast.runtime.event_loop import run_service, until_interrupted
-from stablecast.runtime.logs import ConsoleLog, Log, PlainLog, Rolling
+from stablecast.runtime.interfaces import address_of
+from stablecast.runtime.logs import ConsoleLog, LineLog, PlainLog, RollingPolicy
 from stablecast.text.console import note, say
 
 
@@ -44,13 +45,13 @@ def configured(
         overrides: Values of other settings by name; None keeps the file's value.
 
     Raises:
-        XmlConfigError: the file is not valid.
+        ConfigFileError: the file is not valid.
         AddressError: `listen` is not an address.
-        ResolverError: `interface` names no interface of this host.
+        InterfaceError: `interface` names no interface of this host.
     """
     settings = LbmrdConfig() if config is None else load(config)
     given = {**overrides, "ttl": None if ttl is None else 1_000 * ttl}
-    given["interface"] = None if interface is None else interface_of(interface)
+    given["interface"] = None if interface is None else address_of(interface)
     if listen is not None:
         given["interface"], given["port"] = address.parse(listen)
     return attrs.evolve(settings, **{name: value for name, value in given.items() if value is not None})
@@ -58,7 +59,7 @@ def configured(
 
 async def serve(settings: LbmrdConfig, statistics: float, as_json: bool) -> int:
     """Serve until interrupted; return the exit status. Raises like `RelayDaemon.start`, and OSError for the log."""
-    log: Log = ConsoleLog(sys.stderr) if settings.log is None else PlainLog(settings.log, Rolling())
+    log: LineLog = ConsoleLog(sys.stderr) if settings.log is None else PlainLog(settings.log, RollingPolicy())
     interrupted = asyncio.create_task(until_interrupted())
     # The task installs the signal handlers before the ready line: whoever reads that line may send a signal at once.
     await asyncio.sleep(0)

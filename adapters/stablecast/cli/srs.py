@@ -10,7 +10,7 @@ import attrs
 from stablecast.resolver.srs import SrsConfig, SrsDaemon, load
 from stablecast.resolver.srs.xml_config import XSD, load_xml
 from stablecast.runtime.event_loop import run_service, until_interrupted
-from stablecast.runtime.logs import Compression, ConsoleLog, Frequency, Log, PlainLog
+from stablecast.runtime.logs import Compression, ConsoleLog, Frequency, LineLog, PlainLog
 from stablecast.text.console import say
 
 
@@ -33,7 +33,7 @@ def run(
 
 
 def read(config: Path) -> SrsConfig:
-    """Return the settings of a file: XML if its suffix is .xml, else TOML. Raises SrsConfigError, XmlConfigError."""
+    """Return the settings of a file: XML if its suffix is .xml, else TOML. Raises ConfigFileError."""
     return load_xml(config) if config.suffix.lower() == ".xml" else load(config)
 
 
@@ -60,7 +60,7 @@ async def serve(settings: SrsConfig, as_json: bool) -> int:
     """
     name = settings.log.name
     console = ConsoleLog(sys.stderr if as_json else sys.stdout)
-    log: Log = console if name is None else PlainLog(name, settings.log.rolling())
+    log: LineLog = console if name is None else PlainLog(name, settings.log.rolling())
     # The task installs the signal handlers before the ready line is printed.
     interrupted = asyncio.create_task(until_interrupted())
     try:

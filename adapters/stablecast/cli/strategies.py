@@ -2,7 +2,7 @@
 
 import attrs
 
-from stablecast.resolver.strategies import HEAD, cells, stories, tell
+from stablecast.resolver.strategies import HEAD, cells, measure, stories
 from stablecast.text.console import say
 from stablecast.transports.resolution.udp.presets import PRESETS
 
@@ -11,7 +11,7 @@ def run(topics: int, wanted: int, loss: int, as_json: bool) -> int:
     """Run every strategy in a network of this size and print a table; return the exit status."""
     rows = []
     for story in stories(topics, wanted, (loss,)):
-        cost = tell(story)
+        cost = measure(story)
         if as_json:
             say({**attrs.asdict(story), **attrs.asdict(cost)})
         rows.append(cells(story, cost))

@@ -27,10 +27,10 @@ def dump_command(
 ) -> None:
     """Print each input and its effects; with --json a line for each record."""
     from stablecast.evidence.trace.tools import command
-    from stablecast.evidence.trace.tools.records import Wanted
+    from stablecast.evidence.trace.tools.records import RecordFilter
     from stablecast.text.console import say
 
-    wanted = Wanted(endpoint, kind, _ns(since), _ns(until), number)
+    wanted = RecordFilter(endpoint, kind, _ns(since), _ns(until), number)
     raise typer.Exit(command.run_dump(paths, wanted, as_json, say))
 
 
@@ -68,10 +68,10 @@ def prune_command(
 ) -> None:
     """Copy the selected frames to new traces that `verify` accepts."""
     from stablecast.evidence.trace.tools import command
-    from stablecast.evidence.trace.tools.prune import Window
+    from stablecast.evidence.trace.tools.prune import PruneWindow
     from stablecast.text.console import say
 
-    raise typer.Exit(command.run_prune(paths, output, Window(endpoint, _ns(since), _ns(until)), as_json, say))
+    raise typer.Exit(command.run_prune(paths, output, PruneWindow(endpoint, _ns(since), _ns(until)), as_json, say))
 
 
 @app.command("why")

@@ -2,11 +2,19 @@
 
 from pathlib import Path
 
-from stablecast.evidence.capture.capture_paths import captures_in, is_pattern, matching
+from stablecast.evidence.capture.capture_paths import captures_in
 from stablecast.evidence.capture.files import is_capture
-from stablecast.evidence.trace.file_names import traces_in
+from stablecast.evidence.trace.file_names import is_pattern, matching, traces_in
 from stablecast.evidence.verification.captures import run_judge
-from stablecast.evidence.verification.traces import CLEAN, UNREADABLE, VIOLATED, Paper, Wanted, publish, run_verify
+from stablecast.evidence.verification.traces import (
+    CLEAN,
+    UNREADABLE,
+    VIOLATED,
+    Paper,
+    VerificationRequest,
+    publish,
+    run_verify,
+)
 
 
 def run(
@@ -16,7 +24,7 @@ def run(
     named = [one for path in paths for one in _found(path)]
     captures = [path for path in named if not path.is_dir() and path.exists() and is_capture(path)]
     traces = [path for path in named if path not in captures]
-    paper, wanted = Paper(), Wanted(as_json, master, report, parquet)
+    paper, wanted = Paper(), VerificationRequest(as_json, master, report, parquet)
     statuses = []
     if captures:
         statuses.append(run_judge(captures, ports, as_json, paper, master))

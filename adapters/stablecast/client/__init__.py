@@ -1,9 +1,11 @@
-"""The asyncio client: `Context`, and the `Source` and `Receiver` it makes.
+"""The asyncio client: a `Context` makes each `Source` and `Receiver`.
 
 async with Context(resolver=["127.0.0.1:15380"]) as context:
     source = await context.source("orders", stores=["127.0.0.1:14567"])
     sent = await source.send(b"one")
     await sent.stable()
+    async for message in context.receiver("orders", session_id=7):
+        print(message.payload)
 """
 
 from stablecast.client.context import Context
@@ -17,8 +19,7 @@ from stablecast.client.errors import (
 )
 from stablecast.client.message import AckHandle, Batch, Message
 from stablecast.client.receiver import Receiver, RegIdRequest
-from stablecast.client.sent_message import Sent
-from stablecast.client.source import Source
+from stablecast.client.source import Sent, Source
 from stablecast.client.source_discovery import resolution
 from stablecast.runtime.tls import use as use_certificates
 

@@ -1,7 +1,7 @@
-"""What the user should know of a configuration that works: logged, for nothing is wrong.
+"""Advice on a configuration that works, logged to `stablecast`.
 
-The logger is `stablecast`. Old names and options without effect are warnings; relations between options, which every
-small installation has some of, are information (P-412, P-605).
+Old names and options without effect are logged as warnings. Relations between options are logged as information,
+because every small installation breaks some of them (P-412, P-605).
 """
 
 import logging
@@ -18,13 +18,13 @@ log = logging.getLogger("stablecast")
 
 
 def advise_of_options(scope: str, options: Mapping[str, Value]) -> None:
-    """Tell of old names and options without effect."""
+    """Log old names and options without effect."""
     for notice in notices(scope, options):
         log.warning(notice)
 
 
 def transport_of(options: Mapping[str, Value], defaults: TransportConfig) -> tuple[TransportConfig, dict[str, Value]]:
-    """The transports' configuration with its options, and those that are not its; of those without effect it tells.
+    """Return the configuration with the transport's options, and the other options. Log options without effect.
 
     Raises OptionError, AddressError.
     """
@@ -34,14 +34,14 @@ def transport_of(options: Mapping[str, Value], defaults: TransportConfig) -> tup
 
 
 def advise_of_transport(transport: TransportConfig, settings: ResolutionSettings) -> None:
-    """Tell of a source whose data needs the multicast that its resolution does without (T-212)."""
+    """Warn if a source sends by multicast, although its topics are resolved by unicast (T-212)."""
     if transport.kind is Transport.LBTRM and settings.udp and settings.relays:
-        advice = "where there is no multicast nobody hears it: choose TCP or LBT-RU (option transport)"
+        advice = "in a network without multicast no receiver gets its data: choose TCP or LBT-RU (option transport)"
         log.warning("topics are resolved by unicast, and the source sends over LBT-RM: %s", advice)
 
 
 def advise_of_relations(config: SourceConfig) -> None:
-    """Tell of what does not fit together well."""
+    """Log options that do not fit together well."""
     for finding in relations(config):
         if not finding.fatal:
             log.info(finding.text)

@@ -1,4 +1,4 @@
-"""Calling the application from inside the machines' drivers, which must go on whatever it raises."""
+"""Calls of the application's callbacks. The drivers that call must go on, whatever a callback raises."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,35 +11,41 @@ from stablecast.core.protocol.events import Event
 from stablecast.runtime.effect_execution import report
 
 STRIDE = 8
-"""Calls between two looks at the clock, where calls are short."""
+"""Calls between two readings of the clock, while calls are short."""
 
 LONG_SECONDS = 0.001
-"""Calls that take longer, together, are long: then the clock is looked at after each of them."""
+"""Seconds for one stride. After a longer stride the clock is read after each call."""
 
 
-def tell(on_event: Callable[[Event], None] | None, event: Event, whose: str) -> None:
-    """Tell the application; what its callback raises goes to the event loop's exception handler."""
+def notify(on_event: Callable[[Event], None] | None, event: Event, whose: str) -> None:
+    """Report an event to the application. An exception of its callback goes to the event loop's exception handler."""
     if on_event is None:
         return
     try:
         on_event(event)
-    except Exception as error:  # noqa: BLE001  # it is the application's, and reported
+    except Exception as error:  # noqa: BLE001  # the application raised it; it is reported
         report(f"the on_event callback of {whose} failed", error)
 
 
-class Handover:
-    """Calls the application with each message, which is consumed when its call has returned.
+class CallbackDelivery:
+    """Delivery of each message to a callback. A message is consumed when its call has returned.
 
-    The calls of one turn of the event loop take `TURN_SECONDS` and one call, or `STRIDE` where calls were short; other
-    batches wait in the inbox for the next turn. If calls kept the loop for longer than `patience`, the interval of
-    acknowledgements in seconds, all that was consumed is acknowledged before the next call. When a call raises, nothing
-    is handed over any more.
+    The calls of one turn of the event loop take `TURN_SECONDS` plus one call, or plus `STRIDE` short calls. Other
+    batches wait in the inbox for the next turn. If calls kept the loop for longer than `patience`, consumed messages
+    are acknowledged before the next call. When a call raises, deliveries end.
     """
 
     def __init__(
         self, on_message: Callable[[Message], object], whose: str, inbox: Inbox[Batch], patience: float
     ) -> None:
-        """Call `on_message`; `whose` it is stands in reports."""
+        """Call `on_message`.
+
+        Args:
+            on_message: The application's callback.
+            whose: The name of the receiver in reports.
+            inbox: The queue for batches that must wait.
+            patience: The interval of acknowledgements, in seconds.
+        """
         self._on_message = on_message
         self._whose = whose
         self._inbox = inbox
@@ -49,32 +55,32 @@ class Handover:
         self._waits = self._refused = False
 
     def deliver(self, batch: Batch) -> None:
-        """Hand a batch over now, or as soon as the calls before it have returned and their turn is over."""
+        """Deliver a batch now, or queue it if a call is running or the turn of the event loop is over."""
         if self._refused:
             return
         if self._waits:
             self._inbox.put(batch)
             return
         self._waits = True
-        self._hand_over(batch)
+        self._call(batch)
         if self._inbox or self._spent > TURN_SECONDS:
-            self._go_on()
+            self._call_waiting()
         else:
             self._waits = False
 
-    def _hand_over(self, batch: Batch) -> None:
+    def _call(self, batch: Batch) -> None:
         index, stop, count, payloads = 0, 0, batch.count, batch.payloads()
         on_message, spent = self._on_message, self._spent
         started = now = monotonic()
         try:
             while stop < count and spent <= TURN_SECONDS:
-                for index in range(stop, min(stop + self._stride, count)):  # how far it came is needed below
+                for index in range(stop, min(stop + self._stride, count)):  # `index` is needed below if a call raises
                     on_message(Message(payloads[index], batch, index))
                 stop = index + 1
                 before, now = now, monotonic()
                 self._stride = STRIDE if now - before < LONG_SECONDS else 1
                 spent = self._spent + now - started
-        except Exception as error:  # noqa: BLE001  # it is the application's, and reported
+        except Exception as error:  # noqa: BLE001  # the application raised it; it is reported
             self._refused = True
             self._inbox.clear()
             batch.settle(index)
@@ -88,16 +94,16 @@ class Handover:
             self._inbox.put_back(batch.part(stop, count))
             batch.cut(stop)
 
-    def _go_on(self) -> None:
-        """Hand over what waits, as long as this turn of the event loop has time for it."""
+    def _call_waiting(self) -> None:
+        """Deliver waiting batches while this turn of the event loop has time."""
         while self._inbox and self._spent <= TURN_SECONDS:
-            batch = self._inbox.take()
+            batch = self._inbox.next_batch()
             if batch is not None:
-                self._hand_over(batch)
+                self._call(batch)
         self._waits = bool(self._inbox) or self._spent > TURN_SECONDS
         if self._waits:
             asyncio.get_running_loop().call_soon(self._next_turn)
 
     def _next_turn(self) -> None:
         self._spent = 0.0
-        self._go_on()
+        self._call_waiting()

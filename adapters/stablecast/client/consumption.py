@@ -1,9 +1,10 @@
-"""What the application of a receiver consumed in this run, by the life of the source that sent it.
+"""The messages that the application of a receiver consumed in this run, by the life of the source that sent them.
 
-Pure, for the client and for simulators. A session that begins is told of it, so that the application gets each message
-once. Several sessions report on the same life, and each knows a part only: a session with another source, or with a
-life that uses other stores, does not learn what the application consumes of earlier lives after it began. Therefore
-the reports are united. A later report never takes away what an earlier one said.
+Each new session starts with them, so that the application gets each message once. Several sessions report on the same
+life, and each knows a part only. A session with another source or other stores does not learn what the application
+consumes of earlier lives after it began. Therefore the reports are united: a later report removes nothing.
+
+Pure, for the client and for simulators.
 """
 
 from collections.abc import Container, Mapping
@@ -22,7 +23,7 @@ class Consumption:
     lives: dict[int, RangeSet] = attrs.field(factory=dict)
 
     def add(self, reported: Mapping[int, Ranges]) -> None:
-        """Add what a session reports. Beyond `MAX_LIVES` lives, forget those that were reported longest ago."""
+        """Add a session's report. Beyond `MAX_LIVES` lives, forget those that were reported longest ago."""
         for life, ranges in reported.items():
             known = self.lives.pop(life, None) or RangeSet()
             self.lives[life] = known
@@ -32,5 +33,5 @@ class Consumption:
             del self.lives[next(iter(self.lives))]
 
     def history(self, lives: Container[int] | None = None) -> dict[int, Ranges]:
-        """Return what was consumed of these lives, None for all: a session that begins is told so."""
+        """Return the consumed numbers as [first, stop) of these lives, None for all."""
         return {life: list(ranges) for life, ranges in self.lives.items() if lives is None or life in lives}

@@ -1,8 +1,8 @@
-"""A context: one request port, one pool of connections, one resolver, shared by its sources and receivers."""
+"""A context: one request port, one pool of connections and one resolver for its sources and receivers."""
 
 import secrets
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -13,8 +13,6 @@ from stablecast.client.advice import advise_of_options, advise_of_relations, adv
 from stablecast.client.errors import Closed
 from stablecast.client.message import Message
 from stablecast.client.receiver import Receiver, RegIdRequest
-from stablecast.client.reg_id_claims import check_claims
-from stablecast.client.request_routes import audience
 from stablecast.client.source import Source
 from stablecast.client.source_discovery import Advertise, OnEvent
 from stablecast.client.transport_sessions import Transports, checked
@@ -25,16 +23,15 @@ from stablecast.config.resolution_options import ResolutionSettings, own
 from stablecast.config.stores import store_spec
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core.errors import ConfigError, MisuseError
+from stablecast.core.protocol import messages
 from stablecast.core.protocol.effects import AskLow
 from stablecast.core.protocol.events import Event
 from stablecast.core.protocol.inputs import Arrived, Departed, Gone, Located, Reset
-from stablecast.core.protocol.messages import Incarnation, ReceiverAlive
-from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.core.protocol.settings import SourceConfig, StoreSpec
 from stablecast.evidence.trace import TraceError
 from stablecast.resolver.combined_resolver import Combined, Wait
 from stablecast.runtime import address, ports
-from stablecast.runtime.connection_pool import Pool
+from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.request_port import Peer, RequestPort
 from stablecast.runtime.source_strings import ports_of
 from stablecast.runtime.stream import Item
@@ -45,11 +42,23 @@ from stablecast.transports.resolution.records import SourceRecord, check_topic
 from stablecast.transports.wire.errors import WireError
 
 REGISTRATION_SECONDS = 30.0
-"""How long `source` waits for enough stores unless told otherwise."""
+"""Seconds that `Context.source` waits for enough stores by default."""
 
 
 class Context:
-    """What sources and receivers share, for use inside `async with`; leaving closes them and leaves nothing running."""
+    """The shared part of sources and receivers. Use it inside `async with`; leaving closes them all.
+
+    async with Context(resolver=["127.0.0.1:15380"]) as context:
+        source = await context.source("orders", stores=["127.0.0.1:14567"])
+        receiver = context.receiver("orders", session_id=7)
+
+    A context belongs to the event loop in which it was opened.
+
+    Attributes:
+        request_address: `ip:port` of the request port, empty before the context is open.
+        oddities: How often each kind of malformed or unexpected input came, by kind.
+        prompt: False keeps the context from asking the kernel for quick wake-ups. Set it before the context is used.
+    """
 
     def __init__(
         self,
@@ -63,20 +72,21 @@ class Context:
         profile: str = SAFE,
         trace: Path | None = None,
     ) -> None:
-        """Describe a context.
+        """Configure a context; `async with` opens it.
 
         Args:
-            resolver: Addresses `ip:port` of the lbmrd relays through which sources and receivers find each other.
-            resolver_service: Addresses `host:port` of the services (SRS) that do the same over TCP, instead or as well.
-            resolution: More about both, and multicast: see `stablecast.client.source_discovery`.
-            interface: The address of this host that peers connect to.
-            session_id: The session id of sources and receivers that name none (P-243).
-            store_names: Where stores are that sources know by name, `ip:port` each (P-203); see `locate`.
-            profile: Which defaults options have: `safe`, or those documented for `5.3` or `6.17`.
-            trace: A directory for traces; STABLECAST_TRACE in the environment means the same.
+            resolver: Addresses `ip:port` of lbmrd relays. Sources and receivers find each other through them.
+            resolver_service: Addresses `host:port` of resolver services (SRS), which work over TCP. Use them instead of
+                relays or beside them.
+            resolution: More settings of both, and multicast: the result of `stablecast.client.resolution`.
+            interface: The IPv4 address of this host that peers connect to.
+            session_id: The default session id of sources and receivers (P-243); 0 means none.
+            store_names: The address `ip:port` of each store that sources know by name (P-203); see `locate`.
+            profile: The defaults of options: `safe`, or those documented for `5.3` or `6.17`.
+            trace: A directory for traces. The variable STABLECAST_TRACE in the environment does the same.
 
         Raises:
-            AddressError: An address that is none.
+            AddressError: An address is malformed.
             OptionError: There is no such profile.
         """
         self.interface = address.check_ip(interface)
@@ -86,9 +96,7 @@ class Context:
         self.session_id = session_id
         self.store_names = {name: address.join(*address.parse(at)) for name, at in (store_names or {}).items()}
         self.trace = trace
-        self.prompt = (
-            True  # False before it is used: the kernel is asked for nothing (`stablecast.runtime.wakeup_latency`)
-        )
+        self.prompt = True
         self._courtesy = courtesy()
         self.oddities: Counter[str] = Counter()
         self.request_address = ""
@@ -102,12 +110,12 @@ class Context:
         self._closing = AsyncExitStack()
 
     async def __aenter__(self) -> "Context":
-        """Open the request port and meet the resolver. Raises PortError, ResolverError."""
+        """Open the request port and start resolution. Raises PortError, InterfaceError, MisuseError if open already."""
         if self._open:
             raise MisuseError("the context is open already: make another Context")
         listening = ports.listen_in_range(self.interface, ports.REQUEST_PORTS)
         self.request_address = address.join(self.interface, listening.getsockname()[1])
-        self.pool = Pool(
+        self.pool = ConnectionPool(
             lambda peer: self._on_broken(Reset(peer)), lambda peer: self._on_broken(Gone(peer)), self.interface
         )
         async with AsyncExitStack() as stack:
@@ -122,11 +130,11 @@ class Context:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close."""
+        """Close the context."""
         await self.close()
 
     async def close(self) -> None:
-        """Close receivers and sources, let their last words out, and hang up."""
+        """Close receivers, sources and connections. Messages that were sent before are written first."""
         if not self._open:
             return
         self._open = False
@@ -150,21 +158,22 @@ class Context:
         """Make a source and wait until it may send.
 
         Args:
-            topic: Its topic.
-            stores: `ip:port[:regid]` or the name of each store (P-212); none makes a streaming source.
-            session_id: Stands for the RegIDs; None takes the context's, 0 means none.
-            on_event: Called with every event of the source (`stablecast.core.protocol.events`).
+            topic: The topic.
+            stores: `ip:port[:regid]` or the name of each store (P-212). Without stores the source only streams.
+            session_id: Replaces RegIDs. None uses the session id of the context, 0 means none.
+            on_event: Called in the event loop with every event of the source (`stablecast.core.protocol.events`).
             within: Seconds to wait for enough stores; None waits for ever.
-            wait: False returns at once; `await source.registered()` waits.
+            wait: False returns at once; then `await source.registered()` before sending.
             options: Documented options by name, for example `{"ume_flight_size": 2000}`.
 
         Raises:
-            RegistrationFailed: Not enough stores granted in time.
-            ConfigError: Options that do not go together.
-            MisuseError: A topic that cannot be written on the wire, one source too many, or a source that lives in this
-                context has the same RegIDs: the same session id for this topic, or a RegID at the same store.
-            OptionError, AddressError, StoreListError: A wrong option or address.
-            PortError, TraceError: No port to listen at, no place for the trace.
+            RegistrationFailed: Too few stores registered the source in time. The source is closed.
+            ConfigError: Two options contradict each other.
+            MisuseError: The topic cannot be encoded, the context has too many sources, or another source of this
+                context claims the same session id for this topic, or the same RegID at a store.
+            OptionError, AddressError, StoreListError: An option or address is wrong.
+            PortError, TraceError: No port is free, or the trace cannot be written.
+            Closed: The context is not open.
         """
         self._check_open()
         check_topic(topic)
@@ -183,7 +192,10 @@ class Context:
         return source
 
     async def host(self, config: SourceConfig, on_event: OnEvent | None = None) -> Source:
-        """Make a source of this configuration; its life, context and addresses are filled in. Raises like `source`."""
+        """Make a source of this configuration and return without waiting. Raises like `source`.
+
+        The context fills in the incarnation, its own id and the request address.
+        """
         self._check_open()
         config = attrs.evolve(
             config, incarnation=self._new_life(), context=self._context_id, reply_to=self.request_address
@@ -193,20 +205,19 @@ class Context:
     async def _start(
         self, config: SourceConfig, on_event: OnEvent | None, advertise: Advertise, transport: TransportConfig
     ) -> Source:
-        """A source that listens, is found, and registers."""
-        check_claims(config, [source.config for source in self._sources.values() if not source.over])
-        berth = self.transports.berth(config, transport)
-        config = berth.config
+        check_claims(config, (source.config for source in self._sources.values() if not source.over))
+        prepared = self.transports.prepare(config, transport)
+        config = prepared.config
         try:
             source = Source(config, self.pool, on_event, self.trace)
         except (TraceError, ConfigError):
-            berth.give_up()
+            prepared.cancel()
             raise
         source.courtesy = self._courtesy if self.prompt else None
         self._sources[config.incarnation] = source
         source.on_close = lambda: self._forget_source(config.incarnation)
         try:
-            source.stream = berth.stream(source)
+            source.stream = prepared.open(source)
             await source.start(source.stream)
             source_discovery.locate(self._resolver, source, self.store_names)
             source_discovery.announce(self._resolver, config, source.place, advertise)
@@ -227,25 +238,27 @@ class Context:
         on_message: Callable[[Message], object] | None = None,
         options: Mapping[str, Value] | None = None,
     ) -> Receiver:
-        """Make a receiver of a topic.
+        """Make a receiver of a topic. It joins every source of the topic that it finds.
 
         Args:
-            topic: Its topic.
-            source: Where the source's data is joined, `ip:port` or a source string; None asks the resolver.
-            session_id: Stands for the RegIDs; None takes the context's, 0 means none.
-            on_event: Called with every event of the receiver.
-            reg_id: Asked for the RegID at each store when there is no session id; 0 lets the store choose (P-249). If
-                it raises, the receiver does not register with that store; iterating raises RegistrationFailed.
-            start_at: Asked for the first number to deliver (P-421); returning `low` unchanged means no wish. If it
-                raises, nothing is delivered; iterating raises RegistrationFailed.
-            on_message: Called with every message as it comes, instead of iterating: quicker. A message is consumed
-                when the call has returned. If it raises, no more messages come and none of these is acknowledged.
+            topic: The topic.
+            source: The place of the only source to join, `ip:port` or a source string. None asks the resolver.
+            session_id: Replaces RegIDs. None uses the session id of the context, 0 means none.
+            on_event: Called in the event loop with every event of the receiver.
+            reg_id: Returns the RegID for each store when there is no session id; 0 lets the store choose (P-249). If it
+                raises, the receiver does not register with that store, and iterating raises RegistrationFailed.
+            start_at: Returns the first extended number to deliver (P-421); return `low` for the default. If it raises,
+                nothing is delivered, and iterating raises RegistrationFailed.
+            on_message: Called in the event loop with every message; then the receiver cannot be iterated. It is faster
+                than iterating. A message is consumed when the call returns. If a call raises, deliveries end, and
+                that message and all later ones are not acknowledged.
             options: Documented options by name, for example `{"ume_use_ack_batching": 0}`.
 
         Raises:
-            MisuseError: There is neither a resolver nor a source address, or the context has a receiver of this topic,
-                or the topic cannot be written on the wire.
-            OptionError, AddressError: A wrong option or address.
+            MisuseError: There is neither a resolver nor a source address, the context has a receiver of this topic, or
+                the topic cannot be encoded.
+            OptionError, AddressError: An option or address is wrong.
+            Closed: The context is not open.
         """
         self._check_open()
         check_topic(topic)
@@ -255,7 +268,7 @@ class Context:
                 "its own"
             )
         if source is None and self._resolver is None:
-            raise MisuseError("nothing says where sources are: give Context(resolver=...) or receiver(source=...)")
+            raise MisuseError("no way to find a source: give Context(resolver=...) or receiver(source=...)")
         template = attrs.evolve(
             self._defaults.receiver,
             topic=topic,
@@ -279,7 +292,7 @@ class Context:
         return receiver
 
     def locate(self, name: str, where: str) -> None:
-        """The store of this name is at `where` (`ip:port`) now; sources that know it so move there (P-207).
+        """Set the address `ip:port` of the store with this name; sources that use it move there (P-207).
 
         Raises AddressError.
         """
@@ -287,16 +300,14 @@ class Context:
         for source in self._sources.values():
             source.receive(Located(name, found))
 
-    # What sources and receivers tell.
-
     def forget_receiver(self, receiver: Receiver) -> None:
-        """It was closed."""
+        """Stop finding sources for a receiver that was closed."""
         self._receivers.pop(receiver.topic, None)
         if self._resolver is not None:
             self._resolver.remove_receiver(receiver.topic)
 
     def lost_source(self, topic: str, place: str, *, others: bool) -> None:
-        """The life of a source that was joined at `place` is over: look for the next; `others` of its topic live."""
+        """Look for the next life of the source that was joined at `place`; `others` of the topic are still joined."""
         if self._resolver is None:
             return
         if others:
@@ -305,21 +316,21 @@ class Context:
             self._resolver.unresolved(topic)
 
     def met_source(self, topic: str) -> None:
-        """A life of a source greeted: no need to ask for one."""
+        """Stop looking for a source of the topic, because one announced itself."""
         if self._resolver is not None:
             self._resolver.resolved(topic)
 
     def unresolved(self) -> list[Wait]:
-        """The topics whose receivers wait for a source: how long, and why as far as is known; longest first."""
+        """Return the topics whose receivers have no source: seconds and probable reason, the longest wait first."""
         return [] if self._resolver is None else self._resolver.waiting()
 
     def request_resolution(self, interval: float = 1.0, duration: float = 5.0) -> None:
-        """Ask all contexts to speak again of what went quiet, every `interval` for `duration` seconds (T26)."""
+        """Ask all contexts to advertise and query again, every `interval` seconds for `duration` seconds (T26)."""
         if self._resolver is not None:
             self._resolver.wake(source_discovery.EVERYTHING, interval, duration)
 
     def ports(self) -> dict[str, list[int]]:
-        """The ports that this context uses, by protocol: for captures."""
+        """Return the ports that this context uses, by protocol, as `stablecast capture` wants them."""
         places = (self.request_address, *(source.place for source in self._sources.values()))
         return {"lbmr": [self.resolver_port] if self.resolver_port else [], **ports_of(places)}
 
@@ -328,7 +339,7 @@ class Context:
         if source is not None and self._resolver is not None:
             self._resolver.remove_source(*codec.split(incarnation))
 
-    # What arrives.
+    # ---------------------------------------------------------------------------------------------------------- inputs
 
     def _on_found(self, topic: str, record: SourceRecord) -> None:
         receiver = self._receivers.get(topic)
@@ -336,7 +347,7 @@ class Context:
             receiver.found(record.address, record.session_id, record.request_address)
 
     def _on_left(self, peer: Peer) -> None:
-        """A connection ended: the receivers that kept in touch over it are gone (P-338)."""
+        """Tell sources that the receivers behind a connection are gone (P-338)."""
         for context in peer.contexts:
             for source in list(self._sources.values()):
                 source.receive(Departed(context))
@@ -353,21 +364,21 @@ class Context:
                     recovered.setdefault(again.session, []).append(again)
                 else:
                     message = codec.decode(item)
-                    if isinstance(message, ReceiverAlive):
+                    if isinstance(message, messages.ReceiverAlive):
                         peer.alive(message.context)
                     self._route(message)
             except WireError:
                 self.oddities["malformed-on-request-port"] += 1
-        for incarnation, messages in recovered.items():
+        for incarnation, again_sent in recovered.items():
             for receiver in self._receivers.values():
-                receiver.on_recovered(incarnation, messages)
+                receiver.on_recovered(incarnation, again_sent)
 
-    def _route(self, message: ControlMessage) -> None:
-        to_source, to_receiver = audience(message)
+    def _route(self, message: messages.Message) -> None:
+        role = _addressee(message)
         source = self._sources.get(message.incarnation)
-        if to_source and source is not None:
+        if role is not messages.Role.RECEIVER and source is not None:
             source.receive(Arrived(message))
-        if to_receiver:
+        if role is not messages.Role.SOURCE:
             for receiver in self._receivers.values():
                 receiver.on_control(message)
 
@@ -377,7 +388,7 @@ class Context:
         for receiver in list(self._receivers.values()):
             receiver.on_broken(event)
 
-    # Helpers.
+    # --------------------------------------------------------------------------------------------------- configuration
 
     def _source_config(self, topic: str, stores: Sequence[str], session_id: int | None) -> SourceConfig:
         session = self.session_id if session_id is None else session_id
@@ -395,15 +406,58 @@ class Context:
         )
 
     def _with(self, scope: str, config: ConfigT, options: Mapping[str, Value] | None) -> ConfigT:
-        """The configuration with these options. Raises OptionError, AddressError, StoreListError."""
+        """Return the configuration with these options. Raises OptionError, AddressError, StoreListError."""
         advise_of_options(scope, options or {})
         return apply(scope, config, options or {})
 
-    def _new_life(self) -> Incarnation:
-        """The life of a source that nobody else has. Stores rely on the order: later lives have higher indexes."""
+    def _new_life(self) -> messages.Incarnation:
+        """Return an incarnation that is unique. Stores rely on the order: later lives have higher indexes."""
         self._next_index = (self._next_index + 1) & 0xFFFF_FFFF
         return codec.join(secrets.randbits(32), self._next_index)
 
     def _check_open(self) -> None:
         if not self._open:
             raise Closed("the context is not open: use it inside 'async with'")
+
+
+def _addressee(message: messages.Message) -> messages.Role | None:
+    """Return whether a message to the request port is for a source or a receiver; None means either.
+
+    A store's keepalive has only a RegID, which both may have.
+    """
+    match message:
+        case messages.Registered() | messages.Refused() | messages.Deregistered():
+            return message.role
+        case messages.SourceInfo() | messages.LateJoinInfo():
+            return messages.Role.RECEIVER
+        case messages.Keepalive():
+            return None
+        case _:
+            return messages.Role.SOURCE
+
+
+def check_claims(config: SourceConfig, living: Iterable[SourceConfig]) -> None:
+    """Raise MisuseError if another living source claims the same session id or RegID.
+
+    Without the check the later source would take the RegID over, and the earlier one would end.
+    """
+    for other in living:
+        if not (config.stores and other.stores):
+            continue
+        if config.topic == other.topic and config.session_id and config.session_id == other.session_id:
+            claimed = f"session id {config.session_id}"
+        elif common := sorted(_reg_ids(config) & _reg_ids(other)):
+            claimed = "RegID {1} at store {0}".format(*common[0])
+        else:
+            continue
+        raise MisuseError(
+            f"this context has a source of '{other.topic}' with {claimed}: use that one, or give another session id or "
+            "other RegIDs"
+        )
+
+
+def _reg_ids(config: SourceConfig) -> set[tuple[str, int]]:
+    """Return the RegIDs that a source asks for, by store. A session id replaces them."""
+    if config.session_id:
+        return set()
+    return {(store.name or store.address, store.reg_id) for store in config.stores if store.reg_id}

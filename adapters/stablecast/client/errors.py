@@ -1,30 +1,62 @@
-"""What can go wrong for an application, one class for each thing it may want to tell apart."""
+"""Exceptions of the client, one class for each case that an application may want to handle."""
 
 from stablecast.core.errors import StablecastError
+from stablecast.core.protocol.events import RegistrationError, StoreUnresponsive
+
+MAX_TROUBLES = 16
+"""Stores that the text of RegistrationFailed names."""
 
 
 class NotRegistered(StablecastError):  # noqa: N818  # the field's own name for it (P-336)
-    """The source is not registered with enough stores; what was to be sent was not. Wait and send again."""
+    """Too few stores have registered the source now; the message was not sent. Wait for `registered()`, then send."""
 
 
 class RegistrationFailed(StablecastError):  # noqa: N818  # a state of affairs, like NotRegistered
-    """The stores did not answer in time; the message says which and why."""
+    """Too few stores registered the source in time, or a callback of the receiver failed. The text names the cause."""
 
 
 class MessageTooLarge(StablecastError):  # noqa: N818
-    """A message that no flight size or frame will ever have room for."""
+    """The message is larger than the flight size or the transport will ever allow. Split it, or raise the limit."""
 
 
 class NotStable(StablecastError):  # noqa: N818
-    """A message was reclaimed by force before it was stable (P-323)."""
+    """The source reclaimed the message by force before it was stable (P-323)."""
 
 
 class Closed(StablecastError):  # noqa: N818
-    """The object was closed."""
+    """The context, source or receiver was closed. Make a new one."""
 
 
 class EndpointFailed(Closed):
-    """A source or receiver ended because something that its protocol decided could not be done; the cause is chained.
+    """A source or receiver ended, because it could not do what its protocol decided.
 
-    The message says what. Make a new source or receiver.
+    The text names the act, and the cause is chained. Make a new source or receiver.
     """
+
+
+class RegistrationTroubles:
+    """The newest reason from each store why it does not register a source. A bounded number of stores is kept."""
+
+    def __init__(self) -> None:
+        """Start without troubles."""
+        self._newest: dict[int, StoreUnresponsive | RegistrationError] = {}
+
+    def add(self, event: StoreUnresponsive | RegistrationError) -> None:
+        """Replace what is known of the event's store."""
+        self._newest.pop(event.store_index, None)
+        self._newest[event.store_index] = event
+        if len(self._newest) > MAX_TROUBLES:
+            del self._newest[next(iter(self._newest))]
+
+    def clear(self) -> None:
+        """Forget all, because the source is registered."""
+        self._newest.clear()
+
+    def explain(self, topic: str, within: float | None) -> str:
+        """Return the text for a source that waited `within` seconds. Refusals carry a remedy; absent stores get one."""
+        newest = [event for _, event in sorted(self._newest.items())]
+        away = [event.text.rstrip(".") for event in newest if isinstance(event, StoreUnresponsive)]
+        refusals = [event.text for event in newest if isinstance(event, RegistrationError)]
+        if away or not refusals:
+            refusals.append(f"{'; '.join(away) or 'no store answered'}; start the stores or correct their addresses")
+        return f"source '{topic}' is not registered with enough stores after {within:g} s: {' '.join(refusals)}"

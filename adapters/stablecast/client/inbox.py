@@ -1,10 +1,10 @@
-"""A queue of batches that sessions delivered to an application and that it has not consumed.
-
-Pure: no event loop, no clock. A client puts its asyncio shell around it (`reading`, `callbacks`), a simulator another.
+"""The queue of batches that sessions delivered and the application has not consumed.
 
 Batches wait in the order of their delivery. One batch is *in hand*: the application was handed its first `handed`
-messages. A session that ends leaves its batches here. The session with the next life of the same source asks what is
-here (`unconsumed`), and may drop what was not handed over yet (`drop`).
+messages. The batches of a session that ended stay here. The session with the next life of the same source asks for them
+(`unconsumed`), and may drop messages that were not handed over yet (`drop`).
+
+Pure: no event loop and no clock. The client wraps it for asyncio (`iteration`, `callbacks`), and so does the simulator.
 """
 
 from collections import deque
@@ -12,31 +12,31 @@ from collections.abc import Callable, Iterator
 from typing import Generic, Protocol, Self, TypeVar
 
 MAX_QUEUED_BYTES = 32 * 1024 * 1024
-"""Bytes delivered and not handed over; beyond that streams are not read until half of them were handed over."""
+"""Bytes delivered and not handed over. Beyond that, streams are not read until half of them are handed over."""
 
 BATCH_BYTES = 512
-"""What a batch costs besides its messages."""
+"""Bytes that a batch costs besides its messages."""
 
 FOREVER = 1 << 63
 """A number above every extended sequence number."""
 
 
-class Waiting(Protocol):
-    """A run of messages in the inbox."""
+class QueuedBatch(Protocol):
+    """A batch as the inbox needs it; `count` is its number of messages, `incarnation` the life that sent them."""
 
     count: int
     incarnation: int
 
     @property
     def size(self) -> int:
-        """Bytes that it keeps in memory."""
+        """Return the bytes that the batch keeps in memory."""
 
     def settle(self, count: int) -> None:
         """Report the first `count` messages as consumed."""
 
     @property
     def reported(self) -> int:
-        """How many messages, from the first on, were reported as consumed."""
+        """Return the number of messages, from the first on, that were reported as consumed."""
 
     def spans(self, begin: int, end: int) -> list[tuple[int, int]]:
         """Return the numbers of messages [begin, end) as ranges [first, stop), ascending."""
@@ -51,24 +51,24 @@ class Waiting(Protocol):
         """Keep the first `count` messages only."""
 
 
-BatchT = TypeVar("BatchT", bound=Waiting)
+BatchT = TypeVar("BatchT", bound=QueuedBatch)
 
 Bounds = Callable[[BatchT], tuple[int, int] | None]
-"""Which numbers [first, stop) of a batch are meant; None for none of them."""
+"""A function that selects numbers [first, stop) of a batch; None selects none."""
 
 
 class Inbox(Generic[BatchT]):
     """A bounded queue of batches, and the batch in hand.
 
     Attributes:
-        full: Whether more waits than may; `on_room` is called once half of it is handed over.
+        full: True if more than `MAX_QUEUED_BYTES` wait, until half of them are handed over.
         current: The batch in hand, None before the first.
-        handed: How many of its messages the application was handed.
-        wake: Called once, with the next batch that is put; the reader that waits sets it.
+        handed: The number of its messages that the application was handed.
+        wake: Called once when the next batch is put. A reader sets it to wait.
     """
 
     def __init__(self, on_room: Callable[[], None]) -> None:
-        """Make an empty inbox."""
+        """Make an empty inbox. It calls `on_room` when it is no longer full."""
         self.full = False
         self.current: BatchT | None = None
         self.handed = 0
@@ -78,7 +78,7 @@ class Inbox(Generic[BatchT]):
         self._bytes = 0
 
     def __len__(self) -> int:
-        """How many batches wait."""
+        """Return the number of batches that wait."""
         return len(self._queue)
 
     def put(self, batch: BatchT) -> None:
@@ -92,10 +92,10 @@ class Inbox(Generic[BatchT]):
             self.wake = None
             wake()
 
-    def take(self, most: int | None = None) -> BatchT | None:
-        """Return the next batch, or its first `most` messages, which are in hand now; None if nothing waits.
+    def next_batch(self, most: int | None = None) -> BatchT | None:
+        """Return the next batch, or its first `most` messages, and put it in hand; None if nothing waits.
 
-        What was in hand before must be reported as consumed by then.
+        The caller must first report the batch that was in hand as consumed.
         """
         if not self._queue:
             return None
@@ -110,30 +110,30 @@ class Inbox(Generic[BatchT]):
         return batch
 
     def put_back(self, batch: BatchT) -> None:
-        """Add the rest of a batch before everything that waits."""
+        """Add the rest of a batch before all others."""
         self._queue.appendleft(batch)
         self._bytes += batch.size + BATCH_BYTES
 
     @property
     def rest(self) -> int:
-        """How many messages of the batch in hand the application was not handed yet."""
+        """Return the number of messages of the batch in hand that the application was not handed yet."""
         return 0 if self.current is None else self.current.count - self.handed
 
     def return_rest(self) -> None:
-        """Let what the application was not handed of the batch in hand wait again, before everything else."""
+        """Put the messages of the batch in hand that were not handed over back, before all others."""
         if self.current is not None and self.rest:
             self.put_back(self.current.part(self.handed, self.current.count))
             self.current.cut(self.handed)
 
     def clear(self) -> None:
-        """Drop what was not handed over."""
+        """Drop all messages that were not handed over."""
         self._queue.clear()
         self._bytes = 0
         if self.current is not None:
             self.current.cut(self.handed)
 
     def unconsumed(self) -> Iterator[tuple[BatchT, int, int]]:
-        """Yield what waits or is in hand and not consumed, as a batch of it and its numbers [first, stop)."""
+        """Yield the messages that are not consumed: each batch with its numbers [first, stop)."""
         if self.current is not None:
             for first, stop in self.current.spans(self.current.reported, self.current.count):
                 yield self.current, first, stop
@@ -142,9 +142,9 @@ class Inbox(Generic[BatchT]):
                 yield batch, first, stop
 
     def drop(self, bounds: Bounds[BatchT]) -> list[tuple[BatchT, int, int]]:
-        """Drop messages that were not handed over yet; return what was dropped, as `unconsumed` does.
+        """Drop the messages in `bounds` that were not handed over yet; return them as `unconsumed` does.
 
-        `bounds` says of each batch which numbers go. A message in pieces goes if one of its numbers does.
+        A message in pieces is dropped if one of its numbers is in the bounds.
         """
         dropped: list[tuple[BatchT, int, int]] = []
         before, self._queue, self._bytes = self._queue, deque(), 0
@@ -159,7 +159,10 @@ class Inbox(Generic[BatchT]):
     def _drop_of(
         self, batch: BatchT, least: int, bounds: Bounds[BatchT], dropped: list[tuple[BatchT, int, int]]
     ) -> None:
-        """Queue what is left of a batch. The one in hand stays in hand: of it only what is above a gap is queued."""
+        """Drop messages of one batch, and queue the rest.
+
+        The batch in hand stays in hand. Only its messages above the dropped ones are queued.
+        """
         meant = bounds(batch)
         begin, end = batch.within(*meant) if meant is not None else (batch.count, batch.count)
         begin = max(begin, least)

@@ -1,10 +1,10 @@
-"""How an application reads a receiver: `async for` over messages or batches, in one task of the receiver's event loop.
+"""Iteration over a receiver: `async for` over messages or batches, in one task of the receiver's event loop.
 
-An application that never waits would keep the event loop for as long as messages wait: no acknowledgement would leave,
-no keepalive, and after a crash everything would come again. Therefore the loop makes a turn before the next message
-when the application had it for `TURN_SECONDS`, or was handed `TURN_MESSAGES`. What the application consumed is reported
-at that turn, and acknowledged an interval of acknowledgements later. If it kept the loop for longer than that interval,
-all that it consumed is acknowledged before the next message is handed over.
+An application that never waits would keep the event loop while messages wait. No acknowledgement and no keepalive would
+leave, and after a crash all messages would come again. Therefore the event loop makes a turn before the next message
+once the application had the loop for `TURN_SECONDS`, or was handed `TURN_MESSAGES`. Consumed messages are reported at
+that turn, and acknowledged one acknowledgement interval later. If the application kept the loop for longer than that
+interval, they are acknowledged before the next message is handed over.
 """
 
 import asyncio
@@ -16,35 +16,35 @@ from stablecast.client.message import Batch, Message
 from stablecast.core.errors import MisuseError, StablecastError
 
 TURN_SECONDS = 0.01
-"""The application is handed messages for no longer than this before the event loop makes a turn."""
+"""Seconds in which the application is handed messages before the event loop makes a turn."""
 
 TURN_MESSAGES = 4096
-"""The application is handed no more messages before the event loop makes a turn; a batch is not cut for that."""
+"""Messages that the application is handed before the event loop makes a turn; a batch is not cut for that."""
 
 FIRST_BATCH = 1
-"""Messages of a loop's first batch; each next one may have twice as many, until nothing is to be cut any more.
+"""Messages of a loop's first batch. Each next batch may have twice as many.
 
-An application that crashes again and again after some messages advances by half of them, or more.
+An application that crashes again and again after N messages then advances by N / 2 or more each time.
 """
 
 
-class Reader:
-    """The side of a receiver's inbox that waits and hands over.
+class InboxReader:
+    """The reading side of a receiver's inbox, which waits for batches.
 
     Attributes:
-        payloads: Those of the batch of which single messages are read.
-        left: Messages that may be handed over before the loop makes a turn; above zero there is a batch in hand.
-        until: When it makes a turn, on the monotonic clock.
+        payloads: The payloads of the batch in hand, while single messages are read.
+        left: Messages that may be handed over before the loop makes a turn. If positive, there is a batch in hand.
+        until: The time of that turn, in seconds of the monotonic clock.
     """
 
     def __init__(self, inbox: Inbox[Batch], patience: float, topic: str, refusal: str = "") -> None:
         """Read an inbox.
 
         Args:
-            inbox: What is read.
+            inbox: The queue to read.
             patience: The interval of acknowledgements, in seconds.
-            topic: What the receiver is called in errors.
-            refusal: Why nobody may read; empty if that is allowed.
+            topic: The receiver's topic, for errors.
+            refusal: The reason why nobody may read; empty if reading is allowed.
         """
         self.inbox = inbox
         self.payloads: list[bytes] = []
@@ -59,38 +59,38 @@ class Reader:
         self._failure: tuple[StablecastError, Exception] | None = None
         self._turned_at = 0.0
         self._in_hand = 0
-        self._reading: weakref.ref[Reading] | None = None
+        self._iterator: weakref.ref[MessageIterator] | None = None
 
-    def claim(self) -> "Reading":
-        """Begin a loop. Raises MisuseError while a loop of another task goes on, and in another event loop."""
+    def claim(self) -> "MessageIterator":
+        """Begin a loop. Raises MisuseError as `check` does."""
         self.check()
-        reading = Reading(self)
-        self._reading = weakref.ref(reading)
-        return reading
+        iterator = MessageIterator(self)
+        self._iterator = weakref.ref(iterator)
+        return iterator
 
     def check(self) -> None:
-        """Raise MisuseError if nobody may read, or somebody else reads."""
+        """Raise MisuseError if nobody may read, another task reads, or another event loop runs."""
         if self._refusal:
             raise MisuseError(self._refusal)
         if asyncio.get_running_loop() is not self._loop:
             raise MisuseError(
                 f"receiver '{self._topic}' belongs to another event loop: read it there, and hand messages over from it"
             )
-        reading = None if self._reading is None else self._reading()
-        task = None if reading is None else reading.task
+        iterator = None if self._iterator is None else self._iterator()
+        task = None if iterator is None else iterator.task
         if self._busy or (task is not None and task is not asyncio.current_task() and not task.done()):
             raise MisuseError(
                 f"another task reads receiver '{self._topic}': read a receiver in one task only, and hand messages over"
             )
 
     def fail(self, failure: StablecastError, cause: Exception) -> None:
-        """Once everything is handed over, raise this for the application; the first failure counts."""
+        """Raise `failure` for the application after the last message. Later failures are ignored."""
         if self._failure is None:
             self._failure = (failure, cause)
             self._wake()
 
     def close(self) -> None:
-        """Hand nothing more over, and report what was consumed: all but the last message, or batch, handed over."""
+        """End the iteration, and report all messages as consumed but the last message or batch handed over."""
         self._closed = True
         inbox = self.inbox
         if inbox.current is not None:
@@ -99,13 +99,13 @@ class Reader:
         self._wake()
 
     async def next_message(self) -> Batch:
-        """Return the batch whose next message is to be handed over. Raises StopAsyncIteration when closed."""
+        """Return the batch that has the next message. Raises StopAsyncIteration when closed."""
         inbox = self.inbox
         self._enter()
         try:
             if inbox.rest and self._due():
                 await self._turn()
-            while not inbox.rest:  # what was left may have been dropped in that turn
+            while not inbox.rest:  # A session may have dropped the rest in that turn.
                 batch = await self._next()
                 if batch is None:
                     raise StopAsyncIteration
@@ -118,7 +118,10 @@ class Reader:
         return inbox.current
 
     async def next_batch(self, most: int) -> Batch | None:
-        """Return the next batch, None when closed; it has `most` messages at most, unless that is many."""
+        """Return the next batch of at most `most` messages, None when closed.
+
+        Beyond `TURN_MESSAGES` there is no limit, because cutting costs and the loop has grown its batches by then.
+        """
         self._enter()
         try:
             self.inbox.return_rest()
@@ -131,7 +134,10 @@ class Reader:
         return batch
 
     def _enter(self) -> None:
-        """Consume the message in hand, because the application asks for more; acknowledge it now if that took long."""
+        """Report the message in hand as consumed, because the application asks for the next one.
+
+        Acknowledge it now if the application kept the event loop for longer than the interval.
+        """
         if self._busy:
             self.check()
         self._busy = True
@@ -152,8 +158,8 @@ class Reader:
                 continue
             if self._due():
                 await self._turn()
-            if inbox and not self._closed:  # what waited may have been dropped in that turn
-                return inbox.take(most)
+            if inbox and not self._closed:  # A session may have dropped what waited in that turn.
+                return inbox.next_batch(most)
         return None
 
     def _due(self) -> bool:
@@ -182,22 +188,22 @@ class Reader:
             self._waiter.set_result(None)
 
 
-class Reading:
-    """One loop over a receiver's messages; `task` is whose it is."""
+class MessageIterator:
+    """One loop over a receiver's messages, in `task`."""
 
     __slots__ = ("__weakref__", "_reader", "task")
 
-    def __init__(self, reader: Reader) -> None:
-        """Begin; the messages go on where the loop before left them."""
+    def __init__(self, reader: InboxReader) -> None:
+        """Begin a loop where the previous one ended."""
         self._reader = reader
         self.task = asyncio.current_task()
 
-    def __aiter__(self) -> "Reading":
+    def __aiter__(self) -> "MessageIterator":
         """Return itself."""
         return self
 
     async def __anext__(self) -> Message:
-        """Return the next message; the one before it is consumed."""
+        """Return the next message, and report the previous one as consumed."""
         reader = self._reader
         inbox = reader.inbox
         at, batch = inbox.handed, inbox.current
@@ -210,5 +216,5 @@ class Reading:
         return Message(reader.payloads[at], batch, at)
 
     async def batch(self, most: int) -> Batch | None:
-        """Return the next batch; the one before it is consumed."""
+        """Return the next batch of at most `most` messages, and report the previous one as consumed."""
         return await self._reader.next_batch(most)

@@ -1,56 +1,67 @@
-"""What a receiver hands to the application: single messages, or runs of them."""
+"""Messages as the application gets them: one by one, or in batches."""
 
+from bisect import bisect_left
 from copy import copy
+from operator import attrgetter
 from typing import Protocol, Self
 
 import attrs
 
 from stablecast.client.succession import Succession
 from stablecast.core.machine import serial
+from stablecast.core.protocol.effects import Deliver
+from stablecast.transports.codec.fragments import WholeMessage
 from stablecast.transports.codec.lbttcp import Run, payloads
+from stablecast.transports.wire import properties
+from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.lbmc import DATA_HEADER
 from stablecast.transports.wire.properties import Value
 
 
-class Owner(Protocol):
+class BatchOwner(Protocol):
     """The session that delivered a batch."""
 
     succession: Succession
 
     def dropped(self, count: int) -> None:
-        """Note that so many numbers that it delivered will not be consumed."""
+        """Note that `count` delivered numbers will not be consumed."""
 
-    def own_thread(self) -> None:
-        """Raise MisuseError in any thread but that of the session's event loop."""
+    def check_thread(self) -> None:
+        """Raise MisuseError outside the thread of the session's event loop."""
 
     def consumed(self, first: int, last: int) -> None:
-        """The application is done with these."""
+        """Note that the application consumed messages `first` to `last`."""
 
     def acknowledge(self, first: int, number: int) -> None:
-        """The application acknowledges everything up to a number, and was handed `first` to `number`."""
+        """Acknowledge all messages up to `number` for the application, which was handed `first` to `number`."""
 
     def acknowledge_now(self) -> None:
-        """Acknowledge what is consumed, without waiting for the interval."""
+        """Acknowledge the consumed messages without waiting for the interval."""
 
 
 @attrs.frozen
 class AckHandle:
-    """What is left of a message when all that is wanted of it is to acknowledge it, or others, later (P-348).
+    """A handle that acknowledges a message after the message itself is gone (P-348).
 
-    `first` is where its batch begins: what came before it in that was handed over with it.
+    Attributes:
+        first: The extended number of the first message of its batch, which the application got together with it.
+        number: The extended number of the message.
     """
 
     first: int
     number: int
-    _owner: Owner
+    _owner: BatchOwner
 
     def ack(self, number: int | None = None) -> None:
-        """Acknowledge everything up to `number`, a sequence number of the same source; None: up to this message.
+        """Acknowledge all messages of the source up to `number`, a 32-bit sequence number; None: up to this message.
 
-        In arrival order what is below counts only if the application is done with it, or it came in one batch with this
-        message. Raises MisuseError for a number that was not delivered yet, or is a piece of a message that was not.
+        In arrival order, a lower message counts only if it was consumed, or came in one batch with this one.
+
+        Raises:
+            MisuseError: The number was not delivered yet, or is a piece of a message that was not, or this is not the
+                thread of the receiver's event loop.
         """
-        self._owner.own_thread()
+        self._owner.check_thread()
         wanted = self.number if number is None else serial.extend(serial.wire(number), self.number)
         self._owner.acknowledge(self.first if self.first <= wanted <= self.number else wanted, wanted)
         if wanted > self.number:
@@ -58,10 +69,18 @@ class AckHandle:
 
 
 class Batch:
-    """Consecutive messages of one source, as they came; `Assembled` are those that did not come plain.
+    """Consecutive messages of one source.
 
-    `incarnation` and `first` identify them; `recovered` tells that they were retransmitted (a hint: duplicates are told
-    by the application's own data, P-427), `otr` that they were missing on the stream of a receiver that was running.
+    async for batch in receiver.batches():
+        for payload in batch.payloads():
+            ...
+
+    Attributes:
+        count: The number of messages.
+        first: The extended number of the first message.
+        incarnation: The life of the source that sent them. With the number it identifies a message.
+        recovered: True if they were retransmitted. This is a hint only; detect duplicates by your own data (P-427).
+        otr: True if they were missing on the live stream while the receiver ran, and then recovered.
     """
 
     __slots__ = ("_alone", "_block", "_skip", "count", "first", "incarnation", "otr", "owner", "recovered", "reported")
@@ -73,11 +92,11 @@ class Batch:
         count: int,
         first: int,
         incarnation: int,
-        owner: Owner,
+        owner: BatchOwner,
         recovered: bool = False,
         otr: bool = False,
     ) -> None:
-        """`count` messages of `run` from the `skip`th on, with numbers from `first` on; `incarnation` sent them."""
+        """Make a batch of `count` messages of `run` from index `skip` on; `first` is the number of the first one."""
         self._block = run.block
         self._skip = skip
         self._alone = run.count == 1
@@ -90,31 +109,31 @@ class Batch:
         self.reported = 0
 
     def __len__(self) -> int:
-        """How many messages."""
+        """Return the number of messages."""
         return self.count
 
     @property
     def size(self) -> int:
-        """Bytes that the batch keeps in memory: those of its whole run."""
+        """Return the bytes that the batch keeps in memory: those of its whole run."""
         return len(self._block)
 
     @property
     def sequence_number(self) -> int:
-        """The 32-bit number of the first message."""
+        """Return the 32-bit sequence number of the first message."""
         return serial.wire(self.first)
 
     def payloads(self) -> list[bytes]:
-        """The payloads in order."""
+        """Return the payloads in order, `count` of them."""
         if self._alone:
             return [bytes(self._block[DATA_HEADER.size :])]
         return payloads(self._block, self._skip, self.count)
 
     def consumed(self, count: int | None = None) -> None:
-        """The application is done with the first `count` messages (default all): they may be acknowledged.
+        """Report the first `count` messages (None: all) as consumed; the receiver acknowledges them soon.
 
-        Raises MisuseError in another thread than that of the receiver.
+        Raises MisuseError outside the thread of the receiver's event loop.
         """
-        self.owner.own_thread()
+        self.owner.check_thread()
         self.settle(self.count if count is None else count)
 
     def settle(self, count: int) -> None:
@@ -150,80 +169,151 @@ class Batch:
         self._skip, self.count = self._skip + begin, end - begin
 
     def numbers(self, index: int) -> tuple[int, int]:
-        """First and last extended number of the `index`th message; they differ where it was cut into pieces."""
+        """Return the first and last extended number of a message. They differ if it was cut into pieces."""
         return self.first + index, self.first + index
 
     def properties(self, index: int) -> dict[str, Value]:  # plain messages have none
-        """The properties of the `index`th message."""
+        """Return the properties of a message by its index; empty if it has none, or they cannot be decoded."""
         return {}
 
     def ack_handle(self, index: int | None = None) -> AckHandle:
-        """What can acknowledge the `index`th message and all before it, now or later; None: the last of the batch."""
+        """Return a handle that acknowledges a message and all before it, now or later; None means the last message."""
         return AckHandle(self.first, self.numbers(self.count - 1 if index is None else index)[1], self.owner)
 
     def ack(self) -> None:
-        """Acknowledge the batch and everything before it: for receivers that acknowledge explicitly (P-346)."""
+        """Acknowledge the batch and all messages before it, for receivers that acknowledge explicitly (P-346).
+
+        Raises like `AckHandle.ack`.
+        """
         self.ack_handle().ack()
 
     def _report(self, begin: int, end: int) -> None:
-        """Messages [begin, end) of the batch are consumed."""
         self.owner.consumed(self.first + begin, self.first + end - 1)
 
 
+class AssembledBatch(Batch):
+    """Messages that were cut into pieces or have properties; each has numbers of its own."""
+
+    __slots__ = ("_wholes",)
+
+    def __init__(
+        self, wholes: list[WholeMessage], run: Run, delivered: Deliver, incarnation: int, owner: BatchOwner
+    ) -> None:
+        """Make a batch of the messages, at least one, that `run` completed."""
+        recovered = any(whole.recovered for whole in wholes)
+        super().__init__(run, 0, len(wholes), wholes[0].first, incarnation, owner, recovered, delivered.otr)
+        self._block = b""
+        self._wholes = wholes
+
+    @property
+    def size(self) -> int:
+        """Return the bytes that the batch keeps in memory."""
+        return sum(len(whole.payload) + len(whole.properties) for whole in self._wholes)
+
+    def payloads(self) -> list[bytes]:
+        """Return the payloads in order, `count` of them."""
+        return [whole.payload for whole in self._wholes]
+
+    def numbers(self, index: int) -> tuple[int, int]:
+        """Return the first and last extended number of a message."""
+        whole = self._wholes[index]
+        return whole.first, whole.last
+
+    def properties(self, index: int) -> dict[str, Value]:
+        """Return the properties of a message by its index; empty if it has none, or they cannot be decoded."""
+        octets = self._wholes[index].properties
+        try:
+            return properties.values(octets) if octets else {}
+        except WireError:
+            return {}
+
+    def spans(self, begin: int, end: int) -> list[tuple[int, int]]:
+        """Return the numbers of messages [begin, end) as ranges [first, stop), ascending."""
+        spans: list[tuple[int, int]] = []
+        for whole in self._wholes[begin:end]:
+            first = spans.pop()[0] if spans and spans[-1][1] == whole.first else whole.first
+            spans.append((first, whole.last + 1))
+        return spans
+
+    def within(self, first: int, stop: int) -> tuple[int, int]:
+        """Return [begin, end), the messages that have a number in [first, stop); empty if there is none."""
+        begin = bisect_left(self._wholes, first, key=attrgetter("last"))
+        return begin, max(begin, bisect_left(self._wholes, stop, key=attrgetter("first")))
+
+    def keep(self, begin: int, end: int) -> None:
+        """Keep messages [begin, end) only."""
+        super().keep(begin, end)
+        self._wholes = self._wholes[begin:end]
+
+    def _report(self, begin: int, end: int) -> None:
+        for first, stop in self.spans(begin, end):
+            self.owner.consumed(first, stop - 1)
+
+
 class Message:
-    """One message."""
+    """One message.
+
+    Attributes:
+        payload: The bytes that the source sent.
+    """
 
     __slots__ = ("_batch", "_index", "payload")
 
     def __init__(self, payload: bytes, batch: Batch, index: int) -> None:
-        """The `index`th message of a batch."""
+        """Make the message with this index in a batch."""
         self.payload = payload
         self._batch = batch
         self._index = index
 
     @property
     def sequence_number(self) -> int:
-        """Its 32-bit sequence number: that of its last piece, where it was cut."""
+        """Return the 32-bit sequence number; of a message that was cut, that of the last piece."""
         return serial.wire(self._batch.numbers(self._index)[1])
 
     @property
     def numbers(self) -> tuple[int, int]:
-        """The 32-bit numbers of its first and last piece; they differ only where it was cut (P-334)."""
+        """Return the 32-bit numbers of the first and last piece. They differ only if the message was cut (P-334)."""
         first, last = self._batch.numbers(self._index)
         return serial.wire(first), serial.wire(last)
 
     @property
     def properties(self) -> dict[str, Value]:
-        """What the source said of it beside the payload."""
+        """Return the properties that the source sent with the payload."""
         return self._batch.properties(self._index)
 
     @property
     def incarnation(self) -> int:
-        """The life of the source that sent it; with the sequence number it identifies the message."""
+        """Return the life of the source that sent it. With the sequence number it identifies the message."""
         return self._batch.incarnation
 
     @property
     def recovered(self) -> bool:
-        """Whether it was retransmitted rather than sent on the live stream."""
+        """Return True if the message was retransmitted instead of received on the live stream."""
         return self._batch.recovered
 
     @property
     def otr(self) -> bool:
-        """Whether it was missing on the live stream while the receiver ran, and recovered outside of it (P-427)."""
+        """Return True if the message was missing on the live stream while the receiver ran, then recovered (P-427)."""
         return self._batch.otr
 
     def ack(self) -> None:
-        """Acknowledge it and everything before it: for receivers that acknowledge explicitly (P-346, P-347)."""
+        """Acknowledge this message and all before it, for receivers that acknowledge explicitly (P-346, P-347).
+
+        Raises like `AckHandle.ack`.
+        """
         self.ack_handle().ack()
 
     def ack_handle(self) -> AckHandle:
-        """What can acknowledge it later, when the message itself is gone (P-348)."""
+        """Return a handle that can acknowledge the message later, when the message itself is gone (P-348)."""
         return self._batch.ack_handle(self._index)
 
     def consumed(self) -> None:
-        """The application is done with this message and all before it in its batch."""
+        """Report this message and all before it in its batch as consumed; the receiver acknowledges them soon.
+
+        Raises MisuseError outside the thread of the receiver's event loop.
+        """
         self._batch.consumed(self._index + 1)
 
     def __repr__(self) -> str:
-        """Number and size."""
+        """Return the number and the size, for debugging."""
         return f"<Message {self.sequence_number}, {len(self.payload)} bytes>"

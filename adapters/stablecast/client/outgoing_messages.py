@@ -1,7 +1,7 @@
-"""What a source is about to say, and its copies of what it has said.
+"""The messages that a source is about to send, and its copies of those it has sent.
 
-Messages sent one by one are collected until they make a block; of a list whole blocks are made at once, and what that
-takes for a message is a part of what one message takes alone.
+Single messages are collected until they fill a block. A list is built into whole blocks at once, which costs a fraction
+for each message.
 """
 
 from collections.abc import Sequence
@@ -14,34 +14,40 @@ from stablecast.transports.codec.lbttcp import build
 from stablecast.transports.wire.lbmc import DATA_HEADER
 
 FLUSH_BYTES = 32 * 1024
-"""A block leaves when it has grown to this."""
+"""Bytes at which a block leaves."""
 
 MAX_BLOCK_BYTES = 4 * FLUSH_BYTES
-"""Messages that are much longer than the first of them are not put together beyond this."""
+"""Payload bytes of a block from a list, whose messages may be much longer than its first one."""
 
 PROMPT_MESSAGES = 4
-"""Messages that leave at once in a turn of the loop: a source that has more to say gains more by blocks."""
+"""Messages that leave at once in a turn of the event loop. A source that sends more gains by blocks."""
 
 TURN_MESSAGES = 1024
-"""Messages after which a source that sends on and on lets other tasks run; a block has no more."""
+"""Messages of a block, and messages after which a sending task lets other tasks run."""
 
 Block = tuple[bytes, int, int, int, tuple[tuple[int, int], ...]]
-"""Messages on their way: their bytes, the number of the first, how many, the bytes of their payloads, and the first and
-last numbers of those that are pieces."""
+"""Messages to write: their bytes, the number of the first, their count, their payload bytes, and the first and last
+numbers of each message that was cut."""
 
 
 class Outgoing:
-    """The messages of one life of a source. `next` is the number of the next one.
+    """The messages of one life of a source.
 
-    `try_send`, which is the hottest, puts headers and payloads into `parts` and counts their bytes itself. What is not
-    plain is collected in `pieces`, with its payload's bytes, while there are no `parts`; `large` are the first and last
-    numbers of what was cut. `floor`: the bytes of a block.
+    Attributes:
+        next: The number of the next message.
+        floor: Bytes at which a block leaves.
+        parts: Headers and payloads of plain messages. `try_send` is the hottest path, so it appends to them itself.
+        parts_bytes: Their bytes.
+        pieces: Messages with properties, and pieces. They are collected only while there are no `parts`.
+        pieces_bytes: Payload bytes of the pieces.
+        large: The first and last number of each message that was cut.
+        retained: Copies of the blocks that left.
     """
 
     __slots__ = ("floor", "large", "next", "parts", "parts_bytes", "pieces", "pieces_bytes", "retained", "topic_index")
 
     def __init__(self, incarnation: Incarnation) -> None:
-        """Nothing was said."""
+        """Start before the first message."""
         self.topic_index = codec.split(incarnation)[1]
         self.floor = FLUSH_BYTES
         self.next = 0
@@ -53,8 +59,8 @@ class Outgoing:
         self.retained = Retained(incarnation)
 
     def cut(self, payload: bytes, properties: int, room: int) -> int:
-        """Collect a message that is not plain, in pieces of up to `room` bytes; returns the number of its last."""
-        pieces = fragments.cut(self.topic_index, self.next, payload, room, properties)
+        """Collect a message in pieces of up to `room` bytes; return the number of the last. `properties` are bytes."""
+        pieces = fragments.encode_pieces(self.topic_index, self.next, payload, room, properties)
         if len(pieces) > 1:
             self.large.append((self.next, self.next + len(pieces) - 1))
         self.next += len(pieces)
@@ -63,7 +69,7 @@ class Outgoing:
         return self.next - 1
 
     def collected(self) -> Block:
-        """The block of what was collected, which is not collected any more."""
+        """Remove the collected messages and return them as a block."""
         if self.pieces:
             return self._collected_pieces()
         count, size = len(self.parts) // 2, self._collected_bytes
@@ -81,10 +87,10 @@ class Outgoing:
         return block, self.next - count, count, size, large
 
     def portion(self, messages: Sequence[bytes], at: int, credit: tuple[int, int], longest: int) -> Block | None:
-        """The block of the next messages from `at` on for which there is credit, in messages and payload bytes.
+        """Build a block of messages from index `at` on, within the `credit` in messages and payload bytes.
 
-        None if the next one has to be looked at alone: nothing fits, or one of them is no message or is longer than
-        `longest` bytes.
+        Return None if the next message must be sent alone: none fits, one is not bytes, or one is longer than `longest`
+        bytes.
         """
         first = messages[at]
         if first.__class__ is not bytes:
@@ -101,7 +107,7 @@ class Outgoing:
         return build(self.topic_index, number, several), number, len(several), total, ()
 
     def bytes_from(self, number: int) -> int:
-        """Payload bytes from a number on, collected or said."""
+        """Return the payload bytes of messages from a number on, collected or sent."""
         return self._collected_bytes + self.pieces_bytes + self.retained.payload_bytes_from(number)
 
     @property

@@ -1,14 +1,9 @@
 """A receiver: finds the sources of a topic, keeps a session with each, and hands messages to the application in order.
 
-`async for message in receiver` acknowledges a message when its loop body has ended; `async for batch in
-receiver.batches()` does the same for whole runs and costs nothing per message. What the application has in hand when it
-leaves the loop is not acknowledged unless it says `consumed()`, or reads on. A callback `on_message` takes messages the
-moment they are there, without a task in between; what it raises ends the deliveries, and the message is not
-acknowledged.
-
-When a life of the source is over, its session goes on to recover what is missing from the stores, and what it
-delivered may still be consumed. The next life is joined once that is done, or after `DRAIN_SECONDS`. Then its session
-inherits what waits in the inbox or is in hand (`succession`), so that the application gets each message once.
+When a life of a source is over, its session recovers missing messages from the stores, and the application may still
+consume the delivered ones. The receiver joins the next life once that is done, or after `DRAIN_SECONDS`. The session
+with the next life inherits the messages that wait or are in hand (`succession`), so that the application gets each
+message once.
 
 A life that is earlier than one whose session goes on is passed over (`precedence`). When a session ends, the receiver
 looks at it again, no sooner than it would join a new life.
@@ -16,23 +11,24 @@ looks at it again, no sooner than it would join a new life.
 
 import asyncio
 import operator
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Protocol, Self
 
 import attrs
 
-from stablecast.client.callbacks import Handover, tell
+from stablecast.client.callbacks import CallbackDelivery, notify
 from stablecast.client.consumption import Consumption
-from stablecast.client.early_runs import Early
 from stablecast.client.errors import EndpointFailed, RegistrationFailed
 from stablecast.client.inbox import Inbox
-from stablecast.client.iteration import FIRST_BATCH, TURN_MESSAGES, Reader, Reading
-from stablecast.client.join_plans import Plan
+from stablecast.client.iteration import FIRST_BATCH, TURN_MESSAGES, InboxReader, MessageIterator
 from stablecast.client.message import Batch, Message
 from stablecast.client.precedence import PassedOver
-from stablecast.client.session import Session, places_of
+from stablecast.client.session import ClientSession
 from stablecast.client.source_identity import SourceIdentity
+from stablecast.client.transport_sessions import Transports
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core.errors import StablecastError
 from stablecast.core.machine.units import SECOND
@@ -42,34 +38,45 @@ from stablecast.core.protocol.inputs import Gone, Lost, Reset
 from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.core.protocol.messages import SourceInfo
 from stablecast.core.protocol.settings import ReceiverConfig
+from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.effect_execution import report
 from stablecast.runtime.reliable_joiner import ReliableJoiner
 from stablecast.runtime.source_strings import is_source_string, source_string
 from stablecast.runtime.stream import Item
-from stablecast.runtime.stream_joiner import Joiner
+from stablecast.runtime.stream_joiner import StreamJoiner
 from stablecast.transports import codec
 from stablecast.transports.codec.identity import TOPIC_BITS
 from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.wire.errors import WireError
 
-if TYPE_CHECKING:
-    from stablecast.client.context import Context
-
 DRAIN_SECONDS = 1.0
-"""How long a new life of a source waits until an earlier one is recovered and consumed."""
+"""Seconds that a new life of a source waits until an earlier life is recovered and consumed."""
 
 REJOIN_SECONDS = 0.2
-"""Pause before a source whose address was given is looked for again."""
+"""Seconds before the receiver joins the given address of a source again."""
 
 MAX_FINISHED = 16
-"""Ended sessions that are not recovered or not consumed yet; of one more the oldest is given up."""
+"""Ended sessions that are not recovered or not consumed yet. Beyond that, the oldest is given up."""
+
+MAX_EARLY = 256
+"""Runs that are kept until their source announces itself. Beyond that, the oldest are lost."""
+
+MAX_EARLY_BYTES = 8 * 1024 * 1024
+"""Bytes of those runs: one read of the transport fits."""
 
 MAX_REG_ID = 0xFFFF_FFFF
 
 
 @attrs.frozen
 class RegIdRequest:
-    """Which RegID at this store? (P-249) `source` is the source's transport, as `TCP:ip:port` or a source string."""
+    """The question for the RegID of a receiver at one store (P-249).
+
+    Attributes:
+        store_index: The index of the store in the source's list.
+        store: Its address `ip:port`.
+        source_reg_id: The RegID of the source there.
+        source: The source's transport, as `TCP:ip:port` or a source string.
+    """
 
     store_index: int
     store: str
@@ -77,19 +84,84 @@ class RegIdRequest:
     source: str
 
 
+class ReceiverContext(Protocol):
+    """The services of a context that a receiver uses."""
+
+    request_address: str
+    pool: ConnectionPool
+    trace: Path | None
+    oddities: Counter[str]
+    transports: Transports
+
+    def forget_receiver(self, receiver: "Receiver") -> None:
+        """Stop finding sources for a receiver that was closed."""
+
+    def lost_source(self, topic: str, place: str, *, others: bool) -> None:
+        """Look for the next life of the source that was joined at `place`; `others` of the topic are still joined."""
+
+    def met_source(self, topic: str) -> None:
+        """Stop looking for a source of the topic, because one announced itself."""
+
+
+@attrs.frozen
+class JoinPlan:
+    """A stream to join, at the latest when `timer` fires."""
+
+    transport: str
+    session_id: int | None
+    request: str
+    timer: asyncio.TimerHandle
+
+
+@attrs.define
+class EarlyRuns:
+    """Runs that came before the announcement of their source, by session id, oldest first; `size` is their bytes.
+
+    Datagrams carry both, so a run may overtake the announcement.
+    """
+
+    runs: deque[tuple[int, Run]] = attrs.field(factory=deque)
+    size: int = 0
+
+    def keep(self, session_id: int, run: Run) -> None:
+        """Keep a copy of a run, because a slice of a read would keep the whole read in memory."""
+        self.runs.append((session_id, attrs.evolve(run, block=bytes(run.block))))
+        self.size += len(run.block)
+        while len(self.runs) > MAX_EARLY or self.size > MAX_EARLY_BYTES:
+            self.size -= len(self.runs.popleft()[1].block)
+
+    def remove(self, incarnation: int) -> list[Run]:
+        """Remove the runs of a life and return them in order."""
+        removed = [run for session_id, run in self.runs if codec.join(session_id, run.topic_index) == incarnation]
+        if removed:
+            others = [kept for kept in self.runs if codec.join(kept[0], kept[1].topic_index) != incarnation]
+            self.runs = deque(others)
+            self.size -= sum(len(run.block) for run in removed)
+        return removed
+
+
 class Receiver:
-    """Made by `Context.receiver`; an asynchronous iterator of messages, for one task."""
+    """A receiver of one topic, made by `Context.receiver`; an asynchronous iterator of messages, for one task.
+
+    async for message in context.receiver("orders", session_id=7):
+        print(message.sequence_number, message.payload)
+
+    The receiver acknowledges a message when the loop asks for the next one. A message in hand when the loop is left is
+    not acknowledged, unless the application calls `message.consumed()` or iterates again. `batches()` does the same for
+    runs of messages, without cost per message. The callback `on_message` of `Context.receiver` gets each message at
+    once, without a task in between.
+    """
 
     def __init__(
         self,
-        context: "Context",
+        context: ReceiverContext,
         config: ReceiverConfig,
         on_event: Callable[[Event], None] | None,
         reg_id: Callable[[RegIdRequest], int] | None,
         start_at: Callable[[fx.AskLow], int] | None,
         on_message: Callable[[Message], object] | None = None,
     ) -> None:
-        """A receiver of `config.topic`; `config` is the template of its sessions."""
+        """Make a receiver of `config.topic`; `config` is the template of its sessions."""
         self.topic = config.topic
         self.config = config
         self._context = context
@@ -99,35 +171,35 @@ class Receiver:
         self.transport = TransportConfig()
         self._static: str | None = None
         self._rejoin: asyncio.TimerHandle | None = None
-        self._joiners: dict[str, Joiner | ReliableJoiner] = {}
-        self._early = Early()
-        self._sessions: dict[int, Session] = {}
-        self._finished: list[Session] = []
+        self._joiners: dict[str, StreamJoiner | ReliableJoiner] = {}
+        self._early = EarlyRuns()
+        self._sessions: dict[int, ClientSession] = {}
+        self._finished: list[ClientSession] = []
         self._consumption = Consumption()
         self._identity = SourceIdentity()
-        self._plans: dict[str, Plan] = {}
-        self._passed_over: PassedOver[Plan] = PassedOver()
-        self.inbox: Inbox[Batch] = Inbox(self._read_on)
+        self._plans: dict[str, JoinPlan] = {}
+        self._passed_over: PassedOver[JoinPlan] = PassedOver()
+        self.inbox: Inbox[Batch] = Inbox(self._resume)
         self.deliver, refusal = self.inbox.put, ""
         patience = config.ack_interval_ns / SECOND
         if on_message is not None:
-            self.deliver = Handover(on_message, f"receiver '{self.topic}'", self.inbox, patience).deliver
+            self.deliver = CallbackDelivery(on_message, f"receiver '{self.topic}'", self.inbox, patience).deliver
             refusal = f"receiver '{self.topic}' gives its messages to on_message: it cannot be iterated, too"
-        self._reader = Reader(self.inbox, patience, self.topic, refusal)
-        self._alone = Reading(self._reader)
+        self._reader = InboxReader(self.inbox, patience, self.topic, refusal)
+        self._alone = MessageIterator(self._reader)
         self._paused = False
         self._closed = False
 
-    async def __aenter__(self) -> "Receiver":
-        """The receiver itself."""
+    async def __aenter__(self) -> Self:
+        """Return the receiver itself."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close."""
+        """Close the receiver."""
         await self.close()
 
     async def close(self) -> None:
-        """Acknowledge what was consumed and leave; nothing is left running."""
+        """Acknowledge the consumed messages and leave all sources. Iteration ends."""
         if self._closed:
             return
         self._closed = True
@@ -147,51 +219,56 @@ class Receiver:
     async def deregister(self) -> None:
         """Ask the stores of every source to forget this receiver, and wait until all have (P-584).
 
-        Messages are still delivered, and nothing is acknowledged any more (P-588). A store that is away is asked again
-        until it answers; a life of a source that begins later is registered with again.
+        Messages are still delivered, but not acknowledged any more (P-588). The receiver asks a store that is away
+        again until it answers. It registers again with the stores of a life that begins later.
         """
         await asyncio.gather(*(session.deregister() for session in self._sessions.values()))
 
-    # Reading.
+    # ------------------------------------------------------------------------------------------------------- iteration
 
-    def __aiter__(self) -> Reading:
-        """Begin a loop over messages, in order for each source; it goes on where the loop before was left.
+    def __aiter__(self) -> MessageIterator:
+        """Begin a loop over messages, in order for each source. It continues where the previous loop ended.
 
-        The message in hand is consumed when the next one is asked for. A message that was in hand when a loop was left
-        is consumed when another loop goes on. The loop ends when the receiver is closed. It raises RegistrationFailed
-        when `reg_id` or `start_at` raised or returned nothing usable, and MisuseError while another task reads.
+        A message is consumed when the loop asks for the next one; a new loop consumes the message that the previous
+        loop had in hand. The loop ends when the receiver is closed.
+
+        Raises:
+            RegistrationFailed: `reg_id` or `start_at` raised, or returned a value that is not usable.
+            EndpointFailed: The receiver could not do what its protocol decided.
+            MisuseError: Another task iterates, another event loop runs, or the receiver has `on_message`.
         """
         return self._reader.claim()
 
     async def __anext__(self) -> Message:
-        """Return the next message, as a loop does."""
+        """Return the next message; raises as a loop does."""
         self._reader.check()
         return await self._alone.__anext__()
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
-        """Yield runs of messages; a run is consumed when the next one is asked for. Ends and raises like the iterator.
+        """Yield runs of messages. A run is consumed when the loop asks for the next. Ends and raises as a loop does.
 
-        The first run of a loop is one message. Each next one may be twice as long, up to what came together.
+        The first run is one message, and each next one may be twice as long. An application that crashes on each start
+        therefore still advances.
         """
-        reading, most = self._reader.claim(), FIRST_BATCH
-        while (batch := await reading.batch(most)) is not None:
+        iterator, most = self._reader.claim(), FIRST_BATCH
+        while (batch := await iterator.batch(most)) is not None:
             yield batch
             most = min(2 * most, 2 * TURN_MESSAGES)
 
-    def _read_on(self) -> None:
+    def _resume(self) -> None:
         self._paused = False
         for joiner in self._joiners.values():
             joiner.resume()
 
-    # Sources come and go.
+    # ------------------------------------------------------------------------------------------------ lives of sources
 
     def join(self, transport: str) -> None:
-        """The source's stream is always to be found at `transport`."""
+        """Join the source whose place is given, and join there again whenever its life ends."""
         self._static = transport
         self.found(transport, None, "")
 
     def found(self, transport: str, session_id: int | None, request: str) -> None:
-        """A source of the topic listens at `transport`; join it once earlier lives' messages are done with."""
+        """Join the source at `transport` once the messages of ended lives are consumed, or after `DRAIN_SECONDS`."""
         if self._closed or transport in self._joiners or transport in self._plans:
             return
         self._plan(transport, session_id, request)
@@ -199,13 +276,13 @@ class Receiver:
 
     def _plan(self, transport: str, session_id: int | None, request: str) -> None:
         timer = asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._join, transport)
-        self._plans[transport] = Plan(transport, session_id, request, timer)
+        self._plans[transport] = JoinPlan(transport, session_id, request, timer)
 
     def _join(self, transport: str) -> None:
         plan = self._plans.pop(transport)
         plan.timer.cancel()
         if transport in self._joiners:
-            for info, met in self._passed_over.take(transport):
+            for info, met in self._passed_over.remove(transport):
                 self._on_info(info, codec.split(info.incarnation)[0], met)
             return
         items = partial(self._on_stream, plan)
@@ -228,9 +305,9 @@ class Receiver:
             joiner.pause()
 
     def _gone(self, transport: str) -> None:
-        """The life that listened there is over."""
+        """End the sessions of the life at `transport`. They may still recover, and their messages may be consumed."""
         self._joiners.pop(transport, None)
-        if self._passed_over.take(transport) and transport in self._plans:
+        if self._passed_over.remove(transport) and transport in self._plans:
             self._plans.pop(transport).timer.cancel()
         for session in [session for session in self._sessions.values() if session.transport == transport]:
             del self._sessions[session.incarnation]
@@ -246,15 +323,15 @@ class Receiver:
             loop = asyncio.get_running_loop()
             self._rejoin = loop.call_later(REJOIN_SECONDS, self.found, transport, None, "")
 
-    def on_consumed(self, session: Session) -> None:
-        """The application is done with all of an ended session; a waiting new life may begin if it was the last."""
+    def on_consumed(self, session: ClientSession) -> None:
+        """Join waiting lives if the application has consumed all messages of the last ended session."""
         if session in self._finished:
             self._settle()
         else:  # It was given up while its messages waited: no other call remembers what was consumed since.
             self._remember(session)
 
     def _settle(self) -> None:
-        """Let go of sessions that have delivered everything, all of it consumed; when none is left, join what waits."""
+        """Close ended sessions that are recovered and consumed. When none is left, join the lives that wait."""
         too_many = len(self._finished) - MAX_FINISHED
         for place, session in enumerate(tuple(self._finished)):
             if session.settled or place < too_many:
@@ -266,13 +343,13 @@ class Receiver:
                 if transport in self._plans:  # A session that begins settles, too.
                     self._join(transport)
 
-    def _remember(self, session: Session) -> None:
-        """What the application consumed is not delivered to it again in a later session."""
+    def _remember(self, session: ClientSession) -> None:
+        """Note the consumed messages, so that no later session delivers them again."""
         history = session.history()
-        self._identity.learn(session.incarnation, session.places, history)
+        self._identity.learn(session.info, history)
         self._consumption.add(history)
 
-    def _on_stream(self, plan: Plan, session_id: int, items: list[Item]) -> None:
+    def _on_stream(self, plan: JoinPlan, session_id: int, items: list[Item]) -> None:
         for item in items:
             if isinstance(item, Run):
                 session = self._sessions.get(session_id << TOPIC_BITS | item.topic_index)
@@ -293,12 +370,12 @@ class Receiver:
             for joiner in self._joiners.values():
                 joiner.pause()
 
-    def _on_info(self, info: SourceInfo, session_id: int, plan: Plan) -> None:
-        """A life of a source announces itself."""
+    def _on_info(self, info: SourceInfo, session_id: int, plan: JoinPlan) -> None:
+        """Process the announcement of a life."""
         session = self._session_for(info, session_id, plan)
         if session is not None:
             session.on_message(info)
-            for run in self._early.take(session.incarnation):
+            for run in self._early.remove(session.incarnation):
                 session.on_run(run)
 
     def _on_lost(self, lost: Lost) -> None:
@@ -306,7 +383,7 @@ class Receiver:
         if session is not None:
             session.receive(lost)
 
-    def _session_for(self, info: SourceInfo, session_id: int, plan: Plan) -> Session | None:
+    def _session_for(self, info: SourceInfo, session_id: int, plan: JoinPlan) -> ClientSession | None:
         session = self._sessions.get(info.incarnation)
         if session is not None:
             return session
@@ -325,32 +402,31 @@ class Receiver:
             source_request=plan.request or info.request,
         )
         try:
-            session = Session(self, config, self._context.pool, self._context.trace, plan.transport)
+            session = ClientSession(self, config, self._context.pool, self._context.trace, plan.transport)
         except StablecastError as error:
             self._reader.fail(error, error)
             return None
-        owners = {batch.owner: None for batch, _, _ in self.inbox.unconsumed() if isinstance(batch.owner, Session)}
+        owners = [batch.owner for batch, _, _ in self.inbox.unconsumed() if isinstance(batch.owner, ClientSession)]
         others = dict.fromkeys((*owners, *self._finished, *self._sessions.values()))
         for other in others:
             self._remember(other)
-        related = self._identity.begin(info.incarnation, places_of(info), self._sessions)
+        related = self._identity.begin(info, self._sessions)
         self._sessions[info.incarnation] = session
         self._passed_over.drop(info.incarnation)
         self._context.met_source(self.topic)
-        session.start(
-            self._consumption.history(related),
-            [other for other in others if other.succession.heir is None and other.shares_source(info)],
-        )
+        heirless = [other for other in others if other.succession.heir is None]
+        earlier = [other for other in heirless if self._identity.same(other.incarnation, info.incarnation)]
+        session.start(self._consumption.history(related), earlier)
         return session
 
     def on_inherited(self) -> None:
-        """A session answers for what others delivered, or that is consumed: those that have ended may go."""
+        """Close ended sessions whose messages another session now answers for."""
         self._settle()
 
-    # What a session asks of the application.
+    # ------------------------------------------------------------------------------------- questions to the application
 
     def choose_reg_id(self, question: fx.AskRegId, transport: str) -> int | None:
-        """The RegID to ask for at a store; None if the application cannot say: then it is not registered there."""
+        """Return the RegID to ask a store for; None if the callback failed, so that the store is not asked."""
         asked = self._reg_id
         if asked is None:
             return 0
@@ -359,58 +435,57 @@ class Receiver:
             chosen = operator.index(asked(request))
             if not 0 <= chosen <= MAX_REG_ID:
                 raise ValueError(f"{chosen} is not a number from 0 to {MAX_REG_ID}")  # noqa: TRY301  # judged below
-        except Exception as error:  # noqa: BLE001  # it is the application's, and reported
+        except Exception as error:  # noqa: BLE001  # the application raised it; it is reported
             self._fail("reg_id", question.store_index, question.store, error)
             return None
         return chosen
 
     def choose_low(self, question: fx.AskLow) -> int | None:
-        """Where to start; None if the application cannot say: then nothing is delivered."""
+        """Return the first number to deliver; None if the callback failed, so that nothing is delivered."""
         if self._start_at is None:
             return question.low
         try:
             return operator.index(self._start_at(question))
-        except Exception as error:  # noqa: BLE001  # it is the application's, and reported
+        except Exception as error:  # noqa: BLE001  # the application raised it; it is reported
             self._fail("start_at", 0, "", error)
             return None
 
     def _fail(self, callback: str, store_index: int, store: str, error: Exception) -> None:
-        """The application did not answer: an event, a report, and an exception for whoever waits for messages."""
+        """Report that a callback failed: as an event, to the event loop, and to the task that iterates."""
         text = f"the {callback} callback of receiver '{self.topic}' failed: {type(error).__name__}: {error}"
         self._reader.fail(RegistrationFailed(text), error)
         report(text, error)
         self.on_notify(RegistrationError(store_index, store, text))
 
     def fail(self, what: str, error: Exception) -> None:
-        """End deliveries, because a session could not do what its machine decided.
+        """End deliveries, because a session could not do what its machine decided, and report the cause.
 
-        An application that iterates gets what was delivered before, and then EndpointFailed. The cause is reported in
-        any case.
+        An application that iterates gets the messages delivered before, and then EndpointFailed.
         """
         text = f"receiver '{self.topic}' ended: {what} failed: {type(error).__name__}: {error}; make a new receiver"
         report(text, error)
         self._reader.fail(EndpointFailed(text), error)
 
     def on_notify(self, event: Event) -> None:
-        """Tell the application."""
-        tell(self._on_event, event, f"receiver '{self.topic}'")
+        """Report an event to the application."""
+        notify(self._on_event, event, f"receiver '{self.topic}'")
 
     def on_control(self, message: ControlMessage) -> None:
-        """A control message that came to the request port for one of the sessions."""
+        """Pass a control message from the request port to its session."""
         for session in self._of(message.incarnation):
             session.on_message(message)
 
     def on_recovered(self, incarnation: int, messages: list[codec.Recovered | codec.RecoveredRun]) -> None:
-        """Retransmissions that came to the request port."""
+        """Pass retransmissions from the request port to their session."""
         for session in self._of(incarnation):
             session.on_recovered(messages)
 
     def on_broken(self, event: Reset | Gone) -> None:
-        """A store's connection broke."""
+        """Tell all sessions that a store's connection broke."""
         for session in (*self._sessions.values(), *self._finished):
             session.receive(event)
 
-    def _of(self, incarnation: int) -> list[Session]:
-        """The sessions with this life, if any: normally one."""
+    def _of(self, incarnation: int) -> list[ClientSession]:
+        """Return the sessions with this life: usually one."""
         live = self._sessions.get(incarnation)
         return [session for session in self._finished if session.incarnation == incarnation] + ([live] if live else [])

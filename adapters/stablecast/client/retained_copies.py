@@ -1,4 +1,4 @@
-"""A source's copies of what it sent, as the blocks that left, until the machine lets them go."""
+"""A source's copies of the blocks that it sent, until its machine releases them."""
 
 from collections import deque
 
@@ -7,31 +7,31 @@ from stablecast.core.protocol.messages import Incarnation
 from stablecast.transports import codec
 
 MAX_RESEND = 4096
-"""Messages sent again for one request; a peer that wants more asks again."""
+"""Messages sent again for one request. A peer that wants more asks again."""
 
 MAX_RESEND_BYTES = 8 * 1024 * 1024
-"""Bytes of the same, or one message: half of what may wait for a slow peer."""
+"""Bytes sent again for one request, or one message: half of the queue that a slow peer may have."""
 
 
 class Retained:
     """The blocks of one life of a source, oldest first."""
 
     def __init__(self, incarnation: Incarnation) -> None:
-        """Nothing was sent."""
+        """Start before the first message."""
         self._incarnation = incarnation
         self._blocks: deque[tuple[int, int, bytes, int]] = deque()
 
     def add(self, first: int, stop: int, block: bytes, payload_bytes: int) -> None:
-        """The messages [first, stop) left; all are plain, or none."""
+        """Keep the block of messages [first, stop); all of them are plain, or none."""
         self._blocks.append((first, stop, block, payload_bytes))
 
     def release(self, number: int) -> None:
-        """Everything below `number` may go; a block goes as a whole."""
+        """Drop the blocks whose messages all have numbers below `number`."""
         while self._blocks and self._blocks[0][1] <= number:
             self._blocks.popleft()
 
     def payload_bytes_from(self, number: int) -> int:
-        """Payload bytes of the blocks that end behind `number`."""
+        """Return the payload bytes of the blocks that end above `number`."""
         size = 0
         for _, stop, _, payload_bytes in reversed(self._blocks):
             if stop <= number:
@@ -40,7 +40,7 @@ class Retained:
         return size
 
     def again(self, effect: Resend) -> bytes:
-        """What is left of the messages asked for, as retransmissions."""
+        """Return the requested messages that are still here, encoded as retransmissions."""
         parts: list[bytes] = []
         room = MAX_RESEND_BYTES
         wanted = min(effect.last + 1, effect.first + MAX_RESEND)

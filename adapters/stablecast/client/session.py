@@ -1,47 +1,26 @@
-"""A receiver's session with one life of one source: stream, machine, and the runs in between."""
+"""A receiver's session with one life of one source: it feeds the machine and performs its effects."""
 
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from threading import get_ident
-from typing import TYPE_CHECKING, assert_never
+from typing import Protocol, assert_never
 
 import attrs
 
-from stablecast.client.message import Batch
+from stablecast.client.inbox import Inbox
+from stablecast.client.message import AssembledBatch, Batch
 from stablecast.client.precedence import outranks
-from stablecast.client.reassembly import Assembled
-from stablecast.client.source_identity import Place
 from stablecast.client.succession import Succession
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine import serial
 from stablecast.core.protocol import effects as fx
-from stablecast.core.protocol.events import (
-    DeregistrationComplete,
-    Event,
-    Oddity,
-    RegistrationComplete,
-    UnrecoverableLoss,
-)
-from stablecast.core.protocol.inputs import (
-    Acknowledge,
-    Arrived,
-    Consumed,
-    Data,
-    Finish,
-    History,
-    LowChosen,
-    ReceiverInput,
-    RegIdChosen,
-    Start,
-    Useless,
-    Withdraw,
-)
+from stablecast.core.protocol import events, inputs
 from stablecast.core.protocol.messages import Message, Role, SourceInfo
 from stablecast.core.protocol.settings import ReceiverConfig
 from stablecast.core.receiver import ReceiverSession, ReceiverState
 from stablecast.evidence.trace import recorder
-from stablecast.runtime.connection_pool import Pool
+from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.driven_machine import Driven
 from stablecast.runtime.driver import Driver
 from stablecast.runtime.effect_execution import describe
@@ -51,22 +30,47 @@ from stablecast.transports import codec
 from stablecast.transports.codec.fragments import FragmentReassembly
 from stablecast.transports.codec.lbttcp import Run
 
-if TYPE_CHECKING:
-    from stablecast.client.receiver import Receiver
+
+class SessionOwner(Protocol):
+    """The receiver of a session, which answers its questions and gets its messages."""
+
+    inbox: Inbox[Batch]
+
+    def deliver(self, batch: Batch) -> None:
+        """Deliver a batch to the application, now or later."""
+
+    def choose_reg_id(self, question: fx.AskRegId, transport: str) -> int | None:
+        """Return the RegID to ask a store for; None keeps the session from asking it."""
+
+    def choose_low(self, question: fx.AskLow) -> int | None:
+        """Return the first number to deliver; None if there is no answer, so that nothing is delivered."""
+
+    def on_notify(self, event: events.Event) -> None:
+        """Report an event to the application."""
+
+    def on_consumed(self, session: "ClientSession") -> None:
+        """Note that the application has consumed all messages of an ended session."""
+
+    def on_inherited(self) -> None:
+        """Close ended sessions whose messages another session now answers for."""
+
+    def fail(self, what: str, error: Exception) -> None:
+        """End deliveries, because the session could not do what its machine decided."""
 
 
-def places_of(info: SourceInfo) -> set[Place]:
-    """Return where the source that announces itself is registered, and under which RegID."""
-    return {(store.address, store.source_reg_id) for store in info.stores}
+class ClientSession:
+    """A session that drives one `ReceiverSession` and delivers to its owner.
 
-
-class Session:
-    """Drives one `ReceiverSession`; what it delivers goes to the receiver's queue."""
+    Attributes:
+        ended: True once the stream ended. The session then only recovers, and its events are no longer reported.
+        waiting: Delivered numbers that the application has not consumed.
+        succession: The session's place among the sessions with its source.
+    """
 
     def __init__(
-        self, receiver: "Receiver", config: ReceiverConfig, pool: Pool, trace: Path | None, transport: str
+        self, receiver: SessionOwner, config: ReceiverConfig, pool: ConnectionPool, trace: Path | None, transport: str
     ) -> None:
-        """A session that has not started."""
+        """Make a session that has not started. Raises TraceError."""
         self.config = config
         self.incarnation = config.incarnation
         self.transport = transport
@@ -74,7 +78,7 @@ class Session:
         self.waiting = 0
         self._stopped = self._failed = self._closed = False
         self._plain = True
-        self._earlier: Sequence[Session] = ()
+        self._earlier: Sequence[ClientSession] = ()
         self._thread = get_ident()
         self._receiver = receiver
         self._pool = pool
@@ -88,17 +92,18 @@ class Session:
         self._driver = self._drive(self._machine, trace)
         self.succession = Succession(self._machine, self._driver.feed, receiver.inbox)
 
-    def _drive(self, machine: ReceiverSession, trace: Path | None) -> Driver[ReceiverInput, fx.ReceiverEffect]:
-        """Make what feeds the machine and performs its effects; a simulator has another clock and event loop."""
-        driven: Driven[ReceiverInput, fx.ReceiverEffect] = Driven(
+    def _drive(self, machine: ReceiverSession, trace: Path | None) -> Driver[inputs.ReceiverInput, fx.ReceiverEffect]:
+        """Make the driver of the machine. A simulator overrides this, because it has a clock of its own."""
+        driven: Driven[inputs.ReceiverInput, fx.ReceiverEffect] = Driven(
             machine, recorder(Role.RECEIVER, self.config.topic, machine, trace)
         )
         return Driver(driven, self._perform, self._on_failed, self._before_timer)
 
-    def start(self, history: dict[int, list[tuple[int, int]]], earlier: "Sequence[Session]" = ()) -> None:
-        """Begin, knowing what the application consumed in earlier sessions.
+    def start(self, history: dict[int, list[tuple[int, int]]], earlier: "Sequence[ClientSession]" = ()) -> None:
+        """Start with the `history` of consumed numbers [first, stop) by life, and stop the `earlier` sessions.
 
-        `earlier` are those with the same source: what they delivered is inherited once the source has told of itself.
+        The earlier sessions are those with the same source. The new session inherits their unconsumed messages once the
+        source has announced its numbers.
         """
         self._earlier = earlier
         self.succession.earlier = [session.succession for session in earlier]
@@ -106,58 +111,49 @@ class Session:
             session.stop()
         for incarnation, ranges in history.items():
             for first, stop in ranges:
-                self._driver.feed(History(incarnation, first, stop - 1))
-        self._driver.feed(Start())
+                self._driver.feed(inputs.History(incarnation, first, stop - 1))
+        self._driver.feed(inputs.Start())
 
     def history(self) -> dict[int, list[tuple[int, int]]]:
-        """What was consumed, by the life that sent it."""
-        self.tell_consumed()
+        """Return the consumed numbers as [first, stop), by the life that sent them."""
+        self.report_consumed()
         return self.succession.consumed()
 
     @property
+    def info(self) -> SourceInfo | None:
+        """Return the newest announcement of the source, None before the first."""
+        return self._machine.info
+
+    @property
     def settled(self) -> bool:
-        """Return whether the session may end: all it delivered is consumed, or a later session answers for it."""
+        """Return True if the session may end: its messages are consumed, or a later session answers for them."""
         if self.succession.heir is not None:
             return True
         return not (self.waiting or self.recovering) and self.succession.settled
 
     @property
     def recovering(self) -> bool:
-        """Whether messages are still to be had from the stores."""
+        """Return True while the stores may still deliver messages."""
         machine = self._machine
         return not self._stopped and machine.state is ReceiverState.ACTIVE and machine.recovering
 
-    @property
-    def places(self) -> set[Place]:
-        """Where the source is registered, and under which RegID."""
-        return set() if self._machine.info is None else places_of(self._machine.info)
-
-    def shares_source(self, info: SourceInfo) -> bool:
-        """Whether this is the announcement of the same life, or of another one of the same source."""
-        if info.incarnation == self.incarnation or any(life == self.incarnation for life, _ in info.lives):
-            return True
-        known = self._machine.info
-        if known is not None and any(life == info.incarnation for life, _ in known.lives):
-            return True
-        return bool(self.places & places_of(info))
-
     def outranks(self, info: SourceInfo) -> bool:
-        """Return whether this session is with a later life of the source that announces itself."""
+        """Return True if this session is with a later life of the source that announces itself."""
         return self._machine.info is not None and outranks(self._machine.info, info)
 
     def stop(self) -> None:
-        """Deliver no more: a new life's session does; what was delivered may still be consumed."""
+        """Deliver no more, because the session with a new life does. Delivered messages may still be consumed."""
         self._stopped, self._plain = True, False
 
-    def receive(self, event: ReceiverInput) -> None:
+    def receive(self, event: inputs.ReceiverInput) -> None:
         """Feed the machine."""
         self._driver.feed(event)
 
     def on_run(self, run: Run) -> None:
-        """Live data. What simply goes on is handed over at once: `feed_run` would come to the same.
+        """Process live data. A run that continues the stream is delivered at once; `feed_run` would do the same.
 
-        Then nothing was lost before it, to deliver it is all that the machine would want (`Arrivals.goes_on`), and
-        nobody records what it is fed. Where little is sent every call costs, and this spares nine of them.
+        The short way holds if nothing was lost before the run, the machine would only deliver it (`Arrivals.goes_on`),
+        and no trace records the inputs. It saves nine calls, which is what a single message mostly costs.
         """
         first, stream, life = run.first, self._stream, self.incarnation
         if (
@@ -177,28 +173,28 @@ class Session:
         self.feed_run(run)
 
     def feed_run(self, run: Run) -> None:
-        """Live data that the machine is to judge."""
+        """Feed live data to the machine, and the loss before it if the stream has a gap."""
         incarnation = self.incarnation
         token = self._tokens.keep(run, incarnation)
         lost = None if self._stream is None else self._stream.check(incarnation, run)
-        self._driver.feed(Data(incarnation, incarnation, run.first, run.count, run.payload_bytes, False, token))
+        self._driver.feed(inputs.Data(incarnation, incarnation, run.first, run.count, run.payload_bytes, False, token))
         if lost is not None:
             self._driver.feed(lost)
 
     def on_recovered(self, messages: list[codec.Recovered | codec.RecoveredRun]) -> None:
-        """Retransmissions."""
+        """Feed retransmissions."""
         self._driver.feed_all(self._tokens.keep_recovered(messages))
 
     def on_message(self, message: Message) -> None:
-        """A control message for this session."""
-        self._driver.feed(Arrived(message))
+        """Feed a control message, and inherit if it was the source's first announcement."""
+        self._driver.feed(inputs.Arrived(message))
         if self.succession.due:
             self._inherit()
 
     def close(self) -> None:
-        """Acknowledge what was consumed, and stop."""
-        self.tell_consumed()
-        self._driver.feed(Finish())
+        """Acknowledge the consumed messages, and stop."""
+        self.report_consumed()
+        self._driver.feed(inputs.Finish())
         self._driver.close()
         self._closed = True
         self._left.set()
@@ -210,13 +206,13 @@ class Session:
 
     def withdraw(self) -> None:
         """Ask every store to forget this receiver."""
-        self.tell_consumed()
-        self._driver.feed(Withdraw())
+        self.report_consumed()
+        self._driver.feed(inputs.Withdraw())
 
-    # What the application does with batches.
+    # ---------------------------------------------------------------------------------- consumption by the application
 
-    def own_thread(self) -> None:
-        """Raise MisuseError in any thread but the event loop's: nothing here may be used by two at once."""
+    def check_thread(self) -> None:
+        """Raise MisuseError outside the thread of the event loop, because nothing here is safe for two threads."""
         if get_ident() != self._thread:
             raise MisuseError(
                 f"a message of '{self.config.topic}' was consumed or acknowledged in another thread: "
@@ -224,7 +220,10 @@ class Session:
             )
 
     def consumed(self, first: int, last: int) -> None:
-        """It is done with these; the machine hears of all at once, after what has arrived meanwhile was read."""
+        """Note that the application consumed messages `first` to `last`.
+
+        The machine gets one report for many messages, after the data that arrived meanwhile was read.
+        """
         self.waiting -= last - first + 1
         if self._consumed is None:
             self._consumed = (first, last)
@@ -232,9 +231,9 @@ class Session:
         elif self._consumed[1] + 1 == first:
             self._consumed = (self._consumed[0], last)
         else:
-            self.tell_consumed()
+            self.report_consumed()
             self._consumed = (first, last)
-            self.tell_consumed()
+            self.report_consumed()
         if self.succession.heir is not None:
             self.succession.on_consumed(first, last + 1)
             if not self.waiting:
@@ -242,74 +241,73 @@ class Session:
         elif self.ended and not self.waiting:
             self._receiver.on_consumed(self)
 
-    def tell_consumed(self) -> None:
-        """Feed what was consumed and not fed yet."""
+    def report_consumed(self) -> None:
+        """Feed the consumed numbers that were not fed yet."""
         while self._consumed is not None:
             (first, last), self._consumed = self._consumed, None
             if self._closed:
                 self._machine.record_consumed(first, last + 1)
             else:
-                self._driver.feed(Consumed(first, last))
+                self._driver.feed(inputs.Consumed(first, last))
 
     def _before_timer(self) -> None:
-        self.tell_consumed()
+        self.report_consumed()
         if self.succession.inherited is not None:
             self.succession.claim()
 
     def acknowledge_now(self) -> None:
-        """Acknowledge what is consumed, without waiting for the interval."""
-        self.tell_consumed()
-        self._driver.feed(Finish())
+        """Acknowledge the consumed messages without waiting for the interval."""
+        self.report_consumed()
+        self._driver.feed(inputs.Finish())
         if self.succession.heir is not None:
-            self.succession.heir.feed(Finish())
+            self.succession.heir.feed(inputs.Finish())
 
     def acknowledge(self, first: int, number: int) -> None:
-        """It acknowledges all up to `number` itself, and was handed `first` to `number`.
+        """Acknowledge all messages up to `number` for the application, which was handed `first` to `number`.
 
-        Raises MisuseError for what was not delivered.
+        Raises MisuseError for a message that was not delivered.
         """
         if self._pieces.incomplete(number):
             raise MisuseError(f"acknowledged {number}, a piece of a message that is not delivered yet")
         if self.succession.heir is not None:
             self.succession.on_acknowledged(first, number)
             return
-        self.tell_consumed()
-        self._driver.feed(Acknowledge(number, first))
+        self.report_consumed()
+        self._driver.feed(inputs.Acknowledge(number, first))
 
     def _on_failed(self, effect: object, error: Exception) -> None:
-        """End this session: its machine counts on an effect that did not happen.
+        """End this session, because its machine counts on an effect that did not happen.
 
-        What was consumed until now is acknowledged, and nothing else any more: whatever was not handed over comes
-        again to the next receiver.
+        The messages consumed until now are acknowledged, and no others. The next receiver gets all others again.
         """
         if self._failed:
             return
         self._failed = self._stopped = True
-        self.tell_consumed()
-        self._driver.feed(Finish())
+        self.report_consumed()
+        self._driver.feed(inputs.Finish())
         self._driver.close()
         self._left.set()
         self._receiver.fail(describe(effect), error)
 
-    # What earlier sessions with the source delivered.
+    # -------------------------------------------------------------------------------------------------------- delivery
 
     def _inherit(self) -> None:
         for session in self._earlier:
-            session.tell_consumed()
+            session.report_consumed()
         self._earlier = ()
         cut = self.succession.inherit()
         self._plain = False
         if cut:
             text = f"{cut} messages that waited have numbers that the source's next life uses again"
-            self._receiver.on_notify(Oddity("dead-tail", text))
+            self._receiver.on_notify(events.Oddity("dead-tail", text))
         self._receiver.on_inherited()
 
     def dropped(self, count: int) -> None:
-        """Note that so many numbers that it delivered will not be consumed."""
+        """Note that `count` delivered numbers will not be consumed."""
         self.waiting -= count
 
     def _fresh(self, sender: int, first: int, stop: int) -> list[tuple[int, int]]:
-        """Return what is to be handed over of messages that the machine delivers, where something is inherited."""
+        """Return the ranges that the application gets of messages [first, stop), which the machine delivers."""
         fresh = self.succession.fresh(sender, first, stop)
         self._plain = self.succession.plain and not self._stopped
         return fresh
@@ -325,7 +323,7 @@ class Session:
                     return
                 if self._pieces.partials:
                     self._pieces.settle(effect.first, effect.first + effect.count)
-                    self._pass()
+                    self._drop_useless()
                 if self._plain:
                     self._deliver(run, effect, sender, effect.first, effect.first + effect.count)
                 else:
@@ -338,11 +336,11 @@ class Session:
             case fx.AskRegId():
                 reg_id = self._receiver.choose_reg_id(effect, self.transport)
                 if reg_id is not None:
-                    self._driver.feed(RegIdChosen(effect.store_index, reg_id))
+                    self._driver.feed(inputs.RegIdChosen(effect.store_index, reg_id))
             case fx.AskLow():
                 low = self._receiver.choose_low(effect)
                 if low is not None:
-                    self._driver.feed(LowChosen(self.succession.low(effect, low)))
+                    self._driver.feed(inputs.LowChosen(self.succession.low(effect, low)))
             case fx.Notify():
                 self._on_notify(effect.event)
             case _:
@@ -354,39 +352,39 @@ class Session:
         skip = effect.skip + first - effect.first
         self._receiver.deliver(Batch(run, skip, stop - first, first, sender, self, effect.recovered, effect.otr))
 
-    def _on_notify(self, event: Event) -> None:
-        if isinstance(event, DeregistrationComplete):
+    def _on_notify(self, event: events.Event) -> None:
+        if isinstance(event, events.DeregistrationComplete):
             self._left.set()
-        if isinstance(event, RegistrationComplete):
+        if isinstance(event, events.RegistrationComplete):
             self.succession.begin(event.number)
-        if isinstance(event, UnrecoverableLoss):
+        if isinstance(event, events.UnrecoverableLoss):
             self._on_lost(event)
         elif not self.ended:
             self._receiver.on_notify(event)
 
-    def _on_lost(self, event: UnrecoverableLoss) -> None:
+    def _on_lost(self, event: events.UnrecoverableLoss) -> None:
         for first, stop in self.succession.lost(event.first, event.last + 1) if not self._stopped else ():
             self._receiver.on_notify(attrs.evolve(event, first=first, last=stop - 1))
         self._pieces.lose(event.first, event.last + 1)
-        self._pass()
+        self._drop_useless()
 
     def _assemble(self, run: Run, effect: fx.Deliver, sender: int) -> None:
-        """Deliver what a run completes."""
+        """Deliver the messages that a run of pieces completes."""
         self._pieces.floor = self._machine.start_number
         self._pieces.owed = self._machine.begins_where_stores_said
-        wholes = self._pieces.take(run.block, effect.skip, effect.count, effect.first, effect.recovered)
-        self._pass()
+        wholes = self._pieces.add_run(run.block, effect.skip, effect.count, effect.first, effect.recovered)
+        self._drop_useless()
         if not self._plain:
             wholes = [whole for whole in wholes if self._fresh(sender, whole.first, whole.last + 1)]
         if wholes:
             self.waiting += sum(whole.last + 1 - whole.first for whole in wholes)
-            self._receiver.deliver(Assembled(wholes, run, effect, sender, self))
+            self._receiver.deliver(AssembledBatch(wholes, run, effect, sender, self))
 
-    def _pass(self) -> None:
-        """Pieces that no message will come of are lost, and nobody is told that they were consumed."""
+    def _drop_useless(self) -> None:
+        """Report the pieces that no message will come of. They are lost, and never confirmed as consumed (P-349)."""
         passed, lost = self._pieces.take_passed()
         for first, stop in passed:
-            self._driver.feed(Useless(first, stop - 1))
+            self._driver.feed(inputs.Useless(first, stop - 1))
         for low, high in lost:
             for first, stop in self.succession.lost(low, high):
-                self._receiver.on_notify(UnrecoverableLoss(first, stop - 1))
+                self._receiver.on_notify(events.UnrecoverableLoss(first, stop - 1))

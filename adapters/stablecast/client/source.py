@@ -1,136 +1,239 @@
-"""A source: registers with its stores, tells of stability, performs what its machine wants; sending is in `sender`."""
+"""A source: registers with its stores, sends within the credit, and reports what is stable.
+
+The fast path holds no task and no record per message. `try_send` puts a header and the payload into a list and spends
+local credit; the whole list leaves as one block. *Batching* decides when it leaves:
+
+* By default the first few messages of a turn of the event loop leave at once. Later ones leave when the turn ends, or
+  when they fill a block.
+* With an interval, a block leaves at its minimum length, or when its oldest message has waited for the interval.
+* Inside `with source.batch()`, a block leaves when it is full, and when the `with` ends.
+* In each case a block leaves on `flush`, before a caller waits for credit or stability, and before a joiner is greeted.
+
+Messages with properties and messages that are cut into pieces are collected beside the plain ones. They never share a
+block with them (`stablecast.transports.codec.chained_messages`).
+"""
 
 import asyncio
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import assert_never
 
-from stablecast.client.callbacks import tell
-from stablecast.client.errors import Closed, EndpointFailed, RegistrationFailed
-from stablecast.client.registration_troubles import Troubles
-from stablecast.client.sender import Sender
-from stablecast.client.stability import Stability
-from stablecast.core.protocol import effects as fx
-from stablecast.core.protocol.events import (
-    DeregistrationComplete,
-    Event,
-    Overtaken,
-    QuorumLost,
-    Reclaimed,
-    RegistrationComplete,
-    RegistrationError,
-    Stable,
-    StableFlag,
-    StoreUnresponsive,
-    Wakeup,
+import attrs
+
+from stablecast.client.callbacks import notify
+from stablecast.client.errors import (
+    Closed,
+    EndpointFailed,
+    MessageTooLarge,
+    NotRegistered,
+    RegistrationFailed,
+    RegistrationTroubles,
 )
-from stablecast.core.protocol.inputs import SourceInput, Start, Withdraw
-from stablecast.core.protocol.messages import SourceInfo
-from stablecast.core.protocol.settings import SourceConfig
-from stablecast.core.source import SourceState
-from stablecast.runtime.connection_pool import Pool
+from stablecast.client.outgoing_messages import FLUSH_BYTES, PROMPT_MESSAGES, TURN_MESSAGES, Block, Outgoing
+from stablecast.client.stability import Stability
+from stablecast.core.errors import OversizeError
+from stablecast.core.machine import serial
+from stablecast.core.machine.units import SECOND
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol import events, inputs
+from stablecast.core.protocol.messages import Role, SourceInfo
+from stablecast.core.protocol.settings import FlightBehavior, SourceConfig
+from stablecast.core.source import SourceEndpoint, SourceState
+from stablecast.evidence.trace import recorder
+from stablecast.runtime.connection_pool import ConnectionPool
+from stablecast.runtime.driven_machine import Driven
+from stablecast.runtime.driver import Driver
 from stablecast.runtime.effect_execution import describe, report
 from stablecast.runtime.reliable_stream import ReliableStream
 from stablecast.runtime.stream import StreamServer
+from stablecast.runtime.wakeup_latency import Courtesy
 from stablecast.transports import codec
+from stablecast.transports.codec import fragments
+from stablecast.transports.wire import properties as wire_properties
+from stablecast.transports.wire.lbmc import DATA_HEADER, MAX_MESSAGE
+from stablecast.transports.wire.properties import Value
 
-_STABLE = int(StableFlag.STABLE)
-"""What is waited for; events about one store or one group only come without it."""
+RESERVED = 64
+"""Bytes of a datagram kept for headers: of the transport, of the message, and of its retransmission."""
+
+MAX_PAYLOAD = MAX_MESSAGE - RESERVED - DATA_HEADER.size
+"""Bytes of the largest message over TCP that is not cut."""
+
+MAX_CUT = 32 * 1024 * 1024
+"""Bytes of the largest message over TCP: half of the queue that a slow joiner may have."""
+
+REPORT_SECONDS = 0.01
+"""Seconds after which the machine gets a report of messages that left at once, if no other input comes before.
+
+The receiver that the kernel has woken on this core need not wait for that report. A recorded source reports at the end
+of the turn, because no trace of a receiver may run ahead of the trace of its source for long."""
+
+NO_LIMIT = 1 << 62
+"""Credit of a source that has no flight, in messages and in bytes."""
+
+_PLAIN = struct.Struct(">III").pack
+"""`DATA_HEADER` of a plain message: kind and first header are 0, which leaves the length in the first word."""
+
+_STABLE = int(events.StableFlag.STABLE)
+"""The flag of stability by the group rule; events about one store or one group come without it."""
 
 
-class Source(Sender):
-    """Made by `Context.source`; use it inside `async with`, or call `close`."""
+@attrs.frozen
+class Sent:
+    """A message that was sent.
+
+    Attributes:
+        number: Its extended number, which never wraps; of a message that was cut, that of the last piece.
+        source: The source that sent it.
+    """
+
+    number: int
+    source: "Source"
+
+    @property
+    def sequence_number(self) -> int:
+        """Return the 32-bit number, as on the wire."""
+        return serial.wire(self.number)
+
+    async def stable(self) -> None:
+        """Wait until enough stores have synced the message. Raises NotStable or Closed, as `Source.wait_stable`."""
+        await self.source.wait_stable(self.number)
+
+
+class Source:
+    """A source of one topic, made by `Context.source`. Use it inside `async with`, or call `close`.
+
+    async with await context.source("orders", stores=["127.0.0.1:14567"]) as source:
+        sent = await source.send(b"one")
+        await sent.stable()
+
+    All methods belong to the event loop in which the source was made.
+    """
 
     def __init__(
-        self, config: SourceConfig, pool: Pool, on_event: Callable[[Event], None] | None, trace: Path | None
+        self,
+        config: SourceConfig,
+        pool: ConnectionPool,
+        on_event: Callable[[events.Event], None] | None,
+        trace: Path | None,
     ) -> None:
-        """A source that has not started."""
-        super().__init__(config, on_event, trace)
+        """Make a source that has not started. Raises TraceError, ConfigError."""
+        self.config = config
+        self.topic = config.topic
         self.place = config.transport
         self.on_close: Callable[[], None] | None = None
+        self.stream: StreamServer | ReliableStream | None = None
+        self.courtesy: Courtesy | None = None
+        self.max_payload = MAX_PAYLOAD
+        self.max_message = MAX_CUT
         self._pool = pool
+        self._on_event = on_event
+        self._machine = SourceEndpoint.create(config)
+        recording = recorder(Role.SOURCE, config.topic, self._machine, trace)
+        driven: Driven[inputs.SourceInput, fx.SourceEffect] = Driven(self._machine, recording)
+        self._driver = Driver(driven, self._perform, self.fail, self._report_rest)
+        self._reports_late = recording is None
+        self._report_timer: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+        self._blocking = bool(config.stores) and config.flight_behavior is FlightBehavior.BLOCK
+        self._out = Outgoing(config.incarnation)
+        self._credit = 0
+        self._credit_bytes = NO_LIMIT
+        self._least = FLUSH_BYTES
+        self._span_ns = 0
+        self._batches = 0
+        self._prompt = self._emitted = self._turn_began = self._unreported = self._unreported_bytes = 0
+        self._calm = True  # The last turn sent no more than leaves at once.
+        self._timer: asyncio.TimerHandle | None = None
+        self._flush_planned = False
+        self._changed = asyncio.Event()
+        self._begun = self._over = self._held = self._turned_away = self._closed = False
+        self._whose = f"source '{config.topic}'"
+        self._end_reason = f"{self._whose} was closed"
         self._stability = Stability.of(config)
-        self._troubles = Troubles()
-        self._whose = f"source '{self.topic}'"
-        self._told: tuple[SourceInfo, bytes] | None = None
-        self._closed = False
+        self._troubles = RegistrationTroubles()
+        self._written_info: tuple[SourceInfo, bytes] | None = None
         self._failure: EndpointFailed | None = None
 
     async def __aenter__(self) -> "Source":
-        """The source itself."""
+        """Return the source itself."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close."""
+        """Close the source."""
         await self.close()
 
+    # ------------------------------------------------------------------------------------------------ life of a source
+
     async def start(self, stream: StreamServer | ReliableStream) -> None:
-        """Let joiners in, and register."""
+        """Let joiners in, and register with the stores."""
         self.stream = stream
         await stream.start()
-        self._driver.feed(Start())
+        self._driver.feed(inputs.Start())
 
     async def registered(self, within: float | None = None) -> None:
-        """Wait until enough stores have granted, now or again after they were lost.
+        """Wait until the source may send: enough stores have registered it, now or again after they were lost.
 
-        Raises RegistrationFailed after `within` seconds (None: never), Closed on closing.
+        Raises RegistrationFailed after `within` seconds (None: never), Closed when the source closes.
         """
         try:
             async with asyncio.timeout(within):
                 while not self._may_send():
                     if self._over:
-                        raise Closed(self._farewell)
-                    self._changed.clear()
-                    await self._changed.wait()
+                        raise Closed(self._end_reason)
+                    await self._change()
         except TimeoutError:
-            raise RegistrationFailed(self._troubles.missing(self.topic, within)) from None
+            raise RegistrationFailed(self._troubles.explain(self.topic, within)) from None
 
     @property
     def over(self) -> bool:
-        """Whether nothing is sent any more: closed, deregistered, or overtaken by another life."""
+        """Return True if the source can send no more: closed, failed, deregistered, or replaced by another life."""
         return self._over
 
     async def deregister(self) -> None:
-        """Ask every store to forget this source and what it sent, and wait until all have; then nothing is sent.
+        """Ask every store to forget this source and its messages, and wait until all have. The source sends no more.
 
-        A store that is away is asked again until it answers. Raises Closed.
+        The source asks a store that is away again until it answers. Raises Closed.
         """
         if self._over:
-            raise Closed(self._farewell)
+            raise Closed(self._end_reason)
         self.flush()
-        self._driver.feed(Withdraw())
+        self._driver.feed(inputs.Withdraw())
         self._renew_credit()
         await self._until_over()
         if self._closed:
-            raise Closed(self._farewell)
+            raise Closed(self._end_reason)
 
     async def until_failed(self) -> EndpointFailed:
-        """Wait until the source ended because an effect of its machine could not be performed; return why.
-
-        Waits for ever if that never happens.
-        """
+        """Wait until an effect of the machine failed and ended the source; return the failure. May wait for ever."""
         while self._failure is None:
-            self._changed.clear()
-            await self._changed.wait()
+            await self._change()
         return self._failure
 
     async def _until_over(self) -> None:
         while not self._over:
-            self._changed.clear()
-            await self._changed.wait()
+            await self._change()
+
+    async def _change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
 
     async def close(self) -> None:
-        """Send what is buffered, say nothing more. What is not stable yet stays at the stores that have it."""
+        """Send what is buffered, then nothing more. Messages that are not stable yet stay at the stores that have them.
+
+        Callers that wait for credit or stability get Closed.
+        """
         if self._closed:
             return
         self.flush()
         self._closed = True
         self._credit = 0
-        if self._telling is not None:
-            self._telling.cancel()
+        if self._report_timer is not None:
+            self._report_timer.cancel()
         self._driver.close()
-        self._end(self._farewell)
-        self._changed.set()
+        self._end(self._end_reason)
         try:
             if self.stream is not None:
                 await self.stream.close()
@@ -138,10 +241,318 @@ class Source(Sender):
             if self.on_close is not None:
                 self.on_close()
 
-    async def wait_stable(self, number: int) -> None:
-        """Wait until message `number` is stable: all of its pieces, where it was cut.
+    # --------------------------------------------------------------------------------------------------------- sending
 
-        Raises NotStable if it was reclaimed by force (P-323), Closed on closing, and always without stores.
+    def collect(self, minimum_bytes: int, span_ns: int) -> None:
+        """Set when a block leaves: at `minimum_bytes`, or after `span_ns` nanoseconds (0: when the turn ends)."""
+        self._out.floor = self._least = minimum_bytes
+        self._span_ns = span_ns
+
+    @property
+    def next_number(self) -> int:
+        """Return the extended number of the next message."""
+        return self._out.next
+
+    @property
+    def credit(self) -> int:
+        """Return how many messages `try_send` accepts now. Each piece of a message that is cut counts."""
+        return max(0, self._granted()[0])
+
+    def try_send(self, payload: bytes, properties: Mapping[str, Value] | None = None) -> int | None:
+        """Send a message without waiting; return its extended number, or None while the flight is full.
+
+        After None, try again when the event `Wakeup` comes (T13), or after `await room()`. The number of a message that
+        is cut is that of its last piece. Stores and retransmissions keep the `properties` with the payload.
+
+        Raises:
+            NotRegistered: Too few stores have registered the source now.
+            MessageTooLarge: The message can never be sent.
+            Closed: The source ended.
+            TypeError, ValueError: A payload that is not bytes, or properties that cannot be encoded.
+        """
+        size = len(payload)
+        if (
+            properties
+            or self._credit < 1
+            or size > self._credit_bytes
+            or size > self.max_payload
+            or payload.__class__ is not bytes
+        ):
+            if properties or size > self.max_payload:
+                return self._try_other(payload, properties or {})
+            self._check(size, payload)
+            if self._out.pieces or not self._fits(size):
+                self.flush()
+                if not self._fits(size) and not self._block(size):
+                    return None
+        out = self._out
+        number = out.next
+        out.next = number + 1
+        self._credit -= 1
+        self._credit_bytes -= size
+        length = size + 12
+        header = _PLAIN(length, out.topic_index, number & 0xFFFF_FFFF)
+        if not self._flush_planned and self._at_once():
+            self._leave((header + payload, number, 1, size, ()))
+            return number
+        out.parts += (header, payload)
+        out.parts_bytes += length
+        if out.parts_bytes >= out.floor:
+            self.flush()
+        return number
+
+    async def send(self, payload: bytes, properties: Mapping[str, Value] | None = None) -> Sent:
+        """Send a message; wait for credit while the flight is full. A call that is cancelled has not sent.
+
+        Raises as `try_send` does.
+        """
+        return Sent(await self._send(payload, properties), self)
+
+    async def send_many(self, messages: Iterable[bytes]) -> int | None:
+        """Send several messages; wait for credit as needed. Return the extended number of the last, None if none.
+
+        A list or tuple of messages of one size is fastest, because whole blocks are built from it. Raises like `send`;
+        the messages before the one that raised were sent.
+        """
+        if isinstance(messages, list | tuple) and not self._batches and not self._span_ns:
+            return await self._send_list(messages)
+        number = None
+        for payload in messages:
+            number = self.try_send(payload)
+            if number is None:
+                number = await self._send(payload)
+            elif number % TURN_MESSAGES == 0:
+                await asyncio.sleep(0)
+        return number
+
+    async def room(self, size: int = 0) -> None:
+        """Wait until the flight has room for a message of `size` bytes. Another task may use that room first.
+
+        Raises NotRegistered, MessageTooLarge or Closed.
+        """
+        await self._room_for(size, fragments.count(size, 0, self._room))
+
+    async def _room_for(self, size: int, count: int) -> None:
+        while True:
+            self._check(size, count=count)
+            self.flush()
+            self._changed.clear()
+            if self._fits(size, count) or self._block(size, count):
+                return
+            await self._changed.wait()
+
+    def flush(self) -> None:
+        """Write all buffered messages to the stream now."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._flush_planned = bool(self._batches)
+        if self._out.parts or self._out.pieces:
+            self._emit(self._out.collected())
+        self._report_rest()
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Send the messages of a `with` block together when it ends, or whenever a block is full. No timer sends them.
+
+        A call inside that waits for credit or stability flushes first.
+        """
+        self._batches += 1
+        self._flush_planned, self._out.floor = True, max(FLUSH_BYTES, self._least)
+        try:
+            yield
+        finally:
+            self._batches -= 1
+            if not self._batches:
+                self._flush_planned, self._out.floor = False, self._least
+                self.flush()
+
+    def hold(self, held: bool) -> None:
+        """Stop or resume sending, because the transport is full or has room again (T13)."""
+        self._held = held
+        if not self._reports_late:
+            self._driver.feed(inputs.Held(held))  # Only a trace needs it.
+        self._renew_credit()
+        self._changed.set()
+        if self._turned_away and not held:
+            self._turned_away = False
+            self._on_notify(events.Wakeup())
+
+    async def _send(self, payload: bytes, properties: Mapping[str, Value] | None = None) -> int:
+        if self._out.next % TURN_MESSAGES == 0:
+            await asyncio.sleep(0)
+        while (number := self.try_send(payload, properties)) is None:
+            block = wire_properties.block(properties) if properties else b""
+            size = len(payload) + len(block)
+            await self._room_for(size, fragments.count(size, len(block), self._room))
+        return number
+
+    async def _send_list(self, messages: Sequence[bytes]) -> int | None:
+        """Send blocks while there is credit for several messages. Other messages go alone, which waits or raises."""
+        number, at, turn = None, 0, TURN_MESSAGES
+        while at < len(messages):
+            self.flush()
+            self._renew_credit()
+            block = self._out.portion(messages, at, (self._credit, self._credit_bytes), self.max_payload)
+            if block is None:
+                number, at = await self._send(messages[at]), at + 1
+                continue
+            _, first, count, size, _ = block
+            number, at = first + count - 1, at + count
+            self._credit -= count
+            self._credit_bytes -= size
+            self._emit(block)
+            if at >= turn:
+                turn = at + TURN_MESSAGES
+                await asyncio.sleep(0)
+        return number
+
+    def _try_other(self, payload: bytes, properties: Mapping[str, Value]) -> int | None:
+        """Send a message with properties, or one that is cut."""
+        block = wire_properties.block(properties) if properties else b""
+        size = len(payload) + len(block)
+        count = fragments.count(size, len(block), self._room)
+        self._check(size, payload, count)
+        if self._out.parts or not self._fits(size, count):
+            self.flush()
+            if not self._fits(size, count) and not self._block(size, count):
+                return None
+        number = self._out.cut(payload + block, len(block), self._room)
+        self._renew_credit()
+        if self._out.pieces_bytes >= self._out.floor:
+            self.flush()
+        elif not self._flush_planned and self._at_once():
+            self._leave(self._out.collected())
+        return number
+
+    def _leave(self, block: Block) -> None:
+        """Send at once, and let a receiver that this wakes on our core run first."""
+        self._emit(block)
+        if self._calm and self.courtesy is not None:
+            self.courtesy.give_way()
+
+    def _emit(self, block: Block) -> None:
+        """Write messages to the stream, and report them to the machine now or soon."""
+        octets, first, count, payload_bytes, large = block
+        if self.stream is not None:
+            try:
+                self.stream.write(octets)
+            except Exception as error:  # noqa: BLE001 - the numbers are used: without the messages nothing may follow
+                self.fail("to write messages", error)
+        self._out.retained.add(first, first + count, octets, payload_bytes)
+        self._emitted = first + count
+        self._unreported += count
+        self._unreported_bytes += payload_bytes
+        if large or not self._prompt:
+            self._report_sent(large)
+        if not self._credit:
+            self._renew_credit()
+
+    def _report_sent(self, large: tuple[tuple[int, int], ...] = ()) -> None:
+        count, size, self._unreported, self._unreported_bytes = self._unreported, self._unreported_bytes, 0, 0
+        self._driver.feed(inputs.Sent(self._emitted - count, count, size, large))
+
+    def _report_rest(self) -> None:
+        if self._unreported:
+            self._report_sent()
+
+    def _at_once(self) -> bool:
+        """Plan when the next message leaves; return True if that is now."""
+        if self._span_ns:
+            self._flush_planned = True
+            self._timer = self._loop.call_later(self._span_ns / SECOND, self._planned_flush)
+            return False
+        if not self._prompt:
+            self._loop.call_soon(self._planned_flush)
+            self._turn_began = self._emitted
+        self._prompt += 1
+        self._flush_planned = self._prompt == PROMPT_MESSAGES
+        return True
+
+    def _planned_flush(self) -> None:
+        self._calm = self._out.next - self._turn_began <= PROMPT_MESSAGES
+        self._prompt = 0
+        if self._batches:
+            return
+        self._flush_planned = False
+        if self._out.parts or self._out.pieces or not self._reports_late:
+            self.flush()
+        elif self._unreported and self._report_timer is None:
+            self._report_timer = self._loop.call_later(REPORT_SECONDS, self._report_late)
+
+    def _report_late(self) -> None:
+        self._report_timer = None
+        self._report_rest()
+
+    # ---------------------------------------------------------------------------------------------------------- credit
+
+    @property
+    def _room(self) -> int:
+        """Bytes of the largest piece with its headers."""
+        return self.max_payload + DATA_HEADER.size
+
+    def _may_send(self) -> bool:
+        return self._begun and not self._over and self._machine.can_send
+
+    def _block(self, size: int, count: int = 1) -> bool:
+        """Ask the machine for a `Wakeup` when there is room; return True if there is room already."""
+        self._turned_away |= self._held
+        if not self._held:
+            self._driver.feed(inputs.Blocked(size, count))
+        return self._fits(size, count)
+
+    def _fits(self, size: int, count: int = 1) -> bool:
+        return self._renew_credit() >= count and size <= self._credit_bytes
+
+    def _check(self, size: int, payload: bytes = b"", count: int = 1) -> None:
+        """Raise if a message of `size` bytes in `count` pieces cannot be sent now, or ever."""
+        if not isinstance(payload, bytes):
+            raise TypeError(f"a payload must be bytes, not {type(payload).__name__}")
+        if self._over:
+            raise Closed(self._end_reason)
+        if size > self.max_message:
+            raise MessageTooLarge(f"a message of {size} bytes is larger than the limit of {self.max_message} bytes")
+        if count > fragments.MAX_PIECES:
+            raise MessageTooLarge(
+                f"a message of {count} pieces has more than {fragments.MAX_PIECES}: raise the datagram size"
+            )
+        if self._blocking:  # A streaming source has no flight.
+            try:
+                self._machine.check_size(size, count)
+            except OversizeError as error:
+                raise MessageTooLarge(str(error)) from None
+        if not self._may_send():
+            raise NotRegistered("not currently registered with enough stores")
+
+    def _granted(self) -> tuple[int, int]:
+        """Return the messages and payload bytes that the machine grants, less those not reported to it yet."""
+        machine = self._machine
+        if self._held or not self._may_send():
+            return (0, self._credit_bytes)
+        if not self._blocking:
+            return (NO_LIMIT, NO_LIMIT)
+        reported = machine.next_number
+        room = machine.credit_bytes
+        size = NO_LIMIT if room is None else room - self._out.bytes_from(reported)
+        return (machine.credit_messages - (self._out.next - reported), size)
+
+    def _renew_credit(self) -> int:
+        """Give the fast path the granted credit; return the granted messages.
+
+        The fast path gets none while pieces wait, because a plain message must not join their block. Between renewals
+        `_credit` may be too low, but never too high. `try_send` renews it when it is used up.
+        """
+        messages, self._credit_bytes = self._granted()
+        self._credit = 0 if self._out.pieces else messages
+        return messages
+
+    # ------------------------------------------------------------------------------------------------------- stability
+
+    async def wait_stable(self, number: int) -> None:
+        """Wait until the message with this extended number is stable, with all pieces of a message that was cut.
+
+        Raises NotStable if the source reclaimed it before (P-323), Closed when the source closes. A source without
+        stores always raises Closed.
         """
         self.flush()
         for piece in range(self._machine.first_piece(number), number + 1):
@@ -149,37 +560,36 @@ class Source(Sender):
 
     @property
     def stable_through(self) -> int:
-        """The last extended number up to which everything sent in this life is stable."""
+        """Return the extended number up to which all messages of this life are stable."""
         return self._stability.through
 
     async def wait_stable_through(self, number: int) -> None:
-        """Wait until everything of this life up to `number` is stable. Raises like `wait_stable`."""
+        """Wait until all messages of this life up to `number` are stable. Raises like `wait_stable`."""
         self.flush()
         while not self._stability.check_through(number):
-            self._changed.clear()
-            await self._changed.wait()
+            await self._change()
 
-    # The driver's side.
+    # --------------------------------------------------------------------------------------------- inputs and effects
 
-    def receive(self, event: SourceInput) -> None:
-        """Feed the machine (called by the context)."""
-        self._tell_rest()
+    def receive(self, event: inputs.SourceInput) -> None:
+        """Feed the machine; the context calls this."""
+        self._report_rest()
         self._driver.feed(event)
 
     def greeting(self) -> bytes:
-        """What a joiner hears first: the session, and the SRI as soon as there is one."""
+        """Return the bytes that a joiner gets first: the session, and the source information if there is some."""
         return codec.greeting(codec.split(self.config.incarnation)[0]) + self.info()
 
     def info(self) -> bytes:
-        """The SRI, as soon as there is one."""
+        """Return the encoded source information, or no bytes before the source is active."""
         self.flush()
-        return self._written(self._machine.info()) if self._machine.state is SourceState.ACTIVE else b""
+        return self._encoded(self._machine.info()) if self._machine.state is SourceState.ACTIVE else b""
 
-    def _written(self, info: SourceInfo) -> bytes:
-        """An SRI; mostly the one that was told before."""
-        if self._told is None or self._told[0] != info:
-            self._told = (info, codec.encode(info))
-        return self._told[1]
+    def _encoded(self, info: SourceInfo) -> bytes:
+        """Encode source information. It seldom changes, so the last encoding is kept."""
+        if self._written_info is None or self._written_info[0] != info:
+            self._written_info = (info, codec.encode(info))
+        return self._written_info[1]
 
     def _perform(self, effect: fx.SourceEffect) -> None:
         match effect:
@@ -189,12 +599,10 @@ class Source(Sender):
                 self._out.retained.release(effect.number)
             case fx.Send():
                 self._pool.send(effect.to, codec.encode(effect.message))
-            case fx.Broadcast():
+            case fx.Broadcast(message=message):
                 if self.stream is not None:
-                    message = effect.message
-                    self.stream.write(
-                        self._written(message) if isinstance(message, SourceInfo) else codec.encode(message)
-                    )
+                    known = self._encoded(message) if isinstance(message, SourceInfo) else codec.encode(message)
+                    self.stream.write(known)
             case fx.Resend():
                 again = self._out.retained.again(effect)
                 if again:
@@ -203,10 +611,10 @@ class Source(Sender):
                 assert_never(effect)
 
     def fail(self, what: object, error: Exception) -> None:
-        """End, and let everybody who sends or waits know why.
+        """End the source, because an effect failed; raise the reason for every caller that sends or waits.
 
-        The machine believes that the effect happened; to go on would make promises on top of that belief. What is
-        stable stays so at the stores.
+        The machine counts on the effect. Going on would build promises on an act that did not happen. Messages that
+        are stable stay stable at the stores.
         """
         if self._closed or self._failure is not None:
             return
@@ -217,48 +625,48 @@ class Source(Sender):
         report(text, error)
         self._driver.close()
         self._end(text)
-        self._renew_credit()
-        self._changed.set()
 
-    def _on_notify(self, event: Event) -> None:
+    def _on_notify(self, event: events.Event) -> None:
         if self._closed:
             return
         match event:
-            case Stable():
+            case events.Stable():
                 if int(event.flags) & _STABLE:
                     self._stability.on_stable(event.first, event.last)
                     self._changed.set()
-            case Reclaimed():
+            case events.Reclaimed():
                 self._stability.on_reclaimed(event.first, event.last)
                 self._changed.set()
-            case Wakeup():
+            case events.Wakeup():
                 self._changed.set()
-            case StoreUnresponsive() | RegistrationError():
+            case events.StoreUnresponsive() | events.RegistrationError():
                 self._troubles.add(event)
-            case RegistrationComplete() | QuorumLost() | Overtaken() | DeregistrationComplete():
-                self._on_right(event)
-        tell(self._on_event, event, self._whose)
-
-    def _on_right(self, event: RegistrationComplete | QuorumLost | Overtaken | DeregistrationComplete) -> None:
-        """Whether it may send has changed."""
-        match event:
-            case RegistrationComplete():
-                if not self._begun:
-                    self._begun = True
-                    self._out.next = event.number
-                    self._stability.begin(event.number)
-                self._troubles.clear()
-            case QuorumLost():
+            case events.RegistrationComplete():
+                self._begin(event.number)
+            case events.QuorumLost():
                 self.flush()
-            case Overtaken():
+                self._renew_credit()
+                self._changed.set()
+            case events.Overtaken():
                 self._end(f"another life of {self._whose} has taken its place: make a new source")
-            case DeregistrationComplete():
+            case events.DeregistrationComplete():
                 self._end(f"{self._whose} was deregistered")
+        notify(self._on_event, event, self._whose)
+
+    def _begin(self, number: int) -> None:
+        """Enough stores have registered the source; its first registration fixes its first number."""
+        if not self._begun:
+            self._begun = True
+            self._out.next = number
+            self._stability.begin(number)
+        self._troubles.clear()
         self._renew_credit()
         self._changed.set()
 
-    def _end(self, farewell: str) -> None:
-        """Nothing is sent any more."""
+    def _end(self, reason: str) -> None:
+        """Send no more, and wake every caller that waits."""
         self._over = True
-        self._farewell = farewell
-        self._stability.close(farewell)
+        self._end_reason = reason
+        self._stability.close(reason)
+        self._renew_credit()
+        self._changed.set()

@@ -1,4 +1,4 @@
-"""How the sources and receivers of a context find each other: over UDP, over services, or over both."""
+"""Resolution for a context: its sources and receivers find others over UDP, over services, or over both."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -17,62 +17,64 @@ from stablecast.resolver import Listeners, Resolver
 from stablecast.resolver.combined_resolver import Combined, Wait
 from stablecast.resolver.srs_resolver import OnRecord, SrsResolver
 from stablecast.runtime import address
-from stablecast.runtime.service_addresses import parse_services
+from stablecast.runtime.address import parse_services
 from stablecast.transports import codec
 from stablecast.transports.resolution.udp.inputs import AddSource
 from stablecast.transports.resolution.udp.settings import AdvertiseOptions
 from stablecast.transports.wire import lbmr
 
 Advertise = AdvertiseOptions | None
-"""How one source is advertised; None: like all others."""
+"""Options for advertising one source; None for those of the context."""
 
 OnEvent = Callable[[Event], None]
 
 EVERYTHING = lbmr.ResolutionRequest.ADVERTISEMENTS | lbmr.ResolutionRequest.QUERIES
-"""What a request wakes: sources, and receivers."""
+"""The parties that a request for resolution wakes: sources, and receivers."""
 
-MAX_TOLD = 5
-"""Waiting receivers that are named in the log at one time."""
+MAX_LOGGED_WAITS = 5
+"""Waiting receivers that the log names at one time."""
 
-UNFINDABLE = "nobody here finds the store named '%s': give its address, or a relay or multicast to ask"
-"""A store that a source knows by a name that cannot be resolved (T-010)."""
+UNFINDABLE = "nothing resolves the store name '%s': give its address, or a relay or multicast"
+"""The warning for a store name that cannot be resolved (T-010)."""
 
 
-class Finder(Protocol):
-    """What finding needs of a context."""
+class ResolvingContext(Protocol):
+    """The parts of a context that resolution uses."""
 
     interface: str
     resolution: ResolutionSettings
     resolver_port: int
 
     def locate(self, name: str, where: str) -> None:
-        """The store of this name is there."""
+        """Set the address of the store with this name."""
 
 
-class Seeker(Protocol):
-    """What finding needs of a source that knows stores by name."""
+class StoreUser(Protocol):
+    """A source that may know stores by name."""
 
     config: SourceConfig
 
     def receive(self, event: Located) -> None:
-        """A store is there."""
+        """Feed the address of a store to the source."""
 
 
 def resolution(name: str = "safe", options: Mapping[str, Value] | None = None) -> ResolutionSettings:
-    """A strategy by its name (T-301), and documented options that win over it, for `Context(resolution=...)`.
+    """Return the settings of a strategy (T-301), for `Context(resolution=...)`.
 
-    The strategies: safe, default, query-centric, known-threshold, advertise-centric, tcp. Options are those of a
-    context, and those of sources, receivers and wildcard receivers as defaults for all of them, for example
-    `{"resolver_multicast_interface": "10.29.3.0/24"}`.
+    Args:
+        name: One of safe, default, query-centric, known-threshold, advertise-centric and tcp.
+        options: Documented options that override the strategy, for example
+            `{"resolver_multicast_interface": "10.29.3.0/24"}`. Options of sources, receivers and wildcard receivers
+            become defaults for all of them.
 
     Raises:
-        OptionError, AddressError: A name, value or address that cannot be.
+        OptionError, AddressError: A name, value or address is wrong.
     """
     return configured(strategy(name), options or {})
 
 
 def plan(settings: ResolutionSettings | None, relays: Sequence[str], services: Sequence[str]) -> ResolutionSettings:
-    """The settings with these relays and services as well. Raises AddressError."""
+    """Return the settings with these relays and services added. Raises AddressError."""
     settings = settings or ResolutionSettings()
     more_relays = tuple(address.join(*address.parse(relay)) for relay in relays)
     more_services = tuple(parse_services(services))
@@ -80,7 +82,7 @@ def plan(settings: ResolutionSettings | None, relays: Sequence[str], services: S
 
 
 def announce(found: Combined | None, source: SourceConfig, place: str, advertise: Advertise) -> None:
-    """Make a source, whose data is joined at `place`, known to whatever the context uses. Raises MisuseError."""
+    """Advertise a source, whose data is joined at `place`. Raises MisuseError if the context has too many."""
     if found is not None:
         session, index = codec.split(source.incarnation)
         found.add_source(
@@ -88,8 +90,8 @@ def announce(found: Combined | None, source: SourceConfig, place: str, advertise
         )
 
 
-def locate(found: Combined | None, source: Seeker, known: Mapping[str, str]) -> None:
-    """Tell a source where the stores are that it knows by name; those that nobody told us of are asked for (T-201)."""
+def locate(found: Combined | None, source: StoreUser, known: Mapping[str, str]) -> None:
+    """Feed a source the `known` addresses of its named stores, and ask the resolver for the others (T-201)."""
     for name in [store.name for store in source.config.stores if store.name]:
         if name in known:
             source.receive(Located(name, known[name]))
@@ -97,8 +99,10 @@ def locate(found: Combined | None, source: Seeker, known: Mapping[str, str]) -> 
             log.warning(UNFINDABLE, name)
 
 
-async def start(context: Finder, on_found: OnRecord, instance: bytes, stack: AsyncExitStack) -> Combined | None:
-    """Start what the context has been told of, None if that is nothing; it is closed with `stack`.
+async def start(
+    context: ResolvingContext, on_found: OnRecord, instance: bytes, stack: AsyncExitStack
+) -> Combined | None:
+    """Start the configured resolvers, and close them with `stack`; return None if none is configured.
 
     Relays win over multicast (T-008). Raises like `Resolver.start`, `Resolver.meet` and `SrsResolver.start`.
     """
@@ -106,10 +110,10 @@ async def start(context: Finder, on_found: OnRecord, instance: bytes, stack: Asy
     over_udp = settings.udp and bool(settings.relays or settings.multicast)
     if not over_udp and not settings.services:
         return None
-    found = Combined(on_found, _tell_of_waits)
+    found = Combined(on_found, _log_waits)
     stack.push_async_callback(found.close)
     if over_udp:
-        listeners = Listeners(found.found, found.gone, name_found=context.locate, remark=_remark)
+        listeners = Listeners(found.found, found.gone, name_found=context.locate, remark=_log_remark)
         resolver = await _over_udp(context.interface, settings, listeners, instance)
         context.resolver_port = resolver.port
         found.add([resolver])
@@ -119,7 +123,7 @@ async def start(context: Finder, on_found: OnRecord, instance: bytes, stack: Asy
             settings.services,
             found.found,
             on_gone=found.gone,
-            on_service=_tell,
+            on_service=_log_service,
             instance=instance,
         )
         found.add([service])
@@ -132,19 +136,19 @@ async def _over_udp(interface: str, settings: ResolutionSettings, listeners: Lis
     return await Resolver.meet(settings.multicast, listeners, instance=instance, config=settings.config)
 
 
-def _remark(text: str, warning: bool) -> None:
+def _log_remark(text: str, warning: bool) -> None:
     log.log(logging.WARNING if warning else logging.INFO, "%s", text)
 
 
-def _tell_of_waits(waits: Sequence[Wait]) -> None:
-    for wait in waits[:MAX_TOLD]:
+def _log_waits(waits: Sequence[Wait]) -> None:
+    for wait in waits[:MAX_LOGGED_WAITS]:
         log.warning("receiver of '%s' is unresolved for %.0f s: %s", wait.topic, wait.seconds, wait.reason)
-    if len(waits) > MAX_TOLD:
-        log.warning("%d more receivers are unresolved", len(waits) - MAX_TOLD)
+    if len(waits) > MAX_LOGGED_WAITS:
+        log.warning("%d more receivers are unresolved", len(waits) - MAX_LOGGED_WAITS)
 
 
-def _tell(service: str, up: bool, reason: str) -> None:
+def _log_service(service: str, up: bool, reason: str) -> None:
     if up:
-        log.info("service %s keeps us informed", service)
+        log.info("resolver service %s is connected", service)
     else:
-        log.warning("service %s does not keep us informed: %s", service, reason)
+        log.warning("resolver service %s is not connected: %s", service, reason)

@@ -1,16 +1,20 @@
-"""Which lives are lives of one source, as far as a receiver can tell.
+"""The lives that belong to one source, as far as a receiver can know.
 
-A topic may have several sources, and what was consumed of one says nothing about another. The stores tell sources
-apart: a source is where it is registered, and under which RegID. A life that shares such a place with an earlier one is
-a life of the same source. A life that shares none is another source, or one whose stores were emptied. The receiver
-cannot tell, so it takes the life for the only source that is gone, if there is just one: the application then hears
-that this source stepped back.
+A topic may have several sources, and what the application consumed of one says nothing about another. The stores tell
+sources apart by registration: a source is a store's address and a RegID there, its *place*. Two lives belong to one
+source if they share a place, or if the announcement of one names the other as an earlier life.
+
+A life that shares nothing is another source, or one whose stores were emptied. If exactly one source is gone, the
+receiver assumes the latter for the history of consumption. The application then learns that its source stepped back.
+
+Pure, for the client and for simulators.
 """
 
 from collections.abc import Iterable
 
 import attrs
 
+from stablecast.core.protocol.messages import SourceInfo
 from stablecast.core.receiver.lives import MAX_LIVES
 
 Place = tuple[str, int]
@@ -19,48 +23,70 @@ Place = tuple[str, int]
 
 @attrs.define
 class SourceIdentity:
-    """The sources of one topic: `sources` names the source of each life, `places` where each source is registered."""
+    """The sources of one topic.
+
+    Attributes:
+        sources: The source of each life, by incarnation; the life that was noted longest ago comes first.
+        places: Where each source is registered.
+        count: Sources seen so far; each gets the next number as its name.
+    """
 
     sources: dict[int, int] = attrs.field(factory=dict)
     places: dict[int, set[Place]] = attrs.field(factory=dict)
     count: int = 0
 
-    def begin(self, life: int, places: set[Place], living: Iterable[int]) -> set[int]:
-        """Note a new life, and return the earlier ones that may be lives of its source, itself included.
+    def begin(self, info: SourceInfo, living: Iterable[int]) -> set[int]:
+        """Note the life that announces itself; return the lives whose consumption it must know, itself included.
 
-        Args:
-            life: The incarnation that begins.
-            places: Where it is registered.
-            living: The incarnations that are joined now.
+        `living` are the incarnations that the receiver has joined now.
         """
         there = {self.sources[other] for other in living if other in self.sources}
-        source = next((one for one, known in self.places.items() if known & places), None)
-        if source is None:
-            gone = set(self.places) - there
-            related = gone if len(gone) == 1 else set[int]()
-            self.count += 1
-            source = self.count
-        else:
-            related = {source}
-        earlier = {other for other, whose in self.sources.items() if whose in related}
-        self.note(life, source, places)
-        return earlier | {life}
+        known = self._sources_of(info)
+        gone = set(self.places) - there
+        related = known or (gone if len(gone) == 1 else set())
+        earlier = {other for other, source in self.sources.items() if source in related}
+        self._note(info, known)
+        return earlier | {info.incarnation}
 
-    def learn(self, life: int, places: set[Place], lives: Iterable[int]) -> None:
-        """Note where a life is registered by now, and of which earlier lives of its source it delivered messages."""
-        source = self.sources.get(life)
-        if source is None:
+    def learn(self, info: SourceInfo | None, lives: Iterable[int]) -> None:
+        """Note the newest announcement of a life, and the `lives` of its source whose messages its session knows.
+
+        A life that did not begin here, or was forgotten since, is ignored. So is a session without an announcement.
+        """
+        if info is None or info.incarnation not in self.sources:
             return
         for other in lives:
-            self.sources.setdefault(other, source)
-        self.note(life, source, places)
+            self.sources.setdefault(other, self.sources[info.incarnation])
+        self._note(info, self._sources_of(info))
 
-    def note(self, life: int, source: int, places: set[Place]) -> None:
-        """A life is of this source; the lives noted first make room."""
-        self.sources.pop(life, None)
-        self.sources[life] = source
-        self.places.setdefault(source, set()).update(places)
+    def same(self, life: int, other: int) -> bool:
+        """Return True if two incarnations are known to be lives of one source."""
+        return life == other or (life in self.sources and self.sources[life] == self.sources.get(other))
+
+    def _sources_of(self, info: SourceInfo) -> set[int]:
+        """Return the sources that the announced life belongs to: more than one if it shows them to be the same."""
+        lives = (info.incarnation, *(life for life, _ in info.lives))
+        here = places_of(info)
+        shared = {source for source, known in self.places.items() if known & here}
+        return shared | {self.sources[life] for life in lives if life in self.sources}
+
+    def _note(self, info: SourceInfo, same: set[int]) -> None:
+        """Unite the sources that are the `same`, and enter the life there. The oldest lives make room."""
+        if not same:
+            self.count += 1
+        source = min(same, default=self.count)
+        self.places[source] = places_of(info).union(*(self.places.pop(one, set()) for one in same))
+        self.sources |= {life: source for life, one in self.sources.items() if one in same}
+        for life, _ in info.lives:
+            self.sources.setdefault(life, source)
+        self.sources.pop(info.incarnation, None)
+        self.sources[info.incarnation] = source
         while len(self.sources) > MAX_LIVES:
             del self.sources[next(iter(self.sources))]
         for forgotten in self.places.keys() - set(self.sources.values()):
             del self.places[forgotten]
+
+
+def places_of(info: SourceInfo) -> set[Place]:
+    """Return where the source that announces itself is registered, and under which RegID."""
+    return {(store.address, store.source_reg_id) for store in info.stores}

@@ -1,7 +1,7 @@
-"""What of a source's messages is stable, and who waits for it.
+"""The stable messages of a source, and the callers that wait for a message to become stable.
 
-Numbers are extended. What the source let go of before it was stable (P-323) never becomes so: it lies below the trail
-and outside the stable ranges.
+Numbers are extended. A message that the source reclaimed before it was stable (P-323) never becomes stable. It lies
+below the trail and outside the stable ranges.
 """
 
 import asyncio
@@ -12,47 +12,51 @@ from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.settings import Notification, SourceConfig
 
 MAX_RANGES = 1024
-"""Stable ranges between which something was lost; of one more the oldest counts as not stable."""
+"""Stable ranges with lost messages between them. Beyond that, the oldest range counts as not stable."""
 
 
 class Stability:
-    """One source's stable messages and the futures of those who wait for one."""
+    """One source's stable messages and the futures of callers that wait.
+
+    Attributes:
+        through: The number up to which all messages of this life are stable.
+    """
 
     def __init__(self) -> None:
-        """Nothing was sent."""
+        """Start before the first message."""
         self.through = -1
         self._trail = 0
         self._stable = RangeSet()
         self._waiting: dict[int, list[asyncio.Future[None]]] = {}
-        self._farewell = ""
+        self._reason = ""
 
     @classmethod
     def of(cls, config: SourceConfig) -> "Stability":
-        """A source that sent nothing; of some nothing ever becomes known to be stable."""
+        """Make the record of a source. It is closed at once if the source never learns what is stable."""
         stability = cls()
         if not config.stores:
             stability.close(f"source '{config.topic}' has no stores: nothing that it sends becomes stable")
         elif config.stable_notification is Notification.NONE:
-            stability.close(f"source '{config.topic}' is configured not to tell what is stable")
+            stability.close(f"source '{config.topic}' is configured not to report what is stable")
         return stability
 
     def __len__(self) -> int:
-        """How many messages are waited for."""
+        """Return the number of messages that callers wait for."""
         return len(self._waiting)
 
     def begin(self, number: int) -> None:
-        """The first message of this life gets this number."""
+        """Set the number of the first message of this life."""
         self._trail = number
         self.through = number - 1
 
     def check_through(self, number: int) -> bool:
-        """Whether everything of this life up to `number` is stable. Raises NotStable or Closed if that can never be."""
+        """Return True if all messages up to `number` are stable. Raises NotStable or Closed if they never will be."""
         if self.through >= number:
             return True
         if self.through + 1 < self._trail:
             raise NotStable(_lost(self.through + 1))
-        if self._farewell:
-            raise Closed(self._farewell)
+        if self._reason:
+            raise Closed(self._reason)
         return False
 
     async def wait(self, number: int) -> None:
@@ -61,8 +65,8 @@ class Stability:
             return
         if number < self._trail:
             raise NotStable(_lost(number))
-        if self._farewell:
-            raise Closed(self._farewell)
+        if self._reason:
+            raise Closed(self._reason)
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(number, []).append(future)
         try:
@@ -75,7 +79,7 @@ class Stability:
                     del self._waiting[number]
 
     def on_stable(self, first: int, last: int) -> None:
-        """These messages are stable."""
+        """Note that messages `first` to `last` are stable, and wake their callers."""
         self._stable.add(first, last + 1)
         self.through = self._stable.contiguous_from(self.through + 1) - 1
         if len(self._stable.ranges) > MAX_RANGES:
@@ -84,17 +88,17 @@ class Stability:
             self._wake(first, last, None)
 
     def on_reclaimed(self, first: int, last: int) -> None:
-        """The source keeps these messages no longer."""
+        """Note that the source reclaimed messages `first` to `last`, and fail their callers."""
         self._trail = max(self._trail, last + 1)
         if self._waiting:
             self._wake(first, last, NotStable)
 
-    def close(self, farewell: str) -> None:
-        """Nobody waits any more; `farewell` says why."""
-        self._farewell = self._farewell or farewell
+    def close(self, reason: str) -> None:
+        """Fail all callers, now and later, with the reason `reason`."""
+        self._reason = self._reason or reason
         for future in [future for futures in self._waiting.values() for future in futures]:
             if not future.done():
-                future.set_exception(Closed(self._farewell))
+                future.set_exception(Closed(self._reason))
         self._waiting.clear()
 
     def _wake(self, first: int, last: int, failure: type[NotStable] | None) -> None:

@@ -1,14 +1,16 @@
-"""How the session with a new life of a source succeeds those with earlier lives.
+"""The succession of sessions with one source: a session with a new life inherits from those with earlier lives.
 
 The application of one run gets each message once. Messages that an earlier session delivered wait in the inbox, or the
 application has them in hand. The machine of the new session does not know them: stores send them again, and it
-delivers them again. Those copies are not handed over. When the application consumes a message that waited, the new
-machine is told as soon as it has delivered its copy. From then on the new session acknowledges it.
+delivers them again. The session withholds those copies from the application. When the application consumes a message
+that waited, the session reports that to the new machine once the machine has delivered its copy. From then on the new
+session acknowledges it.
 
-Messages of an earlier life whose numbers the new life uses again were cut. If they still wait, they are dropped.
+The stores cut messages of an earlier life whose numbers the new life uses again. If they still wait, the new session
+drops them.
 
-Stores that do not know the receiver offer all that they have. In order, what is below the first message that the
-application got in this run would come too late. So the new session begins no lower, unless the application wishes that.
+Stores that do not know the receiver offer all messages that they have. In order, messages below the first one that the
+application got in this run would come too late. So the new session begins no lower, unless the application wishes it.
 
 Pure, for the client and for simulators. Numbers are extended; lives are incarnations.
 """
@@ -19,7 +21,7 @@ from typing import Any, Protocol
 
 import attrs
 
-from stablecast.client.inbox import FOREVER, Inbox, Waiting
+from stablecast.client.inbox import FOREVER, Inbox, QueuedBatch
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine import serial
 from stablecast.core.machine.ranges import RangeSet
@@ -35,15 +37,15 @@ Ranges = list[tuple[int, int]]
 
 @attrs.define
 class Inheritance:
-    """What was delivered in this run before the session began, by the life that sent it, in numbers of the session.
+    """The messages that were delivered before the session began, by the life that sent them.
 
     Attributes:
-        delivered: What waited or was in hand when the session began, and was not dropped since.
-        consumed: What the application consumed of that since.
-        passed: What the new machine has delivered again, or will not deliver.
-        lost: What an earlier session reported lost, though the application had messages above; it comes no more.
+        delivered: Messages that waited or were in hand when the session began, and were not dropped since.
+        consumed: Messages of `delivered` that the application consumed since.
+        passed: Messages that the new machine has delivered again, or will not deliver.
+        lost: Messages that an earlier session reported lost. The application had later ones, so they must not come now.
         lives: The lives that earlier sessions knew.
-        claims: What the application acknowledged itself, and the new machine has not delivered yet.
+        claims: Messages that the application acknowledged itself, and the new machine has not delivered yet.
     """
 
     delivered: dict[int, RangeSet] = attrs.field(factory=dict)
@@ -54,16 +56,16 @@ class Inheritance:
     claims: RangeSet = attrs.field(factory=RangeSet)
 
     def add(self, life: int, first: int, stop: int) -> None:
-        """[first, stop) of this life waits, or is in hand."""
+        """Note that messages [first, stop) of this life wait, or are in hand."""
         self.delivered.setdefault(life, RangeSet()).add(first, stop)
 
     def drop(self, life: int, first: int, stop: int) -> None:
-        """[first, stop) of this life does not wait any more: if the machine delivers it, it is handed over."""
+        """Note that messages [first, stop) wait no more. If the machine delivers them, the application gets them."""
         self.delivered[life].remove(first, stop)
 
     @property
     def unconsumed(self) -> bool:
-        """Whether the application has not consumed all of it."""
+        """Return True until the application has consumed all inherited messages."""
         nothing = RangeSet()
         return any(
             self.consumed.get(life, nothing).missing(first, stop)
@@ -73,20 +75,21 @@ class Inheritance:
 
     @property
     def open(self) -> bool:
-        """Whether the machine may still deliver what is not to be handed over."""
+        """Return True while the machine may still deliver messages that the application must not get."""
         return bool(self.lost) or any(
             self.passed.missing(first, stop) for held in self.delivered.values() for first, stop in held
         )
 
     def ahead(self, first: int, stop: int) -> bool:
-        """Whether something inherited has a number in [first, stop)."""
+        """Return True if an inherited message has a number in [first, stop)."""
         return any(held.within(first, stop) for held in self.delivered.values())
 
     def deliver(self, life: int, first: int, stop: int) -> tuple[Ranges, Ranges, Ranges]:
-        """The machine delivers [first, stop) of this life.
+        """Sort messages [first, stop) of a life, which the machine delivers.
 
         Returns:
-            What is to be handed over, what is consumed already, and what was lost: the machine is to be told of both.
+            The ranges for the application, those it has consumed already, and those that are lost. The caller reports
+            the latter two to the machine.
         """
         held = self.delivered.get(life, RangeSet())
         fresh, done, lost = held.missing(first, stop), [], []
@@ -101,7 +104,7 @@ class Inheritance:
         return fresh, done, lost
 
     def skip(self, first: int, stop: int) -> Ranges:
-        """The machine gives [first, stop) up; return what of it is lost to the application too."""
+        """Note that the machine gives up [first, stop); return the ranges that the application has not got either."""
         self.lost.remove(first, stop)
         parts = [(first, stop)]
         for held in self.delivered.values():
@@ -111,20 +114,20 @@ class Inheritance:
         return parts
 
     def begin(self, number: int) -> None:
-        """The machine delivers from `number` on."""
+        """Note that the machine delivers from `number` on."""
         self.lost.forget(number)
         for held in self.delivered.values():
             for low, high in held.within(0, number):
                 self.passed.add(low, high)
 
     def consume(self, first: int, stop: int) -> Ranges:
-        """The application consumed [first, stop); return what of it the machine is to be told now."""
-        told: Ranges = []
+        """Note that the application consumed [first, stop); return the ranges to report to the machine now."""
+        due: Ranges = []
         for life, held in self.delivered.items():
             for low, high in held.within(first, stop):
                 self.consumed.setdefault(life, RangeSet()).add(low, high)
-                told += self.passed.within(low, high)
-        return told
+                due += self.passed.within(low, high)
+        return due
 
 
 class Heritable(Protocol):
@@ -133,10 +136,10 @@ class Heritable(Protocol):
     succession: "Succession"
 
     def dropped(self, count: int) -> None:
-        """Note that so many numbers that it delivered will not be consumed."""
+        """Note that `count` delivered numbers will not be consumed."""
 
 
-class Owned(Waiting, Protocol):
+class OwnedBatch(QueuedBatch, Protocol):
     """A batch that knows its session."""
 
     owner: Heritable
@@ -144,16 +147,16 @@ class Owned(Waiting, Protocol):
 
 @attrs.define(eq=False)
 class Succession:
-    """One session's place among those with a source.
+    """One session's place among the sessions with a source.
 
     Attributes:
         machine: The session's machine.
-        feed: Feeds it.
-        inbox: Where all sessions of the receiver deliver.
-        heir: The place of the session that answers for what this one delivered, None if that is this session itself.
-        shift: What is added to a number of this session for the heir.
-        earlier: The places of sessions whose heir this one is to be.
-        inherited: What it answers for, None if nothing.
+        feed: Feeds the machine.
+        inbox: The queue to which all sessions of the receiver deliver.
+        heir: The place of the session that answers for the messages of this one; None if this session does.
+        shift: The difference between the heir's number of a message and the number in this session.
+        earlier: The places of sessions whose heir this session will be.
+        inherited: The messages of others that this session answers for, None if there are none.
     """
 
     machine: ReceiverSession
@@ -166,22 +169,22 @@ class Succession:
 
     @property
     def due(self) -> bool:
-        """Whether `inherit` is to be called: the source has told of itself."""
+        """Return True if `inherit` must be called, because the source has announced its numbers."""
         return bool(self.earlier) and self.machine.info is not None
 
     @property
     def end(self) -> "Succession":
-        """The place of the session that answers for what this one delivered: it, or the last heir."""
+        """Return the place of the session that answers for the messages of this one: itself, or its last heir."""
         return self if self.heir is None else self.heir.end
 
     @property
     def settled(self) -> bool:
-        """Whether it answers for nothing: it has an heir, or the application has consumed what it inherited."""
+        """Return True if this session answers for no inherited message that is not consumed."""
         return self.heir is not None or self.inherited is None or not self.inherited.unconsumed
 
     @property
     def plain(self) -> bool:
-        """Whether all that the machine delivers is to be handed over."""
+        """Return True if the application gets everything that the machine delivers."""
         return self.inherited is None or not self.inherited.open
 
     def consumed(self) -> dict[int, list[tuple[int, int]]]:
@@ -203,10 +206,10 @@ class Succession:
         return shift
 
     def inherit(self) -> int:
-        """Answer from now on for what `earlier` sessions delivered and the application has not consumed.
+        """Answer from now on for the unconsumed messages of the `earlier` sessions.
 
         Returns:
-            How many numbers were dropped: this life uses them again, and the application was not handed them.
+            The count of numbers that were dropped, because this life uses them again for other messages.
         """
         inherited = Inheritance()
         for place in self.earlier:
@@ -229,10 +232,10 @@ class Succession:
         return cut
 
     def fresh(self, sender: int, first: int, stop: int) -> list[tuple[int, int]]:
-        """Return what is to be handed over of messages that the machine delivers.
+        """Return the ranges that the application gets of messages [first, stop), which the machine delivers.
 
-        In order, what waits above a new message comes after it, or is dead: the machine delivers it again if it is not.
-        In arrival order that is so of what has the same numbers.
+        In order, waiting messages above a new one must come after it, or they are dead. They are dropped, and the
+        machine delivers them again if they are not dead. In arrival order only messages with the same numbers go.
         """
         if self.inherited is None:
             return [(first, stop)]
@@ -248,21 +251,24 @@ class Succession:
         return fresh
 
     def lost(self, first: int, stop: int) -> list[tuple[int, int]]:
-        """Return what is lost to the application of messages that the machine gives up."""
+        """Return the ranges that the application loses of messages [first, stop), which the machine gives up."""
         return [(first, stop)] if self.inherited is None else self.inherited.skip(first, stop)
 
     def low(self, question: AskLow, wish: int) -> int:
-        """Return where the session is to begin: where the application wishes, else not before this run began."""
-        begun = min(self._begun(), question.high + 1)
-        return begun if wish == question.low and begun > question.low_by_maximum else wish
+        """Return the first number of the session: the application's wish, else no number before this run began."""
+        begun = self._begun()
+        if begun is None or wish != question.low:
+            return wish
+        begun = min(begun, question.high + 1)
+        return begun if begun > question.low_by_maximum else wish
 
     def begin(self, number: int) -> None:
-        """The machine delivers from `number` on."""
+        """Note that the machine delivers from `number` on."""
         if self.inherited is not None:
             self.inherited.begin(number)
 
     def on_consumed(self, first: int, stop: int) -> None:
-        """The application consumed messages [first, stop) of this session, which has an heir."""
+        """Report to the heirs that the application consumed messages [first, stop) of this session."""
         heir, shift = self.heir, self.shift
         while heir is not None:
             first, stop = first + shift, stop + shift
@@ -271,7 +277,7 @@ class Succession:
             shift, heir = heir.shift, heir.heir
 
     def on_acknowledged(self, first: int, number: int) -> None:
-        """The application acknowledged messages of this session, which has an heir, itself.
+        """Report to the last heir that the application acknowledged messages `first` to `number` of this session.
 
         Raises MisuseError if they were not delivered.
         """
@@ -290,9 +296,9 @@ class Succession:
             place.claim()
 
     def claim(self) -> None:
-        """Tell the machine what the application acknowledged itself, as far as the machine has delivered it by now.
+        """Feed the acknowledgements of the application for messages that the machine has delivered by now.
 
-        To be called whenever the machine may have delivered more.
+        Call this whenever the machine may have delivered more.
         """
         if self.inherited is None or not self.inherited.claims:
             return
@@ -301,20 +307,20 @@ class Succession:
                 self.inherited.claims.remove(first, stop)
                 self.feed(Acknowledge(stop - 1, first))
 
-    def _begun(self) -> int:
-        """Return the lowest number that the application consumed in this run or that waits for it; 0 if none is known.
+    def _begun(self) -> int | None:
+        """Return the lowest number that the application consumed in this run or that waits for it; None without one.
 
         Numbers count only while they still belong to the life that sent them. Out of order, lower ones may follow.
         """
         info = self.machine.info
         if info is None or self.machine.config.ordering is not Ordering.ORDERED:
-            return 0
+            return None
         known = [*self.machine.status.lives.items()]
         if self.inherited is not None:
             known += self.inherited.delivered.items()
         lives = unfold(info.lives, self.machine.newest_number)
         firsts = [(life, ranges.first) for life, ranges in known]
-        return min((first for life, first in firsts if first is not None and owner(lives, first) == life), default=0)
+        return min((first for life, first in firsts if first is not None and owner(lives, first) == life), default=None)
 
     def _parting(self, life: int) -> int:
         """Return the number from which on messages of a life are dead: later lives used their numbers again."""
@@ -326,9 +332,12 @@ class Succession:
         return min([resumed, *(first for other, first in lives if other != life and first > begun)])
 
     def _drop(self, least: Callable[[int], int], stop: int) -> int:
-        """Drop what waits of earlier sessions, from the `least` number of its life on and below `stop`."""
+        """Drop waiting messages of earlier sessions, from the `least` number of their life on and below `stop`.
 
-        def bounds(batch: Owned) -> tuple[int, int] | None:
+        Return the count of dropped numbers.
+        """
+
+        def bounds(batch: OwnedBatch) -> tuple[int, int] | None:
             shift = batch.owner.succession.shift_to(self)
             first = least(batch.incarnation)
             if shift is None or batch.owner.succession is self or first >= stop:

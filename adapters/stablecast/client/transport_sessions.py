@@ -1,4 +1,4 @@
-"""The sessions of a context over LBT-RM and LBT-RU: made with the first source, or receiver, that wants one."""
+"""The transports of a context: servers of TCP, and the sessions of LBT-RM and LBT-RU that its sources share."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,8 +7,7 @@ from weakref import WeakValueDictionary
 import attrs
 
 from stablecast.client.advice import log
-from stablecast.client.sender import RESERVED
-from stablecast.client.source import Source
+from stablecast.client.source import RESERVED, Source
 from stablecast.config.transport_options import Transport, TransportConfig
 from stablecast.core.errors import StablecastError
 from stablecast.core.machine import serial
@@ -19,10 +18,10 @@ from stablecast.runtime.reliable_joiner import ReliableJoiner
 from stablecast.runtime.reliable_receivers import ReliableReceivers
 from stablecast.runtime.reliable_sources import ReliableSources
 from stablecast.runtime.reliable_stream import ReliableStream
-from stablecast.runtime.session_choice import Berths
+from stablecast.runtime.session_pool import SessionPool
 from stablecast.runtime.source_strings import Where, is_source_string
 from stablecast.runtime.stream import Item, StreamServer
-from stablecast.runtime.stream_joiner import Joiner
+from stablecast.runtime.stream_joiner import StreamJoiner
 from stablecast.transports import codec
 from stablecast.transports.reliable import high_water_marks
 from stablecast.transports.reliable.lbtrm import LbtrmSources
@@ -32,45 +31,53 @@ from stablecast.transports.wire.lbmc import DATA_HEADER
 
 
 @attrs.frozen
-class Berth:
-    """Where a source sends: its configuration with life and place, how its stream is made, or given up before that."""
+class PreparedStream:
+    """A stream that is reserved for a source. Call either `open` or `cancel`.
+
+    Attributes:
+        config: The source's configuration with its incarnation and its place on the transport.
+        make: Makes the stream.
+        cancel: Releases the reservation.
+        transport: The transport's configuration.
+    """
 
     config: SourceConfig
     make: Callable[[Source], StreamServer | ReliableStream]
-    give_up: Callable[[], None]
+    cancel: Callable[[], None]
     transport: TransportConfig
 
-    def stream(self, source: Source) -> StreamServer | ReliableStream:
-        """What the source writes to, and when."""
+    def open(self, source: Source) -> StreamServer | ReliableStream:
+        """Set the batching of the source, and make the stream that it writes to."""
         batching = self.transport.batching
         source.collect(batching.minimum_bytes, batching.span_ns)
         return self.make(source)
 
 
 class Transports:
-    """What a context's sources send on and its receivers join, TCP aside.
+    """The transports on which sources of a context send, and which its receivers join.
 
-    `unusable` counts the sources that were found and could not be joined.
+    Attributes:
+        unusable: The count of sources that were found and could not be joined.
     """
 
     def __init__(self, interface: str) -> None:
-        """Nothing is open yet."""
+        """Make the transports of a host's address. The first source or receiver of a kind opens its session."""
         self._interface = interface
-        self._sources: dict[Transport, tuple[ReliableSources, Berths]] = {}
+        self._sources: dict[Transport, tuple[ReliableSources, SessionPool]] = {}
         self._receivers: ReliableReceivers | None = None
         self._servers: WeakValueDictionary[str, StreamServer] = WeakValueDictionary()
-        self._joiners: WeakValueDictionary[str, Joiner] = WeakValueDictionary()
+        self._joiners: WeakValueDictionary[str, StreamJoiner] = WeakValueDictionary()
         self.unusable = 0
 
     def close(self) -> None:
-        """End all, and answer nobody any more."""
+        """End all sessions."""
         for sources, _ in self._sources.values():
             sources.close()
         if self._receivers is not None:
             self._receivers.close()
 
     def statistics(self) -> dict[str, dict[str, int]]:
-        """The counters of each session, by `source` or `receiver` and its source string."""
+        """Return the counters of each session, by `source` or `receiver` and its source string."""
         found: dict[str, dict[str, int]] = {}
         for sources, _ in self._sources.values():
             found |= sources.all_statistics()
@@ -79,8 +86,8 @@ class Transports:
         found |= {f"source TCP:{place}": server.statistics() for place, server in self._servers.items()}
         return found | {f"receiver TCP:{place}": joiner.statistics() for place, joiner in self._joiners.items()}
 
-    def berth(self, config: SourceConfig, transport: TransportConfig) -> Berth:
-        """Where a new source sends. Raises PortError."""
+    def prepare(self, config: SourceConfig, transport: TransportConfig) -> PreparedStream:
+        """Reserve a stream for a new source. Raises PortError."""
         if transport.kind is Transport.TCP:
             if transport.tcp_port:
                 listening = ports.listen(self._interface, transport.tcp_port, "transport_tcp_port")
@@ -93,7 +100,7 @@ class Transports:
                 server = self._servers[source.place] = StreamServer(listening, source.greeting, transport.buffer, hold)
                 return server
 
-            return Berth(config, make_server, listening.close, transport)
+            return PreparedStream(config, make_server, listening.close, transport)
         settings = transport.source
         sources, berths = self._of(transport)
         place = self._group if transport.kind is Transport.LBTRM else self._port
@@ -101,7 +108,7 @@ class Transports:
         def make(number: int) -> int:
             return sources.open(settings=settings, **place(transport, number))
 
-        session = berths.take(transport.named, transport.pool, make)
+        session = berths.choose(transport.named, transport.pool, make)
         where = sources.where(session)
         if sources.settings(session) != settings:
             log.warning("source '%s' shares the session %s: its first source has set the options", config.topic, where)
@@ -122,14 +129,14 @@ class Transports:
 
             return ReliableStream(sources, session, lambda: standing(source), source.hold, leave, failed)
 
-        return Berth(config, make_stream, leave, transport)
+        return PreparedStream(config, make_stream, leave, transport)
 
-    def _of(self, transport: TransportConfig) -> tuple[ReliableSources, Berths]:
-        """The sessions of a kind; the first source of the kind sets the rate limits."""
+    def _of(self, transport: TransportConfig) -> tuple[ReliableSources, SessionPool]:
+        """Return the sessions of a kind. The first source of the kind sets the rate limits."""
         kind, rates = transport.kind, transport.chosen.rates
         if kind not in self._sources:
             machine = LbtrmSources(rates) if kind is Transport.LBTRM else LbtruSources(rates)
-            self._sources[kind] = (ReliableSources(machine, self._interface), Berths())
+            self._sources[kind] = (ReliableSources(machine, self._interface), SessionPool())
         return self._sources[kind]
 
     def joiner(
@@ -140,10 +147,10 @@ class Transports:
         on_items: Callable[[int, list[Item]], None],
         on_lost: Callable[[Lost], None],
         on_end: Callable[[bool], None],
-    ) -> Joiner | ReliableJoiner:
-        """Joins what a source writes to: `ip:port`, or a source string. Raises PortError, AddressError."""
+    ) -> StreamJoiner | ReliableJoiner:
+        """Join the stream of a source at `ip:port` or a source string. Raises PortError, AddressError."""
         if not is_source_string(transport):
-            joiner = self._joiners[transport] = Joiner(transport, session_id, on_items, on_end)
+            joiner = self._joiners[transport] = StreamJoiner(transport, session_id, on_items, on_end)
             return joiner
         if self._receivers is None:
             self._receivers = ReliableReceivers(self._interface)
@@ -154,30 +161,30 @@ class Transports:
         )
 
     def pass_over(self, place: str, error: StablecastError) -> None:
-        """Somebody advertises what cannot be joined from here: others may be found."""
+        """Count and log a source that cannot be joined from here. Receivers go on to look for others."""
         self.unusable += 1
         log.warning("a source that was found is passed over, %s: %s", place, error)
 
     @staticmethod
     def _group(transport: TransportConfig, place: int) -> dict[str, Any]:
-        """The group that was asked for, or one of the pool; and where NAKs come to."""
+        """Return the configured group or one of the pool, and the ports for NAKs."""
         group = address.join(transport.group or transport.group_at(place), transport.port)
         return {"group": group, "ports": transport.nak_ports.pair}
 
     @staticmethod
     def _port(transport: TransportConfig, _: int) -> dict[str, Any]:
-        """The port that was asked for, or one of the range."""
+        """Return the configured port, or the range of ports."""
         named = (transport.lbtru_port, transport.lbtru_port)
         return {"ports": named if transport.lbtru_port else transport.lbtru_range.pair}
 
 
 def standing(source: Source) -> bytes:
-    """What is told now and then where nobody is greeted: the newest number and the SRI, as soon as there is one."""
+    """Return the message that is repeated where nobody is greeted: the newest number and the source information."""
     info = source.info()
     _, index = codec.split(source.config.incarnation)
     return info and high_water_marks.message([(index, serial.wire(source.next_number - 1))]) + info
 
 
 def checked(place: str) -> str:
-    """A place that a user wrote: `ip:port` or a source string, in its usual form. Raises AddressError."""
+    """Return a place that a user wrote, `ip:port` or a source string, in its usual form. Raises AddressError."""
     return str(Where.parse(place)) if is_source_string(place) else address.join(*address.parse(place))

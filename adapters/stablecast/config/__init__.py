@@ -1,1 +1,1 @@
-"""Options: one table of names, types, units and defaults; everything that configures an endpoint goes through it."""
+"""Options and configuration files: one table of names, types, units and defaults configures every endpoint."""

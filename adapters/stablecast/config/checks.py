@@ -1,8 +1,8 @@
-"""What in the configurations of stores and clients does not go together, though each value is allowed.
+"""Checks of the configurations of stores and clients, whose values are allowed but do not fit together.
 
-Each piece of advice has a stable code, a level and a place. An *error* means that something will not work or that
-messages get lost against what was asked for; a *warning* that it will be slow, fragile or exposed; *advice* that people
-usually want something else. `spec/store_daemon.md` lists the codes.
+Each finding has a stable code, a level and a place. An *error* means that something will not work, or that messages are
+lost against the configuration. A *warning* means that it will be slow, fragile or exposed. *Advice* means that users
+usually want another value. `spec/store_daemon.md` lists the codes.
 """
 
 import ipaddress
@@ -12,7 +12,6 @@ from enum import Enum
 import attrs
 
 from stablecast.config import placement
-from stablecast.config.liveness_checks import liveness
 from stablecast.config.plan import Plan, StorePlan, TopicPlan
 from stablecast.config.transport_checks import transport_relations
 from stablecast.config.transport_options import TransportConfig
@@ -28,14 +27,16 @@ from stablecast.core.protocol.settings import (
 )
 
 BURST_ENOUGH = 1_000_000
-"""A burst limit below it declares lost what could be recovered (T30)."""
+"""Smallest burst limit; a smaller one declares recoverable messages lost (T30)."""
 PERCENT_OF_DISK = 90
-"""Of the disk limit that the size limit may be, at the receivers' pace."""
+"""Largest size limit with receiver-paced persistence, in percent of the disk limit."""
 CHECKS_PER_TIMEOUT = 5
-"""Looks at a store that fit into the timeout for it."""
+"""Checks of a store that must fit into its activity timeout."""
 KEEPALIVES_PER_TIMEOUT = 2
+LIVENESS_FACTOR = 5
+"""Intervals of a receiver that the liveness timeout of a source must have (P-340)."""
 ACK_SHARE = 2
-"""An acknowledgement should be for at most one part in so many of a flight."""
+"""An acknowledgement should cover at most this part of a flight."""
 EVERYTHING = ("", ".*", "^", "^.*", "^.*$")
 """Expressions that match every topic."""
 RESOLVERS = "set resolver_unicast_daemon, resolver_service or resolver_multicast_interface"
@@ -43,8 +44,8 @@ QUORUM = "proxy-source-repo-quorum-required"
 ON_DISK = (RepositoryType.DISK, RepositoryType.REDUCED_FD)
 
 
-class Level(Enum):
-    """How bad it is."""
+class AdviceLevel(Enum):
+    """The severity of a finding."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -53,17 +54,17 @@ class Level(Enum):
 
 @attrs.frozen
 class Advice:
-    """One thing that was found."""
+    """One finding: its code, its level, its place and its sentence."""
 
     code: str
-    level: Level
+    level: AdviceLevel
     where: str
     text: str
 
 
 @attrs.frozen
-class Client:
-    """What an option file makes of a source, of a receiver, and of what carries the data."""
+class ClientOptions:
+    """The configurations of a source, a receiver and their transport that one option file gives."""
 
     path: str
     source: SourceConfig
@@ -71,12 +72,12 @@ class Client:
     transport: TransportConfig = TransportConfig()
 
 
-Found = Iterator[tuple[str, Level, str]]
-"""Code, level, text."""
+Found = Iterator[tuple[str, AdviceLevel, str]]
+"""Code, level and sentence of each finding."""
 
 
-def check(plans: Sequence[Plan], clients: Sequence[Client]) -> list[Advice]:
-    """All that is found: in each daemon, in each client, and between clients and the topics that they may use."""
+def check(plans: Sequence[Plan], clients: Sequence[ClientOptions]) -> list[Advice]:
+    """Return the findings of each daemon, of each client, and between clients and the topics that they may use."""
     advice: list[Advice] = []
     for plan in plans:
         advice += _at(plan.path, _daemon(plan))
@@ -95,54 +96,61 @@ def check(plans: Sequence[Plan], clients: Sequence[Client]) -> list[Advice]:
     return advice
 
 
-def _at(where: str, found: Iterable[tuple[str, Level, str]]) -> list[Advice]:
+def _at(where: str, found: Iterable[tuple[str, AdviceLevel, str]]) -> list[Advice]:
     return [Advice(code, level, where, text) for code, level, text in found]
 
 
 def _daemon(plan: Plan) -> Found:
     monitor = plan.daemon.monitor
     if monitor is not None and not ipaddress.ip_address(monitor.host).is_loopback:
-        text = f"the monitor listens at {monitor.host}: whoever reaches it sees topics and addresses"
-        yield ("monitor-exposed", Level.WARNING, f"{text}; listen at 127.0.0.1, or give it a token")
+        text = f"the monitor listens at {monitor.host} and shows topics and addresses to everyone who reaches it"
+        yield ("monitor-exposed", AdviceLevel.WARNING, f"{text}; listen at 127.0.0.1, or give it a token")
         if monitor.writable and monitor.token_file is None:
-            text = "anybody who reaches the monitor could change things"
-            yield ("monitor-writable", Level.ERROR, f"{text}: it will not start; give it a token or make it read-only")
+            text = "the monitor does not start, because everyone who reaches it could change the store"
+            yield ("monitor-writable", AdviceLevel.ERROR, f"{text}: give it a token or make it read-only")
     if plan.daemon.log.path is None and plan.daemon.pidfile is not None:
-        yield ("no-log-file", Level.ADVICE, "a daemon with a pidfile should have a log file: nobody reads a console")
+        yield (
+            "no-log-file",
+            AdviceLevel.ADVICE,
+            "a daemon with a pidfile should have a log file, because it has no console",
+        )
     for what, path in (("log", plan.daemon.log.path), ("pidfile", plan.daemon.pidfile)):
         if path is not None and not path.parent.is_dir():
-            yield ("no-directory", Level.ERROR, f"the directory of the {what} {path} is missing; create it")
+            yield ("no-directory", AdviceLevel.ERROR, f"the directory of the {what} {path} is missing; create it")
     if plan.daemon.statistics is not None and plan.stores and not _found_by(plan.stores[0]):
-        text = "statistics are published, and there is no resolver through which anybody could find them"
-        yield ("statistics-unfindable", Level.WARNING, f"{text}: {RESOLVERS} for the first store")
+        text = "statistics are published, but receivers cannot find them without a resolver"
+        yield ("statistics-unfindable", AdviceLevel.WARNING, f"{text}: {RESOLVERS} for the first store")
 
 
 def _neighbours(plan: Plan) -> Found:
-    """Which sources name its stores a daemon does not know, so this is advice."""
+    """Find stores with a common fault; only advice, because a daemon does not know which sources use its stores."""
     if len(plan.stores) > 1:
-        text = f"{len(plan.stores)} stores in one daemon end together, and so does a quorum of them"
-        yield ("stores-together", Level.ADVICE, f"{text}: let no group of a source name two of them")
+        text = f"{len(plan.stores)} stores of one daemon end together, and so would a quorum of them"
+        yield ("stores-together", AdviceLevel.ADVICE, f"{text}: do not put two of them into one group of a source")
     for shared in placement.of_daemon(plan):
-        text = f"{_names(shared)} have their journals on one file system, and run out of room together"
-        yield ("stores-together", Level.ADVICE, f"{text}: let no group of a source name two of them")
+        text = f"{_names(shared)} have their journals on one file system, which fills for all of them"
+        yield ("stores-together", AdviceLevel.ADVICE, f"{text}: do not put two of them into one group of a source")
 
 
-def _one_fault(shared: placement.Shared) -> Found:
-    """A fault that takes several stores of one group."""
+def _one_fault(shared: placement.SharedFault) -> Found:
     if shared.daemon:
         text = f"{_names(shared)} are stores of one daemon, {shared.what}: they end together"
-        yield ("quorum-in-one-daemon", Level.WARNING, f"{text}; give each a daemon on a host of its own")
+        yield ("quorum-in-one-daemon", AdviceLevel.WARNING, f"{text}; give each a daemon on a host of its own")
     else:
         text = f"{_names(shared)} have their journals on one file system, that of {shared.what}"
-        yield ("quorum-on-one-disk", Level.WARNING, f"{text}: it fails and fills for all; give each its own")
+        yield (
+            "quorum-on-one-disk",
+            AdviceLevel.WARNING,
+            f"{text}: it fails or fills for all of them; give each its own",
+        )
 
 
-def _names(shared: placement.Shared) -> str:
+def _names(shared: placement.SharedFault) -> str:
     return " and ".join(f'"{name}"' for name in shared.stores)
 
 
 def _found_by(store: StorePlan) -> bool:
-    """Whether what the store publishes, or its proxies, can be found by others."""
+    """Return whether others can find the statistics and the proxies of a store."""
     return bool(store.resolver or store.resolver_service or _multicast(store))
 
 
@@ -154,24 +162,24 @@ def _store(store: StorePlan) -> Found:
     config = store.config
     for what, path in (("cache", store.cache_directory), ("state", store.state_directory)):
         if not path.is_dir():
-            yield ("no-directory", Level.ERROR, f"disk-{what}-directory {path} is missing; create it")
+            yield ("no-directory", AdviceLevel.ERROR, f"disk-{what}-directory {path} is missing; create it")
     if config.burst < BURST_ENOUGH:
-        text = f"a gap of {config.burst} messages counts as lost at once, though the source may still have them"
-        yield ("burst-limit", Level.WARNING, f"{text}: raise delivery_control_maximum_burst_loss")
+        text = f"a gap of {config.burst} messages counts as lost at once, although the source may still have them"
+        yield ("burst-limit", AdviceLevel.WARNING, f"{text}: raise delivery_control_maximum_burst_loss")
     if config.allow_proxy and not _found_by(store):
-        text = "proxies are allowed, and there is no resolver through which receivers could find one"
-        yield ("proxy-unfindable", Level.ERROR, f"{text}: {RESOLVERS}")
+        text = "proxies are allowed, but receivers cannot find them without a resolver"
+        yield ("proxy-unfindable", AdviceLevel.ERROR, f"{text}: {RESOLVERS}")
     if config.proxy_quorum and not config.allow_proxy:
-        text = f"{QUORUM} without allow-proxy-source: this store only refuses proxies of sources that it does not know"
-        yield ("quorum-without-proxies", Level.ADVICE, text)
+        text = f"with {QUORUM} but not allow-proxy-source, this store only refuses proxies of unknown sources"
+        yield ("quorum-without-proxies", AdviceLevel.ADVICE, text)
     for index, topic in enumerate(store.topics):
         if any(_covers(earlier, topic) for earlier in store.topics[:index]):
-            text = f'pattern "{topic.rule.pattern}" is never reached: an earlier one matches all its topics'
-            yield ("unreached-pattern", Level.WARNING, text)
+            text = f'pattern "{topic.rule.pattern}" is never used, because an earlier pattern matches all its topics'
+            yield ("unreached-pattern", AdviceLevel.WARNING, text)
 
 
 def _covers(earlier: TopicPlan, later: TopicPlan) -> bool:
-    """Whether a pattern certainly matches all that a later one does."""
+    """Return whether a pattern certainly matches every topic of a later one."""
     everything = earlier.rule.kind is not PatternType.DIRECT and earlier.rule.pattern in EVERYTHING
     return everything or (earlier.rule.pattern, earlier.rule.kind) == (later.rule.pattern, later.rule.kind)
 
@@ -182,59 +190,63 @@ def _topic(store: StorePlan, topic: TopicPlan) -> Found:
     kept = topic.rule.repository
     if store.config.proxy_quorum and store.config.proxy_interval_ns <= _registration_ns(topic):
         text = f"proxy-election-interval {store.config.proxy_interval_ns // MILLISECOND} ms is not above the"
-        remedy = "a proxy ends before it can know that a store is away; raise it"
-        yield ("election-short", Level.WARNING, f"{text} ume_registration_interval of proxies: {remedy}")
+        remedy = "a proxy ends before it can detect a missing store; raise it"
+        yield ("election-short", AdviceLevel.WARNING, f"{text} ume_registration_interval of proxies: {remedy}")
     if kept.kind is RepositoryType.NO_CACHE:
-        yield ("keeps-nothing", Level.WARNING, "repository-type no-cache keeps no message: nothing is persistent here")
+        yield ("keeps-nothing", AdviceLevel.WARNING, "with repository-type no-cache the store keeps no message")
     if not kept.allow_rpp:
         for value, name in (
             (kept.write_delay_ns, "repository-disk-write-delay"),
             (kept.allow_ack_on_reception, "repository-allow-ack-on-reception"),
         ):
             if value:
-                text = f"{name} is for receiver-paced persistence, which is not allowed"
-                yield ("needs-receiver-pacing", Level.WARNING, text)
+                text = f"{name} has no effect, because receiver-paced persistence is not allowed"
+                yield ("needs-receiver-pacing", AdviceLevel.WARNING, text)
         return
     if kept.kind is RepositoryType.MEMORY:
-        text = "receiver-paced persistence in memory: a store that ends forgets what receivers still wait for"
-        yield ("paced-in-memory", Level.WARNING, text)
+        text = "with receiver-paced persistence in memory, a restart loses messages that receivers have not consumed"
+        yield ("paced-in-memory", AdviceLevel.WARNING, text)
     if kept.allow_ack_on_reception and kept.kind in ON_DISK:
-        text = "acknowledged at reception: a crash of the store loses what was reported stable there"
-        yield ("ack-on-reception", Level.WARNING, text)
+        text = "with acknowledgement at reception, a crash of the store loses messages that it reported stable"
+        yield ("ack-on-reception", AdviceLevel.WARNING, text)
 
 
 def _registration_ns(topic: TopicPlan) -> int:
-    said = topic.proxy_options.get("ume_registration_interval")
-    return RegistrationTimes().interval_ns if said is None else int(said) * MILLISECOND
+    configured = topic.proxy_options.get("ume_registration_interval")
+    return RegistrationTimes().interval_ns if configured is None else int(configured) * MILLISECOND
 
 
 def _sizes(topic: TopicPlan) -> Found:
     kept, disk = topic.rule.repository, topic.disk
     threshold, limit = kept.size_threshold, kept.size_limit
     if kept.kind is RepositoryType.MEMORY and not limit:
-        text = "repository-size-limit 0: a repository in memory grows until its host has none left; set a limit"
-        yield ("memory-unbounded", Level.WARNING, text)
+        text = "with repository-size-limit 0, a repository in memory grows until the host has no memory; set a limit"
+        yield ("memory-unbounded", AdviceLevel.WARNING, text)
     if disk.preallocate and kept.kind not in ON_DISK:
-        text = "repository-disk-file-preallocate has no effect: nothing of this topic is on a disk"
-        yield ("needs-disk", Level.WARNING, text)
+        text = "repository-disk-file-preallocate has no effect, because this topic is not kept on disk"
+        yield ("needs-disk", AdviceLevel.WARNING, text)
     if limit and threshold >= limit:
         text = f"repository-size-threshold {threshold} is not below repository-size-limit {limit}"
-        yield ("threshold-above-limit", Level.ERROR, f"{text}: new messages are dropped before old ones go (P-121)")
+        yield (
+            "threshold-above-limit",
+            AdviceLevel.ERROR,
+            f"{text}: new messages are refused before old ones are deleted",
+        )
     if kept.kind in ON_DISK and 3 * disk.buffer_bytes > kept.disk_limit:
-        text = f"repository-disk-file-size-limit {kept.disk_limit} has no room for three buffers of {disk.buffer_bytes}"
-        yield ("buffer-above-limit", Level.WARNING, text)
+        text = f"repository-disk-file-size-limit {kept.disk_limit} is less than three buffers of {disk.buffer_bytes}"
+        yield ("buffer-above-limit", AdviceLevel.WARNING, text)
     if not kept.allow_rpp:
         return
     capacity = min(size for size in (limit, kept.disk_limit if kept.kind in ON_DISK else 0, 1 << 62) if size)
     if kept.flight_bytes_maximum > capacity:
         text = f"source-flight-size-bytes-maximum {kept.flight_bytes_maximum} is more than the {capacity} bytes kept"
-        yield ("flight-above-repository", Level.ERROR, f"{text}: sources that ask for it are refused")
+        yield ("flight-above-repository", AdviceLevel.ERROR, f"{text}: sources that ask for it are refused")
     if threshold and threshold <= kept.flight_bytes_maximum:
         text = f"repository-size-threshold {threshold} should lie above source-flight-size-bytes-maximum"
-        yield ("threshold-below-flight", Level.WARNING, text)
+        yield ("threshold-below-flight", AdviceLevel.WARNING, text)
     if kept.kind in ON_DISK and 100 * limit > PERCENT_OF_DISK * kept.disk_limit:
         text = f"repository-size-limit {limit} is more than {PERCENT_OF_DISK} % of the disk limit {kept.disk_limit}"
-        yield ("limit-near-disk", Level.WARNING, text)
+        yield ("limit-near-disk", AdviceLevel.WARNING, text)
 
 
 def _spans(store: StorePlan, topic: TopicPlan) -> Found:
@@ -246,76 +258,85 @@ def _spans(store: StorePlan, topic: TopicPlan) -> Found:
         shown = activity // MILLISECOND
         if 0 < lifetime < activity:
             text = f"{who}-state-lifetime {lifetime // MILLISECOND} ms is below {who}-activity-timeout {shown} ms"
-            yield ("lifetime-below-activity", Level.WARNING, f"{text}: state goes at the activity timeout all the same")
+            yield ("lifetime-below-activity", AdviceLevel.WARNING, f"{text}: state is deleted at the activity timeout")
         if activity < KEEPALIVES_PER_TIMEOUT * config.keepalive_ns:
             text = f"{who}-activity-timeout {shown} ms is less than twice keepalive-interval"
-            yield ("activity-below-keepalive", Level.WARNING, f"{text}: one lost keepalive ends a registration")
+            yield ("activity-below-keepalive", AdviceLevel.WARNING, f"{text}: one lost keepalive ends a registration")
         if activity < config.check_ns:
-            text = f"{who}-activity-timeout {shown} ms is shorter than source-check-interval: it is noticed late"
-            yield ("activity-below-check", Level.WARNING, text)
+            text = f"{who}-activity-timeout {shown} ms is shorter than source-check-interval, so it is detected late"
+            yield ("activity-below-check", AdviceLevel.WARNING, text)
         if kept.kind is not RepositoryType.NO_CACHE:
             yield from _lifetime(who, activity, lifetime, kept.allow_rpp)
     if not kept.rollback:
-        text = "receiver-new-registration-rollback 0: a new receiver gets nothing that was stored before it came"
-        yield ("no-rollback", Level.ADVICE, text)
+        text = "with receiver-new-registration-rollback 0, a new receiver gets no message that was stored before it"
+        yield ("no-rollback", AdviceLevel.ADVICE, text)
 
 
 def _lifetime(who: str, activity: int, lifetime: int, paced: bool) -> Found:
-    """A lifetime of 0 loses what is stable; without an end a paced receiver may hold its source up (P-124, U18)."""
+    """Find lifetimes that lose stable messages, or that let a lost receiver block its source (P-124, U18)."""
     name = f"{who}-state-lifetime"
     if not lifetime:
         lost = "its stable messages are deleted, and their numbers are used again"
         if who == "receiver":
-            lost = "the store forgets what it acknowledged"
-        text = f"{name} is 0: when a {who} is away for {activity / SECOND:g} s, {lost}"
-        yield ("no-lifetime", Level.WARNING, f"{text}; the profile safe keeps its state, {name} 4294967295")
+            lost = "the store forgets its acknowledgements"
+        text = f"{name} is 0: when a {who} is silent for {activity / SECOND:g} s, {lost}"
+        yield ("no-lifetime", AdviceLevel.WARNING, f"{text}; the profile safe keeps its state with {name} 4294967295")
     elif lifetime >= STATE_FOR_EVER and paced and who == "receiver":
-        text = f"{name} has no end: at the receivers' pace a receiver that never comes back holds up its source"
-        yield (
-            "unlimited-lifetime",
-            Level.ADVICE,
-            f"{text} until an operator evicts it; set {name} if age is to end it",
-        )
+        text = f"{name} has no end: with receiver-paced persistence a receiver that never returns blocks its source"
+        remedy = f"until an operator evicts it; set {name} to limit that time"
+        yield ("unlimited-lifetime", AdviceLevel.ADVICE, f"{text} {remedy}")
 
 
-def _client(client: Client) -> Found:
+def liveness(source: SourceConfig, receiver: ReceiverConfig) -> tuple[str, ...]:
+    """Return the conflicts of receiver liveness, which needs five options of two endpoints (P-339, P-340)."""
+    timeout, interval = source.liveness_ns, receiver.liveness_ns
+    if not timeout and not interval:
+        return ()
+    found = []
+    if timeout != LIVENESS_FACTOR * interval:
+        found.append(f"ume_source_liveness_timeout must be {LIVENESS_FACTOR} times ume_receiver_liveness_interval")
+    if not source.confirmations or not receiver.confirm:
+        found.append("receiver liveness needs confirmed delivery: set ume_confirmed_delivery_notification")
+    if not receiver.user_reg_id:
+        found.append("receiver liveness needs ume_user_receiver_registration_id")
+    if not receiver.session_id:
+        found.append("receiver liveness needs ume_session_id")
+    return tuple(found)
+
+
+def _client(client: ClientOptions) -> Found:
     source = client.source
     for finding in (*relations(source), *recovery_relations(client.receiver, len(source.stores))):
-        yield (finding.code, Level.ERROR if finding.fatal else Level.ADVICE, finding.text)
+        yield (finding.code, AdviceLevel.ERROR if finding.fatal else AdviceLevel.ADVICE, finding.text)
     for code, fatal, text in transport_relations(client.transport):
-        yield (code, Level.ERROR if fatal else Level.WARNING, text)
+        yield (code, AdviceLevel.ERROR if fatal else AdviceLevel.WARNING, text)
     for text in liveness(source, client.receiver):
-        yield ("liveness", Level.ERROR, text)
+        yield ("liveness", AdviceLevel.ERROR, text)
     if not source.stores:
-        yield ("no-stores", Level.ADVICE, "no stores are named: what this source sends is not persistent")
+        yield ("no-stores", AdviceLevel.ADVICE, "no stores are named, so messages of this source are not persistent")
     if source.times.silence_ns < CHECKS_PER_TIMEOUT * source.check_ns:
         text = f"ume_store_activity_timeout should be {CHECKS_PER_TIMEOUT} times ume_store_check_interval or more"
-        yield ("store-timeout-short", Level.WARNING, text)
+        yield ("store-timeout-short", AdviceLevel.WARNING, text)
     if 0 < source.stability_lifetime_ns <= source.stability_timeout_ns:
-        text = "ume_message_stability_lifetime ends before ume_message_stability_timeout: nothing is ever sent again"
-        yield ("stability-lifetime-short", Level.WARNING, text)
+        text = "ume_message_stability_lifetime ends before ume_message_stability_timeout, so no message is sent again"
+        yield ("stability-lifetime-short", AdviceLevel.WARNING, text)
     if len(source.groups.sizes) > 1 and source.groups.intergroup.name == "ANY":
-        text = "stable in any one of several groups: a restart that meets another group resumes below (formal, 7.2)"
-        yield ("any-of-groups", Level.WARNING, text)
+        text = "messages are stable in any one group: a restart that reaches another group may reuse their numbers"
+        yield ("any-of-groups", AdviceLevel.WARNING, text)
     batching = client.transport.batching
     if batching.span_ns and 0 < source.flight_bytes < batching.minimum_bytes:
         text = f"a batch of {batching.minimum_bytes} bytes does not fit the flight of {source.flight_bytes}"
-        yield ("batch-above-flight", Level.WARNING, f"{text}: it leaves when the flight is full")
+        yield ("batch-above-flight", AdviceLevel.WARNING, f"{text}: it is sent when the flight is full")
 
 
-def _between(store: StorePlan, topic: TopicPlan, client: Client) -> Found:
-    """What a client would meet at this store."""
+def _between(store: StorePlan, topic: TopicPlan, client: ClientOptions) -> Found:
     kept, source = topic.rule.repository, client.source
     if kept.ack_minimum > 1 and kept.ack_minimum > source.flight_messages // ACK_SHARE:
         text = f"stability-ack-minimum-number {kept.ack_minimum} against ume_flight_size {source.flight_messages}"
-        yield (
-            "stop-and-go",
-            Level.WARNING,
-            f"{text}: sending waits for the interval again and again (P-840)",
-        )
+        yield ("stop-and-go", AdviceLevel.WARNING, f"{text}: the source waits for the interval again and again")
     if source.times.silence_ns <= store.config.keepalive_ns:
         text = "ume_store_activity_timeout must be longer than the store's keepalive-interval"
-        yield ("store-timeout-below-keepalive", Level.ERROR, text)
+        yield ("store-timeout-below-keepalive", AdviceLevel.ERROR, text)
     wishes = source.wishes
     for wish, most, name in (
         (wishes.size_threshold, kept.size_threshold, "repository-size-threshold"),
@@ -323,13 +344,13 @@ def _between(store: StorePlan, topic: TopicPlan, client: Client) -> Found:
         (wishes.disk_limit, kept.disk_limit, "repository-disk-file-size-limit"),
     ):
         if most and wish > most:
-            text = f"the source asks for a {name} of {wish} and the store allows {most}: it is refused"
-            yield ("wish-above-store", Level.ERROR, text)
+            text = f"the source asks for a {name} of {wish}, but the store allows {most} and refuses it"
+            yield ("wish-above-store", AdviceLevel.ERROR, text)
     if source.pace.name == "RECEIVERS" and not kept.allow_rpp:
-        text = "the source asks for receiver-paced persistence, which the store does not allow: it is refused"
-        yield ("pacing-refused", Level.ERROR, text)
+        text = "the source asks for receiver-paced persistence, which the store refuses"
+        yield ("pacing-refused", AdviceLevel.ERROR, text)
     if source.pace.name == "RECEIVERS" and source.flight_bytes > kept.flight_bytes_maximum:
-        text = f"ume_flight_size_bytes {source.flight_bytes} is above the store's {kept.flight_bytes_maximum}: refused"
-        yield ("flight-above-store", Level.ERROR, text)
+        text = f"the store refuses ume_flight_size_bytes {source.flight_bytes} above its {kept.flight_bytes_maximum}"
+        yield ("flight-above-store", AdviceLevel.ERROR, text)
     if source.wants_proxy and not store.config.allow_proxy:
-        yield ("proxy-refused", Level.WARNING, "the source wants a proxy, and the store does not stand in for any")
+        yield ("proxy-refused", AdviceLevel.WARNING, "the source wants a proxy, but the store does not allow proxies")

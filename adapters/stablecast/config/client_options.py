@@ -1,360 +1,193 @@
 """The options of sources and receivers."""
 
 from stablecast.config.option import Option
-from stablecast.config.option_kinds import LEVELS, AckSwitch, Confirmations, Entries, Flag, Whole, numbers, words
+from stablecast.config.option_kinds import (
+    BYTES,
+    FLAG,
+    LEVELS,
+    MAX_COUNT,
+    MAX_UINT32,
+    MESSAGES,
+    SECONDS,
+    SPAN,
+    SPAN_AT_LEAST_1,
+    AckModeKind,
+    ConfirmationsKind,
+    ListKind,
+    NumberKind,
+    numbers,
+    words,
+)
 from stablecast.config.option_names import MAX_SESSION_ID
 from stablecast.config.stores import add_group, add_named_store, add_store
-from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.messages import Pace
 from stablecast.core.protocol.quorum import Consensus, Intergroup, Intragroup
 from stablecast.core.protocol.settings import AckMode, FlightBehavior, Ordering, StoreBehavior, UseOtr
 
-MAX_UINT32 = 0xFFFF_FFFF
-MAX_COUNT = 2_147_483_647
-MAX_SIZE = 1 << 62
+_CONSENSUS = words(lowest=Consensus.LOWEST, majority=Consensus.MAJORITY, highest=Consensus.HIGHEST)
+_BEHAVIOR = words(
+    qc=StoreBehavior.QC, quorum_consensus=StoreBehavior.QC, rr=StoreBehavior.RR, round_robin=StoreBehavior.RR
+)
+_INTRAGROUP = words(
+    quorum=Intragroup.QUORUM, all_active=Intragroup.ALL_ACTIVE, all=Intragroup.ALL, all_stores=Intragroup.ALL
+)
+_INTERGROUP = words(
+    any=Intergroup.ANY,
+    any_group=Intergroup.ANY,
+    majority=Intergroup.MAJORITY,
+    all=Intergroup.ALL,
+    all_groups=Intergroup.ALL,
+    all_active=Intergroup.ALL_ACTIVE,
+)
 
-SPAN = Whole(0, MAX_UINT32, "ms", MILLISECOND)
-SPAN_AT_LEAST_1 = Whole(1, MAX_UINT32, "ms", MILLISECOND)
-MESSAGES = Whole(1, MAX_COUNT, "messages")
-BYTES = Whole(0, MAX_SIZE, "bytes")
-TRIES = Whole(1, MAX_COUNT)
-CONSENSUS = words(lowest=Consensus.LOWEST, majority=Consensus.MAJORITY, highest=Consensus.HIGHEST)
-
+# fmt: off
 _CLIENT = (
-    Option(
-        "ume_session_id",
-        "session_id",
-        Whole(0, MAX_SESSION_ID),
-        "stands for RegIDs that the store chooses and keeps; 0: none",
-    ),
-    Option("ume_registration_interval", "times.interval_ns", SPAN_AT_LEAST_1, "between registration requests"),
-    Option(
-        "ume_store_activity_timeout",
-        "times.silence_ns",
-        SPAN_AT_LEAST_1,
-        "silence until a store is unresponsive",
-        "keep it five times ume_store_check_interval, and above the store's keepalive-interval",
-    ),
-    Option(
-        "ume_activity_timeout",
-        "activity_timeout_ns",
-        SPAN,
-        "silence until the RegID is free; 0: the store's value",
-        "overrides the store's timeout",
-    ),
-    Option(
-        "ume_state_lifetime",
-        "state_lifetime_ns",
-        SPAN,
-        "silence until the state is deleted; 0: not set",
-        "the shorter of this and the store's value counts",
-    ),
-    Option(
-        "ume_consensus_sequence_number_behavior", "consensus", CONSENSUS, "how differing numbers of stores become one"
-    ),
+    Option("ume_session_id", "session_id", NumberKind(0, MAX_SESSION_ID),
+           "identity for which each store chooses and keeps a RegID; 0: none"),
+    Option("ume_registration_interval", "times.interval_ns", SPAN_AT_LEAST_1, "time between registration requests"),
+    Option("ume_store_activity_timeout", "times.silence_ns", SPAN_AT_LEAST_1,
+           "silence after which a store counts as unresponsive",
+           "keep it at five times ume_store_check_interval or more, and above the store's keepalive-interval"),
+    Option("ume_activity_timeout", "activity_timeout_ns", SPAN,
+           "silence of this client after which a store frees its RegID; 0: the store's value",
+           "it overrides the store's timeout"),
+    Option("ume_state_lifetime", "state_lifetime_ns", SPAN,
+           "silence of this client after which a store deletes its state; 0: the store's value",
+           "the smaller of this and the store's value counts"),
+    Option("ume_consensus_sequence_number_behavior", "consensus", _CONSENSUS,
+           "the number to continue with when the stores return different numbers"),
 )
 
 _STORES = (
-    Option(
-        "ume_store",
-        "",
-        Entries(add_store, lambda config: len(config.stores), "[domain:]ip:port[:regid[:group]]"),
-        "stores by address; 0.0.0.0:0 clears them",
-        "makes the source persistent; a host name is refused",
-    ),
-    Option(
-        "ume_store_name",
-        "",
-        Entries(add_named_store, lambda config: len(config.stores), "name[:regid[:group]]"),
-        "stores by name; 0:0 clears them",
-        "the name is the store's context-name",
-    ),
-    Option(
-        "ume_store_group",
-        "",
-        Entries(add_group, lambda config: len(config.groups.sizes), "index:size"),
-        "sizes of the groups; 0:0 clears them",
-        "without it there is one group of all stores",
-    ),
-    Option(
-        "ume_store_behavior",
-        "behavior",
-        words(
-            qc=StoreBehavior.QC,
-            quorum_consensus=StoreBehavior.QC,
-            rr=StoreBehavior.RR,
-            round_robin=StoreBehavior.RR,
-        ),
-        "all stores by quorum and consensus, or one after the other (deprecated)",
-        "rr has no groups and no receiver-paced persistence",
-    ),
-    Option(
-        "ume_retention_intragroup_stability_behavior",
-        "groups.intragroup",
-        words(
-            quorum=Intragroup.QUORUM,
-            all_active=Intragroup.ALL_ACTIVE,
-            all=Intragroup.ALL,
-            all_stores=Intragroup.ALL,
-        ),
-        "which stores of a group must hold a message",
-        "met before the rule between groups is looked at",
-    ),
-    Option(
-        "ume_retention_intergroup_stability_behavior",
-        "groups.intergroup",
-        words(
-            any=Intergroup.ANY,
-            any_group=Intergroup.ANY,
-            majority=Intergroup.MAJORITY,
-            all=Intergroup.ALL,
-            all_groups=Intergroup.ALL,
-            all_active=Intergroup.ALL_ACTIVE,
-        ),
-        "in which groups a message must be stable",
-    ),
-    Option(
-        "ume_store_check_interval",
-        "check_ns",
-        SPAN_AT_LEAST_1,
-        "between checks for silent stores and unstable messages",
-    ),
-    Option("ume_sri_inter_sri_interval", "sri_interval_ns", SPAN_AT_LEAST_1, "between announcements of the stores"),
-    Option("ume_sri_max_number_of_sri_per_update", "sri_maximum", Whole(1, 65_535), "announcements per change"),
-    Option(
-        "ume_proxy_source",
-        "wants_proxy",
-        Flag(),
-        "a store may stand in when the source is gone",
-        "needs a RegID or a session id, and allow-proxy-source at the stores",
-    ),
+    Option("ume_store", "", ListKind(add_store, lambda config: len(config.stores), "[domain:]ip:port[:regid[:group]]"),
+           "stores by address; 0.0.0.0:0 clears the list", "it makes the source persistent; host names are refused"),
+    Option("ume_store_name", "", ListKind(add_named_store, lambda config: len(config.stores), "name[:regid[:group]]"),
+           "stores by name; 0:0 clears the list", "the name is the context-name of the store"),
+    Option("ume_store_group", "", ListKind(add_group, lambda config: len(config.groups.sizes), "index:size"),
+           "sizes of the groups of stores; 0:0 clears the list", "without it all stores are one group"),
+    Option("ume_store_behavior", "behavior", _BEHAVIOR,
+           "use all stores by quorum and consensus, or one store after the other (deprecated)",
+           "rr supports neither groups nor receiver-paced persistence"),
+    Option("ume_retention_intragroup_stability_behavior", "groups.intragroup", _INTRAGROUP,
+           "the stores of a group that must hold a message before it is stable in the group",
+           "it is evaluated before ume_retention_intergroup_stability_behavior"),
+    Option("ume_retention_intergroup_stability_behavior", "groups.intergroup", _INTERGROUP,
+           "the groups in which a message must be stable"),
+    Option("ume_store_check_interval", "check_ns", SPAN_AT_LEAST_1,
+           "time between checks for silent stores and unstable messages"),
+    Option("ume_sri_inter_sri_interval", "sri_interval_ns", SPAN_AT_LEAST_1,
+           "time between announcements (SRI) of the source's stores"),
+    Option("ume_sri_max_number_of_sri_per_update", "sri_maximum", NumberKind(1, 65_535),
+           "number of announcements after each change of the stores"),
+    Option("ume_proxy_source", "wants_proxy", FLAG,
+           "let a store act as a proxy when the source is gone",
+           "it needs a RegID or a session id, and allow-proxy-source at the stores"),
 )
 
 _RETENTION = (
-    Option(
-        "late_join",
-        "late_join",
-        Flag(),
-        "receivers that come late are served",
-        "stores switch it on, and the log says so (P-412)",
-    ),
-    Option(
-        "ume_flight_size",
-        "flight_messages",
-        MESSAGES,
-        "unstable messages (fragments) allowed",
-        "whichever of the two flight sizes is exceeded first counts",
-    ),
-    Option(
-        "ume_flight_size_bytes",
-        "flight_bytes",
-        BYTES,
-        "unstable payload allowed; 0: no limit",
-        "receiver-paced persistence needs it; a larger message is refused (T14)",
-    ),
-    Option(
-        "ume_flight_size_behavior",
-        "flight_behavior",
-        words(block=FlightBehavior.BLOCK, notify=FlightBehavior.NOTIFY),
-        "what a send beyond the flight size does",
-    ),
-    Option(
-        "retransmit_retention_size_threshold",
-        "retention.threshold_bytes",
-        BYTES,
-        "kept though it might be released",
-        "stable and confirmed messages go only above it (T11)",
-    ),
-    Option(
-        "retransmit_retention_size_limit",
-        "retention.limit_bytes",
-        BYTES,
-        "beyond it a release is forced",
-        "keep it above the flight size",
-    ),
-    Option(
-        "retransmit_retention_age_threshold",
-        "retention.age_ns",
-        Whole(0, MAX_UINT32, "s", SECOND),
-        "younger messages are not released; 0: of any age",
-    ),
-    Option(
-        "ume_retention_unique_confirmations",
-        "retention.unique_confirmations",
-        Whole(0, 10_000, "receivers"),
-        "that must confirm before a message is released",
-        "counts into the flight size",
-    ),
-    Option(
-        "ume_confirmed_delivery_notification",
-        "",
-        Confirmations(),
-        "events of confirmations: none, for each fragment, each message, both",
-        "above 0 receivers are asked to confirm",
-    ),
-    Option(
-        "ume_message_stability_notification",
-        "stable_notification",
-        LEVELS,
-        "events of stability: none, for each fragment, each message, both",
-    ),
-    Option(
-        "ume_message_stability_timeout",
-        "stability_timeout_ns",
-        SPAN,
-        "until an unstable message is sent to the stores again; 0: never",
-    ),
-    Option(
-        "ume_message_stability_lifetime",
-        "stability_lifetime_ns",
-        SPAN,
-        "until an unstable message is given up; 0: never",
-        "keep it above ume_message_stability_timeout",
-    ),
-    Option(
-        "ume_source_liveness_timeout",
-        "liveness_ns",
-        SPAN,
-        "silence until a receiver that kept in touch is gone; 0: off",
-        "five times ume_receiver_liveness_interval",
-    ),
+    Option("late_join", "late_join", FLAG,
+           "retransmit earlier messages to receivers that join late",
+           "naming stores switches it on, with a log line"),
+    Option("ume_flight_size", "flight_messages", MESSAGES,
+           "number of messages (fragments) that may be unstable at one time",
+           "the flight is full when this or ume_flight_size_bytes is exceeded"),
+    Option("ume_flight_size_bytes", "flight_bytes", BYTES,
+           "payload that may be unstable at one time; 0: no limit",
+           "receiver-paced persistence needs it; a message that is larger is refused"),
+    Option("ume_flight_size_behavior", "flight_behavior",
+           words(block=FlightBehavior.BLOCK, notify=FlightBehavior.NOTIFY),
+           "when the flight is full: let a send wait, or send and notify the application"),
+    Option("retransmit_retention_size_threshold", "retention.threshold_bytes", BYTES,
+           "size of retained messages up to which none is released",
+           "stable and confirmed messages are released only above it"),
+    Option("retransmit_retention_size_limit", "retention.limit_bytes", BYTES,
+           "size of retained messages above which the oldest are released by force", "keep it above the flight size"),
+    Option("retransmit_retention_age_threshold", "retention.age_ns", SECONDS,
+           "age below which a message is not released; 0: no minimum"),
+    Option("ume_retention_unique_confirmations", "retention.unique_confirmations", NumberKind(0, 10_000, "receivers"),
+           "number of receivers that must confirm a message before its release",
+           "messages that wait for it count into the flight"),
+    Option("ume_confirmed_delivery_notification", "", ConfirmationsKind(),
+           "events of confirmed delivery: 0 none, 1 for each fragment, 2 for each message, 3 both",
+           "above 0 the source asks receivers to confirm"),
+    Option("ume_message_stability_notification", "stable_notification", LEVELS,
+           "events of stability: 0 none, 1 for each fragment, 2 for each message, 3 both"),
+    Option("ume_message_stability_timeout", "stability_timeout_ns", SPAN,
+           "time after which an unstable message is sent to the stores again; 0: never"),
+    Option("ume_message_stability_lifetime", "stability_lifetime_ns", SPAN,
+           "time after which an unstable message is given up; 0: never", "keep it above ume_message_stability_timeout"),
+    Option("ume_source_liveness_timeout", "liveness_ns", SPAN,
+           "silence after which a receiver that reported its liveness counts as gone; 0: off",
+           "it must be five times ume_receiver_liveness_interval"),
 )
 
 _PACED = (
-    Option(
-        "ume_receiver_paced_persistence",
-        "pace",
-        numbers([Pace.SOURCE, Pace.RECEIVERS]),
-        "ask for a repository that waits for its receivers",
-        "repository-allow-receiver-paced-persistence permits it",
-    ),
-    Option(
-        "ume_repository_size_threshold",
-        "wishes.size_threshold",
-        BYTES,
-        "lower repository-size-threshold to this; 0: the store's value",
-    ),
-    Option(
-        "ume_repository_size_limit",
-        "wishes.size_limit",
-        BYTES,
-        "lower repository-size-limit to this; 0: the store's value",
-    ),
-    Option(
-        "ume_repository_disk_file_size_limit",
-        "wishes.disk_limit",
-        BYTES,
-        "lower repository-disk-file-size-limit to this; 0: the store's value",
-    ),
-    Option(
-        "ume_repository_ack_on_reception",
-        "wishes.ack_on_reception",
-        Flag(),
-        "acknowledge stability at reception",
-        "repository-allow-ack-on-reception permits it",
-    ),
-    Option(
-        "ume_write_delay",
-        "wishes.write_delay_ms",
-        Whole(0, MAX_UINT32, "ms"),
-        "lower repository-disk-write-delay to this; unset: the store's value",
-    ),
+    Option("ume_receiver_paced_persistence", "pace", numbers([Pace.SOURCE, Pace.RECEIVERS]),
+           "1: ask the stores for a repository that keeps messages until its receivers have consumed them",
+           "repository-allow-receiver-paced-persistence must permit it"),
+    Option("ume_repository_size_threshold", "wishes.size_threshold", BYTES,
+           "lower value for repository-size-threshold; 0: the store's value"),
+    Option("ume_repository_size_limit", "wishes.size_limit", BYTES,
+           "lower value for repository-size-limit; 0: the store's value"),
+    Option("ume_repository_disk_file_size_limit", "wishes.disk_limit", BYTES,
+           "lower value for repository-disk-file-size-limit; 0: the store's value"),
+    Option("ume_repository_ack_on_reception", "wishes.ack_on_reception", FLAG,
+           "let the stores acknowledge stability at reception, before the message is on disk",
+           "repository-allow-ack-on-reception must permit it"),
+    Option("ume_write_delay", "wishes.write_delay_ms", NumberKind(0, MAX_UINT32, "ms"),
+           "lower value for repository-disk-write-delay; unset: the store's value"),
 )
+# fmt: on
 
 SOURCE_OPTIONS = (*_CLIENT, *_STORES, *_RETENTION, *_PACED)
 
+# fmt: off
 _RECOVERY = (
-    Option(
-        "use_late_join",
-        "late_join",
-        Flag(),
-        "take part in late join where a source offers it",
-    ),
-    Option("ume_use_store", "use_store", Flag(), "0: receive from a persistent source without its stores"),
-    Option(
-        "retransmit_request_maximum",
-        "request_maximum",
-        Whole(0, MAX_COUNT, "messages"),
-        "how far back to recover; 0: everything",
-    ),
-    Option("retransmit_request_outstanding_maximum", "window", MESSAGES, "asked for at one time"),
-    Option("retransmit_request_interval", "retry_ns", SPAN_AT_LEAST_1, "until a request is repeated"),
-    Option("retransmit_request_message_timeout", "give_up_ns", SPAN_AT_LEAST_1, "until a message counts as lost"),
-    Option(
-        "retransmit_message_caching_proximity",
-        "proximity",
-        MESSAGES,
-        "held ahead of the next to deliver; 2147483647: any number",
-    ),
-    Option(
-        "delivery_control_maximum_burst_loss",
-        "burst",
-        Whole(2, MAX_COUNT, "messages"),
-        "a gap of so many is lost at once",
-        "comes before all recovery, so keep it out of reach (T30)",
-    ),
-    Option(
-        "use_otr",
-        "otr.use",
-        numbers([UseOtr.OFF, UseOtr.ON, UseOtr.PERSISTENT]),
-        "fill gaps outside the transport: never, always, where the source has stores",
-    ),
-    Option("otr_request_initial_delay", "otr.delay_ns", SPAN, "age of a gap when that starts"),
-    Option("otr_request_message_timeout", "otr.give_up_ns", SPAN_AT_LEAST_1, "until a message of a gap is lost"),
-    Option("ume_sri_request_interval", "sri_request_interval_ns", SPAN_AT_LEAST_1, "between SRI requests"),
-    Option("ume_sri_request_maximum", "sri_request_maximum", TRIES, "SRI requests before an error"),
+    Option("use_late_join", "late_join", FLAG, "request earlier messages from sources with late_join"),
+    Option("ume_use_store", "use_store", FLAG, "0: receive from a persistent source without its stores"),
+    Option("retransmit_request_maximum", "request_maximum", NumberKind(0, MAX_COUNT, "messages"),
+           "number of earlier messages to recover at most; 0: all"),
+    Option("retransmit_request_outstanding_maximum", "window", MESSAGES, "number of messages requested at one time"),
+    Option("retransmit_request_interval", "retry_ns", SPAN_AT_LEAST_1, "time after which a request is repeated"),
+    Option("retransmit_request_message_timeout", "give_up_ns", SPAN_AT_LEAST_1,
+           "time after which a requested message counts as lost"),
+    Option("retransmit_message_caching_proximity", "proximity", MESSAGES,
+           "number of messages held ahead of the next one to deliver; 2147483647: no limit"),
+    Option("delivery_control_maximum_burst_loss", "burst", NumberKind(2, MAX_COUNT, "messages"),
+           "length of a gap that counts as lost at once",
+           "such a gap is never recovered, so keep the value high"),
+    Option("use_otr", "otr.use", numbers([UseOtr.OFF, UseOtr.ON, UseOtr.PERSISTENT]),
+           "recover gaps outside the transport: 0 never, 1 always, 2 if the source has stores"),
+    Option("otr_request_initial_delay", "otr.delay_ns", SPAN, "age of a gap at which that recovery begins"),
+    Option("otr_request_message_timeout", "otr.give_up_ns", SPAN_AT_LEAST_1,
+           "time after which a message of a gap counts as lost"),
+    Option("ume_sri_request_interval", "sri_request_interval_ns", SPAN_AT_LEAST_1, "time between SRI requests"),
+    Option("ume_sri_request_maximum", "sri_request_maximum", NumberKind(1, MAX_COUNT),
+           "number of SRI requests without an answer that is an error"),
 )
 
 _CONSUMPTION = (
-    Option(
-        "ordered_delivery",
-        "ordering",
-        words(**{"1": Ordering.ORDERED, "-1": Ordering.ARRIVAL, "0": Ordering.ARRIVAL}),
-        "1: in order; -1 and 0: as messages arrive",
-    ),
-    Option(
-        "ume_use_ack_batching",
-        "ack_mode",
-        AckSwitch(AckMode.BATCHED),
-        "acknowledge contiguous runs at an interval; else at once",
-        "1 switches ume_explicit_ack_only off: the last one set wins",
-    ),
-    Option("ume_ack_batching_interval", "ack_interval_ns", SPAN_AT_LEAST_1, "that interval"),
-    Option(
-        "ume_explicit_ack_only",
-        "ack_mode",
-        AckSwitch(AckMode.EXPLICIT),
-        "the application acknowledges",
-        "1 switches ume_use_ack_batching off: the last one set wins",
-    ),
-    Option(
-        "ume_allow_confirmed_delivery",
-        "confirm",
-        Flag(),
-        "confirm to sources that ask for it",
-        "receiver liveness needs it",
-    ),
-    Option(
-        "ume_user_receiver_registration_id",
-        "user_reg_id",
-        Whole(0, MAX_UINT32),
-        "the number under which sources see this receiver; 0: its RegID",
-        "receiver liveness needs it",
-    ),
-    Option(
-        "ume_receiver_liveness_interval",
-        "liveness_ns",
-        SPAN,
-        "a silent receiver tells its sources so often that it lives; 0: never",
-        "ume_source_liveness_timeout is five times this",
-    ),
-    Option(
-        "ume_receiver_paced_persistence",
-        "pace",
-        numbers([Pace.SOURCE, Pace.RECEIVERS, Pace.NON_BLOCKING]),
-        "1: the source waits for this receiver; 2: only while there is room",
-        "a store rejects one that differs from its repository",
-    ),
+    Option("ordered_delivery", "ordering",
+           words(**{"1": Ordering.ORDERED, "-1": Ordering.ARRIVAL, "0": Ordering.ARRIVAL}),
+           "1: deliver in the order of sending; -1 and 0: in the order of arrival"),
+    Option("ume_use_ack_batching", "ack_mode", AckModeKind(AckMode.BATCHED),
+           "1: acknowledge contiguous runs of messages at an interval; 0: acknowledge each at once",
+           "1 switches ume_explicit_ack_only off, because the last one set wins"),
+    Option("ume_ack_batching_interval", "ack_interval_ns", SPAN_AT_LEAST_1, "interval of batched acknowledgements"),
+    Option("ume_explicit_ack_only", "ack_mode", AckModeKind(AckMode.EXPLICIT),
+           "1: acknowledge only the messages that the application acknowledges",
+           "1 switches ume_use_ack_batching off, because the last one set wins"),
+    Option("ume_allow_confirmed_delivery", "confirm", FLAG,
+           "confirm messages to sources that ask for it", "receiver liveness needs it"),
+    Option("ume_user_receiver_registration_id", "user_reg_id", NumberKind(0, MAX_UINT32),
+           "number by which sources know this receiver; 0: its RegID", "receiver liveness needs it"),
+    Option("ume_receiver_liveness_interval", "liveness_ns", SPAN,
+           "interval at which a silent receiver reports its liveness to its sources; 0: never",
+           "ume_source_liveness_timeout must be five times this"),
+    Option("ume_receiver_paced_persistence", "pace", numbers([Pace.SOURCE, Pace.RECEIVERS, Pace.NON_BLOCKING]),
+           "1: the source waits for this receiver; 2: it waits only while the repository has room",
+           "a store refuses a receiver whose value differs from its repository"),
 )
+# fmt: on
 
 RECEIVER_OPTIONS = (*_CLIENT, *_RECOVERY, *_CONSUMPTION)

@@ -1,48 +1,14 @@
-"""A store daemon's configuration as it is written, whatever the file: names and texts, each with its place.
+"""A store daemon's configuration before it is checked, from any form of file: names and texts with their places.
 
-XML and TOML files and keyword arguments are all read into this; `building` makes of it what a daemon runs by.
+XML files, TOML files and keyword arguments are read into an `Outline`; `plan_assembly` makes the plan of a daemon of
+it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import attrs
 
-from stablecast.core.errors import StablecastError
-
-
-@attrs.frozen
-class Place:
-    """Where something stands: the line, 0 if the form has none, and the element or key."""
-
-    line: int = 0
-    element: str = ""
-
-    def __str__(self) -> str:
-        """`12: <option>` or `store.0.port`."""
-        return f"{self.line}: <{self.element}>" if self.line else self.element
-
-
-@attrs.frozen
-class Problem:
-    """Something that is wrong in a configuration."""
-
-    place: Place
-    text: str
-
-
-class ConfigFileError(StablecastError):
-    """A configuration that cannot be used; `problems` are all that were found, the message tells each."""
-
-    def __init__(self, path: str, problems: Sequence[Problem]) -> None:
-        """What is wrong with the file `path`."""
-        self.path = path
-        self.problems = tuple(problems)
-        super().__init__("\n".join(f"{path}{_at(problem.place)}: {problem.text}" for problem in problems))
-
-
-def _at(place: Place) -> str:
-    """Behind the name of a file; nothing if it is all of it."""
-    return f":{place}" if place != Place() else ""
+from stablecast.config.findings import ConfigPlace
 
 
 @attrs.frozen
@@ -52,53 +18,54 @@ class Given:
     scope: str
     name: str
     value: str
-    place: Place
+    place: ConfigPlace
 
 
 @attrs.frozen
-class Text:
+class ConfigEntry:
     """An element with a text and attributes."""
 
     value: str
-    place: Place
+    place: ConfigPlace
     attributes: Mapping[str, str] = attrs.field(factory=dict)
 
 
 @attrs.frozen
 class TopicOutline:
-    """The topics of a pattern."""
+    """The topics of a pattern, and their options."""
 
     pattern: str
     kind: str
     options: tuple[Given, ...]
-    place: Place
-    restore_last: Text | None = None
+    place: ConfigPlace
+    restore_last: ConfigEntry | None = None
 
 
 @attrs.frozen
 class StoreOutline:
-    """A store. `limits`: by name, what it takes at most; `publishing`: how often, by group of statistics."""
+    """A store; `limits` are by name, and `publishing` has the interval of each group of statistics."""
 
     name: str
     port: str
     interface: str
     options: tuple[Given, ...]
     topics: tuple[TopicOutline, ...]
-    place: Place
-    restore_last: Text | None = None
+    place: ConfigPlace
+    restore_last: ConfigEntry | None = None
     limits: tuple[Given, ...] = ()
-    publishing: Text | None = None
+    publishing: ConfigEntry | None = None
 
 
 @attrs.frozen
 class Outline:
     """A whole file.
 
-    `daemon`: its entries in their order, by name; one that is repeated is there twice (P-855). `log_required`: whether
-    it must say where the log goes (P-802).
+    Attributes:
+        daemon: Entries of the daemon by name, in their order; a repeated entry is there twice (P-855).
+        log_required: Whether the file must name the log (P-802).
     """
 
     path: str
-    daemon: tuple[tuple[str, Text], ...]
+    daemon: tuple[tuple[str, ConfigEntry], ...]
     stores: tuple[StoreOutline, ...]
     log_required: bool = False

@@ -1,33 +1,31 @@
-"""The options of a topic that are about the store's disk: how its journal writes, checks and reads.
+"""The options of a topic that concern the store's disk: how its journal writes, checks and reads.
 
-A store has one journal for all its topics, so what they ask for is put together: the largest buffer, the most reads,
-and a yes of one is a yes for all.
+A store has one journal for all its topics, so the values of all topics are combined: the largest buffer, the most
+reads, and a flag is set if one topic sets it.
 """
 
 from collections.abc import Iterable
-from functools import reduce
 
 import attrs
 
-from stablecast.config.client_options import MAX_COUNT
 from stablecast.config.option import Option
-from stablecast.config.option_kinds import Flag, Whole
+from stablecast.config.option_kinds import FLAG, MAX_COUNT, MAX_SIZE, NumberKind
 
 MIN_BUFFER = 65_664
-"""Bytes of a buffer for reading and writing (P-829)."""
-CALLBACKS = Whole(1, MAX_COUNT)
+"""Smallest buffer for reading and writing, in bytes (P-829)."""
+CALLBACKS = NumberKind(1, MAX_COUNT)
 
 
 @attrs.frozen
 class DiskConfig:
-    """How a store uses its disk.
+    """The disk settings of a store.
 
     Attributes:
-        buffer_bytes: The most that is written, or read for one request, in one go.
+        buffer_bytes: Bytes that are written, or read for one request, at one time.
         reads: Records of one source that are read at one time.
-        writes: Asked for; one write is under way at any time (P-825).
-        preallocate: Whether a segment gets its room on the disk when it begins.
-        checksum: Whether a restart verifies the messages, too.
+        writes: The configured number; there is always one write at a time (P-825).
+        preallocate: Whether a segment reserves its disk space when it begins.
+        checksum: Whether a restart also verifies the messages.
     """
 
     buffer_bytes: int = 1_024_000
@@ -38,52 +36,25 @@ class DiskConfig:
 
 
 def together(configs: Iterable[DiskConfig]) -> DiskConfig:
-    """What the topics of a store ask for, all in one."""
-    return reduce(_both, configs)
+    """Combine the values of the topics of a store: the largest number, and each flag that one topic sets."""
+    columns = zip(*(attrs.astuple(config) for config in configs), strict=True)
+    return DiskConfig(*(max(column) for column in columns))
 
 
-def _both(one: DiskConfig, other: DiskConfig) -> DiskConfig:
-    return DiskConfig(
-        max(one.buffer_bytes, other.buffer_bytes),
-        max(one.reads, other.reads),
-        max(one.writes, other.writes),
-        one.preallocate or other.preallocate,
-        one.checksum or other.checksum,
-    )
-
-
+# fmt: off
 DISK_OPTIONS = (
-    Option(
-        "repository-disk-async-buffer-length",
-        "buffer_bytes",
-        Whole(MIN_BUFFER, 1 << 62, "bytes"),
-        "the most that is written, or read for a request, in one go; a larger message goes alone",
-        "at most a third of repository-disk-file-size-limit",
-    ),
-    Option(
-        "repository-disk-max-read-async-cbs",
-        "reads",
-        CALLBACKS,
-        "disk reads for one source at one time; more of them wait",
-        "the documentation asks for 200 times the receivers of a topic where the type is reduced-fd",
-    ),
-    Option(
-        "repository-disk-max-write-async-cbs",
-        "writes",
-        CALLBACKS,
-        "disk writes at one time: read and checked, there is never more than one, which all that waits goes into",
-    ),
-    Option(
-        "repository-disk-file-preallocate",
-        "preallocate",
-        Flag(),
-        "each file of the journal gets its room on the disk when it begins",
-    ),
-    Option(
-        "repository-disk-message-checksum",
-        "checksum",
-        Flag(),
-        "a restart verifies every message; 0: each is verified when it is read. They all have checksums",
-        "0 makes the restart of a large store faster",
-    ),
+    Option("repository-disk-async-buffer-length", "buffer_bytes", NumberKind(MIN_BUFFER, MAX_SIZE, "bytes"),
+           "bytes that are written, or read for a request, at one time; a larger message is written alone",
+           "keep it at a third of repository-disk-file-size-limit or less"),
+    Option("repository-disk-max-read-async-cbs", "reads", CALLBACKS,
+           "number of disk reads for one source at one time; further reads wait",
+           "with reduced-fd the documentation recommends 200 times the receivers of a topic"),
+    Option("repository-disk-max-write-async-cbs", "writes", CALLBACKS,
+           "checked but not followed: there is one write at a time, which writes all waiting messages"),
+    Option("repository-disk-file-preallocate", "preallocate", FLAG,
+           "reserve the disk space of each journal file when it begins"),
+    Option("repository-disk-message-checksum", "checksum", FLAG,
+           "verify the checksum of every message at a restart; 0: verify it when the message is read",
+           "0 makes the restart of a large store faster"),
 )
+# fmt: on

@@ -1,43 +1,105 @@
-"""What is found while a configuration is read: problems, which stop it, and notices, which do not."""
+"""Problems and notices that are found while a configuration is read, with their places."""
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, TypeVar
 
 import attrs
 
-from stablecast.config.daemon_outline import Place, Problem
+from stablecast.config.option import Option
 from stablecast.core.errors import StablecastError
 
 ResultT = TypeVar("ResultT")
 
 
+@attrs.frozen
+class ConfigPlace:
+    """A place in a configuration: the line, 0 if the form has none, and the element or key."""
+
+    line: int = 0
+    element: str = ""
+
+    def __str__(self) -> str:
+        """Return `12: <option>` or `store.0.port`."""
+        return f"{self.line}: <{self.element}>" if self.line else self.element
+
+
+@attrs.frozen
+class ConfigProblem:
+    """A sentence about a place in a configuration."""
+
+    place: ConfigPlace
+    text: str
+
+
+class ConfigFileError(StablecastError):
+    """A configuration that cannot be used; `problems` has all problems, and the message has a line for each."""
+
+    def __init__(self, path: str, problems: Sequence[ConfigProblem]) -> None:
+        """Report the problems of the file `path`."""
+        self.path = path
+        self.problems = tuple(problems)
+        super().__init__("\n".join(f"{path}{_after_path(problem.place)}: {problem.text}" for problem in problems))
+
+
+def _after_path(place: ConfigPlace) -> str:
+    return f":{place}" if place != ConfigPlace() else ""
+
+
 @attrs.define
-class Findings:
-    """Both, in the order found."""
+class ConfigFindings:
+    """Problems, which make a configuration unusable, and notices, which do not, in the order found."""
 
-    problems: list[Problem] = attrs.field(factory=list)
-    notices: list[Problem] = attrs.field(factory=list)
+    problems: list[ConfigProblem] = attrs.field(factory=list)
+    notices: list[ConfigProblem] = attrs.field(factory=list)
 
-    def problem(self, place: Place, text: str) -> None:
-        """Something is wrong."""
-        self.problems.append(Problem(place, text))
+    def problem(self, place: ConfigPlace, text: str) -> None:
+        """Add a problem, which makes the configuration unusable."""
+        self.problems.append(ConfigProblem(place, text))
 
-    def notice(self, place: Place, text: str) -> None:
-        """Something is worth knowing."""
-        self.notices.append(Problem(place, text))
+    def notice(self, place: ConfigPlace, text: str) -> None:
+        """Add a notice, which only informs the user."""
+        self.notices.append(ConfigProblem(place, text))
 
-    def attempt(self, place: Place, otherwise: ResultT, make: Callable[[], ResultT]) -> ResultT:
-        """What is made; if it cannot be, that is a problem."""
+    def check(self, path: str) -> None:
+        """Raise ConfigFileError about the file `path` if there are problems."""
+        if self.problems:
+            raise ConfigFileError(path, self.problems)
+
+    def attempt(self, place: ConfigPlace, otherwise: ResultT, make: Callable[[], ResultT]) -> ResultT:
+        """Return the result of `make`; if it fails, add a problem and return `otherwise`."""
         try:
             return make()
         except StablecastError as error:
             self.problem(place, str(error))
             return otherwise
 
-    def number(self, text: str, low: int, high: int, place: Place, what: str) -> int:
-        """A whole number; thousands may be set apart by commas."""
+    def number(self, text: str, low: int, high: int, place: ConfigPlace, what: str) -> int:
+        """Return a whole number, whose thousands may be separated by commas; add a problem if it is none."""
         plain = text.replace(",", "").strip()
         if plain.isascii() and plain.isdecimal() and low <= int(plain) <= high:
             return int(plain)
         self.problem(place, f"{what} must be a whole number from {low} to {high}, not '{text}'")
         return low
+
+    def keys(self, names: Collection[str], known: Collection[str], place: ConfigPlace) -> None:
+        """Add a problem for each name that is not known."""
+        for name in names:
+            if name not in known:
+                text = f"there is no '{name}' here: there are {', '.join(sorted(known))}"
+                self.problem(place if place.element else ConfigPlace(0, name), text)
+
+    def table(self, value: Any, where: str) -> Mapping[str, Any]:
+        """Return a TOML table; add a problem if the value is none."""
+        if isinstance(value, dict):
+            return value
+        self.problem(ConfigPlace(0, where), "this must be a table")
+        return {}
+
+    def configured(
+        self, config: ResultT, options: Mapping[str, Option], name: str, value: Any, place: ConfigPlace
+    ) -> ResultT:
+        """Return a configuration with one option set; add a problem for an unknown name or a wrong value."""
+        if name not in options:
+            self.keys((name,), options, place)
+            return config
+        return self.attempt(place, config, lambda: options[name].set(config, value))

@@ -1,8 +1,7 @@
 """Options of the client library in a store's configuration: type lbm-context, lbm-receiver and lbm-source (P-845).
 
-A store is a context with receivers, and its proxies are sources. Some of these options have their effect here; one that
-is documented and has none is told; one that is not documented is told as well, and the store runs all the same. Those
-that a store is known not to survive are refused.
+A store is a context with receivers, and its proxies are sources. Some of these options have an effect at a store. A
+notice names each option without effect, documented or not. Options that break a store are refused.
 """
 
 from functools import cache
@@ -19,10 +18,10 @@ CONTEXT = (
     "request_tcp_interface",
     "default_interface",
 )
-"""Context options that a store follows, beside those of resolution."""
+"""Context options that a store follows, in addition to those of resolution."""
 
 OF_RESOLUTION = ("resolver_", "resolution_")
-"""How options of resolution begin."""
+"""The first words of options of resolution."""
 
 RECEIVER = (
     "retransmit_request_outstanding_maximum",
@@ -30,7 +29,7 @@ RECEIVER = (
     "retransmit_request_message_timeout",
     "delivery_control_maximum_burst_loss",
 )
-"""Receiver options that a store follows, for all its topics, beside those of LBT-RM and LBT-RU."""
+"""Receiver options that a store follows for all its topics, in addition to those of LBT-RM and LBT-RU."""
 
 OF_THE_SOURCE = frozenset(
     {
@@ -47,7 +46,7 @@ OF_THE_SOURCE = frozenset(
         "ume_write_delay",
     }
 )
-"""Source options that a proxy has from the source that it stands in for."""
+"""Source options that a proxy takes from the source that it replaces."""
 
 DEADLY = frozenset(
     {
@@ -63,7 +62,7 @@ DEADLY = frozenset(
 
 @cache
 def documented() -> frozenset[tuple[str, str]]:
-    """Scope and name of each documented option."""
+    """Return scope and name of each documented option."""
     text = Path(__file__).with_name("documented.txt").read_text(encoding="utf-8")
     return frozenset(
         (scope, name) for scope, name in (line.split() for line in text.splitlines() if not line.startswith("#"))
@@ -71,7 +70,7 @@ def documented() -> frozenset[tuple[str, str]]:
 
 
 def followed(scope: str, name: str) -> bool:
-    """Whether the option has an effect at a store. Scopes are context, receiver, source."""
+    """Return whether an option has an effect at a store; `scope` is context, receiver or source."""
     if scope == "context":
         return name in CONTEXT or _of_resolution(name)
     if scope == "receiver":
@@ -83,15 +82,15 @@ def followed(scope: str, name: str) -> bool:
 def _of_resolution(name: str) -> bool:
     if not name.startswith(OF_RESOLUTION):
         return False
-    from stablecast.config.resolution_options import of_contexts  # noqa: PLC0415 - most stores say nothing of it
+    from stablecast.config.resolution_options import of_contexts  # noqa: PLC0415 - most stores do not need it
 
     return bool(of_contexts({name: ""})[0])
 
 
 def comment(scope: str, name: str) -> str:
-    """Why an option that is not followed is not."""
+    """Return the notice about an option that has no effect at a store."""
     if scope == "source" and name in OF_THE_SOURCE:
-        return f"{name} is that of the source that a proxy stands in for"
+        return f"{name} has no effect: a proxy uses the value of its source"
     if (scope, name) in documented():
         return f"{name} has no effect at this store"
-    return f"{name} is no documented {scope} option; the store runs without it"
+    return f"{name} is not a documented {scope} option; the store runs without it"

@@ -1,10 +1,10 @@
-"""One option of the table, and how it changes a configuration."""
+"""One option of the table, and the change that it makes to a configuration."""
 
 from typing import Any
 
 import attrs
 
-from stablecast.config.option_kinds import Kind, Value
+from stablecast.config.option_kinds import OptionKind, Value
 
 
 @attrs.frozen
@@ -12,34 +12,34 @@ class Option:
     """One option.
 
     Attributes:
-        name: Its documented name.
-        field: The configuration field (dotted) that it sets; empty: the configuration as a whole; None: it belongs to
-            another configuration, and is read, checked, and passed over here.
-        kind: How its value is read.
-        summary: What it means.
-        relation: What other options have to do with it.
+        name: Documented name.
+        field: Configuration field (dotted) that it sets; empty: the configuration as a whole; None: a field of another
+            configuration, so that the value is checked here and not set.
+        kind: Kind of its value.
+        summary: Meaning, for people.
+        relation: Relation to other options, for people.
     """
 
     name: str
     field: str | None
-    kind: Kind
+    kind: OptionKind
     summary: str
     relation: str = ""
 
     @property
     def path(self) -> list[str]:
-        """The field, by its parts."""
+        """Return the parts of the field's dotted name."""
         return self.field.split(".") if self.field else []
 
     def set(self, config: Any, value: Value) -> Any:
-        """The configuration with the option set. Raises OptionError, and for lists what their entries raise."""
+        """Return the configuration with the option set. Raises OptionError, and what the entries of a list raise."""
         if self.field is None:
             self.kind.merge(self.name, None, value)
             return config
         return _set(config, self.path, lambda before: self.kind.merge(self.name, before, value))
 
     def show(self, config: Any) -> str:
-        """The value that the option has in a configuration; empty where it belongs to another."""
+        """Return the value of the option in a configuration; empty for an option of another configuration."""
         if self.field is None:
             return ""
         for part in self.path:
@@ -47,11 +47,11 @@ class Option:
         return self.kind.show(config)
 
     def elsewhere(self) -> "Option":
-        """The same option where it is only passed over."""
+        """Return the option for a configuration in which its value is checked and not set."""
         return attrs.evolve(self, field=None)
 
     def below(self, field: str) -> "Option":
-        """The same option of a configuration that has the one it is for in a field."""
+        """Return the option for a configuration that has its own configuration in `field`."""
         return self if self.field is None else attrs.evolve(self, field=f"{field}.{self.field}")
 
 

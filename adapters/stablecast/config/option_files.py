@@ -1,7 +1,7 @@
 """Option files of clients and daemons: `scope option value` lines (P-850).
 
-`#` begins a comment. Scope and option are read in whatever case they are written. Later lines win, but those of lists,
-which append.
+`#` begins a comment. Case does not matter in scope and option. Later lines override earlier ones; lines of list options
+append.
 """
 
 from collections.abc import Iterator
@@ -15,12 +15,12 @@ SCOPES = ("context", "source", "receiver", "wildcard_receiver", "event_queue", "
 
 
 class FlatFileError(StablecastError):
-    """A line that is none; the message names file, line and form."""
+    """A malformed line; the message names file, line and the expected form."""
 
 
 @attrs.frozen
 class Setting:
-    """One line: its scope, option and value, and where it stands."""
+    """One line of an option file: scope, option, value and line number."""
 
     scope: str
     name: str
@@ -29,15 +29,15 @@ class Setting:
 
 
 def read(path: Path) -> tuple[Setting, ...]:
-    """The settings of a file, in their order. Raises FlatFileError, and OSError if it cannot be read."""
+    """Return the settings of a file, in their order. Raises FlatFileError, and OSError if it cannot be read."""
     try:
         return tuple(parse(path.read_text(encoding="utf-8"), str(path)))
     except UnicodeDecodeError:
-        raise FlatFileError(f"{path} is not a text of scope, option and value lines") from None
+        raise FlatFileError(f"{path} is not a UTF-8 text of scope, option and value lines") from None
 
 
 def parse(text: str, where: str) -> Iterator[Setting]:
-    """The settings of a text. Raises FlatFileError."""
+    """Yield the settings of a text; `where` names it in errors. Raises FlatFileError."""
     for number, raw in enumerate(text.splitlines(), 1):
         words = raw.partition("#")[0].split(None, 2)
         if not words:

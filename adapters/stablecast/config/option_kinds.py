@@ -1,5 +1,6 @@
-"""Kinds of options: how a value is read, what it makes of the field it is for, and how the field is shown."""
+"""Kinds of options: how each reads a value, changes the field that it sets, and shows that field."""
 
+import ipaddress
 import operator
 import re
 from collections.abc import Callable, Sequence
@@ -8,36 +9,38 @@ from typing import Any, Protocol
 import attrs
 
 from stablecast.core.errors import StablecastError
+from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.messages import UNSET
 from stablecast.core.protocol.settings import AckMode, Notification, SourceConfig
+from stablecast.runtime.address import MAX_PORT
 
 Value = int | str | bool
 
 
 class OptionError(StablecastError):
-    """An option that does not exist or a value it cannot take; the message names both and the remedy."""
+    """An option that does not exist, or a value that it cannot have; the message names both and the remedy."""
 
 
-class Kind(Protocol):
-    """What the options of a kind have in common."""
+class OptionKind(Protocol):
+    """The methods of all kinds of options."""
 
     @property
     def type(self) -> str:
-        """The word for it."""
+        """Return the word for this kind."""
 
     @property
     def unit(self) -> str:
-        """In which a value is written, if in one."""
+        """Return the unit of a value, empty if it has none."""
 
     @property
     def allowed(self) -> str:
-        """The values that it takes, for people."""
+        """Return the allowed values, for people."""
 
     def merge(self, name: str, before: Any, value: Value) -> object:
-        """What the field becomes. Raises OptionError for a value that cannot be."""
+        """Return the new field. Raises OptionError for a value that is not allowed."""
 
     def show(self, field: Any) -> str:
-        """The value that gives this field."""
+        """Return the value that gives this field."""
 
 
 _THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+")
@@ -45,39 +48,42 @@ _THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+")
 
 
 @attrs.frozen
-class Whole:
-    """A whole number from `low` to `high`, in `unit`; the field is `factor` times that."""
+class NumberKind:
+    """A whole number from `low` to `high`, in `unit`, or 0 if `or_zero`; the field is `factor` times the number."""
 
     low: int
     high: int
     unit: str = ""
     factor: int = 1
+    or_zero: bool = False
     type: str = "number"
 
     @property
     def allowed(self) -> str:
-        """The range."""
-        return f"{self.low}..{self.high}"
+        """Return the range of the number."""
+        return f"{'0, ' if self.or_zero else ''}{self.low}..{self.high}"
 
     def merge(self, name: str, before: object, value: Value) -> object:
-        """The number, in the unit of the field."""
+        """Return the number in the unit of the field. Raises OptionError."""
+        text = str(value) if isinstance(value, bool) else value  # Python counts True as 1; here it is no number.
         try:
-            text = value.replace(",", "") if isinstance(value, str) and _THOUSANDS.fullmatch(value.strip()) else value
+            if isinstance(text, str) and _THOUSANDS.fullmatch(text.strip()):
+                text = text.replace(",", "")
             number = int(text, 0) if isinstance(text, str) else operator.index(text)
         except (ValueError, TypeError):
             raise OptionError(f"option {name} wants a whole number, not '{value}'") from None
-        if not self.low <= number <= self.high:
+        if not self.low <= number <= self.high and not (self.or_zero and not number):
             raise OptionError(f"option {name} must lie between {self.low} and {self.high}, not {number}")
         return number * self.factor
 
     def show(self, field: int) -> str:
-        """The number; a wish that was not uttered has none."""
+        """Return the number, or `unset` for a wish that the user did not set."""
         return "unset" if field == UNSET else str(field // self.factor)
 
 
 @attrs.frozen
-class Choice:
-    """One of several words; of those that mean the same the first is the one that is shown."""
+class ChoiceKind:
+    """One of several words; of words with one meaning the first is shown."""
 
     words: tuple[tuple[str, object], ...]
     type: str = "choice"
@@ -85,11 +91,11 @@ class Choice:
 
     @property
     def allowed(self) -> str:
-        """The words."""
+        """Return the words, separated by commas."""
         return ", ".join(word for word, _ in self.words)
 
     def merge(self, name: str, before: object, value: Value) -> Any:
-        """What the word means."""
+        """Return the meaning of the word. Raises OptionError."""
         text = str(int(value) if isinstance(value, bool) else value).lower()
         for word, meaning in self.words:
             if word == text:
@@ -97,47 +103,90 @@ class Choice:
         raise OptionError(f"option {name} must be one of {self.allowed}, not '{value}'")
 
     def show(self, field: object) -> str:
-        """The first word with this meaning."""
+        """Return the first word with this meaning."""
         return next(word for word, meaning in self.words if meaning == field)
 
 
-def words(**meanings: object) -> Choice:
-    """A choice of words with hyphens, which are underscores here."""
-    return Choice(tuple((word.replace("_", "-"), meaning) for word, meaning in meanings.items()))
+def words(**meanings: object) -> ChoiceKind:
+    """Return a choice of words; an underscore of a keyword is a hyphen of its word."""
+    return ChoiceKind(tuple((word.replace("_", "-"), meaning) for word, meaning in meanings.items()))
 
 
-def numbers(meanings: Sequence[object]) -> Choice:
-    """A choice of 0, 1, 2 ..., in the order of the meanings."""
-    return Choice(tuple((str(number), meaning) for number, meaning in enumerate(meanings)))
+def numbers(meanings: Sequence[object]) -> ChoiceKind:
+    """Return a choice of 0, 1, 2 ..., in the order of the meanings."""
+    return ChoiceKind(tuple((str(number), meaning) for number, meaning in enumerate(meanings)))
 
 
 @attrs.frozen
-class Flag:
-    """0 or 1."""
+class FlagKind:
+    """A flag that is written as 0 or 1."""
 
     type: str = "flag"
     unit: str = ""
     allowed: str = "0, 1"
 
     def merge(self, name: str, before: object, value: Value) -> object:
-        """Whether it is set."""
+        """Return whether the flag is set. Raises OptionError."""
         return read_flag(name, value)
 
     def show(self, field: bool) -> str:
-        """0 or 1."""
+        """Return 1 if the flag is set, else 0."""
         return str(int(field))
 
 
 def read_flag(name: str, value: Value) -> bool:
-    """Whether a flag is set by this value. Raises OptionError."""
+    """Return whether this value sets a flag. Raises OptionError."""
     if str(value) not in ("0", "1", "True", "False"):
         raise OptionError(f"option {name} must be 0 or 1, not '{value}'")
     return str(value) in ("1", "True")
 
 
 @attrs.frozen
-class AckSwitch:
-    """Batched or explicit acknowledgement: to switch one on ends the other, to switch it off ends it alone (P-345)."""
+class AddressKind:
+    """An IPv4 address; the field is its text, or its number if `numeric`. `empty` is the address of an empty field."""
+
+    empty: str = ""
+    numeric: bool = False
+    type: str = "address"
+    unit: str = ""
+    allowed: str = "a.b.c.d"
+
+    def merge(self, name: str, before: object, value: Value) -> object:
+        """Return the field. Raises OptionError."""
+        try:
+            address = ipaddress.IPv4Address(str(value))
+        except ValueError:
+            raise OptionError(f"option {name} wants an IPv4 address, not '{value}'") from None
+        return int(address) if self.numeric else str(address) if str(address) != self.empty else ""
+
+    def show(self, field: str | int) -> str:
+        """Return the address as dotted text."""
+        return str(ipaddress.IPv4Address(field or self.empty))
+
+
+@attrs.frozen
+class TextKind:
+    """A text, which `make` turns into the field; `allowed` describes its form."""
+
+    allowed: str
+    make: Callable[[str], object] = str
+    type: str = "text"
+    unit: str = ""
+
+    def merge(self, name: str, before: object, value: Value) -> object:
+        """Return the field. Raises OptionError for an empty text, and what `make` raises."""
+        if not isinstance(value, str) or not value:
+            raise OptionError(f"option {name} wants a text, not {value!r}")
+        return self.make(value)
+
+    def show(self, field: object) -> str:
+        """Return the field as its text."""
+        return str(field)
+
+
+@attrs.frozen
+class AckModeKind:
+    """A flag for one mode of acknowledgement: 1 selects the mode, 0 leaves it for immediate acknowledgement (P-345)."""
 
     mode: AckMode
     type: str = "flag"
@@ -145,42 +194,42 @@ class AckSwitch:
     allowed: str = "0, 1"
 
     def merge(self, name: str, before: AckMode, value: Value) -> object:
-        """The mode, which the last option set to 1 decides."""
+        """Return the mode; of several flags the last one set to 1 wins. Raises OptionError."""
         if read_flag(name, value):
             return self.mode
         return AckMode.IMMEDIATE if before is self.mode else before
 
     def show(self, field: AckMode) -> str:
-        """Whether it is this one."""
+        """Return 1 if this mode is selected, else 0."""
         return str(int(field is self.mode))
 
 
 LEVELS = numbers([Notification.NONE, Notification.FRAGMENTS, Notification.MESSAGES, Notification.BOTH])
-"""Of what an application hears: nothing, fragments, whole messages, both."""
+"""The events that an application gets: none, one for each fragment, one for each message, both."""
 
 
 @attrs.frozen
-class Confirmations:
-    """Of which confirmations the application hears: of none, then they are not asked for either."""
+class ConfirmationsKind:
+    """The confirmation events that an application gets; with none, receivers are not asked to confirm."""
 
     type: str = "choice"
     unit: str = ""
     allowed: str = LEVELS.allowed
 
     def merge(self, name: str, before: SourceConfig, value: Value) -> object:
-        """The whole configuration: two fields change."""
+        """Return the whole configuration, because two fields change. Raises OptionError."""
         level = LEVELS.merge(name, before, value)
         asked = level is not Notification.NONE
         return attrs.evolve(before, confirmations=asked, confirmed_notification=level)
 
     def show(self, field: SourceConfig) -> str:
-        """The level."""
+        """Return the number of the level."""
         return LEVELS.show(field.confirmed_notification if field.confirmations else Notification.NONE)
 
 
 @attrs.frozen
-class Entries:
-    """A list: each time it is set, entries are appended; `entry` reads one into the whole configuration."""
+class ListKind:
+    """A list that grows each time it is set; `entry` reads one entry into the whole configuration."""
 
     entry: Callable[[Any, str], Any]
     count: Callable[[Any], int]
@@ -189,11 +238,24 @@ class Entries:
     unit: str = ""
 
     def merge(self, name: str, before: object, value: Value) -> object:
-        """The configuration with the entries, which blanks or commas separate. Raises like `entry`."""
+        """Return the configuration with the entries, which blanks or commas separate. Raises like `entry`."""
         for text in str(value).replace(",", " ").split():
             before = self.entry(before, text)
         return before
 
     def show(self, field: object) -> str:
-        """Whether there are some: their text is not kept."""
+        """Return the number of entries, because their text is not kept."""
         return f"{self.count(field)} entries" if self.count(field) else ""
+
+
+MAX_UINT32 = 0xFFFF_FFFF
+MAX_COUNT = 2_147_483_647
+MAX_SIZE = 1 << 62
+
+SPAN = NumberKind(0, MAX_UINT32, "ms", MILLISECOND)
+SPAN_AT_LEAST_1 = NumberKind(1, MAX_UINT32, "ms", MILLISECOND)
+SECONDS = NumberKind(0, MAX_UINT32, "s", SECOND)
+MESSAGES = NumberKind(1, MAX_COUNT, "messages")
+BYTES = NumberKind(0, MAX_SIZE, "bytes")
+PORT = NumberKind(0, MAX_PORT)
+FLAG = FlagKind()

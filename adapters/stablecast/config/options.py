@@ -1,7 +1,8 @@
-"""The option table: documented names on the outside, fields of the core's configuration on the inside.
+"""The option table: documented names for users, fields of the core's configuration for the program.
 
-The table says which field an option sets, in which unit it is written, and what it may be. Defaults stand in the
-configuration classes of `stablecast.core.protocol.settings` (profile `safe`); `profiles` lists where others differ.
+The table has the field that an option sets, the unit and the allowed values. The configuration classes of
+`stablecast.core.protocol.settings` have the defaults (profile `safe`); `profiles` lists the differences of other
+profiles.
 """
 
 import difflib
@@ -42,9 +43,9 @@ SCOPES: Mapping[str, tuple[Option, ...]] = {
     "disk": DISK_OPTIONS,
     "transport": TRANSPORT_OPTIONS,
 }
-"""The options of each scope. Those of a topic, given for a store, are for the topics that have none of their own.
+"""The options of each scope. A topic option of a store holds for all topics that do not set it themselves.
 
-Those of the disk may be given for a topic or a store: they are passed over there, and `disk_options` finds them.
+Disk options may be set for a topic or a store. `apply` only checks them there, and `disk_options` selects them.
 """
 
 _OLD_DISK_NAMES = {"repository-disk-max-async-cbs": "repository-disk-max-read-async-cbs"}
@@ -69,21 +70,22 @@ ALIASES: Mapping[str, Mapping[str, str]] = {
     "disk": _OLD_DISK_NAMES,
     "transport": {},
 }
-"""Old names; they are taken with a notice."""
+"""Old names, which are accepted with a notice."""
 
 _TABLES = {scope: {option.name: option for option in options} for scope, options in SCOPES.items()}
 
 
 WRITES = "repository-disk-max-write-async-cbs"
 GROUPS = "ume_store_group"
-"""Set after all stores: without it their number is the size of their group."""
+"""The option that is set after all stores, because each store enlarges a group without an explicit size."""
 
 
 def apply(scope: str, config: ConfigT, options: Mapping[str, Value]) -> ConfigT:
-    """The configuration with options set, one after the other.
+    """Return the configuration with options set, one after the other.
 
-    Raises OptionError for a value that cannot be, and for a name that is none: then it tells the nearest. Raises
-    StoreListError and AddressError for stores that are not written as they should be.
+    Raises:
+        OptionError: A value is not allowed, or a name is unknown; the message has the nearest known name.
+        StoreListError, AddressError: A store is malformed.
     """
     for name in sorted(options, key=lambda name: name == GROUPS):
         config = _find(scope, name).set(config, options[name])
@@ -91,24 +93,24 @@ def apply(scope: str, config: ConfigT, options: Mapping[str, Value]) -> ConfigT:
 
 
 def disk_options(options: Mapping[str, Value]) -> dict[str, Value]:
-    """Those of the options of a store or topic that are about the disk."""
+    """Return the disk options among the options of a store or topic."""
     return {name: value for name, value in options.items() if ALIASES["disk"].get(name, name) in _TABLES["disk"]}
 
 
 def notices(scope: str, options: Mapping[str, Value]) -> tuple[str, ...]:
-    """What the user should know of options that are taken: old names, and what is not as it was asked for."""
+    """Return notices for the user about accepted options: old names, and a number of writes that is not followed."""
     found = []
     for name in options:
         option = _find(scope, name)
         if name != option.name:
             found.append(f"option {name} is an old name: write {option.name}")
         if option.name == WRITES and str(options[name]) != "1":
-            found.append(f"option {name} is not followed: there is one write at a time, which all that waits goes into")
+            found.append(f"option {name} is not followed: there is one write at a time, for all waiting messages")
     return tuple(found)
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """What to do about a name that is none: the one that was meant, or where all of them are."""
+    """Return the remedy for an unknown name: the nearest known name, or the chapter that lists all names."""
     nearest = difflib.get_close_matches(name, known, n=1)
     return f"did you mean '{nearest[0]}'?" if nearest else "spec/options.md lists them"
 
@@ -122,7 +124,7 @@ def _find(scope: str, name: str) -> Option:
 
 
 def parse_options(texts: Iterable[str]) -> dict[str, Value]:
-    """`name=value` texts as options. Raises OptionError."""
+    """Return the options of `name=value` texts. Raises OptionError."""
     options: dict[str, Value] = {}
     for text in texts:
         name, equals, value = text.partition("=")

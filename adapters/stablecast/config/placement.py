@@ -1,7 +1,7 @@
 """Stores of one quorum that one fault ends together: in one daemon, or on one file system.
 
-A quorum survives the loss of a minority of its stores, if they are lost one by one. Stores of one daemon end with its
-process and its host; stores on one file system run out of room together.
+A quorum survives the loss of a minority of its stores. Stores of one daemon end together with its process and its host;
+stores on one file system run out of space together.
 """
 
 from collections import defaultdict
@@ -11,27 +11,27 @@ from typing import Protocol
 
 import attrs
 
-from stablecast.config.interfaces import ANY
 from stablecast.config.plan import Plan, StorePlan
 from stablecast.core.protocol.settings import SourceConfig, StoreSpec
 from stablecast.runtime import address
+from stablecast.runtime.interfaces import ANY
 
 
-class Named(Protocol):
-    """An option file of a client."""
+class SourceFile(Protocol):
+    """An option file of a client, and the source that it configures."""
 
     @property
     def path(self) -> str:
-        """Its name."""
+        """Return the name of the file."""
 
     @property
     def source(self) -> SourceConfig:
-        """What it makes of a source."""
+        """Return the configuration of the source."""
 
 
 @attrs.frozen
-class Shared:
-    """Stores, by their names, that one thing has in common. `daemon` tells a daemon from a file system."""
+class SharedFault:
+    """The names of stores that share a daemon (`daemon`) or a file system, and its name (`what`)."""
 
     where: str
     stores: tuple[str, ...]
@@ -39,8 +39,8 @@ class Shared:
     daemon: bool
 
 
-def of_client(plans: Sequence[Plan], client: Named) -> Iterator[Shared]:
-    """Yield what several stores of one group of this client share; a group is an independent quorum."""
+def of_client(plans: Sequence[Plan], client: SourceFile) -> Iterator[SharedFault]:
+    """Yield the daemons and file systems that stores of one group of this client share; a group is a quorum."""
     groups: dict[int, list[tuple[int, StorePlan]]] = defaultdict(list)
     for spec in client.source.stores:
         groups[spec.group] += [
@@ -49,23 +49,23 @@ def of_client(plans: Sequence[Plan], client: Named) -> Iterator[Shared]:
     for index, members in sorted(groups.items()):
         where = f"{client.path}: group {index}"
         for at, stores in _together(members).items():
-            yield Shared(where, _names(stores), plans[at].path, daemon=True)
+            yield SharedFault(where, _names(stores), plans[at].path, daemon=True)
         yield from _on_one_disk(where, [store for _, store in members])
 
 
-def of_daemon(plan: Plan) -> Iterator[Shared]:
-    """Yield what the stores of a daemon share on disk."""
+def of_daemon(plan: Plan) -> Iterator[SharedFault]:
+    """Yield the file systems that several stores of a daemon share."""
     yield from _on_one_disk(plan.path, plan.stores)
 
 
-def _on_one_disk(where: str, stores: Iterable[StorePlan]) -> Iterator[Shared]:
+def _on_one_disk(where: str, stores: Iterable[StorePlan]) -> Iterator[SharedFault]:
     placed = ((_device(store.cache_directory), store) for store in stores)
     for found in _together((device, store) for device, store in placed if device is not None).values():
-        yield Shared(where, _names(found), str(found[0].cache_directory), daemon=False)
+        yield SharedFault(where, _names(found), str(found[0].cache_directory), daemon=False)
 
 
 def _together(placed: Iterable[tuple[int, StorePlan]]) -> dict[int, list[StorePlan]]:
-    """The places that several stores have in common."""
+    """Return the places that several stores have in common, with these stores."""
     found: dict[int, list[StorePlan]] = defaultdict(list)
     for place, store in placed:
         found[place].append(store)
@@ -77,7 +77,7 @@ def _names(stores: Iterable[StorePlan]) -> tuple[str, ...]:
 
 
 def _is(spec: StoreSpec, store: StorePlan) -> bool:
-    """Whether a client's entry certainly means this store: by its name, or by an address that is one host's alone."""
+    """Return whether a client's entry certainly means this store, by its name or by an address that is not 0.0.0.0."""
     if spec.name:
         return spec.name == store.context_name
     host, port = address.parse(spec.address)
@@ -85,7 +85,7 @@ def _is(spec: StoreSpec, store: StorePlan) -> bool:
 
 
 def _device(directory: Path) -> int | None:
-    """The file system of a directory, on the host that checks; None: it is not there."""
+    """Return the file system of a directory on this host, or None if there is no such directory."""
     try:
         return directory.stat().st_dev
     except OSError:

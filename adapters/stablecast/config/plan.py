@@ -1,12 +1,12 @@
-"""What a store daemon runs by: everything that its configuration says, read and checked."""
+"""The plan of a store daemon: its whole configuration, read and checked."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
 import attrs
 
-from stablecast.config.daemon_outline import Problem
 from stablecast.config.disk_options import DiskConfig
+from stablecast.config.findings import ConfigProblem
 from stablecast.config.option_kinds import Value
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core.machine.units import SECOND
@@ -18,7 +18,7 @@ HOUR_NS = 3600 * SECOND
 
 @attrs.frozen
 class LogConfig:
-    """Where lines go. `path` None: standard error; `size` in MiB after which a file rolls, 0: not by size."""
+    """The log: `path` None means standard error; a file rolls after `size` MiB, or with 0 not by size."""
 
     path: Path | None = None
     frequency: Frequency = Frequency.DISABLE
@@ -27,7 +27,7 @@ class LogConfig:
 
 @attrs.frozen
 class MonitorConfig:
-    """Where the monitor listens, and whether it may change anything (P-807). `token_file` holds what opens it."""
+    """The address of the monitor, whether it may change the daemon (P-807), and the file with its access token."""
 
     host: str
     port: int
@@ -36,12 +36,12 @@ class MonitorConfig:
 
 
 GROUPS = ("store", "source", "receiver", "disk", "config", "memory")
-"""What statistics are published in; `default` stands for those that are not named."""
+"""The groups of published statistics; `default` stands for those that are not named."""
 
 
 @attrs.frozen
 class StatisticsConfig:
-    """What the daemon publishes of itself (`daemon-monitor`): the topic, and seconds between, by group; 0: never."""
+    """The statistics that a daemon publishes (`daemon-monitor`): topic, and interval in seconds by group; 0: never."""
 
     topic: str = "umestore.monitor"
     intervals: Mapping[str, int] = attrs.field(factory=dict)
@@ -49,7 +49,7 @@ class StatisticsConfig:
 
 @attrs.frozen
 class DaemonPlan:
-    """The process. `uid` and `gid` None: as it was started. `tls`: a directory with certificates."""
+    """The process: `uid` and `gid` None keep those of its start; `tls` is a directory with certificates."""
 
     log: LogConfig = LogConfig()
     pidfile: Path | None = None
@@ -62,25 +62,25 @@ class DaemonPlan:
 
 
 MAX_SOURCES = 50_000
-"""Sources that one store registers unless told otherwise."""
+"""Sources that one store registers by default."""
 
 MAX_CLIENTS = 100_000
-"""Sources and receivers, likewise."""
+"""Sources and receivers that one store registers by default."""
 
 ROOM_BYTES = 256 << 20
-"""Free bytes of a file system below which a store warns, likewise: four files of its journal."""
+"""Free bytes of a file system below which a store warns by default: four files of its journal."""
 
 
 @attrs.frozen
-class Limits:
-    """What a store takes at most, so that no peer can use up the host.
+class StoreLimits:
+    """The limits of a store, so that no peer can exhaust the host.
 
     Attributes:
-        sources: That are registered.
-        clients: Sources and receivers that are registered.
-        disk_bytes: Of the journal, above which no new source is registered; 0: no limit.
-        room_bytes: Free on the journal's file system, below which the store warns; a store that stopped for want of
-            room returns when so many are free again; 0: no warning.
+        sources: Registered sources.
+        clients: Registered sources and receivers.
+        disk_bytes: Size of the journal above which no new source is registered; 0: no limit.
+        room_bytes: Free bytes of the journal's file system below which the store warns. A store that stopped because
+            the disk was full returns when that many bytes are free again. 0: no warning.
     """
 
     sources: int = MAX_SOURCES
@@ -91,7 +91,7 @@ class Limits:
 
 @attrs.frozen
 class TopicPlan:
-    """The topics of a pattern: how they are kept, and what proxies of their sources are set to."""
+    """The topics of a pattern: the rule for their repositories, and the options of proxies for their sources."""
 
     rule: TopicPattern
     disk: DiskConfig
@@ -101,7 +101,7 @@ class TopicPlan:
 
 @attrs.frozen
 class StorePlan:
-    """One store. `port` 0: the first free one of `ports`. `name` is for people, `context_name` for sources."""
+    """One store; `port` 0 means the first free one of `ports`. People see `name`, and sources use `context_name`."""
 
     name: str
     host: str
@@ -116,22 +116,22 @@ class StorePlan:
     resolver_service: tuple[str, ...]
     topics: tuple[TopicPlan, ...]
     resolution: Mapping[str, Value] = attrs.field(factory=dict)
-    limits: Limits = Limits()
+    limits: StoreLimits = StoreLimits()
     transports: TransportConfig = TransportConfig()
     intervals: Mapping[str, int] = attrs.field(factory=dict)
 
     def proxy_options(self, topic: str) -> Mapping[str, Value]:
-        """The source options of a proxy for this topic."""
+        """Return the source options of a proxy for this topic."""
         found = self.of_topic(topic)
         return {} if found is None else found.proxy_options
 
     def restore_last_ns(self, topic: str) -> int:
-        """How far back from its newest a source of this topic is restored; 0: all."""
+        """Return the age (ns), from its newest message back, up to which a source is restored; 0: all messages."""
         found = self.of_topic(topic)
         return 0 if found is None else found.restore_last_hours * HOUR_NS
 
     def of_topic(self, topic: str) -> TopicPlan | None:
-        """What is kept of this topic, as the machine chooses: the first that matches; None: it is refused."""
+        """Return the first plan that matches a topic, as the machine chooses it; None: the topic is refused."""
         for plan in self.topics:
             alone = attrs.evolve(self.config, topics=(plan.rule,), repository=None)
             if repository_for(alone, topic) is not None:
@@ -141,9 +141,9 @@ class StorePlan:
 
 @attrs.frozen
 class Plan:
-    """A whole daemon. `notices`: what people should know, though it stops nothing."""
+    """A whole daemon; `notices` inform the user and stop nothing."""
 
     path: str
     daemon: DaemonPlan
     stores: tuple[StorePlan, ...]
-    notices: tuple[Problem, ...] = ()
+    notices: tuple[ConfigProblem, ...] = ()

@@ -1,27 +1,28 @@
-"""From what a configuration says to what a daemon runs by: everything that is wrong is told at once."""
+"""Assembly of a daemon's plan from its configuration; all problems are reported together."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from stablecast.config import toml_file, xml_file
-from stablecast.config.daemon_outline import ConfigFileError, Outline, Place
+from stablecast.config.daemon_outline import Outline
 from stablecast.config.daemon_section import daemon_plan
-from stablecast.config.findings import Findings
+from stablecast.config.findings import ConfigFindings, ConfigPlace
 from stablecast.config.option_files import Setting, read
 from stablecast.config.option_names import SAFE
 from stablecast.config.plan import DaemonPlan, Plan, StorePlan
 from stablecast.config.profiles import profile
 from stablecast.config.store_section import StoreBuilder
+from stablecast.text import unread
 
 ReadFlat = Callable[[Path], tuple[Setting, ...]]
 
 
 def load(path: Path, profile_name: str = SAFE) -> Plan:
-    """The plan of a configuration file: TOML if it is named so, else XML.
+    """Return the plan of a configuration file: TOML if its name ends in .toml, else XML.
 
     Raises:
-        ConfigFileError: Something in it is wrong.
-        FlatFileError: Something in the option file that it names is.
+        ConfigFileError: The configuration has problems.
+        FlatFileError: The option file that it names has a malformed line.
         OptionError: There is no such profile.
         OSError: A file cannot be read.
     """
@@ -30,34 +31,32 @@ def load(path: Path, profile_name: str = SAFE) -> Plan:
 
 
 def build(outline: Outline, profile_name: str = SAFE, read_flat: ReadFlat = read) -> Plan:
-    """What a daemon of this configuration runs by; defaults are those of a profile. Raises like `load`."""
-    found = Findings()
+    """Return the plan of an outline, with the defaults of a profile. Raises like `load`."""
+    found = ConfigFindings()
     defaults = profile(profile_name)
     daemon = daemon_plan(outline, found)
     settings = _settings(daemon, found, read_flat)
     stores = [StoreBuilder(defaults, settings, found).build(store) for store in outline.stores]
     _compare(stores, found)
     if not stores:
-        found.notice(Place(0, "stores"), "there are no stores: nothing would be served")
-    if found.problems:
-        raise ConfigFileError(outline.path, found.problems)
+        found.notice(ConfigPlace(0, "stores"), "there are no stores: the daemon serves nothing")
+    found.check(outline.path)
     return Plan(outline.path, daemon, tuple(stores), tuple(dict.fromkeys(found.notices)))
 
 
-def _settings(daemon: DaemonPlan, found: Findings, read_flat: ReadFlat) -> tuple[Setting, ...]:
-    """What the daemon's option file says. Raises FlatFileError."""
+def _settings(daemon: DaemonPlan, found: ConfigFindings, read_flat: ReadFlat) -> tuple[Setting, ...]:
+    """Return the settings of the daemon's option file. Raises FlatFileError."""
     if daemon.options is None:
         return ()
     try:
         return read_flat(daemon.options)
     except OSError as error:
-        text = f"{daemon.options} cannot be read: {error.strerror or error}; correct lbm-config or take it out"
-        found.problem(Place(0, "lbm-config"), text)
+        found.problem(ConfigPlace(0, "lbm-config"), unread(daemon.options, error))
         return ()
 
 
-def _compare(stores: Sequence[StorePlan], found: Findings) -> None:
-    """What two stores must not share."""
+def _compare(stores: Sequence[StorePlan], found: ConfigFindings) -> None:
+    """Find names, directories and ports that two stores share."""
     seen: dict[tuple[str, object], int] = {}
     for index, store in enumerate(stores):
         shared: list[tuple[str, object]] = [
@@ -70,4 +69,4 @@ def _compare(stores: Sequence[StorePlan], found: Findings) -> None:
         for what in shared:
             other = seen.setdefault(what, index)
             if other != index:
-                found.problem(Place(0, "stores"), f"store {other} and store {index} have the same {what[0]}")
+                found.problem(ConfigPlace(0, "stores"), f"store {other} and store {index} have the same {what[0]}")

@@ -1,8 +1,8 @@
 """Three sets of defaults from one table.
 
-`safe` are the defaults of the configuration classes: the documented values of release 5.3, except where a model or a
-trap refutes them. `5.3` is the guide of that release to the letter, `6.17` the later documentation; both without the
-repairs of `stablecast.core.protocol.repairs`, so that what is documented can be watched and compared.
+`safe` has the defaults of the configuration classes: the documented values of release 5.3, except values that a model
+or a known trap refutes. `5.3` has exactly the values of that release's guide, `6.17` those of the later documentation.
+Both leave the repairs of `stablecast.core.protocol.repairs` off, so that the documented behaviour can be observed.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from stablecast.core.protocol.settings import ReceiverConfig, SourceConfig, Stor
 
 @attrs.frozen
 class Profile:
-    """A configuration of each scope; what names an endpoint is empty and for the caller to fill in."""
+    """A configuration of each scope; the caller fills in the names and addresses of its endpoint."""
 
     source: SourceConfig = SourceConfig("", 0, "", "")
     receiver: ReceiverConfig = ReceiverConfig("", 0, "")
@@ -96,47 +96,58 @@ DIFFERENCES: Mapping[str, Mapping[str, Mapping[str, Value]]] = {
         "transport": _BATCHING,
     },
 }
-"""What each profile has otherwise than `safe`, by scope."""
+"""The values of each profile that differ from `safe`, by scope."""
 
+# fmt: off
 REASONS: Mapping[tuple[str, str], str] = {
-    ("source", "ume_store_behavior"): "what one store has is gone with that store; the guide calls rr deprecated",
-    ("source", "ume_consensus_sequence_number_behavior"): (
-        "a majority of wiped stores makes a source reuse numbers that an intact store holds (formal design, 7.1; T20)"
-    ),
-    ("source", "ume_confirmed_delivery_notification"): "nobody pays for confirmations that nobody asked for",
-    ("receiver", "ume_consensus_sequence_number_behavior"): (
-        "stores keep what a receiver acknowledged: the highest is the truth, lower ones repeat messages"
-    ),
-    ("receiver", "retransmit_message_caching_proximity"): "messages held ahead need bounded memory",
-    ("receiver", "delivery_control_maximum_burst_loss"): "it declares lost what stores still have (T30)",
-    ("receiver", "use_otr"): "a gap that the transport gives up can be had from the stores",
-    ("receiver", "otr_request_initial_delay"): "TCP fills no gap by itself: waiting wins nothing",
-    (
-        "receiver",
-        "ume_use_ack_batching",
-    ): "at once and out of order, an acknowledgement covers what was not consumed (T4)",
-    ("store", "delivery_control_maximum_burst_loss"): "it declares lost what the source still has (T30)",
-    ("store", "repository-type"): "a store that keeps nothing makes nothing persistent",
-    ("store", "receiver-new-registration-rollback"): "what was stored before a receiver first came is for it as well",
-    ("store", "source-state-lifetime"): (
-        "0 erases what is stable once its source was silent for the activity timeout, and its numbers are used again"
-    ),
-    ("store", "receiver-state-lifetime"): (
-        "0 forgets what a receiver acknowledged once it was silent for the activity timeout: all comes again, and at "
-        "the receivers' pace what it has not consumed is lost"
-    ),
-    ("disk", "repository-disk-async-buffer-length"): "small writes cost more calls and no less waiting",
-    ("disk", "repository-disk-max-read-async-cbs"): "recovery from the disk is as fast as the disk",
-    ("disk", "repository-disk-max-write-async-cbs"): "writes that overtake each other cannot be trusted after a crash",
-    ("disk", "repository-disk-message-checksum"): "a store should know at its start what it has lost",
-    ("transport", "implicit_batching_minimum_length"): "what is sent in one turn of the event loop leaves together",
-    ("transport", "implicit_batching_interval"): "a message that none follows waits in vain",
+    ("source", "ume_store_behavior"):
+        "with rr, the loss of one store loses its messages; the guide calls rr deprecated",
+    ("source", "ume_consensus_sequence_number_behavior"):
+        "a majority of erased stores makes a source reuse numbers that an intact store holds (formal design, 7.1; T20)",
+    ("source", "ume_confirmed_delivery_notification"):
+        "confirmations cost traffic, so an application must ask for them",
+    ("receiver", "ume_consensus_sequence_number_behavior"):
+        "stores record acknowledged numbers, so the highest is right, and a lower number repeats messages",
+    ("receiver", "retransmit_message_caching_proximity"):
+        "messages that are held ahead must fit a bounded memory",
+    ("receiver", "delivery_control_maximum_burst_loss"):
+        "it declares messages lost that stores still have (T30)",
+    ("receiver", "use_otr"):
+        "the stores can fill a gap that the transport gave up",
+    ("receiver", "otr_request_initial_delay"):
+        "TCP fills no gap by itself, so a wait gains nothing",
+    ("receiver", "ume_use_ack_batching"):
+        "an immediate acknowledgement out of order also covers messages that were not consumed (T4)",
+    ("store", "delivery_control_maximum_burst_loss"):
+        "it declares messages lost that the source still has (T30)",
+    ("store", "repository-type"):
+        "a store that keeps nothing makes nothing persistent",
+    ("store", "receiver-new-registration-rollback"):
+        "a new receiver should also get the messages that were stored before it registered",
+    ("store", "source-state-lifetime"):
+        "with 0, a source that is silent for the activity timeout loses its stable messages, and reuses their numbers",
+    ("store", "receiver-state-lifetime"):
+        "with 0, a receiver that is silent for the activity timeout gets acknowledged messages again; with "
+        "receiver-paced persistence it loses the messages that it has not consumed",
+    ("disk", "repository-disk-async-buffer-length"):
+        "small writes need more calls and do not shorten the wait",
+    ("disk", "repository-disk-max-read-async-cbs"):
+        "recovery should be as fast as the disk",
+    ("disk", "repository-disk-max-write-async-cbs"):
+        "after a crash, parallel writes may leave later messages without earlier ones",
+    ("disk", "repository-disk-message-checksum"):
+        "a store should detect lost messages at its start",
+    ("transport", "implicit_batching_minimum_length"):
+        "the messages of one turn of the event loop should leave together",
+    ("transport", "implicit_batching_interval"):
+        "a single message would wait although none follows",
 }
-"""Why `safe` is not `5.3`, by scope and option."""
+# fmt: on
+"""The reasons why `safe` differs from `5.3`, by scope and option."""
 
 
 def profile(name: str) -> Profile:
-    """The profile of this name. Raises OptionError when there is none."""
+    """Return the profile of this name. Raises OptionError for an unknown name."""
     differences = DIFFERENCES.get(name)
     if differences is None:
         raise OptionError(f"there is no profile '{name}': choose one of {', '.join(DIFFERENCES)}")

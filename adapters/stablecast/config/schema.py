@@ -1,7 +1,7 @@
 """The document type of a store's XML configuration, by version (P-847, P-854).
 
-1.0 has stores, 1.1 and 1.2 queues besides, which this daemon has not, 1.3 restores by age and names what is published.
-A newer daemon reads files of all versions, each by its own document type.
+Version 1.0 has stores. Versions 1.1 and 1.2 add queues, which this daemon does not support. Version 1.3 adds restoring
+by age, and the statistics to publish. A daemon validates each file by the document type of its version.
 """
 
 VERSIONS = ("1.0", "1.1", "1.2", "1.3")
@@ -24,7 +24,7 @@ _ATTRIBUTES_1_3 = {
 
 
 def dtd(version: str) -> str:
-    """The document type of a version, as text."""
+    """Return the document type of a version as text."""
     texts = _TEXTS["1.0"] + (("lbm-password-file",) if version in ("1.1", "1.2") else ())
     attributes = _ATTRIBUTES
     restore, first = "", "(ume-attributes | topics)+"

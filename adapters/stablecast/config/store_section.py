@@ -1,4 +1,4 @@
-"""One store: its options and those of its topics, each where it belongs (P-810..P-845)."""
+"""The plan of one store from its options and those of its topics (P-810..P-845)."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -7,15 +7,14 @@ from pathlib import Path
 import attrs
 
 from stablecast.config import library_options
-from stablecast.config.daemon_outline import Given, Place, StoreOutline, Text, TopicOutline
+from stablecast.config.daemon_outline import ConfigEntry, Given, StoreOutline, TopicOutline
 from stablecast.config.daemon_section import intervals
 from stablecast.config.disk_options import DISK_OPTIONS, DiskConfig, together
-from stablecast.config.findings import Findings
-from stablecast.config.interfaces import ANY, choose
+from stablecast.config.findings import ConfigFindings, ConfigPlace
 from stablecast.config.option_files import Setting
 from stablecast.config.option_kinds import Value
 from stablecast.config.options import ALIASES, apply, disk_options, notices
-from stablecast.config.plan import Limits, StorePlan, TopicPlan
+from stablecast.config.plan import StoreLimits, StorePlan, TopicPlan
 from stablecast.config.profiles import Profile
 from stablecast.config.store_options import TOPIC_OPTIONS
 from stablecast.config.stores import NAME
@@ -23,55 +22,56 @@ from stablecast.config.topic_patterns import TYPES, expression
 from stablecast.config.transport_options import TransportConfig, split
 from stablecast.core.protocol.settings import PatternType, RepositoryConfig, TopicPattern
 from stablecast.runtime import address
+from stablecast.runtime.interfaces import ANY, choose
 from stablecast.runtime.ports import REQUEST_PORTS
 
 MAX_DIRECTORY = 230
-"""Characters of a directory's name."""
+"""Longest name of a directory, in characters."""
 MAX_LIMIT = 1 << 62
 MAX_HOURS = 336
-"""Of restore-last."""
+"""Largest value of restore-last."""
 CACHE, STATE, NAMED = "disk-cache-directory", "disk-state-directory", "context-name"
 STORE_LEVEL = ("allow-proxy-source", "proxy-source-repo-quorum-required", "retransmission-request-processing-rate")
 OF_THE_STORE = ("source-check-interval", "keepalive-interval", "proxy-election-interval")
-"""Documented for topics, and one value here for a whole store: the smallest."""
+"""Options that are documented for topics, but have one value for a whole store here: the smallest."""
 TOPIC_LEVEL = frozenset(
     {option.name for option in (*TOPIC_OPTIONS, *DISK_OPTIONS)} | {*OF_THE_STORE, *ALIASES["topic"]}
 )
 
 
 @attrs.define
-class Asked:
-    """What options of the library ask for, by their scope."""
+class LibraryOptions:
+    """The options of the client library that a store follows, by scope."""
 
     context: dict[str, Value] = attrs.field(factory=dict)
     receiver: dict[str, Value] = attrs.field(factory=dict)
     source: dict[str, Value] = attrs.field(factory=dict)
 
-    def take(self, scope: str, given: Given, found: Findings) -> None:
-        """Take one option of the scope context, receiver or source, or say why not."""
+    def add(self, scope: str, given: Given, found: ConfigFindings) -> None:
+        """Add one option of the scope context, receiver or source, or report why not."""
         if given.name in library_options.DEADLY:
-            found.problem(given.place, f"no store runs with a {given.name} of its own: take it out")
+            found.problem(given.place, f"a store does not work with {given.name}: take it out")
         elif not library_options.followed(scope, given.name):
             found.notice(given.place, library_options.comment(scope, given.name))
         else:
             getattr(self, scope)[ALIASES.get(scope, {}).get(given.name, given.name)] = given.value
 
-    def copy(self) -> "Asked":
-        """The same, to be changed."""
-        return Asked(dict(self.context), dict(self.receiver), dict(self.source))
+    def copy(self) -> "LibraryOptions":
+        """Return a copy that can be changed."""
+        return LibraryOptions(dict(self.context), dict(self.receiver), dict(self.source))
 
 
 @attrs.define
 class StoreBuilder:
-    """Reads one store. `wide`: what its topics say that counts for the whole store."""
+    """Build the plan of one store; `wide` collects options of its topics that hold for the whole store."""
 
     profile: Profile
     defaults: tuple[Setting, ...]
-    found: Findings
+    found: ConfigFindings
     wide: dict[str, Value] = attrs.field(factory=dict)
 
     def build(self, outline: StoreOutline) -> StorePlan:
-        """The store; it does not matter what it is once there are problems."""
+        """Return the plan of the store; the plan is meaningless if there are problems."""
         found, place = self.found, outline.place
         asked = self._asked(outline)
         paths = self._paths(outline)
@@ -107,54 +107,54 @@ class StoreBuilder:
             intervals=intervals(outline.publishing, found),
         )
 
-    def _resolution(self, asked: Asked, place: Place) -> Mapping[str, Value]:
-        """What is asked for of resolution beside relays and services: multicast, and its pace."""
-        said = {
+    def _resolution(self, asked: LibraryOptions, place: ConfigPlace) -> Mapping[str, Value]:
+        """Return the options of resolution other than relays and services."""
+        given = {
             name: value
             for name, value in asked.context.items()
             if name.startswith(library_options.OF_RESOLUTION) and name not in library_options.CONTEXT
         }
-        if said:
-            from stablecast.config.resolution_options import ResolutionSettings, configured  # noqa: PLC0415 - most say nothing
+        if given:
+            from stablecast.config.resolution_options import ResolutionSettings, configured  # noqa: PLC0415 - few need it
 
             nothing = ResolutionSettings()
-            self.found.attempt(place, nothing, lambda: configured(nothing, said))
-        return said
+            self.found.attempt(place, nothing, lambda: configured(nothing, given))
+        return given
 
-    def _limits(self, outline: StoreOutline) -> Limits:
-        limits = Limits()
+    def _limits(self, outline: StoreOutline) -> StoreLimits:
+        limits = StoreLimits()
         for given in outline.limits:
             field = given.name.replace("-", "_")
-            if field not in attrs.fields_dict(Limits):
-                names = ", ".join(name.replace("_", "-") for name in attrs.fields_dict(Limits))
+            if field not in attrs.fields_dict(StoreLimits):
+                names = ", ".join(name.replace("_", "-") for name in attrs.fields_dict(StoreLimits))
                 self.found.problem(given.place, f"there is no limit '{given.name}': there are {names}")
                 continue
             number = self.found.number(given.value, 0, MAX_LIMIT, given.place, given.name)
             limits = attrs.evolve(limits, **{field: number})
         return limits
 
-    def _asked(self, outline: StoreOutline) -> Asked:
-        """What the daemon's option file and the store ask the library for; the store overrides the file (P-849)."""
-        asked = Asked()
+    def _asked(self, outline: StoreOutline) -> LibraryOptions:
+        """Return the library options of the daemon's option file and of the store, which overrides it (P-849)."""
+        asked = LibraryOptions()
         for setting in self.defaults:
             if setting.scope in ("context", "receiver", "source"):
-                place = Place(setting.line, "lbm-config")
-                asked.take(setting.scope, Given("", setting.name, setting.value, place), self.found)
+                place = ConfigPlace(setting.line, "lbm-config")
+                asked.add(setting.scope, Given("", setting.name, setting.value, place), self.found)
         for given in outline.options:
             if given.scope == "lbm-context":
-                asked.take("context", given, self.found)
+                asked.add("context", given, self.found)
             elif given.scope != "store":
                 self.found.problem(given.place, f"options of type {given.scope} belong to a topic, not to a store")
         return asked
 
     def _paths(self, outline: StoreOutline) -> Mapping[str, str]:
-        """The directories and the name; what else belongs to a store is told from what does not."""
+        """Return the directories and the name; report other options that do not belong to a store."""
         paths = {CACHE: "umestored-cache", STATE: "umestored-state", NAMED: ""}
         for given in outline.options:
             if given.scope != "store" or given.name in STORE_LEVEL:
                 continue
             if given.name not in paths:
-                where = "belongs to a topic, not to a store" if given.name in TOPIC_LEVEL else "is none of a store"
+                where = "belongs to a topic, not to a store" if given.name in TOPIC_LEVEL else "is not a store option"
                 self.found.problem(given.place, f"option '{given.name}' {where}")
             elif given.name == NAMED and not NAME.fullmatch(given.value):
                 form = "1 to 128 letters, digits, hyphens and underscores"
@@ -165,7 +165,7 @@ class StoreBuilder:
                 paths[given.name] = given.value
         return paths
 
-    def _topic(self, outline: TopicOutline, store: StoreOutline, general: Asked) -> TopicPlan:
+    def _topic(self, outline: TopicOutline, store: StoreOutline, general: LibraryOptions) -> TopicPlan:
         found, place = self.found, outline.place
         asked = general.copy()
         own: dict[str, Value] = {}
@@ -173,7 +173,7 @@ class StoreBuilder:
             if given.scope == "lbm-context":
                 found.problem(given.place, "options of type lbm-context belong to a store, not to a topic")
             elif given.scope != "store":
-                asked.take(given.scope.removeprefix("lbm-"), given, found)
+                asked.add(given.scope.removeprefix("lbm-"), given, found)
             elif given.name in OF_THE_STORE:
                 self._widen(given)
             elif given.name in TOPIC_LEVEL:
@@ -181,7 +181,7 @@ class StoreBuilder:
                 own[given.name] = given.value
             else:
                 known = given.name in (CACHE, STATE, NAMED, *STORE_LEVEL)
-                where = "belongs to a store, not to a topic" if known else "is none of a topic"
+                where = "belongs to a store, not to a topic" if known else "is not a topic option"
                 found.problem(given.place, f"option '{given.name}' {where}")
         for name, value in asked.receiver.items():
             if general.receiver.get(name) != value:
@@ -192,7 +192,7 @@ class StoreBuilder:
             found.notice(place, text)
         kind = TYPES.get(outline.kind.lower())
         if kind is None:
-            found.problem(place, f"the type of a pattern is direct, PCRE or regexp, not '{outline.kind}'")
+            found.problem(place, f"the type of a pattern must be direct, PCRE or regexp, not '{outline.kind}'")
         pattern = found.attempt(place, "", lambda: expression(outline.pattern, kind or PatternType.DIRECT))
         kept = apply("topic", self.profile.store.repository or RepositoryConfig(), own)
         found.attempt(place, None, lambda: _check_source(asked.source))
@@ -204,43 +204,41 @@ class StoreBuilder:
         )
 
     def _widen(self, given: Given) -> None:
-        """A topic says what counts for the whole store."""
+        """Note an option of a topic that holds for the whole store: the smallest number counts."""
         name, before = given.name, self.wide.get(given.name)
         number = self.found.number(given.value, 0, 0xFFFF_FFFF, given.place, name)
         if before is not None and before != number:
-            self.found.notice(given.place, f"{name} is one for the whole store: the smallest of its topics counts")
+            self.found.notice(given.place, f"{name} holds for the whole store: the smallest value of its topics counts")
             number = min(number, int(before))
         self.wide[name] = number
 
-    def _hours(self, text: Text | None) -> int:
+    def _hours(self, text: ConfigEntry | None) -> int:
         if text is None or text.attributes.get("behavior", "hours") == "none":
             return 0
         return self.found.number(text.attributes.get("value", "0"), 0, MAX_HOURS, text.place, "restore-last")
 
-    def _interface(self, asked: Asked) -> str:
+    def _interface(self, asked: LibraryOptions) -> str:
         wanted = asked.context.get("request_tcp_interface", asked.context.get("default_interface", ANY))
         return str(wanted).strip('"')
 
-    def _ports(self, asked: Asked, place: Place) -> tuple[int, int]:
+    def _ports(self, asked: LibraryOptions, place: ConfigPlace) -> tuple[int, int]:
         low, high = (
             self.found.number(str(asked.context.get(name, default)), 1, address.MAX_PORT, place, name)
             for name, default in zip(("request_tcp_port_low", "request_tcp_port_high"), REQUEST_PORTS, strict=True)
         )
         if low > high:
-            self.found.problem(place, f"request_tcp_port_low {low} lies above request_tcp_port_high {high}")
+            self.found.problem(place, f"request_tcp_port_low {low} is above request_tcp_port_high {high}")
         return low, high
 
 
 def _check(given: Given) -> None:
-    """Raises what is wrong with an option of a topic."""
     apply("topic", RepositoryConfig(), {given.name: given.value})
 
 
 def _check_source(options: Mapping[str, Value]) -> None:
-    """Raises what is wrong with the options of a proxy."""
     apply("source", Profile().source, options)
 
 
 def _entries(value: Value) -> Iterable[str]:
-    """Addresses in a list option; of `[interface[:port]->]ip:port` the second half."""
+    """Return the addresses of a list option, without the `interface[:port]->` before an address."""
     return (entry.rpartition("->")[2] for entry in str(value).replace(",", " ").split())

@@ -1,10 +1,10 @@
 """The stores of a source as users write them (P-201, P-212).
 
-    [domain:]ip:port[:regid[:group]]     by address (`ume_store`); a domain is read and not used: there are no routers
+    [domain:]ip:port[:regid[:group]]     by address (`ume_store`); the domain is ignored, because there are no routers
     name[:regid[:group]]                 by name (`ume_store_name`)
     index:size                           the size of a group (`ume_store_group`)
 
-Group indices start at 0 and are set in their order. As long as no size is set there is one group of all stores.
+Group indices start at 0 and are set in their order. Without a size, all stores are one group.
 """
 
 import re
@@ -18,23 +18,23 @@ from stablecast.runtime import address
 MAX_REG_ID = 0xFFFF_FFFF
 MAX_DOMAIN = 0xFFFF_FFFF
 MAX_GROUP = 255
-"""One byte on the wire."""
+"""Largest group index: one byte on the wire."""
 MAX_GROUP_SIZE = 65_535
-"""Stores; two bytes on the wire."""
+"""Largest number of stores in a group: two bytes on the wire."""
 NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
-"""A store's name (P-815)."""
+"""The form of a store's name (P-815)."""
 NOWHERE = "0.0.0.0:0"
-"""The entry that clears the list before it."""
+"""The entry that clears a list of addresses."""
 NOTHING = "0:0"
-"""The same among names and groups."""
+"""The entry that clears a list of names or groups."""
 
 
 class StoreListError(StablecastError):
-    """A store that is not written as it should be; the message names it and the form."""
+    """A malformed store or group; the message names it and the expected form."""
 
 
 def store_spec(text: str) -> StoreSpec:
-    """Read one store, e.g. `127.0.0.1:14567:1000`. Raises StoreListError or AddressError (P-213)."""
+    """Parse one store by address, e.g. `127.0.0.1:14567:1000`. Raises StoreListError or AddressError (P-213)."""
     parts = text.split(":")
     if len(parts) > 2 and parts[0].isdecimal() and "." in parts[1]:
         _number(parts.pop(0), "a domain", MAX_DOMAIN)
@@ -46,7 +46,7 @@ def store_spec(text: str) -> StoreSpec:
 
 
 def named_store(text: str) -> StoreSpec:
-    """Read one store that is known by its name, e.g. `NEWYORK-1:1000`. Raises StoreListError."""
+    """Parse one store by name, e.g. `NEWYORK-1:1000`. Raises StoreListError."""
     name, *rest = text.split(":")
     if not NAME.fullmatch(name):
         raise StoreListError(f"'{name}' is not a store's name: write 1 to 128 letters, digits, hyphens, underscores")
@@ -57,21 +57,21 @@ def named_store(text: str) -> StoreSpec:
 
 
 def add_store(config: SourceConfig, text: str) -> SourceConfig:
-    """With one more store, or with none by address left. Raises StoreListError or AddressError."""
+    """Add a store by address, or remove all of them. Raises StoreListError or AddressError."""
     if text == NOWHERE:
         return _with_stores(config, tuple(store for store in config.stores if store.name))
     return _with_stores(config, (*config.stores, store_spec(text)))
 
 
 def add_named_store(config: SourceConfig, text: str) -> SourceConfig:
-    """With one more store, or with none by name left. Raises StoreListError."""
+    """Add a store by name, or remove all of them. Raises StoreListError."""
     if text == NOTHING:
         return _with_stores(config, tuple(store for store in config.stores if not store.name))
     return _with_stores(config, (*config.stores, named_store(text)))
 
 
 def add_group(config: SourceConfig, text: str) -> SourceConfig:
-    """With the size of one group set, or with no group left. Raises StoreListError (P-512)."""
+    """Set the size of one group, or remove all groups (P-512). Raises StoreListError."""
     if text == NOTHING:
         return _with_sizes(config, ())
     index_text, colon, size_text = text.partition(":")

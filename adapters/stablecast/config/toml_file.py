@@ -1,4 +1,4 @@
-"""The same configuration as TOML, or as keyword arguments: the names of the XML file, without its brackets.
+"""The TOML configuration of a store daemon, or the same as keyword arguments: the names of the XML file.
 
 [daemon]
 log = { path = "store.log", frequency = "daily", size = 10 }   # or just "store.log"
@@ -26,148 +26,120 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from stablecast.config.daemon_outline import (
-    ConfigFileError,
-    Given,
-    Outline,
-    Place,
-    Problem,
-    StoreOutline,
-    Text,
-    TopicOutline,
-)
+from stablecast.config.daemon_outline import ConfigEntry, Given, Outline, StoreOutline, TopicOutline
+from stablecast.config.findings import ConfigFileError, ConfigFindings, ConfigPlace, ConfigProblem
 
-STORE_KEYS = {
-    "name",
-    "port",
-    "interface",
-    "options",
-    "context",
-    "topic",
-    "restore-last",
-    "limits",
-    "publishing-interval",
-}
-_TOPIC_KEYS = {"pattern", "type", "options", "receiver", "source", "restore-last"}
+# fmt: off
+STORE_KEYS = frozenset({
+    "name", "port", "interface", "options", "context", "topic", "restore-last", "limits", "publishing-interval",
+})
+_TOPIC_KEYS = frozenset({"pattern", "type", "options", "receiver", "source", "restore-last"})
 _SCOPES = {"options": "store", "context": "lbm-context", "receiver": "lbm-receiver", "source": "lbm-source"}
-DAEMON_KEYS = {
-    "log",
-    "pidfile",
-    "uid",
-    "gid",
-    "daemon-monitor",
-    "lbm-config",
-    "lbm-license-file",
-    "web-monitor",
-    "lbm-password-file",
-    "tls",
-}
+DAEMON_KEYS = frozenset({
+    "log", "pidfile", "uid", "gid", "daemon-monitor", "lbm-config", "lbm-license-file", "web-monitor",
+    "lbm-password-file", "tls",
+})
+# fmt: on
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return the tables of a TOML file. Raises ConfigFileError, and OSError if it cannot be read."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigFileError(str(path), [ConfigProblem(ConfigPlace(), f"this is no TOML: {error}")]) from None
 
 
 def load(path: Path) -> Outline:
     """Read a file. Raises ConfigFileError, and OSError if it cannot be read."""
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigFileError(str(path), [Problem(Place(), f"this is no TOML: {error}")]) from None
-    return outline(tables, str(path))
+    return outline(read(path), str(path))
 
 
 def outline(tables: Mapping[str, Any], where: str = "configuration") -> Outline:
-    """What these tables say, for instance `{"store": [{"name": "a", "port": 14567}]}`. Raises ConfigFileError."""
-    reading = _Reading()
-    reading.keys(tables, {"daemon", "store"}, "")
-    daemon = reading.table(tables.get("daemon", {}), "daemon")
-    reading.keys(daemon, DAEMON_KEYS, "daemon")
-    entries = tuple((name, reading.text(value, f"daemon.{name}")) for name, value in daemon.items())
+    """Return the outline of tables like `{"store": [{"name": "a", "port": 14567}]}`. Raises ConfigFileError."""
+    found = _TomlFindings()
+    found.keys(tables, {"daemon", "store"}, ConfigPlace())
+    daemon = found.table(tables.get("daemon", {}), "daemon")
+    found.keys(daemon, DAEMON_KEYS, ConfigPlace(0, "daemon"))
+    entries = tuple((name, found.entry(value, f"daemon.{name}")) for name, value in daemon.items())
     stores = tuple(
-        reading.store(reading.table(store, f"store.{index}"), f"store.{index}")
-        for index, store in enumerate(reading.tables(tables.get("store", []), "store"))
+        found.store(found.table(store, f"store.{index}"), f"store.{index}")
+        for index, store in enumerate(found.tables(tables.get("store", []), "store"))
     )
-    if reading.problems:
-        raise ConfigFileError(where, reading.problems)
+    found.check(where)
     return Outline(where, entries, stores)
 
 
-class _Reading:
-    """Collects what is wrong instead of stopping at the first of it."""
-
-    def __init__(self) -> None:
-        self.problems: list[Problem] = []
+class _TomlFindings(ConfigFindings):
+    """The outlines of tables, and the problems of all of them."""
 
     def store(self, table: Mapping[str, Any], where: str) -> StoreOutline:
-        self.keys(table, STORE_KEYS, where)
+        self.keys(table, STORE_KEYS, ConfigPlace(0, where))
         topics = tuple(
             self.topic(self.table(topic, f"{where}.topic.{index}"), f"{where}.topic.{index}")
             for index, topic in enumerate(self.tables(table.get("topic", []), f"{where}.topic"))
         )
         return StoreOutline(
-            self.required(table, "name", where),
-            self.required(table, "port", where),
-            str(table.get("interface", "")),
-            self.options(table, where),
-            topics,
-            Place(0, where),
-            self.restore_last(table, where),
-            self.given("limits", table, where),
-            self.publishing(table, where),
+            name=self.required(table, "name", where),
+            port=self.required(table, "port", where),
+            interface=str(table.get("interface", "")),
+            options=self.options(table, where),
+            topics=topics,
+            place=ConfigPlace(0, where),
+            restore_last=self.restore_last(table, where),
+            limits=self.given("limits", table, where),
+            publishing=self.publishing(table, where),
         )
 
     def topic(self, table: Mapping[str, Any], where: str) -> TopicOutline:
-        self.keys(table, _TOPIC_KEYS, where)
+        self.keys(table, _TOPIC_KEYS, ConfigPlace(0, where))
         pattern = self.required(table, "pattern", where)
         kind = str(table.get("type", "direct"))
-        return TopicOutline(pattern, kind, self.options(table, where), Place(0, where), self.restore_last(table, where))
+        return TopicOutline(
+            pattern, kind, self.options(table, where), ConfigPlace(0, where), self.restore_last(table, where)
+        )
 
     def options(self, table: Mapping[str, Any], where: str) -> tuple[Given, ...]:
         return tuple(given for key in _SCOPES for given in self.given(key, table, where))
 
     def given(self, key: str, table: Mapping[str, Any], where: str) -> tuple[Given, ...]:
         return tuple(
-            Given(_SCOPES.get(key, key), name, _plain(value), Place(0, f"{where}.{key}.{name}"))
+            Given(_SCOPES.get(key, key), name, _plain(value), ConfigPlace(0, f"{where}.{key}.{name}"))
             for name, value in self.table(table.get(key, {}), f"{where}.{key}").items()
         )
 
-    def restore_last(self, table: Mapping[str, Any], where: str) -> Text | None:
+    def restore_last(self, table: Mapping[str, Any], where: str) -> ConfigEntry | None:
         hours = table.get("restore-last")
-        return None if hours is None else Text("", Place(0, f"{where}.restore-last"), {"value": _plain(hours)})
+        return (
+            None
+            if hours is None
+            else ConfigEntry("", ConfigPlace(0, f"{where}.restore-last"), {"value": _plain(hours)})
+        )
 
-    def publishing(self, table: Mapping[str, Any], where: str) -> Text | None:
+    def publishing(self, table: Mapping[str, Any], where: str) -> ConfigEntry | None:
         if "publishing-interval" not in table:
             return None
         where = f"{where}.publishing-interval"
-        said = self.table(table["publishing-interval"], where)
-        return Text("", Place(0, where), {name: _plain(value) for name, value in said.items()})
+        groups = self.table(table["publishing-interval"], where)
+        return ConfigEntry("", ConfigPlace(0, where), {name: _plain(value) for name, value in groups.items()})
 
-    def text(self, value: Any, where: str) -> Text:
+    def entry(self, value: Any, where: str) -> ConfigEntry:
         if not isinstance(value, dict):
-            return Text(_plain(value), Place(0, where))
+            return ConfigEntry(_plain(value), ConfigPlace(0, where))
         attributes = {name: _plain(given) for name, given in value.items()}
         text = attributes.pop("path", attributes.pop("address", ""))
-        return Text(text, Place(0, where), attributes)
+        return ConfigEntry(text, ConfigPlace(0, where), attributes)
 
     def required(self, table: Mapping[str, Any], key: str, where: str) -> str:
         if key not in table:
-            self.problems.append(Problem(Place(0, where), f"{key} is missing"))
+            self.problem(ConfigPlace(0, where), f"{key} is missing")
         return str(table.get(key, ""))
-
-    def table(self, value: Any, where: str) -> Mapping[str, Any]:
-        if isinstance(value, dict):
-            return value
-        self.problems.append(Problem(Place(0, where), "this must be a table"))
-        return {}
 
     def tables(self, value: Any, where: str) -> Sequence[Any]:
         if isinstance(value, list):
             return value
-        self.problems.append(Problem(Place(0, where), f"this must be a list of tables: write [[{where}]]"))
+        self.problem(ConfigPlace(0, where), f"this must be a list of tables: write [[{where}]]")
         return []
-
-    def keys(self, table: Mapping[str, Any], known: set[str], where: str) -> None:
-        for key in table:
-            if key not in known:
-                text = f"there is no '{key}' here: there are {', '.join(sorted(known))}"
-                self.problems.append(Problem(Place(0, where or key), text))
 
 
 def _plain(value: Any) -> str:

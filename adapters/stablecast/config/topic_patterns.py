@@ -1,8 +1,8 @@
-"""Topic patterns (P-817): exact, Perl compatible, or POSIX extended, all as expressions of Python.
+"""Topic patterns (P-817): exact, Perl compatible or POSIX extended, all translated to regular expressions of Python.
 
-Python's expressions are Perl's but for few constructs (recursion, verbs, resetting the start of a match); one that uses
-them is refused, never misread. Of POSIX the named classes are put into Python's words. What is searched for may lie
-anywhere in a topic (C-13).
+Python's expressions lack few constructs of Perl's (recursion, verbs, resetting the start of a match). A pattern that
+uses them is refused, never misread. The named classes of POSIX are translated. A pattern may match anywhere in a topic
+(C-13).
 """
 
 import re
@@ -11,7 +11,7 @@ from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.settings import PatternType
 
 TYPES = {"direct": PatternType.DIRECT, "pcre": PatternType.PCRE, "regexp": PatternType.REGEXP}
-"""By their names in lower case: examples of the documentation write `pcre` as well."""
+"""Kinds by their names in lower case: examples of the documentation also write `pcre`."""
 
 _CLASSES = {
     "alpha": "a-zA-Z",
@@ -31,14 +31,14 @@ _CLASS = re.compile(r"\[:(\w+):\]")
 
 
 class PatternError(StablecastError):
-    """A pattern that cannot be used; the message says why."""
+    """A pattern that cannot be used; the message has the reason."""
 
 
 def expression(pattern: str, kind: PatternType) -> str:
-    """The pattern as Python has it.
+    """Return the pattern as a regular expression of Python.
 
     Raises:
-        PatternError: It is not an expression of its kind.
+        PatternError: The pattern is no expression of its kind.
 
     >>> expression("orders[[:digit:]]+", PatternType.REGEXP)
     'orders[0-9]+'
@@ -56,5 +56,5 @@ def expression(pattern: str, kind: PatternType) -> str:
 def _named(found: "re.Match[str]") -> str:
     known = _CLASSES.get(found[1])
     if known is None:
-        raise PatternError(f"[:{found[1]}:] is not a class of characters: there are {', '.join(_CLASSES)}")
+        raise PatternError(f"[:{found[1]}:] is not a character class: there are {', '.join(_CLASSES)}")
     return known

@@ -1,7 +1,7 @@
-"""The options of the transports: which one a source uses, and how LBT-RM and LBT-RU behave.
+"""The options of the transports: the transport of a source, and the behaviour of TCP, LBT-RM and LBT-RU.
 
-They stand beside the options of sources and receivers, under their documented names. What belongs to a context (rate
-limits) is set by its first source of the kind, what belongs to a session by the source or receiver that made it.
+They are set beside the options of sources and receivers, under their documented names. The first source of a kind sets
+the values of its context (rate limits); the source or receiver that opens a session sets the values of the session.
 """
 
 import ipaddress
@@ -11,10 +11,23 @@ from enum import IntEnum
 import attrs
 
 from stablecast.config.option import Option
-from stablecast.config.option_kinds import Choice, Flag, Value, Whole, words
-from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.config.option_kinds import (
+    BYTES,
+    FLAG,
+    MAX_SIZE,
+    MAX_UINT32,
+    PORT,
+    SECONDS,
+    SPAN,
+    SPAN_AT_LEAST_1,
+    AddressKind,
+    ChoiceKind,
+    NumberKind,
+    Value,
+    words,
+)
+from stablecast.core.machine.units import MILLISECOND
 from stablecast.runtime import multicast, ports
-from stablecast.runtime.address import check_ip
 from stablecast.runtime.multicast import DEFAULT_GROUPS
 from stablecast.runtime.stream import MAX_QUEUED_BYTES
 from stablecast.transports.reliable.settings import (
@@ -30,15 +43,13 @@ from stablecast.transports.reliable.settings import (
     SourceSettings,
 )
 
-MAX_UINT32 = 0xFFFF_FFFF
-MAX_SIZE = 1 << 62
 MAX_BITS = 1 << 40
 MIN_BUFFER, MAX_BUFFER = 65_536, 1 << 30
-"""Bytes that may be set to wait for a slow receiver over TCP; the least is the documented default."""
+"""Limits of transport_session_maximum_buffer in bytes; the smallest value is the documented default."""
 
 
 class Transport(IntEnum):
-    """What carries a source's data."""
+    """The transport of a source's data."""
 
     TCP = 0
     LBTRM = 1
@@ -47,7 +58,7 @@ class Transport(IntEnum):
 
 @attrs.frozen
 class KindConfig:
-    """One kind: how its sources, its receivers and its context's limiter behave."""
+    """The settings of one kind of session: its sources, its receivers, and the rate limiter of its context."""
 
     source: SourceSettings = SourceSettings()
     receiver: ReceiverSettings = LBTRM_RECEIVER
@@ -55,15 +66,15 @@ class KindConfig:
 
 
 MAX_BATCH = 1_048_576
-"""Bytes that may be asked to wait for each other."""
+"""Largest implicit_batching_minimum_length in bytes."""
 
 
 @attrs.frozen
 class Batching:
-    """When messages leave, whatever carries them: with so many bytes, or after so long.
+    """The size and the age at which a batch of messages is sent, over any transport.
 
-    By the documented defaults, 2048 bytes and 200 ms, a message that none follows waits in vain. By ours it leaves at
-    once, and those behind it at the end of the loop's turn (0 ns).
+    With the documented defaults, 2048 bytes and 200 ms, a single message waits for nothing. With the defaults here it
+    is sent at once, and the messages after it at the end of the loop's turn (0 ns).
     """
 
     minimum_bytes: int = 32_768
@@ -72,34 +83,34 @@ class Batching:
 
 @attrs.frozen
 class Range:
-    """From `low` to `high`, both included."""
+    """A range from `low` to `high`, both included."""
 
     low: int = 0
     high: int = 0
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """Return the number of values."""
         return max(0, self.high - self.low + 1)
 
     @property
     def pair(self) -> tuple[int, int]:
-        """Both ends."""
+        """Return both ends of the range."""
         return self.low, self.high
 
 
 @attrs.frozen
 class TransportConfig:
-    """Which transport, and both kinds.
+    """The transport of a source or receiver, and the settings of all transports.
 
     Attributes:
-        group, port: Where an LBT-RM source sends to ("": of the pool).
-        groups, nak_ports: The pool of groups, and the ports that NAKs come to.
-        lbtru_range: The ports of an LBT-RU session, or of its receivers; 0: those that are documented for them.
-        tcp_port, tcp_range: Where a source over TCP is (0: in the range).
-        tcp_blocks: A receiver over TCP that does not keep up holds the source; else it is dropped, and joins again.
-        buffer: Bytes that wait for it before either.
-        lbtru_port: Where an LBT-RU source is (0: of the pool), and how many sessions the pool has.
+        group, port: Destination of an LBT-RM source; empty: a group of the pool.
+        groups, nak_ports: Pool of groups, and ports at which a source receives NAKs.
+        lbtru_range: Ports of LBT-RU sessions or receivers; 0: the documented ports of each.
+        tcp_port, tcp_range: Port of a source over TCP; 0: one of the range.
+        tcp_blocks: Whether a slow receiver over TCP holds the source; else it is dropped, and joins again.
+        buffer: Bytes that may wait for a receiver over TCP before it counts as slow.
+        lbtru_port, lbtru_ports: Port of an LBT-RU source (0: one of the pool), and sessions of the pool.
     """
 
     kind: Transport = Transport.TCP
@@ -122,180 +133,123 @@ class TransportConfig:
 
     @property
     def named(self) -> str:
-        """What names the session that sources share; empty for one of the pool."""
+        """Return the name of the session that sources share; empty for a session of the pool."""
         if self.kind is Transport.LBTRM:
             return f"{self.group}:{self.port}" if self.group else ""
         return str(self.lbtru_port or "")
 
     @property
     def pool(self) -> int:
-        """How many sessions the sources share that name none."""
+        """Return the number of sessions of the pool, for sources that name none."""
         return self.groups.size if self.kind is Transport.LBTRM else self.lbtru_ports
 
     @property
     def source(self) -> SourceSettings:
-        """How a source's session behaves, of the kind that is used."""
+        """Return the settings of a source's session, of the kind that is used."""
         return attrs.evolve(self.chosen.source, tsni_ns=self.tsni_ns, tsni_active_ns=self.tsni_active_ns)
 
     def group_at(self, place: int) -> str:
-        """The group of this place of the pool."""
+        """Return the group at a place of the pool."""
         return str(ipaddress.IPv4Address(self.groups.low + place))
 
     @property
     def chosen(self) -> KindConfig:
-        """The configuration of the kind that is used."""
+        """Return the settings of the kind that is used."""
         return self.lbtrm if self.kind is Transport.LBTRM else self.lbtru
 
 
-@attrs.frozen
-class Group:
-    """A multicast address; 0.0.0.0: one of the pool."""
+GROUP = AddressKind(empty="0.0.0.0")  # noqa: S104 - the documented word for none
+GROUP_NUMBER = AddressKind(numeric=True)
+BITS = NumberKind(1, MAX_BITS, "bit/s")
 
-    type: str = "address"
-    unit: str = ""
-    allowed: str = "ip"
-
-    def merge(self, name: str, before: object, value: Value) -> str:
-        """The address. Raises AddressError."""
-        address = check_ip(str(value))
-        return "" if address == "0.0.0.0" else address  # noqa: S104 - the documented word for none
-
-    def show(self, field: str) -> str:
-        """The address."""
-        return field or "0.0.0.0"  # noqa: S104
-
-
-@attrs.frozen
-class GroupNumber:
-    """A multicast address; the field is its number."""
-
-    type: str = "address"
-    unit: str = ""
-    allowed: str = "ip"
-
-    def merge(self, name: str, before: object, value: Value) -> int:
-        """Its number. Raises AddressError."""
-        return int(ipaddress.IPv4Address(check_ip(str(value))))
-
-    def show(self, field: int) -> str:
-        """The address."""
-        return str(ipaddress.IPv4Address(field))
-
-
-NUMBER = Whole(0, 65_535)
-SPAN = Whole(0, MAX_UINT32, "ms", MILLISECOND)
-SPAN_1 = Whole(1, MAX_UINT32, "ms", MILLISECOND)
-SECONDS = Whole(0, MAX_UINT32, "s", SECOND)
-BYTES = Whole(0, MAX_SIZE, "bytes")
-BITS = Whole(1, MAX_BITS, "bit/s")
-FLAG = Flag()
-
+# fmt: off
 _EACH = (
-    ("datagram_max_size", "source.datagram_max", Whole(MIN_DATAGRAM, MAX_DATAGRAM, "bytes"), "largest datagram"),
-    ("transmission_window_size", "source.window_bytes", Whole(65_536, MAX_SIZE, "bytes"), "payload kept to send again"),
+    ("datagram_max_size", "source.datagram_max", NumberKind(MIN_DATAGRAM, MAX_DATAGRAM, "bytes"), "largest datagram"),
+    ("transmission_window_size", "source.window_bytes", NumberKind(65_536, MAX_SIZE, "bytes"),
+     "payload that is kept for retransmission"),
     ("transmission_window_limit", "source.window_limit", BYTES, "the same with overhead; 0: no limit"),
-    ("ignore_interval", "source.ignore_ns", SPAN, "a datagram is sent again once in so long"),
-    ("sm_minimum_interval", "source.sm_min_ns", SPAN_1, "silence before the first session message"),
-    ("sm_maximum_interval", "source.sm_max_ns", SPAN_1, "the longest interval of session messages"),
-    ("data_rate_limit", "rates.data_bits", BITS, "of all sources of a context"),
-    ("retransmit_rate_limit", "rates.repair_bits", BITS, "the same of what is sent again"),
-    ("rate_interval", "rates.interval_ns", Whole(1, 1000, "ms", MILLISECOND), "the limits hold in each of these"),
-    ("nak_initial_backoff_interval", "receiver.initial_backoff_ns", SPAN, "before the first NAK; 0: at once"),
-    ("nak_backoff_interval", "receiver.backoff_ns", SPAN_1, "before each further NAK"),
-    ("nak_suppress_interval", "receiver.suppress_ns", SPAN, "silence after an NCF"),
-    ("nak_generation_interval", "receiver.generation_ns", Whole(5, MAX_UINT32, "ms", MILLISECOND), "until it is lost"),
-    ("send_naks", "receiver.send_naks", FLAG, "ask for what is missing"),
-    ("loss_rate", "receiver.drop_permille", Whole(0, 100, "%", 10), "arriving datagrams that are dropped, for tests"),
-    ("activity_timeout", "receiver.activity_ns", SPAN_1, "silence until the session is over"),
+    ("ignore_interval", "source.ignore_ns", SPAN,
+     "time in which further NAKs for a retransmitted datagram are ignored"),
+    ("sm_minimum_interval", "source.sm_min_ns", SPAN_AT_LEAST_1, "silence before the first session message"),
+    ("sm_maximum_interval", "source.sm_max_ns", SPAN_AT_LEAST_1, "longest interval of session messages"),
+    ("data_rate_limit", "rates.data_bits", BITS, "rate of all sources of a context together"),
+    ("retransmit_rate_limit", "rates.repair_bits", BITS, "rate of all retransmissions of a context together"),
+    ("rate_interval", "rates.interval_ns", NumberKind(1, 1000, "ms", MILLISECOND),
+     "period in which the rate limits hold"),
+    ("nak_initial_backoff_interval", "receiver.initial_backoff_ns", SPAN, "wait before the first NAK; 0: none"),
+    ("nak_backoff_interval", "receiver.backoff_ns", SPAN_AT_LEAST_1, "wait before each further NAK"),
+    ("nak_suppress_interval", "receiver.suppress_ns", SPAN, "time without NAKs after an NCF"),
+    ("nak_generation_interval", "receiver.generation_ns", NumberKind(5, MAX_UINT32, "ms", MILLISECOND),
+     "time after which a missing datagram counts as lost"),
+    ("send_naks", "receiver.send_naks", FLAG, "send NAKs for missing datagrams"),
+    ("loss_rate", "receiver.drop_permille", NumberKind(0, 100, "%", 10),
+     "share of arriving datagrams to drop, for tests"),
+    ("activity_timeout", "receiver.activity_ns", SPAN_AT_LEAST_1, "silence after which the session is over"),
 )
-"""Options of both kinds: name, field, how it is read, meaning."""
+# fmt: on
+"""Options of both LBT-RM and LBT-RU: name, field, kind, meaning."""
 
+# fmt: off
 TRANSPORT_OPTIONS: tuple[Option, ...] = (
-    Option(
-        "transport",
-        "kind",
-        words(tcp=Transport.TCP, lbtrm=Transport.LBTRM, lbtru=Transport.LBTRU),
-        "what carries the data to receivers and stores",
-    ),
-    Option(
-        "implicit_batching_minimum_length",
-        "batching.minimum_bytes",
-        Whole(1, MAX_BATCH, "bytes"),
-        "what is sent leaves when it has grown to this",
-    ),
-    Option(
-        "implicit_batching_interval",
-        "batching.span_ns",
-        SPAN,
-        "so long a message waits for others; 0: until the end of the loop's turn",
-        "with 0 the minimum length matters for what is sent in one turn of the event loop only",
-    ),
-    Option(
-        "transport_tcp_multiple_receiver_behavior",
-        "tcp_blocks",
-        Choice((("normal", True), ("source_paced", False))),
-        "normal: who does not keep up holds the source; else it is dropped, joins again and recovers",
-    ),
-    Option(
-        "transport_session_maximum_buffer",
-        "buffer",
-        Whole(MIN_BUFFER, MAX_BUFFER, "bytes"),
-        "what waits for a receiver over TCP before it counts as one that does not keep up",
-    ),
-    Option("transport_lbtrm_multicast_address", "group", Group(), "where data goes; 0.0.0.0: one of the pool"),
-    Option("transport_lbtrm_destination_port", "port", Whole(1, 65_535), "the port of the group"),
-    Option("transport_lbtrm_multicast_address_low", "groups.low", GroupNumber(), "the first group of the pool"),
-    Option("transport_lbtrm_multicast_address_high", "groups.high", GroupNumber(), "the last one"),
-    Option("transport_lbtrm_source_port_low", "nak_ports.low", NUMBER, "the first of the ports that NAKs come to"),
-    Option("transport_lbtrm_source_port_high", "nak_ports.high", NUMBER, "the last one"),
-    Option("transport_lbtru_port_low", "lbtru_range.low", NUMBER, "the first port of sessions, or of receivers"),
-    Option("transport_lbtru_port_high", "lbtru_range.high", NUMBER, "the last one; 0: as documented for each"),
-    Option("transport_tcp_port", "tcp_port", NUMBER, "where the source is; 0: in the range"),
-    Option("transport_tcp_port_low", "tcp_range.low", NUMBER, "the first port of sources over TCP"),
-    Option("transport_tcp_port_high", "tcp_range.high", NUMBER, "the last one, then any"),
-    Option(
-        "transport_topic_sequence_number_info_interval",
-        "tsni_ns",
-        SPAN,
-        "a topic that was idle for so long is told with its newest number, and again after as long; 0: never",
-    ),
-    Option(
-        "transport_topic_sequence_number_info_active_threshold",
-        "tsni_active_ns",
-        SECONDS,
-        "so long an idle topic is told; 0: for ever",
-    ),
-    Option("transport_lbtru_port", "lbtru_port", Whole(0, 65_535), "where the session is; 0: one of the pool"),
-    Option("transport_lbtru_maximum_ports", "lbtru_ports", Whole(1, MAX_SESSIONS), "sessions of the pool"),
+    Option("transport", "kind", words(tcp=Transport.TCP, lbtrm=Transport.LBTRM, lbtru=Transport.LBTRU),
+           "transport of the data to receivers and stores"),
+    Option("implicit_batching_minimum_length", "batching.minimum_bytes", NumberKind(1, MAX_BATCH, "bytes"),
+           "size at which a batch of messages is sent"),
+    Option("implicit_batching_interval", "batching.span_ns", SPAN,
+           "time after which a batch is sent; 0: at the end of the event loop's turn",
+           "with 0 the minimum length only concerns messages of one turn of the event loop"),
+    Option("transport_tcp_multiple_receiver_behavior", "tcp_blocks",
+           ChoiceKind((("normal", True), ("source_paced", False))),
+           "normal: a slow receiver holds the source; source_paced: it is dropped, joins again and recovers"),
+    Option("transport_session_maximum_buffer", "buffer", NumberKind(MIN_BUFFER, MAX_BUFFER, "bytes"),
+           "bytes that may wait for a receiver over TCP before it counts as slow"),
+    Option("transport_lbtrm_multicast_address", "group", GROUP, "group of the data; 0.0.0.0: a group of the pool"),
+    Option("transport_lbtrm_destination_port", "port", NumberKind(1, 65_535), "port of the group"),
+    Option("transport_lbtrm_multicast_address_low", "groups.low", GROUP_NUMBER, "first group of the pool"),
+    Option("transport_lbtrm_multicast_address_high", "groups.high", GROUP_NUMBER, "last group of the pool"),
+    Option("transport_lbtrm_source_port_low", "nak_ports.low", PORT, "first port at which a source receives NAKs"),
+    Option("transport_lbtrm_source_port_high", "nak_ports.high", PORT, "last port at which a source receives NAKs"),
+    Option("transport_lbtru_port_low", "lbtru_range.low", PORT,
+           "first port of sessions or of receivers; 0: the documented"),
+    Option("transport_lbtru_port_high", "lbtru_range.high", PORT,
+           "last port of sessions or of receivers; 0: the documented"),
+    Option("transport_tcp_port", "tcp_port", PORT, "port of the source; 0: one of the range"),
+    Option("transport_tcp_port_low", "tcp_range.low", PORT, "first port of the range of sources over TCP"),
+    Option("transport_tcp_port_high", "tcp_range.high", PORT, "last port of that range; if none is free, any port"),
+    Option("transport_topic_sequence_number_info_interval", "tsni_ns", SPAN,
+           "interval at which the newest number of an idle topic is sent; 0: never"),
+    Option("transport_topic_sequence_number_info_active_threshold", "tsni_active_ns", SECONDS,
+           "time for which it is sent after the topic became idle; 0: without end"),
+    Option("transport_lbtru_port", "lbtru_port", PORT, "port of the session; 0: a session of the pool"),
+    Option("transport_lbtru_maximum_ports", "lbtru_ports", NumberKind(1, MAX_SESSIONS),
+           "number of sessions of the pool"),
     *(
         Option(f"transport_{kind}_{name}", f"{kind}.{field}", reader, summary)
         for kind in ("lbtrm", "lbtru")
         for name, field, reader, summary in _EACH
     ),
-    Option(
-        "transport_lbtrm_preactivity_timeout",
-        "lbtrm.receiver.preactivity_ns",
-        SPAN,
-        "activity timeout while nothing was heard; 0: the same",
-    ),
-    Option("transport_lbtru_client_activity_timeout", "lbtru.source.client_ns", SPAN_1, "silence of a client"),
-    Option("transport_lbtru_connect_interval", "lbtru.receiver.connect_ns", SPAN_1, "between connection requests"),
-    Option(
-        "transport_lbtru_maximum_connect_attempts",
-        "lbtru.receiver.connect_attempts",
-        Whole(1, MAX_UINT32),
-        "requests until the source is given up",
-    ),
-    Option("transport_lbtru_acknowledgement_interval", "lbtru.receiver.alive_ns", SPAN_1, "between signs of life"),
+    Option("transport_lbtrm_preactivity_timeout", "lbtrm.receiver.preactivity_ns", SPAN,
+           "activity timeout before the first datagram of a session; 0: transport_lbtrm_activity_timeout"),
+    Option("transport_lbtru_client_activity_timeout", "lbtru.source.client_ns", SPAN_AT_LEAST_1,
+           "silence after which a source drops a client"),
+    Option("transport_lbtru_connect_interval", "lbtru.receiver.connect_ns", SPAN_AT_LEAST_1,
+           "time between connection requests"),
+    Option("transport_lbtru_maximum_connect_attempts", "lbtru.receiver.connect_attempts", NumberKind(1, MAX_UINT32),
+           "number of connection requests before the source is given up"),
+    Option("transport_lbtru_acknowledgement_interval", "lbtru.receiver.alive_ns", SPAN_AT_LEAST_1,
+           "time between keepalives"),
 )
+# fmt: on
 
 _TABLE = {option.name: option for option in TRANSPORT_OPTIONS}
 
-_SOCKETS = "the sizes of socket buffers are those that are documented, or of the system (TCP)"
-_COALESCING = "what leaves together is one block already"
-_OWN_LIMIT = "the datagram maximum is the one of the transport, at both ends"
-_BUFFERS = "memory is not handed out again by hand here"
-_INTERFACE = "the interface is that of the context"
+_SOCKETS = "socket buffers have the documented sizes, or the system's (TCP)"
+_COALESCING = "messages that leave together are one block already"
+_OWN_LIMIT = "the datagram maximum of the transport holds at both ends"
+_BUFFERS = "there are no buffer pools to tune here"
+_INTERFACE = "the interface of the context is used"
+_SESSION_IDS = "sessions always have an ID; otherwise a restarted source would be mistaken for the earlier one"
+_KEEPALIVE = "TCP keepalive of the system detects a peer that is gone, within a minute"
 
 UNHEEDED: Mapping[str, str] = {
     "transport_lbtrm_coalesce_threshold": _COALESCING,
@@ -316,39 +270,39 @@ UNHEEDED: Mapping[str, str] = {
     "transport_lbtru_client_map_size": _BUFFERS,
     "transport_lbtrm_receiver_timestamp": "datagrams have no timestamps of the network card",
     "transport_lbtrm_source_timestamp": "datagrams have no timestamps of the network card",
-    "transport_lbtrm_tgsz": "there is no parity",
+    "transport_lbtrm_tgsz": "parity datagrams are not supported",
     "transport_lbtru_interface": _INTERFACE,
     "transport_tcp_interface": _INTERFACE,
-    "transport_lbtru_allow_ephemeral": "a port that is named and taken is an error",
-    "transport_lbtru_use_session_id": "sessions have an ID, or a restarted source would be taken for the earlier one",
-    "transport_tcp_use_session_id": "sessions have an ID, or a restarted source would be taken for the earlier one",
+    "transport_lbtru_allow_ephemeral": "a configured port that is in use is an error",
+    "transport_lbtru_use_session_id": _SESSION_IDS,
+    "transport_tcp_use_session_id": _SESSION_IDS,
     "transport_tcp_maximum_ports": "each source over TCP has a port of its own",
-    "transport_tcp_activity_method": "the system's keepalive finds a peer that is gone",
-    "transport_tcp_activity_timeout": "the system's keepalive finds a peer that is gone, within a minute",
-    "transport_tcp_datagram_max_size": "over TCP a message is cut at 65,535 bytes, which is the documented default",
-    "transport_tcp_dro_loss_recovery_timeout": "no router feeds a stream",
-    "transport_tcp_exclusiveaddr": "it is of another operating system",
+    "transport_tcp_activity_method": _KEEPALIVE,
+    "transport_tcp_activity_timeout": _KEEPALIVE,
+    "transport_tcp_datagram_max_size": "over TCP messages are fragmented at 65,535 bytes, the documented default",
+    "transport_tcp_dro_loss_recovery_timeout": "there are no routers",
+    "transport_tcp_exclusiveaddr": "it concerns another operating system",
     "transport_tcp_listen_backlog": "128 connections may wait to be accepted",
-    "transport_tcp_multiple_receiver_send_order": "who joined last is written to first (measured)",
-    "transport_tcp_nodelay": "nothing that is sent waits for more (TCP_NODELAY is set)",
-    "transport_tcp_reuseaddr": "a port may be used again at once (SO_REUSEADDR is set)",
+    "transport_tcp_multiple_receiver_send_order": "the last joiner is written to first (measured)",
+    "transport_tcp_nodelay": "TCP_NODELAY is always set",
+    "transport_tcp_reuseaddr": "SO_REUSEADDR is always set",
 }
-"""Documented options that are taken and have no effect, each with the reason; the user is told."""
+"""Documented options that are accepted without effect, each with the reason that a notice gives the user."""
 
 
 def notices(options: Mapping[str, Value]) -> tuple[str, ...]:
-    """What the user should know of options that have no effect."""
+    """Return a notice for each option that has no effect."""
     return tuple(f"option {name} has no effect: {UNHEEDED[name]}" for name in options if name in UNHEEDED)
 
 
 OF_RECEIVERS = frozenset(option.name for option in TRANSPORT_OPTIONS if "receiver" in option.path)
-"""The names of those that a receiver follows; others are passed over there."""
+"""Names of the options that a receiver follows; it ignores the others."""
 
 
 def split(
     options: Mapping[str, Value], config: TransportConfig = TransportConfig()
 ) -> tuple[TransportConfig, dict[str, Value]]:
-    """The transports' configuration with its options, and those that are not its. Raises OptionError, AddressError."""
+    """Return the configuration with the transport options set, and the other options. Raises OptionError."""
     others: dict[str, Value] = {}
     for name, value in options.items():
         if name in UNHEEDED:

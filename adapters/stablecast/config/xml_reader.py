@@ -1,82 +1,108 @@
-"""XML configuration: read safely, validated, with the line and the element of whatever is wrong."""
+"""XML configuration files: read safely and validated, with line and element of each problem.
 
-from collections.abc import Callable
+External entities and the network are never read.
+"""
+
+import io
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 from lxml import etree
 
-from stablecast.core.errors import StablecastError
+from stablecast.config.findings import ConfigFileError, ConfigPlace, ConfigProblem
 
-MAX_BYTES = 1 << 20
-"""Bytes of a configuration file."""
+MAX_BYTES = 4 << 20
+"""Largest configuration file in bytes."""
+_BASE = "{http://www.w3.org/XML/1998/namespace}base"
+_XINCLUDE = "{http://www.w3.org/2001/XInclude}include"
+_ABOUT = re.compile(r"(?:Element|of element|attribute [\w:-]+ of(?! element)) '?([\w-]+)")
+"""The element that a message of a validator is about."""
 
-
-class XmlConfigError(StablecastError):
-    """A configuration that cannot be used; the message names file, line and element."""
+Element = etree._Element  # noqa: SLF001 - the library's stubs have no public name for it
 
 
 class Schema(Protocol):
-    """A DTD or an XML Schema."""
+    """A schema of a document: a DTD or an XML Schema."""
 
     @property
     def error_log(self) -> Any:
-        """What is wrong, the first first."""
+        """Return the errors of the last validation, in order."""
 
     def validate(self, tree: Any) -> bool:
-        """Whether a document is as it says."""
+        """Return whether a document is valid."""
 
 
-def read(path: Path, schema: Schema) -> Any:
-    """The root element of a file that is as the schema says.
-
-    Raises:
-        XmlConfigError: If it is no XML, or not as the schema says.
-        OSError: If it cannot be read.
-    """
+def read(path: Path) -> bytes:
+    """Return the bytes of a configuration file. Raises ConfigFileError, and OSError if it cannot be read."""
     with path.open("rb") as file:
-        text = file.read(MAX_BYTES + 1)
-    if len(text) > MAX_BYTES:
-        raise XmlConfigError(f"{path} has more than {MAX_BYTES} bytes: that is no configuration")
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True)
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        text = f"more than {MAX_BYTES} bytes: this is no configuration"
+        raise ConfigFileError(str(path), [ConfigProblem(ConfigPlace(), text)])
+    return data
+
+
+def parse(data: bytes, where: str) -> Element:
+    """Return the root of the document, with included local files (XInclude). Raises ConfigFileError."""
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True, remove_pis=True
+    )
     try:
-        root = etree.fromstring(text, parser)
+        tree = etree.parse(io.BytesIO(data), parser, base_url=where)
+        _include(tree)
     except etree.XMLSyntaxError as error:
-        raise XmlConfigError(f"{path}, line {error.lineno}: this is no XML: {error.msg}") from error
-    if root.getroottree().docinfo.internalDTD is not None:
-        raise XmlConfigError(f"{path}, line 1: a document type is not taken: leave out <!DOCTYPE>")
+        place = ConfigPlace(error.lineno or 1, "xml")
+        raise ConfigFileError(where, [ConfigProblem(place, error.msg or "not XML")]) from None
+    except etree.XIncludeError as error:
+        raise ConfigFileError(where, [ConfigProblem(ConfigPlace(1, "xi:include"), str(error))]) from None
+    return tree.getroot()
+
+
+def validate(root: Element, schema: Schema, where: str) -> None:
+    """Validate a document. Raises ConfigFileError with all errors of the schema."""
     if not schema.validate(root):
-        first = schema.error_log[0]
-        raise XmlConfigError(f"{path}, line {first.line}: {_plain(first.message)}")
+        errors = schema.error_log.filter_from_errors()
+        raise ConfigFileError(where, [_problem(entry, root) for entry in errors])
+
+
+def load(path: Path, schema: Schema) -> Element:
+    """Return the root of a valid file without a document type of its own. Raises ConfigFileError and OSError."""
+    root = parse(read(path), str(path))
+    if root.getroottree().docinfo.internalDTD is not None:
+        text = "a document type is not accepted: leave out <!DOCTYPE>"
+        raise ConfigFileError(str(path), [ConfigProblem(ConfigPlace(1, "!DOCTYPE"), text)])
+    validate(root, schema, str(path))
     return root
 
 
-def text_of(element: Any) -> str:
-    """What stands between its tags, without blanks around it."""
+def text_of(element: Element) -> str:
+    """Return the text of an element without the blanks around it."""
     return (element.text or "").strip()
 
 
-def fail(path: Path, element: Any, reason: str) -> XmlConfigError:
-    """The error of an element whose form is right and whose value is not."""
-    return XmlConfigError(f"{path}, line {element.sourceline}: element {element.tag}: {reason}")
+def attributes_of(element: Element) -> Mapping[str, str]:
+    """Return the attributes of an element as texts."""
+    return {str(name): str(value) for name, value in element.attrib.items()}
 
 
-def whole(path: Path, element: Any, low: int, high: int) -> int:
-    """The whole number in an element. Raises XmlConfigError."""
-    text = text_of(element)
-    if not text.isdecimal() or not low <= int(text) <= high:
-        raise fail(path, element, f"'{text}' is no whole number from {low} to {high}")
-    return int(text)
+def place_of(element: Element) -> ConfigPlace:
+    """Return the line and the name of an element."""
+    return ConfigPlace(element.sourceline or 0, str(element.tag))
 
 
-def checked(path: Path, element: Any, read_value: Callable[[str], Any], text: str) -> Any:
-    """What a reader makes of a text; what it raises names the element. Raises XmlConfigError."""
-    try:
-        return read_value(text)
-    except (StablecastError, ValueError) as error:
-        raise fail(path, element, str(error)) from error
+def _problem(entry: Any, root: Element) -> ConfigProblem:
+    about = _ABOUT.search(entry.message)
+    return ConfigProblem(ConfigPlace(entry.line, str(root.tag) if about is None else about[1]), entry.message)
 
 
-def _plain(message: str) -> str:
-    """The library's words, without its namespace braces."""
-    return message.replace("{}", "")
+def _include(tree: "etree._ElementTree[Element]") -> None:
+    for include in tree.iter(_XINCLUDE):
+        href = include.get("href", "")
+        if "://" in href and not href.startswith("file://"):
+            raise etree.XIncludeError(f"'{href}' is not a local file: only those are included")
+    tree.xinclude()
+    etree.cleanup_namespaces(tree)
+    for element in tree.iter("*"):
+        element.attrib.pop(_BASE, None)  # The file that it was included from is not part of the document.

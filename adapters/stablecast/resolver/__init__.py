@@ -1,8 +1,7 @@
-"""Topic resolution on sockets: a context's `Resolver`, and the relay (lbmrd) that carries its datagrams."""
+"""Topic resolution on sockets: the `Resolver` of a context, and the relay (lbmrd) that forwards its datagrams."""
 
 from stablecast.resolver.lbmrd.daemon import DEFAULT_PORT, RelayDaemon
 from stablecast.resolver.resolver import Listeners, Resolver
-from stablecast.runtime.resolution_group import MulticastSettings
-from stablecast.runtime.resolver_error import ResolverError
+from stablecast.runtime.multicast import MulticastSettings
 
-__all__ = ["DEFAULT_PORT", "Listeners", "MulticastSettings", "RelayDaemon", "Resolver", "ResolverError"]
+__all__ = ["DEFAULT_PORT", "Listeners", "MulticastSettings", "RelayDaemon", "Resolver"]

@@ -1,8 +1,9 @@
-"""What each strategy of resolution costs, and what becomes of it in a bad network: measured in virtual time (T-311).
+"""The cost of each resolution strategy, and its behaviour in a bad network, measured in virtual time (T-311).
 
-Two contexts, one with the sources, one with the receivers, meet in a group that loses datagrams, or over one service.
-The story is the same for all: everything is made at the start; after three minutes the network falls apart, and while
-it is apart, for longer than the documented phases last, one more source and one more receiver are made.
+Two contexts meet in a group that loses datagrams, or over one service. One has the sources, the other the receivers.
+All strategies play the same story. All sources and receivers are created at the start. After three minutes the network
+is partitioned, for longer than the documented phases last. During the partition one more source and one more receiver
+are created.
 """
 
 import heapq
@@ -30,7 +31,7 @@ from stablecast.transports.resolution.udp.presets import PRESETS
 from stablecast.transports.resolution.udp.settings import ResolutionConfig
 
 DELAY = MILLISECOND
-"""How long anything is on its way."""
+"""Time that a datagram or a write travels."""
 
 STARTED = 65 * SECOND
 STEADY = 120 * SECOND
@@ -38,7 +39,7 @@ APART = 180 * SECOND
 MADE = 181 * SECOND
 TOGETHER = 280 * SECOND
 OVER = 400 * SECOND
-"""Ends of the chapters: start, waiting, a minute of steady state, the outage (from APART to TOGETHER), the healing."""
+"""Ends of the phases: start, waiting, a minute of steady state, the outage (from APART to TOGETHER), the healing."""
 
 SENDER, WANTER = 0, 1
 LATE = "made in the outage"
@@ -47,7 +48,7 @@ PERCENT = 100
 
 @attrs.frozen
 class Story:
-    """What is played: so many topics with a source each, of which so many are wanted; loss in percent."""
+    """One measurement: a number of topics with a source each, the number of wanted topics, and the loss in percent."""
 
     preset: str
     topics: int
@@ -56,15 +57,15 @@ class Story:
 
 
 @attrs.define
-class Cost:
-    """What it cost, and what came of it.
+class StrategyCost:
+    """The traffic of one measurement, and its result.
 
     Attributes:
         start_datagrams: Datagrams (for `tcp`, writes) until `STARTED`; `start_bytes` in them.
         steady_bytes: Bytes in the minute before the outage.
         resolved: Topics found before the outage.
-        slowest: When the last of them was (ns).
-        healed: How long after the outage what was made in it was found (ns); None: not at all.
+        slowest: Time at which the last of them was found (ns).
+        healed: Time from the end of the outage until the source created in it was found (ns); None: never.
     """
 
     start_datagrams: int = 0
@@ -75,7 +76,7 @@ class Cost:
     healed: int | None = None
 
     def sent(self, octets: int, now: int) -> None:
-        """Something was sent."""
+        """Count the bytes of one datagram or write."""
         if now < STARTED:
             self.start_datagrams += 1
             self.start_bytes += octets
@@ -83,7 +84,7 @@ class Cost:
             self.steady_bytes += octets
 
     def found(self, topic: str, now: int) -> None:
-        """A topic was found for the first time."""
+        """Note a topic that was found for the first time."""
         if topic == LATE:
             self.healed = now - TOGETHER
         else:
@@ -91,8 +92,8 @@ class Cost:
             self.slowest = max(self.slowest, now)
 
 
-def tell(story: Story) -> Cost:
-    """Plays a story; the same one has always the same end."""
+def measure(story: Story) -> StrategyCost:
+    """Play a story and return its cost; the same story always has the same cost."""
     config = PRESETS[story.preset].config
     return _Services(story).play() if config is None else _Datagrams(story, config).play()
 
@@ -106,7 +107,7 @@ def _source(topic: str, index: int) -> AddSource:
 
 
 def _events(story: Story) -> Iterator[tuple[int, int, AddSource | AddReceiver]]:
-    """When which context is told what."""
+    """Yield the time, the context and the input of each event."""
     for index in range(story.topics):
         yield 0, SENDER, _source(f"topic/{index}", index)
     for index in range(story.wanted):
@@ -116,10 +117,10 @@ def _events(story: Story) -> Iterator[tuple[int, int, AddSource | AddReceiver]]:
 
 
 class _Datagrams:
-    """Two contexts in one group."""
+    """The story of two contexts in one group."""
 
     def __init__(self, story: Story, config: ResolutionConfig) -> None:
-        self.cost = Cost()
+        self.cost = StrategyCost()
         self._story = story
         self._chance = Seeded(story.loss)
         self._contexts = [
@@ -129,8 +130,8 @@ class _Datagrams:
         self._flying: list[tuple[int, int, int, bytes]] = []
         self._count = 0
 
-    def play(self) -> Cost:
-        """Plays to the end."""
+    def play(self) -> StrategyCost:
+        """Play the story to its end."""
         events = sorted(_events(self._story), key=lambda event: event[0])
         while True:
             dues = [(context.next_timeout(), at) for at, context in enumerate(self._contexts)]
@@ -166,10 +167,10 @@ class _Datagrams:
 
 
 class _Services:
-    """Two contexts at one service; loss only delays TCP, so it is left out. Who is cut off finds out by the silence."""
+    """The story of two contexts at one service. Loss only delays TCP, so it is left out; a partition is silence."""
 
     def __init__(self, story: Story) -> None:
-        self.cost = Cost()
+        self.cost = StrategyCost()
         self._story = story
         self._service = ResolutionService(1)
         names = (b"sender..", b"wanter..")
@@ -178,8 +179,8 @@ class _Services:
         self._flying: list[tuple[int, int, int, object]] = []
         self._count = 0
 
-    def play(self) -> Cost:
-        """Plays to the end."""
+    def play(self) -> StrategyCost:
+        """Play the story to its end."""
         events = sorted(_events(self._story), key=lambda event: event[0])
         for now, at, event in events:
             self._until(now)
@@ -254,7 +255,7 @@ class _Services:
 
 
 def _number(at: int, connection: int) -> int:
-    """A context's connection, as the service counts it."""
+    """Return the service's number of a context's connection."""
     return 2 * connection + at
 
 
@@ -272,8 +273,8 @@ HEAD = (
 )
 
 
-def cells(story: Story, cost: Cost) -> tuple[str, ...]:
-    """A line of a table."""
+def cells(story: Story, cost: StrategyCost) -> tuple[str, ...]:
+    """Return the cells of one row of the table."""
     healed = "**deaf**" if cost.healed is None else f"found after {cost.healed / SECOND:.2f} s"
     return (
         story.preset,
@@ -290,7 +291,7 @@ def cells(story: Story, cost: Cost) -> tuple[str, ...]:
 
 
 def stories(topics: int, wanted: int, losses: tuple[int, ...]) -> Iterator[Story]:
-    """All strategies in networks of one size; loss is nothing to TCP."""
+    """Yield the stories of all strategies in networks of one size, without loss for TCP."""
     for preset, found in PRESETS.items():
         for loss in losses if found.config is not None else (0,):
             yield Story(preset, topics, wanted, loss)

@@ -1,1 +1,1 @@
-"""Sockets and timers between the pure machines and asyncio: one driver, one pool of connections, one stream server."""
+"""Sockets and timers between the pure machines and asyncio: drivers, connections, streams, datagrams and logs."""

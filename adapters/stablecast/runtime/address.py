@@ -1,6 +1,7 @@
-"""Addresses as users write them: `ip:port`."""
+"""Addresses as users write them: `ip:port` for contexts and stores, `host:port` for services (SRS)."""
 
 import ipaddress
+from collections.abc import Sequence
 
 from stablecast.core.errors import StablecastError
 
@@ -8,7 +9,7 @@ MAX_PORT = 65_535
 
 
 class AddressError(StablecastError):
-    """An address that cannot be used; the message names it and the form that is wanted."""
+    """An address that cannot be used; the message names it and the expected form."""
 
 
 def parse(text: str) -> tuple[str, int]:
@@ -20,7 +21,7 @@ def parse(text: str) -> tuple[str, int]:
 
 
 def check_ip(text: str) -> str:
-    """An IPv4 address. Raises AddressError."""
+    """Return an IPv4 address in its canonical form. Raises AddressError."""
     try:
         return str(ipaddress.IPv4Address(text))
     except ipaddress.AddressValueError:
@@ -28,5 +29,17 @@ def check_ip(text: str) -> str:
 
 
 def join(host: str, port: int) -> str:
-    """The text form."""
+    """Return `host:port`, the inverse of `parse`."""
     return f"{host}:{port}"
+
+
+def parse_services(texts: Sequence[str]) -> list[str]:
+    """Return the addresses of texts, each a list of `host:port` with commas (T-411). Raises AddressError."""
+    return [_service(part.strip()) for text in texts for part in text.split(",")]
+
+
+def _service(text: str) -> str:
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or ":" in host or not port.isdecimal() or not 0 < int(port) <= MAX_PORT:
+        raise AddressError(f"'{text}' is not the address of a service: write host:port, for example localhost:27000")
+    return join(host, int(port))

@@ -1,4 +1,4 @@
-"""The timer of a machine that is driven on an event loop."""
+"""The timer of a machine that an event loop drives."""
 
 import asyncio
 import time
@@ -8,20 +8,21 @@ from stablecast.core.machine.units import MILLISECOND
 
 
 class Alarm:
-    """Rings once a deadline has come; one that is early enough stays, for most deadlines move back before they come.
+    """Call a function when a deadline has come.
 
-    So it may ring before the deadline that was set last.
+    A timer that is set for an earlier time than the new deadline stays, because most deadlines move back before they
+    come. So the function may be called before the newest deadline.
     """
 
     def __init__(self, ring: Callable[[], None]) -> None:
-        """Calls `ring` on the running loop; nothing is set yet."""
+        """Prepare to call `ring` on the running loop; no deadline is set yet."""
         self._loop = asyncio.get_running_loop()
         self._ring = ring
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0
 
     def set(self, due: int | None) -> None:
-        """The next deadline, on the monotonic clock in ns; None: there is none."""
+        """Set the next deadline in ns of the monotonic clock; None removes it."""
         if self._timer is not None:
             if due is not None and self._due <= due:
                 return

@@ -1,12 +1,12 @@
 """Outgoing connections to request and store ports, made on demand and kept.
 
-A port answers for the process behind it. A connection that breaks although we did not close it is made again at once:
-if the port refuses, the process is gone (`on_gone`). Everything else that goes wrong proves nothing about the process
-and is a break (`on_reset`): a lost connection, a peer out of reach, a peer that does not read, a transport that raises.
-So `Pool.send` never raises: whoever sends learns of each failure through `on_reset`.
+A port answers for the process behind it. The pool makes a broken connection again at once, unless it closed it itself:
+if the port refuses, the process is gone (`on_gone`). Every other failure proves nothing about the process and is
+reported as a break (`on_reset`): a lost connection, an unreachable peer, a peer that does not read, a transport that
+raises. So `ConnectionPool.send` never raises, and its caller learns of each failure through `on_reset`.
 
-The first message of a turn of the loop leaves at once; the messages that follow in that turn leave together at its end.
-A store that asks thousands of sources of one context for a sign of life makes one write of it.
+The first message of a turn of the loop leaves at once. The messages that follow in the same turn leave together at its
+end: a store that asks thousands of sources of one context for a sign of life makes one write.
 """
 
 import asyncio
@@ -19,22 +19,22 @@ from stablecast.runtime.effect_execution import report
 from stablecast.runtime.keepalive import keep_alive
 
 MAX_QUEUED_BYTES = 16 * 1024 * 1024
-"""Bytes waiting for one peer; beyond that they are dropped, and a connection that has them counts as broken."""
+"""Bytes that may wait for one peer; beyond that they are dropped, and their connection counts as broken."""
 
 MAX_LINKS = 4096
-"""Connections of one pool; one more makes the oldest hang up, to be made again when there is something to say."""
+"""Connections of one pool; one more closes the oldest, which is made again for its next message."""
 
 MAX_ATTEMPTS = 5
-"""Attempts to reach a peer; then what is queued for it is dropped, for the machines' timers repeat what matters."""
+"""Attempts to reach a peer; then its queue is dropped, because the machines' timers repeat what matters."""
 
 CONNECT_SECONDS = 5.0
-"""How long one attempt may take."""
+"""Time limit of one attempt."""
 
 PAUSE_SECONDS = 0.2
-"""Pause after an attempt that failed, and before a connection that did not last that long is made again."""
+"""Pause after a failed attempt, and before a connection that ended sooner than this is made again."""
 
 CLOSE_SECONDS = 2.0
-"""How long closing waits for unreachable peers, and then for slow ones, until it hangs up on them."""
+"""Time that closing waits for unreachable peers, and then for slow ones, before it disconnects them."""
 
 
 class Attempt(asyncio.Protocol):
@@ -45,9 +45,9 @@ class Attempt(asyncio.Protocol):
     never its end, and its transport raises on each write. So a late connection is never used.
     """
 
-    def __init__(self, link: "Link") -> None:
-        """An attempt that goes on."""
-        self._link: Link | None = link
+    def __init__(self, link: "PeerLink") -> None:
+        """Begin the attempt for a link."""
+        self._link: PeerLink | None = link
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
@@ -60,26 +60,26 @@ class Attempt(asyncio.Protocol):
         self._link.connected(transport)
 
     def data_received(self, data: bytes) -> None:
-        """Peers answer on our request port; what comes back here is nothing we wait for."""
+        """Ignore the bytes: peers answer on our request port."""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Report, unless the attempt was given up."""
+        """Report the end, unless the attempt was given up."""
         if self._link is not None:
             self._link.broken()
 
     def give_up(self) -> None:
-        """Have nothing to do with the link any more."""
+        """Release the link and abort the connection, now or when it is made."""
         self._link = None
         if self._transport is not None:
-            with suppress(Exception):  # A transport that is closed already may raise whatever it likes.
+            with suppress(Exception):  # A transport that is closed already may raise any exception.
                 self._transport.abort()
 
 
-class Link:
-    """One outgoing connection and what waits for it to be made."""
+class PeerLink:
+    """One outgoing connection and the messages that wait until it is made."""
 
-    def __init__(self, address: str, on_lost: Callable[["Link"], None]) -> None:
-        """A link to `address` that is not made yet; `on_lost` is called once, when it ends, whoever ended it."""
+    def __init__(self, address: str, on_lost: Callable[["PeerLink"], None]) -> None:
+        """Prepare a link to `address`; `on_lost` is called once when it ends, whichever side ended it."""
         self.address = address
         self.task: asyncio.Task[None] | None = None
         self.made_at: float | None = None
@@ -92,11 +92,11 @@ class Link:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing waits for the connection to be made."""
+        """Return whether no message waits for the connection."""
         return not self._queue
 
     def connected(self, transport: asyncio.Transport) -> None:
-        """Send what was queued meanwhile."""
+        """Send the messages that were queued meanwhile."""
         self.made_at = asyncio.get_running_loop().time()
         self._transport = transport
         if self._queue:
@@ -104,16 +104,16 @@ class Link:
             self._empty()
 
     def broken(self) -> None:
-        """End, and report it the first time."""
+        """End the link, and report the end once."""
         self._transport = None
         if not self.over.is_set():
             self.over.set()
             self._on_lost(self)
 
     def write(self, data: bytes) -> bool:
-        """Send in this turn, or when connected; returns False if that was too much and what was queued is dropped.
+        """Send in this turn, or when connected; return False if the queue was too long and is dropped.
 
-        Raises whatever the transport raises; the link is of no use then.
+        Raises whatever the transport raises; the link cannot be used afterwards.
         """
         transport = self._transport
         if transport is not None and not self._turn:
@@ -134,19 +134,19 @@ class Link:
         return True
 
     def hang_up(self) -> None:
-        """Close once everything written is out."""
+        """Close the connection after it has sent everything that was written."""
         if self._transport is not None:
             self._end_turn()
-        if self._transport is not None:
+        if self._transport is not None:  # `_end_turn` may have failed and dropped it.
             self._transport.close()
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close the connection at once and discard unsent bytes."""
         if self._transport is not None:
             self._transport.abort()
 
     def fail(self, error: Exception) -> None:
-        """Count as broken, because the transport raised: nobody knows whether it will ever report its end."""
+        """End the link because its transport raised: such a transport may never report its own end."""
         report(f"the connection to {self.address} failed", error)
         transport, self._transport = self._transport, None
         if transport is not None:
@@ -155,7 +155,6 @@ class Link:
         self.broken()
 
     def _end_turn(self) -> None:
-        """Send what followed in the turn."""
         self._turn = False
         transport = self._transport
         if transport is None or not self._queue:
@@ -165,31 +164,31 @@ class Link:
             self._empty()
             if transport.get_write_buffer_size() > MAX_QUEUED_BYTES:
                 transport.abort()
-        except Exception as error:  # noqa: BLE001 - a transport must not keep the pool from going on
+        except Exception as error:  # noqa: BLE001 - a transport that fails must not stop the pool
             self.fail(error)
 
     def _empty(self) -> None:
         self._queue, self._queued_bytes = [], 0
 
 
-class Pool:
-    """Connections by address."""
+class ConnectionPool:
+    """The outgoing connections of one endpoint by address."""
 
     def __init__(self, on_reset: Callable[[str], None], on_gone: Callable[[str], None], source_ip: str) -> None:
-        """`on_reset` and `on_gone` get broken connections and refusing ports; links start from `source_ip`."""
+        """Report broken connections to `on_reset` and refusing ports to `on_gone`; connect from `source_ip`."""
         self._on_reset = on_reset
         self._on_gone = on_gone
         self._source_ip = source_ip
-        self._links: dict[str, Link] = {}
-        self._ending: set[Link] = set()
+        self._links: dict[str, PeerLink] = {}
+        self._ending: set[PeerLink] = set()
         self._closed = False
 
     def __len__(self) -> int:
-        """How many peers there is, or will be, a connection to."""
+        """Return the number of peers that are connected or being connected."""
         return len(self._links)
 
     def send(self, address: str, data: bytes) -> None:
-        """Send to whoever listens at `address`; does nothing once closed. Never raises: see `on_reset`."""
+        """Send to the listener at `address`; do nothing once closed. Never raises: see `on_reset`."""
         if self._closed:
             return
         link = self._links.get(address)
@@ -197,14 +196,14 @@ class Pool:
             link = self._dial(address, 0.0)
         try:
             taken = link.write(data)
-        except Exception as error:  # noqa: BLE001 - a transport must not cost its driver the effects of a turn
+        except Exception as error:  # noqa: BLE001 - the driver must still perform the other effects of its turn
             link.fail(error)
             return
         if not taken:
             self._on_reset(address)
 
     async def close(self) -> None:
-        """Let what is queued out, so that a last acknowledgement is not lost, and hang up."""
+        """Send what is queued, so that a last acknowledgement is not lost, and close all connections."""
         self._closed = True
         links = [*self._links.values(), *self._ending]
         self._links.clear()
@@ -220,7 +219,7 @@ class Pool:
         await self._hang_up([link for link in links if link.made_at is not None])
 
     @staticmethod
-    async def _hang_up(links: list[Link]) -> None:
+    async def _hang_up(links: list[PeerLink]) -> None:
         for link in links:
             link.hang_up()
         ends = [asyncio.ensure_future(link.over.wait()) for link in links]
@@ -233,15 +232,15 @@ class Pool:
                 link.abort()
             await asyncio.gather(*ends)
 
-    def _dial(self, address: str, pause: float) -> Link:
+    def _dial(self, address: str, pause: float) -> PeerLink:
         if len(self._links) >= MAX_LINKS:
             self._evict(next(iter(self._links)))
-        link = self._links[address] = Link(address, self._lost)
+        link = self._links[address] = PeerLink(address, self._lost)
         link.task = asyncio.get_running_loop().create_task(self._connect(link, pause))
         return link
 
     def _evict(self, address: str) -> None:
-        """Make room: the oldest is remembered until it has hung up, so that closing can wait for it."""
+        """Close one connection for another, and remember it until it has ended, so that closing can wait for it."""
         link = self._links.pop(address)
         if link.made_at is not None:
             self._ending.add(link)
@@ -249,7 +248,7 @@ class Pool:
         elif link.task is not None:
             link.task.cancel()
 
-    async def _connect(self, link: Link, pause: float) -> None:
+    async def _connect(self, link: PeerLink, pause: float) -> None:
         outcome = self._on_reset
         await asyncio.sleep(pause)
         for _ in range(MAX_ATTEMPTS):
@@ -260,20 +259,19 @@ class Pool:
                 break
             except OSError:
                 await asyncio.sleep(PAUSE_SECONDS)
-            except Exception as error:  # noqa: BLE001 - an address that is none, say: a link must not stay half made
+            except Exception as error:  # noqa: BLE001 - a malformed address, say: a link must not stay half made
                 report(f"cannot connect to {link.address}", error)
                 break
             else:
                 return
-        if self._links.get(link.address) is link:
+        if self._links.get(link.address) is link:  # `_evict` may have replaced it during an attempt.
             del self._links[link.address]
             outcome(link.address)
 
-    async def _attempt(self, link: Link) -> None:
-        """Connect once.
+    async def _attempt(self, link: PeerLink) -> None:
+        """Connect once. Raises OSError if that failed and the link waits for another attempt.
 
-        Raises OSError if that failed and the link waits for another attempt. Returns normally if the link was
-        connected, also if that connection was given up at once, because that is the end of the link (`_lost`).
+        A link that was connected and given up at once counts as connected, because `_lost` has handled its end.
         """
         host, port = parse(link.address)
         attempt = Attempt(link)
@@ -286,13 +284,14 @@ class Pool:
             attempt.give_up()
             if link.made_at is None:
                 raise
-            link.broken()  # What was written into it is lost: whoever sent it must know.
+            link.broken()  # Messages that were written into it are lost, and their sender must know.
 
-    def _lost(self, link: Link) -> None:
+    def _lost(self, link: PeerLink) -> None:
         self._ending.discard(link)
         if self._links.get(link.address) is not link:
             return
         del self._links[link.address]
+        # A port that accepts and disconnects at once must not make this a tight loop.
         lived = asyncio.get_running_loop().time() - (link.made_at or 0.0)
         self._dial(link.address, 0.0 if lived >= PAUSE_SECONDS else PAUSE_SECONDS)
         self._on_reset(link.address)

@@ -1,4 +1,4 @@
-"""A machine and its recorder: every input that is fed is in the trace."""
+"""A machine and its recorder: the trace has every input that the machine receives."""
 
 from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar
@@ -6,36 +6,38 @@ from typing import Generic, Protocol, TypeVar
 from stablecast.core.protocol.effects import Effect
 from stablecast.core.protocol.inputs import Input, Tick
 
+AnyInput_contra = TypeVar("AnyInput_contra", contravariant=True)
+AnyEffect_co = TypeVar("AnyEffect_co", covariant=True)
 InputT_contra = TypeVar("InputT_contra", bound=Input, contravariant=True)
 EffectT_co = TypeVar("EffectT_co", bound=Effect, covariant=True)
 
 _TICK = Tick()
 
 
-class Machine(Protocol[InputT_contra, EffectT_co]):
-    """What an endpoint promises (`stablecast.core` package docs)."""
+class Machine(Protocol[AnyInput_contra, AnyEffect_co]):
+    """The contract of an endpoint (`stablecast.core` package docs); times are ns of one monotonic clock."""
 
-    def receive(self, event: InputT_contra, now: int) -> None:
-        """Feed one input."""
+    def receive(self, event: AnyInput_contra, now: int) -> None:
+        """Process one input. Raises MisuseError."""
 
     def handle_timeout(self, now: int) -> None:
-        """Do what is due."""
+        """Do the work whose time has come."""
 
     def next_timeout(self) -> int | None:
-        """When `handle_timeout` wants to be called."""
+        """Return the time of the next `handle_timeout`, or None."""
 
-    def take_effects(self) -> Sequence[EffectT_co]:
-        """What the driver must do, in order."""
+    def take_effects(self) -> Sequence[AnyEffect_co]:
+        """Return the effects that the driver must perform, in order, and forget them."""
 
 
 class InputRecorder(Protocol):
-    """Keep the inputs of a machine with their effects; `stablecast.evidence.trace.Recorder` is the one for files."""
+    """Record the inputs of a machine with their effects; `stablecast.evidence.trace.Recorder` writes them to a file."""
 
     def record(self, event: Input, now: int, effects: Sequence[Effect]) -> None:
-        """Keep one step. The list must not change afterwards."""
+        """Record one step; the caller must not change the effects afterwards."""
 
     def close(self) -> None:
-        """End the record."""
+        """End the record; no step follows."""
 
 
 class Driven(Generic[InputT_contra, EffectT_co]):
@@ -46,7 +48,7 @@ class Driven(Generic[InputT_contra, EffectT_co]):
         self.recorder = recorder
 
     def feed(self, event: InputT_contra, now: int) -> Sequence[EffectT_co]:
-        """Feeds one input and returns what to do about it. Raises MisuseError like `receive`."""
+        """Feed one input and return its effects. Raises MisuseError like `receive`."""
         machine = self.machine
         machine.receive(event, now)
         effects = machine.take_effects()
@@ -55,7 +57,7 @@ class Driven(Generic[InputT_contra, EffectT_co]):
         return effects
 
     def timeout(self, now: int) -> Sequence[EffectT_co]:
-        """Lets the machine do what is due, and returns what to do about it."""
+        """Let the machine handle its timeout, and return the effects."""
         machine = self.machine
         machine.handle_timeout(now)
         effects = machine.take_effects()
@@ -64,6 +66,6 @@ class Driven(Generic[InputT_contra, EffectT_co]):
         return effects
 
     def close(self) -> None:
-        """Ends the trace."""
+        """End the trace, if there is one."""
         if self.recorder is not None:
             self.recorder.close()

@@ -1,4 +1,4 @@
-"""The loop every endpoint is driven by: feed, record, drain, perform, re-arm."""
+"""The loop that drives every traced endpoint: feed, record, drain, perform, re-arm."""
 
 import asyncio
 import time
@@ -20,11 +20,11 @@ _TICK = Tick()
 
 
 class Driver(Generic[EventT_contra, EffectT]):
-    """Drives one machine on the running event loop.
+    """Drive one machine on the running event loop.
 
     Inputs that arise while effects are performed wait until those are done, so a machine is never re-entered. The timer
-    is set once for all inputs of a turn of the loop, after whatever else has arrived was read: a message does not wait
-    for the bookkeeping of the one before it.
+    is set once for all inputs of a turn of the loop, after everything else that arrived has been read. So a message
+    does not wait for the bookkeeping of the message before it.
     """
 
     def __init__(
@@ -37,8 +37,8 @@ class Driver(Generic[EventT_contra, EffectT]):
         """Drive a machine and hand its effects to `perform`.
 
         `failed` gets each effect that `perform` raised on, with the exception. The machine counts on the effect, so
-        `failed` feeds it what happened instead, or ends the endpoint and reports why. All other effects are performed.
-        `before` its timer is set, and before it rings, what was put off may be fed.
+        `failed` feeds it the failure, or ends the endpoint and reports why. All other effects are performed.
+        `before` runs before the timer is armed and before it fires; use it to feed deferred inputs.
         """
         self._driven = driven
         self._perform = perform
@@ -53,7 +53,7 @@ class Driver(Generic[EventT_contra, EffectT]):
         self._alarm = Alarm(self._wake)
 
     def feed(self, event: EventT_contra) -> None:
-        """Feed one input and perform what follows, and what was fed meanwhile; does nothing once closed."""
+        """Feed one input and perform its effects, then those of inputs fed meanwhile; do nothing once closed."""
         if self._closed:
             return
         if self._busy:
@@ -72,15 +72,15 @@ class Driver(Generic[EventT_contra, EffectT]):
                 self.settle_soon()
 
     def during(self, act: Callable[[T], None], what: T) -> None:
-        """Do what follows from a question to the machine, as if it were an effect; only while we are `idle`.
+        """Call `act(what)` as if `what` were an effect; call this only while the driver is `idle`.
 
-        Idle: nothing is being done, and nobody records what is fed. The timer stays as it is.
+        An idle driver performs no effect, and no recorder needs its inputs. The timer stays as it is.
         """
         self._busy, self.idle = True, False
         try:
             try:
                 act(what)
-            except Exception as error:  # noqa: BLE001 - as an effect that fails
+            except Exception as error:  # noqa: BLE001 - handled like the failure of an effect
                 guard(f"handling the failure of {describe(what)} failed", self._failed, what, error)
             if self._inputs:
                 self._feed_waiting()
@@ -93,22 +93,22 @@ class Driver(Generic[EventT_contra, EffectT]):
             guard("an input that had to wait was refused", self._feed_next)
 
     def _feed_next(self) -> None:
-        """Feed the oldest waiting input. Its caller has returned already, so nobody is left to catch anything."""
+        # The caller of this input has returned already and can catch nothing: `guard` reports what is raised here.
         perform_all(self._driven.feed(self._inputs.popleft(), time.monotonic_ns()), self._perform, self._failed)
 
     def _end(self) -> None:
         self._busy = False
         self.idle = self._unseen and not self._closed
         if self._closed:
-            self._driven.close()  # an effect may have closed us
+            self._driven.close()  # An effect may have closed this driver; the trace ends after the last effect.
 
     def feed_all(self, events: Iterable[EventT_contra]) -> None:
-        """Feed several inputs."""
+        """Feed several inputs, one after the other."""
         for event in events:
             self.feed(event)
 
     def close(self) -> None:
-        """Take no more inputs, and end the recording once those taken before are done with."""
+        """Ignore further inputs, and end the trace after those fed before are done."""
         if self._closed:
             return
         self._closed, self.idle = True, False
@@ -117,9 +117,10 @@ class Driver(Generic[EventT_contra, EffectT]):
             self._driven.close()
 
     def settle_soon(self) -> None:
-        """Do what was put off, and set the timer, after what has arrived in this turn of the loop was read."""
+        """Call `before` and set the timer, after everything that arrived in this turn of the loop was read."""
         if not self._settling:
             self._settling = True
+            # Two turns of `call_soon`: sockets that are readable in the next turn are read before `_settle` runs.
             self._loop.call_soon(self._loop.call_soon, self._settle)
 
     def _settle(self) -> None:
@@ -140,4 +141,4 @@ class Driver(Generic[EventT_contra, EffectT]):
         if due is not None and time.monotonic_ns() < due:
             self._rearm()
         else:
-            self.feed(_TICK)  # type: ignore[arg-type]  # of all inputs every union has this one
+            self.feed(_TICK)  # type: ignore[arg-type]  # every union of inputs has this one

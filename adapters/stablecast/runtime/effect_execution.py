@@ -1,7 +1,7 @@
-"""Perform the effects of a machine so that none is lost.
+"""Execution of a machine's effects such that none is lost.
 
-A machine counts on each effect that it returned. If performing one raises, the effects after it are performed all the
-same, and the endpoint is notified: it feeds the failure to its machine, or it ends and reports why.
+A machine counts on each effect that it returned. If performing one raises, the effects after it are still performed,
+and the endpoint is notified. The endpoint feeds the failure to its machine, or ends and reports why.
 """
 
 import asyncio
@@ -16,16 +16,16 @@ def perform_all(
 ) -> None:
     """Perform effects in order, and hand each one that raises to `failed`.
 
-    `failed` may raise, too: that is reported to the exception handler of the running loop, and costs no effect either.
+    If `failed` raises, the exception handler of the running loop gets that exception, and no effect is skipped.
     """
     left = iter(effects)
     while True:
-        # One `try` for all: a turn in which nothing fails pays for no more than the loop.
+        # One `try` for all effects: a turn without a failure pays only for the loop.
         effect: EffectT | None = None
         try:
             for effect in left:
                 perform(effect)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the other effects must be performed
+        except Exception as error:  # noqa: BLE001 - the other effects must be performed after any failure
             assert effect is not None
             guard(f"handling the failure of {describe(effect)} failed", failed, effect, error)
         else:
@@ -33,10 +33,10 @@ def perform_all(
 
 
 def guard(text: str, act: Callable[..., None], *arguments: object) -> None:
-    """Call `act`; what it raises is reported with this text."""
+    """Call `act`; report an exception that it raises, with this text."""
     try:
         act(*arguments)
-    except Exception as error:  # noqa: BLE001 - one of many that are called in turn; the others must be called
+    except Exception as error:  # noqa: BLE001 - `act` is one of several callbacks, and the others must be called
         report(text, error)
 
 
@@ -46,5 +46,5 @@ def report(text: str, error: Exception) -> None:
 
 
 def describe(effect: object) -> str:
-    """Return the name of an effect, for a sentence; a text is one already."""
+    """Return the name of an effect for a sentence; a text is returned as it is."""
     return effect if isinstance(effect, str) else f"the effect '{type(effect).__name__}'"

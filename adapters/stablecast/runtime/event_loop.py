@@ -1,4 +1,4 @@
-"""The event loop of a program: uvloop where it is installed, and the signals that end the program."""
+"""The event loop of a program: uvloop if it is installed, and the signals that end the program."""
 
 import asyncio
 import signal
@@ -11,7 +11,7 @@ NEW_LOOP: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
 try:
     import uvloop
 except ImportError:
-    pass  # optional at run time
+    pass  # Optional at run time: asyncio's own loop does the same work, slower.
 else:
     NEW_LOOP = uvloop.new_event_loop
 
@@ -19,21 +19,21 @@ ResultT = TypeVar("ResultT")
 
 
 def run_loop(main: Coroutine[Any, Any, ResultT]) -> ResultT:
-    """Run a coroutine, on uvloop where it is installed."""
+    """Run a coroutine to its end, on uvloop if it is installed, and return its result."""
     with asyncio.Runner(loop_factory=NEW_LOOP) as runner:
         return runner.run(main)
 
 
 def run_service(main: Coroutine[Any, Any, ResultT]) -> ResultT:
-    """Run the coroutine of a daemon. Garbage collection is set as daemons need it."""
+    """Run the coroutine of a daemon, with garbage collection set up for daemons."""
     garbage_collection.keep_loaded()
     return run_loop(main)
 
 
 def on_ending(callback: Callable[[], object]) -> None:
-    """Call back whenever a signal asks the program to end: Ctrl-C, SIGTERM, or the end of its terminal.
+    """Call back on each signal that asks the program to end: Ctrl-C, SIGTERM, or the end of its terminal.
 
-    Where a hang-up is ignored (under nohup, in a daemon that is detached) it stays ignored.
+    SIGHUP stays ignored if it is ignored already (under nohup, in a detached daemon).
     """
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -42,7 +42,7 @@ def on_ending(callback: Callable[[], object]) -> None:
 
 
 async def until_interrupted() -> None:
-    """Wait until a signal asks for the end."""
+    """Wait until a signal asks the program to end."""
     ended = asyncio.Event()
     on_ending(ended.set)
     await ended.wait()

@@ -1,8 +1,8 @@
-"""Garbage collection: when each kind of program looks for cycles of dead objects.
+"""Garbage collection: the policy of each kind of program.
 
-Hardly any object here is part of a cycle, and each full collection walks through all that live. A store of ten thousand
-sources has 600,000 objects that live as long as their clients: a full collection takes a quarter of a second in which
-the store answers nobody. A program that starts, a daemon that serves and a batch each have a function here.
+Hardly any object here is part of a cycle, and each full collection visits all live objects. A store of ten thousand
+sources has 600,000 objects that live as long as their clients. A full collection takes a quarter of a second there, in
+which the store answers nobody. This module has one function each for a start, a daemon, a Spark worker and a batch.
 """
 
 import gc
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 YOUNG_AT_START = 50_000
-"""New objects before a collection while a command starts: collecting what it loads took a tenth of the start."""
+"""New objects before a collection while a command starts: collections took a tenth of the start."""
 YOUNG_USUAL = 700
 """New objects before a collection in a command that runs: the interpreter's default."""
 YOUNG = 10_000
@@ -22,20 +22,20 @@ OLD = 1000
 
 
 def defer_at_start() -> None:
-    """Collect rarely while modules load: none of it is garbage."""
+    """Collect rarely while modules load, because nothing that they create is garbage."""
     gc.set_threshold(YOUNG_AT_START, *gc.get_threshold()[1:])
 
 
 def keep_loaded() -> None:
-    """Exempt what is loaded by now: walking through it would stop a daemon for 30 ms. Collect as usual from now on."""
+    """Exempt the loaded modules, which would stop a daemon for 30 ms each time, and collect as usual from now on."""
     gc.freeze()
     gc.set_threshold(YOUNG_USUAL, *gc.get_threshold()[1:])
 
 
 def keep_served() -> None:
-    """Exempt what a store daemon has made by now, and collect its later objects in small portions.
+    """Exempt the present objects of a store daemon, and collect its later objects in small portions.
 
-    Call it once, when the daemon serves.
+    Call it once, when the daemon begins to serve.
     """
     gc.collect()
     gc.freeze()
@@ -43,17 +43,17 @@ def keep_served() -> None:
 
 
 def keep_worker() -> None:
-    """Exempt what a Spark worker has as a task begins.
+    """Exempt the objects that a Spark worker has when a task begins.
 
-    After each task a worker collects: it walked through 120,000 objects of modules in 70 ms. What is there when the
-    next task begins has survived that, so it is no garbage.
+    A worker collects after each task, and visited 120,000 objects of modules in 70 ms. Objects that are present when
+    the next task begins have survived that collection, so they are no garbage.
     """
     gc.freeze()
 
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Collect nothing inside: decoding one frame makes a hundred thousand objects without cycles."""
+    """Suspend collection in the body: decoding one frame creates a hundred thousand objects without cycles."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

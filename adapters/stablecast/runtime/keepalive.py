@@ -1,26 +1,26 @@
-"""Connections that notice when the other host is gone: without keepalive a half-open one stays silent for ever."""
+"""TCP keepalive: without it a connection to a host that is gone stays half open and silent for ever."""
 
 import asyncio
 import socket
 from typing import Any
 
 IDLE_SECONDS = 10
-"""Silence after which the kernel asks whether the peer is there."""
+"""Silence before the kernel sends its first probe to the peer."""
 
 INTERVAL_SECONDS = 5
-"""Between two questions."""
+"""Time between two probes of the kernel."""
 
-QUESTIONS = 3
-"""Unanswered questions after which the connection is broken."""
+PROBES = 3
+"""Unanswered probes after which the kernel breaks the connection."""
 
 
 def keep_alive(transport: asyncio.BaseTransport) -> None:
-    """Ask the kernel to watch a TCP connection."""
+    """Enable keepalive probes on a TCP connection."""
     connected: Any = transport.get_extra_info("socket")
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in (
         (socket.TCP_KEEPIDLE, IDLE_SECONDS),
         (socket.TCP_KEEPINTVL, INTERVAL_SECONDS),
-        (socket.TCP_KEEPCNT, QUESTIONS),
+        (socket.TCP_KEEPCNT, PROBES),
     ):
         connected.setsockopt(socket.IPPROTO_TCP, option, value)

@@ -1,4 +1,4 @@
-"""Runs of messages kept by token while a machine decides what becomes of them."""
+"""Runs of messages that an endpoint keeps under a token while its machine decides about them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -9,18 +9,18 @@ from stablecast.transports.codec import Recovered, RecoveredRun, split
 from stablecast.transports.codec.lbttcp import Run, build, span
 
 MAX_RECOVERED_RUN = 64
-"""Retransmitted messages put together into one run."""
+"""Retransmitted messages that are joined into one run at most."""
 
 
 class Continuity:
-    """Which number comes next on each stream. A stream over TCP loses nothing but what is sent while it is broken."""
+    """The next expected number of each stream: over TCP a gap means messages sent while the stream was broken."""
 
     def __init__(self) -> None:
-        """Nothing was heard yet: a stream may begin anywhere. `next` is what comes next by the life it is of."""
+        """Expect nothing: a stream may begin at any number. `next` has the expected number by the source's life."""
         self.next: dict[Incarnation, int] = {}
 
     def check(self, incarnation: Incarnation, run: Run) -> Lost | None:
-        """What was lost right before a run of this life's stream, if anything."""
+        """Return the loss right before a run of this life's stream, if there is one."""
         first = run.first
         expected = self.next.get(incarnation, first)
         self.next[incarnation] = (first + run.count) % serial.MODULUS
@@ -30,38 +30,37 @@ class Continuity:
         return Lost(incarnation, expected, missing) if 0 < missing < serial.HALF else None
 
     def forget(self, incarnation: Incarnation) -> None:
-        """Its stream is over."""
+        """Remove a stream that is over."""
         self.next.pop(incarnation, None)
 
 
 class Tokens:
-    """The bytes behind the tokens of one endpoint."""
+    """The runs that one endpoint keeps, each under a token that its machine knows it by."""
 
     def __init__(self) -> None:
-        """Nothing is kept."""
         self._runs: dict[int, tuple[Run, Incarnation]] = {}
         self._last = 0
 
     def __len__(self) -> int:
-        """How many runs are kept."""
+        """Return the number of runs that are kept."""
         return len(self._runs)
 
     def keep(self, run: Run, incarnation: Incarnation) -> int:
-        """Keep a run and who sent it; returns its token."""
+        """Keep a run and the life that sent it; return its token."""
         self._last += 1
         self._runs[self._last] = (run, incarnation)
         return self._last
 
     def use(self, token: int, done: bool) -> tuple[Run, Incarnation]:
-        """The run behind a token and who sent it, forgotten if `done`."""
+        """Return the run of a token and the life that sent it; forget both if `done`."""
         return self._runs.pop(token) if done else self._runs[token]
 
     def drop(self, token: int) -> None:
-        """Forget a run."""
+        """Forget the run of a token."""
         del self._runs[token]
 
     def block(self, token: int, skip: int, count: int, done: bool) -> bytes | memoryview:
-        """The raw messages of a run from the `skip`th on."""
+        """Return `count` raw messages of a run, from index `skip` on; forget the run if `done`."""
         run, _ = self.use(token, done)
         if skip == 0 and count == run.count:
             return run.block
@@ -69,7 +68,7 @@ class Tokens:
         return memoryview(run.block)[start:stop]
 
     def keep_recovered(self, messages: Iterable[Recovered | RecoveredRun]) -> Iterator[Data]:
-        """Keep retransmitted messages, neighbours together, and say so as inputs."""
+        """Keep retransmitted messages, consecutive ones as one run, and yield an input for each run."""
         for some in _gathered(messages):
             if isinstance(some, RecoveredRun):
                 index = split(some.incarnation)[1]
@@ -87,7 +86,7 @@ class Tokens:
 
 
 def _gathered(messages: Iterable[Recovered | RecoveredRun]) -> Iterator[list[Recovered] | RecoveredRun]:
-    """Runs as they are, and neighbours among the others together."""
+    """Yield runs as they are, and consecutive single messages together."""
     pending: list[Recovered] = []
     for message in messages:
         if pending and (len(pending) >= MAX_RECOVERED_RUN or not _continues(pending[-1], message)):
@@ -102,6 +101,7 @@ def _gathered(messages: Iterable[Recovered | RecoveredRun]) -> Iterator[list[Rec
 
 
 def _continues(before: Recovered, message: Recovered | RecoveredRun) -> bool:
+    # Messages with and without headers need different blocks, so they never share a run.
     return (
         isinstance(message, Recovered)
         and before.session == message.session

@@ -1,10 +1,11 @@
-"""Listening sockets: a given port, or the first free one of the documented range; and how to listen no longer."""
+"""Listening sockets: a given port, or the first free one of a documented range; and how to stop listening."""
 
 import asyncio
 import errno
 import socket
 
 from stablecast.core.errors import StablecastError
+from stablecast.text import refusal
 
 SOURCE_PORTS = (14371, 14390)
 """Ports of LBT-TCP sources (transport_tcp_port_low, _high)."""
@@ -17,23 +18,42 @@ BACKLOG = 1024
 
 
 class PortError(StablecastError):
-    """A port that cannot be listened at; the message names it and the remedy."""
+    """A port or group that cannot be used; the message names it and the remedy."""
+
+
+def refused(host: str, port: int, error: OSError, option: str = "interface") -> PortError:
+    """Return the error about a socket that the system refused; `option` is the setting that can help."""
+    match error.errno:
+        case errno.EADDRINUSE:
+            remedy = f"stop the program that holds it or choose another {option}"
+            return PortError(f"port {port} on {host} is in use: {remedy}")
+        case errno.EADDRNOTAVAIL:
+            return PortError(f"{host} is not an address of this machine: choose another {option}")
+        case errno.EACCES:
+            return PortError(f"this user may not use port {port} on {host}: choose a port above 1023")
+        case errno.EMFILE:
+            return PortError("this process has no descriptor left: raise its limit of open files (ulimit -n)")
+        case _:
+            return PortError(f"cannot use port {port} on {host}: {refusal(error)}")
 
 
 def listen(host: str, port: int, option: str) -> socket.socket:
-    """A listening socket at `host:port`; 0 lets the system choose. Raises PortError."""
+    """Return a listening socket at `host:port`; 0 lets the system choose. Raises PortError, which names `option`."""
     listening = _socket(host, port)
     try:
         listening.bind((host, port))
         listening.listen(BACKLOG)
     except OSError as error:
         listening.close()
-        raise PortError(_sentence(host, port, option, error)) from None
+        raise refused(host, port, error, option) from None
     return listening
 
 
 def listen_in_range(host: str, ports: tuple[int, int]) -> socket.socket:
-    """A listening socket at the first free port of a range, else at one of the system's choice. Raises PortError."""
+    """Return a listening socket at the first free port of a range, else at one of the system's choice.
+
+    Raises PortError.
+    """
     listening = _socket(host, ports[0])
     for port in range(ports[0], ports[1] + 1):
         try:
@@ -42,8 +62,8 @@ def listen_in_range(host: str, ports: tuple[int, int]) -> socket.socket:
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 listening.close()
-                raise PortError(_sentence(host, port, "interface", error)) from None
-            if listening.getsockname()[1]:  # Bound, but somebody else was quicker to listen.
+                raise refused(host, port, error) from None
+            if listening.getsockname()[1]:  # Bound, but another process was quicker to listen.
                 listening.close()
                 listening = _socket(host, port)
         else:
@@ -53,7 +73,7 @@ def listen_in_range(host: str, ports: tuple[int, int]) -> socket.socket:
 
 
 def listen_within(host: str, ports: tuple[int, int]) -> socket.socket:
-    """A listening socket at the first free port of a range, and at no other. Raises PortError."""
+    """Return a listening socket at the first free port of a range, and at no other. Raises PortError."""
     for port in range(ports[0], ports[1] + 1):
         try:
             return listen(host, port, "interface")
@@ -63,10 +83,10 @@ def listen_within(host: str, ports: tuple[int, int]) -> socket.socket:
 
 
 async def close(server: asyncio.Server) -> None:
-    """Accept no more; the connections of `server` stay, those accepted just now are made in the next turn of the loop.
+    """Stop accepting connections; keep the connections of `server`, and those accepted just now.
 
-    asyncio accepts in one turn and makes the connection in the next. If the server is closed in between, making it
-    fails, and a socket that nobody knows stays open: the peer hears nothing from a process that has left.
+    asyncio accepts in one turn of the loop and makes the connection in the next. If the server is closed in between,
+    making it fails and the accepted socket stays open: the peer waits for a process that has left.
     """
     loop = asyncio.get_running_loop()
     for listening in server.sockets:
@@ -81,19 +101,7 @@ def _socket(host: str, port: int) -> socket.socket:
     try:
         listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     except OSError as error:
-        raise PortError(_sentence(host, port, "interface", error)) from None
+        raise refused(host, port, error) from None
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listening.setblocking(False)
     return listening
-
-
-def _sentence(host: str, port: int, option: str, error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return f"port {port} on {host} is in use: stop the program that holds it or choose another {option}"
-    if error.errno == errno.EADDRNOTAVAIL:
-        return f"{host} is not an address of this machine: choose another {option}"
-    if error.errno == errno.EMFILE:
-        return (
-            f"cannot listen on {host}: this process has no descriptor left, raise its limit of open files (ulimit -n)"
-        )
-    return f"cannot listen at {host}:{port}: {error.strerror}"

@@ -1,4 +1,4 @@
-"""Joining a source's session over LBT-RM or LBT-RU: what `Joiner` is to a TCP stream."""
+"""The receiver's side of a source's session over LBT-RM or LBT-RU, as `stream_joiner` is of a TCP stream."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,10 +14,11 @@ from stablecast.transports.reliable.settings import ReceiverSettings
 
 
 class ReliableJoiner:
-    """One session. `on_items` gets its ID and what arrives, in the order of arrival, of all topics.
+    """One joined session. `on_items` gets its ID and the items of all topics, in the order of arrival.
 
-    `on_lost` gets what the topic of a life lost; `on_end(True)` says that it is over. One that is `patient` says
-    `on_end(False)` then, and joins again: silence is no proof that the source is gone. Callbacks may call the joiner.
+    `on_lost` gets the losses of one topic of the session; `on_end(True)` reports the end of the session. A `patient`
+    joiner reports `on_end(False)` and joins again, because silence is no proof that the source is gone. Callbacks may
+    call the joiner.
     """
 
     def __init__(
@@ -31,7 +32,7 @@ class ReliableJoiner:
         patient: bool = False,
         ports: tuple[int, int] = (0, 0),
     ) -> None:
-        """Join, with LBT-RU from the first free one of `ports`; (0, 0): of those documented. Raises PortError."""
+        """Join; LBT-RU uses the first free port of `ports`, (0, 0): of the documented range. Raises PortError."""
         self._receivers = receivers
         self._where = where
         self._settings = settings
@@ -45,23 +46,23 @@ class ReliableJoiner:
         self._joined: Joined | None = receivers.join(where, self._perform, settings, ports)
 
     def pause(self) -> None:
-        """Read no more for now; the kernel keeps some, and what it drops is asked for again."""
+        """Stop reading; the kernel keeps some datagrams, and the protocol requests the others again."""
         self._paused = True
         if self._joined is not None:
             self._joined.pause()
 
     def resume(self) -> None:
-        """Read on."""
+        """Continue to read after `pause`."""
         self._paused = False
         if self._joined is not None:
             self._joined.resume()
 
     async def close(self) -> None:
-        """Leave."""
+        """Leave the session, like `abandon`."""
         self.abandon()
 
     def abandon(self) -> None:
-        """Leave; no callback is called any more."""
+        """Leave the session; no callback is called afterwards."""
         if self._again is not None:
             self._again.cancel()
         self._leave()
@@ -81,10 +82,10 @@ class ReliableJoiner:
                 self._on_lost(Lost(codec.join(self._where.session_id, topic), first, count))
             case fx.SessionEnded():
                 self._leave()
-                if self._patient:
+                if self._patient:  # Before `on_end`, which may abandon this joiner and cancel the timer.
                     self._again = asyncio.get_running_loop().call_later(RETRY_SECONDS, self._join_again)
                 self._on_end(not self._patient)
-            case _:  # Began; datagrams that are lost are none of the application's.
+            case _:  # Began, and lost datagrams: only lost messages concern the application.
                 pass
 
     def _join_again(self) -> None:

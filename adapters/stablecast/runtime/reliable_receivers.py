@@ -1,7 +1,6 @@
-"""The LBT-RM and LBT-RU sessions that a context's receivers joined, on sockets."""
+"""The LBT-RM and LBT-RU sessions that the receivers of a context joined, on sockets."""
 
 import secrets
-import socket
 import time
 from collections.abc import Callable
 
@@ -9,11 +8,11 @@ import attrs
 
 from stablecast.runtime import datagrams, multicast
 from stablecast.runtime.address import check_ip, join, parse
-from stablecast.runtime.datagrams import DatagramSocket, Sent
+from stablecast.runtime.datagram_buffers import Sent
+from stablecast.runtime.datagrams import DatagramSocket
 from stablecast.runtime.effect_execution import guard, report
-from stablecast.runtime.ports import PortError
 from stablecast.runtime.source_strings import Where
-from stablecast.runtime.untraced_driver import Timed
+from stablecast.runtime.untraced_driver import UntracedDriver
 from stablecast.transports.reliable import effects as fx
 from stablecast.transports.reliable.inputs import LeaveSession, ReceiverInput, SessionDatagrams
 from stablecast.transports.reliable.lbtrm import LbtrmReceiver, by_name, name_of
@@ -21,56 +20,55 @@ from stablecast.transports.reliable.lbtru import LbtruReceiver
 from stablecast.transports.reliable.settings import LBTRM_RECEIVER, LBTRU_RECEIVER, ReceiverSettings
 
 PORTS = (14360, 14379)
-"""Where LBT-RU receivers are (transport_lbtru_port_low, _high of a receiver); then at a port of the system's choice."""
-
+"""Ports of LBT-RU receivers (transport_lbtru_port_low, _high of a receiver); after them, one of the system's choice."""
 
 Listener = Callable[[fx.ReceiverEffect], None]
-"""Gets what a session brings, and must not raise."""
+"""Callback for the effects of a session; it must not raise."""
 
 
 class Joined:
-    """A session as one of those has it who joined it."""
+    """The membership of one listener in a session."""
 
-    def __init__(self, session: "_Session", listener: Listener) -> None:
-        """Begin."""
+    def __init__(self, session: "_JoinedSession", listener: Listener) -> None:
+        """Add a listener to a session; `ReliableReceivers.join` calls this."""
         self._session = session
         self.listener = listener
 
     @property
     def where(self) -> Where:
-        """Which session it is."""
+        """Return the address of the session."""
         return self._session.where
 
     @property
     def machine(self) -> LbtrmReceiver | LbtruReceiver:
-        """What decides."""
+        """Return the machine of the session."""
         return self._session.machine
 
     @property
     def port(self) -> int:
-        """Where datagrams of the session come."""
+        """Return the local port that receives the datagrams of the session."""
         return self._session.hearing.port
 
     def statistics(self) -> dict[str, int]:
-        """The session's counters."""
+        """Return the counters of the session."""
         return self._session.statistics()
 
     def pause(self) -> None:
-        """Read no more for now; nobody else at the same socket hears anything either."""
+        """Stop reading the socket, also for the other sessions that share it."""
         self._session.hearing.pause(self)
 
     def resume(self) -> None:
-        """Read on, unless another one wants none."""
+        """Continue to read, unless another listener has paused the socket."""
         self._session.hearing.resume(self)
 
     def close(self) -> None:
-        """Leave."""
+        """Leave the session; the last listener to leave ends it."""
         self.resume()
         self._session.leave(self)
 
 
-class _Session:
-    """A session, and all who joined it; the last one to leave ends it."""
+class _JoinedSession:
+    """A session and its listeners; the last one to leave ends it."""
 
     def __init__(
         self,
@@ -80,7 +78,6 @@ class _Session:
         saying: DatagramSocket,
         on_closed: Callable[[], None],
     ) -> None:
-        """Begin."""
         self.where = where
         self.machine = machine
         self.hearing = hearing
@@ -88,29 +85,31 @@ class _Session:
         self._saying = saying
         self._on_closed = on_closed
         self._closed = False
-        self._timed: Timed[ReceiverInput, fx.ReceiverEffect] = Timed(machine, self._perform, self._on_failed)
+        self._driver: UntracedDriver[ReceiverInput, fx.ReceiverEffect] = UntracedDriver(
+            machine, self._perform, self._on_failed
+        )
 
     def arrived(self, found: list[memoryview]) -> None:
-        """Datagrams of the session."""
-        self._timed.feed(SessionDatagrams(tuple(found)))
+        """Feed the datagrams of one read."""
+        self._driver.feed(SessionDatagrams(tuple(found)))
 
     def statistics(self) -> dict[str, int]:
-        """The session's counters, and how many joined it."""
+        """Return the counters of the session, and the number of its listeners."""
         return {**self.machine.statistics.as_dict(), "joined": len(self.joined)}
 
     def leave(self, who: Joined) -> None:
-        """One of those who joined listens no more."""
+        """Remove a listener; end the session after the last one."""
         if who in self.joined:
             self.joined.remove(who)
         if not self.joined:
             self.close()
 
     def close(self) -> None:
-        """Nobody listens any more, or there is nothing to hear."""
+        """End the session and release its sockets."""
         if not self._closed:
             self._closed = True
-            self._timed.feed(LeaveSession())
-            self._timed.close()
+            self._driver.feed(LeaveSession())
+            self._driver.close()
             self._on_closed()
 
     def _perform(self, effect: fx.ReceiverEffect) -> None:
@@ -118,41 +117,41 @@ class _Session:
             self._saying.send(effect.to, effect.datagrams)
             return
         if isinstance(effect, fx.SessionEnded):
-            self.close()  # Who joins it again from now on begins another.
+            self.close()  # Before the listeners are called: one that joins again must get a new session.
         for one in tuple(self.joined):
             guard(f"a listener to {self.where} failed", one.listener, effect)
 
     def _on_failed(self, effect: object, error: Exception) -> None:
-        """Leave what was lost to the protocol: a NAK or a request that was not sent is due again."""
+        """Report the error; the protocol repeats a NAK or a request that was not sent."""
         report(f"the session {self.where} could not send", error)
 
 
 @attrs.define
 class _Group:
-    """A group that is heard, and the sessions of it by host and by how their datagrams name them."""
+    """A joined group, and its sessions by host and by the name that their datagrams carry."""
 
     socket: DatagramSocket
-    sessions: dict[tuple[str, bytes], _Session] = attrs.field(factory=dict)
+    sessions: dict[tuple[str, bytes], _JoinedSession] = attrs.field(factory=dict)
 
 
 class ReliableReceivers:
-    """The sessions that a context's receivers joined; all of one group share a socket.
+    """The sessions that the receivers of a context joined; all sessions of one group share a socket.
 
-    Who joins a session that is joined already shares it, with the settings of the first. `strange` counts datagrams of
-    no session that was joined.
+    Listeners of one session share it, with the settings of the first listener. `strange` counts datagrams of sessions
+    that nobody joined.
     """
 
     def __init__(self, interface: str) -> None:
-        """None yet."""
+        """Use one interface, an IPv4 address. Raises AddressError."""
         self.interface = check_ip(interface)
         self._groups: dict[str, _Group] = {}
-        self._sessions: dict[Where, _Session] = {}
+        self._sessions: dict[Where, _JoinedSession] = {}
         self._asking: DatagramSocket | None = None
         self.strange = 0
 
     @property
     def asking(self) -> str:
-        """Where NAKs to groups' sources come from; empty before a group is joined."""
+        """Return the address that sends NAKs to the sources of groups; empty before a group is joined."""
         return "" if self._asking is None else join(self.interface, self._asking.port)
 
     def join(
@@ -162,7 +161,7 @@ class ReliableReceivers:
         settings: ReceiverSettings | None = None,
         ports: tuple[int, int] = (0, 0),
     ) -> Joined:
-        """Join a session, with LBT-RU from the first free one of `ports`; (0, 0): of `PORTS`. Raises PortError."""
+        """Join a session; LBT-RU uses the first free port of `ports`, (0, 0): of `PORTS`. Raises PortError."""
         session = self._sessions.get(where)
         if session is None:
             begun = self._join_group(where, settings) if where.group else self._connect(where, settings, ports)
@@ -172,18 +171,18 @@ class ReliableReceivers:
         return joined
 
     def all_statistics(self) -> dict[str, dict[str, int]]:
-        """The counters of each session, by source string."""
+        """Return the counters of each session, by source string."""
         return {f"receiver {where}": session.statistics() for where, session in self._sessions.items()}
 
     def close(self) -> None:
-        """Leave all."""
+        """Leave all sessions and close the sockets."""
         for session in tuple(self._sessions.values()):
             session.close()
         if self._asking is not None:
             self._asking.close()
             self._asking = None
 
-    def _join_group(self, where: Where, settings: ReceiverSettings | None) -> _Session:
+    def _join_group(self, where: Where, settings: ReceiverSettings | None) -> _JoinedSession:
         if self._asking is None:
             self._asking = DatagramSocket(datagrams.bind(self.interface, 0), self._on_strange)
         group = self._groups.get(where.group)
@@ -200,7 +199,7 @@ class ReliableReceivers:
 
         begun = (secrets.randbits(64), time.monotonic_ns(), settings or LBTRM_RECEIVER)
         machine = LbtrmReceiver(where.address, where.session_id, *begun)
-        session = group.sessions[key] = _Session(where, machine, group.socket, self._asking, closed)
+        session = group.sessions[key] = _JoinedSession(where, machine, group.socket, self._asking, closed)
         return session
 
     def _hear(self, address: str) -> _Group:
@@ -217,7 +216,7 @@ class ReliableReceivers:
         group = _Group(DatagramSocket(multicast.hearing(*parse(address), self.interface), read))
         return group
 
-    def _connect(self, where: Where, settings: ReceiverSettings | None, ports: tuple[int, int]) -> _Session:
+    def _connect(self, where: Where, settings: ReceiverSettings | None, ports: tuple[int, int]) -> _JoinedSession:
         def read(found: list[Sent]) -> None:
             for sender, those in found:
                 if sender == where.address:
@@ -229,18 +228,11 @@ class ReliableReceivers:
             del self._sessions[where]
             endpoint.close()
 
-        endpoint = DatagramSocket(self._port(ports if ports[0] else PORTS), read)
+        endpoint = DatagramSocket(datagrams.bind_near(self.interface, *(ports if ports[0] else PORTS)), read)
         begun = (secrets.randbits(64), time.monotonic_ns(), settings or LBTRU_RECEIVER)
         machine = LbtruReceiver(where.address, where.session_id, *begun)
-        session = _Session(where, machine, endpoint, endpoint, closed)
+        session = _JoinedSession(where, machine, endpoint, endpoint, closed)
         return session
-
-    def _port(self, ports: tuple[int, int]) -> socket.socket:
-        """The first free port of the range, else one of the system's choice."""
-        try:
-            return datagrams.bind(self.interface, *ports)
-        except PortError:
-            return datagrams.bind(self.interface, 0)
 
     def _on_strange(self, found: list[Sent]) -> None:
         self.strange += sum(len(those) for _, those in found)

@@ -1,4 +1,4 @@
-"""The LBT-RM or LBT-RU sessions of a context's sources, on sockets."""
+"""The LBT-RM or LBT-RU sessions of the sources of a context, on sockets."""
 
 import asyncio
 import secrets
@@ -10,11 +10,12 @@ import attrs
 
 from stablecast.runtime import datagrams, multicast
 from stablecast.runtime.address import check_ip
-from stablecast.runtime.datagrams import DatagramSocket, Sent
+from stablecast.runtime.datagram_buffers import Sent
+from stablecast.runtime.datagrams import DatagramSocket
 from stablecast.runtime.effect_execution import describe, guard, report
 from stablecast.runtime.ports import PortError
 from stablecast.runtime.source_strings import Where
-from stablecast.runtime.untraced_driver import Timed
+from stablecast.runtime.untraced_driver import UntracedDriver
 from stablecast.transports.reliable import effects as fx
 from stablecast.transports.reliable.batches import BatchMark
 from stablecast.transports.reliable.inputs import (
@@ -31,24 +32,23 @@ from stablecast.transports.reliable.lbtru import LbtruSources
 from stablecast.transports.reliable.settings import SourceSettings
 
 PORTS = (14380, 14389)
-"""Where LBT-RU sessions are (transport_lbtru_port_low, _high of a context)."""
+"""Ports of LBT-RU sessions (transport_lbtru_port_low, _high of a context)."""
 
 MAX_SESSION_ID = 0xFFFF_FFFF
 
 TOGETHER_SECONDS = 0.01
-"""What sources say of themselves within so long leaves together, behind the first, which leaves at once."""
+"""Time in which control messages of the sources gather after the first, which leaves at once."""
 
 TOGETHER_BYTES = 64 * 1024
-"""So much of it does not wait for the end of that."""
-
+"""Bytes of gathered control messages that leave before that time is over."""
 
 MAX_SAID_BYTES = 1024 * 1024
-"""So much of it waits where the rate limit is reached."""
+"""Bytes of control messages that may wait while the rate limit is reached."""
 
 
 @attrs.define
-class _Session:
-    """Sockets of a session: what it says leaves by one, and what it is told comes to the other, or the same."""
+class _SourceSession:
+    """The sockets of a session: `saying` sends and `hearing` receives; they may be the same socket."""
 
     where: Where
     hearing: DatagramSocket
@@ -59,15 +59,17 @@ class _Session:
 class ReliableSources:
     """The source sessions of a context over one kind of transport.
 
-    `streams` counts the sources that send on them, `unsaid` the control messages that were dropped for the rate limit.
+    `streams` counts the sources that send on them; `unsaid` counts control messages that the rate limit dropped.
     """
 
     def __init__(self, machine: LbtrmSources | LbtruSources, interface: str) -> None:
-        """None is open yet."""
+        """Drive a machine on one interface, an IPv4 address. Raises AddressError."""
         self.machine = machine
         self.interface = check_ip(interface)
-        self._timed: Timed[SourceInput, fx.SourceEffect] = Timed(machine, self._perform, self._on_failed)
-        self._sessions: dict[int, _Session] = {}
+        self._driver: UntracedDriver[SourceInput, fx.SourceEffect] = UntracedDriver(
+            machine, self._perform, self._on_failed
+        )
+        self._sessions: dict[int, _SourceSession] = {}
         self._last = 0
         self._room = asyncio.Event()
         self._wanting: deque[Callable[[], None]] = deque()
@@ -83,16 +85,16 @@ class ReliableSources:
         session_id: int = 0,
         ports: tuple[int, int] = (0, 0),
     ) -> int:
-        """A new session, to `group` (`ip:port`) with LBT-RM; returns its number. Raises PortError, MisuseError.
+        """Open a session and return its number; LBT-RM sends to `group` (`ip:port`). Raises PortError, MisuseError.
 
-        `ports` are those where it may be (LBT-RU), or where NAKs may come to; (0, 0): as documented.
+        `ports` is the range of its port (LBT-RU) or of the port for NAKs (LBT-RM); (0, 0): the documented range.
         """
         self._last += 1
         number = self._last
 
         def heard(found: list[Sent]) -> None:
             came = [(bytes(octets), sender) for sender, those in found for octets in those]
-            self._timed.feed(DatagramsReceived(number, tuple(came)))
+            self._driver.feed(DatagramsReceived(number, tuple(came)))
 
         if group:
             saying = DatagramSocket(multicast.sending(self.interface), heard, group)
@@ -101,9 +103,9 @@ class ReliableSources:
             found = datagrams.bind(self.interface, *(ports if ports[0] else PORTS))
             hearing = saying = DatagramSocket(found, heard)
         where = Where(self.interface, hearing.port, session_id or secrets.randbelow(MAX_SESSION_ID) + 1, group)
-        self._sessions[number] = _Session(where, hearing, saying)
+        self._sessions[number] = _SourceSession(where, hearing, saying)
         address = group or where.address
-        self._timed.feed(OpenSession(number, address, where.session_id, hearing.port, settings or SourceSettings()))
+        self._driver.feed(OpenSession(number, address, where.session_id, hearing.port, settings or SourceSettings()))
         return number
 
     def _nak_port(self, saying: DatagramSocket, ports: tuple[int, int]) -> socket.socket:
@@ -114,20 +116,20 @@ class ReliableSources:
             raise
 
     def settings(self, number: int) -> SourceSettings:
-        """What its first source set. Raises MisuseError if there is no session."""
+        """Return the settings of the session's first source. Raises MisuseError if there is no such session."""
         return self.machine.get(number).settings
 
     def where(self, number: int) -> Where:
-        """The session as receivers name it."""
+        """Return the address of a session, as receivers join it."""
         return self._sessions[number].where
 
     @property
     def blocked(self) -> bool:
-        """Whether the rate limit is reached: nothing may be submitted until `room` returns."""
+        """Return whether the rate limit is reached; submit nothing until `room` returns."""
         return self.machine.blocked
 
     def waits(self, number: int) -> bool:
-        """Whether something that was submitted to a session waits for the rate limit."""
+        """Return whether submitted messages of a session wait for the rate limit."""
         session = self.machine.sessions.get(number)
         return session is not None and session.window.sent != session.window.lead
 
@@ -137,16 +139,16 @@ class ReliableSources:
             self._room.clear()
             await self._room.wait()
 
-    def when_room(self, tell: Callable[[], None]) -> None:
-        """Call this once when the rate limit is reached no more and those who asked before have had their turn."""
-        self._wanting.append(tell)
+    def when_room(self, notify: Callable[[], None]) -> None:
+        """Call `notify` once when the rate limit allows to send again, after the callers before this one."""
+        self._wanting.append(notify)
 
     def offer(self, number: int, block: bytes, mark: BatchMark = BatchMark.NONE) -> bool:
-        """Send whole messages, back to back: data of one topic, or a control message.
+        """Submit whole messages, back to back: data of one topic, or a control message; return whether it did.
 
-        This is the one place that asks for the budget and uses it: the messages, and the control messages that wait
-        for their session, are submitted together. Returns False if the rate limit is reached: nothing was taken then,
-        keep the block and use `when_room`. Raises MisuseError for messages that can never be sent.
+        Only this method checks the rate limit and uses it: it submits the messages together with the control messages
+        that wait for their session. It returns False if the rate limit is reached: keep the block and use `when_room`.
+        Raises MisuseError for messages that can never be sent.
         """
         if self.machine.blocked:
             return False
@@ -154,14 +156,14 @@ class ReliableSources:
         if said:
             self._said_bytes -= sum(map(len, said))
             block = b"".join((*said, block))
-        self._timed.feed(Submit(number, block, mark))
+        self._driver.feed(Submit(number, block, mark))
         return True
 
     def say(self, number: int, block: bytes) -> None:
-        """Send control messages, which may wait a moment for those of other sources of the session.
+        """Send control messages, after a short wait for those of other sources of the session.
 
-        A thousand sources that announce themselves make some datagrams of it and not thousands. Where the rate limit
-        is reached they wait for room; beyond `MAX_SAID_BYTES` they are dropped, because sources repeat them.
+        So a thousand sources that announce themselves need few datagrams. The messages also wait while the rate limit
+        is reached; beyond `MAX_SAID_BYTES` they are dropped, because sources repeat them.
         """
         if self._gathering is None and self.offer(number, block, BatchMark.END):
             self._gather()
@@ -184,7 +186,7 @@ class ReliableSources:
             self._gather()
 
     def _leave_together(self) -> None:
-        """What was said leaves, as far as the rate limit lets it; the rest when there is room."""
+        """Submit the gathered messages as far as the rate limit allows; the rest waits for `Unblocked`."""
         for number in tuple(self._said):
             self._leave(number)
 
@@ -192,49 +194,49 @@ class ReliableSources:
         self.offer(number, b"", BatchMark.END)
 
     def flush(self, number: int) -> None:
-        """What is in the batch leaves."""
-        self._timed.feed(Flush(number))
+        """Send the batch of a session without waiting for it to fill."""
+        self._driver.feed(Flush(number))
 
     def forget(self, number: int, topic: int) -> None:
-        """A topic's source is gone."""
-        self._timed.feed(ForgetTopic(number, topic))
+        """Forget a topic whose source is gone."""
+        self._driver.feed(ForgetTopic(number, topic))
 
     def statistics(self, number: int) -> dict[str, int]:
-        """The counters of a session, and what its sockets did not take."""
+        """Return the counters of a session, and those of datagrams that its sockets refused."""
         session = self._sessions[number]
         socket = {"dgrams_not_sent": session.saying.dropped, "socket_errors": session.saying.errors}
         return {**self.machine.statistics(number), **socket}
 
     def all_statistics(self) -> dict[str, dict[str, int]]:
-        """The same of each session, by source string."""
+        """Return the statistics of each session, by source string."""
         return {f"source {session.where}": self.statistics(number) for number, session in self._sessions.items()}
 
     async def close_session(self, number: int) -> None:
-        """End a session, and wait until it has lingered."""
+        """End a session, and wait until its time to linger is over."""
         session = self._sessions[number]
         self.retire(number)
         await session.closed.wait()
 
     def retire(self, number: int) -> None:
-        """End a session once it has lingered."""
+        """End a session after its time to linger, without waiting for it."""
         self._say_no_more(number)
-        self._timed.feed(CloseSession(number))
+        self._driver.feed(CloseSession(number))
 
     def _say_no_more(self, number: int) -> None:
-        """What waited for others leaves; what waits for the rate limit is dropped."""
+        """Submit the gathered messages of a session; drop them if the rate limit is reached."""
         if number in self._said:
             self._leave(number)
             self._said_bytes -= sum(map(len, self._said.pop(number, ())))
 
     def close(self) -> None:
-        """End all sessions now: nothing is sent again any more, and LBT-RU's clients are told."""
+        """End all sessions now: notify the clients of LBT-RU, and retransmit nothing afterwards."""
         if self._gathering is not None:
             self._gathering.cancel()
         for number in tuple(self._sessions):
             self._say_no_more(number)
-            self._timed.feed(CloseSession(number, linger=False))
-        self._timed.wake()
-        self._timed.close()
+            self._driver.feed(CloseSession(number, linger=False))
+        self._driver.wake()
+        self._driver.close()
         for number in tuple(self._sessions):
             self._end(number)
 
@@ -255,9 +257,9 @@ class ReliableSources:
                     guard("a source that waited for the rate limit failed", self._wanting.popleft())
             case fx.SourceClosed(number):
                 self._end(number)
-            case _:  # Clients come and go: the counters tell.
+            case _:  # Clients that come and go are visible in the counters.
                 pass
 
     def _on_failed(self, effect: object, error: Exception) -> None:
-        """Leave datagrams that were not sent to the protocol: receivers ask for them again."""
+        """Report the error; receivers request datagrams that were not sent."""
         report(f"{describe(effect)} of the sessions on {self.interface} failed", error)

@@ -1,7 +1,7 @@
-"""A source's data over LBT-RM or LBT-RU, on a session that it may share with others.
+"""The data of one source over LBT-RM or LBT-RU, on a session that it may share with other sources.
 
-Where the rate limit is reached the source is held until there is room: what it wrote before waits here. What a joiner
-of a TCP stream is greeted with is told here now and then, with the number up to which there is nothing to be missed.
+While the rate limit is reached, the source is held, and the blocks that it wrote before wait here. A TCP stream greets
+each joiner; this stream repeats its greeting at intervals instead, with the number below which nothing can be missing.
 """
 
 import asyncio
@@ -13,31 +13,29 @@ from stablecast.transports.reliable.batches import BatchMark
 from stablecast.transports.wire.lbmc import MessageKind
 
 STANDING_SECONDS = 0.5
-"""How often the source says where it stands: so long a receiver that joins may wait."""
+"""Interval of the greeting, and so the longest wait of a receiver that joins."""
 
 STANDINGS_PER_SECOND = 1000
-"""Of all sources of a context: where there are more, each says it less often."""
+"""Greetings of all sources of a context; with more sources, the interval of each grows."""
 
 MAX_WAITING = 64
 """Blocks that wait for the rate limit; beyond that control messages are dropped, because the source repeats them.
 
-Data is never dropped: a source that is held sends none, so no more of it waits than one turn of the source's loop has.
+Data is never dropped: a held source sends none, so at most the data of one turn of its loop waits.
 """
 
-
 CLOSE_SECONDS = 2.0
-"""How long closing waits for the rate limit to let out what was written."""
-
+"""Time that closing waits until the rate limit allows to send the waiting blocks."""
 
 LOOK_SECONDS = 0.01
-"""How often closing looks whether it has."""
+"""Interval at which closing checks that."""
 
 
 class ReliableStream:
-    """What `StreamServer` is to a source.
+    """The sending side of one source, with the same methods as `StreamServer`.
 
-    `standing` gives what is told now and then; `hold` is told whether the source must wait; `on_close` says that the
-    session has one source less.
+    `standing` returns the greeting; `hold` gets whether the source must wait; `on_close` is called when the source has
+    left the session.
     """
 
     def __init__(
@@ -49,7 +47,7 @@ class ReliableStream:
         on_close: Callable[[], None],
         on_failed: Callable[[Exception], None] | None = None,
     ) -> None:
-        """A session that is open. `on_failed` gets what is raised when nobody who writes is there to catch it."""
+        """Write to an open session; `on_failed` gets exceptions that no caller of `write` can catch."""
         self._sources = sources
         self._session = session
         self._standing = standing
@@ -61,21 +59,21 @@ class ReliableStream:
         self._held = self._wants = False
 
     async def start(self) -> None:
-        """Say where the source stands from now on."""
+        """Begin to send the greeting at its interval."""
         self._sources.streams += 1
         self._say_standing()
 
     def write(self, block: bytes) -> None:
-        """Send to everybody. Raises MisuseError for messages that can never be sent."""
+        """Send to all receivers. Raises MisuseError for messages that can never be sent."""
         if len(self._waiting) >= MAX_WAITING and block[0] == MessageKind.CONTROL:
             return
         self._waiting.append(block)
         self._push()
 
     async def close(self) -> None:
-        """Leave the session, once what waits for the rate limit has left, or after `CLOSE_SECONDS`.
+        """Leave the session after the waiting blocks are sent, or after `CLOSE_SECONDS`.
 
-        What is lost is sent again for a while, until the context is closed.
+        The session still retransmits lost datagrams for a while, until the context is closed.
         """
         if self._timer is not None:
             self._timer.cancel()
@@ -86,7 +84,7 @@ class ReliableStream:
                 while self._on_close is not None and (self._waiting or self._sources.waits(self._session)):  # noqa: ASYNC110
                     await asyncio.sleep(LOOK_SECONDS)  # Nothing reports that the last datagram has left.
         except TimeoutError:
-            pass  # The rate limit is too low for what was sent at the end: what is not stable stays so.
+            pass  # The rate limit is too low for the last messages: those that are not stable stay unstable.
         finally:
             left, self._on_close = self._on_close, None
             if left is not None:
@@ -110,7 +108,7 @@ class ReliableStream:
             self._hold(held)
 
     def _go_on(self) -> None:
-        """There is room."""
+        """Send waiting blocks again; no caller is there to catch an exception."""
         self._wants = False
         if self._on_close is None:
             return

@@ -1,4 +1,4 @@
-"""The request port: where peers connect to tell a context or a store something."""
+"""The request port: the listening port at which peers send requests and answers to a context or a store."""
 
 import asyncio
 import socket
@@ -8,14 +8,14 @@ from stablecast.runtime import ports, tls
 from stablecast.runtime.stream import Item, StreamReader
 
 MAX_PEERS = 4096
-"""Connections to one request port; one more is hung up on."""
+"""Connections to one request port; one more is closed."""
 
 MAX_CONTEXTS = 16
-"""Contexts that one connection speaks for; a process has one, and a connection of its own."""
+"""Contexts that are remembered for one connection; usually a connection serves the one context of a process."""
 
 
 class RequestPort:
-    """Accepts peers and hands over what they say; `malformed` counts those that talked nonsense."""
+    """Accept peers and hand over their messages; `malformed` counts connections with bytes that are no message."""
 
     def __init__(
         self,
@@ -23,7 +23,7 @@ class RequestPort:
         on_items: Callable[[list[Item], "Peer"], None],
         on_left: Callable[["Peer"], None] | None = None,
     ) -> None:
-        """Serve peers on a listening socket, which is ours from now on. `on_left` is told whose connection ended."""
+        """Serve peers on a listening socket and own it; `on_left` gets each peer whose connection ended."""
         self._listening = listening
         self._on_items = on_items
         self._on_left = on_left
@@ -33,11 +33,11 @@ class RequestPort:
         self.malformed = 0
 
     def __len__(self) -> int:
-        """How many peers are connected."""
+        """Return the number of connected peers."""
         return len(self._peers)
 
     async def start(self) -> None:
-        """Accept peers."""
+        """Begin to accept peers on the listening socket."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
             self._accept,
@@ -49,7 +49,7 @@ class RequestPort:
         await self._server.start_serving()
 
     async def close(self) -> None:
-        """Stop accepting and hang up."""
+        """Stop accepting and close all connections."""
         self._closed = True
         if self._server is None:
             self._listening.close()
@@ -63,12 +63,9 @@ class RequestPort:
         return Peer(self._on_items, self._left, self._made)
 
     def _made(self, peer: "Peer") -> None:
-        """Connected, and with TLS who it is known: before that nobody takes a place.
-
-        Who was accepted just before the port was closed comes here after it.
-        """
+        """Count a peer, with TLS only after its handshake: a peer without a certificate must not use up a place."""
         if self._closed or len(self._peers) >= MAX_PEERS:
-            peer.abort()
+            peer.abort()  # A peer that was accepted just before the port closed arrives here after it.
         self._peers.add(peer)
 
     def _left(self, peer: "Peer") -> None:
@@ -79,7 +76,7 @@ class RequestPort:
 
 
 class Peer(StreamReader):
-    """One connection to the port. `contexts` are those that said over it that they live, oldest first."""
+    """One connection to the port; `contexts` are the contexts that reported over it that they live, oldest first."""
 
     def __init__(
         self,
@@ -87,23 +84,23 @@ class Peer(StreamReader):
         on_left: Callable[["Peer"], None],
         on_made: Callable[["Peer"], None] = lambda _: None,
     ) -> None:
-        """A connection that is not made yet; `on_made` is told when it is, `on_left` when it has ended."""
+        """Prepare a connection; `on_made` is called when it is made, `on_left` when it has ended."""
         super().__init__(lambda items: on_items(items, self), series=True)
         self.contexts: list[int] = []
         self._on_made = on_made
         self._on_left = on_left
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
-        """It is there."""
+        """Report that the connection is made."""
         super().connection_made(transport)
         self._on_made(self)
 
     def alive(self, context: int) -> None:
-        """A context said that it lives; of one too many nothing is remembered."""
+        """Remember a context that reported that it lives, up to `MAX_CONTEXTS`."""
         if context not in self.contexts and len(self.contexts) < MAX_CONTEXTS:
             self.contexts.append(context)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It ended."""
+        """Report the end of the connection."""
         super().connection_lost(exc)
         self._on_left(self)

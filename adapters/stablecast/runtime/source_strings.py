@@ -1,6 +1,7 @@
-"""Source strings: how a session of LBT-RM or LBT-RU is named.
+"""Source strings, the names of LBT-RM and LBT-RU sessions.
 
-`LBTRM:host:nak-port:session:group:port` or `LBT-RU:host:port:session`, as documented; the session in hexadecimal.
+The documented forms are `LBTRM:host:nak-port:session:group:port` and `LBT-RU:host:port:session`; the session is
+hexadecimal.
 """
 
 from collections.abc import Iterable
@@ -14,7 +15,7 @@ from stablecast.transports.wire.lbmr import LbtrmTransport, LbtruTransport
 
 @attrs.frozen
 class Where:
-    """A session as its source string names it; LBT-RU has no group."""
+    """The address of a session, as its source string has it; LBT-RU has no group."""
 
     host: str
     port: int
@@ -22,20 +23,20 @@ class Where:
     group: str = ""
 
     def __str__(self) -> str:
-        """The source string."""
+        """Return the source string."""
         kind = "LBTRM" if self.group else "LBT-RU"
         group = f":{self.group}" if self.group else ""
         return f"{kind}:{self.host}:{self.port}:{self.session_id:08x}{group}"
 
     @property
     def address(self) -> str:
-        """Where NAKs go, and with LBT-RU all else that a receiver says."""
+        """Return the address for NAKs, and with LBT-RU for all messages of a receiver."""
         return join(self.host, self.port)
 
     @classmethod
     def parse(cls, text: str) -> "Where":
-        """The session of a source string; a topic index behind it is passed over. Raises AddressError."""
-        match places.read(text):
+        """Parse a source string and ignore a topic index at its end. Raises AddressError."""
+        match places.from_source_string(text):
             case LbtrmTransport(host, group, session_id, port, nak_port):
                 return cls(host, nak_port, session_id, join(group, port))
             case LbtruTransport(host, int(session_id), port):
@@ -46,17 +47,17 @@ class Where:
 
 
 def is_source_string(place: str) -> bool:
-    """Whether a place is of LBT-RM or LBT-RU, not `ip:port`."""
+    """Return whether a place is a source string of LBT-RM or LBT-RU, not `ip:port`."""
     return place.startswith(places.SOURCE_STRINGS)
 
 
 def source_string(place: str) -> str:
-    """The source string of a place: one of LBT-TCP is known by `ip:port`."""
+    """Return the source string of a place; a place of LBT-TCP is `ip:port`."""
     return place if is_source_string(place) else f"TCP:{place}"
 
 
 def ports_of(places: Iterable[str]) -> dict[str, list[int]]:
-    """The ports of places by protocol, each once, in their order: for captures."""
+    """Return the ports of places by protocol, each once and in order; captures need them."""
     found: dict[str, dict[int, None]] = {"lbttcp": {}}
     for place in places:
         if is_source_string(place):

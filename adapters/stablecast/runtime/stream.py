@@ -1,11 +1,12 @@
-"""The source's data stream over TCP: one server for all who join, and the joiner's side.
+"""The source's data stream over TCP: one server for all joiners, and the reader on the joiner's side.
 
-A joiner that does not keep up is dropped, never waited for (P-011): it joins again and recovers from the stores. Or the
-source is held until the slowest has room, where that is asked for (transport_tcp_multiple_receiver_behavior normal).
+The server drops a joiner that does not keep up and never waits for it (P-011); the joiner joins again and recovers from
+the stores. With transport_tcp_multiple_receiver_behavior `normal` the server holds the source instead, until the
+slowest joiner has room.
 
-Who joined last is written to at once, the others at the end of the loop's turn, with all that was said in it. Stores
-join when the source registers, receivers as a rule later. Where cores are few, a store that is woken first takes the
-core that the receiver needs, or that of the source, which has more to say; and what it reads at once it flushes once.
+The server writes to the last joiner at once, and to the others at the end of the loop's turn, all blocks together.
+Stores join when the source registers, and receivers usually join later. On few cores, a store that wakes first would
+occupy the core that the receiver or the source needs. A store that reads several blocks at once also flushes once.
 """
 
 import asyncio
@@ -20,34 +21,34 @@ from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.lbmc import Message
 
 MAX_QUEUED_BYTES = 64 * 1024 * 1024
-"""Bytes waiting for one slow joiner, unless told otherwise; beyond that it is dropped."""
+"""Bytes that may wait for one slow joiner by default; beyond that it is dropped."""
 
 OVERHANG = 64 * 1024 * 1024
-"""Bytes that may wait beyond that where the source is held: what it says while it sends nothing."""
+"""Bytes that may wait beyond that while the source is held, for its control messages."""
 
 TURN_BYTES = 32 * 1024
-"""Bytes that wait for the end of a turn; from so many on everybody is written to at once."""
+"""Bytes that wait for the end of a turn; with more, all joiners are written to at once."""
 
 MAX_JOINERS = 4096
-"""Joiners of one stream; one more is hung up on."""
+"""Joiners of one stream; one more is disconnected."""
 
 CLOSE_SECONDS = 2.0
-"""How long closing waits for joiners to take what was written."""
+"""Time that closing waits for joiners to read the written bytes."""
 
 Item = Run | Message
 
 
 class Subscriber(asyncio.Protocol):
-    """One joiner, seen from the source."""
+    """The connection of one joiner, on the source's side."""
 
     def __init__(self, server: "StreamServer") -> None:
-        """A connection to `server`."""
+        """Prepare a connection to `server`."""
         self._server = server
         self.transport: asyncio.Transport | None = None
         self.ended = asyncio.Event()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
-        """Greet, then it hears everything."""
+        """Greet the joiner and add it to the server, unless the server is full."""
         self.transport = transport
         keep_alive(transport)
         if self._server.full:
@@ -55,22 +56,22 @@ class Subscriber(asyncio.Protocol):
             return
         if self._server.hold is not None:
             transport.set_write_buffer_limits(high=self._server.maximum)
-        transport.write(self._server.greet())
+        transport.write(self._server.greet())  # Before `add`: no block may come before the greeting.
         self._server.add(self)
 
     def pause_writing(self) -> None:
-        """It does not keep up."""
+        """Report that the joiner does not keep up."""
         self._server.on_slow(self, True)
 
     def resume_writing(self) -> None:
-        """It does again."""
+        """Report that the joiner keeps up again."""
         self._server.on_slow(self, False)
 
     def data_received(self, data: bytes) -> None:
-        """Joiners say nothing on the stream; what they ask for goes to the request port."""
+        """Ignore the bytes: joiners send requests to the request port, not here."""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It left."""
+        """Remove the joiner from the server."""
         self.transport = None
         self.ended.set()
         self._server.on_slow(self, False)
@@ -78,7 +79,7 @@ class Subscriber(asyncio.Protocol):
 
 
 class StreamServer:
-    """Everybody who joined a source's stream, the last first."""
+    """The server of a source's stream; `subscribers` are its joiners, the last one first."""
 
     def __init__(
         self,
@@ -87,10 +88,10 @@ class StreamServer:
         maximum: int = MAX_QUEUED_BYTES,
         hold: Callable[[bool], None] | None = None,
     ) -> None:
-        """Serve joiners on a listening socket, which is ours from now on; `greet` says what each hears first.
+        """Serve joiners on a listening socket and own it; `greet` returns the first bytes for each joiner.
 
-        `maximum` bytes wait for a slow joiner; `hold` is told then whether the source must wait. None: the joiner is
-        dropped.
+        A joiner is slow when `maximum` bytes wait for it. `hold` gets whether the source must wait for slow joiners;
+        without `hold` they are dropped.
         """
         self._listening = listening
         self.greet = greet
@@ -106,7 +107,7 @@ class StreamServer:
         self.dropped = 0
 
     async def start(self) -> None:
-        """Accept joiners."""
+        """Begin to accept joiners on the listening socket."""
         self._server = await self._loop.create_server(
             lambda: Subscriber(self),
             sock=self._listening,
@@ -118,22 +119,22 @@ class StreamServer:
 
     @property
     def full(self) -> bool:
-        """Whether no more joiners are taken."""
+        """Return whether the server accepts no more joiners."""
         return self._closed or len(self.subscribers) >= MAX_JOINERS
 
     def add(self, subscriber: Subscriber) -> None:
-        """One joined: it hears what comes from now on."""
-        self._end_turn()
+        """Add a joiner, which gets all blocks from now on."""
+        self._end_turn()  # The blocks of this turn are older than the joiner's greeting.
         self.subscribers.insert(0, subscriber)
 
     def remove(self, subscriber: Subscriber) -> None:
-        """One left."""
+        """Remove a joiner, after the blocks of the turn."""
         self._end_turn()
         if subscriber in self.subscribers:
             self.subscribers.remove(subscriber)
 
     def write(self, block: bytes) -> None:
-        """Send to everybody who keeps up."""
+        """Send a block to all joiners."""
         if not self.subscribers:
             return
         self._put(self.subscribers[0], [block])
@@ -146,7 +147,7 @@ class StreamServer:
                 self._end_turn()
 
     def _end_turn(self) -> None:
-        """Write to those who did not join last what they have not got yet."""
+        """Write the blocks of the turn to all joiners but the last, which has them already."""
         blocks, self._turn, self._turn_bytes = self._turn, [], 0
         if blocks:
             for subscriber in self.subscribers[1:]:
@@ -158,7 +159,7 @@ class StreamServer:
             return
         try:
             transport.writelines(blocks)
-        except Exception as error:  # noqa: BLE001 - one joiner's connection must not cost the others a block
+        except Exception as error:  # noqa: BLE001 - the other joiners must still get the block
             report("a joiner is dropped because its connection failed", error)
             self.dropped += 1
             transport.abort()
@@ -168,19 +169,19 @@ class StreamServer:
             transport.abort()
 
     def on_slow(self, subscriber: Subscriber, slow: bool) -> None:
-        """A joiner does not keep up, or does again."""
+        """Note that a joiner is slow, or no longer; hold or release the source if that changes the answer."""
         before = bool(self._slow)
         (self._slow.add if slow else self._slow.discard)(subscriber)
         if self.hold is not None and bool(self._slow) != before:
             self.hold(slow)
 
     def statistics(self) -> dict[str, int]:
-        """Who joined, what waits for them in all, and how many were dropped for being slow."""
+        """Return the number of joiners, the bytes that wait for them, and the number of dropped joiners."""
         waiting = [one.transport.get_write_buffer_size() for one in self.subscribers if one.transport is not None]
         return {"num_clients": len(waiting), "bytes_buffered": sum(waiting), "clients_dropped": self.dropped}
 
     async def close(self) -> None:
-        """Stop accepting, end every stream after what was written; who does not take that in time is hung up on."""
+        """Stop accepting, and end each stream after its written bytes, or after `CLOSE_SECONDS` without them."""
         self._closed = True
         if self._server is None:
             self._listening.close()
@@ -196,7 +197,7 @@ class StreamServer:
                 for subscriber in leaving:
                     await subscriber.ended.wait()
         except TimeoutError:
-            pass  # They are aborted below, like those that a cancelled close leaves behind.
+            pass  # The rest is aborted below, also when this close is cancelled.
         finally:
             for subscriber in leaving:
                 if subscriber.transport is not None:
@@ -207,14 +208,14 @@ class StreamServer:
 
 
 class StreamReader(asyncio.Protocol):
-    """Decodes what arrives on a connection and hands it over; used for streams and for request ports.
+    """Decode the bytes of a connection and hand over its items; streams and request ports use it.
 
-    `on_items` gets the runs and messages of one read, in order; it may be changed. `ended` is set with the end of the
-    connection, `error` says what was wrong if it was us who ended it.
+    `on_items` gets the runs and messages of one read, in order; it may be replaced. `ended` is set at the end of the
+    connection; `error` has the reason if this side ended it because of malformed bytes.
     """
 
     def __init__(self, on_items: Callable[[list[Item]], None], series: bool = False) -> None:
-        """A connection that is not made yet; retransmissions that come on it may be put into `Series`."""
+        """Prepare a connection; with `series` its retransmissions are decoded as `Series`."""
         self.on_items = on_items
         self._decoder = StreamDecoder(series)
         self._closing = False
@@ -224,14 +225,14 @@ class StreamReader(asyncio.Protocol):
         self.ended = asyncio.Event()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
-        """Keep the transport, for pausing and closing."""
+        """Keep the transport, which pausing and closing need."""
         self._transport = transport
         keep_alive(transport)
         if self._closing:
             transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes that are not the protocol end the connection; they never end the program."""
+        """Decode bytes and hand over their items; malformed bytes end the connection, never the program."""
         self.bytes_rcved += len(data)
         try:
             items = self._decoder.feed(data)
@@ -245,28 +246,28 @@ class StreamReader(asyncio.Protocol):
             self.on_items(items)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The other side left, or we did."""
+        """Note the end of the connection."""
         self._transport = None
         self.ended.set()
 
     def pause(self) -> None:
-        """Read no more for now."""
+        """Stop reading until `resume`."""
         if self._transport is not None and self._transport.is_reading():
             self._transport.pause_reading()
 
     def resume(self) -> None:
-        """Read on."""
+        """Continue to read after `pause`."""
         if self._transport is not None and not self._transport.is_reading():
             self._transport.resume_reading()
 
     def abort(self) -> None:
-        """Leave; nothing is handed over any more."""
+        """End the connection at once; nothing is handed over afterwards."""
         self._closing = True
         if self._transport is not None:
             self._transport.abort()
 
     async def close(self) -> None:
-        """Leave, and wait until the connection is gone."""
+        """End the connection, and wait until it has ended."""
         self.abort()
         if self._transport is not None:
             await self.ended.wait()

@@ -1,8 +1,8 @@
-"""Joining a source's stream and staying joined.
+"""The receiver's side of a source's TCP stream: it joins, and joins again after a broken connection.
 
-The greeting tells whether the port still belongs to the life of the source that was meant: after a restart another life
-may listen there. A refused connection, or another session's greeting, means that the life is over. Every other end is
-one of the connection only: the joiner joins again, never more often than once in `RETRY_SECONDS`.
+The greeting shows whether the port still belongs to the expected life of the source, because another life may listen
+there after a restart. A refused connection, or the greeting of another session, means that the life is over. Every
+other end concerns only the connection: the joiner joins again, at most once in `RETRY_SECONDS`.
 """
 
 import asyncio
@@ -19,8 +19,8 @@ RETRY_SECONDS = 0.2
 """Time from one attempt to join to the next."""
 
 
-class Joiner:
-    """One joined stream. `on_items` gets what arrives after the greeting; `on_end(gone)` every end of the connection.
+class StreamJoiner:
+    """One joined stream. `on_items` gets the items after the greeting, `on_end(gone)` each end of the connection.
 
     After `on_end(True)` the joiner has given up; otherwise it joins again by itself. All callbacks may call the joiner.
     """
@@ -32,7 +32,7 @@ class Joiner:
         on_items: Callable[[int, list[Item]], None],
         on_end: Callable[[bool], None],
     ) -> None:
-        """Join `transport`; `session_id` None takes whatever life listens there. `on_items` is told the session id."""
+        """Join `transport`; `session_id` None accepts any life there. `on_items` also gets the session id."""
         self.transport = transport
         self._expected = session_id
         self._on_items = on_items
@@ -44,31 +44,31 @@ class Joiner:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def pause(self) -> None:
-        """Read no more for now."""
+        """Stop reading until `resume`."""
         self._paused = True
         if self._reader is not None:
             self._reader.pause()
 
     def resume(self) -> None:
-        """Read on."""
+        """Continue to read after `pause`."""
         self._paused = False
         if self._reader is not None:
             self._reader.resume()
 
     def statistics(self) -> dict[str, int]:
-        """What came since it was joined for the first time."""
+        """Return the bytes and messages received since the joiner was created."""
         octets, messages = self._bytes, self._messages
         if self._reader is not None:
             octets, messages = octets + self._reader.bytes_rcved, messages + self._reader.messages_rcved
         return {"bytes_rcved": octets, "lbmc_msgs_rcved": messages}
 
     async def close(self) -> None:
-        """Leave, and wait until nothing is left running."""
+        """Leave, and wait until no task is left."""
         self.abandon()
         await asyncio.gather(self._task, return_exceptions=True)
 
     def abandon(self) -> None:
-        """Leave; neither `on_items` nor `on_end` is called any more."""
+        """Leave; neither `on_items` nor `on_end` is called afterwards."""
         self._over = True
         if self._reader is not None:
             self._reader.abort()
@@ -84,7 +84,6 @@ class Joiner:
                 await asyncio.sleep(RETRY_SECONDS - (loop.time() - started))
 
     async def _stay_joined(self, host: str, port: int) -> None:
-        """One connection, from its beginning to its end."""
         reader = self._reader = StreamReader(self._on_greeting)
         connected = False
         try:
@@ -96,7 +95,7 @@ class Joiner:
         except ConnectionRefusedError:
             self._finish()
         except OSError:
-            return  # Out of reach: the life may go on, and so do we.
+            return  # Unreachable: the life may go on, so the joiner tries again.
         finally:
             self._reader = None
             self._bytes += reader.bytes_rcved
@@ -108,7 +107,7 @@ class Joiner:
             self._on_end(False)
 
     def _on_greeting(self, items: list[Item]) -> None:
-        """Hear from now on the life that listens there, if it is the one that was meant."""
+        """Accept the stream if its greeting is of the expected life; else leave it."""
         reader = self._reader
         if reader is None:
             return

@@ -1,36 +1,19 @@
-"""The loop of a machine that keeps no trace: feed, drain, perform, re-arm."""
+"""The loop that drives a machine without a trace: feed, drain, perform, re-arm."""
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
 
 from stablecast.runtime.alarm import Alarm
+from stablecast.runtime.driven_machine import Machine
 from stablecast.runtime.effect_execution import perform_all
 
-InputT_contra = TypeVar("InputT_contra", contravariant=True)
-EffectT_co = TypeVar("EffectT_co", covariant=True)
 InputT = TypeVar("InputT")
 EffectT = TypeVar("EffectT")
 
 
-class Machine(Protocol[InputT_contra, EffectT_co]):
-    """The machine contract."""
-
-    def receive(self, event: InputT_contra, now: int) -> None:
-        """Feed one input."""
-
-    def handle_timeout(self, now: int) -> None:
-        """Do what is due."""
-
-    def next_timeout(self) -> int | None:
-        """When `handle_timeout` is due."""
-
-    def take_effects(self) -> Sequence[EffectT_co]:
-        """What to do, in order."""
-
-
-class Timed(Generic[InputT, EffectT]):
-    """Drives one machine on the running event loop; `perform` may feed it again."""
+class UntracedDriver(Generic[InputT, EffectT]):
+    """Drive one machine on the running event loop; `perform` may feed it again."""
 
     def __init__(
         self,
@@ -40,8 +23,8 @@ class Timed(Generic[InputT, EffectT]):
     ) -> None:
         """Hand the effects of a machine to `perform`.
 
-        `failed` gets each effect that `perform` raised on, with the exception, and must make it good: the machine
-        counts on it. All other effects are performed.
+        `failed` gets each effect that `perform` raised on, with the exception. It must repair the failure, because the
+        machine counts on the effect. All other effects are performed.
         """
         self.machine = machine
         self._perform = perform
@@ -52,27 +35,38 @@ class Timed(Generic[InputT, EffectT]):
         self._rearm()
 
     def feed(self, event: InputT) -> None:
-        """Feed one input and perform what follows; does nothing once closed. Raises what the machine raises."""
+        """Feed one input and perform its effects; do nothing once closed. Raises what the machine raises."""
         if not self._closed:
             try:
                 self.machine.receive(event, time.monotonic_ns())
             finally:
-                self._drain()  # A machine that refuses an input may have effects of others.
+                self._drain()  # A machine that refuses an input may have effects of earlier ones.
+
+    def feed_all(self, events: Iterable[InputT]) -> None:
+        """Feed the inputs of one read and perform their effects together. Raises like `feed`."""
+        if self._closed:
+            return
+        receive = self.machine.receive
+        try:
+            for event in events:
+                receive(event, time.monotonic_ns())
+        finally:
+            self._drain()
 
     def wake(self) -> None:
-        """Do what is due now, without waiting for the timer."""
+        """Let the machine handle its timeout now, without waiting for the timer."""
         if not self._closed:
             self.machine.handle_timeout(time.monotonic_ns())
             self._drain()
 
     def close(self) -> None:
-        """Nothing happens any more."""
+        """Ignore all further inputs and timeouts."""
         self._closed = True
         self._rearm()
 
     def _drain(self) -> None:
         if self._busy:
-            return  # Whoever performs effects now takes these too.
+            return  # The caller that performs effects now performs these after its own: machines are not re-entered.
         self._busy = True
         try:
             while effects := self.machine.take_effects():

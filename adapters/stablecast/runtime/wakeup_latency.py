@@ -1,16 +1,16 @@
-"""Asking the kernel to be prompt: messages are handed over soon on a host with few cores.
+"""Scheduling requests to the kernel that shorten the wake-up of a reader on a host with few cores.
 
-The kernel wakes the reader of a loopback connection on the writer's core as a rule, where it waits until the writer
-sleeps, even if another core is idle. Two things help together, and neither does alone (spec/performance.md):
+The kernel usually wakes the reader of a loopback connection on the writer's core. There the reader waits until the
+writer sleeps, even if another core is idle. Two requests help together, and neither helps alone (spec/performance.md):
 
-* the reader asks for *short slices*, shorter than the writer's: when it wakes it may come before a thread with longer
-  ones (Linux 6.12; nobody gets more of the processor by that, only sooner and shorter);
-* the writer *gives way* behind each message that leaves at once. By that it falls behind the reader in the kernel's
-  accounts, and from then on a reader that it wakes runs at once. A writer that says much in a turn of its loop gives
-  way to nobody: it gains by writing on.
+* the reader asks for *short slices*, shorter than the writer's. When it wakes, it may run before a thread with longer
+  slices (Linux 6.12). It gets no more processor time, only sooner and in shorter pieces;
+* the writer *yields* after each message that leaves at once. So the kernel accounts it behind the reader, and a reader
+  that it wakes runs at once. A writer of many messages in one turn of its loop does not yield, because it gains by
+  writing on.
 
-Where there is more to do than there are cores, others would take that for a surrender of the slice: who had to wait
-long for the core gives it away no more for a while.
+With more runnable threads than cores, a yield gives the slice to other threads. A thread that waited long for its core
+therefore stops yielding for a while.
 """
 
 import ctypes
@@ -24,10 +24,10 @@ SLICE_NS: Final = 100_000
 """The shortest slice that the kernel grants."""
 
 LONG_NS: Final = 2 * SLICE_NS
-"""Who had to wait so long for the core has given it to others than those it woke."""
+"""A wait this long (ns) shows that the core went to other threads than the woken reader."""
 
 PAUSE: Final = 100
-"""Then it is given away no more for so many times as long: no more than a hundredth of the time is lost that way."""
+"""Factor of that wait for which the thread stops yielding, so that at most a hundredth of its time is lost."""
 
 _SETATTR: Final = {"x86_64": 314, "aarch64": 274}
 _ATTRIBUTES: Final = struct.Struct("=IIQiIQQQII")
@@ -35,7 +35,7 @@ _ATTRIBUTES: Final = struct.Struct("=IIQiIQQQII")
 
 
 def short_slices() -> bool:
-    """Ask for short slices of this thread; returns whether the system granted them. Its policy and nice value stay."""
+    """Ask for short slices of this thread and return whether the system granted them; policy and nice value stay."""
     number = _SETATTR.get(platform.machine())
     if number is None or platform.system() != "Linux" or os.sched_getscheduler(0) != os.SCHED_OTHER:
         return False
@@ -46,14 +46,13 @@ def short_slices() -> bool:
 
 
 class Courtesy:
-    """Gives way while that costs little."""
+    """Yield the core as long as that costs little; the sources of one thread share it."""
 
     def __init__(self) -> None:
-        """It has cost nothing yet."""
         self._from = 0
 
     def give_way(self) -> None:
-        """Let those run first who wait for this core."""
+        """Yield to the threads that wait for this core, unless yielding was expensive lately."""
         began = time.monotonic_ns()
         if began < self._from:
             return
@@ -64,5 +63,5 @@ class Courtesy:
 
 
 def courtesy() -> Courtesy | None:
-    """What a thread's sources share; None on systems of which nobody knows how they take it."""
+    """Return the `Courtesy` of a thread; None on systems whose reaction to a yield is not measured."""
     return Courtesy() if platform.system() == "Linux" else None

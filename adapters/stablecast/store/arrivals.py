@@ -1,6 +1,6 @@
-"""What arrives at a store: messages on its port, runs and announcements on the streams of its sources.
+"""Arrivals at a store: messages on its port, runs and announcements on the streams of its sources.
 
-Runs keep their bytes under a token until the machine says what becomes of them (`stablecast.runtime.kept_runs`).
+The bytes of runs are kept under a token until the machine writes or drops them (`stablecast.runtime.kept_runs`).
 """
 
 from collections import Counter
@@ -15,8 +15,8 @@ from stablecast.runtime.kept_runs import Continuity, Tokens
 from stablecast.runtime.request_port import Peer
 from stablecast.runtime.source_strings import Where, is_source_string
 from stablecast.runtime.stream import Item
-from stablecast.runtime.stream_joiner import Joiner
-from stablecast.store.shared_sessions import Hearing, Seat, Sessions
+from stablecast.runtime.stream_joiner import StreamJoiner
+from stablecast.store.shared_sessions import SessionListener, SessionMember, SharedSessions
 from stablecast.store.store_views import Traffic
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run, Series
@@ -24,32 +24,41 @@ from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.lbmc import Message
 
 
-class Inlet:
-    """Feeds a machine. `oddities` counts what is dropped, `traffic` what each life's stream brought."""
+class StoreArrivals:
+    """Feeds a machine with arrivals.
+
+    Attributes:
+        traffic: Messages and bytes of each life's stream.
+        joiners: The joined stream of each life.
+        tokens: The bytes of runs.
+    """
 
     def __init__(
         self,
         feed: Callable[[StoreInput], None],
-        tell: Callable[[ControlMessage], None],
+        on_message: Callable[[ControlMessage], None],
         oddities: Counter[str],
         interface: str,
         transports: TransportConfig | None = None,
     ) -> None:
-        """`feed` takes inputs, `tell` the control messages of clients; groups are heard at `interface`."""
+        """Pass inputs to `feed` and control messages to `on_message`; count dropped items in `oddities`.
+
+        Groups are joined at the address `interface`.
+        """
         self._feed = feed
-        self._tell = tell
+        self._on_message = on_message
         self._oddities = oddities
         self.tokens = Tokens()
         self.traffic: dict[int, Traffic] = {}
-        self.joiners: dict[int, Joiner | Seat] = {}
-        hearing = Hearing(self._on_run, self._on_announcement, self._on_lost, lambda life: feed(Ended(life)))
-        self._sessions = Sessions(interface, hearing)
+        self.joiners: dict[int, StreamJoiner | SessionMember] = {}
+        listener = SessionListener(self._on_run, self._on_announcement, self._on_lost, lambda life: feed(Ended(life)))
+        self._sessions = SharedSessions(interface, listener)
         self._transports = transports or TransportConfig()
         self._streams = Continuity()
         self._paused = False
 
     def on_items(self, items: list[Item], _: Peer) -> None:
-        """Control messages and retransmissions on the store's port."""
+        """Process control messages and retransmissions on the store's port."""
         recovered: list[codec.Recovered | codec.RecoveredRun] = []
         for item in items:
             if isinstance(item, Run):
@@ -60,14 +69,14 @@ class Inlet:
                     again = codec.decode_series(item) if isinstance(item, Series) else codec.decode_recovered(item)
                     recovered.append(again)
                 else:
-                    self._tell(codec.decode(item))
+                    self._on_message(codec.decode(item))
             except WireError:
                 self._oddities["malformed-on-request-port"] += 1
         for data in self.tokens.keep_recovered(recovered):
             self._feed(data)
 
     def on_stream(self, session_id: int, items: list[Item]) -> None:
-        """Runs and announcements on a source's stream over TCP: what is missing there does not come any more."""
+        """Process runs and announcements on a stream over TCP. A gap is a loss, because TCP never fills it later."""
         for item in items:
             if isinstance(item, Run):
                 incarnation = codec.join(session_id, item.topic_index)
@@ -98,16 +107,16 @@ class Inlet:
         if self._paused:
             joiner.pause()
 
-    def _joiner(self, effect: Join, ended: Callable[[bool], None]) -> Joiner | Seat:
-        """What joins the transport that the source has told. Raises PortError."""
+    def _joiner(self, effect: Join, ended: Callable[[bool], None]) -> StreamJoiner | SessionMember:
+        """Join the source's transport. Raises PortError."""
         if not is_source_string(effect.transport):
-            return Joiner(effect.transport, codec.split(effect.incarnation)[0], self.on_stream, ended)
+            return StreamJoiner(effect.transport, codec.split(effect.incarnation)[0], self.on_stream, ended)
         where = Where.parse(effect.transport)
         settings = (self._transports.lbtrm if where.group else self._transports.lbtru).receiver
         return self._sessions.join(where, effect.incarnation, settings)
 
     def statistics(self) -> dict[str, dict[str, int]]:
-        """The counters of each session over LBT-RM and LBT-RU."""
+        """Return the counters of each session over LBT-RM and LBT-RU."""
         return self._sessions.all_statistics()
 
     def leave(self, effect: Leave) -> None:
@@ -119,7 +128,7 @@ class Inlet:
             joiner.abandon()
 
     def pause(self, on: bool) -> None:
-        """Whether streams are not read for now."""
+        """Stop reading all streams, or read them again."""
         if on is self._paused:
             return
         self._paused = on
@@ -130,7 +139,7 @@ class Inlet:
                 joiner.resume()
 
     async def close(self) -> None:
-        """Leave all streams, and wait until nothing is left running."""
+        """Leave all streams, and wait until they are closed."""
         for joiner in list(self.joiners.values()):
             await joiner.close()
         self._sessions.close()

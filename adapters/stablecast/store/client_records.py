@@ -1,7 +1,6 @@
 """A store's clients as JSON records of its journal (spec: the journal's STATE records).
 
-A field that has its default is not written, so a record tells what there is to tell, and a client that an earlier
-format wrote, without the fields that came later, is read as one that has their defaults.
+A field with its default value is not written. Therefore records of earlier formats, without later fields, can be read.
 """
 
 import json
@@ -17,25 +16,25 @@ from stablecast.core.protocol.effects import Client
 
 
 class RecordError(StablecastError):
-    """A state record that is not one of ours; the message says what is wrong and what to do."""
+    """A state record that this release cannot read. The text says what is wrong and what to do."""
 
     def __init__(self, what: str) -> None:
-        """Something is wrong with a record."""
+        """Make the error of a record; `what` is wrong with it."""
         super().__init__(f"{what}; start the release that wrote the journal, or a store on an empty directory")
 
 
 def client_record(client: Client) -> bytes:
-    """The newest state of a client."""
+    """Return the record of a client's newest state."""
     return json.dumps({"client": _converter().unstructure(client)}, separators=(",", ":")).encode()
 
 
 def forget_record(reg_id: int) -> bytes:
-    """A client is gone."""
+    """Return the record of a forgotten client."""
     return json.dumps({"forget": reg_id}, separators=(",", ":")).encode()
 
 
 def clients_of(records: Iterable[bytes]) -> dict[int, Client]:
-    """The clients that a journal's records, in order, leave. Raises RecordError."""
+    """Return the clients after all records of a journal, in order. Raises RecordError."""
     clients: dict[int, Client] = {}
     for body in records:
         record = json.loads(body)

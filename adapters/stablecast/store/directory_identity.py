@@ -1,8 +1,7 @@
-"""What a store notes of itself in its state directory: that it was here, and whose directory it is.
+"""The identity of a store in its state directory: the store's name, and that it was here.
 
-A cache directory may lie on a disk that is replaced. If the state directory says that the store had a journal, an
-empty cache directory is one whose files are gone, whatever `--new` says (formal design, 7.6). And a directory of
-another store is never taken by mistake.
+A cache directory may lie on a disk that is replaced. If the state directory names the store, an empty cache directory
+is one whose files were lost, whatever `--new` says (formal design, 7.6). A directory of another store is refused.
 """
 
 import json
@@ -16,15 +15,15 @@ IDENTITY_NAME = "identity.json"
 
 
 class IdentityError(StablecastError):
-    """A state directory that cannot be used; the message says why and what to do."""
+    """A state directory that cannot be used. The text says why and what to do."""
 
 
 def known(directory: Path, name: str) -> bool:
-    """Whether the store of this name was here before.
+    """Return True if the store of this name was here before.
 
     Raises:
-        IdentityError: The directory is missing, or another store's.
-        OSError: It cannot be read.
+        IdentityError: The directory is missing, or belongs to another store.
+        OSError: The directory cannot be read.
     """
     if not directory.is_dir():
         raise IdentityError(f"there is no state directory {directory}; create it or correct disk-state-directory")
@@ -45,7 +44,7 @@ def known(directory: Path, name: str) -> bool:
 
 
 def note(directory: Path, name: str) -> None:
-    """Note that the store of this name is here, durably. Raises OSError."""
+    """Write durably that the store of this name is here. Raises OSError."""
     path = directory / IDENTITY_NAME
     if path.exists():
         return

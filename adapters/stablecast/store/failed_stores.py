@@ -1,50 +1,80 @@
-"""What becomes of a store of a daemon whose disk failed: it is parked alone, and started again when that may help.
+"""Failures of a store's disk: the store is parked alone, and started again when that may help.
 
-A parked store is stopped, with its port and its journal closed, and still shown, with the reason. The other stores and
-the monitor go on. If there was no room it returns by itself once there is; after any other failure an operator says
-when, because only people know that a disk was replaced. It returns as a restarted process would: nothing counts as
-stored but what the files hold.
+A parked store is stopped, with its port and its journal closed. The monitor still shows it, with the reason. The other
+stores go on. After a lack of space the store returns by itself once there is enough. After any other failure an
+operator decides, because only people know that a disk was replaced. The store returns as a restarted process would:
+only messages in its files count as stored.
 """
 
 import errno
+import os
+from pathlib import Path
 
 import attrs
 
 from stablecast.store.journal import JournalError
 
 NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT))
-"""Errors that end when somebody makes room."""
+"""System errors that end when somebody frees disk space."""
+
+ROOM_SECONDS = 2.0
+"""Seconds between two checks of the free space."""
 
 FIRST_WAIT_SECONDS = 2.0
-"""Before the first try to return."""
+"""Seconds before the first attempt to return."""
 
 MAX_DOUBLINGS = 8
-"""How often that wait is doubled at most, when the store fails again soon."""
+"""Doublings of that wait at most, while the store fails again soon."""
 
 STEADY_SECONDS = 600.0
-"""A store that served for longer than this failed anew: the waits begin again."""
+"""A store that served for longer than this (s) starts with the first wait again."""
+
+
+def free_bytes(directory: Path) -> int:
+    """Return the bytes that this process may still write to the file system of a directory, quotas aside.
+
+    Raises:
+        OSError: The directory is gone, or its file system does not answer.
+    """
+    found = os.statvfs(directory)
+    return (found.f_bfree if os.geteuid() == 0 else found.f_bavail) * found.f_frsize
+
+
+@attrs.define
+class FreeSpace:
+    """The free space of the journal's file system, in bytes: `free`, -1 if not known, and `low` if below `least`."""
+
+    least: int
+    free: int = -1
+    low: bool = False
+
+    def update(self, free: int) -> bool:
+        """Set the free space; return True if `low` changed."""
+        self.free = free
+        before, self.low = self.low, free < self.least
+        return before is not self.low
 
 
 def is_no_room(error: JournalError) -> bool:
-    """Whether a journal failed for want of room."""
+    """Return True if a journal failed for lack of disk space."""
     cause = error.__cause__
     return isinstance(cause, OSError) and cause.errno in NO_ROOM
 
 
 @attrs.define
-class Patience:
-    """How long to wait before the next try (s): longer each time that the store did not last."""
+class RestartBackoff:
+    """The waits before attempts to return: longer each time that the store failed again soon."""
 
     tries: int = 0
 
     def after(self, served_seconds: float) -> float:
-        """A store served for so long and failed, or could not be started (0)."""
+        """Return the seconds to wait after a store served this long; 0 if it could not even be started."""
         self.tries = 0 if served_seconds > STEADY_SECONDS else min(self.tries + 1, MAX_DOUBLINGS)
         return FIRST_WAIT_SECONDS * (1 << max(0, self.tries - 1))
 
 
 def remedy(error: JournalError, least: int, number: int) -> str:
-    """What makes a parked store return; `least` bytes are to be free, `number` is its place in the daemon."""
+    """Return the advice for a parked store: `least` bytes must be free, `number` is its index in the daemon."""
     command = f"`stablecast store resume http://MONITOR/stores/{number}`"
     if is_no_room(error):
         return f"it returns when {least:,} bytes are free (limit room-bytes), or by {command}"

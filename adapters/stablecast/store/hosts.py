@@ -1,8 +1,7 @@
 """Several stores in one process, each on a loop of its own in a thread of its own (P-125).
 
-A store that computes does not hold up the sync reports or the streams of another for longer than the interpreter's
-switch interval, and their journals lie on as many disks as are given. Threads share one interpreter: stores that need a
-core each are given a daemon each.
+A store that computes delays the sync reports and streams of another by the interpreter's switch interval at most.
+Threads share one interpreter, so stores that need a core each should get a daemon each.
 """
 
 import asyncio
@@ -17,11 +16,10 @@ import attrs
 from stablecast.core.errors import StablecastError
 from stablecast.core.machine.units import SECOND
 from stablecast.runtime import address
-from stablecast.store.failed_stores import Patience, is_no_room, remedy
-from stablecast.store.free_space import ROOM_SECONDS, Room, free_bytes
+from stablecast.store.failed_stores import ROOM_SECONDS, FreeSpace, RestartBackoff, free_bytes, is_no_room, remedy
 from stablecast.store.journal import JournalError
 from stablecast.store.log_lines import Severity
-from stablecast.store.observatory import Watched
+from stablecast.store.observatory import WatchedStore
 from stablecast.store.settings import StoreSettings
 from stablecast.store.store import Store
 
@@ -29,13 +27,13 @@ NewLoop = Callable[[], asyncio.AbstractEventLoop]
 
 
 class Host:
-    """The thread of one store. `failed` is a future of the owner's loop: why the store serves no more."""
+    """The thread of one store. `failed` is a future of the owner's loop with the error that ended the service."""
 
     def __init__(self, settings: StoreSettings, new_loop: NewLoop, index: int = 0) -> None:
-        """A store that has not started, number `index` of its daemon; made on the owner's loop."""
+        """Make a store that has not started, number `index` of its daemon. Call this on the owner's loop."""
         self.store = Store(settings)
         self.loop = new_loop()
-        self.watched = Watched(self.store, self.loop, index)
+        self.watched = WatchedStore(self.store, self.loop, index)
         self.watched.resume = self.resume
         self._settings = settings
         self._owner = asyncio.get_running_loop()
@@ -43,11 +41,11 @@ class Host:
         self._parked = False
         self._asked = asyncio.Event()
         self._move: asyncio.Task[None] | None = None
-        # A daemon thread: a second interrupt ends the process, whatever a disk is doing (P-708).
+        # A daemon thread, so that a second interrupt ends the process even if a disk never answers (P-708).
         self._thread = threading.Thread(target=self._run, name=f"store-{settings.name}", daemon=True)
 
     async def start(self) -> None:
-        """Start thread and store. Raises like `Store.start`."""
+        """Start the thread and the store. Raises like `Store.start`."""
         self._thread.start()
         try:
             await self._on_loop(self.store.start)
@@ -57,9 +55,9 @@ class Host:
         self._listen_for_failure()
 
     async def stop(self) -> None:
-        """Stop both. Raises like `Store.stop`."""
+        """Stop the store and the thread. Raises like `Store.stop`."""
         if self._move is not None:
-            await asyncio.wait([self._move])  # It ends by itself: a store is being parked, or started again.
+            await asyncio.wait([self._move])  # Half of a step would leave files open.
         try:
             if self._parked:
                 raise self.failed.result()
@@ -68,45 +66,42 @@ class Host:
             await self._end()
 
     async def watch_room(self) -> None:
-        """Look for ever at the room on the store's file system, and log when it ends, before it has ended."""
+        """Check the free space of the store's file system for ever, and log when it becomes low or enough again."""
         least = self._settings.limits.room_bytes
         while True:
             room = self.store.room
             with suppress(OSError):
                 if room.update(await self._owner.run_in_executor(None, free_bytes, self._settings.directory)):
-                    self._tell_of_room(room)
+                    self._log_room(room)
             await asyncio.sleep(ROOM_SECONDS if least else ROOM_SECONDS * 10)
 
     async def tend(self) -> None:
-        """Park the store whenever its disk fails, and start it again; for ever.
-
-        The other stores of the daemon and its monitor go on. See `parking`.
-        """
-        patience = Patience()
+        """Park the store whenever its disk fails, and start it again; for ever. See `failed_stores`."""
+        backoff = RestartBackoff()
         while True:
             error = await self.failed
             await self._moved(self._park(error))
-            wait = patience.after((time.monotonic_ns() - self.store.started_at) / SECOND)
+            wait = backoff.after((time.monotonic_ns() - self.store.started_at) / SECOND)
             while self._parked:
-                await self._until_worth_a_try(error, wait)
+                await self._until_due(error, wait)
                 await self._moved(self._return())
-                wait = patience.after(0)
+                wait = backoff.after(0)
 
     async def resume(self) -> bool:
-        """Start a parked store again because an operator asks for it; False: it is not parked. Any loop may ask."""
+        """Start a parked store again for an operator; return False if it is not parked. Any loop may call this."""
         if not self._parked:
             return False
         self._owner.call_soon_threadsafe(self._asked.set)
         return True
 
     async def _moved(self, step: Coroutine[Any, Any, None]) -> None:
-        """Do a step of which half would leave files open, though the one who waits for it may be cancelled."""
+        """Complete a step even if the caller is cancelled, because half of it would leave files open."""
         self._move = self._owner.create_task(step)
         await asyncio.shield(self._move)
         self._move = None
 
     async def _park(self, error: JournalError) -> None:
-        """Stop the store: whoever is connected learns that it is gone."""
+        """Stop the store; its peers see their connections end."""
         self._parked = True
         self._asked.clear()
         with suppress(StablecastError, OSError):
@@ -114,8 +109,8 @@ class Host:
         text = f"the store is parked, the others go on: {remedy(error, self.store.room.least, self.watched.index)}"
         self._settings.log(Severity.ERROR, self._settings.name, "parked", text)
 
-    async def _until_worth_a_try(self, error: JournalError, wait: float) -> None:
-        """Wait for the operator, or for room where room was wanting."""
+    async def _until_due(self, error: JournalError, wait: float) -> None:
+        """Wait for the operator, or for free space if that was lacking and `wait` seconds are over."""
         tried_at = self._owner.time() + wait
         while not self._asked.is_set():
             room = self.store.room
@@ -127,7 +122,10 @@ class Host:
         self._asked.clear()
 
     async def _return(self) -> None:
-        """Start it again at the address that it had, and not as a new one: the journal may have lost a grant."""
+        """Start the store again at its old address.
+
+        It is not `new`, because its journal may have lost a registration that a client counts on.
+        """
         host, _ = address.parse(self._settings.listen)
         _, port = address.parse(self.store.address)
         settings = attrs.evolve(self._settings, listen=address.join(host, port), new=False)
@@ -144,7 +142,7 @@ class Host:
         self._listen_for_failure()
         self._settings.log(Severity.WARNING, self._settings.name, "returned", "the store serves again")
 
-    def _tell_of_room(self, room: Room) -> None:
+    def _log_room(self, room: FreeSpace) -> None:
         where, name = self._settings.directory, self._settings.name
         if room.low:
             text = f"{room.free:,} bytes are free in {where}, fewer than {room.least:,} (limit room-bytes): make room"
@@ -177,12 +175,12 @@ class Hosts:
     """The stores of a daemon."""
 
     def __init__(self, settings: Sequence[StoreSettings], new_loop: NewLoop) -> None:
-        """Stores that have not started."""
+        """Make stores that have not started."""
         self.hosts = [Host(one, new_loop, at) for at, one in enumerate(settings)]
         self.watched = [host.watched for host in self.hosts]
 
     async def start(self) -> None:
-        """Start all, one after the other; if one cannot be started those before it are stopped. Raises like a store."""
+        """Start all stores in order; if one cannot start, stop those before it. Raises like `Store.start`."""
         started: list[Host] = []
         try:
             for host in self.hosts:
@@ -194,7 +192,7 @@ class Hosts:
             raise
 
     async def tend(self) -> None:
-        """Watch the room of all, park those whose disk fails and start them again; for ever. See `Host.tend`."""
+        """Watch the free space of all stores, park those whose disk fails and start them again; for ever."""
         async with asyncio.TaskGroup() as group:
             for host in self.hosts:
                 group.create_task(host.tend())
@@ -203,7 +201,7 @@ class Hosts:
                 await asyncio.get_running_loop().create_future()
 
     async def stop(self) -> None:
-        """Stop all. Raises the first error of a store that failed, when all are stopped."""
+        """Stop all stores, then raise the error of the first that failed."""
         results = await asyncio.gather(*(host.stop() for host in self.hosts), return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):

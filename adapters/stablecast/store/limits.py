@@ -1,11 +1,11 @@
-"""What a store's limits say to a registration, before its machine is asked.
+"""The limits of a store on registrations, which are checked before its machine gets them.
 
-Whoever is registered may register again: a limit keeps newcomers out and never strands those who are in.
+A registered client may always register again. A limit refuses new clients only.
 """
 
 import attrs
 
-from stablecast.config.plan import Limits
+from stablecast.config.plan import StoreLimits
 from stablecast.core.protocol.messages import Refusal, Refused, Register, Role
 from stablecast.core.store import StoreEndpoint
 from stablecast.runtime.source_strings import is_source_string
@@ -15,16 +15,16 @@ from stablecast.text import plural
 
 @attrs.frozen
 class OverLimit:
-    """Why, for the log, and what the client is told."""
+    """A refusal because of a limit: the reason for the log, and the answer to the client."""
 
     text: str
     answer: Refused
 
 
 def refusal(
-    request: Register, machine: StoreEndpoint, limits: Limits, disk_bytes: int, draining: bool
+    request: Register, machine: StoreEndpoint, limits: StoreLimits, disk_bytes: int, draining: bool
 ) -> OverLimit | None:
-    """Why this registration is one too many; None: it is not."""
+    """Return the refusal of a registration beyond a limit, None if it is within the limits."""
     why = _why(request, machine, limits, disk_bytes, draining)
     if not why:
         return None
@@ -39,7 +39,7 @@ def refusal(
     return OverLimit(why, answer)
 
 
-def _why(request: Register, machine: StoreEndpoint, limits: Limits, disk_bytes: int, draining: bool) -> str:
+def _why(request: Register, machine: StoreEndpoint, limits: StoreLimits, disk_bytes: int, draining: bool) -> str:
     if machine.knows(request):
         return ""
     if draining:
@@ -58,6 +58,9 @@ def _why(request: Register, machine: StoreEndpoint, limits: Limits, disk_bytes: 
 
 
 def _full(shown: str, most: int, limit: str) -> str:
-    """State outlives its client, so it is the operator who makes room: nothing stable goes for a newcomer."""
+    """Return the reason of a full limit.
+
+    The operator must make room, because the state of an absent client outlives it and stable messages depend on it.
+    """
     there = f"there {'is' if most == 1 else 'are'} {shown} already, those that are away included"
-    return f"{there}: evict who will not come back, or raise the limit {limit}"
+    return f"{there}: evict those that will not come back, or raise the limit {limit}"

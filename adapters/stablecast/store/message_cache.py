@@ -1,4 +1,4 @@
-"""Messages of sources in memory, as the blocks they came in."""
+"""The messages that a store holds in memory, as the blocks in which they came."""
 
 from bisect import bisect_left, bisect_right
 
@@ -7,15 +7,15 @@ import attrs
 from stablecast.store.journal.record_format import Block
 
 COMPACT_RUNS = 64
-"""So many places of dropped runs are tolerated; beyond that they are given back as soon as they are half of all."""
+"""Dropped runs whose places may stay. Beyond that, the places are freed when they are half of all."""
 
-Found = tuple[int, int, int, Block]
-"""First number of a block, count up to the end of what is live in it, who sent it, and the block."""
+CachedRun = tuple[int, int, int, Block]
+"""First number of a block, count up to the end of its live part, the life that sent it, and the block."""
 
 
 @attrs.define(eq=False)
 class _Runs:
-    """One source's runs, ascending and disjoint, as parallel lists; the first `gone` of them were dropped."""
+    """One source's runs, ascending and disjoint, as parallel lists. The first `gone` of them were dropped."""
 
     starts: list[int] = attrs.field(factory=list)
     stops: list[int] = attrs.field(factory=list)
@@ -43,8 +43,9 @@ class _Runs:
         self.blocks[low:high] = [block for _, _, block in kept]
 
     def drop_before(self, number: int) -> None:
-        """Forget what lies below `number`: the bytes now, the places when it pays."""
+        """Forget the messages below `number`."""
         at = bisect_right(self.stops, number, self.gone)
+        # The bytes go now. Deleting the places each time would move all others, so they go when they are half of all.
         for place in range(self.gone, at):
             self.blocks[place] = (0, 0, b"")
         self.gone = at
@@ -54,7 +55,7 @@ class _Runs:
             del self.starts[:at], self.stops[:at], self.blocks[:at]
             self.gone = 0
 
-    def find(self, number: int) -> Found | None:
+    def find(self, number: int) -> CachedRun | None:
         at = bisect_right(self.starts, number, self.gone) - 1
         if at < self.gone or number >= self.stops[at]:
             return None
@@ -62,22 +63,22 @@ class _Runs:
         return first, self.stops[at] - first, tag, block
 
 
-class Cache:
-    """What a store holds in memory, by source."""
+class MessageCache:
+    """The messages in memory, by source."""
 
     def __init__(self) -> None:
-        """Nothing yet."""
+        """Make an empty cache."""
         self._sources: dict[int, _Runs] = {}
 
     def keep(self, source: int, first: int, count: int, tag: int, block: Block) -> None:
-        """Keep `count` messages from number `first` on, sent by life `tag`; the newest counts where numbers overlap."""
+        """Keep `count` messages from number `first` on, sent by life `tag`. They replace others with these numbers."""
         runs = self._sources.get(source)
         if runs is None:
             runs = self._sources[source] = _Runs()
         runs.add(first, first + count, tag, block)
 
-    def read(self, source: int, number: int) -> Found | None:
-        """The run that holds a number, as `Journal.read` has it; None: it is not here."""
+    def find(self, source: int, number: int) -> CachedRun | None:
+        """Return the run that holds a number, None if no run does."""
         runs = self._sources.get(source)
         return None if runs is None else runs.find(number)
 

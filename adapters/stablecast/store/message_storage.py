@@ -1,7 +1,7 @@
-"""Where a store keeps messages: in memory, on the disk, or both.
+"""The messages of a store: in memory, on the disk, or both.
 
-What is kept in memory is served from there; what was let go there is read from the disk, if it was written. Some of it
-never is: a store may keep messages in memory only, or write them later.
+Messages in memory are served from there. Others are read from the disk, if they were written. A store may keep messages
+in memory only, or write them later.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -13,14 +13,14 @@ from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.messages import Incarnation
 from stablecast.runtime.kept_runs import Tokens
 from stablecast.store.journal.record_format import Block
-from stablecast.store.journal.segments import Place
-from stablecast.store.message_cache import Cache, Found
+from stablecast.store.journal.segments import RecordPlace
+from stablecast.store.message_cache import CachedRun, MessageCache
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import span
 
 
-class Log(Protocol):
-    """What a shelf asks of a journal; `stablecast.store.journal.Journal` says what it means."""
+class MessageLog(Protocol):
+    """The journal as the storage uses it; see `stablecast.store.journal.Journal`."""
 
     def append_messages(self, stream: int, first: int, count: int, tag: int, block: Block, ticket: int) -> None:
         """Append a run."""
@@ -34,32 +34,32 @@ class Log(Protocol):
     def forget(self, stream: int, ticket: int) -> None:
         """Forget a stream."""
 
-    def read(self, stream: int, number: int) -> Found | None:
-        """The run that holds a number."""
-
 
 @attrs.frozen
-class Piece:
-    """[number, stop) of a block that begins with `first`, sent by life `tag`; with a `record` it has to be read."""
+class MessagePiece:
+    """Messages [number, stop) of a block that begins with `first`, sent by life `tag`.
+
+    If there is a `record`, the block must be read from there.
+    """
 
     number: int
     stop: int
     first: int
     tag: Incarnation
     block: Block
-    record: Place | None = None
+    record: RecordPlace | None = None
 
 
-def encoded(session: Incarnation, pieces: Iterable[Piece]) -> bytes:
-    """The messages of pieces whose blocks are here, as retransmissions in answer to a request of `session`."""
+def encoded(session: Incarnation, pieces: Iterable[MessagePiece]) -> bytes:
+    """Return the messages of pieces with blocks, encoded as retransmissions that answer a request of `session`."""
     return b"".join(
         codec.encode_again(session, piece.tag, piece.block, piece.number - piece.first, piece.stop - piece.number)
         for piece in pieces
     )
 
 
-def pieces_of(effect: fx.SendStored, piece: Callable[[int, int], Piece | None]) -> Iterator[Piece]:
-    """Where the messages asked for are, as `piece` finds them; what is nowhere is left out."""
+def pieces_of(effect: fx.SendStored, piece: Callable[[int, int], MessagePiece | None]) -> Iterator[MessagePiece]:
+    """Yield the pieces of the requested messages that `piece` finds; other messages are left out."""
     number = effect.first
     while number <= effect.last:
         found = piece(effect.source_reg_id, number)
@@ -71,24 +71,24 @@ def pieces_of(effect: fx.SendStored, piece: Callable[[int, int], Piece | None]) 
         number = found.stop
 
 
-class Shelf:
-    """The messages of one store. Everything here raises what the log raises."""
+class MessageStorage:
+    """The messages of one store. All methods raise what the journal raises."""
 
-    def __init__(self, log: Log, tokens: Tokens) -> None:
-        """`tokens` has the bytes of what arrives."""
+    def __init__(self, log: MessageLog, tokens: Tokens) -> None:
+        """Store messages whose bytes `tokens` keeps until they are stored or dropped."""
         self._log = log
         self._tokens = tokens
-        self._cache = Cache()
+        self._cache = MessageCache()
 
     def persist(self, effect: fx.PersistMessages) -> None:
-        """Write, and keep in memory."""
+        """Write messages, and keep them in memory."""
         block = self._keep(effect)
         self._log.append_messages(
             effect.source_reg_id, effect.first, effect.count, effect.incarnation, block, effect.ticket
         )
 
     def change(self, effect: fx.CacheMessages | fx.PersistCached | fx.Uncache | fx.Reclaim | fx.Cut) -> None:
-        """Keep, write or let go."""
+        """Keep, write or forget messages."""
         source = effect.source_reg_id
         match effect:
             case fx.CacheMessages():
@@ -107,23 +107,13 @@ class Shelf:
                 assert_never(effect)
 
     def forget(self, source_reg_id: int, ticket: int) -> None:
-        """A source is gone, and its messages."""
+        """Forget a source and its messages."""
         self._cache.forget(source_reg_id)
         self._log.forget(source_reg_id, ticket)
 
-    def stored(self, effect: fx.SendStored) -> bytes:
-        """The messages asked for as retransmissions, read here and now; what is not here is left out."""
-        read = self._log.read
-
-        def piece(source: int, number: int) -> Piece | None:
-            found = self.cached(source, number) or read(source, number)
-            return None if found is None else Piece(number, found[0] + found[1], found[0], found[2], found[3])
-
-        return encoded(effect.session, pieces_of(effect, piece))
-
-    def cached(self, source_reg_id: int, number: int) -> Found | None:
-        """The run in memory that holds a number."""
-        return self._cache.read(source_reg_id, number)
+    def cached(self, source_reg_id: int, number: int) -> CachedRun | None:
+        """Return the run in memory that holds a number, None if no run does."""
+        return self._cache.find(source_reg_id, number)
 
     def _keep(self, effect: fx.PersistMessages | fx.CacheMessages) -> Block:
         block = self._tokens.block(effect.token, effect.skip, effect.count, effect.done)
@@ -133,7 +123,7 @@ class Shelf:
     def _write(self, effect: fx.PersistCached) -> None:
         source, number = effect.source_reg_id, effect.first
         while number <= effect.last:
-            found = self._cache.read(source, number)
+            found = self._cache.find(source, number)
             assert found is not None, f"number {number} of source {source} is not in memory"
             first, count, incarnation, block = found
             stop = min(first + count, effect.last + 1)

@@ -1,9 +1,9 @@
-"""What may be seen of running stores: the items of the documented monitor, as plain records (P-901..P-923).
+"""Views of running stores: the items of the documented monitor, as plain records (P-901..P-923).
 
-Records are made on the loop of the store that they tell of, a few sources at a time, and kept for a second: whoever
-looks, and however often, costs the data path a bounded share. `Observatory` may be asked from any thread and any loop.
+Each store makes its views on its own loop, a few sources at a time, and they are kept for a second. So monitors take a
+bounded share of the loop, however often they ask.
 
-Numbers are extended; instants are nanoseconds of the Unix epoch, derived from the machine's clock when looked at.
+Numbers are extended. Instants are nanoseconds of the Unix epoch, derived from the machine's clock.
 """
 
 import asyncio
@@ -23,19 +23,19 @@ from stablecast.transports import codec
 if TYPE_CHECKING:
     from stablecast.store.store import Store
 
-__all__ = ["JournalView", "Observatory", "ReceiverView", "SourceView", "StoreView", "Traffic", "Watched"]
+__all__ = ["JournalView", "Observatory", "ReceiverView", "SourceView", "StoreView", "Traffic", "WatchedStore"]
 
 FRESH_NS = SECOND
-"""A record is taken anew when it is older, in ns."""
+"""Age (ns) at which a view is made anew."""
 
 CHUNK = 64
-"""Sources looked at in one turn of a store's loop."""
+"""Sources viewed in one turn of a store's loop."""
 
 NAMES_CHUNK = 1024
-"""Sources whose names are taken in one turn."""
+"""Sources whose topics are listed in one turn of a store's loop."""
 
 LAST_REPORTS = 50
-"""Newest reports of a store that are shown."""
+"""Newest reports that the view of a store has."""
 
 REPOSITORIES = {
     RepositoryType.NO_CACHE: "no-cache",
@@ -46,23 +46,23 @@ REPOSITORIES = {
 
 
 @attrs.frozen
-class Clock:
-    """Instants of the machine's clock as instants of the epoch."""
+class EpochClock:
+    """An instant of the machine's clock, and the offset from there to the Unix epoch, in ns."""
 
     now: int
     offset: int
 
     @classmethod
-    def read(cls) -> "Clock":
-        """The two clocks at one instant."""
+    def read(cls) -> "EpochClock":
+        """Return both clocks at this instant."""
         now = time.monotonic_ns()
         return cls(now, time.time_ns() - now)
 
 
 def receiver_view(
-    known: ClientStatus, source: ClientStatus, repository: RepositoryStatus, clock: Clock
+    known: ClientStatus, source: ClientStatus, repository: RepositoryStatus, clock: EpochClock
 ) -> ReceiverView:
-    """One receiver of a source."""
+    """Return the view of a receiver of `source`."""
     client = known.client
     session_index, topic_index = codec.split(client.incarnation)
     return ReceiverView(
@@ -82,8 +82,8 @@ def receiver_view(
     )
 
 
-def source_view(store: "Store", known: ClientStatus, repository: RepositoryStatus, clock: Clock) -> SourceView:
-    """One source, with its receivers."""
+def source_view(store: "Store", known: ClientStatus, repository: RepositoryStatus, clock: EpochClock) -> SourceView:
+    """Return the view of a source, with its receivers."""
     client, terms = known.client, repository.terms
     session_index, topic_index = codec.split(client.incarnation)
     mem_trail, _, memory_bytes = repository.memory
@@ -123,8 +123,8 @@ def source_view(store: "Store", known: ClientStatus, repository: RepositoryStatu
 
 
 def store_view(store: "Store", index: int, topics: tuple[tuple[str, int, int], ...]) -> StoreView:
-    """One store; of its sources topic, RegID and session id."""
-    clock = Clock.read()
+    """Return the view of a store; `topics` has topic, RegID and session id of each source."""
+    clock = EpochClock.read()
     config, status = store.config, store.machine.status
     mute, service = status.muted_until, status.service
     since = (clock.now - (service.reset_at or store.started_at)) // SECOND
@@ -163,31 +163,41 @@ ValueT = TypeVar("ValueT")
 
 
 async def _never_parked() -> bool:
-    """A store without a host is never parked."""
     return False
 
 
-class Watched:
+class WatchedStore:
     """One store, and the loop that it runs on.
 
-    `resume` has a parked store started again, and returns False if it is not parked. Then `store` is another one.
+    Attributes:
+        store: The store. A parked store that returns is another object.
+        index: Its number in the daemon.
+        resume: Starts a parked store again, and returns False if it is not parked.
     """
 
     def __init__(self, store: "Store", loop: asyncio.AbstractEventLoop, index: int) -> None:
-        """Store number `index` of a daemon."""
+        """Watch store number `index` of a daemon, which runs on `loop`."""
         self.store = store
         self.index = index
         self.resume: Callable[[], Coroutine[Any, Any, bool]] = _never_parked
         self._loop = loop
 
     async def ask(self, question: Callable[[], Coroutine[Any, Any, ValueT]]) -> ValueT:
-        """What the coroutine says, run on the store's loop."""
+        """Run a coroutine on the store's loop and return its result. Any loop may call this."""
         if self._loop is asyncio.get_running_loop():
             return await question()
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(question(), self._loop))
 
+    async def call(self, function: Callable[[], ValueT]) -> ValueT:
+        """Call a function on the store's loop and return its result. Any loop may call this."""
+
+        async def run() -> ValueT:
+            return function()
+
+        return await self.ask(run)
+
     async def view(self) -> StoreView:
-        """The store; other work goes on between chunks of its sources."""
+        """Return the view of the store; the loop turns between chunks of its sources."""
         topics: list[tuple[str, int, int]] = []
         async for chunk in self._in_chunks(NAMES_CHUNK):
             clients = self.store.machine.status.clients
@@ -196,114 +206,94 @@ class Watched:
         return store_view(self.store, self.index, tuple(topics))
 
     async def all_sources(self) -> tuple[SourceView, ...]:
-        """Its sources, by RegID; other work goes on between chunks of them."""
+        """Return the views of its sources, by RegID; the loop turns between chunks of them."""
         found: list[SourceView] = []
         async for chunk in self._in_chunks(CHUNK):
             found += [view for reg_id in chunk if (view := self.one_source(reg_id)) is not None]
         return tuple(found)
 
     async def _in_chunks(self, size: int) -> AsyncIterator[list[int]]:
-        """The RegIDs of the sources; the loop turns after each chunk, so some may have gone."""
+        """Yield the RegIDs of the sources. The loop turns after each chunk, so some sources may have gone."""
         reg_ids = sorted(self.store.machine.status.repositories)
         for at in range(0, len(reg_ids), size):
             yield reg_ids[at : at + size]
             await asyncio.sleep(0)
 
     def one_source(self, reg_id: int) -> SourceView | None:
-        """One source; None: it is not here."""
+        """Return the view of a source, None if it is not registered."""
         status = self.store.machine.status
         repository, known = status.repositories.get(reg_id), status.clients.get(reg_id)
         if repository is None or known is None:
             return None
-        return source_view(self.store, known, repository, Clock.read())
+        return source_view(self.store, known, repository, EpochClock.read())
 
     def one_receiver(self, reg_id: int) -> ReceiverView | None:
-        """One receiver; None: it is not here."""
+        """Return the view of a receiver, None if it is not registered."""
         status = self.store.machine.status
         known = status.clients.get(reg_id)
         if known is None or known.client.role is not Role.RECEIVER:
             return None
         source_reg_id = known.client.source_reg_id
         source, repository = status.clients[source_reg_id], status.repositories[source_reg_id]
-        return receiver_view(known, source, repository, Clock.read())
+        return receiver_view(known, source, repository, EpochClock.read())
 
 
 class Observatory:
-    """The stores of a daemon, looked at from outside. Unknown indices raise IndexError."""
+    """The stores of a daemon, for monitors. Any thread and any loop may ask. Unknown indices raise IndexError."""
 
-    def __init__(self, stores: Sequence[Watched]) -> None:
-        """`stores` in the order of the configuration."""
+    def __init__(self, stores: Sequence[WatchedStore]) -> None:
+        """Observe `stores`, in the order of the configuration."""
         self._stores = stores
         self._kept: dict[tuple[str, int], tuple[int, object]] = {}
 
     def __len__(self) -> int:
-        """How many stores there are."""
+        """Return the number of stores."""
         return len(self._stores)
 
     async def store(self, index: int) -> StoreView:
-        """One store, at most a second old."""
+        """Return one store, at most a second old."""
         watched = self._stores[index]
         return await self._fresh("store", index, lambda: watched.ask(watched.view))
 
     async def sources(self, index: int) -> tuple[SourceView, ...]:
-        """All sources of a store, at most a second old."""
+        """Return all sources of a store, at most a second old."""
         watched = self._stores[index]
         return await self._fresh("sources", index, lambda: watched.ask(watched.all_sources))
 
     async def source(self, index: int, reg_id: int) -> SourceView | None:
-        """One source, now; None: it is not there."""
+        """Return one source as it is now, None if the store has no such source."""
         watched = self._stores[index]
-
-        async def look() -> SourceView | None:
-            return watched.one_source(reg_id)
-
-        return await watched.ask(look)
+        return await watched.call(lambda: watched.one_source(reg_id))
 
     async def receiver(self, index: int, reg_id: int) -> ReceiverView | None:
-        """One receiver, now; None: it is not there."""
+        """Return one receiver as it is now, None if the store has no such receiver."""
         watched = self._stores[index]
-
-        async def look() -> ReceiverView | None:
-            return watched.one_receiver(reg_id)
-
-        return await watched.ask(look)
+        return await watched.call(lambda: watched.one_receiver(reg_id))
 
     async def reset_rates(self, index: int) -> None:
-        """Count retransmission requests anew (P-906)."""
+        """Restart the count of retransmission requests (P-906)."""
         watched = self._stores[index]
-
-        async def reset() -> None:
-            watched.store.machine.reset_rates(time.monotonic_ns())
-
-        await watched.ask(reset)
+        await watched.call(lambda: watched.store.machine.reset_rates(time.monotonic_ns()))
 
     async def evict(self, index: int, reg_id: int) -> bool:
-        """Forget a client as if it had deregistered; False: it is not there."""
+        """Forget a client as if it had deregistered; return False if the store does not know it."""
         watched = self._stores[index]
-
-        async def evict() -> bool:
-            return watched.store.evict(reg_id)
-
-        return await watched.ask(evict)
+        return await watched.call(lambda: watched.store.evict(reg_id))
 
     async def resume(self, index: int) -> bool:
-        """Start a parked store again; False: it is not parked."""
+        """Start a parked store again; return False if it is not parked."""
         return await self._stores[index].resume()
 
     async def drain(self, index: int, on: bool) -> None:
-        """While on, clients that are not registered here are refused; those that are go on."""
+        """Refuse new clients while `on`; registered clients go on."""
         watched = self._stores[index]
+        await watched.call(lambda: setattr(watched.store, "draining", on))
 
-        async def drain() -> None:
-            watched.store.draining = on
-
-        await watched.ask(drain)
-
-    async def _fresh(self, what: str, index: int, take: Callable[[], Coroutine[Any, Any, ValueT]]) -> ValueT:
+    async def _fresh(self, what: str, index: int, make: Callable[[], Coroutine[Any, Any, ValueT]]) -> ValueT:
         now = time.monotonic_ns()
         at, kept = self._kept.get((what, index), (now - FRESH_NS, None))
         if now - at < FRESH_NS:
             return kept  # type: ignore[return-value]  # one kind of record for each `what`
-        value = await take()
+        value = await make()
         self._kept[what, index] = (time.monotonic_ns(), value)
         return value

@@ -1,4 +1,4 @@
-"""What a daemon does to its own process: one pidfile, another user, no terminal (P-704, P-803, P-804); descriptors."""
+"""The process of a daemon: its pidfile, its user, its terminal (P-704, P-803, P-804), and its file descriptors."""
 
 import os
 import resource
@@ -9,30 +9,31 @@ from pathlib import Path
 import attrs
 
 from stablecast.core.errors import StablecastError
+from stablecast.text import refusal
 
 MAX_PID_BYTES = 32
-"""Bound on what is read from a pidfile, in bytes."""
+"""Bytes read from a pidfile at most."""
 
 RESERVED_DESCRIPTORS = 128
-"""Kept for journals, clients' connections and those who look on: the stream of a new source gets none of these."""
+"""Descriptors for journals, connections of clients and monitors. The stream of a new source gets none of these."""
 
 
 class ProcessError(StablecastError):
-    """The process cannot be what the configuration asks for; the message says what to change."""
+    """The process cannot do what the configuration asks for. The text says what to change."""
 
 
 @attrs.frozen
 class Pidfile:
-    """A file with the number of this process. Made by `write`, and removed by `remove`."""
+    """A file with the number of this process."""
 
     path: Path
 
     @classmethod
     def write(cls, path: Path) -> "Pidfile":
-        """Write it.
+        """Write the file.
 
         Raises:
-            ProcessError: A daemon that runs has written it.
+            ProcessError: Another daemon that runs has written it.
             OSError: It cannot be written.
         """
         holder = _holder(path)
@@ -42,12 +43,12 @@ class Pidfile:
         return cls(path)
 
     def remove(self) -> None:
-        """Remove it, if it is still ours; what cannot be removed stays."""
+        """Remove the file if it is still ours and may be removed."""
         if _number(self.path) == os.getpid():
             try:
                 self.path.unlink()
             except OSError:
-                return  # Another user owns the directory: the number in it is that of nobody.
+                return  # Another user owns the directory. The number in the file will belong to no process.
 
 
 def _number(path: Path) -> int | None:
@@ -59,7 +60,7 @@ def _number(path: Path) -> int | None:
 
 
 def _holder(path: Path) -> int | None:
-    """The process that wrote a pidfile and runs."""
+    """Return the process that wrote a pidfile, if it runs."""
     number = _number(path)
     if number is None or number <= 0:
         return None
@@ -73,11 +74,10 @@ def _holder(path: Path) -> int | None:
 
 
 def become(uid: int | None, gid: int | None, files: list[Path]) -> None:
-    """Be another user or group from now on, if the process was started as root; `files` become theirs.
+    """Become another user or group if the process was started as root, and give them the `files`.
 
     Raises:
-        ProcessError: The system refuses, or that user cannot read the programs that run here: much of them is loaded
-            when it is first needed.
+        ProcessError: The system refuses, or that user cannot read the installed programs. Much of them is loaded later.
     """
     if os.geteuid() != 0 or (uid is None and gid is None):
         return
@@ -91,7 +91,7 @@ def become(uid: int | None, gid: int | None, files: list[Path]) -> None:
             os.setuid(uid)
     except OSError as error:
         raise ProcessError(
-            f"cannot become user {uid} and group {gid}: {error.strerror}; correct uid and gid"
+            f"cannot become user {uid} and group {gid}: {refusal(error)}; correct uid and gid"
         ) from error
     for place in (Path(os.__file__), Path(__file__)):
         if not os.access(place, os.R_OK):
@@ -103,12 +103,12 @@ def become(uid: int | None, gid: int | None, files: list[Path]) -> None:
 
 @attrs.frozen
 class Detached:
-    """The daemon's side of being detached; the process that was started waits for `ready`."""
+    """The daemon's side of a detachment. The process that was started waits for `ready`."""
 
     pipe: int
 
     def ready(self) -> None:
-        """Let the one that was started end, and go on without its terminal: what is to be said goes to the log."""
+        """End the process that was started, and go on without its terminal. From now on use the log."""
         sys.stdout.flush()
         sys.stderr.flush()
         nowhere = os.open(os.devnull, os.O_RDWR)
@@ -120,11 +120,11 @@ class Detached:
 
 
 def detach() -> Detached | int:
-    """Go on in a process of its own session.
+    """Continue in a process with a session of its own.
 
     Returns:
-        In the daemon what it calls when it is ready; in the process that was started, which ends now, its exit status:
-        0 if the daemon is ready, else the daemon's own, which has said on standard error what is wrong.
+        In the daemon, the object to call when it is ready. In the process that was started, its exit status: 0 if the
+        daemon is ready, else the daemon's status. The daemon has written the error to standard error.
     """
     reading, writing = os.pipe()
     child = os.fork()
@@ -140,15 +140,15 @@ def detach() -> Detached | int:
 
 
 def allow_descriptors() -> None:
-    """Use as many descriptors as the host allows: each source over TCP takes one, and many shells begin with 1024."""
+    """Raise the limit on descriptors to the hard limit. Each source over TCP needs one, and many shells allow 1024."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def descriptors_for_streams() -> int:
-    """How many more there are, beyond those that are reserved; 0: none.
+    """Return the number of free descriptors beyond the reserved ones, 0 if none.
 
-    The system gives out the lowest free number, so those below it are taken.
+    The system gives out the lowest free number, so all below it are in use.
     """
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:

@@ -1,6 +1,6 @@
-"""Proxies: sources that stand in for those that are gone, so that receivers can register and recover (P-540).
+"""Proxies: sources that stand in for absent ones, so that receivers can register and recover (P-540).
 
-A proxy is a source like any other, with a context, a life and a stream of its own; it sends nothing but announcements.
+A proxy is a source like any other, with a context, a life and a stream of its own. It sends announcements only.
 """
 
 import asyncio
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 def proxy_config(effect: StartProxy) -> SourceConfig:
-    """The source that a store is asked to be; whoever hosts it fills in its life and its addresses.
+    """Return the configuration of a proxy; `Context.host` fills in its life and its addresses.
 
-    A session id stands for the RegIDs, then none is asked for. Stores have the indices that they have for the source,
-    whatever is missing between them. What was agreed on is asked for again (P-569).
+    With a session id the proxy asks for no RegIDs. Each store has the index that it has for the source, even if stores
+    are missing between them. The proxy asks for the agreed settings again (P-569).
     """
     specs = [StoreSpec()] * (1 + max((store.index for store in effect.stores), default=-1))
     for store in effect.stores:
@@ -53,8 +53,8 @@ def proxy_config(effect: StartProxy) -> SourceConfig:
 
 
 def context_for(settings: StoreSettings, host: str) -> "Context":
-    """Where a proxy of a store lives, on an address of this host."""
-    from stablecast.client.context import Context  # noqa: PLC0415 - most stores never need one, and it takes its time
+    """Return the context for a proxy of a store, on an address of this host."""
+    from stablecast.client.context import Context  # noqa: PLC0415 - most stores never need one, and it loads slowly
     from stablecast.client.source_discovery import resolution  # noqa: PLC0415
 
     return Context(
@@ -76,9 +76,13 @@ class Proxies:
         on_quorum: Callable[[ProxyQuorum], None],
         options: Callable[[str], Mapping[str, Value]] = no_options,
     ) -> None:
-        """None runs. Each gets a `context`, and the source options of its topic (P-845).
+        """Make a set without proxies.
 
-        `on_failed` is told the source and why its proxy could not be started, `on_quorum` what one has of a quorum.
+        Args:
+            context: Makes the context of each proxy.
+            on_failed: Called with the RegID of the source and the error if its proxy fails.
+            on_quorum: Called when a proxy gets or loses its quorum.
+            options: Returns the source options of a topic (P-845).
         """
         self._context = context
         self._options = options
@@ -88,17 +92,17 @@ class Proxies:
         self._ending: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
-        """How many run."""
+        """Return the number of proxies."""
         return len(self._running)
 
     def start(self, effect: StartProxy) -> None:
-        """Stand in for a source."""
+        """Start a proxy for a source; it replaces an earlier one."""
         self.stop(effect.source_reg_id)
         task = asyncio.get_running_loop().create_task(self._stand_in(effect))
         self._running[effect.source_reg_id] = task
 
     def stop(self, source_reg_id: int) -> None:
-        """Stand in no more; does nothing when nobody does."""
+        """Stop the proxy of a source, if there is one."""
         task = self._running.pop(source_reg_id, None)
         if task is not None:
             task.cancel()
@@ -106,7 +110,7 @@ class Proxies:
             task.add_done_callback(self._ending.discard)
 
     async def close(self) -> None:
-        """End them all, and wait until nothing is left running."""
+        """Stop all proxies, and wait until they have ended."""
         for source_reg_id in list(self._running):
             self.stop(source_reg_id)
         await asyncio.gather(*self._ending, return_exceptions=True)

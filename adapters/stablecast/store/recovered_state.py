@@ -1,4 +1,4 @@
-"""What a store's journal left, as the store endpoint wants to hear it."""
+"""The recovered records of a store's journal, in the form that the store endpoint takes."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,25 +12,25 @@ from stablecast.core.store.extents import RUN_BYTES
 from stablecast.transports.wire.lbmc import DATA_HEADER
 
 Extent = tuple[int, int, int, int]
-"""Of stored messages: the source's RegID, first number, count, payload bytes."""
+"""A run of stored messages: the source's RegID, first number, count, payload bytes."""
 
 
 class Inventory(Protocol):
-    """What a journal knows of its streams; `stablecast.store.journal.Journal` says what it means."""
+    """The streams of a journal; see `stablecast.store.journal.Journal`."""
 
     def sizes(self, stream: int) -> Iterable[tuple[int, int, int]]:
-        """(first, count, bytes) of every run."""
+        """Return (first, count, bytes) of every run."""
 
     def trail(self, stream: int) -> int | None:
-        """Below which number the stream was trimmed."""
+        """Return the number below which the stream was trimmed, None if it never was."""
 
 
 def recovered(journal: Inventory, clients: Mapping[int, Client]) -> tuple[list[Extent], dict[int, int]]:
-    """The stored messages of every source, and below which number it has none that is to be had, where that is known.
+    """Return the stored messages of every source, and the trail of each source where it is known.
 
-    That is where it was trimmed, or where its oldest known life begins. That the oldest messages are not here does not
-    mean that they were let go: they may never have come. Payload bytes are exact for whole runs; of a run that was cut
-    they are a fair share. Small runs are joined with their neighbours: a source may have millions of them.
+    The trail is where the stream was trimmed, or where its oldest known life begins. It is not the oldest message here,
+    because earlier ones may never have come. Payload bytes are exact for whole runs, and a share for cut runs. Small
+    neighbouring runs are joined, because a source may have millions of them.
     """
     extents: list[Extent] = []
     trails: dict[int, int] = {}
@@ -47,7 +47,7 @@ def recovered(journal: Inventory, clients: Mapping[int, Client]) -> tuple[list[E
 
 
 def _joined(runs: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]:
-    """Runs of (first, count, bytes), neighbours joined up to `RUN_BYTES`."""
+    """Yield runs of (first, count, bytes) with neighbours joined up to `RUN_BYTES`."""
     known: tuple[int, int, int] | None = None
     for first, count, size in runs:
         if known is not None and known[0] + known[1] == first and known[2] < RUN_BYTES:
@@ -61,14 +61,14 @@ def _joined(runs: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int, in
 
 
 class Dated(Protocol):
-    """What a journal knows of when things came."""
+    """The times of a journal; see `stablecast.store.journal.Journal`."""
 
     def came_at(self, stream: int, number: int) -> int | None:
-        """When the run with this number came, in ns of the epoch; None: not known."""
+        """Return when the run with this number came, in ns of the epoch; None if that is not known."""
 
 
 def everything(_topic: str) -> int:
-    """All that is left is restored."""
+    """Return 0, so that a restart restores all messages."""
     return 0
 
 
@@ -78,9 +78,9 @@ def shortened(
     found: tuple[list[Extent], dict[int, int]],
     restore_last_ns: Callable[[str], int],
 ) -> tuple[list[Extent], dict[int, int]]:
-    """What was recovered without what came longer than `restore_last_ns` of its topic before its source's newest.
+    """Return the recovered messages without those that came `restore_last_ns` or longer before their source's newest.
 
-    0 leaves a topic as it is. Runs without a time were written by an earlier release and count as old.
+    The value 0 restores all messages of a topic. Runs without a time are from an earlier release and count as old.
     """
     extents, trails = found
     kept: list[Extent] = []
@@ -96,7 +96,7 @@ def shortened(
 
 
 def _young(journal: Dated, held: list[Extent], span: int) -> tuple[int, int]:
-    """The first run with messages that came at most so long before the newest one, and the first number of these."""
+    """Return the index of the first run that came within `span` ns of the newest, and its first such number."""
     reg_id, first, count, _ = held[-1]
     newest = journal.came_at(reg_id, first + count - 1)
     if newest is None:

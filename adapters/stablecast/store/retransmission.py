@@ -1,9 +1,9 @@
-"""Sending stored messages again: from memory at once, from the disk when it has answered.
+"""Retransmission of stored messages: from memory at once, from the disk when the read has ended.
 
-The disk is read in a thread of its own, so live messages never wait for it (P-406). Of one source at most so many
-records are read at one time (P-826), and at most a buffer's length in one go (P-829); the rest waits its turn here,
-up to a bound. What comes beyond it is dropped and counted: receivers ask again, and other stores. What the disk does
-not give back, or gives back changed, is not sent: the store is told, and the rest is served.
+A thread of its own reads the disk, so live messages never wait for it (P-406). The records of one source that are read
+at one time are limited (P-826), and so are the bytes of one read (P-829). Other requests wait, up to a bound. Beyond
+the bound they are dropped and counted, because receivers ask again, and ask other stores. Records that the disk cannot
+read are reported to the store and left out.
 """
 
 from collections import Counter, deque
@@ -15,68 +15,68 @@ import attrs
 from stablecast.core.protocol.effects import SendStored
 from stablecast.core.protocol.messages import Address, Incarnation
 from stablecast.store.journal import Journal, JournalError
-from stablecast.store.journal.segments import Place
-from stablecast.store.message_storage import Piece, Shelf, encoded, pieces_of
+from stablecast.store.journal.segments import RecordPlace
+from stablecast.store.message_storage import MessagePiece, MessageStorage, encoded, pieces_of
 
 MAX_WAITING = 262_144
-"""Messages that wait to be read, over all sources; a second's worth of the default rate."""
+"""Messages of all sources that may wait to be read: one second of the default rate."""
 
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
-"""Bytes of the runs that answer one request, or one run: half of what may wait for a slow peer, who asks again."""
+"""Bytes of the answer to one request, or one run: half of the queue for a slow peer. The peer asks for more."""
 
 
 @attrs.frozen
 class Task:
-    """Pieces that are read in one go and sent to `to`."""
+    """Pieces that are read together and sent to `to`."""
 
     to: Address
     session: Incarnation
-    pieces: tuple[Piece, ...]
+    pieces: tuple[MessagePiece, ...]
 
     @property
-    def records(self) -> list[Place]:
-        """What has to be read."""
+    def records(self) -> list[RecordPlace]:
+        """Return the records to read."""
         return [piece.record for piece in self.pieces if piece.record is not None]
 
     @property
     def messages(self) -> int:
-        """How many messages it is about."""
+        """Return the number of messages."""
         return sum(piece.stop - piece.number for piece in self.pieces)
 
 
 @attrs.define
 class Lane:
-    """The tasks of one source: those that wait, and how many records are being read."""
+    """The tasks of one source that wait, and the number of its records that are being read."""
 
     waiting: deque[Task] = attrs.field(factory=deque)
     reading: int = 0
 
 
 class Retrieval:
-    """The retransmission service of a store, behind its machine, which sees to the rate."""
+    """The retransmission service of a store. The machine limits the rate before."""
 
     def __init__(
         self,
-        shelf: Shelf,
+        storage: MessageStorage,
         journal: Journal,
         limits: tuple[int, int],
         send: Callable[[Address, bytes], None],
-        damaged: Callable[[int, Piece, JournalError], None],
+        damaged: Callable[[int, MessagePiece, JournalError], None],
         oddities: Counter[str],
     ) -> None:
-        """Serves what is in memory or on the disk.
+        """Serve messages in memory and on the disk.
 
         Args:
-            shelf: The memory.
+            storage: The messages in memory.
             journal: The disk.
             limits: Records of one source, and bytes, that are read at one time.
-            send: Sends.
-            damaged: Told the source, and the piece that cannot be read, and why.
-            oddities: Counts what is dropped.
+            send: Sends bytes to an address.
+            damaged: Called with the source, the piece that cannot be read, and the reason.
+            oddities: Counts the dropped messages.
         """
         self.waiting = 0
         self._limit, self._buffer_bytes = limits
-        self._shelf = shelf
+        self._storage = storage
         self._journal = journal
         self._send = send
         self._damaged = damaged
@@ -84,12 +84,12 @@ class Retrieval:
         self._lanes: dict[int, Lane] = {}
 
     def reading(self, source_reg_id: int) -> int:
-        """Records of this source that are being read."""
+        """Return the number of records of this source that are being read."""
         lane = self._lanes.get(source_reg_id)
         return 0 if lane is None else lane.reading
 
     def serve(self, effect: SendStored) -> None:
-        """Read and send; what is not here any more is left out."""
+        """Read and send the requested messages; messages that are not stored are left out."""
         for pieces in self._portions(_within(MAX_ANSWER_BYTES, pieces_of(effect, self._piece))):
             task = Task(effect.to, effect.session, tuple(pieces))
             if not task.records:
@@ -101,22 +101,22 @@ class Retrieval:
                 self._lanes.setdefault(effect.source_reg_id, Lane()).waiting.append(task)
         self._pump(effect.source_reg_id)
 
-    def _piece(self, source: int, number: int) -> Piece | None:
-        kept = self._shelf.cached(source, number)
+    def _piece(self, source: int, number: int) -> MessagePiece | None:
+        kept = self._storage.cached(source, number)
         if kept is not None:
             first, count, tag, block = kept
-            return Piece(number, first + count, first, tag, block)
+            return MessagePiece(number, first + count, first, tag, block)
         run = self._journal.find(source, number)
         if run is None:
             return None
         stop = run.first + run.count
         if run.block is None:
-            return Piece(number, stop, run.first, run.tag, b"", run.record)
-        return Piece(number, stop, run.first, run.tag, run.block)
+            return MessagePiece(number, stop, run.first, run.tag, b"", run.record)
+        return MessagePiece(number, stop, run.first, run.tag, run.block)
 
-    def _portions(self, pieces: Iterable[Piece]) -> list[list[Piece]]:
-        """The pieces as they are read: so many records, so many bytes."""
-        portions: list[list[Piece]] = []
+    def _portions(self, pieces: Iterable[MessagePiece]) -> list[list[MessagePiece]]:
+        """Return the pieces of each read, within the limits on records and bytes."""
+        portions: list[list[MessagePiece]] = []
         records = size = 0
         for piece in pieces:
             length = 0 if piece.record is None else piece.record.size
@@ -143,7 +143,7 @@ class Retrieval:
         lane.reading -= len(task.records)
         self.waiting -= task.messages
         blocks = iter(found)
-        read: list[Piece] = []
+        read: list[MessagePiece] = []
         for piece in task.pieces:
             block = piece.block if piece.record is None else next(blocks)
             if isinstance(block, JournalError):
@@ -157,8 +157,8 @@ class Retrieval:
             del self._lanes[source_reg_id]
 
 
-def _within(room: int, pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """As many as there is room for, at least one."""
+def _within(room: int, pieces: Iterable[MessagePiece]) -> Iterator[MessagePiece]:
+    """Yield the pieces that fit into `room` bytes, at least one."""
     for piece in pieces:
         yield piece
         room -= len(piece.block) if piece.record is None else piece.record.size

@@ -1,9 +1,8 @@
-"""Sessions over LBT-RM and LBT-RU as a store hears them: joined once, whatever the number of sources that share one.
-
-What arrives is handed to the source whose topic it is of, in one look; announcements are handed on once.
-"""
+"""Sessions over LBT-RM and LBT-RU that a store joins once, even if several of its sources share one."""
 
 from collections.abc import Callable
+
+import attrs
 
 from stablecast.core.protocol.inputs import Lost
 from stablecast.core.protocol.messages import Incarnation
@@ -17,88 +16,88 @@ from stablecast.transports.reliable.settings import ReceiverSettings
 from stablecast.transports.wire.lbmc import Message
 
 
-class Hearing:
-    """Told what the sessions bring."""
+@attrs.frozen
+class SessionListener:
+    """The callbacks for data on the sessions.
 
-    def __init__(
-        self,
-        on_run: Callable[[Incarnation, Run], None],
-        on_announcement: Callable[[Message], None],
-        on_lost: Callable[[Lost], None],
-        on_ended: Callable[[Incarnation], None],
-    ) -> None:
-        """Of the life that sent it, of any life, of one that is named, and that a session is silent."""
-        self.on_run = on_run
-        self.on_announcement = on_announcement
-        self.on_lost = on_lost
-        self.on_ended = on_ended
+    Attributes:
+        on_run: Gets the life that sent a run, and the run.
+        on_announcement: Gets an announcement of any life.
+        on_lost: Gets a loss of a joined life.
+        on_ended: Gets each joined life of a session that is silent.
+    """
+
+    on_run: Callable[[Incarnation, Run], None]
+    on_announcement: Callable[[Message], None]
+    on_lost: Callable[[Lost], None]
+    on_ended: Callable[[Incarnation], None]
 
 
-class _Session:
-    """One session and the lives that are heard on it, by topic index."""
+class _SharedSession:
+    """One session and the joined lives on it, by topic index."""
 
-    def __init__(self, hearing: Hearing) -> None:
+    def __init__(self, listener: SessionListener) -> None:
         self.lives: dict[int, Incarnation] = {}
-        self._hearing = hearing
+        self._listener = listener
 
     def arrived(self, _: int, items: list[Item]) -> None:
         for item in items:
             if not isinstance(item, Run):
-                self._hearing.on_announcement(item)
+                self._listener.on_announcement(item)
             elif item.topic_index in self.lives:  # Other sources of the session have no store here.
-                self._hearing.on_run(self.lives[item.topic_index], item)
+                self._listener.on_run(self.lives[item.topic_index], item)
 
     def lost(self, found: Lost) -> None:
         if self.lives.get(codec.split(found.session)[1]) == found.session:
-            self._hearing.on_lost(found)
+            self._listener.on_lost(found)
 
     def ended(self, _: bool) -> None:
         for incarnation in tuple(self.lives.values()):
-            self._hearing.on_ended(incarnation)
+            self._listener.on_ended(incarnation)
 
 
-class Seat:
-    """One life's part in a session: what `Joiner` is to a TCP stream."""
+class SessionMember:
+    """The membership of one life in a session, with the methods of a `Joiner` of a TCP stream."""
 
     def __init__(self, joiner: ReliableJoiner, leave: Callable[[], None]) -> None:
-        """A session that is joined; `leave` is called once."""
+        """Hold a joined session; `leave` is called once."""
         self._joiner = joiner
         self._leave: Callable[[], None] | None = leave
 
     def pause(self) -> None:
-        """Read no more for now; nobody else on the session hears anything either."""
+        """Stop reading, for all lives of the session."""
         self._joiner.pause()
 
     def resume(self) -> None:
-        """Read on."""
+        """Read again."""
         self._joiner.resume()
 
     def abandon(self) -> None:
-        """Leave; no callback tells of this life any more."""
+        """Leave; no callback comes for this life any more."""
         leave, self._leave = self._leave, None
         if leave is not None:
             leave()
 
     async def close(self) -> None:
-        """Leave."""
+        """Leave, as `abandon`."""
         self.abandon()
 
 
-class Sessions:
+class SharedSessions:
     """The sessions that a store has joined."""
 
-    def __init__(self, interface: str, hearing: Hearing) -> None:
-        """None yet; groups are heard at `interface`."""
+    def __init__(self, interface: str, listener: SessionListener) -> None:
+        """Make an empty set of sessions; groups are joined at `interface`."""
         self._receivers = ReliableReceivers(interface)
-        self._hearing = hearing
-        self._joined: dict[Where, tuple[_Session, ReliableJoiner]] = {}
+        self._listener = listener
+        self._joined: dict[Where, tuple[_SharedSession, ReliableJoiner]] = {}
 
-    def join(self, where: Where, incarnation: Incarnation, settings: ReceiverSettings) -> Seat:
-        """Hear one more life, with the settings of the first that was heard there. Raises PortError."""
+    def join(self, where: Where, incarnation: Incarnation, settings: ReceiverSettings) -> SessionMember:
+        """Join the session of a life, with the settings of the first life that joined it. Raises PortError."""
         if where not in self._joined:
-            session = _Session(self._hearing)
-            heard = (session.arrived, session.lost, session.ended)
-            joiner = ReliableJoiner(self._receivers, where, settings, *heard, patient=True)
+            session = _SharedSession(self._listener)
+            callbacks = (session.arrived, session.lost, session.ended)
+            joiner = ReliableJoiner(self._receivers, where, settings, *callbacks, patient=True)
             self._joined[where] = session, joiner
         session, joiner = self._joined[where]
         index = codec.split(incarnation)[1]
@@ -110,15 +109,15 @@ class Sessions:
             if not session.lives and self._joined.pop(where, None) is not None:
                 joiner.abandon()
 
-        return Seat(joiner, leave)
+        return SessionMember(joiner, leave)
 
     def all_statistics(self) -> dict[str, dict[str, int]]:
-        """The counters of each session, by source string, and of how many sources it is heard."""
+        """Return the counters of each session, by source string, with the number of joined sources."""
         found = self._receivers.all_statistics()
         for where, (session, _) in self._joined.items():
             found.get(f"receiver {where}", {}).update(joined=len(session.lives))
         return found
 
     def close(self) -> None:
-        """Leave all."""
+        """Leave all sessions."""
         self._receivers.close()

@@ -1,8 +1,8 @@
 """The documented statistics of a store daemon as bytes (`daemon-monitor`; the layouts are those of `umedmonmsgs.h`).
 
-Every message begins with the same header: a magic number that tells the order of bytes (ours is little-endian), the
-type, the version, the length, and when it was sent. Structures have no holes. Strings end with a zero byte and take no
-more room than they need. What is too large for its field is the largest that fits there; sequence numbers are folded.
+Every message begins with the same header: a magic number that shows the byte order (here little-endian), the type, the
+version, the length, and the time of sending. Structures have no padding. Strings end with a zero byte and have no other
+filler. A value that is too large for its field becomes the largest that fits. Sequence numbers are folded to 32 bits.
 """
 
 import socket
@@ -21,13 +21,13 @@ VERSION = 0
 HEADER = struct.Struct("<4H2I")
 """Magic, type, version, length; seconds and microseconds of the wall clock."""
 MAX_TEXT = 255
-"""Bytes of a string, without the zero that ends it."""
+"""Bytes of a string at most, without the zero that ends it."""
 NO_NUMBER = 0xFFFF_FFFF
-"""A sequence number where there is none yet."""
+"""The sequence number where there is none yet."""
 
 
-class Kind(IntEnum):
-    """Types of messages."""
+class StatKind(IntEnum):
+    """The types of messages."""
 
     MEMORY = 1
     STORE = 2
@@ -45,29 +45,32 @@ REPOSITORIES = {"no-cache": 0, "memory": 1, "disk": 2, "reduced-fd": 3}
 PATTERNS = {PatternType.DIRECT: 0, PatternType.PCRE: 1, PatternType.REGEXP: 2}
 
 NUMBERED, CHECKSUM, PACED, DELAYED = 0x02, 0x04, 0x10, 0x20
-"""Flags of a source: it has a first number, checksums on disk, receiver-paced, writes are delayed."""
+"""Flags of a source: has a first number, has checksums on disk, is receiver-paced, has delayed writes."""
 QUORUM, RECEIVER_PACED, NON_BLOCKING = 0x04, 0x20, 0x40
-"""Flags of a receiver."""
+"""Flags of a receiver: acknowledges to a quorum, is receiver-paced, does not block the source."""
 
 
-def framed(kind: Kind, body: bytes, now_ns: int) -> bytes:
-    """A whole message."""
+def framed(kind: StatKind, body: bytes, now_ns: int) -> bytes:
+    """Return a message with its header; `now_ns` is the wall clock."""
     seconds, rest = divmod(now_ns, SECOND)
     return HEADER.pack(MAGIC, kind, VERSION, HEADER.size + len(body), seconds & 0xFFFF_FFFF, rest // 1000) + body
 
 
 def memory(resident_bytes: int, release: str) -> bytes:
-    """The process. Its allocator is not the documented one, so of that there are no versions and no sizes."""
+    """Return the body for the process. The fields of the documented allocator are 0, because it is not used here."""
     return struct.pack("<2q2I3H", resident_bytes, 0, 0, 0, 0, 0, 0) + _text(release)
 
 
 def store(index: int, counts: tuple[int, int, int, int, int]) -> bytes:
-    """A store: requests received, served, dropped since the reset; seconds since then; dropped since the start."""
+    """Return the body for a store.
+
+    `counts` are requests received, served and dropped since the reset, seconds since then, and all dropped requests.
+    """
     return struct.pack("<5IH", *map(_u32, counts), index)
 
 
 def source(view: SourceView, index: int, topic: int, plan: TopicPlan | None) -> bytes:
-    """A source's repository."""
+    """Return the body for a source's repository."""
     trail, mem_trail, lead = view.window
     complete, initiated, contiguous = view.sync
     written = view.repository in ("disk", "reduced-fd")
@@ -93,20 +96,20 @@ def source(view: SourceView, index: int, topic: int, plan: TopicPlan | None) -> 
 
 
 def disk(view: SourceView, index: int, topic: int) -> bytes:
-    """A source's place on the disk."""
+    """Return the body for a source's messages on the disk."""
     start, following, most = view.offsets
     return struct.pack("<5q2IH", most, *view.in_progress, following, start, topic, view.reg_id, index)
 
 
 def receiver(view: ReceiverView, index: int, topic: int) -> bytes:
-    """A receiver's progress."""
+    """Return the body for a receiver's progress."""
     paced = view.pace != "source"
     flags = QUORUM | RECEIVER_PACED * paced | NON_BLOCKING * (view.pace == "non_blocking")
     return struct.pack("<3I2H", topic, view.reg_id, _number(view.acknowledged), index, flags)
 
 
 def store_config(view: StoreView, index: int) -> bytes:
-    """Where a store is."""
+    """Return the body for a store's address and directories."""
     host, port = address.parse(view.address)
     texts = [_text(text) for text in (view.name, view.cache_directory, view.state_directory)]
     at = [HEADER.size + 18 + sum(map(len, texts[:count])) for count in range(3)]
@@ -114,17 +117,17 @@ def store_config(view: StoreView, index: int) -> bytes:
 
 
 def pattern_config(plan: TopicPlan, index: int) -> bytes:
-    """A pattern of a store."""
+    """Return the body for a topic pattern of a store."""
     return struct.pack("<2H", index, PATTERNS[plan.rule.kind]) + _text(plan.rule.pattern)
 
 
 def topic_config(name: str, index: int, topic: int) -> bytes:
-    """A topic that has a source, and the index that other messages name it by."""
+    """Return the body for a topic with a source; other messages refer to it by the index `topic`."""
     return struct.pack("<IH", topic, index) + _text(name)
 
 
 def source_config(view: SourceView, index: int, topic: int, plan: TopicPlan) -> bytes:
-    """How a source is kept."""
+    """Return the body for the configuration of a source's repository."""
     kept = plan.rule.repository
     return struct.pack(
         "<3Q9IH2B",
@@ -147,7 +150,7 @@ def source_config(view: SourceView, index: int, topic: int, plan: TopicPlan) -> 
 
 
 def receiver_config(view: ReceiverView, index: int, topic: int) -> bytes:
-    """Who a receiver is, and where. There is one resolution domain."""
+    """Return the body for a receiver's identity and address. The resolution domain is always 0."""
     host, port = address.parse(view.address)
     indices = struct.pack("<Q5I", view.session_id, topic, view.reg_id, view.session_index, view.topic_index, 0)
     return indices + _ip(host) + struct.pack("<2H", index, port)
@@ -166,5 +169,5 @@ def _text(text: str) -> bytes:
 
 
 def _ip(host: str) -> bytes:
-    """In network order whatever the magic says, as documented."""
+    """Return an address in network byte order, as documented for both byte orders."""
     return socket.inet_aton(host)

@@ -1,8 +1,7 @@
-"""Statistics of the daemon, published on a topic of their own as documented (`daemon-monitor`, deprecated there).
+"""Statistics of the daemon on a topic of their own, as documented (`daemon-monitor`, deprecated there).
 
-What is configured is published at every interval of its group, statistics only when they have changed since the last
-time. Nobody may listen: the source is a streaming one, and waits for nobody. Whatever is published was looked at as the
-monitor looks, on the store's loop a few sources at a time.
+Configuration is published at every interval of its group. Statistics are published only if they have changed. The
+source is a streaming one, so a missing listener does not hold it up. The values are views of the `observatory`.
 """
 
 import asyncio
@@ -18,40 +17,45 @@ from stablecast.client import Context
 from stablecast.config.plan import GROUPS, Plan
 from stablecast.core.machine.units import SECOND
 from stablecast.store import statistics
-from stablecast.store.observatory import Observatory, SourceView, Watched
-from stablecast.store.statistics import Kind
+from stablecast.store.observatory import Observatory, SourceView, WatchedStore
+from stablecast.store.statistics import StatKind
 
 MAX_TOPICS = 1_000_000
-"""Topics whose numbers are remembered; then they are numbered anew."""
+"""Topics that have a number. Beyond that, topics are numbered anew."""
 PAGE_BYTES = 4096
-"""What the kernel counts memory in."""
-Message = tuple[Kind, bytes]
+"""Bytes of a memory page, the unit in /proc."""
+Message = tuple[StatKind, bytes]
 
 
 def interval(plan: Plan, index: int, group: str) -> int:
-    """Seconds between statistics of a group of a store; 0: never. A store's own values come before the daemon's."""
+    """Return the seconds between statistics of a group; 0 means never. A store's values override the daemon's."""
     wanted = plan.daemon.statistics
     daemon: Mapping[str, int] = {} if wanted is None else wanted.intervals
     own: Mapping[str, int] = plan.stores[index].intervals if group != "memory" else {}
-    for said in (own, daemon):
-        if group in said or "default" in said:
-            return said.get(group, said.get("default", 0))
+    for configured in (own, daemon):
+        if group in configured or "default" in configured:
+            return configured.get(group, configured.get("default", 0))
     return 0
 
 
 @attrs.define
 class Publisher:
-    """Publishes until it is cancelled. `last` is what was said of each group of each store; `topics` are numbered."""
+    """Publishes until it is cancelled.
+
+    Attributes:
+        last: The last messages of each group of each store.
+        topics: The number of each topic of each store.
+    """
 
     plan: Plan
-    watched: Sequence[Watched]
+    watched: Sequence[WatchedStore]
     context: Callable[[], Context]
     last: dict[tuple[int, str], frozenset[Message]] = attrs.field(factory=dict)
     topics: dict[tuple[int, str], int] = attrs.field(factory=dict)
     next_topic: int = 0
 
     async def run(self) -> None:
-        """Publish. Raises what a context and its source raise when they cannot start."""
+        """Publish for ever. Raises as `Context` and `Context.source` do when they start."""
         wanted = self.plan.daemon.statistics
         due = dict.fromkeys(self._rounds(), 0.0)
         if wanted is None or not due:
@@ -68,13 +72,13 @@ class Publisher:
                 await asyncio.sleep(max(0.0, min(due.values()) - time.monotonic()))
 
     async def news(self, observatory: Observatory, index: int, group: str) -> list[Message]:
-        """What is to be said of a group now: all of a configuration, of statistics what has changed."""
-        said = [one async for one in self._all(observatory, index, group)]
-        before, self.last[index, group] = self.last.get((index, group), frozenset()), frozenset(said)
-        return said if group == "config" else [one for one in said if one not in before]
+        """Return the messages of a group to send now: all of the configuration, or statistics that have changed."""
+        found = [one async for one in self._all(observatory, index, group)]
+        before, self.last[index, group] = self.last.get((index, group), frozenset()), frozenset(found)
+        return found if group == "config" else [one for one in found if one not in before]
 
     def _rounds(self) -> Iterator[tuple[int, str]]:
-        """What is ever published, the process with the first store."""
+        """Yield the groups with an interval; the process is published with the first store."""
         for index in range(len(self.plan.stores)):
             yield from (
                 (index, group)
@@ -84,14 +88,14 @@ class Publisher:
 
     async def _all(self, observatory: Observatory, index: int, group: str) -> AsyncIterator[Message]:
         if group == "memory":
-            yield (Kind.MEMORY, statistics.memory(resident_bytes(), version("stablecast")))
+            yield (StatKind.MEMORY, statistics.memory(resident_bytes(), version("stablecast")))
         elif group == "store":
-            yield (Kind.STORE, statistics.store(index, await self._counts(index)))
+            yield (StatKind.STORE, statistics.store(index, await self._counts(index)))
         elif group == "config":
             view = await observatory.store(index)
-            yield (Kind.STORE_CONFIG, statistics.store_config(view, index))
+            yield (StatKind.STORE_CONFIG, statistics.store_config(view, index))
             for pattern in self.plan.stores[index].topics:
-                yield (Kind.PATTERN_CONFIG, statistics.pattern_config(pattern, index))
+                yield (StatKind.PATTERN_CONFIG, statistics.pattern_config(pattern, index))
         if group in ("source", "disk", "receiver", "config"):
             for source in await observatory.sources(index):
                 for one in self._of_source(source, index, group):
@@ -101,17 +105,17 @@ class Publisher:
         topic = self._number(index, view.topic)
         plan = self.plan.stores[index].of_topic(view.topic)
         if group == "source":
-            yield (Kind.SOURCE, statistics.source(view, index, topic, plan))
+            yield (StatKind.SOURCE, statistics.source(view, index, topic, plan))
         elif group == "disk" and view.repository in ("disk", "reduced-fd"):
-            yield (Kind.DISK, statistics.disk(view, index, topic))
+            yield (StatKind.DISK, statistics.disk(view, index, topic))
         elif group == "receiver":
-            yield from ((Kind.RECEIVER, statistics.receiver(one, index, topic)) for one in view.receivers)
+            yield from ((StatKind.RECEIVER, statistics.receiver(one, index, topic)) for one in view.receivers)
         if group != "config":
             return
-        yield (Kind.TOPIC_CONFIG, statistics.topic_config(view.topic, index, topic))
+        yield (StatKind.TOPIC_CONFIG, statistics.topic_config(view.topic, index, topic))
         if plan is not None:
-            yield (Kind.SOURCE_CONFIG, statistics.source_config(view, index, topic, plan))
-        yield from ((Kind.RECEIVER_CONFIG, statistics.receiver_config(one, index, topic)) for one in view.receivers)
+            yield (StatKind.SOURCE_CONFIG, statistics.source_config(view, index, topic, plan))
+        yield from ((StatKind.RECEIVER_CONFIG, statistics.receiver_config(one, index, topic)) for one in view.receivers)
 
     def _number(self, index: int, topic: str) -> int:
         if (index, topic) not in self.topics:
@@ -124,16 +128,16 @@ class Publisher:
     async def _counts(self, index: int) -> tuple[int, int, int, int, int]:
         store = self.watched[index].store
 
-        async def look() -> tuple[int, int, int, int, int]:
+        def counts() -> tuple[int, int, int, int, int]:
             service = store.machine.status.service
             since = (time.monotonic_ns() - (service.reset_at or store.started_at)) // SECOND
             return (service.received, service.served, service.dropped, since, service.dropped_since_start)
 
-        return await self.watched[index].ask(look)
+        return await self.watched[index].call(counts)
 
 
 def resident_bytes() -> int:
-    """Memory of this process; 0 where the system does not tell."""
+    """Return the resident memory of this process, 0 where /proc does not show it."""
     with suppress(OSError, ValueError, IndexError):
         return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * PAGE_BYTES
     return 0

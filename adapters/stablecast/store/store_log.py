@@ -1,21 +1,9 @@
-"""What a store says in its log, and what it counts. Codes are stable; spec/store_daemon.md lists them."""
+"""The log of a store, and its counts of events. Codes are stable; spec/store_daemon.md lists them."""
 
 from collections import Counter
 
 from stablecast.core.machine.units import SECOND
-from stablecast.core.protocol.events import (
-    ClientForgotten,
-    Event,
-    Farewell,
-    HistoryForgotten,
-    LostAtStore,
-    MessagesDropped,
-    Oddity,
-    ProxyEnded,
-    ProxyStarted,
-    ReleasedUnread,
-    RequestsDropped,
-)
+from stablecast.core.protocol import events
 from stablecast.core.protocol.messages import Message, Refused, Register, Registered, Role
 from stablecast.store.journal import JournalError
 from stablecast.store.limits import OverLimit
@@ -23,27 +11,29 @@ from stablecast.store.log_lines import Severity, Write
 from stablecast.text import plural
 
 EVERY = 1000
-"""Of what repeats without end the first is logged, and then every so many."""
+"""Events that may repeat without end: the first is logged, and then one in this many."""
 
 NAMED_DAMAGES = 20
-"""Runs of messages whose damage is logged one by one; of more, every so many."""
+"""Damaged runs of messages that are logged one by one. Of later ones, one in `EVERY` is logged."""
 
 
 _FAREWELLS = {
-    Farewell.EXPIRED: "it was silent for {seconds:.0f} s, and its state lifetime is over",
-    Farewell.DEREGISTERED: "it deregistered",
-    Farewell.SOURCE_GONE: "its source is forgotten",
+    events.Farewell.EXPIRED: "it was silent for {seconds:.0f} s, and its state lifetime is over",
+    events.Farewell.DEREGISTERED: "it deregistered",
+    events.Farewell.SOURCE_GONE: "its source is forgotten",
 }
 
 
-class Teller:
-    """Counts oddities and events, and turns what matters into lines.
+class StoreLog:
+    """Counts oddities and events, and logs those that matter.
 
-    `expired` counts the sources whose state lifetime ended, `expired_messages` the messages that went with them.
+    Attributes:
+        expired: The count of sources whose state lifetime ended.
+        expired_messages: The count of messages that were forgotten with them.
     """
 
     def __init__(self, name: str, log: Write, oddities: Counter[str], events: Counter[str]) -> None:
-        """The store `name` says things to `log`."""
+        """Log for the store `name`, and count in `oddities` and `events`."""
         self._name = name
         self._log = log
         self.expired = 0
@@ -51,35 +41,38 @@ class Teller:
         self._oddities = oddities
         self._events = events
 
-    def say(self, severity: Severity, code: str, text: str) -> None:
-        """One line."""
+    def write(self, severity: Severity, code: str, text: str) -> None:
+        """Write one line."""
         self._log(severity, self._name, code, text)
 
     def sent(self, message: Message) -> None:
-        """A message goes out: answers to registrations are worth a line."""
+        """Log an answer to a registration; other messages are ignored."""
         if isinstance(message, Registered):
             what = "registered again" if message.old else "registered"
             code = f"{message.role.name.lower()}-registered"
-            self.say(Severity.INFO, code, f"RegID {message.reg_id} {what}, life {message.incarnation:#x}")
+            self.write(Severity.INFO, code, f"RegID {message.reg_id} {what}, life {message.incarnation:#x}")
         elif isinstance(message, Refused):
             text = f"RegID {message.reg_id} is refused: {message.reason.text}"
-            self.say(Severity.WARNING, f"{message.role.name.lower()}-refused", text)
+            self.write(Severity.WARNING, f"{message.role.name.lower()}-refused", text)
 
     def refused(self, request: Register, why: OverLimit) -> None:
-        """A limit keeps somebody out."""
+        """Log a registration that a limit refuses."""
         code = f"{request.role.name.lower()}-refused"
-        self.say(Severity.WARNING, code, f"{request.reply_to} for topic {request.topic!r} is refused: {why.text}")
+        self.write(Severity.WARNING, code, f"{request.reply_to} for topic {request.topic!r} is refused: {why.text}")
 
     def damaged(self, source_reg_id: int, first: int, last: int, error: JournalError) -> None:
-        """The disk does not give back messages; the first of them are named, all are counted."""
+        """Count and log messages that the disk cannot read."""
         records = self._oddities["damaged"]
         self._oddities["damaged"] += 1
         if records < NAMED_DAMAGES or records % EVERY == 0:
             text = f"source {source_reg_id}: {first}..{last} are not kept any more, {records + 1} such runs so far"
-            self.say(Severity.ERROR, "damaged", f"{text}: {error}")
+            self.write(Severity.ERROR, "damaged", f"{text}: {error}")
 
-    def _forgotten(self, event: ClientForgotten) -> None:
-        """A client's state went: what went with it, and why. Stable messages that went by age are worth a warning."""
+    def _forgotten(self, event: events.ClientForgotten) -> None:
+        """Log a client whose state was forgotten: its messages, and the reason.
+
+        This is a warning if stable messages were forgotten because of age.
+        """
         own = event.role is Role.SOURCE
         held = plural(event.messages, "message")
         if own:
@@ -87,42 +80,42 @@ class Teller:
         else:
             went = f"which had still to acknowledge {held} of source {event.source_reg_id}"
         why = _FAREWELLS[event.why].format(seconds=event.silent_ns / SECOND)
-        lost = event.messages and event.why is Farewell.EXPIRED
-        if own and event.why is Farewell.EXPIRED:
+        lost = event.messages and event.why is events.Farewell.EXPIRED
+        if own and event.why is events.Farewell.EXPIRED:
             self.expired += 1
             self.expired_messages += event.messages
         who = f"{event.role.name.lower()} {event.reg_id} of topic {event.topic!r} is forgotten"
-        self.say(Severity.WARNING if lost else Severity.INFO, "client-deleted", f"{who}, {went}: {why}")
+        self.write(Severity.WARNING if lost else Severity.INFO, "client-deleted", f"{who}, {went}: {why}")
 
-    def event(self, event: Event) -> None:
-        """Something that the machine tells."""
-        if isinstance(event, Oddity):
+    def event(self, event: events.Event) -> None:
+        """Count an event of the machine, and log it if it matters."""
+        if isinstance(event, events.Oddity):
             self._oddities[event.code] += 1
             if self._oddities[event.code] % EVERY == 1:
-                self.say(Severity.INFO, event.code, event.text)
+                self.write(Severity.INFO, event.code, event.text)
             return
         kind = type(event).__name__
         self._events[kind] += 1
         match event:
-            case ClientForgotten():
+            case events.ClientForgotten():
                 self._forgotten(event)
-            case ReleasedUnread():
+            case events.ReleasedUnread():
                 text = f"source {event.source_reg_id}: messages below {event.number} went before receiver "
-                self.say(Severity.WARNING, "released-unread", f"{text}{event.receiver_reg_id} consumed them")
-            case LostAtStore():
+                self.write(Severity.WARNING, "released-unread", f"{text}{event.receiver_reg_id} consumed them")
+            case events.LostAtStore():
                 what = "a burst of losses" if event.burst else "unrecoverable loss"
                 text = f"source {event.source_reg_id}: {what}, {event.first}..{event.last}"
-                self.say(Severity.WARNING, "burst-loss" if event.burst else "loss", text)
-            case HistoryForgotten():
+                self.write(Severity.WARNING, "burst-loss" if event.burst else "loss", text)
+            case events.HistoryForgotten():
                 text = f"source {event.source_reg_id}: this store missed more lives of the source than are remembered"
                 text += f" and removed {event.first}..{event.last}; other stores still hold what was stable"
-                self.say(Severity.WARNING, "history-forgotten", text)
-            case ProxyStarted() | ProxyEnded():
-                code = "proxy-started" if isinstance(event, ProxyStarted) else "proxy-ended"
-                self.say(Severity.INFO, code, f"source {event.source_reg_id}")
-            case MessagesDropped() | RequestsDropped():
+                self.write(Severity.WARNING, "history-forgotten", text)
+            case events.ProxyStarted() | events.ProxyEnded():
+                code = "proxy-started" if isinstance(event, events.ProxyStarted) else "proxy-ended"
+                self.write(Severity.INFO, code, f"source {event.source_reg_id}")
+            case events.MessagesDropped() | events.RequestsDropped():
                 if self._events[kind] % EVERY == 1:
-                    code = "messages-dropped" if isinstance(event, MessagesDropped) else "requests-dropped"
-                    self.say(Severity.WARNING, code, f"{self._events[kind]} times so far: {event}")
+                    code = "messages-dropped" if isinstance(event, events.MessagesDropped) else "requests-dropped"
+                    self.write(Severity.WARNING, code, f"{self._events[kind]} times so far: {event}")
             case _:
                 pass

@@ -1,6 +1,6 @@
-"""What is shown of a store: the items of the documented monitor as plain records (P-901..P-923).
+"""Views of a store: the items of the documented monitor as plain records (P-901..P-923).
 
-Numbers are extended; instants are nanoseconds of the Unix epoch.
+Numbers are extended. Instants are nanoseconds of the Unix epoch.
 """
 
 import attrs
@@ -8,7 +8,12 @@ import attrs
 
 @attrs.frozen
 class ReceiverView:
-    """A receiver (P-922, P-923). `acknowledged` -1: nothing yet; `lag`: messages here that it has not acknowledged."""
+    """A receiver (P-922, P-923).
+
+    Attributes:
+        acknowledged: The highest acknowledged number, -1 for none.
+        lag: Messages in the store that it has not acknowledged.
+    """
 
     reg_id: int
     address: str
@@ -27,7 +32,7 @@ class ReceiverView:
 
 @attrs.define
 class Traffic:
-    """What came on a source's stream since the store joined it (P-920): messages, bytes, reads, lost messages."""
+    """Messages, payload bytes, reads and lost messages of a source's stream since the store joined it (P-920)."""
 
     received: int = 0
     payload_bytes: int = 0
@@ -40,18 +45,18 @@ class SourceView:
     """A source and its repository (P-908..P-921).
 
     Attributes:
-        messages: Numbers kept, in memory and on disk (the message map).
+        messages: Numbers in memory and on disk (the message map).
         window: Trail, memory trail, lead.
         memory: Bytes used, threshold, limit.
         sync: Complete, initiated, contiguous.
-        in_progress: Messages on their way to the disk, disk reads under way.
-        offsets: Start, next, maximum: bytes on disk in the sense of a shared journal (P-916).
-        bursts: Bursts in work, highest number of any, bursts in all.
-        drops: Drops in work, drops in all.
+        in_progress: Messages under way to the disk, and disk reads under way.
+        offsets: Start, next and maximum: bytes on disk, as if the journal had one file for each source (P-916).
+        bursts: Bursts under way, highest number of any, all bursts.
+        drops: Drops under way, all drops.
         holes: Numbers that are missing and not given up.
         lost: Numbers given up since the store started.
-        burst_lost: Those of them that were given up in bursts.
-        replicas: Stores that the source names, this one included; 0: not known.
+        burst_lost: Numbers of `lost` that were given up in bursts.
+        replicas: Stores that the source names, with this one; 0 if not known.
     """
 
     reg_id: int
@@ -85,7 +90,7 @@ class SourceView:
 
 @attrs.frozen
 class JournalView:
-    """A store's disk: bytes and segments in use, bytes that wait for a sync, syncs, the last and longest sync in ns."""
+    """A store's disk: bytes and segments in use, bytes that wait for a sync, and the count and times (ns) of syncs."""
 
     disk_bytes: int
     segments: int
@@ -103,14 +108,14 @@ class StoreView:
 
     Attributes:
         requests: Configured rate; received, served and dropped per second since the reset; seconds since the reset;
-            dropped in all since the start.
+            all dropped since the start.
         patterns: Pattern, its type, and the repository type of the topics that match.
         topics: Topic, RegID and session id of each source.
-        failure: Why it serves no more; empty while it does.
-        muted_for_ns: For how long it will grant nothing, because it may have lost its memory.
-        expired: Sources whose state lifetime ended since the start, and the messages that went with them.
-        room: Bytes free on the file system of the journal, -1: not known; below how many there is too little.
-        clients: Sources and receivers that have state here, those that are away included; the limit of them.
+        failure: The error that ended the service; empty while it serves.
+        muted_for_ns: Time (ns) in which it grants nothing, because it may have lost its memory.
+        expired: Sources whose state lifetime ended since the start, and the count of their messages.
+        room: Free bytes on the file system of the journal, -1 if not known, and the least that is enough.
+        clients: Sources and receivers with state, also absent ones, and the limit on them.
     """
 
     index: int

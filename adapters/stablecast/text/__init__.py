@@ -1,6 +1,5 @@
-"""What sentences for people have in common: counts of things, and files that the system refused."""
+"""Text for people: counts, failures with their remedy, the console and exit statuses."""
 
-from stablecast.text.counts import plural
-from stablecast.text.remedies import refusal, unread
+from stablecast.text.sentences import plural, refusal, unread
 
 __all__ = ["plural", "refusal", "unread"]

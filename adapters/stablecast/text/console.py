@@ -1,4 +1,4 @@
-"""Lines, tables and progress on the terminal; people read standard error, programs standard output."""
+"""Lines, tables and progress on the terminal: standard error is for people, standard output for programs."""
 
 import json
 import os
@@ -11,21 +11,21 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 FILE_COLUMNS = 160
-"""Width of tables in a file or a pipe, in columns, unless COLUMNS is set."""
+"""Width of a table in a file or a pipe, in columns, unless COLUMNS is set."""
 
 
 def say(line: object) -> None:
-    """One line on standard output, at once: a text as it is, anything else as JSON."""
+    """Print one line on standard output and flush it: text as it is, other objects as JSON."""
     print(line if isinstance(line, str) else json.dumps(line), flush=True)
 
 
 def note(line: str) -> None:
-    """One line for people on standard error."""
+    """Print one line for people on standard error and flush it."""
     print(line, file=sys.stderr, flush=True)
 
 
 def printer() -> "Console":
-    """What prints tables, as wide as the terminal."""
+    """Return a console for tables: as wide as the terminal, or `FILE_COLUMNS` wide without one."""
     from rich.console import Console  # noqa: PLC0415 - slow to import, and few commands need it
 
     return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else FILE_COLUMNS)
@@ -33,7 +33,10 @@ def printer() -> "Console":
 
 @contextmanager
 def spinning(quiet: bool) -> Iterator[Callable[[str], None]]:
-    """A line on the terminal that says what goes on, as long as it does; none where there is no terminal."""
+    """Show a progress line on the terminal while the body runs; the body gets a function that sets its text.
+
+    Nothing is shown if `quiet` is true or standard error is no terminal.
+    """
     from rich.console import Console  # noqa: PLC0415 - slow to import, and few commands take long
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 

@@ -1,20 +1,20 @@
-"""Exit statuses of commands, and one sentence for every failure that a user can mend."""
+"""Exit statuses of commands, and one sentence for every failure that a user can fix."""
 
 import sys
 from collections.abc import Callable
 
 from stablecast.core.errors import StablecastError
-from stablecast.text.remedies import sentence
+from stablecast.text.sentences import sentence
 
 FAILED = 1
-"""Exit status after a sentence that says what is wrong."""
+"""Exit status of a command that failed and printed one sentence about the reason."""
 
 INTERRUPTED = 130
-"""Exit status after an interrupt that is not the way to end a command: 128 and the signal's number, as shells say."""
+"""Exit status of a command that an interrupt ended early: 128 and the signal's number, as shells report it."""
 
 
 def guarded(body: Callable[[], int]) -> int:
-    """Run a command; what users can mend becomes one sentence on standard error."""
+    """Run a command and return its exit status; print one sentence about a failure that the user can fix."""
     try:
         return body()
     except StablecastError as error:

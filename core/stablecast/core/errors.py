@@ -6,16 +6,16 @@ class StablecastError(Exception):
 
 
 class MisuseError(StablecastError):
-    """The local caller broke the contract of a machine; the machine is unchanged."""
+    """The local caller broke the contract of a machine. The machine is unchanged."""
 
 
 class InvariantError(StablecastError):
-    """A rule that always holds does not: a defect of stablecast, never the fault of a peer."""
+    """A rule that always holds was broken: a defect of stablecast, never the fault of a peer."""
 
 
 class OversizeError(MisuseError):
-    """A message does not fit the flight even when nothing is in it: it could never be sent (T14)."""
+    """A message does not fit an empty flight, so it could never be sent (T14)."""
 
 
 class ConfigError(StablecastError):
-    """A configuration that cannot work, or that loses messages where none may be lost."""
+    """A configuration cannot work, or loses messages that may not be lost."""

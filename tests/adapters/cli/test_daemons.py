@@ -56,8 +56,8 @@ def test_options_that_are_not_followed_are_told_and_a_profile_is_taken(tmp_path:
         status, _, err = program.end()
     assert status == 0
     assert err == (
-        "option repository-disk-max-write-async-cbs is not followed: there is one write at a time, which all that "
-        "waits goes into\n"
+        "option repository-disk-max-write-async-cbs is not followed: there is one write at a time, for all "
+        "waiting messages\n"
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from stablecast.cli.lbmrd import configured, dump_dtd, run
-from stablecast.resolver.endpoint import bind
+from stablecast.runtime.datagrams import bind
 from stablecast.transports.wire import lbmr
 from tests.support.tree import LAYERS, ROOT
 
@@ -108,7 +108,7 @@ def test_a_file_is_checked_without_running(tmp_path: Path) -> None:
     with lbmrd(str(config), "-v", "--json", port=None) as process:
         _, err = process.communicate()
     assert process.returncode == 1
-    assert err == f"stablecast: {config}, line 2: element ttl: 'never' is no whole number from 1 to 4294967295\n"
+    assert err == f"stablecast: {config}:2: <ttl>: option ttl wants a whole number, not 'never'\n"
 
 
 def test_the_dtd_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,9 +127,10 @@ def test_an_activity_above_ttl_is_reported() -> None:
 
 
 def test_a_port_in_use_is_one_sentence_and_status_1() -> None:
-    with bind("127.0.0.1", (0,)) as taken:
+    with bind("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         with lbmrd(port=port) as process:
             out, err = process.communicate()
             assert (process.returncode, out) == (1, "")
-    assert err == f"stablecast: port {port} on 127.0.0.1 is in use: stop the other lbmrd or choose another port\n"
+    remedy = "stop the program that holds it or choose another port or interface"
+    assert err == f"stablecast: port {port} on 127.0.0.1 is in use: {remedy}\n"

@@ -86,10 +86,16 @@ def _fails(error: BaseException) -> int:
     ("error", "sentence"),
     [
         (StablecastError("the thing is wrong: mend it"), "stablecast: the thing is wrong: mend it\n"),
-        (FileNotFoundError(2, "", "x.txt"), "stablecast: there is no x.txt: correct the path, or create it\n"),
-        (FileExistsError(17, "", b"x.txt"), "stablecast: x.txt is there already: choose another name\n"),
-        (IsADirectoryError(21, "", 7), "stablecast: 7 is a directory: name a file\n"),
-        (OSError(5, "Input/output error", "x.txt"), "stablecast: Input/output error (x.txt)\n"),
+        (
+            FileNotFoundError(2, "", "x.txt"),
+            "stablecast: x.txt cannot be used: No such file or directory; correct the path\n",
+        ),
+        (FileExistsError(17, "", b"x.txt"), "stablecast: x.txt cannot be used: File exists; choose another name\n"),
+        (IsADirectoryError(21, "", 7), "stablecast: 7 cannot be used: Is a directory; name a file\n"),
+        (
+            OSError(5, "Input/output error", "x.txt"),
+            "stablecast: x.txt cannot be used: Input/output error; check the disk\n",
+        ),
         (OSError(28, "No space left on device"), "stablecast: No space left on device\n"),
         (OSError("odd"), "stablecast: odd\n"),
     ],

@@ -144,7 +144,7 @@ def test_a_store_that_does_not_answer_is_told_within_the_timeout() -> None:
         (["send", "t", "--resolver", "nowhere:1"], "'nowhere' is not an IPv4 address"),
         (["send", "t", "--strategy", "loud"], "there is no resolution strategy 'loud': choose one of safe, default"),
         (["send", "t", "--interface", "eth"], "'eth' is not an interface: write an IPv4 address, or a range"),
-        (["receive", "t", "--multicast", "1.2.3.4"], "no interface of this machine is '1.2.3.4': it has lo"),
+        (["receive", "t", "--multicast", "1.2.3.4"], "no interface of this host matches '1.2.3.4': it has lo"),
         (
             ["send", "t", "-o", "resolver_datagram_max_size=1"],
             "option resolver_datagram_max_size must lie between 500 and 65535, not 1",
@@ -153,7 +153,10 @@ def test_a_store_that_does_not_answer_is_told_within_the_timeout() -> None:
         (["send", "t", "-o", "ume_flight_size=0"], "option ume_flight_size must lie between 1 and 2147483647, not 0"),
         (["send", "t", "--profile", "5.4"], "there is no profile '5.4': choose one of safe, 5.3, 6.17"),
         (["receive", "t", "--resolver-service", "nowhere"], "'nowhere' is not the address of a service"),
-        (["send", "t", "--file", "/does/not/exist"], "there is no /does/not/exist: correct the path, or create it"),
+        (
+            ["send", "t", "--file", "/does/not/exist"],
+            "/does/not/exist cannot be used: No such file or directory; correct the path",
+        ),
         (["receive", "t", "--source", "1.2.3.4:x"], "'1.2.3.4:x' is not an address"),
         (
             ["receive", "t", "--source", "127.0.0.1:1", "-o", "retransmit_request_intervall=1"],

@@ -59,7 +59,7 @@ def test_an_xml_file_and_what_it_comes_to(tmp_path: Path, capsys: pytest.Capture
     with srs(str(config), "-v") as process:
         _, err = process.communicate()
     assert process.returncode == 1
-    assert err.startswith(f"stablecast: {config}, line 1: this is no XML")
+    assert err.startswith(f"stablecast: {config}:1: <xml>: ")
     with srs("--dump-xsd") as process:
         assert process.communicate()[0].startswith("<?xml")
 
@@ -82,4 +82,4 @@ def test_validate_checks_and_ends(tmp_path: Path) -> None:
     with srs(str(config), "--validate") as process:
         out, err = process.communicate()
         assert (process.returncode, out) == (1, "")
-    assert err.startswith(f"stablecast: {config}: [srs] has no prot")
+    assert err.startswith(f"stablecast: {config}:srs.prot: there is no 'prot' here")

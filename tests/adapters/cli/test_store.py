@@ -11,7 +11,7 @@ import typer
 
 from stablecast.cli import check, daemons
 from stablecast.cli.app import app
-from stablecast.config.daemon_outline import ConfigFileError
+from stablecast.config.findings import ConfigFileError
 from stablecast.config.schema import NEWEST, dtd
 from stablecast.core.errors import StablecastError
 from tests.adapters.config.test_xml_file import GUIDE
@@ -70,7 +70,7 @@ def test_a_valid_file(as_json: bool, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert daemons.validate(path, "safe", as_json) == 0
     out, err = capsys.readouterr()
     assert out == ('{"valid": true, "stores": ["test-store"]}\n' if as_json else f"{path} is valid\n")
-    assert err == f"{path}:5: <log>: log is there again: the last one counts\n"
+    assert err == f"{path}:5: <log>: log is repeated: the last one counts\n"
 
 
 def test_a_file_that_is_not_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,7 +139,7 @@ def test_a_daemon_runs_its_stores_until_it_is_interrupted(config: Path) -> None:
         assert program.said() == {"stopped": True}
         status, out, err = program.end()
     assert (status, out) == (0, "")
-    assert err.endswith("goes into\n")
+    assert err.endswith("for all waiting messages\n")
     assert not (config.parent / "stored.pid").exists()
     log = (config.parent / "stored.log").read_text()
     for line in (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.adapters.evidence.capture.judge.talk import World, settled
+from tests.adapters.evidence.capture.judge.wire_session import World, settled
 from tests.support.program import outcome, store
 
 

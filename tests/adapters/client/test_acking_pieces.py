@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from stablecast.client.message import Batch
-from stablecast.client.session import Session
+from stablecast.client.session import ClientSession
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.serial import wire
 from stablecast.core.protocol.events import UnrecoverableLoss
@@ -15,22 +15,22 @@ from stablecast.transports.codec.lbttcp import Run, build
 from tests.adapters.client.test_going_on import ACKING, START, TOPIC_INDEX, Side, session_of
 
 LARGE = b"abc" * 100
-PIECES = fragments.cut(TOPIC_INDEX, START, LARGE, fragments.FRAGMENT_BYTES + len(LARGE) // 3)
+PIECES = fragments.encode_pieces(TOPIC_INDEX, START, LARGE, fragments.FRAGMENT_BYTES + len(LARGE) // 3)
 """A message of three."""
 
 BEHIND = START + len(PIECES)
 
 
-def piece(session: Session, place: int) -> None:
+def piece(session: ClientSession, place: int) -> None:
     session.feed_run(Run(TOPIC_INDEX, wire(START + place), 1, len(PIECES[place]), PIECES[place], chained=True))
 
 
-def behind(session: Session, content: bytes = ACKING) -> None:
+def behind(session: ClientSession, content: bytes = ACKING) -> None:
     """A plain message comes behind the one in pieces."""
     session.feed_run(Run(TOPIC_INDEX, wire(BEHIND), 1, len(content), build(TOPIC_INDEX, wire(BEHIND), [content])))
 
 
-def begun(**changes: Any) -> tuple[Side, Session]:
+def begun(**changes: Any) -> tuple[Side, ClientSession]:
     """All but the last piece has come."""
     side = Side()
     session = session_of(side, **changes)
@@ -56,7 +56,7 @@ async def test_a_message_that_never_gets_whole_holds_no_acknowledgement_up() -> 
     behind(session)
     session._pieces.lose(BEHIND - 1, BEHIND)
     session._machine.window.lose(BEHIND - 1, BEHIND, session._machine.outbox)
-    session._pass()
+    session._drop_useless()
     assert UnrecoverableLoss(START, BEHIND - 2) in side.told
     assert session._machine.window.acked == BEHIND
 

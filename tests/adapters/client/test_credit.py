@@ -13,7 +13,7 @@ from stablecast.client import (
     Source,
 )
 from stablecast.client.outgoing_messages import FLUSH_BYTES
-from stablecast.client.sender import MAX_CUT, MAX_PAYLOAD
+from stablecast.client.source import MAX_CUT, MAX_PAYLOAD
 from stablecast.core.machine import serial
 from stablecast.core.protocol.effects import Effect
 from stablecast.core.protocol.events import (

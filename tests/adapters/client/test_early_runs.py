@@ -1,6 +1,6 @@
 """Runs that overtook the announcement of their source."""
 
-from stablecast.client.early_runs import MAX_EARLY, MAX_EARLY_BYTES, Early
+from stablecast.client.receiver import MAX_EARLY, MAX_EARLY_BYTES, EarlyRuns
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run
 
@@ -10,33 +10,33 @@ def run(topic: int, first: int, block: bytes | memoryview = b"") -> Run:
 
 
 def test_the_runs_of_a_life_are_given_once_and_in_order() -> None:
-    early = Early()
+    early = EarlyRuns()
     for session_id, topic, first in ((5, 7, 0), (6, 7, 0), (5, 7, 1), (5, 8, 0)):
         early.keep(session_id, run(topic, first))
-    assert early.take(codec.join(9, 9)) == []
-    assert early.take(codec.join(5, 7)) == [run(7, 0), run(7, 1)]
-    assert early.take(codec.join(5, 7)) == []
+    assert early.remove(codec.join(9, 9)) == []
+    assert early.remove(codec.join(5, 7)) == [run(7, 0), run(7, 1)]
+    assert early.remove(codec.join(5, 7)) == []
     assert list(early.runs) == [(6, run(7, 0)), (5, run(8, 0))]
 
 
 def test_only_so_many_are_kept() -> None:
-    early = Early()
+    early = EarlyRuns()
     for first in range(MAX_EARLY + 2):
         early.keep(5, run(7, first))
-    taken = early.take(codec.join(5, 7))
+    taken = early.remove(codec.join(5, 7))
     assert (len(taken), taken[0].first) == (MAX_EARLY, 2)
 
 
 def test_they_are_bounded_in_bytes_too_and_keep_no_more_than_themselves() -> None:
     """A run is a part of what a read brought, which may be megabytes."""
-    early, read = Early(), bytes(2 * MAX_EARLY_BYTES)
+    early, read = EarlyRuns(), bytes(2 * MAX_EARLY_BYTES)
     half = MAX_EARLY_BYTES // 2
     for first in range(4):
         early.keep(5, run(7, first, memoryview(read)[:half]))
     assert early.size == MAX_EARLY_BYTES
     early.keep(6, run(7, 9, memoryview(read)[:1]))
     assert early.size == half + 1
-    (taken,) = early.take(codec.join(5, 7))
+    (taken,) = early.remove(codec.join(5, 7))
     assert (taken.first, type(taken.block), early.size) == (3, bytes, 1)
     early.keep(5, run(7, 0, read))
     assert (early.size, list(early.runs)) == (0, []), "one that is larger than all may be"

@@ -8,10 +8,10 @@ import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stablecast.client.callbacks import Handover
+from stablecast.client.callbacks import CallbackDelivery
 from stablecast.client.inbox import Inbox
 from stablecast.client.message import Batch, Message
-from stablecast.client.session import Session
+from stablecast.client.session import ClientSession
 from stablecast.core.machine.serial import MODULUS, wire
 from stablecast.core.protocol.effects import AskLow, AskRegId
 from stablecast.core.protocol.events import Event
@@ -44,14 +44,14 @@ class Side:
     """What stands around a session: an application that acknowledges or closes, and a pool that notes what is said."""
 
     told: list[object] = attrs.field(factory=list)
-    session: Session = attrs.field(init=False)
+    session: ClientSession = attrs.field(init=False)
 
     @property
     def inbox(self) -> Inbox[Batch]:
         return Inbox(lambda: None)
 
     def deliver(self, batch: Batch) -> None:
-        Handover(self.on_message, "receiver", self.inbox, 3600.0).deliver(batch)
+        CallbackDelivery(self.on_message, "receiver", self.inbox, 3600.0).deliver(batch)
 
     def on_message(self, message: Message) -> None:
         self.told.append((message.sequence_number, message.payload, message.recovered, message.incarnation))
@@ -73,11 +73,11 @@ class Side:
         self.told.append((address, message))
 
 
-def session_of(side: Side, trace: Path | None = None, **changes: Any) -> Session:
+def session_of(side: Side, trace: Path | None = None, **changes: Any) -> ClientSession:
     """It delivers from `START` on."""
     places: dict[str, Any] = {"reply_to": f"{LOCAL}:1", "source_request": f"{LOCAL}:2"}
     config = attrs.evolve(ReceiverDriver().machine.config, ack_mode=AckMode.EXPLICIT, **places, **changes)
-    side.session = Session(side, config, side, trace, f"{LOCAL}:4")  # type: ignore[arg-type]  # what it needs of them
+    side.session = ClientSession(side, config, side, trace, f"{LOCAL}:4")  # type: ignore[arg-type]  # what it needs of them
     side.session.start({})
     store = StoreEntry(0, 0, f"{LOCAL}:3", 50, 1)
     side.session.on_message(info(1, stores=(store,), request=f"{LOCAL}:2", high=wire(START - 1)))
@@ -85,7 +85,7 @@ def session_of(side: Side, trace: Path | None = None, **changes: Any) -> Session
     return side.session
 
 
-def step(session: Session, kind: str, place: int, run: Run, short: bool) -> None:
+def step(session: ClientSession, kind: str, place: int, run: Run, short: bool) -> None:
     """One thing that happens, `place` numbers from where the stream goes on."""
     match kind:
         case "live" if short:
@@ -110,7 +110,7 @@ async def both(steps: list[tuple[str, int, int, bytes]]) -> None:
         run = Run(TOPIC_INDEX, wire(first), count, count * len(content or b"x"), block)
         for session, is_short in zip(sessions, (True, False), strict=True):
             step(session, kind, place, run, is_short)
-            session.tell_consumed()
+            session.report_consumed()
         one, other = (session._machine for session in sessions)
         assert short.told == long.told
         assert one.abstract() == other.abstract()

@@ -21,7 +21,7 @@ class Told:
 
     succession: Succession = attrs.field(init=False)
 
-    def own_thread(self) -> None:
+    def check_thread(self) -> None:
         """Any will do."""
 
     def dropped(self, count: int) -> None:
@@ -49,7 +49,12 @@ def test_first_in_first_out() -> None:
     for batch in batches:
         inbox.put(batch)
     assert len(inbox) == 2
-    assert [inbox.take(), inbox.current, inbox.take(), inbox.take()] == [batches[0], batches[0], batches[1], None]
+    assert [inbox.next_batch(), inbox.current, inbox.next_batch(), inbox.next_batch()] == [
+        batches[0],
+        batches[0],
+        batches[1],
+        None,
+    ]
     assert (inbox.current, inbox.handed, inbox.rest) == (batches[1], 2, 0)
 
 
@@ -72,7 +77,7 @@ def test_full_and_half_empty(monkeypatch: pytest.MonkeyPatch) -> None:
         inbox.put(batch_of(1))
         fullness.append(inbox.full)
     for _ in range(4):
-        inbox.take()
+        inbox.next_batch()
         fullness.append(inbox.full)
     assert fullness == [False] * 4 + [True] * 3 + [False] * 2
     assert room == [2]
@@ -95,7 +100,7 @@ def test_a_batch_is_taken_in_parts() -> None:
     inbox: Inbox[Batch] = Inbox(lambda: None)
     inbox.put(batch_of(5, first=10, told=told, skip=2))
     parts = []
-    while (part := inbox.take(2)) is not None:
+    while (part := inbox.next_batch(2)) is not None:
         parts.append((part.first, len(part), part.payloads()))
         part.consumed()
     assert parts == [(10, 2, [b"x"] * 2), (12, 2, [b"x"] * 2), (14, 1, [b"x"])]
@@ -106,12 +111,12 @@ def test_a_batch_is_taken_in_parts() -> None:
 def test_what_was_not_handed_over_waits_again() -> None:
     inbox: Inbox[Batch] = Inbox(lambda: None)
     inbox.put(batch_of(5, first=10))
-    inbox.take()
+    inbox.next_batch()
     inbox.handed = 2
     assert inbox.rest == 3
     inbox.return_rest()
     assert (inbox.rest, len(inbox)) == (0, 1)
-    rest = inbox.take()
+    rest = inbox.next_batch()
     assert rest is not None
     assert (rest.first, len(rest)) == (12, 3)
 
@@ -120,10 +125,10 @@ def test_clearing_drops_what_was_not_handed_over() -> None:
     inbox: Inbox[Batch] = Inbox(lambda: None)
     for _ in range(2):
         inbox.put(batch_of(3))
-    inbox.take()
+    inbox.next_batch()
     inbox.handed = 1
     inbox.clear()
-    assert (inbox.rest, inbox.take()) == (0, None)
+    assert (inbox.rest, inbox.next_batch()) == (0, None)
 
 
 def everything(inbox: Inbox[Batch]) -> list[tuple[int, int]]:
@@ -136,7 +141,7 @@ def test_what_is_not_consumed_waits_or_is_in_hand() -> None:
     assert everything(inbox) == []
     for first in (10, 20):
         inbox.put(batch_of(5, first=first))
-    batch = inbox.take()
+    batch = inbox.next_batch()
     assert batch is not None
     batch.consumed(2)
     assert everything(inbox) == [(12, 15), (20, 25)]
@@ -160,7 +165,7 @@ def test_what_was_handed_over_is_not_dropped(
     inbox: Inbox[Batch] = Inbox(lambda: None)
     for first in (10, 20):
         inbox.put(batch_of(5, first=first))
-    inbox.take()
+    inbox.next_batch()
     inbox.handed = handed
     gone = [(first, stop) for _, first, stop in inbox.drop(lambda _: bounds)]
     assert (everything(inbox), gone) == (left, dropped)

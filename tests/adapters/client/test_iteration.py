@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from stablecast.client import iteration as module
-from stablecast.client.callbacks import Handover
+from stablecast.client.callbacks import CallbackDelivery
 from stablecast.client.errors import RegistrationFailed
 from stablecast.client.inbox import Inbox
-from stablecast.client.iteration import Reader, Reading
+from stablecast.client.iteration import InboxReader, MessageIterator
 from stablecast.client.message import Batch, Message
 from stablecast.core.errors import MisuseError
 from tests.adapters.client.test_inbox import Told, batch_of
@@ -19,12 +19,12 @@ from tests.support.network import Network
 from tests.support.traffic import send, source_of, take
 
 
-def reader_of(*batches: Batch, patience: float = 3600.0) -> tuple[Reader, Reading]:
+def reader_of(*batches: Batch, patience: float = 3600.0) -> tuple[InboxReader, MessageIterator]:
     """A reader, and one loop of it."""
     inbox: Inbox[Batch] = Inbox(lambda: None)
     for batch in batches:
         inbox.put(batch)
-    reader = Reader(inbox, patience, "orders")
+    reader = InboxReader(inbox, patience, "orders")
     return reader, reader.claim()
 
 
@@ -107,13 +107,13 @@ async def test_a_loop_of_another_task_is_refused_while_the_first_goes_on() -> No
 
 async def test_a_task_that_is_done_reads_no_more() -> None:
     reader, _ = reader_of(batch_of(5))
-    kept: list[Reading] = []
+    kept: list[MessageIterator] = []
 
     async def other() -> None:
         kept.append(reader.claim())
         await anext(kept[0])
 
-    reader._reading = None
+    reader._iterator = None
     await asyncio.create_task(other())
     assert (await anext(reader.claim())).sequence_number == 1
 
@@ -159,7 +159,7 @@ async def test_another_event_loop_and_another_thread_are_refused(net: Network) -
 
 
 async def test_a_loop_that_is_cancelled_in_the_middle_of_a_message(net: Network) -> None:
-    """Reading on consumes it; closing the receiver does not, and it comes again to the next run."""
+    """MessageIterator on consumes it; closing the receiver does not, and it comes again to the next run."""
     _, source = await source_of(net, "a")
     context = await net.context(session_id=1)
     receiver = context.receiver("orders")
@@ -194,7 +194,7 @@ async def test_calls_of_a_turn_are_bounded_by_time(monkeypatch: pytest.MonkeyPat
         seen.append(message.sequence_number)
         clock[0] += 1.0
 
-    handover = Handover(on_message, "receiver", inbox, 0.1)
+    handover = CallbackDelivery(on_message, "receiver", inbox, 0.1)
     for first in (0, 3):
         handover.deliver(batch_of(3, first=first, told=told))
     counts = [len(seen)]
@@ -210,6 +210,6 @@ async def test_calls_of_a_turn_are_bounded_by_time(monkeypatch: pytest.MonkeyPat
 async def test_short_calls_are_not_interrupted() -> None:
     seen: list[int] = []
     inbox: Inbox[Batch] = Inbox(lambda: None)
-    handover = Handover(lambda message: seen.append(message.sequence_number), "receiver", inbox, 0.1)
+    handover = CallbackDelivery(lambda message: seen.append(message.sequence_number), "receiver", inbox, 0.1)
     handover.deliver(batch_of(50))
     assert seen == list(range(50))

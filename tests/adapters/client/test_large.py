@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from stablecast.client import Context, Message, MessageTooLarge, NotStable, Receiver
-from stablecast.client.sender import MAX_PAYLOAD
+from stablecast.client.source import MAX_PAYLOAD
 from stablecast.config.options import Value
 from stablecast.core.protocol.events import (
     Confirmed,
@@ -192,7 +192,7 @@ async def test_pieces_of_a_message_that_lost_one_are_reported_lost(net: Network)
     await source.send(payload)
     source.flush()
     source.stream.write = write  # type: ignore[method-assign]
-    lengths = [len(piece) for piece in fragments.cut(0, 0, payload, source.max_payload + 12)]
+    lengths = [len(piece) for piece in fragments.encode_pieces(0, 0, payload, source.max_payload + 12)]
     third = sum(lengths[:3])
     write(blocks[0][: sum(lengths[:2])] + blocks[0][third:])
     await until(session._machine.window.missing)

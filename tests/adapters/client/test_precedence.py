@@ -46,7 +46,7 @@ def test_few_lives_are_kept() -> None:
     passed.drop(3)
     passed.drop(3)
     assert passed.places() == {"one": one, "two": two}
-    taken = passed.take("one")
+    taken = passed.remove("one")
     assert [info.incarnation for info, _ in taken] == [2, *range(4, 17)]
     assert taken[-1][0].term == 2
     assert list(passed.announcements) == [99]

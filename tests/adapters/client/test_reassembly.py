@@ -1,6 +1,6 @@
 """Messages that did not come plain, as an application sees them."""
 
-from stablecast.client.reassembly import Assembled
+from stablecast.client.message import AssembledBatch
 from stablecast.core.protocol.effects import Deliver
 from stablecast.transports.codec.fragments import WholeMessage
 from stablecast.transports.codec.lbttcp import Run
@@ -8,9 +8,9 @@ from stablecast.transports.wire import properties
 from tests.adapters.client.test_inbox import Told
 
 
-def assembled(told: Told, *wholes: WholeMessage) -> Assembled:
+def assembled(told: Told, *wholes: WholeMessage) -> AssembledBatch:
     run = Run(7, 9, 1, 1, b"", chained=True)
-    return Assembled(list(wholes), run, Deliver(1, 0, 1, 9, recovered=False, done=True), 5, told)
+    return AssembledBatch(list(wholes), run, Deliver(1, 0, 1, 9, recovered=False, done=True), 5, told)
 
 
 def test_properties_that_cannot_be_read_are_none() -> None:

@@ -13,7 +13,7 @@ from stablecast.core.protocol.events import (
     RegistrationComplete,
 )
 from stablecast.evidence.trace import TraceError
-from stablecast.runtime.stream_joiner import Joiner
+from stablecast.runtime.stream_joiner import StreamJoiner
 from stablecast.transports import codec
 from stablecast.transports.resolution.records import SourceRecord
 from tests.adapters.runtime.peers import data, hello, listener
@@ -206,7 +206,7 @@ async def test_a_stream_that_is_found_while_the_inbox_is_full_waits(monkeypatch:
         receiver.found(two.address, 6, "")
         await two.connection()
         joiner = receiver._joiners[two.address]
-        assert isinstance(joiner, Joiner)
+        assert isinstance(joiner, StreamJoiner)
         assert joiner._paused
         assert (await anext(receiver)).payload == b"x"
         await until(lambda: len(receiver._sessions) == 2)

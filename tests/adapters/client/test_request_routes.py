@@ -1,8 +1,8 @@
-"""Whom a control message is for."""
+"""Control messages that come to the request port reach the source, the receivers, or both."""
 
 import pytest
 
-from stablecast.client.request_routes import audience
+from stablecast.client.context import _addressee
 from stablecast.core.protocol.messages import (
     Deregistered,
     Keepalive,
@@ -15,28 +15,26 @@ from stablecast.core.protocol.messages import (
 )
 from tests.core import samples
 
-SOURCE, RECEIVER = (True, False), (False, True)
-
 
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
-        (samples.registered(role=Role.SOURCE), SOURCE),
-        (samples.registered(role=Role.RECEIVER), RECEIVER),
-        (Refused(Role.SOURCE, 0, 0, 0, 7, Refusal.NO_PATTERN), SOURCE),
-        (Refused(Role.RECEIVER, 0, 0, 0, 7, Refusal.NO_PATTERN), RECEIVER),
-        (Deregistered(Role.RECEIVER, 0, 0, 0, 7, 0), RECEIVER),
-        (samples.info(), RECEIVER),
-        (LateJoinInfo(7, 0, 0, 1), RECEIVER),
-        (SourceInfoRequest(7), SOURCE),
+        (samples.registered(role=Role.SOURCE), Role.SOURCE),
+        (samples.registered(role=Role.RECEIVER), Role.RECEIVER),
+        (Refused(Role.SOURCE, 0, 0, 0, 7, Refusal.NO_PATTERN), Role.SOURCE),
+        (Refused(Role.RECEIVER, 0, 0, 0, 7, Refusal.NO_PATTERN), Role.RECEIVER),
+        (Deregistered(Role.RECEIVER, 0, 0, 0, 7, 0), Role.RECEIVER),
+        (samples.info(), Role.RECEIVER),
+        (LateJoinInfo(7, 0, 0, 1), Role.RECEIVER),
+        (SourceInfoRequest(7), Role.SOURCE),
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_answers_are_for_who_asked_announcements_for_receivers_all_else_for_sources(
-    message: Message, expected: tuple[bool, bool]
+def test_answers_go_to_the_asker_announcements_to_receivers_and_all_else_to_sources(
+    message: Message, expected: Role
 ) -> None:
-    assert audience(message) == expected
+    assert _addressee(message) is expected
 
 
-def test_a_keepalive_is_for_whoever_has_the_reg_id() -> None:
-    assert audience(Keepalive(Role.STORE, 7, 0, False)) == (True, True)
+def test_a_keepalive_goes_to_source_and_receivers() -> None:
+    assert _addressee(Keepalive(Role.STORE, 7, 0, False)) is None

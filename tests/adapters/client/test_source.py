@@ -26,6 +26,7 @@ from stablecast.core.protocol.events import (
 )
 from stablecast.transports import codec
 from tests.support.network import LOCAL, Events, Network, unused_port
+from tests.support.retransmissions import encode_recovered
 
 ENOUGH = StableFlag.STABLE
 
@@ -170,7 +171,7 @@ async def test_a_request_is_answered_from_what_is_retained(net: Network) -> None
     source._perform(Resend("127.0.0.1:9", source.config.incarnation, 3, 4))
     source._perform(Resend("127.0.0.1:9", source.config.incarnation, 50, 60))
     life = source.config.incarnation
-    wanted = b"".join(codec.encode_recovered(codec.Recovered(life, life, number, b"%d" % number)) for number in (3, 4))
+    wanted = b"".join(encode_recovered(codec.Recovered(life, life, number, b"%d" % number)) for number in (3, 4))
     assert asked == [("127.0.0.1:9", wanted)]
 
 
@@ -185,7 +186,7 @@ async def test_an_answer_is_bounded(net: Network) -> None:
     context.pool.send = lambda _, octets: asked.append(octets)  # type: ignore[method-assign, assignment]
     life = source.config.incarnation
     source._perform(Resend("127.0.0.1:9", life, 0, MAX_RESEND + 9))
-    one = codec.encode_recovered(codec.Recovered(life, life, 0, b""))
+    one = encode_recovered(codec.Recovered(life, life, 0, b""))
     assert len(asked[0]) == MAX_RESEND * len(one)
 
 

@@ -37,7 +37,7 @@ async def test_a_service_alone_is_enough(net: Network, caplog: pytest.LogCapture
     source = await sending.source("orders", stores=[await net.store()])
     await send(source, 5)
     assert await take(receiver, 5) == list(range(5))
-    assert f"service {where[0]} keeps us informed" in caplog.messages
+    assert f"resolver service {where[0]} is connected" in caplog.messages
 
 
 async def test_a_source_that_service_and_relay_find_is_joined_once(net: Network) -> None:
@@ -70,14 +70,14 @@ async def test_a_service_that_is_not_there_is_told_of(net: Network, caplog: pyte
         await until(lambda: daemon.statistics()["clients"])
         await daemon.close()
         await until(lambda: any(daemon.address in message for message in caplog.messages))
-    assert f"service {daemon.address} does not keep us informed: " in caplog.text
+    assert f"resolver service {daemon.address} is not connected: " in caplog.text
 
 
 async def test_an_address_that_is_none(net: Network) -> None:
     with pytest.raises(AddressError, match="write host:port"):
         Context(resolver_service=["nowhere"])
     async with Context() as context:
-        with pytest.raises(MisuseError, match="nothing says where sources are"):
+        with pytest.raises(MisuseError, match="no way to find a source"):
             context.receiver("orders")
 
 
@@ -121,7 +121,7 @@ async def test_a_name_that_nobody_here_finds_is_told(net: Network, caplog: pytes
     for context in (over_service, alone):
         caplog.clear()
         await context.source("orders", options={"ume_store_name": "store-A"}, wait=False)
-        assert "nobody here finds the store named 'store-A'" in caplog.text
+        assert "nothing resolves the store name 'store-A'" in caplog.text
 
 
 async def test_a_request_for_resolution_may_be_made(net: Network) -> None:
@@ -170,17 +170,17 @@ async def test_udp_may_be_switched_off(net: Network) -> None:
     """T-011, T-019: resolver_disable_udp_topic_resolution."""
     async with Context(resolver=[f"{LOCAL}:{unused_port()}"], resolution=resolution("tcp")) as context:
         assert context.unresolved() == []
-        with pytest.raises(MisuseError, match="nothing says where sources are"):
+        with pytest.raises(MisuseError, match="no way to find a source"):
             context.receiver("orders")
 
 
 def test_receivers_that_wait_are_told_of(caplog: pytest.LogCaptureFixture) -> None:
-    source_discovery._tell_of_waits([Wait(f"topic/{number}", 10.0, "no relay answers") for number in range(7)])
+    source_discovery._log_waits([Wait(f"topic/{number}", 10.0, "no relay answers") for number in range(7)])
     assert caplog.messages[0] == "receiver of 'topic/0' is unresolved for 10 s: no relay answers"
     assert caplog.messages[-1] == "2 more receivers are unresolved"
-    source_discovery._tell_of_waits([Wait("orders", 20.0, "no relay answers")])
+    source_discovery._log_waits([Wait("orders", 20.0, "no relay answers")])
     assert caplog.messages[-1] == "receiver of 'orders' is unresolved for 20 s: no relay answers"
-    source_discovery._remark("unicast resolver 10.0.0.1:15380 went inactive", warning=True)
+    source_discovery._log_remark("unicast resolver 10.0.0.1:15380 went inactive", warning=True)
     assert caplog.messages[-1].endswith("went inactive")
 
 

@@ -59,12 +59,12 @@ async def test_stores_and_receivers_that_lose_a_tenth_lose_nothing_and_each_may_
     expected = await sent(source, 0, 400)
     for receiver in receivers:
         assert await taken(receiver, 400) == expected
-    (counters,) = net.stores["store"]._inlet.statistics().values()
+    (counters,) = net.stores["store"]._arrivals.statistics().values()
     assert counters["dgrams_dropped_test"] > 0
     assert counters["naks_sent"] > 0
     assert counters["unrecovered_tmo"] == counters["unrecovered_txw"] == 0
 
-    await receivers[0]._context.close()
+    await receivers[0]._context.close()  # type: ignore[attr-defined]  # a whole context here
     expected = await sent(source, 400, 600)
     receivers[0] = await listening(8)
     for receiver in receivers:
@@ -100,7 +100,7 @@ async def test_topics_share_a_session_and_each_store_and_receiver_hears_its_own(
     told = [await sent(source, place * 1000, place * 1000 + 200) for place, source in enumerate(sources)]
     for receiver, expected in zip(receivers, told, strict=True):
         assert await taken(receiver, 200) == expected
-    traffic = net.stores["store"]._inlet.traffic
+    traffic = net.stores["store"]._arrivals.traffic
     assert [kept.received for kept in traffic.values()] == [200, 200]
     await sources[0].close()
     again = await sent(sources[1], 1200, 1300)
@@ -130,5 +130,5 @@ async def test_a_source_may_name_its_port_and_one_that_is_taken_is_refused(net: 
     assert context.ports()["lbtru"] == [port]
     await context.source("trades", options=OPTIONS["lbtrm"])
     assert 14400 in context.ports()["lbtrm"]
-    with pytest.raises(PortError, match="choose others"):
+    with pytest.raises(PortError, match="in use: stop the program that holds it"):
         await other.source("orders", options={"transport": "lbtru", "transport_lbtru_port": port})

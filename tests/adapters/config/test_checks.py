@@ -1,4 +1,4 @@
-"""Advice: each code has a configuration that earns it, and the safe one earns none."""
+"""Each code has a configuration that earns it, and the safe configuration earns none."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from stablecast.config import placement
-from stablecast.config.checks import Advice, Client, Level, check
+from stablecast.config.checks import Advice, AdviceLevel, ClientOptions, check
 from stablecast.config.options import apply
 from stablecast.config.plan import Plan
 from stablecast.config.plan_assembly import build
@@ -23,8 +23,9 @@ TOPIC = {"pattern": "t", "options": LASTING}
 STORES = "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"
 
 
-def advice(tmp_path: Path, *clients: Client, daemon: dict[str, Any] | None = None, store: dict[str, Any] | None = None,
-           topics: list[dict[str, Any]] | None = None, **options: Any) -> list[Advice]:  # fmt: skip
+def advice(tmp_path: Path, *clients: ClientOptions, daemon: dict[str, Any] | None = None,
+           store: dict[str, Any] | None = None, topics: list[dict[str, Any]] | None = None,
+           **options: Any) -> list[Advice]:  # fmt: skip
     directories = {"disk-cache-directory": str(tmp_path), "disk-state-directory": str(tmp_path)}
     found = topics or [{"pattern": "t", "options": {**LASTING, **options}}]
     own = store or {}
@@ -33,12 +34,12 @@ def advice(tmp_path: Path, *clients: Client, daemon: dict[str, Any] | None = Non
     return check([build(outline({"daemon": daemon or {}, "store": [table]}))], clients)
 
 
-def client(receiver: dict[str, Any] | None = None, **source: Any) -> Client:
+def client(receiver: dict[str, Any] | None = None, **source: Any) -> ClientOptions:
     base = attrs.evolve(profile("safe").source, topic="t", late_join=True)
     options = {"ume_store": "0.0.0.0:0," + STORES, "ume_session_id": 1, **source}
     made: SourceConfig = apply("source", base, options)
     other: ReceiverConfig = apply("receiver", profile("safe").receiver, receiver or {})
-    return Client("c.cfg", made, other)
+    return ClientOptions("c.cfg", made, other)
 
 
 def test_a_good_configuration_earns_nothing(tmp_path: Path) -> None:
@@ -51,28 +52,28 @@ PACED: dict[str, Any] = {"repository-allow-receiver-paced-persistence": 1}
 @pytest.mark.parametrize(
     ("options", "code", "level"),
     [
-        ({"repository-size-threshold": 100, "repository-size-limit": 100}, "threshold-above-limit", Level.ERROR),
-        ({"repository-disk-file-size-limit": 196_992}, "buffer-above-limit", Level.WARNING),
-        ({"repository-type": "no-cache"}, "keeps-nothing", Level.WARNING),
-        ({"repository-disk-write-delay": 5}, "needs-receiver-pacing", Level.WARNING),
-        ({"repository-allow-ack-on-reception": 1}, "needs-receiver-pacing", Level.WARNING),
-        ({**PACED, "repository-type": "memory"}, "paced-in-memory", Level.WARNING),
-        ({**PACED, "repository-allow-ack-on-reception": 1}, "ack-on-reception", Level.WARNING),
-        ({**PACED, "source-flight-size-bytes-maximum": 1 << 40}, "flight-above-repository", Level.ERROR),
-        ({**PACED, "repository-size-threshold": 4_194_304}, "threshold-below-flight", Level.WARNING),
-        ({**PACED, "repository-size-limit": 100_000_000}, "limit-near-disk", Level.WARNING),
-        ({"source-activity-timeout": 900}, "activity-below-keepalive", Level.WARNING),
-        ({"receiver-activity-timeout": 50}, "activity-below-check", Level.WARNING),
-        ({"source-state-lifetime": 29_999}, "lifetime-below-activity", Level.WARNING),
-        ({"repository-type": "memory", "repository-size-limit": 0}, "memory-unbounded", Level.WARNING),
-        ({"repository-type": "memory", "repository-disk-file-preallocate": 1}, "needs-disk", Level.WARNING),
-        ({"source-state-lifetime": 0}, "no-lifetime", Level.WARNING),
-        ({"receiver-state-lifetime": 0}, "no-lifetime", Level.WARNING),
-        ({**PACED, "receiver-state-lifetime": 4_294_967_295}, "unlimited-lifetime", Level.ADVICE),
-        ({"receiver-new-registration-rollback": 0}, "no-rollback", Level.ADVICE),
+        ({"repository-size-threshold": 100, "repository-size-limit": 100}, "threshold-above-limit", AdviceLevel.ERROR),
+        ({"repository-disk-file-size-limit": 196_992}, "buffer-above-limit", AdviceLevel.WARNING),
+        ({"repository-type": "no-cache"}, "keeps-nothing", AdviceLevel.WARNING),
+        ({"repository-disk-write-delay": 5}, "needs-receiver-pacing", AdviceLevel.WARNING),
+        ({"repository-allow-ack-on-reception": 1}, "needs-receiver-pacing", AdviceLevel.WARNING),
+        ({**PACED, "repository-type": "memory"}, "paced-in-memory", AdviceLevel.WARNING),
+        ({**PACED, "repository-allow-ack-on-reception": 1}, "ack-on-reception", AdviceLevel.WARNING),
+        ({**PACED, "source-flight-size-bytes-maximum": 1 << 40}, "flight-above-repository", AdviceLevel.ERROR),
+        ({**PACED, "repository-size-threshold": 4_194_304}, "threshold-below-flight", AdviceLevel.WARNING),
+        ({**PACED, "repository-size-limit": 100_000_000}, "limit-near-disk", AdviceLevel.WARNING),
+        ({"source-activity-timeout": 900}, "activity-below-keepalive", AdviceLevel.WARNING),
+        ({"receiver-activity-timeout": 50}, "activity-below-check", AdviceLevel.WARNING),
+        ({"source-state-lifetime": 29_999}, "lifetime-below-activity", AdviceLevel.WARNING),
+        ({"repository-type": "memory", "repository-size-limit": 0}, "memory-unbounded", AdviceLevel.WARNING),
+        ({"repository-type": "memory", "repository-disk-file-preallocate": 1}, "needs-disk", AdviceLevel.WARNING),
+        ({"source-state-lifetime": 0}, "no-lifetime", AdviceLevel.WARNING),
+        ({"receiver-state-lifetime": 0}, "no-lifetime", AdviceLevel.WARNING),
+        ({**PACED, "receiver-state-lifetime": 4_294_967_295}, "unlimited-lifetime", AdviceLevel.ADVICE),
+        ({"receiver-new-registration-rollback": 0}, "no-rollback", AdviceLevel.ADVICE),
     ],
 )
-def test_relations_of_a_topic(options: dict[str, Any], code: str, level: Level, tmp_path: Path) -> None:
+def test_relations_of_a_topic(options: dict[str, Any], code: str, level: AdviceLevel, tmp_path: Path) -> None:
     """P-121, P-124, P-837, T30 and the store's own sanity checks."""
     found = advice(tmp_path, **options)
     assert (code, level) in {(one.code, one.level) for one in found}
@@ -111,7 +112,7 @@ def test_an_election_lasts_longer_than_a_proxy_needs_to_register(
     assert ("election-short" in {one.code for one in found}) is told
 
 
-def test_nothing_is_said_of_what_is_as_it_should_be(tmp_path: Path) -> None:
+def test_a_sound_configuration_has_no_findings(tmp_path: Path) -> None:
     topics = [{"pattern": "t", "options": LASTING}, {"pattern": "t", "type": "PCRE", "options": LASTING}]
     daemon = {"web-monitor": {"address": "127.0.0.1:1", "permission": "read-write"}, "log": "l", "pidfile": "p"}
     proxies = {"options": {"allow-proxy-source": 1}, "context": {"resolver_service": "127.0.0.1:27000"}}
@@ -124,16 +125,16 @@ def test_nothing_is_said_of_what_is_as_it_should_be(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "code", "level"),
     [
-        ({"ume_store_group": "0:1"}, "backup-stores", Level.ERROR),
-        ({"ume_store": f"{STORES},127.0.0.1:4"}, "even-group", Level.ADVICE),
-        ({"ume_source_liveness_timeout": 5}, "liveness", Level.ERROR),
-        ({"ume_store_activity_timeout": 2_000}, "store-timeout-short", Level.WARNING),
-        ({"ume_message_stability_lifetime": 20_000}, "stability-lifetime-short", Level.WARNING),
-        ({"ume_store_group": "0:3,1:3"}, "any-of-groups", Level.WARNING),
-        ({"ume_store": "0.0.0.0:0"}, "no-stores", Level.ADVICE),
+        ({"ume_store_group": "0:1"}, "backup-stores", AdviceLevel.ERROR),
+        ({"ume_store": f"{STORES},127.0.0.1:4"}, "even-group", AdviceLevel.ADVICE),
+        ({"ume_source_liveness_timeout": 5}, "liveness", AdviceLevel.ERROR),
+        ({"ume_store_activity_timeout": 2_000}, "store-timeout-short", AdviceLevel.WARNING),
+        ({"ume_message_stability_lifetime": 20_000}, "stability-lifetime-short", AdviceLevel.WARNING),
+        ({"ume_store_group": "0:3,1:3"}, "any-of-groups", AdviceLevel.WARNING),
+        ({"ume_store": "0.0.0.0:0"}, "no-stores", AdviceLevel.ADVICE),
     ],
 )
-def test_relations_of_a_client(source: dict[str, Any], code: str, level: Level) -> None:
+def test_relations_of_a_client(source: dict[str, Any], code: str, level: AdviceLevel) -> None:
     """P-339, P-525, P-526."""
     found = check([], [client(**source)])
     assert (code, level) in {(one.code, one.level) for one in found}
@@ -141,7 +142,7 @@ def test_relations_of_a_client(source: dict[str, Any], code: str, level: Level) 
 
 
 @pytest.mark.parametrize(("length", "interval", "told"), [(2000, 5, True), (2000, 0, False), (1000, 5, False)])
-def test_a_batch_that_the_flight_has_no_room_for(length: int, interval: int, told: bool) -> None:
+def test_a_batch_above_the_flight_is_found(length: int, interval: int, told: bool) -> None:
     options: dict[str, Any] = {
         "implicit_batching_minimum_length": length,
         "implicit_batching_interval": interval,
@@ -195,18 +196,18 @@ def three(tmp_path: Path, *, apart: bool = False) -> list[Plan]:
 def test_stores_of_one_quorum_that_one_fault_ends(stores: str, tmp_path: Path) -> None:
     named = {"ume_store": stores} if stores else {"ume_store": "0.0.0.0:0", "ume_store_name": "S0,S1,S2"}
     source = apply("source", attrs.evolve(profile("safe").source, topic="t"), named)
-    found = check(three(tmp_path), [Client("c.cfg", source, profile("safe").receiver)])
+    found = check(three(tmp_path), [ClientOptions("c.cfg", source, profile("safe").receiver)])
     texts = {one.code: one for one in found if one.code.startswith("quorum-")}
     assert {code: one.level for code, one in texts.items()} == {
-        "quorum-in-one-daemon": Level.WARNING,
-        "quorum-on-one-disk": Level.WARNING,
+        "quorum-in-one-daemon": AdviceLevel.WARNING,
+        "quorum-on-one-disk": AdviceLevel.WARNING,
     }
     assert texts["quorum-in-one-daemon"].text.startswith('"s0" and "s1" and "s2" are stores of one daemon')
 
 
-def test_daemons_on_one_file_system_are_told_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_daemons_on_one_file_system_are_found_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = apply("source", attrs.evolve(profile("safe").source, topic="t"), {"ume_store": "127.0.0.1:1,127.0.0.1:2"})
-    clients = [Client("c.cfg", source, profile("safe").receiver)]
+    clients = [ClientOptions("c.cfg", source, profile("safe").receiver)]
     plans = three(tmp_path, apart=True)
     assert {one.code for one in check(plans, clients) if one.code.startswith("quorum-")} == {"quorum-on-one-disk"}
     monkeypatch.setattr(placement, "_device", hash)
@@ -216,13 +217,13 @@ def test_daemons_on_one_file_system_are_told_too(tmp_path: Path, monkeypatch: py
 def test_stores_of_two_groups_may_be_neighbours(tmp_path: Path) -> None:
     stores = {"ume_store": "127.0.0.1:1:0:0,127.0.0.1:2:0:1", "ume_store_group": "0:1,1:1"}
     source = apply("source", attrs.evolve(profile("safe").source, topic="t"), stores)
-    found = check(three(tmp_path), [Client("c.cfg", source, profile("safe").receiver)])
+    found = check(three(tmp_path), [ClientOptions("c.cfg", source, profile("safe").receiver)])
     assert not [one for one in found if one.code.startswith("quorum-")]
 
 
 def test_a_daemon_of_several_stores_is_advised(tmp_path: Path) -> None:
     plans = three(tmp_path)
     found = [one for one in check(plans, []) if one.code == "stores-together"]
-    assert [one.level for one in found] == [Level.ADVICE, Level.ADVICE]
+    assert [one.level for one in found] == [AdviceLevel.ADVICE, AdviceLevel.ADVICE]
     alone = [attrs.evolve(plan, stores=plan.stores[:1]) for plan in plans]
     assert not [one for one in check(alone, []) if one.code == "stores-together"]

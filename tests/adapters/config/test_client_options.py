@@ -1,4 +1,4 @@
-"""The options of clients: all that the guide names are there."""
+"""The table has all options of sources and receivers that the guide names."""
 
 from stablecast.config.client_options import RECEIVER_OPTIONS, SOURCE_OPTIONS
 from stablecast.config.option_names import MAX_SESSION_ID

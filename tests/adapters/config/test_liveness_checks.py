@@ -3,7 +3,7 @@
 import attrs
 import pytest
 
-from stablecast.config.liveness_checks import liveness
+from stablecast.config.checks import liveness
 from stablecast.config.options import Value, apply
 from stablecast.core.protocol.settings import ReceiverConfig, SourceConfig
 
@@ -22,7 +22,7 @@ def test_five_options_that_fit_are_enough() -> None:
     assert liveness(SOURCE, RECEIVER) == ()
 
 
-def test_nobody_asks_for_it_unless_told() -> None:
+def test_defaults_need_no_liveness() -> None:
     assert liveness(SourceConfig("topic", 0, "", ""), ReceiverConfig("topic", 0, "")) == ()
 
 

@@ -1,16 +1,16 @@
-"""An option changes the field it is for, wherever that is."""
+"""An option changes its field, at any depth of a configuration."""
 
 import pytest
 
 from stablecast.config.option import Option
-from stablecast.config.option_kinds import Entries, OptionError, Whole
+from stablecast.config.option_kinds import ListKind, NumberKind, OptionError
 from stablecast.core.protocol.settings import RepositoryConfig, SourceConfig, StoreConfig
 
 STORE = StoreConfig("", 0)
 
 
 def test_a_field_is_found_by_its_path() -> None:
-    option = Option("interval", "times.interval_ns", Whole(0, 9, "ms", 1000), "summary")
+    option = Option("interval", "times.interval_ns", NumberKind(0, 9, "ms", 1000), "summary")
     changed = option.set(SourceConfig("topic", 0, "", ""), 7)
     assert changed.times.interval_ns == 7000
     assert option.show(changed) == "7"
@@ -18,19 +18,19 @@ def test_a_field_is_found_by_its_path() -> None:
 
 
 def test_an_option_of_a_topic_is_one_of_a_store() -> None:
-    option = Option("age", "age_ns", Whole(0, 9), "summary")
+    option = Option("age", "age_ns", NumberKind(0, 9), "summary")
     assert option.set(RepositoryConfig(), 7).age_ns == 7
     assert option.below("repository").set(STORE, 7).repository.age_ns == 7
 
 
 def test_an_option_may_be_about_the_whole() -> None:
-    option = Option("all", "", Entries(lambda config, text: [*config, text], len, "anything"), "summary")
+    option = Option("all", "", ListKind(lambda config, text: [*config, text], len, "anything"), "summary")
     assert option.set(["a"], "b") == ["a", "b"]
     assert option.show(["a"]) == "1 entries"
 
 
 def test_an_option_without_effect_is_checked_all_the_same() -> None:
-    option = Option("nothing", None, Whole(1, 9), "no effect: there is nothing")
+    option = Option("nothing", None, NumberKind(1, 9), "no effect: there is nothing")
     assert option.set(STORE, 7) is STORE
     assert option.below("repository") == option
     assert (option.path, option.show(STORE)) == ([], "")

@@ -33,10 +33,10 @@ def test_lines_are_scope_option_value(tmp_path: Path) -> None:
     [
         (b"source ume_store", "client.cfg:1: 'source ume_store' is not a setting: write scope option value"),
         (b"\nstore a b", "client.cfg:2: there is no scope 'store': write one of context, source, receiver"),
-        (b"\xff\xfe", "is not a text of scope, option and value lines"),
+        (b"\xff\xfe", "is not a UTF-8 text of scope, option and value lines"),
     ],
 )
-def test_what_is_no_setting(data: bytes, told: str, tmp_path: Path) -> None:
+def test_a_malformed_line_is_refused(data: bytes, told: str, tmp_path: Path) -> None:
     path = tmp_path / "client.cfg"
     path.write_bytes(data)
     with pytest.raises(FlatFileError, match=told):

@@ -1,4 +1,4 @@
-"""Kinds of options read what they show, and refuse the rest in one sentence."""
+"""Each kind of option reads what it shows, and refuses other values in one sentence."""
 
 import re
 from typing import Any
@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 from stablecast.config.option_kinds import (
     LEVELS,
-    AckSwitch,
-    Choice,
-    Confirmations,
-    Entries,
-    Flag,
-    Kind,
+    AckModeKind,
+    ChoiceKind,
+    ConfirmationsKind,
+    FlagKind,
+    ListKind,
+    NumberKind,
     OptionError,
+    OptionKind,
     Value,
-    Whole,
     numbers,
     read_flag,
     words,
@@ -31,7 +31,7 @@ COLOURS = words(red_hot=1, crimson=1, blue=2)
 
 @given(st.integers(-10, 10), st.integers(0, 100), st.sampled_from([1, 1000]), st.integers(-200, 200))
 def test_a_number_is_one_within_its_range(low: int, width: int, factor: int, number: int) -> None:
-    kind = Whole(low, low + width, "ms", factor)
+    kind = NumberKind(low, low + width, "ms", factor)
     assert kind.allowed == f"{low}..{low + width}"
     if low <= number <= low + width:
         assert kind.merge("x", None, number) == kind.merge("x", None, str(number)) == number * factor
@@ -43,13 +43,13 @@ def test_a_number_is_one_within_its_range(low: int, width: int, factor: int, num
 
 def test_a_number_may_be_hexadecimal() -> None:
     """P-241: session ids are often written so."""
-    assert Whole(0, 1 << 64).merge("x", None, "0xFF") == 255
+    assert NumberKind(0, 1 << 64).merge("x", None, "0xFF") == 255
 
 
 @pytest.mark.parametrize("value", ["", "ten", "1.5", 1.5])
 def test_anything_else_is_no_number(value: Any) -> None:
     with pytest.raises(OptionError, match=re.escape(f"option x wants a whole number, not '{value}'")):
-        Whole(0, 9).merge("x", None, value)
+        NumberKind(0, 9).merge("x", None, value)
 
 
 @pytest.mark.parametrize(("value", "meaning"), [("red-hot", 1), ("CRIMSON", 1), ("blue", 2)])
@@ -65,57 +65,57 @@ def test_the_first_word_of_a_meaning_is_shown() -> None:
 
 def test_choices_by_number_take_flags_as_well() -> None:
     kind = numbers(["none", "some"])
-    assert kind == Choice((("0", "none"), ("1", "some")))
+    assert kind == ChoiceKind((("0", "none"), ("1", "some")))
     assert [kind.merge("x", None, value) for value in (0, "1", True, False)] == ["none", "some", "some", "none"]
 
 
 @pytest.mark.parametrize(("value", "flag"), [(0, False), ("1", True), (True, True), ("False", False)])
 def test_a_flag_is_0_or_1(value: Value, flag: bool) -> None:
     assert read_flag("x", value) is flag
-    assert Flag().merge("x", None, value) is flag
-    assert Flag().show(flag) == str(int(flag))
+    assert FlagKind().merge("x", None, value) is flag
+    assert FlagKind().show(flag) == str(int(flag))
 
 
 @pytest.mark.parametrize("value", [2, "yes", ""])
 def test_anything_else_is_no_flag(value: Value) -> None:
     with pytest.raises(OptionError, match=re.escape(f"option x must be 0 or 1, not '{value}'")):
-        Flag().merge("x", None, value)
+        FlagKind().merge("x", None, value)
 
 
 @given(st.sampled_from(AckMode), st.sampled_from([AckMode.BATCHED, AckMode.EXPLICIT]), st.booleans())
 def test_a_way_to_acknowledge_ends_the_other(before: AckMode, mode: AckMode, on: bool) -> None:
     """P-345."""
-    after = AckSwitch(mode).merge("x", before, on)
+    after = AckModeKind(mode).merge("x", before, on)
     if on:
         assert after is mode
     else:
         assert after is (AckMode.IMMEDIATE if before is mode else before)
-    assert AckSwitch(mode).show(before) == str(int(before is mode))
+    assert AckModeKind(mode).show(before) == str(int(before is mode))
 
 
 @pytest.mark.parametrize("level", range(4))
 def test_confirmations_are_shown_as_they_were_set(level: int) -> None:
-    after = Confirmations().merge("x", SOURCE, level)
+    after = ConfirmationsKind().merge("x", SOURCE, level)
     assert isinstance(after, SourceConfig)
     assert after.confirmations == (level > 0)
     assert after.confirmed_notification is LEVELS.merge("x", None, level)
-    assert Confirmations().show(after) == str(level)
+    assert ConfirmationsKind().show(after) == str(level)
 
 
 def test_without_confirmations_there_are_no_events_of_them() -> None:
     assert SOURCE.confirmed_notification is Notification.FRAGMENTS
-    assert Confirmations().show(SOURCE) == "0"
+    assert ConfirmationsKind().show(SOURCE) == "0"
 
 
 def test_a_list_takes_entries_apart_by_blanks_and_commas() -> None:
-    kind = Entries(lambda found, text: (*found, text), len, "anything")
+    kind = ListKind(lambda found, text: (*found, text), len, "anything")
     assert kind.merge("x", (), " a, b\tc,d ") == ("a", "b", "c", "d")
     assert [kind.show(()), kind.show(("a", "b"))] == ["", "2 entries"]
 
 
 def test_every_kind_says_what_it_is() -> None:
-    kinds: list[Kind] = [Whole(0, 1), COLOURS, Flag(), AckSwitch(AckMode.BATCHED), Confirmations()]
-    kinds.append(Entries(lambda found, _: found, len, "anything"))
+    kinds: list[OptionKind] = [NumberKind(0, 1), COLOURS, FlagKind(), AckModeKind(AckMode.BATCHED), ConfirmationsKind()]
+    kinds.append(ListKind(lambda found, _: found, len, "anything"))
     assert [kind.type for kind in kinds] == ["number", "choice", "flag", "flag", "choice", "list"]
     assert all(kind.allowed for kind in kinds)
     assert not any(kind.unit for kind in kinds)

@@ -1,4 +1,4 @@
-"""The option table: every documented name sets its field, anything else is one sentence."""
+"""Every documented name sets its field; any other name is refused in one sentence."""
 
 import re
 from typing import Any
@@ -108,7 +108,7 @@ def test_an_option_changes_its_field_and_no_other(scope: str, option: Option) ->
 
 
 @EACH
-def test_what_is_shown_gives_the_same_again(scope: str, option: Option) -> None:
+def test_a_shown_value_gives_the_same_field(scope: str, option: Option) -> None:
     for value in acceptable(option, CONFIGS[scope]):
         config = apply(scope, CONFIGS[scope], {option.name: value})
         shown = option.show(config)
@@ -136,7 +136,7 @@ def test_an_option_has_a_documented_name_and_a_summary(scope: str, option: Optio
 
 
 @given(st.sampled_from(TABLE), st.text(max_size=12) | st.integers() | st.booleans())
-def test_any_value_is_taken_or_refused_in_one_sentence(place: tuple[str, Option], value: Value) -> None:
+def test_any_value_is_accepted_or_refused_in_one_sentence(place: tuple[str, Option], value: Value) -> None:
     scope, option = place
     refused: StablecastError | None = None
     try:
@@ -152,7 +152,7 @@ def test_any_value_is_taken_or_refused_in_one_sentence(place: tuple[str, Option]
 
 
 @given(st.sampled_from(sorted(NAMES)), st.data())
-def test_a_misspelt_name_tells_the_one_that_was_meant(scope: str, draw: st.DataObject) -> None:
+def test_a_misspelt_name_is_answered_with_the_nearest(scope: str, draw: st.DataObject) -> None:
     name = draw.draw(st.sampled_from(NAMES[scope]))
     place = draw.draw(st.integers(0, len(name) - 1))
     misspelt = name[:place] + name[place + 1 :]
@@ -338,13 +338,13 @@ def test_the_documented_receiver_paced_store() -> None:
 
 
 @pytest.mark.parametrize(("scope", "old", "new"), [(s, old, new) for s, t in ALIASES.items() for old, new in t.items()])
-def test_old_names_are_taken_with_a_notice(scope: str, old: str, new: str) -> None:
+def test_old_names_are_accepted_with_a_notice(scope: str, old: str, new: str) -> None:
     config = CONFIGS[scope]
     assert apply(scope, config, {old: 1}) == apply(scope, config, {new: 1})
     assert notices(scope, {old: 1, new: 1}) == (f"option {old} is an old name: write {new}",)
 
 
-def test_options_of_the_disk_are_passed_over_where_they_are_not_for_and_found_again() -> None:
+def test_disk_options_are_checked_for_a_store_and_set_for_its_journal() -> None:
     """P-824, P-825, P-826, P-828, P-830: given for a topic or a store, they are the journal's."""
     options: dict[str, Value] = {
         "repository-disk-max-async-cbs": 7,
@@ -358,15 +358,15 @@ def test_options_of_the_disk_are_passed_over_where_they_are_not_for_and_found_ag
     assert notices("store", options) == (
         "option repository-disk-max-async-cbs is an old name: write repository-disk-max-read-async-cbs",
         (
-            "option repository-disk-max-write-async-cbs is not followed: there is one write at a time, which all that "
-            "waits goes into"
+            "option repository-disk-max-write-async-cbs is not followed: there is one write at a time, for all waiting "
+            "messages"
         ),
     )
     with pytest.raises(OptionError, match="there is no store option 'late_join'"):
         notices("store", {"late_join": 1})
 
 
-def test_what_topics_ask_of_the_disk_is_put_together() -> None:
+def test_disk_options_of_topics_are_combined() -> None:
     """The largest buffer, the most reads, and a yes of one is a yes for all."""
     one = DiskConfig(buffer_bytes=70_000, reads=2, writes=1, preallocate=True, checksum=False)
     other = DiskConfig(buffer_bytes=65_664, reads=9, writes=3, preallocate=False, checksum=True)

@@ -1,4 +1,4 @@
-"""What a daemon runs by: every option of a store's configuration in its place, and what is wrong told at once."""
+"""The plan of a daemon: every option of a configuration in its place, and all problems reported together."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from stablecast.config import plan, xml_file
-from stablecast.config.daemon_outline import ConfigFileError
+from stablecast.config.findings import ConfigFileError
 from stablecast.config.options import WRITES
 from stablecast.config.plan import LogConfig, MonitorConfig, Plan, StatisticsConfig, StorePlan
 from stablecast.config.plan_assembly import build, load
@@ -95,7 +95,7 @@ def test_options_of_a_topic_are_for_that_topic_and_those_of_the_disk_for_all() -
     assert store.disk.buffer_bytes == 1_024_000
 
 
-def test_what_is_documented_for_topics_and_one_for_a_store_is_the_smallest() -> None:
+def test_the_smallest_value_of_the_topics_holds_for_the_store() -> None:
     """P-835, P-836, P-838."""
     topics = [
         {"pattern": "a", "options": {"source-check-interval": 50, "keepalive-interval": 600}},
@@ -107,7 +107,7 @@ def test_what_is_documented_for_topics_and_one_for_a_store_is_the_smallest() -> 
     assert (config.check_ns, config.keepalive_ns) == (50 * MILLISECOND, 600 * MILLISECOND)
     assert config.retry_ns == 9 * MILLISECOND
     assert [one.text for one in whole.notices] == [
-        "source-check-interval is one for the whole store: the smallest of its topics counts"
+        "source-check-interval holds for the whole store: the smallest value of its topics counts"
     ]
 
 
@@ -140,10 +140,10 @@ def test_the_option_file_of_the_daemon_comes_first_and_the_store_overrides_it(tm
     (store,) = whole.stores
     assert (store.host, store.resolver_service) == ("127.0.0.1", ("127.0.0.1:27000",))
     assert (store.config.retry_ns, store.config.window) == (90 * MILLISECOND, 5)
-    assert [one.text for one in whole.notices] == ["typo is no documented context option; the store runs without it"]
+    assert [one.text for one in whole.notices] == ["typo is not a documented context option; the store runs without it"]
 
 
-def test_options_of_resolution_are_followed_and_looked_at() -> None:
+def test_options_of_resolution_are_followed_and_checked() -> None:
     """P-845: as a context's; what has no effect anywhere has none here."""
     group = {"resolver_multicast_interface": "127.0.0.1", "resolver_multicast_ttl": "1"}
     plan = made({"context": {**group, "resolver_string_hash_function": "djb2"}})
@@ -154,14 +154,16 @@ def test_options_of_resolution_are_followed_and_looked_at() -> None:
 
 
 def test_options_that_a_proxy_has_from_its_source_are_not_followed() -> None:
-    assert notices(source={"ume_session_id": 5}) == ["ume_session_id is that of the source that a proxy stands in for"]
+    assert notices(source={"ume_session_id": 5}) == [
+        "ume_session_id has no effect: a proxy uses the value of its source"
+    ]
 
 
-def test_old_names_and_what_is_not_followed_are_told() -> None:
+def test_old_names_and_unfollowed_options_have_a_notice() -> None:
     """P-824, P-825."""
     assert notices(options={"repository-disk-max-async-cbs": 7, "repository-disk-max-write-async-cbs": 2}) == [
         "option repository-disk-max-async-cbs is an old name: write repository-disk-max-read-async-cbs",
-        f"option {WRITES} is not followed: there is one write at a time, which all that waits goes into",
+        f"option {WRITES} is not followed: there is one write at a time, for all waiting messages",
     ]  # fmt: skip
     assert only(options={"repository-disk-max-async-cbs": 7}).disk.reads == 7
     assert only({"options": {"proxy-source-repo-quorum-required": 1}}).config.proxy_quorum
@@ -171,19 +173,19 @@ def test_old_names_and_what_is_not_followed_are_told() -> None:
     ("store", "told"),
     [
         ({"options": {"repository-type": "disk"}}, "option 'repository-type' belongs to a topic, not to a store"),
-        ({"options": {"colour": 1}}, "option 'colour' is none of a store"),
+        ({"options": {"colour": 1}}, "option 'colour' is not a store option"),
         (topic("context-name", "x"), "option 'context-name' belongs to a store, not to a topic"),
-        (topic("colour", 1), "option 'colour' is none of a topic"),
+        (topic("colour", 1), "option 'colour' is not a topic option"),
         ({"source": 1}, "there is no 'source' here"),
         ({"topic": [{"pattern": "t", "context": {}}]}, "there is no 'context' here"),
         (topic("repository-type", "tape"), "option repository-type must be one of"),
         (topic("repository-disk-file-size-limit", 196_991), "must lie between 196992"),
         (topic("repository-disk-async-buffer-length", 65_663), "must lie between 65664"),
         (topic("source-check-interval", "soon"), "source-check-interval must be a whole"),
-        ({"topic": [{"pattern": "t", "type": "glob"}]}, "the type of a pattern is direct, PCRE or regexp, not 'glob'"),
+        ({"topic": [{"pattern": "t", "type": "glob"}]}, "a pattern must be direct, PCRE or regexp, not 'glob'"),
         ({"topic": [{"pattern": "(", "type": "PCRE"}]}, "'(' is not an expression"),
         (topic("ume_flight_size", "x", "source"), "option ume_flight_size wants a whole number"),
-        (topic("use_late_join", 1, "receiver"), "no store runs with a use_late_join of its own"),
+        (topic("use_late_join", 1, "receiver"), "a store does not work with use_late_join"),
         ({"topic": [{"pattern": "t", "restore-last": 337}]}, "restore-last must be a whole number from 0 to 336"),
         ({"options": {"allow-proxy-source": 2}}, "option allow-proxy-source must be 0 or 1"),
         ({"options": {"context-name": "n" * 129}}, "must be 1 to 128 letters, digits, hyphens and underscores"),
@@ -195,15 +197,15 @@ def test_old_names_and_what_is_not_followed_are_told() -> None:
         ({"limits": {"colours": 1}}, "there is no limit 'colours': there are sources, clients, disk-bytes, room-bytes"),
         ({"limits": {"sources": "x"}}, "sources must be a whole number from 0 to"),
         ({"interface": "eth0"}, "'eth0' is not an interface"),
-        ({"context": {"request_tcp_port_low": 9, "request_tcp_port_high": 8}}, "request_tcp_port_low 9 lies above"),
+        ({"context": {"request_tcp_port_low": 9, "request_tcp_port_high": 8}}, "request_tcp_port_low 9 is above"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_a_store(store: dict[str, Any], told: str) -> None:
+def test_problems_of_a_store_are_reported(store: dict[str, Any], told: str) -> None:
     """P-810, P-815, P-817, P-827, P-829, P-845."""
     assert any(told in one for one in problems(store)), problems(store)
 
 
-def test_the_type_of_an_option_decides_where_it_may_stand() -> None:
+def test_the_type_of_an_option_decides_its_place() -> None:
     """P-845."""
     wrong = GUIDE.replace(
         'type="store" name="context-name" value="remote-store"', 'type="lbm-source" name="a" value="b"'
@@ -257,12 +259,12 @@ def test_entries_of_the_daemon() -> None:
     ]
 
 
-def test_of_a_repeated_entry_the_last_counts() -> None:
+def test_the_last_of_repeated_entries_counts() -> None:
     """P-855."""
     twice = GUIDE.replace("<log>stored.log</log>", "<log>a</log><log>b</log>")
     whole = build(xml_file.parse(twice.encode(), "f.xml"))
     assert whole.daemon.log.path == Path("b")
-    assert [one.text for one in whole.notices] == ["log is there again: the last one counts"]
+    assert [one.text for one in whole.notices] == ["log is repeated: the last one counts"]
 
 
 def test_a_log_is_required_but_in_the_newest_version() -> None:
@@ -279,7 +281,7 @@ def test_a_log_is_required_but_in_the_newest_version() -> None:
     [
         ({"uid": "me"}, "daemon.uid: uid must be a whole number from 0 to 4294967294, not 'me'"),
         ({"log": {"type": "file"}}, "the type of a log is 'console', or 'file' with the name of the file"),
-        ({"log": {"path": "a", "frequency": "weekly"}}, "a log rolls at the frequency disable, daily, hourly"),
+        ({"log": {"path": "a", "frequency": "weekly"}}, "the frequency of a log is one of disable, daily, hourly"),
         ({"log": {"path": "a", "size": "-1"}}, "the size of a log in MiB must be a whole number"),
         ({"web-monitor": "15304"}, "the monitor listens at address:port, * for any address, not at '15304'"),
         ({"web-monitor": "*:web"}, "the port of the monitor must be a whole number"),
@@ -287,7 +289,7 @@ def test_a_log_is_required_but_in_the_newest_version() -> None:
         ({"web-monitor": {"address": "*:1", "permission": "all"}}, "is read-only or read-write, not 'all'"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_the_daemon(daemon: dict[str, Any], told: str) -> None:
+def test_problems_of_the_daemon_are_reported(daemon: dict[str, Any], told: str) -> None:
     assert any(told in one for one in problems(**daemon))
 
 
@@ -295,17 +297,17 @@ def test_a_log_on_the_console() -> None:
     assert made(daemon={"log": {"type": "console"}}).daemon.log == LogConfig()
 
 
-def test_what_a_store_takes_at_most() -> None:
+def test_limits_of_a_store() -> None:
     limits = {"sources": 5, "disk-bytes": "1,000,000"}
-    assert only({"limits": limits}).limits == plan.Limits(sources=5, disk_bytes=1_000_000)
+    assert only({"limits": limits}).limits == plan.StoreLimits(sources=5, disk_bytes=1_000_000)
 
 
-def test_a_daemon_without_stores_and_a_store_without_topics_are_told() -> None:
-    assert [one.text for one in build(outline({})).notices] == ["there are no stores: nothing would be served"]
+def test_a_daemon_without_stores_and_a_store_without_topics_have_a_notice() -> None:
+    assert [one.text for one in build(outline({})).notices] == ["there are no stores: the daemon serves nothing"]
     assert notices({"topic": []}) == ["store 'a' has no topics: it will refuse every source"]
 
 
-def test_how_far_back_is_restored_by_topic() -> None:
+def test_each_topic_has_its_age_of_restoring() -> None:
     topics = [
         {"pattern": "a"},
         {"pattern": "b", "restore-last": 0},
@@ -318,20 +320,20 @@ def test_how_far_back_is_restored_by_topic() -> None:
     assert build(xml_file.parse(newest.encode(), "f.xml")).stores[0].restore_last_ns("test") == 0
 
 
-def test_what_is_not_followed_of_statistics_is_told() -> None:
-    """What asks for control is never passed over in silence; what asks for none is no news."""
+def test_unfollowed_options_of_statistics_have_a_notice() -> None:
+    """A request for remote control has a notice; one that is switched off has none."""
     asked = {"topic": "t", "default": 3, "remote-snapshot-request": 1, "remote-config-changes-request": 0}
     found = build(outline({"daemon": {"daemon-monitor": asked}, "store": []}))
     assert found.daemon.statistics == StatisticsConfig("t", {"default": 3})
     told = [one.text for one in found.notices if "remote" in one.text]
     assert told == [
         (
-            "remote-snapshot-request is read and not used: such requests come as immediate messages without a topic, "
-            "whose bytes are not documented in public: ask the monitor, /api and /metrics say the same"
+            "remote-snapshot-request is read and not used: such requests are immediate messages without a topic, "
+            "whose format is not documented in public: ask the monitor, whose /api and /metrics have the same figures"
         )
     ]
     found = build(outline({"daemon": {"daemon-monitor": {}}, "store": []}))
-    assert any("without a publishing-interval" in one.text for one in found.notices)
+    assert any("daemon-monitor has no publishing-interval" in one.text for one in found.notices)
     with pytest.raises(ConfigFileError, match="there are no statistics 'disc': there are default, store, source"):
         build(outline({"daemon": {"daemon-monitor": {"disc": 3}}}))
 
@@ -341,5 +343,5 @@ def test_an_option_file_that_is_not_there_is_one_problem_among_others() -> None:
     tables = {"daemon": {"lbm-config": "missing.cfg"}, "store": [{"name": "a", "port": 70_000}]}
     with pytest.raises(ConfigFileError) as raised:
         build(outline(tables))
-    assert "missing.cfg cannot be read: No such file or directory; correct lbm-config" in str(raised.value)
+    assert "missing.cfg cannot be read: No such file or directory; correct the path" in str(raised.value)
     assert "port must be" in str(raised.value)

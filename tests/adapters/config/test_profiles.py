@@ -1,4 +1,4 @@
-"""Three sets of defaults, and why the safe one is not the documented one."""
+"""Three sets of defaults, and the reasons why safe differs from the documented one."""
 
 import attrs
 import pytest
@@ -107,7 +107,7 @@ DOCUMENTED = {
     ("disk", "repository-disk-file-preallocate"): ("0", "0"),
     ("disk", "repository-disk-message-checksum"): ("0", "0"),
 }
-"""What the guide of release 5.3 and the later documentation say."""
+"""The values of the guide of release 5.3 and of the later documentation."""
 
 
 def test_documented_defaults() -> None:

@@ -11,7 +11,7 @@ from stablecast.config.option_kinds import OptionError, Value
 from stablecast.config.resolution_options import CONTEXT, ResolutionSettings, configured, own, strategy
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.runtime.address import AddressError
-from stablecast.runtime.resolution_group import MulticastSettings
+from stablecast.runtime.multicast import MulticastSettings
 from stablecast.transports.resolution.udp.presets import PRESETS
 from stablecast.transports.resolution.udp.settings import AdvertiseOptions, PatternOptions, QueryOptions
 from tests.support.tree import ROOT

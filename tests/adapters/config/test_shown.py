@@ -1,4 +1,4 @@
-"""The chapter of the daemon names a test for each option; each is there."""
+"""The chapter of the daemon names an existing test for each option."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The options of stores: all that the guide names are there."""
+"""The table has all options of stores that the guide names."""
 
 from stablecast.config.disk_options import DISK_OPTIONS, MIN_BUFFER
 from stablecast.config.store_options import MIN_DISK_LIMIT, STORE_OPTIONS, TOPIC_OPTIONS

@@ -1,4 +1,4 @@
-"""The store list as users write it."""
+"""The stores of a source as users write them."""
 
 import pytest
 from hypothesis import given
@@ -32,7 +32,7 @@ NAMES = st.text("abcXYZ019-_", min_size=1, max_size=128)
     st.integers(0, 65_535),
     st.none() | REG_IDS | st.tuples(REG_IDS, GROUPS),
 )
-def test_what_is_written_is_read(
+def test_a_written_form_is_parsed_back(
     domain: int | None, host: object, port: int, rest: int | tuple[int, int] | None
 ) -> None:
     """P-201, P-212: with and without domain, RegID and group."""

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.config import xml_file
-from stablecast.config.daemon_outline import ConfigFileError
+from stablecast.config.findings import ConfigFileError
 from stablecast.config.plan_assembly import build
 from stablecast.config.toml_file import DAEMON_KEYS, STORE_KEYS, load, outline
 from tests.adapters.config.test_xml_file import GUIDE
@@ -35,7 +35,7 @@ retransmission-request-forwarding = false
 """
 
 
-def test_it_means_what_the_xml_file_means(tmp_path: Path) -> None:
+def test_it_gives_the_plan_of_the_xml_file(tmp_path: Path) -> None:
     path = tmp_path / "f.toml"
     path.write_text(SAME)
     plan, xml = build(load(path)), build(xml_file.parse(GUIDE.encode(), "f.xml"))
@@ -63,7 +63,7 @@ def test_keyword_arguments_are_the_same_tables() -> None:
     assert plan.daemon.log.size == 3
 
 
-def test_what_is_wrong_is_told_with_its_key(tmp_path: Path) -> None:
+def test_problems_have_their_key(tmp_path: Path) -> None:
     tables = {
         "daemons": 1,
         "daemon": {"logs": "a"},
@@ -90,7 +90,7 @@ def test_what_is_wrong_is_told_with_its_key(tmp_path: Path) -> None:
 
 
 def test_the_certificates_of_a_daemon_are_one_entry(tmp_path: Path) -> None:
-    """What `stablecast.runtime.tls` is to use, for every port and connection of the daemon."""
+    """`stablecast.runtime.tls` uses them for every port and connection of the daemon."""
     path = tmp_path / "f.toml"
     path.write_text(SAME.replace("[daemon]", '[daemon]\ntls = "certificates"'))
     assert build(load(path)).daemon.tls == Path("certificates")

@@ -24,7 +24,7 @@ from stablecast.core.protocol.settings import PatternType, RepositoryConfig, Sto
         ("regexp", "(one|two)", "number two", True),
     ],
 )
-def test_what_matches(kind: str, pattern: str, topic: str, matches: bool) -> None:
+def test_a_pattern_matches_its_topics(kind: str, pattern: str, topic: str, matches: bool) -> None:
     """P-817, C-13: anywhere in the topic."""
     rule = TopicPattern(expression(pattern, TYPES[kind]), RepositoryConfig(), TYPES[kind])
     config = attrs.evolve(StoreConfig("", 0), repository=None, topics=(rule,))
@@ -36,9 +36,9 @@ def test_what_matches(kind: str, pattern: str, topic: str, matches: bool) -> Non
     [
         (PatternType.PCRE, "a(", "'a(' is not an expression that can be used here"),
         (PatternType.PCRE, r"(?R)", "is not an expression that can be used here"),
-        (PatternType.REGEXP, "[[:vowel:]]", "[:vowel:] is not a class of characters"),
+        (PatternType.REGEXP, "[[:vowel:]]", "[:vowel:] is not a character class"),
     ],
 )
-def test_what_cannot_be_read_is_refused(kind: PatternType, pattern: str, told: str) -> None:
+def test_a_malformed_pattern_is_refused(kind: PatternType, pattern: str, told: str) -> None:
     with pytest.raises(PatternError, match=re.escape(told)):
         expression(pattern, kind)

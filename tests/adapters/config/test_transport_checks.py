@@ -1,4 +1,4 @@
-"""What does not go together in the options of LBT-RM and LBT-RU."""
+"""Options of LBT-RM and LBT-RU that do not fit together."""
 
 import pytest
 
@@ -39,17 +39,17 @@ def test_the_defaults_go_together_but_for_the_ignore_interval(kind: str) -> None
         ({"activity_timeout": 30_000, "nak_generation_interval": 29_500}, "activity-below-generation"),
     ],
 )
-def test_what_is_found(kind: str, options: dict[str, Value], code: str) -> None:
+def test_each_relation_has_its_finding(kind: str, options: dict[str, Value], code: str) -> None:
     """P-953."""
     assert code in codes(kind, **options)
 
 
-def test_what_is_of_one_kind_alone() -> None:
+def test_relations_of_one_kind_alone() -> None:
     assert codes("lbtru", client_activity_timeout=1_499) == ["client-timeout-short"]
     assert codes("lbtrm", multicast_address_low="224.10.10.15") == ["no-groups"]
     found, _ = split({"transport": "lbtrm", "transport_topic_sequence_number_info_active_threshold": 29})
     assert "marks-end-early" in [code for code, _, _ in transport_relations(found)]
 
 
-def test_of_tcp_there_is_nothing_to_find() -> None:
+def test_tcp_has_no_findings() -> None:
     assert list(transport_relations(split({"transport_lbtrm_sm_minimum_interval": 11_000})[0])) == []

@@ -1,12 +1,14 @@
-"""Store configurations in XML: what each version accepts, and where it is said to be wrong."""
+"""Store configurations in XML: the documents of each version, and the places of problems."""
 
 from pathlib import Path
 
 import pytest
 
-from stablecast.config.daemon_outline import ConfigFileError, Outline
+from stablecast.config.daemon_outline import Outline
+from stablecast.config.findings import ConfigFileError
 from stablecast.config.schema import VERSIONS
-from stablecast.config.xml_file import MAX_BYTES, load, parse
+from stablecast.config.xml_file import load, parse
+from stablecast.config.xml_reader import MAX_BYTES
 
 GUIDE = """<?xml version="1.0"?>
 <ume-store version="1.2">
@@ -95,7 +97,7 @@ def test_the_example_of_the_guide_is_read_as_it_stands() -> None:
     assert outline.log_required
 
 
-def test_the_other_example_is_refused_for_it_is_not_well_formed() -> None:
+def test_the_other_example_is_refused_because_it_is_not_well_formed() -> None:
     """P-845, P-846: closed, it is still no configuration, for the outermost element is another one."""
     assert wrong(FRAGMENT.encode()).startswith("f.xml:7: <xml>: Opening and ending tag mismatch: option line 6")
     closed = FRAGMENT.replace('value="100">', 'value="100"/>')
@@ -123,7 +125,7 @@ def test_every_version_of_the_document_type_is_read(version: str) -> None:
         document(topic("<restore-last behavior='none'/>"), "1.3"),
     ],
 )  # fmt: skip
-def test_what_the_document_type_allows(data: bytes) -> None:
+def test_documents_that_the_document_type_allows(data: bytes) -> None:
     """P-854, P-855: one small file for each rule."""
     assert isinstance(parse(data, "f.xml"), Outline)
 
@@ -152,17 +154,17 @@ def test_what_the_document_type_allows(data: bytes) -> None:
         (b"<ume-store version='1.2'/>", "<ume-store>: Element ume-store content does not follow the DTD"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told_with_line_and_element(data: bytes, told: str) -> None:
+def test_problems_have_line_and_element(data: bytes, told: str) -> None:
     """P-810, P-818, P-854."""
     assert told in wrong(data)
 
 
-def test_all_that_is_wrong_is_told_at_once() -> None:
+def test_all_problems_are_reported_together() -> None:
     lines = wrong(document(topic(own="") + "\n" + store(""))).splitlines()
     assert [line.partition(" Element")[0] for line in lines] == ["f.xml:3: <topic>:", "f.xml:4: <store>:"]
 
 
-def test_white_space_around_a_text_goes_unless_it_is_kept() -> None:
+def test_blanks_around_a_text_are_removed_unless_they_are_kept() -> None:
     outline = parse(document(daemon="<log>\n a\n</log><pidfile xml:space='preserve'> b </pidfile>"), "f.xml")
     assert [text.value for _, text in outline.daemon] == ["a", " b "]
 
@@ -192,7 +194,7 @@ def test_a_local_file_may_be_included(tmp_path: Path) -> None:
         load(path)
 
 
-def test_a_huge_file_is_none(tmp_path: Path) -> None:
+def test_a_huge_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "f.xml"
     path.write_bytes(b" " * (MAX_BYTES + 1))
     with pytest.raises(ConfigFileError, match="this is no configuration"):

@@ -1,4 +1,4 @@
-"""Connections by number, on the loopback interface."""
+"""Outgoing connections by number, on the loopback interface."""
 
 import asyncio
 import socket
@@ -53,7 +53,7 @@ async def test_a_connection_from_its_beginning_to_its_end(made: Made, server: so
     connections.cut(5)
 
 
-async def test_a_broken_connection_is_told(made: Made, server: socket.socket) -> None:
+async def test_a_broken_connection_is_reported(made: Made, server: socket.socket) -> None:
     connections, told = made
     connections.connect(1, address(server))
     await told.get()
@@ -63,7 +63,7 @@ async def test_a_broken_connection_is_told(made: Made, server: socket.socket) ->
     assert await told.get() == ConnectionClosed(1, "the connection broke")
 
 
-async def test_a_refusal_is_told_with_its_reason(made: Made) -> None:
+async def test_a_refusal_is_reported_with_its_reason(made: Made) -> None:
     connections, told = made
     connections.connect(1, f"{LOCAL}:{unused_port()}")
     closed = await told.get()
@@ -71,7 +71,7 @@ async def test_a_refusal_is_told_with_its_reason(made: Made) -> None:
     assert closed.reason
 
 
-async def test_nothing_is_told_of_what_was_cut(made: Made, server: socket.socket) -> None:
+async def test_nothing_is_reported_of_a_cut_connection(made: Made, server: socket.socket) -> None:
     """While it is made, and once it is there."""
     connections, told = made
     connections.connect(1, address(server))
@@ -109,7 +109,7 @@ async def test_a_peer_that_does_not_read_is_left(
 
 
 async def cut_while_connecting(turns: int) -> list[Happening]:
-    """What is told of a connection that is cut some turns after it was asked for, and that all of it ends."""
+    """Return the events of a connection that is cut some turns after its attempt began; all of it must end."""
     told: list[Happening] = []
     server = await asyncio.get_running_loop().create_server(asyncio.Protocol, LOCAL, 0)
     channels = Channels(LOCAL, told.append)

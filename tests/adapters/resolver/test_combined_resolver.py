@@ -1,4 +1,4 @@
-"""Resolution over UDP and over services side by side."""
+"""Resolution over UDP and over services together."""
 
 import asyncio
 from collections.abc import Sequence
@@ -77,7 +77,7 @@ async def test_repeats_mean_nothing_until_the_source_was_gone() -> None:
     await combined.close()
 
 
-async def test_a_receiver_without_a_source_is_told_of() -> None:
+async def test_a_receiver_without_a_source_is_reported() -> None:
     """With what every kind knows of the reason: event and gauge."""
     told: asyncio.Queue[Sequence[Wait]] = asyncio.Queue()
     port = unused_port()
@@ -104,7 +104,7 @@ async def test_a_receiver_without_a_source_is_told_of() -> None:
     await combined.close()
 
 
-async def test_nobody_is_told_of_who_waits_no_more() -> None:
+async def test_a_receiver_that_waits_no_longer_is_not_reported() -> None:
     combined = Combined(lambda *_: None)
     combined._waiting.patience = 1
     combined.add_receiver("orders")

@@ -9,12 +9,13 @@ import pytest
 
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.units import MILLISECOND
-from stablecast.resolver import Listeners, MulticastSettings, RelayDaemon, Resolver, ResolverError
-from stablecast.resolver.endpoint import ANY_PORT, bind
+from stablecast.resolver import Listeners, MulticastSettings, RelayDaemon, Resolver
 from stablecast.resolver.resolver import LOCAL_PORTS
 from stablecast.runtime.address import AddressError
+from stablecast.runtime.datagrams import bind_near
+from stablecast.runtime.ports import PortError
 from stablecast.transports.resolution.records import SourceRecord
-from stablecast.transports.resolution.udp.inputs import AddSource
+from stablecast.transports.resolution.udp.inputs import AddSource, SourceLost
 from stablecast.transports.resolution.udp.settings import SAFE, AdvertiseOptions, NameOptions, QueryOptions, RelayTimes
 from stablecast.transports.wire import lbmr
 from tests.support.network import until, unused_port
@@ -126,7 +127,7 @@ async def test_another_relay_takes_over(domain: Domain) -> None:
     assert (await found.get())[1].index == 2
 
 
-async def test_what_is_removed_is_found_no_more(domain: Domain) -> None:
+async def test_removed_sources_are_not_found(domain: Domain) -> None:
     relay = await domain.relay()
     both, found = await domain.context(relay)
     add(both)
@@ -194,7 +195,7 @@ async def test_patterns_names_and_ends(domain: Domain) -> None:
     receiver.forget_name("store-A")
     source.remove_source(RECORD.session_id, 1)
     assert await told.get() == ("gone", "orders")
-    receiver.lost("nobody's", 1, 1)
+    receiver.feed(SourceLost("nobody's", 1, 1))
     receiver.wake(lbmr.ResolutionRequest.ADVERTISEMENTS)
     assert receiver.why("nobody's").endswith("queries, no source answered")
     receiver.remove_pattern("^ord")
@@ -251,11 +252,11 @@ async def test_misuse_reaches_the_caller(domain: Domain) -> None:
         add(resolver)
 
 
-async def test_wrong_addresses_are_told() -> None:
+async def test_wrong_addresses_are_refused() -> None:
     async def start(interface: str, *relays: str) -> None:
         await Resolver.start(interface, relays, Listeners(lambda _topic, _record: None))
 
-    with pytest.raises(ResolverError, match=r"192\.0\.2\.1 is not an address of this machine"):
+    with pytest.raises(PortError, match=r"192\.0\.2\.1 is not an address of this machine"):
         await start("192.0.2.1", "127.0.0.1:15380")
     with pytest.raises(AddressError, match="'lbmrd' is not an address"):
         await start(LOCAL, "lbmrd")
@@ -267,9 +268,10 @@ async def test_wrong_addresses_are_told() -> None:
 
 def test_local_ports_are_the_known_ones_while_they_last() -> None:
     """On a loopback address that nothing else uses."""
-    sockets = [bind("127.0.77.1", (*LOCAL_PORTS, ANY_PORT)) for _ in range(len(LOCAL_PORTS) + 2)]
+    known = range(LOCAL_PORTS[0], LOCAL_PORTS[1] + 1)
+    sockets = [bind_near("127.0.77.1", *LOCAL_PORTS) for _ in range(len(known) + 2)]
     ports = [sock.getsockname()[1] for sock in sockets]
     for sock in sockets:
         sock.close()
-    assert ports[: len(LOCAL_PORTS)] == list(LOCAL_PORTS)
-    assert not set(ports[len(LOCAL_PORTS) :]) & set(LOCAL_PORTS)
+    assert ports[: len(known)] == list(known)
+    assert not set(ports[len(known) :]) & set(known)

@@ -92,7 +92,7 @@ async def test_one_of_two_services_is_enough(here: Place) -> None:
     assert right.resolver.statistics()["services"] == 1
 
 
-async def test_a_lost_transport_is_told_and_what_is_known_reported_again(here: Place) -> None:
+async def test_a_lost_session_makes_known_sources_reported_again(here: Place) -> None:
     """T27."""
     service = await here.service()
     left, right = await here.context(service.address), await here.context(service.address, instance=b"neighbor")
@@ -104,7 +104,7 @@ async def test_a_lost_transport_is_told_and_what_is_known_reported_again(here: P
     assert await right.found.get() == ("orders", RECORD)
 
 
-async def test_a_name_is_looked_up_and_no_service_is_told_with_the_reason(here: Place) -> None:
+async def test_a_host_name_is_looked_up_and_a_missing_service_has_a_reason(here: Place) -> None:
     """T-411."""
     service = await here.service()
     port = service.address.rpartition(":")[2]
@@ -117,7 +117,7 @@ async def test_a_name_is_looked_up_and_no_service_is_told_with_the_reason(here: 
 
 
 async def test_callbacks_may_call_back(here: Place) -> None:
-    """What they cause is sent behind what was under way."""
+    """Messages that they cause are sent after those under way."""
     service = await here.service()
     left = await here.context(service.address)
     found: asyncio.Queue[str] = asyncio.Queue()

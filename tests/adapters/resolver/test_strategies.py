@@ -1,4 +1,4 @@
-"""The strategies against each other, in a bad network; and the tables of the chapter."""
+"""The strategies in a bad network, and the tables of the chapter."""
 
 import os
 import re
@@ -6,7 +6,7 @@ import re
 import pytest
 
 from stablecast.core.machine.units import SECOND
-from stablecast.resolver.strategies import HEAD, Story, cells, stories, tell
+from stablecast.resolver.strategies import HEAD, Story, cells, measure, stories
 from stablecast.transports.resolution.udp.presets import PRESETS
 from tests.support.tree import ROOT
 
@@ -16,7 +16,7 @@ LOSSES = (0, 10, 30)
 
 def check(topics: int, wanted: int) -> None:
     """The table of a network of this size is the one in the chapter; STABLECAST_REWRITE=1 writes it anew."""
-    lines = [HEAD, ("---",) * len(HEAD), *(cells(story, tell(story)) for story in stories(topics, wanted, LOSSES))]
+    lines = [HEAD, ("---",) * len(HEAD), *(cells(story, measure(story)) for story in stories(topics, wanted, LOSSES))]
     table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
     block = re.compile(rf"(<!-- strategies: {topics} {wanted} -->\n).*?(<!-- end -->)", re.DOTALL)
     text = CHAPTER.read_text(encoding="utf-8")
@@ -40,16 +40,16 @@ def test_the_table_of_a_network_with_few_wanted_sources() -> None:
     check(200, 20)
 
 
-def test_who_is_deaf_after_an_outage_longer_than_the_phases() -> None:
+def test_strategies_that_find_nothing_after_a_long_outage() -> None:
     """T-012, T26: the documented defaults; TCP heals by itself, as do all whose phases never end."""
-    healed = {name: tell(Story(name, 1, 1, 0)).healed for name in PRESETS}
+    healed = {name: measure(Story(name, 1, 1, 0)).healed for name in PRESETS}
     assert [name for name, found in healed.items() if found is None] == ["default"]
     assert all(found is None or found < 12 * SECOND for found in healed.values())
 
 
-def test_what_strategies_are_for() -> None:
+def test_each_strategy_has_its_advantage() -> None:
     """T-305, T-306, T-308, T-310: bytes of ten sources of which one is wanted."""
-    costs = {name: tell(Story(name, 10, 1, 0)) for name in PRESETS}
+    costs = {name: measure(Story(name, 10, 1, 0)) for name in PRESETS}
     assert {cost.resolved for cost in costs.values()} == {1}
     steady = {name: cost.steady_bytes for name, cost in costs.items()}
     assert steady["known-threshold"] == 0
@@ -59,4 +59,4 @@ def test_what_strategies_are_for() -> None:
 @pytest.mark.parametrize("loss", [0, 50])
 def test_the_same_story_has_the_same_end(loss: int) -> None:
     story = Story("safe", 3, 3, loss)
-    assert tell(story) == tell(story)
+    assert measure(story) == measure(story)

@@ -1,9 +1,10 @@
-"""A relay between the ends of a UDP session that drops some of what it carries."""
+"""A relay between the ends of a UDP session that drops some datagrams."""
 
 from stablecast.core.machine.seeded import Seeded
 from stablecast.runtime import datagrams, multicast
 from stablecast.runtime.address import join
-from stablecast.runtime.datagrams import DatagramSocket, Sent
+from stablecast.runtime.datagram_buffers import Sent
+from stablecast.runtime.datagrams import DatagramSocket
 
 LOOPBACK = "127.0.0.1"
 

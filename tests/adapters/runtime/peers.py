@@ -1,4 +1,4 @@
-"""Raw TCP peers for tests: they accept, say, and hang up as they are told."""
+"""Raw TCP peers for tests: they accept, send and disconnect on request."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -98,7 +98,7 @@ async def listener(greeting: bytes = b"") -> AsyncIterator[Listener]:
 
 
 def hello(session_id: int) -> bytes:
-    """What a source of this session says first."""
+    """Return the greeting of a source of this session."""
     return codec.greeting(session_id)
 
 

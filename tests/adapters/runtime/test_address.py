@@ -1,4 +1,4 @@
-"""Addresses as users write them."""
+"""Addresses of endpoints and services as users write them."""
 
 import contextlib
 
@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stablecast.runtime.address import MAX_PORT, AddressError, check_ip, join, parse
+from stablecast.runtime.address import MAX_PORT, AddressError, check_ip, join, parse, parse_services
 
 
 @given(st.ip_addresses(v=4), st.integers(0, MAX_PORT))
-def test_what_is_joined_is_parsed(host: object, port: int) -> None:
+def test_a_joined_address_is_parsed_back(host: object, port: int) -> None:
     assert parse(join(str(host), port)) == (str(host), port)
 
 
@@ -37,3 +37,27 @@ def test_anything_else_is_an_address_error(text: str) -> None:
 def test_the_remedy_is_named(text: str, remedy: str) -> None:
     with pytest.raises(AddressError, match=remedy):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["10.29.3.41:12000"], ["10.29.3.41:12000"]),
+        (["test1.example.com:12000"], ["test1.example.com:12000"]),
+        (
+            ["test1.example.com:12000,test2.example.com:12000"],
+            ["test1.example.com:12000", "test2.example.com:12000"],
+        ),
+        (["a:1, b:2", "c:3"], ["a:1", "b:2", "c:3"]),
+        ([], []),
+    ],
+)
+def test_the_documented_forms_of_services(texts: list[str], expected: list[str]) -> None:
+    """T-411."""
+    assert parse_services(texts) == expected
+
+
+@pytest.mark.parametrize("text", ["", "host", "host:", ":1", "host:0", "host:65536", "host:x", "a:b:1", "a:1,"])
+def test_a_malformed_service_address_is_reported(text: str) -> None:
+    with pytest.raises(AddressError, match="write host:port"):
+        parse_services([text])

@@ -1,4 +1,4 @@
-"""An alarm: one timer, set anew only where it would ring too late."""
+"""An alarm has one timer, which is set again only if it would fire too late."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Outgoing connections: made on demand, kept, made again; refusals and breaks are told apart; everything is bounded."""
+"""Outgoing connections are made on demand, kept and made again; refusals differ from breaks; all is bounded."""
 
 import asyncio
 import time
@@ -9,18 +9,18 @@ import uvloop
 
 from stablecast.runtime import connection_pool as module
 from stablecast.runtime.address import join
-from stablecast.runtime.connection_pool import Pool
+from stablecast.runtime.connection_pool import ConnectionPool
 from tests.adapters.runtime.peers import LOCAL, listener
 from tests.support.network import until, unused_port
 
 
 class Told:
-    """What a pool reported."""
+    """The reports of a pool."""
 
     def __init__(self) -> None:
         self.reports: list[tuple[str, str]] = []
         self._changed = asyncio.Event()
-        self.pool = Pool(lambda peer: self._tell("reset", peer), lambda peer: self._tell("gone", peer), LOCAL)
+        self.pool = ConnectionPool(lambda peer: self._tell("reset", peer), lambda peer: self._tell("gone", peer), LOCAL)
 
     def _tell(self, what: str, peer: str) -> None:
         self.reports.append((what, peer))
@@ -47,7 +47,7 @@ async def test_one_connection_for_all_messages() -> None:
     assert not told.reports
 
 
-async def test_what_follows_in_a_turn_leaves_together_and_in_order() -> None:
+async def test_later_messages_of_a_turn_leave_together_and_in_order() -> None:
     """The first does not wait for what may follow."""
     told = Told()
     async with listener() as peer:
@@ -64,7 +64,7 @@ async def test_what_follows_in_a_turn_leaves_together_and_in_order() -> None:
     assert not told.reports
 
 
-async def test_what_a_peer_says_back_is_not_for_us() -> None:
+async def test_bytes_of_a_peer_are_ignored() -> None:
     told = Told()
     async with listener(b"hello") as peer:
         told.pool.send(peer.address, b"one")
@@ -146,7 +146,7 @@ async def test_no_tight_loop_with_a_peer_that_hangs_up(monkeypatch: pytest.Monke
 
 
 async def test_out_of_reach_is_not_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a network does proves nothing about a process: its RegIDs must not be given away."""
+    """A network failure proves nothing about a process: its RegIDs must not be given to others."""
     monkeypatch.setattr(module, "PAUSE_SECONDS", 0.0)
     attempts: list[int] = []
 
@@ -209,7 +209,7 @@ async def test_a_peer_that_does_not_read_counts_as_broken(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(("bound", "size", "turns"), [(1 << 20, 1 << 21, 1), (1 << 24, 1 << 24, 2)])
-async def test_what_follows_in_a_turn_to_a_peer_that_does_not_read_is_bounded(
+async def test_later_messages_of_a_turn_to_a_peer_that_does_not_read_are_bounded(
     monkeypatch: pytest.MonkeyPatch, bound: int, size: int, turns: int
 ) -> None:
     """Too much in one turn breaks the connection at once; of two turns, what the first one left counts."""
@@ -308,7 +308,7 @@ async def starved_while_connecting(turns: int, found: list[bytes]) -> list[str]:
     reports: list[str] = []
     server = await asyncio.get_running_loop().create_server(lambda: Sink(found), LOCAL, 0)
     address = join(LOCAL, server.sockets[0].getsockname()[1])
-    pool = Pool(lambda _: reports.append("reset"), lambda _: reports.append("gone"), LOCAL)
+    pool = ConnectionPool(lambda _: reports.append("reset"), lambda _: reports.append("gone"), LOCAL)
     pool.send(address, b"early")
     for _ in range(turns):
         await asyncio.sleep(0)
@@ -367,7 +367,7 @@ async def test_a_transport_that_raises_is_a_reset_and_the_next_send_connects_ane
         await told.pool.close()
 
 
-async def test_an_address_that_is_none_is_told_and_kept_nowhere() -> None:
+async def test_a_malformed_address_is_reported_and_not_kept() -> None:
     asyncio.get_running_loop().set_exception_handler(lambda _, __: None)
     told = Told()
     told.pool.send("nonsense", b"x")

@@ -1,19 +1,19 @@
-"""Many datagrams by one call, and what a system without it does instead: the same."""
+"""Many datagrams are read by one call, with the same result as by one call each."""
 
 import socket
 from collections.abc import Iterator
 
 import pytest
 
-from stablecast.runtime.datagram_buffers import Room
-from stablecast.runtime.datagrams import MAX_DATAGRAM, READ_DATAGRAMS, bind
+from stablecast.runtime.datagram_buffers import MAX_DATAGRAM, READ_DATAGRAMS, DatagramBuffers
+from stablecast.runtime.datagrams import bind
 
 HOST = "127.0.0.1"
 
 
 @pytest.fixture(params=[True, False], ids=["together", "one by one"])
-def room(request: pytest.FixtureRequest) -> Room:
-    return Room(together=request.param)
+def buffers(request: pytest.FixtureRequest) -> DatagramBuffers:
+    return DatagramBuffers(together=request.param)
 
 
 @pytest.fixture
@@ -25,49 +25,49 @@ def ends() -> Iterator[list[socket.socket]]:
         sock.close()
 
 
-def read(room: Room, sock: socket.socket) -> list[tuple[str, list[bytes]]]:
-    return [(sender, [bytes(octets) for octets in those]) for sender, those in room.read(sock)]
+def read(buffers: DatagramBuffers, sock: socket.socket) -> list[tuple[str, list[bytes]]]:
+    return [(sender, [bytes(octets) for octets in those]) for sender, those in buffers.read(sock)]
 
 
 def place(sock: socket.socket) -> str:
     return f"{HOST}:{sock.getsockname()[1]}"
 
 
-def test_all_of_one_sender_is_one_list_in_order(room: Room, ends: list[socket.socket]) -> None:
+def test_all_of_one_sender_is_one_list_in_order(buffers: DatagramBuffers, ends: list[socket.socket]) -> None:
     reading, sending, _ = ends
     sent = [bytes([number]) * number for number in range(40)]
     for octets in sent:
         sending.sendto(octets, reading.getsockname())
-    assert read(room, reading) == [(place(sending), sent)]
+    assert read(buffers, reading) == [(place(sending), sent)]
 
 
-def test_senders_that_take_turns_have_a_list_for_each_turn(room: Room, ends: list[socket.socket]) -> None:
+def test_senders_that_take_turns_have_a_list_for_each_turn(buffers: DatagramBuffers, ends: list[socket.socket]) -> None:
     reading, one, other = ends
     for sock, octets in ((one, b"a"), (one, b"b"), (other, b"c"), (one, b"d")):
         sock.sendto(octets, reading.getsockname())
-    assert read(room, reading) == [(place(one), [b"a", b"b"]), (place(other), [b"c"]), (place(one), [b"d"])]
+    assert read(buffers, reading) == [(place(one), [b"a", b"b"]), (place(other), [b"c"]), (place(one), [b"d"])]
 
 
-def test_a_read_has_an_end_and_room_for_the_largest(room: Room, ends: list[socket.socket]) -> None:
+def test_a_read_has_an_end_and_room_for_the_largest(buffers: DatagramBuffers, ends: list[socket.socket]) -> None:
     reading, sending, _ = ends
     for number in range(READ_DATAGRAMS + 1):
         sending.sendto(bytes([number]), reading.getsockname())
-    ((_, those),) = room.read(reading)
+    ((_, those),) = buffers.read(reading)
     assert len(those) == READ_DATAGRAMS
-    ((_, those),) = room.read(reading)
+    ((_, those),) = buffers.read(reading)
     assert those == [bytes([READ_DATAGRAMS])]
     largest = bytes(MAX_DATAGRAM - 28)  # less the headers of IP and UDP
     sending.setblocking(True)
     sending.sendto(largest, reading.getsockname())
-    assert read(room, reading) == [(place(sending), [largest])]
+    assert read(buffers, reading) == [(place(sending), [largest])]
 
 
-def test_nothing_to_read_and_what_the_network_answered_are_told(room: Room, ends: list[socket.socket]) -> None:
+def test_an_empty_socket_and_an_error_of_the_network_raise(buffers: DatagramBuffers, ends: list[socket.socket]) -> None:
     reading, gone, _ = ends
     with pytest.raises(BlockingIOError):
-        room.read(reading)
+        buffers.read(reading)
     reading.connect(gone.getsockname())
     gone.close()
     reading.send(b"anybody?")
     with pytest.raises(ConnectionRefusedError):
-        room.read(reading)
+        buffers.read(reading)

@@ -8,7 +8,8 @@ import pytest
 
 from stablecast.runtime import datagrams
 from stablecast.runtime.address import join
-from stablecast.runtime.datagrams import READ_DATAGRAMS, DatagramSocket, Sent, bind
+from stablecast.runtime.datagram_buffers import READ_DATAGRAMS, Sent
+from stablecast.runtime.datagrams import DatagramSocket, bind, bind_near
 from stablecast.runtime.ports import PortError
 from tests.support.network import until
 
@@ -30,7 +31,7 @@ class Reading:
         await until(lambda: sum(map(len, self.reads)) >= count)
 
 
-async def test_datagrams_that_wait_are_read_together_and_tell_their_sender() -> None:
+async def test_datagrams_that_wait_are_read_together_with_their_sender() -> None:
     one, other = Reading(), Reading()
     other.socket.send(one.address, [bytes([n]) for n in range(READ_DATAGRAMS + 6)])
     await one.until(READ_DATAGRAMS + 6)
@@ -41,7 +42,7 @@ async def test_datagrams_that_wait_are_read_together_and_tell_their_sender() -> 
         end.socket.close()
 
 
-async def test_those_of_a_sender_that_came_together_are_one_list() -> None:
+async def test_consecutive_datagrams_of_one_sender_are_one_list() -> None:
     one, other, third = Reading(), Reading(), Reading()
     for sender, number in ((other, 1), (other, 2), (third, 3), (other, 4)):
         sender.socket.send(one.address, [bytes([number])])
@@ -52,7 +53,7 @@ async def test_those_of_a_sender_that_came_together_are_one_list() -> None:
         end.socket.close()
 
 
-async def test_what_goes_to_the_peer_takes_the_short_way_and_what_goes_elsewhere_the_long_one() -> None:
+async def test_datagrams_reach_the_peer_and_other_addresses() -> None:
     one, other = Reading(), Reading()
     sender = Reading(peer=one.address)
     sender.socket.send(one.address, [b"near"])
@@ -64,7 +65,7 @@ async def test_what_goes_to_the_peer_takes_the_short_way_and_what_goes_elsewhere
         end.socket.close()
 
 
-async def test_a_peer_that_cannot_be_reached_is_found_out_when_something_is_sent() -> None:
+async def test_an_unreachable_peer_is_an_error_of_each_send() -> None:
     nobody = "255.255.255.255:9"
     sender = Reading(peer=nobody)
     sender.socket.send(nobody, [b"a"])
@@ -72,7 +73,7 @@ async def test_a_peer_that_cannot_be_reached_is_found_out_when_something_is_sent
     sender.socket.close()
 
 
-async def test_a_paused_socket_leaves_them_to_the_kernel() -> None:
+async def test_a_paused_socket_leaves_datagrams_to_the_kernel() -> None:
     one, other = Reading(), Reading()
     one.socket.pause()
     one.socket.pause()
@@ -115,7 +116,7 @@ class Stubborn:
             end.close()
 
 
-async def test_what_the_kernel_does_not_take_is_counted() -> None:
+async def test_datagrams_that_the_kernel_refuses_are_counted() -> None:
     """No queue of ours: the protocol repairs it."""
     stubborn = Stubborn(BlockingIOError(), OSError(errno.ENETUNREACH, "unreachable"))
     sock = DatagramSocket(stubborn, lambda _: None)  # type: ignore[arg-type]
@@ -124,7 +125,7 @@ async def test_what_the_kernel_does_not_take_is_counted() -> None:
     sock.close()
 
 
-async def test_the_answer_of_the_network_to_what_we_sent_ends_nothing() -> None:
+async def test_an_error_report_of_the_network_does_not_end_the_socket() -> None:
     """Nobody is where it went, which the next read says; then somebody is."""
     with bind(HOST, 0) as gone:
         port = gone.getsockname()[1]
@@ -138,7 +139,7 @@ async def test_the_answer_of_the_network_to_what_we_sent_ends_nothing() -> None:
     one.socket.close()
 
 
-async def test_a_wake_up_for_nothing_brings_nothing() -> None:
+async def test_a_wake_up_without_a_datagram_reads_nothing() -> None:
     one = Reading()
     one.socket._read()
     assert (one.reads, one.socket.errors) == ([], 0)
@@ -154,7 +155,7 @@ def test_the_first_free_port_of_a_range_is_taken() -> None:
             bind(HOST, port)
 
 
-def test_an_interface_that_is_none_is_named() -> None:
+def test_an_interface_of_another_host_is_named() -> None:
     with pytest.raises(PortError, match=r"192\.0\.2\.1"):
         bind("192.0.2.1", 0)
 
@@ -162,3 +163,46 @@ def test_an_interface_that_is_none_is_named() -> None:
 def test_there_is_room_for_a_burst() -> None:
     with bind(HOST, 0) as sock:
         assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) >= min(datagrams.RECEIVE_BUFFER, 200_000)
+
+
+def test_a_range_that_is_full_gives_a_port_of_the_system() -> None:
+    with bind(HOST, 0) as first:
+        port = first.getsockname()[1]
+        with bind_near(HOST, port, port) as other:
+            assert other.getsockname()[1] != port
+
+
+def test_the_configured_buffers_are_requested() -> None:
+    with bind(HOST, 0, 0, 1 << 14, 1 << 14) as small, bind(HOST, 0, 0, 0, 0) as usual:
+        sizes = [sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) for sock in (small, usual)]
+    assert sizes[0] < sizes[1]
+
+
+class Refusing(socket.socket):
+    """A socket that cannot be bound, for the reason `number`."""
+
+    number = 0
+
+    def bind(self, address: object) -> None:
+        raise OSError(self.number, "refused")
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (errno.EACCES, "this user may not use port 80 on 127.0.0.1: choose a port above 1023"),
+        (errno.EADDRNOTAVAIL, "127.0.0.1 is not an address of this machine: choose another port or interface"),
+        (
+            errno.EADDRINUSE,
+            "port 80 on 127.0.0.1 is in use: stop the program that holds it or choose another port or interface",
+        ),
+        (errno.ENOBUFS, "cannot use port 80 on 127.0.0.1: refused"),
+    ],
+)
+def test_the_reason_why_a_port_cannot_be_bound_is_named(
+    monkeypatch: pytest.MonkeyPatch, number: int, text: str
+) -> None:
+    monkeypatch.setattr(Refusing, "number", number)
+    monkeypatch.setattr(socket, "socket", Refusing)
+    with pytest.raises(PortError, match=text):
+        bind(HOST, 80)

@@ -1,4 +1,4 @@
-"""Driving a machine: everything it is fed is in the trace, and nothing that it refused."""
+"""A driven machine: the trace has every input that it accepted."""
 
 from pathlib import Path
 
@@ -10,10 +10,10 @@ from stablecast.core.protocol.inputs import Sent, Start
 from stablecast.core.protocol.messages import Role
 from stablecast.core.protocol.settings import SourceConfig
 from stablecast.core.source import SourceEndpoint
-from stablecast.evidence.trace.frames import read_frames
 from stablecast.evidence.trace.trace_judge import verify_file
 from stablecast.evidence.trace.trace_recorder import Recorder
 from stablecast.runtime.driven_machine import Driven
+from tests.adapters.evidence.trace.traced import read_frames
 
 
 def new_source() -> SourceEndpoint:

@@ -109,7 +109,7 @@ async def test_inputs_that_arise_wait_for_the_effects() -> None:
     assert performed == ["1", "2", "3"]
 
 
-async def test_what_is_fed_during_what_follows_from_a_question_waits_for_it() -> None:
+async def test_an_input_fed_during_a_question_waits_for_its_end() -> None:
     """As if it were an effect: also what is fed before closing."""
     machine, performed = Machine(), list[str]()
 
@@ -131,7 +131,7 @@ async def test_what_is_fed_during_what_follows_from_a_question_waits_for_it() ->
     assert idle == [True, True, False]
 
 
-async def test_what_fails_during_that_leaves_the_driver_idle() -> None:
+async def test_a_failure_during_a_question_leaves_the_driver_idle() -> None:
     """It is as an effect that fails; what was fed meanwhile is done."""
     machine, failures = Machine(), list[tuple[object, str]]()
     driver = driver_of(machine, lambda _: None, failed=lambda what, error: failures.append((what, str(error))))
@@ -215,7 +215,7 @@ async def test_closing_ends_the_recording_once() -> None:
     assert recorder.closed == 1
 
 
-async def test_what_was_fed_before_closing_is_still_done(clock: Clock) -> None:
+async def test_inputs_fed_before_closing_are_still_performed(clock: Clock) -> None:
     """A last acknowledgement is said although an effect's callback closes."""
     machine, recorder, performed = Machine(), Recorder(), list[str]()
 
@@ -301,7 +301,7 @@ async def test_a_timer_that_is_early_enough_stays_and_wakes_the_machine_only_whe
 
 
 async def settled() -> None:
-    """What was left for later is done."""
+    """Deferred work is done."""
     for _ in range(3):
         await asyncio.sleep(0)
 

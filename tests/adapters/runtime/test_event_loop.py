@@ -1,4 +1,4 @@
-"""Programs on an event loop: what garbage collection does in each phase of them."""
+"""Programs on an event loop, and garbage collection in each of their phases."""
 
 import subprocess
 import sys

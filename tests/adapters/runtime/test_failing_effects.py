@@ -19,12 +19,12 @@ from stablecast.resolver import resolver as resolver_module
 from stablecast.resolver.combined_resolver import Combined
 from stablecast.resolver.resolver import Listeners, Resolver
 from stablecast.resolver.srs.daemon import SrsDaemon
-from stablecast.runtime import resolution_group
-from stablecast.runtime.connection_pool import Link
+from stablecast.runtime import multicast
+from stablecast.runtime.connection_pool import PeerLink
+from stablecast.runtime.multicast import MulticastSettings
+from stablecast.runtime.ports import PortError
 from stablecast.runtime.reliable_sources import ReliableSources
 from stablecast.runtime.reliable_stream import ReliableStream
-from stablecast.runtime.resolution_group import MulticastSettings
-from stablecast.runtime.resolver_error import ResolverError
 from stablecast.runtime.stream import StreamServer
 from stablecast.store.journal import JournalError
 from stablecast.transports.reliable.lbtrm import LbtrmSources
@@ -35,7 +35,7 @@ from tests.transports.reliable.network import block
 
 
 class PlantedError(RuntimeError):
-    """What the planted fault raises: nothing that any program expects."""
+    """The exception of the planted fault, which no program expects."""
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ async def net(tmp_path: Path) -> AsyncIterator[Network]:
 
 @pytest.fixture
 async def reports() -> list[dict[str, Any]]:
-    """What the exception handler of the loop is given."""
+    """The arguments of the loop's exception handler."""
     found: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: found.append(context))
     return found
@@ -82,7 +82,7 @@ async def test_a_connection_that_raises_is_a_reset_and_the_source_goes_on(
     options = {"ume_message_stability_timeout": 100}
     source = await (await net.context()).source("orders", stores=stores, options=options)
     await (await source.send(b"one")).stable()
-    monkeypatch.setattr(Link, "write", failing(Link.write, once(4)))
+    monkeypatch.setattr(PeerLink, "write", failing(PeerLink.write, once(4)))
     receiver = (await net.context()).receiver("orders", source=source.place, session_id=5)
     await (await source.send(b"two")).stable()
     assert [(await anext(receiver)).payload for _ in range(2)] == [b"one", b"two"]
@@ -119,7 +119,7 @@ async def test_a_joiner_whose_connection_raises_costs_the_others_nothing(
     assert reports[0]["message"].startswith("a joiner is dropped")
 
 
-async def test_a_source_that_cannot_perform_an_effect_ends_and_says_why(
+async def test_a_source_that_cannot_perform_an_effect_ends_with_the_reason(
     net: Network, monkeypatch: pytest.MonkeyPatch, reports: list[dict[str, Any]]
 ) -> None:
     source = await (await net.context()).source("orders", stores=[await net.store()], options={"ume_flight_size": 1})
@@ -144,7 +144,7 @@ async def test_a_source_that_cannot_perform_an_effect_ends_and_says_why(
 
 
 @pytest.mark.parametrize("later", [False, True])
-async def test_a_source_whose_session_refuses_its_messages_ends_and_says_why(
+async def test_a_source_whose_session_refuses_its_messages_ends_with_the_reason(
     net: Network, reports: list[dict[str, Any]], later: bool
 ) -> None:
     """At once, or when it is let go on after the rate limit."""
@@ -169,7 +169,7 @@ async def test_a_source_whose_session_refuses_its_messages_ends_and_says_why(
         source.try_send(b"three")
 
 
-async def test_a_receiver_that_cannot_perform_an_effect_ends_and_says_why(
+async def test_a_receiver_that_cannot_perform_an_effect_ends_with_the_reason(
     net: Network, monkeypatch: pytest.MonkeyPatch, reports: list[dict[str, Any]]
 ) -> None:
     source = await (await net.context()).source("orders", stores=[await net.store()])
@@ -197,7 +197,7 @@ async def test_a_store_that_cannot_perform_an_effect_fails_and_acknowledges_noth
     store = net.stores.pop("store")
     source = await (await net.context()).source("orders", stores=[address])
     await (await source.send(b"one")).stable()
-    store._shelf.persist = failing(store._shelf.persist, once())  # type: ignore[method-assign]
+    store._messages.persist = failing(store._messages.persist, once())  # type: ignore[method-assign]
     sent = await source.send(b"two")
     failure = await store.failed
     assert "the effect 'PersistMessages' failed: PlantedError: planted" in str(failure)
@@ -240,15 +240,15 @@ async def test_a_resolver_whose_listener_raises_reports_the_source_again(reports
 
 async def test_a_group_that_cannot_be_joined_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resolver_module, "JOIN_SECONDS", 0.01)
-    real, tries = resolution_group.member, [0]
+    real, tries = multicast.hearing, [0]
 
-    def member(*arguments: Any) -> Any:
+    def hearing(*arguments: Any) -> Any:
         tries[0] += 1
         if tries[0] < 3:
-            raise ResolverError("cannot join the group: no buffer space")
+            raise PortError("cannot join the group: no buffer space")
         return real(*arguments)
 
-    monkeypatch.setattr(resolution_group, "member", member)
+    monkeypatch.setattr(multicast, "hearing", hearing)
     remarks: list[str] = []
     listeners = Listeners(lambda *_: None, remark=lambda text, _: remarks.append(text))
     resolver = await Resolver.meet(MulticastSettings(group="239.192.7.8", interface=LOCAL), listeners)

@@ -1,4 +1,4 @@
-"""When collections run: seldom in a daemon that serves, never while a batch is decoded."""
+"""Collections are rare in a daemon that serves, and suspended while a batch is decoded."""
 
 import gc
 

@@ -1,12 +1,12 @@
-"""A watched connection has the kernel's keepalive, with our spans."""
+"""A connection with keepalive has the intervals of this project."""
 
 import asyncio
 import socket
 
-from stablecast.runtime.keepalive import IDLE_SECONDS, INTERVAL_SECONDS, QUESTIONS, keep_alive
+from stablecast.runtime.keepalive import IDLE_SECONDS, INTERVAL_SECONDS, PROBES, keep_alive
 
 
-async def test_the_kernel_is_told() -> None:
+async def test_the_kernel_sends_probes() -> None:
     loop = asyncio.get_running_loop()
     with socket.create_server(("127.0.0.1", 0)) as listening:
         transport, _ = await loop.create_connection(asyncio.Protocol, *listening.getsockname())
@@ -17,6 +17,6 @@ async def test_the_kernel_is_told() -> None:
             connected.getsockopt(socket.IPPROTO_TCP, option)
             for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
         ]
-        assert spans == [IDLE_SECONDS, INTERVAL_SECONDS, QUESTIONS]
+        assert spans == [IDLE_SECONDS, INTERVAL_SECONDS, PROBES]
         transport.abort()
         await asyncio.sleep(0)

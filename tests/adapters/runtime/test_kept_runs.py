@@ -1,4 +1,4 @@
-"""Runs behind tokens: bytes are kept until their last use, retransmissions are put together."""
+"""Runs behind tokens: bytes are kept until their last use, and retransmissions are joined."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,7 +73,7 @@ def test_pieces_of_large_messages_keep_their_headers() -> None:
     assert pieces(cut.block, 0, 1) == [ChainedPiece(b"bb", chain[0])]
 
 
-def test_what_nobody_asked_for_is_told_apart() -> None:
+def test_unrequested_retransmissions_are_marked() -> None:
     """P-436: a proactive retransmission."""
     tokens = Tokens()
     messages = [Recovered(SESSION, LIFE, 1, b"a"), Recovered(SESSION, LIFE, 2, b"b", proactive=True)]
@@ -84,7 +84,7 @@ def test_what_nobody_asked_for_is_told_apart() -> None:
     ]
 
 
-def test_what_a_stream_lost() -> None:
+def test_a_gap_of_a_stream_is_a_loss() -> None:
     """Across the wrap of the numbers; a stream may begin anywhere, and what comes again loses nothing."""
     streams = Continuity()
     top = serial.MODULUS - 1
@@ -105,7 +105,7 @@ def test_a_run_of_retransmissions_is_bounded() -> None:
 
 
 def test_series_are_runs_of_their_own() -> None:
-    """Whatever stands before or behind them."""
+    """The messages before and after them do not matter."""
     tokens = Tokens()
     contents = [b"%d" % (n % 10) for n in range(3 * MAX_RECOVERED_RUN)]
     messages: list[Recovered | RecoveredRun] = [

@@ -1,4 +1,4 @@
-"""Listening sockets and the sentences about ports that cannot be had."""
+"""Listening sockets, and the sentences about ports that cannot be used."""
 
 import errno
 import socket
@@ -32,13 +32,13 @@ def test_an_address_of_another_machine() -> None:
         listen_in_range("192.0.2.1", (14371, 14390))
 
 
-def test_any_other_error_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_other_error_has_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     class Forbidden(socket.socket):
         def bind(self, at: object) -> None:
-            raise PermissionError(errno.EACCES, "Permission denied")
+            raise OSError(errno.ENOBUFS, "No buffer space")
 
     monkeypatch.setattr(socket, "socket", Forbidden)
-    with pytest.raises(PortError, match=r"cannot listen at 127\.0\.0\.1:80: Permission denied"):
+    with pytest.raises(PortError, match=r"cannot use port 80 on 127\.0\.0\.1: No buffer space"):
         listen(LOCAL, 80, "--listen")
 
 
@@ -72,7 +72,7 @@ def test_a_range_is_kept_to() -> None:
             listen_within(LOCAL, (port, port))
 
 
-def test_somebody_who_is_quicker_to_listen_costs_one_port_of_the_range(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quicker_listener_costs_one_port_of_the_range(monkeypatch: pytest.MonkeyPatch) -> None:
     class Late(socket.socket):
         """Is told once, when it listens, that another process does."""
 
@@ -91,7 +91,7 @@ def test_somebody_who_is_quicker_to_listen_costs_one_port_of_the_range(monkeypat
         assert low < listening.getsockname()[1] <= low + 5
 
 
-def test_a_process_without_descriptors_is_told_of_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_without_descriptors_gets_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*_: object) -> socket.socket:
         raise OSError(errno.EMFILE, "too many open files")
 

@@ -31,7 +31,7 @@ MESSAGES = 1_000
 
 
 class Heard:
-    """What came up of one topic."""
+    """The received items of one topic."""
 
     def __init__(self, total: int = MESSAGES) -> None:
         self.total = total
@@ -172,7 +172,7 @@ async def test_the_rate_limit_holds_up_the_sender_and_nothing_is_lost() -> None:
         sources.close()
 
 
-async def test_a_closed_context_wakes_who_waits_for_its_sessions() -> None:
+async def test_a_closed_context_wakes_tasks_that_wait_for_its_sessions() -> None:
     sources = ReliableSources(LbtruSources(), LOOPBACK)
     session = sources.open(settings=attrs.evolve(QUICK, linger_ns=60 * SECOND))
     waiting = asyncio.create_task(sources.close_session(session))
@@ -181,7 +181,7 @@ async def test_a_closed_context_wakes_who_waits_for_its_sessions() -> None:
     await waiting
 
 
-async def test_sessions_of_one_group_share_a_socket_and_what_is_of_none_is_counted() -> None:
+async def test_sessions_of_one_group_share_a_socket_and_strange_datagrams_are_counted() -> None:
     """Two sources on one group: told apart by host, port for NAKs and session ID."""
     sources, receivers = ReliableSources(LbtrmSources(), LOOPBACK), ReliableReceivers(LOOPBACK)
     group = f"{GROUP[0]}:{GROUP[1]}"
@@ -215,7 +215,7 @@ async def test_sessions_of_one_group_share_a_socket_and_what_is_of_none_is_count
         sources.close()
 
 
-async def test_who_joins_a_session_again_shares_it_until_the_last_one_leaves() -> None:
+async def test_listeners_of_one_session_share_it_until_the_last_one_leaves() -> None:
     """Both hear all of it; a session that is over is joined anew."""
     sources, receivers = ReliableSources(LbtruSources(), LOOPBACK), ReliableReceivers(LOOPBACK)
     session = sources.open(settings=QUICK)
@@ -243,7 +243,9 @@ async def test_who_joins_a_session_again_shares_it_until_the_last_one_leaves() -
         sources.close()
 
 
-async def test_only_the_source_is_heard_and_a_receiver_has_a_port_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_the_source_counts_and_a_receiver_always_has_a_port(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with datagrams.bind(LOOPBACK, 0) as taken:
         port = taken.getsockname()[1]
         monkeypatch.setattr("stablecast.runtime.reliable_receivers.PORTS", (port, port))
@@ -263,7 +265,7 @@ async def test_only_the_source_is_heard_and_a_receiver_has_a_port_in_any_case(mo
             sources.close()
 
 
-async def test_who_waits_for_room_goes_on_when_there_is() -> None:
+async def test_a_task_that_waits_for_room_continues_when_there_is_room() -> None:
     sources = ReliableSources(LbtrmSources(RateSettings(20 * MS, 80_000)), LOOPBACK)
     session = sources.open(f"{GROUP[0]}:{GROUP[1]}", QUICK)
     try:

@@ -1,4 +1,4 @@
-"""Joining a session: what its callbacks are told."""
+"""The callbacks of a joined LBT-RM or LBT-RU session."""
 
 import attrs
 import pytest
@@ -33,7 +33,7 @@ class Told:
         self.items += ((session_id, item) for item in items)
 
 
-async def test_what_arrives_what_is_lost_and_the_end() -> None:
+async def test_items_losses_and_the_end_are_reported() -> None:
     """Losses are told by life and wire number; after the end nothing is told."""
     told = Told()
     sources, receivers = ReliableSources(LbtruSources(), HOST), ReliableReceivers(HOST)
@@ -56,7 +56,7 @@ async def test_what_arrives_what_is_lost_and_the_end() -> None:
     receivers.close()
 
 
-async def test_who_leaves_hears_nothing_more() -> None:
+async def test_a_joiner_that_left_gets_no_callback() -> None:
     told = Told()
     sources, receivers = ReliableSources(LbtruSources(), HOST), ReliableReceivers(HOST)
     session = sources.open(session_id=SESSION_ID)
@@ -78,7 +78,7 @@ async def test_who_leaves_hears_nothing_more() -> None:
     assert (len(told.lost), told.ended) == (0, [])
 
 
-async def test_a_patient_one_joins_again_until_it_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_patient_joiner_joins_again_until_it_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its end is that of a connection; paused meanwhile, it goes on paused."""
     monkeypatch.setattr("stablecast.runtime.reliable_joiner.RETRY_SECONDS", 0.01)
     told = Told()

@@ -1,4 +1,4 @@
-"""A source's stream on a session: what waits for the rate limit, and what is said now and then."""
+"""A source's stream on a session: blocks that wait for the rate limit, and the repeated greeting."""
 
 import asyncio
 import itertools
@@ -57,7 +57,7 @@ async def bench(rates: RateSettings) -> AsyncIterator[Bench]:
         found.sources.close()
 
 
-async def test_what_is_written_leaves_at_once() -> None:
+async def test_a_block_leaves_at_once() -> None:
     async with bench(PLENTY) as found:
         found.stream.write(block(7, 0, 3))
         assert (found.sent(), found.held) == (1, [])
@@ -85,7 +85,7 @@ async def test_another_source_of_the_context_that_reaches_the_limit_holds_this_o
         await until(lambda: found.sent() == 1)
 
 
-async def test_the_source_says_where_it_stands_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_greeting_is_repeated_at_its_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reliable_stream, "STANDING_SECONDS", 0.005)
     async with bench(PLENTY) as found:
         assert found.sent() == 0
@@ -143,7 +143,7 @@ async def test_a_source_that_fails_in_its_turn_does_not_keep_others_from_theirs(
     assert reports == ["a source that waited for the rate limit failed"]
 
 
-async def test_what_many_sources_say_of_themselves_shares_datagrams() -> None:
+async def test_control_messages_of_many_sources_share_datagrams() -> None:
     """The first leaves at once, the others behind it together; data is not held up, and overtakes nothing."""
     async with bench(PLENTY) as found:
         for number in range(20):
@@ -157,7 +157,7 @@ async def test_what_many_sources_say_of_themselves_shares_datagrams() -> None:
         assert found.sent() == 3, "the control messages that waited leave with the data, before it"
 
 
-async def test_what_waits_for_others_leaves_before_the_session_ends() -> None:
+async def test_gathered_control_messages_leave_before_the_session_ends() -> None:
     async with bench(PLENTY) as found:
         for number in range(3):
             found.stream.write(message([(7, number)]))
@@ -165,7 +165,7 @@ async def test_what_waits_for_others_leaves_before_the_session_ends() -> None:
         assert found.sent() == 2
 
 
-async def test_much_that_is_said_does_not_wait() -> None:
+async def test_many_control_messages_do_not_wait() -> None:
     async with bench(PLENTY) as found:
         room = reliable_sources.TOGETHER_BYTES // len(message([(7, 0)]))
         for number in range(room + 2):
@@ -173,7 +173,7 @@ async def test_much_that_is_said_does_not_wait() -> None:
         assert found.sent() > 2
 
 
-async def test_who_waits_for_room_has_it_in_turn_and_nobody_else_is_asked() -> None:
+async def test_sources_that_wait_for_room_get_it_in_turn() -> None:
     """Each time that the limit lets go a thousand sources were told, of which it held again all but one."""
     async with bench(SLOW) as found:
         turns = list[int]()

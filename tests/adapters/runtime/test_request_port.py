@@ -1,4 +1,4 @@
-"""The request port."""
+"""The request port: peers, their messages and their end."""
 
 import asyncio
 import socket
@@ -26,7 +26,7 @@ async def port_of() -> tuple[RequestPort, int, "asyncio.Queue[Item]"]:
     return port, listening.getsockname()[1], heard
 
 
-async def test_peers_are_heard() -> None:
+async def test_messages_of_peers_are_handed_over() -> None:
     port, number, heard = await port_of()
     loop = asyncio.get_running_loop()
     peers = [await connected(number), await connected(number)]
@@ -56,7 +56,7 @@ async def test_nonsense_is_counted_and_ends_one_connection() -> None:
     bad.close()
 
 
-async def test_whose_connection_ended_is_told() -> None:
+async def test_the_end_of_a_connection_is_reported() -> None:
     """P-338: with the contexts that said over it that they live, as many as one connection may speak for."""
     left: asyncio.Queue[list[int]] = asyncio.Queue()
 
@@ -89,7 +89,7 @@ async def test_no_more_peers_than_allowed(monkeypatch: pytest.MonkeyPatch) -> No
     second.close()
 
 
-async def test_who_was_accepted_just_before_the_end_is_hung_up_on() -> None:
+async def test_a_peer_accepted_just_before_the_end_is_disconnected() -> None:
     """A connection is made one turn of the loop after it was accepted."""
     port, _, _ = await port_of()
     await port.close()
@@ -105,7 +105,7 @@ async def test_who_was_accepted_just_before_the_end_is_hung_up_on() -> None:
 
 
 @pytest.mark.parametrize("turns", range(5))
-async def test_who_is_accepted_while_the_port_closes_is_hung_up_on(turns: int) -> None:
+async def test_a_peer_accepted_while_the_port_closes_is_disconnected(turns: int) -> None:
     port, number, _ = await port_of()
     peer = knocking(number)
     for _ in range(turns):

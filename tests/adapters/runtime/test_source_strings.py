@@ -1,4 +1,4 @@
-"""Source strings."""
+"""Source strings are parsed and written."""
 
 import pytest
 from hypothesis import given
@@ -13,7 +13,7 @@ GROUPS = st.just("") | st.builds("{}:{}".format, HOSTS, PORTS)
 
 
 @given(st.builds(Where, HOSTS, PORTS, st.integers(0, 0xFFFF_FFFF), GROUPS))
-def test_what_is_written_is_read(where: Where) -> None:
+def test_a_written_form_is_parsed_back(where: Where) -> None:
     assert Where.parse(str(where)) == where
 
 
@@ -53,6 +53,6 @@ def test_anything_else_is_refused_with_the_form_that_is_wanted(text: str) -> Non
         Where.parse(text)
 
 
-def test_the_ports_of_places_are_told_by_protocol() -> None:
+def test_the_ports_of_places_are_sorted_by_protocol() -> None:
     places = ("10.0.0.1:14371", "LBTRM:10.0.0.1:14390:5:224.1.1.1:14400", "LBT-RU:10.0.0.1:14380:5", "10.0.0.1:14391")
     assert ports_of(places) == {"lbttcp": [14371, 14391], "lbtrm": [14390, 14400], "lbtru": [14380]}

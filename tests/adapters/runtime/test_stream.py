@@ -45,7 +45,7 @@ async def server_of(greeting: bytes = hello(5)) -> tuple[StreamServer, tuple[str
     return server, listening.getsockname()
 
 
-async def test_everybody_hears_the_greeting_and_then_the_same() -> None:
+async def test_every_joiner_gets_the_greeting_and_then_the_same_blocks() -> None:
     server, at = await server_of()
     readers = [await reader_at(at), await reader_at(at)]
     for reader in readers:
@@ -61,7 +61,7 @@ async def test_everybody_hears_the_greeting_and_then_the_same() -> None:
         assert not reader.error
 
 
-async def test_what_was_written_arrives_although_the_server_closes() -> None:
+async def test_written_blocks_arrive_although_the_server_closes() -> None:
     server, at = await server_of()
     reader = await reader_at(at)
     await reader.read(1)
@@ -74,7 +74,7 @@ async def test_what_was_written_arrives_although_the_server_closes() -> None:
     assert sum(item.count for item in reader.items if isinstance(item, Run)) == 10
 
 
-async def test_who_joined_last_is_written_to_at_once_and_the_others_once_at_the_end_of_the_turn() -> None:
+async def test_the_last_joiner_is_written_to_at_once_and_the_others_at_the_end_of_the_turn() -> None:
     server, at = await server_of()
     readers = [await reader_at(at), await reader_at(at)]
     for reader in readers:
@@ -98,7 +98,7 @@ async def test_who_joined_last_is_written_to_at_once_and_the_others_once_at_the_
 
 
 def _noted(subscriber: Subscriber) -> list[list[bytes]]:
-    """What is written to a joiner from now on, call by call."""
+    """The later writes to a joiner, call by call."""
     assert subscriber.transport is not None
     written: list[list[bytes]] = []
     real = subscriber.transport
@@ -161,7 +161,7 @@ async def test_closing_does_not_wait_for_a_deaf_joiner(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("turns", range(5))
-async def test_who_is_accepted_while_the_server_closes_is_hung_up_on(turns: int) -> None:
+async def test_a_joiner_accepted_while_the_server_closes_is_disconnected(turns: int) -> None:
     """The loop accepts in one turn and makes the connection in the next; closing in between left a socket open."""
     server, at = await server_of()
     joining = knocking(at[1])
@@ -221,7 +221,7 @@ async def test_a_reader_that_was_closed_before_its_connection_hangs_up() -> None
         assert not reader.items
 
 
-async def test_where_it_is_asked_for_a_slow_joiner_holds_the_source_until_it_has_room() -> None:
+async def test_a_slow_joiner_can_hold_the_source_until_it_has_room() -> None:
     """P-011 the other way: documented as normal; what waits is bounded, and nobody is dropped."""
     held: list[bool] = []
     listening = ports.listen(LOCAL, 0, "port")
@@ -249,7 +249,7 @@ async def test_where_it_is_asked_for_a_slow_joiner_holds_the_source_until_it_has
     await server.close()
 
 
-async def test_a_slow_joiner_that_leaves_holds_nobody_any_more() -> None:
+async def test_a_slow_joiner_that_leaves_releases_the_source() -> None:
     held: list[bool] = []
     listening = ports.listen(LOCAL, 0, "port")
     server = StreamServer(listening, lambda: hello(5), 100_000, held.append)
@@ -267,7 +267,7 @@ async def test_a_slow_joiner_that_leaves_holds_nobody_any_more() -> None:
     await server.close()
 
 
-async def test_while_the_source_is_held_what_it_says_is_bounded_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_control_messages_of_a_held_source_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "OVERHANG", 200_000)
     listening = ports.listen(LOCAL, 0, "port")
     server = StreamServer(listening, lambda: hello(5), 100_000, lambda _: None)

@@ -1,4 +1,4 @@
-"""Joining and staying joined: refusals, other lives, hang-ups, abandoning from inside every callback."""
+"""A joined stream: refusals, other lives, broken connections, and abandoning in every callback."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,13 +8,13 @@ import pytest
 from stablecast.runtime import stream_joiner as module
 from stablecast.runtime.address import join
 from stablecast.runtime.stream import Item
-from stablecast.runtime.stream_joiner import Joiner
+from stablecast.runtime.stream_joiner import StreamJoiner
 from tests.adapters.runtime.peers import LOCAL, data, hello, listener
 from tests.support.network import unused_port
 
 
 class Told:
-    """What a joiner told, in order: ("items", session, count) and ("end", gone)."""
+    """The reports of a joiner, in order: ("items", session, count) and ("end", gone)."""
 
     def __init__(self) -> None:
         self.told: list[tuple[object, ...]] = []
@@ -39,8 +39,8 @@ class Told:
         return self.told
 
 
-def joiner_of(address: str, session_id: int | None, told: Told) -> Joiner:
-    return Joiner(address, session_id, told.items, told.end)
+def joiner_of(address: str, session_id: int | None, told: Told) -> StreamJoiner:
+    return StreamJoiner(address, session_id, told.items, told.end)
 
 
 async def test_the_greeting_is_kept_and_the_rest_handed_over() -> None:

@@ -47,7 +47,7 @@ async def test_messages_are_stored_and_recovered_over_tls(
 
 
 @pytest.mark.parametrize("stranger", ["plain", "without a certificate", "of another authority"])
-async def test_strangers_are_hung_up_on_before_they_say_anything(
+async def test_strangers_are_disconnected_before_they_send_anything(
     stranger: str, ours: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, str(ours))
@@ -72,7 +72,7 @@ async def test_strangers_are_hung_up_on_before_they_say_anything(
 
 
 @pytest.mark.parametrize("missing", [CERTIFICATE, KEY, AUTHORITY])
-def test_what_is_missing_is_told(missing: str, ours: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_file_is_named(missing: str, ours: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for path in ours.iterdir():
         if path.name != missing:
             (tmp_path / path.name).write_bytes(path.read_bytes())
@@ -92,7 +92,7 @@ def test_without_the_setting_there_is_none(monkeypatch: pytest.MonkeyPatch) -> N
 async def test_one_setting_covers_stores_streams_and_the_service(
     ours: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever asks the service in the clear is hung up on."""
+    """The service disconnects a client without TLS."""
     monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.setenv(VARIABLE, "")
     with pytest.raises(TlsError, match=r"authority\.pem"):

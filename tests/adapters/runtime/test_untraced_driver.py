@@ -1,4 +1,4 @@
-"""The loop of a machine without a trace."""
+"""The loop that drives a machine without a trace."""
 
 import asyncio
 import time
@@ -6,7 +6,7 @@ import time
 import pytest
 
 from stablecast.core.machine.units import MILLISECOND
-from stablecast.runtime.untraced_driver import Timed
+from stablecast.runtime.untraced_driver import UntracedDriver
 from tests.support.network import until
 
 
@@ -42,18 +42,18 @@ def unexpected(effect: object, error: Exception) -> None:
     raise AssertionError(f"{effect} failed") from error
 
 
-async def test_what_is_due_is_done_and_what_comes_first_first() -> None:
+async def test_a_timeout_runs_when_it_is_due_and_inputs_run_in_order() -> None:
     done: list[str] = []
     clock = Clock()
-    timed = Timed(clock, done.append, unexpected)
-    timed.feed("in 60000")
-    timed.feed("same")
+    driver = UntracedDriver(clock, done.append, unexpected)
+    driver.feed("in 60000")
+    driver.feed("same")
     started = time.monotonic()
-    timed.feed("in 2")
+    driver.feed("in 2")
     await until(lambda: "woken" in done)
     assert time.monotonic() - started < 30
     assert done == ["in 60000", "same", "in 2", "woken"]
-    timed.close()
+    driver.close()
 
 
 async def test_effects_that_feed_the_machine_are_performed_in_turn() -> None:
@@ -61,23 +61,35 @@ async def test_effects_that_feed_the_machine_are_performed_in_turn() -> None:
 
     def perform(effect: str) -> None:
         if effect == "first":
-            timed.feed("third")
+            driver.feed("third")
         done.append(effect)
 
-    timed = Timed(Clock(), perform, unexpected)
-    timed.feed("first")
+    driver = UntracedDriver(Clock(), perform, unexpected)
+    driver.feed("first")
     assert done == ["first", "third"]
-    timed.close()
+    driver.close()
+
+
+async def test_the_inputs_of_one_read_are_fed_before_their_effects() -> None:
+    done: list[str] = []
+    clock = Clock()
+    driver = UntracedDriver(clock, lambda effect: done.append(f"{effect} of {len(clock.out)}"), unexpected)
+    fed = iter(("a", "b"))
+    driver.feed_all(fed)
+    assert done == ["a of 0", "b of 0"]
+    driver.close()
+    driver.feed_all(("late",))
+    assert len(done) == 2
 
 
 async def test_nothing_happens_once_closed() -> None:
     done: list[str] = []
     clock = Clock()
-    timed = Timed(clock, done.append, unexpected)
-    timed.feed("in 1")
-    timed.close()
-    timed.feed("late")
-    timed.wake()
+    driver = UntracedDriver(clock, done.append, unexpected)
+    driver.feed("in 1")
+    driver.close()
+    driver.feed("late")
+    driver.wake()
     await asyncio.sleep(0.01)
     assert (done, clock.woken) == (["in 1"], 0)
 
@@ -87,17 +99,17 @@ async def test_an_effect_that_fails_costs_no_other_effect() -> None:
 
     def perform(effect: str) -> None:
         if effect == "bad":
-            timed.feed("after")
+            driver.feed("after")
             raise ValueError("no")
         done.append(effect)
 
-    timed = Timed(Clock(), perform, lambda effect, error: failures.append((effect, str(error))))
-    timed.machine.out += ["first", "bad", "second"]  # type: ignore[attr-defined]
-    timed.feed("in 1")
+    driver = UntracedDriver(Clock(), perform, lambda effect, error: failures.append((effect, str(error))))
+    driver.machine.out += ["first", "bad", "second"]  # type: ignore[attr-defined]
+    driver.feed("in 1")
     assert done == ["first", "second", "in 1", "after"]
     assert failures == [("bad", "no")]
     await until(lambda: "woken" in done)
-    timed.close()
+    driver.close()
 
 
 async def test_a_machine_that_refuses_an_input_loses_no_effect_and_keeps_its_timer() -> None:
@@ -108,9 +120,9 @@ async def test_a_machine_that_refuses_an_input_loses_no_effect_and_keeps_its_tim
             raise ValueError(event)
 
     done: list[str] = []
-    timed = Timed(Refusing(), done.append, unexpected)
+    driver = UntracedDriver(Refusing(), done.append, unexpected)
     with pytest.raises(ValueError, match="no"):
-        timed.feed("no")
+        driver.feed("no")
     assert done == ["kept"]
     await until(lambda: done == ["kept", "woken"])
-    timed.close()
+    driver.close()

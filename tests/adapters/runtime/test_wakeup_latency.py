@@ -1,4 +1,4 @@
-"""What is asked of the kernel, and what a courtesy may cost."""
+"""Scheduling requests to the kernel, and the cost of yielding."""
 
 import os
 import platform
@@ -35,7 +35,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def test_who_had_to_wait_long_gives_way_no_more_for_a_while(clock: Clock) -> None:
+def test_a_thread_that_waited_long_stops_yielding_for_a_while(clock: Clock) -> None:
     """A hundred times as long as the wait was: a hundredth of the time is what such waits take at most."""
     giving = Courtesy()
     for clock.cost in (0, LONG_NS, LONG_NS + 1):
@@ -65,7 +65,7 @@ def test_short_slices_leave_policy_and_nice_value_as_they_are() -> None:
 
 
 @pytest.mark.parametrize(("machine", "system", "gives_way"), [("vax", "Linux", True), ("x86_64", "Plan 9", False)])
-def test_other_systems_are_not_asked(
+def test_other_systems_get_no_request(
     machine: str, system: str, gives_way: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(platform, "machine", lambda: machine)

@@ -19,6 +19,7 @@ from stablecast.store.journal import Disk, Journal
 from stablecast.store.journal.segments import FEW_OPEN_FILES
 from stablecast.store.store import Store, StoreSettings
 from stablecast.transports.codec.lbttcp import payloads
+from tests.adapters.store.journal.support import read
 
 LOCAL = "127.0.0.1:0"
 SEGMENT_BYTES = 4_000
@@ -155,7 +156,7 @@ def left(directory: Path) -> Left:
     numbers: dict[int, bytes] = {}
     for first, count, _ in journal.extents(source.reg_id):
         for number in range(first, first + count):
-            run = journal.read(source.reg_id, number)
+            run = read(journal, source.reg_id, number)
             assert run is not None
             numbers[number] = bytes(next(iter(payloads(run[3], number - run[0], 1))))
     reader = sessions.get(READER)

@@ -12,13 +12,14 @@ from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.core.protocol.messages import SourceInfoRequest
 from stablecast.runtime.ports import PortError
 from stablecast.store import arrivals, shared_sessions
-from stablecast.store.arrivals import Inlet
+from stablecast.store.arrivals import StoreArrivals
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.headers import UnknownHeader
 from stablecast.transports.wire.lbmc import MessageKind
 from tests.adapters.runtime.peers import data
+from tests.support.retransmissions import encode_recovered
 
 SESSION, TOPIC_INDEX = 5, 7
 LIFE = codec.join(SESSION, TOPIC_INDEX)
@@ -45,7 +46,7 @@ class Bench:
         self.fed: list[StoreInput] = []
         self.told: list[ControlMessage] = []
         self.oddities: Counter[str] = Counter()
-        self.inlet = Inlet(self.fed.append, self.told.append, self.oddities, "127.0.0.1")
+        self.inlet = StoreArrivals(self.fed.append, self.told.append, self.oddities, "127.0.0.1")
 
     def joiner(self) -> Any:
         return self.inlet.joiners[LIFE]
@@ -117,7 +118,7 @@ async def test_while_it_is_paused_nothing_is_read_not_even_of_a_new_stream(bench
 
 async def test_messages_on_the_port_are_told_and_retransmissions_fed(bench: Bench) -> None:
     recovered = codec.Recovered(LIFE, LIFE, 4, b"x")
-    items = [item for stored in (codec.encode_recovered(recovered),) for item in decoded(stored)]
+    items = [item for stored in (encode_recovered(recovered),) for item in decoded(stored)]
     asks = decoded(codec.encode(SourceInfoRequest(LIFE)))
     bench.inlet.on_items([*asks, *items, run(0, 1), NONSENSE], None)  # type: ignore[arg-type]
     assert bench.told == [SourceInfoRequest(LIFE)]

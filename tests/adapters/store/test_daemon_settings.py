@@ -17,10 +17,10 @@ from stablecast.core.protocol.events import RegistrationError
 from stablecast.core.protocol.settings import RepositoryConfig, RepositoryType, StoreConfig, TopicPattern
 from stablecast.runtime.ports import PortError
 from stablecast.store import store as stores
-from stablecast.store.daemon_settings import MIN_SEGMENT_BYTES, all_settings, disk_of, segment_bytes, settings_of
 from stablecast.store.journal.disk import SEGMENT_BYTES
 from stablecast.store.journal.segments import FEW_OPEN_FILES, MAX_OPEN_FILES
 from stablecast.store.log_lines import unheard
+from stablecast.store.settings import MIN_SEGMENT_BYTES, all_settings, disk_of, segment_bytes, settings_of
 from stablecast.store.store import Store
 from tests.adapters.store.test_store import until
 from tests.support.network import Events
@@ -86,7 +86,7 @@ async def test_a_store_with_reduced_fd_has_five_descriptors_with_a_hundred_topic
         for source in sources:
             await source.wait_stable_through(0)
         assert open_files(tmp_path / "cache") <= 5
-        store._shelf._cache._sources.clear()  # as if it were long ago
+        store._messages._cache._sources.clear()  # as if it were long ago
         async with Context(session_id=2) as other:
             for source in sources[:5]:
                 assert (await anext(other.receiver(source.config.topic, source=source.config.transport))).recovered

@@ -12,13 +12,13 @@ import attrs
 import pytest
 
 from stablecast.client import Context
-from stablecast.config.plan import Limits
+from stablecast.config.plan import StoreLimits
 from stablecast.core.protocol.settings import PatternType, StoreConfig, TopicPattern
 from stablecast.store import failed_stores
 from stablecast.store import hosts as hosting
 from stablecast.store.hosts import Hosts
 from stablecast.store.journal import Disk, JournalError
-from stablecast.store.observatory import Observatory, Watched
+from stablecast.store.observatory import Observatory, WatchedStore
 from stablecast.store.settings import StoreSettings
 from stablecast.store.store import Store
 from tests.support.network import KEPT, LOCAL
@@ -154,7 +154,7 @@ async def test_a_store_that_found_no_room_returns_when_there_is_some(
     monkeypatch.setattr(hosting, "free_bytes", lambda _: free[0])
     monkeypatch.setattr(hosting, "ROOM_SECONDS", 0.01)
     monkeypatch.setattr(failed_stores, "FIRST_WAIT_SECONDS", 0.01)
-    async with tended(tmp_path, limits=Limits(room_bytes=1 << 20)) as (hosts, disks, said):
+    async with tended(tmp_path, limits=StoreLimits(room_bytes=1 << 20)) as (hosts, disks, said):
         await until(lambda: hosts.hosts[0].store.room.free > 0)
         free[0] = 1 << 19
         await until(lambda: any("WARNING a room-low" in line for line in said))
@@ -189,10 +189,10 @@ async def test_without_stores_there_is_nothing_to_tend() -> None:
 
 
 def test_patience_grows_while_a_store_does_not_last() -> None:
-    patience = failed_stores.Patience()
-    assert [patience.after(1) for _ in range(3)] == [2.0, 4.0, 8.0]
-    assert max(patience.after(1) for _ in range(50)) == 2.0 * (1 << (failed_stores.MAX_DOUBLINGS - 1))
-    assert patience.after(failed_stores.STEADY_SECONDS + 1) == 2.0
+    backoff = failed_stores.RestartBackoff()
+    assert [backoff.after(1) for _ in range(3)] == [2.0, 4.0, 8.0]
+    assert max(backoff.after(1) for _ in range(50)) == 2.0 * (1 << (failed_stores.MAX_DOUBLINGS - 1))
+    assert backoff.after(failed_stores.STEADY_SECONDS + 1) == 2.0
 
 
 async def test_every_item_of_the_monitor_is_seen(tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ async def test_what_is_seen_is_at_most_a_second_old_and_asked_for_once(tmp_path:
 async def test_a_store_is_seen_from_its_own_loop(tmp_path: Path) -> None:
     store = Store(settings(tmp_path / "a", "a"))
     await store.start()
-    view = await Observatory([Watched(store, asyncio.get_running_loop(), 0)]).store(0)
+    view = await Observatory([WatchedStore(store, asyncio.get_running_loop(), 0)]).store(0)
     await store.stop()
     assert view.connections == 0
     assert view.proxies == 0

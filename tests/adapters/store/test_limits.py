@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.client import Context
-from stablecast.config.plan import Limits
+from stablecast.config.plan import StoreLimits
 from stablecast.core.protocol.events import RegistrationComplete, RegistrationError
 from stablecast.store import limits as admitting
 from tests.adapters.store.test_store import serving, until
@@ -15,12 +15,12 @@ from tests.support.network import Events
 @pytest.mark.parametrize(
     ("limits", "why"),
     [
-        (Limits(sources=1), "there is 1 source already, those that are away included: evict who will not come back"),
-        (Limits(clients=1), "there is 1 client already, those that are away included: evict who will not come back"),
-        (Limits(disk_bytes=1), "bytes, and 1 are allowed"),
+        (StoreLimits(sources=1), "there is 1 source already, those that are away included: evict those"),
+        (StoreLimits(clients=1), "there is 1 client already, those that are away included: evict those"),
+        (StoreLimits(disk_bytes=1), "bytes, and 1 are allowed"),
     ],
 )
-async def test_a_newcomer_is_refused_and_who_is_in_may_return(limits: Limits, why: str, tmp_path: Path) -> None:
+async def test_a_newcomer_is_refused_and_who_is_in_may_return(limits: StoreLimits, why: str, tmp_path: Path) -> None:
     said: list[str] = []
     log = lambda *words: said.append(words[3])  # noqa: E731
     async with serving(tmp_path, limits=limits, log=log) as store:
@@ -38,7 +38,7 @@ async def test_a_newcomer_is_refused_and_who_is_in_may_return(limits: Limits, wh
 
 
 async def test_a_receiver_is_no_source(tmp_path: Path) -> None:
-    async with serving(tmp_path, limits=Limits(sources=1)) as store, Context(session_id=1) as context:
+    async with serving(tmp_path, limits=StoreLimits(sources=1)) as store, Context(session_id=1) as context:
         source = await context.source("first", stores=[store.address])
         await source.send(b"one")
         async with Context(session_id=2) as other:

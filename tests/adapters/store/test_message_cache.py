@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.store import message_cache as module
-from stablecast.store.message_cache import COMPACT_RUNS, Cache
+from stablecast.store.message_cache import COMPACT_RUNS, MessageCache
 
 STEP = st.one_of(
     st.tuples(st.just("keep"), st.integers(0, 30), st.integers(1, 8)),
@@ -13,11 +13,11 @@ STEP = st.one_of(
 )
 
 
-def shown(cache: Cache, source: int) -> dict[int, tuple[int, int]]:
+def shown(cache: MessageCache, source: int) -> dict[int, tuple[int, int]]:
     """Each number's block (by its tag) and its place in it."""
     found = {}
     for number in range(-2, 45):
-        hit = cache.read(source, number)
+        hit = cache.find(source, number)
         if hit is not None:
             first, count, tag, block = hit
             assert first <= number < first + count
@@ -28,7 +28,7 @@ def shown(cache: Cache, source: int) -> dict[int, tuple[int, int]]:
 
 @given(st.lists(STEP, max_size=30), st.sampled_from([0, COMPACT_RUNS]))
 def test_against_a_dict(steps: list[tuple[str, int, int]], compact: int) -> None:
-    cache, naive = Cache(), dict[int, tuple[int, int]]()
+    cache, naive = MessageCache(), dict[int, tuple[int, int]]()
     before, module.COMPACT_RUNS = module.COMPACT_RUNS, compact
     try:
         for tag, (what, at, count) in enumerate(steps):
@@ -51,21 +51,21 @@ def test_against_a_dict(steps: list[tuple[str, int, int]], compact: int) -> None
 
 
 def test_sources_have_nothing_to_do_with_each_other() -> None:
-    cache = Cache()
+    cache = MessageCache()
     cache.keep(1, 0, 2, 5, b"5")
     for nobody in (2, 3):
         cache.drop_before(nobody, 9)
         cache.cut(nobody, 0)
         cache.forget(nobody)
     assert shown(cache, 1) == {0: (5, 0), 1: (5, 1)}
-    assert cache.read(2, 0) is None
+    assert cache.find(2, 0) is None
 
 
 def test_places_of_dropped_runs_are_given_back() -> None:
-    cache = Cache()
+    cache = MessageCache()
     for number in range(10 * COMPACT_RUNS):
         cache.keep(1, number, 1, 7, b"7")
         cache.drop_before(1, number - 2)
     assert len(cache._sources[1].starts) <= 2 * COMPACT_RUNS
     assert len(shown(cache, 1)) == 0
-    assert cache.read(1, 10 * COMPACT_RUNS - 1) is not None
+    assert cache.find(1, 10 * COMPACT_RUNS - 1) is not None

@@ -10,12 +10,12 @@ from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import Role
 from stablecast.runtime.kept_runs import Tokens
 from stablecast.store.journal import Journal
-from stablecast.store.message_storage import Shelf
+from stablecast.store.message_storage import MessagePiece, MessageStorage, encoded, pieces_of
 from stablecast.store.recovered_state import recovered
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder
 from tests.adapters.runtime.peers import data
-from tests.adapters.store.journal.support import Owner, start
+from tests.adapters.store.journal.support import Owner, read, start
 
 LIFE, SOURCE = codec.join(5, 7), 3
 
@@ -26,7 +26,7 @@ class Bench:
     def __init__(self, directory: Path) -> None:
         self.owner: Owner = start(directory)
         self.tokens = Tokens()
-        self.shelf = Shelf(self.owner.journal, self.tokens)
+        self.shelf = MessageStorage(self.owner.journal, self.tokens)
 
     def arrive(self, first: int, count: int) -> int:
         block = b"".join(data(number, b"%d" % number) for number in range(first, first + count))
@@ -40,11 +40,15 @@ class Bench:
         self.shelf.change(fx.CacheMessages(SOURCE, LIFE, token, skip, count, first, True))
 
     def served(self, first: int, last: int) -> list[bytes]:
-        stored = self.shelf.stored(fx.SendStored("a:1", 99, SOURCE, first, last))
+        stored = encoded(99, pieces_of(fx.SendStored("a:1", 99, SOURCE, first, last), self.piece))
         found = [codec.decode_recovered(item) for item in StreamDecoder().feed(stored) if not isinstance(item, Run)]
         assert all((one.session, one.incarnation, one.proactive) == (99, LIFE, False) for one in found)
         assert [one.payload for one in found] == [b"%d" % one.wire_number for one in found]
         return [one.payload for one in found]
+
+    def piece(self, source: int, number: int) -> MessagePiece | None:
+        found = self.shelf.cached(source, number) or read(self.owner.journal, source, number)
+        return None if found is None else MessagePiece(number, found[0] + found[1], found[0], found[2], found[3])
 
     def extents(self) -> list[tuple[int, int]]:
         return [(first, count) for first, count, _ in self.owner.journal.extents(SOURCE)]
@@ -63,7 +67,7 @@ async def test_what_is_written_is_served_from_memory_and_then_from_the_disk(
     bench.persist(2, 5, 5)
     await bench.owner.until(2)
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "read", lambda *_: pytest.fail("it is in memory"))
+        patch.setattr(Journal, "find", lambda *_: pytest.fail("it is in memory"))
         assert bench.served(3, 6) == [b"3", b"4", b"5", b"6"]
     bench.shelf.change(fx.Uncache(SOURCE, 7))
     assert bench.served(3, 8) == [b"3", b"4", b"5", b"6", b"7", b"8"]

@@ -10,8 +10,8 @@ from stablecast.runtime.kept_runs import Tokens
 from stablecast.store import retransmission
 from stablecast.store.journal import Journal, JournalError
 from stablecast.store.journal.fetcher import Fetched
-from stablecast.store.journal.segments import Place
-from stablecast.store.message_storage import Piece, Shelf
+from stablecast.store.journal.segments import RecordPlace
+from stablecast.store.message_storage import MessagePiece, MessageStorage
 from stablecast.store.retransmission import Retrieval
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder
@@ -27,8 +27,8 @@ class Bench:
     def __init__(self, directory: Path, limits: tuple[int, int]) -> None:
         self.owner: Owner = start(directory)
         self.tokens = Tokens()
-        self.shelf = Shelf(self.owner.journal, self.tokens)
-        self.asked: list[tuple[list[Place], Fetched]] = []
+        self.shelf = MessageStorage(self.owner.journal, self.tokens)
+        self.asked: list[tuple[list[RecordPlace], Fetched]] = []
         self.sent: list[bytes] = []
         self.damaged: list[tuple[int, int, int, JournalError]] = []
         self.oddities: Counter[str] = Counter()
@@ -38,7 +38,7 @@ class Bench:
         )
         journal.fetch = lambda records, done: self.asked.append((records, done))  # type: ignore[method-assign]
 
-    def _on_damaged(self, source: int, piece: Piece, error: JournalError) -> None:
+    def _on_damaged(self, source: int, piece: MessagePiece, error: JournalError) -> None:
         self.damaged.append((source, piece.number, piece.stop, error))
 
     async def write(self, runs: int, count: int = 2) -> None:

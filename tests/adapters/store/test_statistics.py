@@ -14,7 +14,7 @@ from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol.settings import PatternType, RepositoryConfig, TopicPattern
 from stablecast.store import statistics
 from stablecast.store.observatory import Observatory
-from stablecast.store.statistics import Kind
+from stablecast.store.statistics import StatKind
 from stablecast.store.store_views import SourceView, StoreView
 from tests.adapters.ops.monitor.staged import busy
 
@@ -38,29 +38,31 @@ def struct_of(*fields: tuple[str, Any]) -> Any:
     return Message
 
 
-STRUCTS: dict[Kind, Any] = {
-    Kind.MEMORY: struct_of(*words("size count", c_int64), *words("block page"), *words("major minor update", c_uint16)),
-    Kind.STORE: struct_of(*words("received served dropped since total"), ("store", c_uint16)),
-    Kind.SOURCE: struct_of(
+STRUCTS: dict[StatKind, Any] = {
+    StatKind.MEMORY: struct_of(
+        *words("size count", c_int64), *words("block page"), *words("major minor update", c_uint16)
+    ),
+    StatKind.STORE: struct_of(*words("received served dropped since total"), ("store", c_uint16)),
+    StatKind.SOURCE: struct_of(
         *words("topic reg_id map memory rpp_memory lead sync sync_complete trail mem_trail contig high_ulb drops"),
         *words("uls ulbs limit_drops"),
         ("store", c_uint16),
         ("flags", c_uint8),
     ),
-    Kind.DISK: struct_of(
+    StatKind.DISK: struct_of(
         *words("most writes reads offset start", c_int64), *words("topic reg_id"), ("store", c_uint16)
     ),
-    Kind.RECEIVER: struct_of(*words("topic reg_id acknowledged"), *words("store flags", c_uint16)),
-    Kind.STORE_CONFIG: struct_of(*words("iface rate"), *words("store port name cache state", c_uint16)),
-    Kind.PATTERN_CONFIG: struct_of(*words("store kind", c_uint16)),
-    Kind.TOPIC_CONFIG: struct_of(("topic", c_uint32), ("store", c_uint16)),
-    Kind.SOURCE_CONFIG: struct_of(
+    StatKind.RECEIVER: struct_of(*words("topic reg_id acknowledged"), *words("store flags", c_uint16)),
+    StatKind.STORE_CONFIG: struct_of(*words("iface rate"), *words("store port name cache state", c_uint16)),
+    StatKind.PATTERN_CONFIG: struct_of(*words("store kind", c_uint16)),
+    StatKind.TOPIC_CONFIG: struct_of(("topic", c_uint32), ("store", c_uint16)),
+    StatKind.SOURCE_CONFIG: struct_of(
         *words("session disk flight", c_uint64),
         *words("topic reg_id threshold limit age writes reads buffer delay"),
         ("store", c_uint16),
         *words("kind ack_on_reception", c_uint8),
     ),
-    Kind.RECEIVER_CONFIG: struct_of(
+    StatKind.RECEIVER_CONFIG: struct_of(
         ("session", c_uint64),
         *words("topic reg_id transport topic_index domain address"),
         *words("store port", c_uint16),
@@ -73,7 +75,7 @@ PLAN = TopicPlan(
 )
 
 
-def read(kind: Kind, body: bytes) -> tuple[Any, bytes]:
+def read(kind: StatKind, body: bytes) -> tuple[Any, bytes]:
     """The structure and what follows it; the header is that of this type and length."""
     data = statistics.framed(kind, body, NOW)
     name, _ = STRUCTS[kind]._fields_[-1]
@@ -100,13 +102,13 @@ def views() -> Views:
 
 
 def test_the_process() -> None:
-    found, text = read(Kind.MEMORY, statistics.memory(5 << 30, "1.2.3"))
+    found, text = read(StatKind.MEMORY, statistics.memory(5 << 30, "1.2.3"))
     assert (found.size, found.major, text) == (5 << 30, 0, b"1.2.3\0")
 
 
 def test_a_store_counts_requests() -> None:
     """P-904, P-905: totals, not rates; what is more than a field holds is the most it holds."""
-    found, rest = read(Kind.STORE, statistics.store(2, (10, 7, 3, 60, 1 << 40)))
+    found, rest = read(StatKind.STORE, statistics.store(2, (10, 7, 3, 60, 1 << 40)))
     assert (found.received, found.served, found.dropped, found.since, found.total) == (10, 7, 3, 60, 0xFFFF_FFFF)
     assert (found.store, rest) == (2, b"")
 
@@ -114,7 +116,7 @@ def test_a_store_counts_requests() -> None:
 def test_a_source_and_its_window(views: Views) -> None:
     """P-910, P-911, P-912, P-914, P-918: the numbers that the monitor shows."""
     view = views[1][1001]
-    found, rest = read(Kind.SOURCE, statistics.source(view, 1, 4, PLAN))
+    found, rest = read(StatKind.SOURCE, statistics.source(view, 1, 4, PLAN))
     assert (found.topic, found.reg_id, found.map, found.store) == (4, 1001, 500, 1)
     assert (found.trail, found.mem_trail, found.lead) == view.window
     assert (found.sync_complete, found.sync, found.contig) == view.sync
@@ -123,10 +125,10 @@ def test_a_source_and_its_window(views: Views) -> None:
 
 
 def test_a_source_that_has_sent_nothing_or_is_paced_says_so(views: Views) -> None:
-    empty = read(Kind.SOURCE, statistics.source(views[1][1003], 0, 0, None))[0]
+    empty = read(StatKind.SOURCE, statistics.source(views[1][1003], 0, 0, None))[0]
     assert (empty.lead, empty.flags & 0x02) == (statistics.NO_NUMBER, 0)
     paced = attrs.evolve(views[1][1001], paced=True, repository="memory")
-    found = read(Kind.SOURCE, statistics.source(paced, 0, 0, PLAN))[0]
+    found = read(StatKind.SOURCE, statistics.source(paced, 0, 0, PLAN))[0]
     assert (found.memory, found.rpp_memory) == (0, paced.memory[0])
     assert found.flags == 0x02 | 0x10 | 0x20
 
@@ -134,7 +136,7 @@ def test_a_source_that_has_sent_nothing_or_is_paced_says_so(views: Views) -> Non
 def test_a_source_on_the_disk(views: Views) -> None:
     """P-915, P-916."""
     view = views[1][1001]
-    found, rest = read(Kind.DISK, statistics.disk(view, 1, 4))
+    found, rest = read(StatKind.DISK, statistics.disk(view, 1, 4))
     assert (found.start, found.offset, found.most) == view.offsets
     assert (found.writes, found.reads) == view.in_progress
     assert (found.topic, found.reg_id, found.store, rest) == (4, 1001, 1, b"")
@@ -144,14 +146,14 @@ def test_a_source_on_the_disk(views: Views) -> None:
 def test_a_receiver(views: Views, pace: str, flags: int) -> None:
     """P-923."""
     [view] = views[1][1001].receivers
-    found, rest = read(Kind.RECEIVER, statistics.receiver(attrs.evolve(view, pace=pace), 1, 4))
+    found, rest = read(StatKind.RECEIVER, statistics.receiver(attrs.evolve(view, pace=pace), 1, 4))
     assert (found.reg_id, found.acknowledged, found.flags, rest) == (2001, 480, flags, b"")
 
 
 def test_where_a_store_is(views: Views) -> None:
     """P-903: the address is in network order, and strings are found by their offsets."""
-    data = statistics.framed(Kind.STORE_CONFIG, statistics.store_config(views[0], 3), NOW)
-    found, _ = read(Kind.STORE_CONFIG, data[16:])
+    data = statistics.framed(StatKind.STORE_CONFIG, statistics.store_config(views[0], 3), NOW)
+    found, _ = read(StatKind.STORE_CONFIG, data[16:])
     texts = [data[at:].split(b"\0")[0] for at in (found.name, found.cache, found.state)]
     assert texts == [b"orders", b"cache", b"state"]
     assert data[16:20] == bytes((127, 0, 0, 1))
@@ -160,15 +162,15 @@ def test_where_a_store_is(views: Views) -> None:
 
 def test_patterns_and_topics_end_with_a_zero() -> None:
     """P-907: and take no more room than they need, nor more than there is."""
-    found, text = read(Kind.PATTERN_CONFIG, statistics.pattern_config(PLAN, 1))
+    found, text = read(StatKind.PATTERN_CONFIG, statistics.pattern_config(PLAN, 1))
     assert (found.store, found.kind, text) == (1, 1, b"^orders\0")
-    found, text = read(Kind.TOPIC_CONFIG, statistics.topic_config("t" * 300, 1, 9))
+    found, text = read(StatKind.TOPIC_CONFIG, statistics.topic_config("t" * 300, 1, 9))
     assert (found.topic, found.store, text) == (9, 1, b"t" * 255 + b"\0")
 
 
 def test_how_a_source_is_kept(views: Views) -> None:
     """P-909, P-913."""
-    found, rest = read(Kind.SOURCE_CONFIG, statistics.source_config(views[1][1001], 1, 4, PLAN))
+    found, rest = read(StatKind.SOURCE_CONFIG, statistics.source_config(views[1][1001], 1, 4, PLAN))
     assert (found.flight, found.delay, found.writes, found.reads) == (9, 7, 1, DiskConfig().reads)
     assert (found.threshold, found.limit) == views[1][1001].memory[1:]
     assert (found.kind, found.ack_on_reception, rest) == (2, 0, b"")
@@ -178,7 +180,7 @@ def test_who_a_receiver_is(views: Views) -> None:
     """P-922."""
     [view] = views[1][1001].receivers
     body = statistics.receiver_config(view, 1, 4)
-    found, rest = read(Kind.RECEIVER_CONFIG, body)
+    found, rest = read(StatKind.RECEIVER_CONFIG, body)
     assert (found.reg_id, found.transport, found.topic_index) == (2001, view.session_index, view.topic_index)
     assert (found.port, found.domain, rest) == (2001, 0, b"")
     assert bytes((10, 2, 0, 1)) in body

@@ -10,7 +10,7 @@ from stablecast.config.plan_assembly import build
 from stablecast.config.toml_file import outline
 from stablecast.store import statistics_topic
 from stablecast.store.observatory import Observatory
-from stablecast.store.statistics import Kind
+from stablecast.store.statistics import StatKind
 from stablecast.store.statistics_topic import Publisher, interval, resident_bytes
 from tests.adapters.ops.monitor.staged import Staged, busy
 
@@ -46,8 +46,10 @@ async def test_a_configuration_is_told_whole_each_time() -> None:
     first = await telling.news(seen, 0, "config")
     assert await telling.news(seen, 0, "config") == first
     kinds = [kind for kind, _ in first]
-    assert kinds[:2] == [Kind.STORE_CONFIG, Kind.PATTERN_CONFIG]
-    assert [kinds.count(kind) for kind in (Kind.TOPIC_CONFIG, Kind.SOURCE_CONFIG, Kind.RECEIVER_CONFIG)] == [3, 3, 3]
+    assert kinds[:2] == [StatKind.STORE_CONFIG, StatKind.PATTERN_CONFIG]
+    assert [
+        kinds.count(kind) for kind in (StatKind.TOPIC_CONFIG, StatKind.SOURCE_CONFIG, StatKind.RECEIVER_CONFIG)
+    ] == [3, 3, 3]
     assert sorted(telling.topics.values()) == [0, 1, 2]
 
 

@@ -21,7 +21,7 @@ from stablecast.core.protocol.messages import Role
 from stablecast.core.protocol.settings import RepositoryConfig, RepositoryType, StoreConfig
 from stablecast.evidence.trace import TraceError
 from stablecast.runtime.ports import PortError
-from stablecast.runtime.stream_joiner import Joiner
+from stablecast.runtime.stream_joiner import StreamJoiner
 from stablecast.store.client_records import RecordError, client_record, clients_of
 from stablecast.store.journal import Disk, Journal, JournalError
 from stablecast.store.store import Store, StoreSettings
@@ -30,6 +30,7 @@ from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.headers import UnknownHeader
 from stablecast.transports.wire.lbmc import DATA_HEADER, MessageKind
 from tests.support.network import KEPT, LOCAL, Events, others
+from tests.support.retransmissions import encode_recovered
 
 TOPIC = "orders"
 TURNS = 100
@@ -253,7 +254,7 @@ async def test_nonsense_is_counted_and_hurts_nobody(tmp_path: Path) -> None:
 async def test_wrong_messages_on_the_request_port_are_counted_and_hurt_nobody(tmp_path: Path) -> None:
     data = DATA_HEADER.pack(MessageKind.DATA, 0, DATA_HEADER.size + 1, 7, 0) + b"x"
     empty = lbmc.encode(lbmc.Message(MessageKind.CONTROL, headers=(UnknownHeader(200, b"xx"),)))
-    unasked = codec.encode_recovered(codec.Recovered(codec.join(1, 2), codec.join(1, 2), 0, b"x"))
+    unasked = encode_recovered(codec.Recovered(codec.join(1, 2), codec.join(1, 2), 0, b"x"))
     async with serving(tmp_path) as store, Context(session_id=1) as context:
         host, _, port = store.address.rpartition(":")
         _, writer = await asyncio.open_connection(host, int(port))
@@ -263,7 +264,7 @@ async def test_wrong_messages_on_the_request_port_are_counted_and_hurt_nobody(tm
         source = await context.source(TOPIC, stores=[store.address])
         await (await source.send(b"one")).stable()
         writer.close()
-        store._inlet.on_stream(1, [lbmc.Message(MessageKind.CONTROL, headers=(UnknownHeader(200, b"xx"),))])
+        store._arrivals.on_stream(1, [lbmc.Message(MessageKind.CONTROL, headers=(UnknownHeader(200, b"xx"),))])
         assert store.statistics()["oddities"] == store.oddities
         assert store.oddities["data-on-request-port"] == store.oddities["malformed-on-request-port"] == 1
         assert store.oddities["malformed-on-stream"] == 1
@@ -277,8 +278,8 @@ async def test_a_store_whose_disk_is_slow_reads_no_more_for_a_while(
     gate.open.set()
     async with serving(tmp_path, disk=Disk(sync=gate, short_ns=-1)) as store, Context(session_id=1) as context:
         source = await context.source(TOPIC, stores=[store.address], options={"ume_flight_size": 10_000})
-        (joiner,) = store._inlet.joiners.values()
-        assert isinstance(joiner, Joiner)
+        (joiner,) = store._arrivals.joiners.values()
+        assert isinstance(joiner, StreamJoiner)
         gate.open.clear()
         for _ in range(1_000):
             source.try_send(b"." * 1_000)

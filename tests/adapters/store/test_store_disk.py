@@ -14,12 +14,13 @@ from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol.effects import SendStored
 from stablecast.core.protocol.inputs import Ended
 from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig
-from stablecast.runtime.stream_joiner import Joiner
+from stablecast.runtime.stream_joiner import StreamJoiner
 from stablecast.store.journal import Disk, Journal, JournalError
-from stablecast.store.journal.segments import Place
+from stablecast.store.journal.segments import RecordPlace
 from stablecast.store.log_lines import Severity
-from stablecast.store.message_cache import Cache
-from stablecast.store.message_storage import Piece
+from stablecast.store.message_cache import MessageCache
+from stablecast.store.message_storage import MessagePiece
+from tests.adapters.store.journal.support import read
 from tests.adapters.store.test_store import TOPIC, serving, started, take, until
 
 Line = tuple[Severity, str, str, str]
@@ -70,11 +71,11 @@ async def test_what_is_long_gone_from_memory_is_read_by_another_thread(tmp_path:
         source = await context.source(TOPIC, stores=[store.address])
         await source.send_many(b"%d" % number for number in range(50))
         await source.wait_stable_through(49)
-        store._shelf._cache = Cache()
+        store._messages._cache = MessageCache()
         reader = store._journal._fetcher._reader
         block = reader.block
 
-        def watched(record: Place) -> bytes:
+        def watched(record: RecordPlace) -> bytes:
             readers.add(threading.current_thread().name)
             return block(record)
 
@@ -91,9 +92,9 @@ async def test_what_is_long_gone_from_memory_is_read_by_another_thread(tmp_path:
 async def test_streams_stay_paused_while_too_much_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving(tmp_path) as store, Context(session_id=1) as context:
         await context.source(TOPIC, stores=[store.address])
-        await until(lambda: store._inlet.joiners)
-        (joiner,) = store._inlet.joiners.values()
-        assert isinstance(joiner, Joiner)
+        await until(lambda: store._arrivals.joiners)
+        (joiner,) = store._arrivals.joiners.values()
+        assert isinstance(joiner, StreamJoiner)
         with monkeypatch.context() as patch:
             patch.setattr(Journal, "pressure", property(lambda _: True))
             store._feed(Ended(0))
@@ -119,7 +120,7 @@ async def test_damage_found_while_reading_is_never_sent_and_another_store_is_ask
         await (await source.send(b"common")).stable()
         await until(lambda: len(list(first.glob("*.seg"))) == 1 and store.journal_view().queued_bytes == 0)
         _spoil(first)
-        store._shelf._cache = Cache()  # as if it were long ago
+        store._messages._cache = MessageCache()  # as if it were long ago
         receiver = other.receiver(TOPIC, source=source.config.transport)
         assert await take(receiver, 2) == [(0, b"precious", True), (1, b"common", True)]
         (reg_id,) = store.machine.status.repositories
@@ -143,10 +144,10 @@ async def test_what_was_written_again_since_is_not_damaged(tmp_path: Path) -> No
         (old, other) = [store._journal.find(reg_id, number) for number in (0, 1)]
         assert old is not None
         assert other is not None
-        _, _, tag, block = store._journal.read(reg_id, 0) or (0, 0, 0, b"")
+        _, _, tag, block = read(store._journal, reg_id, 0) or (0, 0, 0, b"")
         store._journal.append_messages(reg_id, 0, 1, tag, block, store._machine.tickets.draw())
         for number, found in enumerate((old, other)):
-            piece = Piece(number, number + 1, number, tag, b"", found.record)
+            piece = MessagePiece(number, number + 1, number, tag, b"", found.record)
             store._on_damaged(reg_id, piece, JournalError("check the disk"))
         assert list(store.machine.status.repositories[reg_id].held) == [(0, 1)]
         assert [(first, count) for first, count, _ in store._journal.extents(reg_id)] == [(0, 1)]

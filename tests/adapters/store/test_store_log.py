@@ -18,7 +18,7 @@ from stablecast.core.protocol.events import (
 from stablecast.core.protocol.messages import Refusal, Refused, Registered, Role, SourceInfoRequest
 from stablecast.store.journal import JournalError
 from stablecast.store.log_lines import Severity
-from stablecast.store.store_log import EVERY, NAMED_DAMAGES, Teller
+from stablecast.store.store_log import EVERY, NAMED_DAMAGES, StoreLog
 from tests.support.tree import ROOT
 
 
@@ -27,7 +27,7 @@ class Bench:
         self.lines: list[tuple[Severity, str, str, str]] = []
         self.oddities: Counter[str] = Counter()
         self.events: Counter[str] = Counter()
-        self.teller = Teller("a", lambda *line: self.lines.append(line), self.oddities, self.events)
+        self.teller = StoreLog("a", lambda *line: self.lines.append(line), self.oddities, self.events)
 
     def codes(self) -> list[str]:
         return [code for _, _, code, _ in self.lines]

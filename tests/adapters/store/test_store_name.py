@@ -10,7 +10,7 @@ from stablecast.resolver import RelayDaemon
 from stablecast.runtime.address import AddressError
 from stablecast.store.journal import Journal
 from stablecast.store.settings import StoreSettings
-from stablecast.store.store_name import Naming
+from stablecast.store.store import NameService
 from tests.adapters.store.test_store import TOPIC, serving, started
 from tests.support.network import LOCAL, others, unused_port
 
@@ -53,7 +53,7 @@ async def test_without_a_name_or_a_relay_or_a_group_nobody_answers(
 ) -> None:
     before = others()
     settings = StoreSettings(f"{LOCAL}:0", tmp_path, context_name=name, resolver=relays, resolution=options)
-    naming = Naming(settings, LOCAL)
+    naming = NameService(settings, LOCAL)
     await naming.start("127.0.0.1:1")
     await naming.close()
     assert others() == before

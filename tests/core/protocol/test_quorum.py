@@ -156,7 +156,7 @@ def test_the_sample_of_thirteen_stores() -> None:
     ("intergroup", "needed"),
     [(Intergroup.ANY, 1), (Intergroup.MAJORITY, 3), (Intergroup.ALL, 6), (Intergroup.ALL_ACTIVE, 1)],
 )
-def test_how_many_are_needed(intergroup: Intergroup, needed: int) -> None:
+def test_the_least_number_of_stores_is_known(intergroup: Intergroup, needed: int) -> None:
     """P-336: groups of 5, 1 and 3."""
     assert Quorums(GroupRules((5, 1, 3), Q, intergroup), (0, 0, 0)).needed == needed
     assert Quorums(GroupRules((5, 1, 3), ALL, Intergroup.ALL), (0, 0, 0)).needed == 9

@@ -51,7 +51,7 @@ def test_targets_take_turns_and_the_window_bounds_what_is_asked() -> None:
     assert [(first, last) for _, first, last in asked(out)] == [(76, 78)]
 
 
-def test_what_one_does_not_answer_the_next_is_asked_for() -> None:
+def test_a_request_that_one_target_ignores_goes_to_the_next() -> None:
     """P-429. Two requests are outstanding at two targets: neither may meet the same target again and again."""
     machine, out = requests(), list[fx.Effect]()
     machine.want(0, 1)
@@ -66,7 +66,7 @@ def test_what_one_does_not_answer_the_next_is_asked_for() -> None:
     assert turns == [[(b, 0, 0), (a, 5, 5)], [(a, 0, 0), (b, 5, 5)], [(b, 0, 0), (a, 5, 5)]]
 
 
-def test_what_nobody_answers_is_lost() -> None:
+def test_a_request_that_nobody_answers_is_given_up() -> None:
     machine, out = requests(), list[fx.Effect]()
     machine.want(0, 3)
     for now in range(0, GIVE_UP_NS, RETRY_NS):
@@ -117,7 +117,7 @@ def test_a_retry_larger_than_the_room_is_cut() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9)), max_size=12), st.integers(1, 40))
-def test_what_is_missing_is_asked_for_until_it_comes(gaps: list[tuple[int, int]], window: int) -> None:
+def test_a_missing_message_is_requested_until_it_comes(gaps: list[tuple[int, int]], window: int) -> None:
     machine, out, missing, now = requests(window), list[fx.Effect](), set[int](), 0
     for start, length in gaps:
         machine.want(start, start + length)
@@ -134,7 +134,7 @@ def test_what_is_missing_is_asked_for_until_it_comes(gaps: list[tuple[int, int]]
     assert seen == missing
 
 
-def test_what_came_is_cut_out_of_every_request() -> None:
+def test_an_arrived_message_is_cut_out_of_every_request() -> None:
     machine, out = requests(), list[fx.Effect]()
     machine.want(0, 10)
     machine.issue(STORES, 0, out)

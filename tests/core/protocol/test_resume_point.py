@@ -42,7 +42,7 @@ def test_a_source_resumes_above_the_consensus(consensus: Consensus, expected: in
         ((7, 7, 5, 9, 2, 2, 3, 3), 8),
     ],
 )
-def test_of_several_groups_the_newest_majority_counts(highs: tuple[int, ...], expected: int) -> None:
+def test_the_newest_majority_of_several_groups_counts(highs: tuple[int, ...], expected: int) -> None:
     """P-415, C-15, C-16: what is new at a minority of its group is in no majority; groups of 3, 3 and 2."""
     groups = Quorums.of(GroupRules((3, 3, 2)), [0, 0, 0, 1, 1, 1, 2, 2])
     assert resume_point(holding(*highs), Consensus.MAJORITY, groups) == expected

@@ -78,7 +78,7 @@ CASES: list[tuple[dict[str, Any], set[tuple[str, bool]]]] = [
 @pytest.mark.parametrize(
     ("changes", "expected"), CASES, ids=lambda case: ",".join(case) if isinstance(case, dict) else ""
 )
-def test_what_does_not_fit_is_found(changes: dict[str, Any], expected: set[tuple[str, bool]]) -> None:
+def test_a_contradiction_is_found(changes: dict[str, Any], expected: set[tuple[str, bool]]) -> None:
     """P-411, P-412, P-416, P-505, P-511, P-520, P-525, P-526, P-543, P-565, P-594, P-970, U12, U20, C-05."""
     assert found(**changes) == expected
 
@@ -94,7 +94,7 @@ def test_a_place_that_a_proxy_keeps_for_a_store_it_does_not_know_is_none() -> No
     assert without_duplicates((StoreSpec(), StoreSpec("a"), StoreSpec(), StoreSpec("b"))) == [1, 3]
 
 
-def test_what_is_said_of_late_join_is_what_the_guide_says() -> None:
+def test_the_sentence_on_late_join_is_that_of_the_guide() -> None:
     """P-412, P-605."""
     [finding] = relations(attrs.evolve(GOOD, topic="UME Example", late_join=False))
     assert finding.text == 'Source "UME Example" Late Join not set, but UME store specified. Setting Late Join.'

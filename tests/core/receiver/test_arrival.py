@@ -56,7 +56,7 @@ def test_numbers_belong_to_one_life() -> None:
         assert code(events(shop.out)) == ([] if fits else ["dead-tail"])
 
 
-def test_what_was_consumed_before_is_not_handed_over_again() -> None:
+def test_a_message_consumed_before_is_not_delivered_again() -> None:
     shop = Shop(low=5, high=5)
     shop.machine.lives.remember(OLDER_LIFE, 1, 3)
     assert shop.data(0, 5, OLDER_LIFE)
@@ -104,7 +104,7 @@ def test_a_burst_is_a_gap_of_as_many_numbers_as_the_limit() -> None:
     assert not shop.machine.requests
 
 
-def test_what_is_recovered_or_comes_before_the_start_is_no_burst() -> None:
+def test_recovered_messages_and_those_before_the_start_are_no_burst() -> None:
     for start, recovered in [(0, True), (None, False)]:
         shop = Shop(start=start, burst=2)
         shop.data(9, 1, recovered=recovered)
@@ -143,7 +143,7 @@ def test_a_loss_is_final_where_recovery_is_not_wanted() -> None:
     assert (shop.out, shop.machine.high) == ([], 5)
 
 
-def test_what_came_is_not_asked_for_again() -> None:
+def test_an_arrived_message_is_not_requested_again() -> None:
     shop = Shop(high=2)
     assert shop.asked() == [(0, 2)]
     shop.data(0, 3, recovered=True)
@@ -159,7 +159,7 @@ def test_nothing_is_asked_for_that_would_only_wait_for_the_application() -> None
     assert shop.asked() == [(11, 13)]
 
 
-def test_what_is_asked_for_in_vain_is_lost() -> None:
+def test_a_message_requested_in_vain_is_lost() -> None:
     """P-349."""
     shop = Shop(high=2, retry_ns=10, give_up_ns=30)
     shop.asked()

@@ -180,7 +180,7 @@ def test_the_documented_receiver_tells_the_highest_number(mode: AckMode, orderin
     assert machine.number(window(0, 1, 5)) == number
 
 
-def test_what_the_application_acknowledges_itself_is_all_there_is() -> None:
+def test_only_the_application_acknowledges_in_explicit_mode() -> None:
     """P-346: consumption alone acknowledges nothing."""
     machine, told = acknowledger(ack_mode=AckMode.EXPLICIT), window(0, 1, 2)
     assert machine.number(told) is None

@@ -137,7 +137,7 @@ def test_nothing_is_missing_before_the_start() -> None:
     assert window.missing() == []
 
 
-def test_what_is_missing_is_neither_held_nor_lost_nor_known() -> None:
+def test_missing_numbers_are_neither_held_nor_lost_nor_known() -> None:
     window, out = begun(), list[fx.Effect]()
     window.on_run(5, 7, 1, False, out)
     window.lose(8, 9, out)
@@ -158,7 +158,7 @@ def test_a_loss_is_told_when_its_turn_comes() -> None:
     assert window.next == 5
 
 
-def test_what_is_held_before_the_start_is_cut_there() -> None:
+def test_runs_held_before_the_start_are_cut_there() -> None:
     window, out = DeliveryWindow(100), list[fx.Effect]()
     window.on_run(0, 3, 1, False, out)
     window.on_run(3, 8, 2, False, out)
@@ -175,7 +175,7 @@ def test_a_run_around_what_is_held_is_handed_over_in_two_parts() -> None:
     assert delivered == [(3, 0, 1, True), (2, 1, 2, False), (1, 3, 1, True), (2, 4, 2, True)]
 
 
-def test_what_was_known_is_passed_over_and_acknowledged() -> None:
+def test_known_numbers_are_passed_over_and_acknowledged() -> None:
     window, out = begun(), list[fx.Effect]()
     window.know(1, 3, out)
     window.on_run(0, 5, 1, False, out)
@@ -186,7 +186,7 @@ def test_what_was_known_is_passed_over_and_acknowledged() -> None:
     assert not window.known
 
 
-def test_what_came_after_all_is_not_lost() -> None:
+def test_a_late_arrival_is_not_lost() -> None:
     window, out = begun(), list[fx.Effect]()
     window.lose(2, 5, out)
     window.on_run(0, 9, 1, False, out)
@@ -252,7 +252,7 @@ def test_arrival_order_tells_a_loss_at_once_and_drops_what_comes_after_all() -> 
     assert window.next == 9
 
 
-def test_what_fills_a_gap_of_the_stream_is_marked() -> None:
+def test_a_message_that_fills_a_gap_of_the_stream_is_marked() -> None:
     """P-427, P-674: recovery of what was there before says so, and so does what came outside the transport."""
     window, out = DeliveryWindow(100), list[fx.Effect]()
     window.learn(4)
@@ -348,7 +348,7 @@ def test_a_leap_goes_over_what_is_missing() -> None:
     assert not window.skipped
 
 
-def test_what_waits_for_the_application_is_counted_from_the_first_such() -> None:
+def test_unconsumed_messages_are_counted_from_the_first() -> None:
     window, out = begun(), list[fx.Effect]()
     window.on_run(0, 9, 1, False, out)
     window.on_consumed(0, 3)

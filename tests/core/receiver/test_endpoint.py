@@ -394,7 +394,7 @@ def test_consumption_may_be_acknowledged_at_once() -> None:
     assert [message.number for _, message in driver.sent(ConsumptionAck)] == [3, 3, 3]
 
 
-def test_what_an_earlier_session_consumed_is_not_handed_over_again() -> None:
+def test_messages_of_an_earlier_session_are_not_delivered_again() -> None:
     """The stores did not hear the last acknowledgement: it is repeated, the messages are not."""
     driver = ReceiverDriver()
     driver.feed(History(OLDER_LIFE, 0, 3))

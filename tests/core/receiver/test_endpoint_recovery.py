@@ -65,7 +65,7 @@ def test_a_gap_is_recovered_and_then_in_order() -> None:
     assert not driver.machine.requests
 
 
-def test_what_an_sri_or_a_store_knows_to_exist_is_recovered() -> None:
+def test_messages_known_from_an_sri_or_a_store_are_recovered() -> None:
     driver = ReceiverDriver.active()
     driver.inform(1, 1, 1, high=3, version=2)
     assert driver.asked() == [(0, 3)]
@@ -112,7 +112,7 @@ def test_a_receiver_may_come_late_to_a_long_life() -> None:
     assert isinstance(driver.machine.info, SourceInfo)
 
 
-def test_what_a_source_without_stores_has_no_more_is_lost() -> None:
+def test_messages_that_a_source_without_stores_released_are_lost() -> None:
     driver = ReceiverDriver.joining()
     driver.hear(LateJoinInfo(LIFE, 1, 8, 9))
     told = [event for now in range(0, 200, INTERVAL_NS) for event in driver.feed(Tick(), now)]

@@ -8,20 +8,20 @@ from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import Event, RegistrationComplete, RegistrationFlag
 from stablecast.core.protocol.messages import Pace
 from stablecast.core.protocol.settings import ReceiverConfig
-from stablecast.core.receiver.first_number import Starting
+from stablecast.core.receiver.first_number import FirstNumberChoice
 from tests.core.drivers import code
 from tests.core.samples import LIFE, drain, events
 
 NONE, QUORUM = RegistrationFlag.NONE, RegistrationFlag.QUORUM
 
 
-def asked(said: int, high: int, recovers: bool = True, **changes: Any) -> tuple[Starting, list[fx.Effect]]:
-    starting, out = Starting(ReceiverConfig("topic", LIFE, "me:1", **changes)), list[fx.Effect]()
+def asked(said: int, high: int, recovers: bool = True, **changes: Any) -> tuple[FirstNumberChoice, list[fx.Effect]]:
+    starting, out = FirstNumberChoice(ReceiverConfig("topic", LIFE, "me:1", **changes)), list[fx.Effect]()
     starting.ask(said, high, recovers, out)
     return starting, out
 
 
-def chosen(starting: Starting, wish: int, high: int, everyone: bool = True) -> tuple[int, list[Event]]:
+def chosen(starting: FirstNumberChoice, wish: int, high: int, everyone: bool = True) -> tuple[int, list[Event]]:
     out: list[fx.Effect] = []
     return starting.choose(wish, high, everyone, out), events(out)
 

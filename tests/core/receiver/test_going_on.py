@@ -121,7 +121,7 @@ def test_a_stream_without_gaps_takes_the_short_way_only() -> None:
                 assert driver.effects == [fx.Deliver(driver.tokens, 0, 4, number, False, True, False)]
 
 
-def test_what_an_earlier_session_consumed_is_not_handed_over_on_the_short_way() -> None:
+def test_the_short_way_delivers_no_message_of_an_earlier_session() -> None:
     """Its source says less than it has sent, and a run goes on where it says."""
     driver = ReceiverDriver.active(low=START, high=START - 1)
     driver.data(START, 1)

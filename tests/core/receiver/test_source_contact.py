@@ -7,14 +7,14 @@ import attrs
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.messages import LateJoinRequest, SourceInfoRequest, StoreEntry
 from stablecast.core.protocol.settings import ReceiverConfig
-from stablecast.core.receiver.source_contact import MAX_STORES, Contact, News
+from stablecast.core.receiver.source_contact import MAX_STORES, SourceContact, SourceNews
 from tests.core.drivers import code
 from tests.core.samples import LIFE, drain, events, info, sends
 
 
-def contact(**changes: Any) -> Contact:
+def contact(**changes: Any) -> SourceContact:
     spans = {"sri_request_interval_ns": 100, "sri_request_maximum": 2}
-    return Contact(ReceiverConfig("topic", LIFE, "me:1", "source:1", **{**spans, **changes}))
+    return SourceContact(ReceiverConfig("topic", LIFE, "me:1", "source:1", **{**spans, **changes}))
 
 
 def test_the_sri_is_asked_for_so_many_times() -> None:
@@ -48,11 +48,11 @@ def test_the_highest_version_is_the_newest() -> None:
     """P-223: whatever the order."""
     machine, out = contact(), list[fx.Effect]()
     machine.begin(100)
-    assert machine.on_info(info(version=3), out) is News.FIRST
+    assert machine.on_info(info(version=3), out) is SourceNews.FIRST
     assert machine.due is None
-    assert machine.on_info(info(version=2), out) is News.NOTHING
-    assert machine.on_info(info(version=3, high=5), out) is News.SAME
-    assert machine.on_info(info(version=4), out) is News.NEWER
+    assert machine.on_info(info(version=2), out) is SourceNews.NOTHING
+    assert machine.on_info(info(version=3, high=5), out) is SourceNews.SAME
+    assert machine.on_info(info(version=4), out) is SourceNews.NEWER
     assert machine.source.version == 4
     assert out == []
 
@@ -61,9 +61,9 @@ def test_an_sri_with_impossible_stores_is_dropped() -> None:
     machine, out = contact(), list[fx.Effect]()
     for index in (-1, MAX_STORES):
         stores = (StoreEntry(index, 0, "x:1", 50, 1),)
-        assert machine.on_info(info(stores=stores), out) is News.NOTHING
+        assert machine.on_info(info(stores=stores), out) is SourceNews.NOTHING
     twice = info(1).stores * 2
-    assert machine.on_info(info(stores=twice), out) is News.NOTHING
+    assert machine.on_info(info(stores=twice), out) is SourceNews.NOTHING
     assert code(events(out)) == ["wild-info"] * 3
     assert machine.info is None
 

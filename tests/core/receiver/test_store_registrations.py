@@ -1,4 +1,4 @@
-"""Enlistment: with which stores of an SRI a receiver registers, and when again."""
+"""A receiver's registrations: the stores of an SRI that it registers with, and when it registers again."""
 
 from typing import Any
 
@@ -11,15 +11,15 @@ from stablecast.core.protocol.quorum import Consensus
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.request_window import Target
 from stablecast.core.protocol.settings import ReceiverConfig
-from stablecast.core.receiver.store_registrations import Enlistment
+from stablecast.core.receiver.store_registrations import StoreRegistrations
 from tests.core.drivers import code
 from tests.core.samples import LIFE, drain, events, info, registered, sends
 
 SOURCE = Target("source:1", 0)
 
 
-def enlistment(**changes: Any) -> Enlistment:
-    return Enlistment(ReceiverConfig("topic", LIFE, "me:1", **changes))
+def enlistment(**changes: Any) -> StoreRegistrations:
+    return StoreRegistrations(ReceiverConfig("topic", LIFE, "me:1", **changes))
 
 
 def test_the_application_is_asked_for_a_reg_id() -> None:
@@ -101,13 +101,13 @@ def grouped(*groups: int, sizes: tuple[int, ...], version: int = 1) -> Any:
     return info(stores=stores, group_sizes=sizes, version=version)
 
 
-def begun(*groups: int, sizes: tuple[int, ...], **changes: Any) -> Enlistment:
+def begun(*groups: int, sizes: tuple[int, ...], **changes: Any) -> StoreRegistrations:
     machine = enlistment(session_id=9, **changes)
     machine.begin(grouped(*groups, sizes=sizes), 0, [])
     return machine
 
 
-def grant(machine: Enlistment, index: int, high: int = 60, **changes: Any) -> list[Any]:
+def grant(machine: StoreRegistrations, index: int, high: int = 60, **changes: Any) -> list[Any]:
     out: list[fx.Effect] = []
     answer: Registered = registered(store_index=index, role=Role.RECEIVER, high=high, **changes)
     machine.on_answer(answer, 0, 0, out)

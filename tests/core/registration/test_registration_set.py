@@ -1,4 +1,4 @@
-"""Enrollment: when registration may be called complete, and whose sign of life is whose."""
+"""All of a client's registrations: when they are complete, and which store a sign of life belongs to."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from stablecast.core.protocol.inputs import Gone, Reset
 from stablecast.core.protocol.messages import ANY_STORE, Deregister, Deregistered, Keepalive, Refusal, Refused, Role
 from stablecast.core.protocol.quorum import GroupRules, Quorums
 from stablecast.core.protocol.settings import RegistrationTimes
-from stablecast.core.registration.registration_set import Enrollment
+from stablecast.core.registration.registration_set import RegistrationSet
 from stablecast.core.registration.round_robin import Rotation
 from stablecast.core.registration.store_registration import Registration, RegistrationTimer
 from tests.core.samples import LIFE, drain, events, register, registered, sends
@@ -16,8 +16,8 @@ from tests.core.samples import LIFE, drain, events, register, registered, sends
 TIMES = RegistrationTimes(interval_ns=10, probe_ns=100, silence_ns=300)
 
 
-def enrollment(stores: int = 3, group: int = 3, started: bool = True) -> Enrollment:
-    machine = Enrollment(Quorums.of(GroupRules((group,)), [0] * group))
+def enrollment(stores: int = 3, group: int = 3, started: bool = True) -> RegistrationSet:
+    machine = RegistrationSet(Quorums.of(GroupRules((group,)), [0] * group))
     out: list[fx.Effect] = []
     for index in range(stores):
         registration = Registration(register(store_index=index, generation=0), f"store{index}:1", TIMES)
@@ -28,13 +28,13 @@ def enrollment(stores: int = 3, group: int = 3, started: bool = True) -> Enrollm
     return machine
 
 
-def grant(machine: Enrollment, *indices: int) -> None:
+def grant(machine: RegistrationSet, *indices: int) -> None:
     for index in indices:
         machine.on_answer(registered(store_index=index), 1, [])
 
 
 def test_an_empty_enrollment_is_complete() -> None:
-    machine = Enrollment(Quorums(GroupRules(), ()))
+    machine = RegistrationSet(Quorums(GroupRules(), ()))
     assert not machine
     assert machine.complete
     assert machine.next() is None
@@ -82,7 +82,7 @@ def test_a_quorum_of_every_group_must_know_the_term_of_who_returns() -> None:
     assert not machine.complete
 
 
-def test_what_a_store_granted_last_can_be_asked() -> None:
+def test_the_newest_grant_of_a_store_is_known() -> None:
     machine = enrollment()
     assert machine.granted(0) is None
     assert machine.granted(9) is None
@@ -115,7 +115,7 @@ def alive(index: int, respond: bool = False, role: Role = Role.STORE) -> Keepali
     return Keepalive(role, LIFE, 50, respond, index)
 
 
-def leases(machine: Enrollment) -> list[int | None]:
+def leases(machine: RegistrationSet) -> list[int | None]:
     return [r.timers.deadline(RegistrationTimer.LEASE) for r in machine.registrations.values()]
 
 
@@ -173,7 +173,7 @@ def test_time_is_that_of_the_earliest() -> None:
 def test_every_group_is_heard_by_those_that_may_have_lived_before() -> None:
     """Formal design, 7.2: two groups of one store, any of which is enough otherwise."""
     for returning in (False, True):
-        machine = Enrollment(Quorums.of(GroupRules((1, 1)), [0, 1]), returning=returning, first_interval_over=True)
+        machine = RegistrationSet(Quorums.of(GroupRules((1, 1)), [0, 1]), returning=returning, first_interval_over=True)
         for index in range(2):
             machine.registrations[index] = Registration(register(generation=0), f"store{index}:1", TIMES)
             machine.registrations[index].start(0, 0, [])
@@ -220,12 +220,12 @@ def test_leaving_is_over_when_every_store_has_forgotten() -> None:
 
 
 def test_nobody_is_left_at_once() -> None:
-    machine, out = Enrollment(Quorums(GroupRules(), ())), list[fx.Effect]()
+    machine, out = RegistrationSet(Quorums(GroupRules(), ())), list[fx.Effect]()
     machine.withdraw(20, out)
     assert events(out) == [DeregistrationComplete()]
 
 
-def test_who_left_answers_no_question() -> None:
+def test_a_client_that_left_answers_no_question() -> None:
     machine, out = enrollment(), list[fx.Effect]()
     grant(machine, 0, 1, 2)
     machine.withdraw(20, [])

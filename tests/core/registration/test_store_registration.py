@@ -243,7 +243,7 @@ def test_silence_is_told_once_and_counts_for_one_more_interval() -> None:
     assert store.state == "REGISTERED"
 
 
-def test_whatever_the_store_says_ends_the_silence() -> None:
+def test_any_message_of_the_store_ends_the_silence() -> None:
     store = granted()
     store.machine.on_traffic(100)
     store.time(305)

@@ -4,10 +4,10 @@ from stablecast.core.machine.serial import MODULUS
 from stablecast.core.protocol.messages import StoreEntry
 from stablecast.core.protocol.quorum import GroupRules, Quorums
 from stablecast.core.protocol.settings import RegistrationTimes, SourceConfig, StoreSpec
-from stablecast.core.registration.registration_set import Enrollment
+from stablecast.core.registration.registration_set import RegistrationSet
 from stablecast.core.registration.round_robin import Rotation
 from stablecast.core.registration.store_registration import Registration, RegistrationState
-from stablecast.core.source.announcements import Announcing
+from stablecast.core.source.announcements import Announcements
 from stablecast.core.source.lineage import Lineage
 from tests.core.samples import LIFE, register, registered
 
@@ -17,9 +17,9 @@ CONFIG = SourceConfig(
 )
 
 
-def enrolled() -> Enrollment:
+def enrolled() -> RegistrationSet:
     """The first two stores granted."""
-    machine = Enrollment(Quorums.of(CONFIG.groups, [0, 1, 1]))
+    machine = RegistrationSet(Quorums.of(CONFIG.groups, [0, 1, 1]))
     for index, store in enumerate(STORES):
         registration = Registration(register(generation=0, store_index=index), store.address, RegistrationTimes())
         registration.start(0, 0, [])
@@ -31,7 +31,7 @@ def enrolled() -> Enrollment:
 
 def test_several_go_out_after_each_change() -> None:
     """P-221, P-222."""
-    machine = Announcing(CONFIG)
+    machine = Announcements(CONFIG)
     assert not machine.take_due(0)
     machine.on_change(10)
     assert [now for now in range(0, 1000, 10) if machine.take_due(now)] == [10, 110, 210]
@@ -44,7 +44,7 @@ def test_several_go_out_after_each_change() -> None:
 
 def test_the_sri_says_where_receivers_register() -> None:
     """P-219, P-220: store and group index, address, RegID and version of every store that granted."""
-    machine, enrollment = Announcing(CONFIG, version=4), enrolled()
+    machine, enrollment = Announcements(CONFIG, version=4), enrolled()
     lineage = Lineage(resume_point=MODULUS + 5, term=2, lives=[(6, 3), (LIFE, MODULUS + 5)])
     info = machine.info(enrollment, lineage, MODULUS + 9)
     assert info.stores == (StoreEntry(0, 0, "store0:1", 50, 1), StoreEntry(1, 1, "store1:1", 51, 1))
@@ -54,7 +54,7 @@ def test_the_sri_says_where_receivers_register() -> None:
 
 def test_in_turn_only_the_store_whose_turn_it_is_is_named() -> None:
     """P-502."""
-    machine, enrollment = Announcing(CONFIG), enrolled()
+    machine, enrollment = Announcements(CONFIG), enrolled()
     enrollment.rotation = Rotation(1)
     enrollment.registrations[0].state = RegistrationState.UNRESPONSIVE
     enrollment.registrations[0].park(0, [])

@@ -261,7 +261,7 @@ def test_an_sri_is_repeated_at_its_interval_as_often_as_configured() -> None:
     assert times == [100, 200]
 
 
-def test_who_asks_for_the_sri_gets_it_over_the_stream() -> None:
+def test_a_request_for_the_sri_is_answered_on_the_stream() -> None:
     driver = SourceDriver()
     driver.feed(Start())
     driver.hear(SourceInfoRequest(LIFE))
@@ -271,7 +271,7 @@ def test_who_asks_for_the_sri_gets_it_over_the_stream() -> None:
     assert len(driver.infos()) == 1
 
 
-def test_what_is_retained_is_sent_again_on_request() -> None:
+def test_retained_messages_are_sent_again_on_request() -> None:
     driver = SourceDriver.active()
     driver.feed(Sent(0, 5, 50))
     driver.feed(Sent(5, 5, 50))

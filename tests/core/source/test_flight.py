@@ -65,7 +65,7 @@ def test_whichever_limit_is_reached_first(count: int, size: int, over: bool) -> 
     assert sender.ack(0, count) == []
 
 
-def test_who_blocked_is_woken_once() -> None:
+def test_a_blocked_send_is_woken_once() -> None:
     """T13, P-309."""
     sender = Sender(2)
     assert sender.send(2, 0) == []
@@ -75,7 +75,7 @@ def test_who_blocked_is_woken_once() -> None:
     assert sender.ack(1, 2) == []
 
 
-def test_who_blocked_too_late_is_woken_at_once() -> None:
+def test_a_send_that_blocked_too_late_is_woken_at_once() -> None:
     """T13: the acknowledgement came between the refusal and the report."""
     sender = Sender(2)
     sender.send(2, 0)
@@ -103,13 +103,13 @@ def test_the_one_that_needs_least_wakes_all() -> None:
     assert sender.ack(0, 1) == [Wakeup()]
 
 
-def test_where_sends_succeed_nobody_waits() -> None:
+def test_no_send_waits_in_behaviour_notify() -> None:
     sender = Sender(1, notify=True)
     sender.send(1, 0)
     assert sender.block() == [Wakeup()]
 
 
-def test_what_never_fits_is_misuse() -> None:
+def test_a_message_that_never_fits_is_misuse() -> None:
     """T14: at once, with nothing in flight; never wait for it."""
     machine = Sender(4, 1000).machine
     machine.check_size(1000, 4)

@@ -22,7 +22,7 @@ def laid_out(layout: list[int]) -> tuple[LargeMessages, list[range]]:
 
 
 @given(LAYOUTS, st.lists(st.tuples(st.integers(0, 31), st.integers(1, 8)), max_size=8))
-def test_what_became_whole_is_told_once(layout: list[int], steps: list[tuple[int, int]]) -> None:
+def test_a_whole_message_is_reported_once(layout: list[int], steps: list[tuple[int, int]]) -> None:
     """P-334, P-335."""
     large, messages = laid_out(layout)
     held, told = RangeSet(), set[int]()
@@ -34,15 +34,8 @@ def test_what_became_whole_is_told_once(layout: list[int], steps: list[tuple[int
         assert told == {n for message in messages if all(n in held for n in message) for n in message}
 
 
-@given(LAYOUTS, st.integers(-1, 40))
-def test_the_last_whole_message_at_a_number(layout: list[int], number: int) -> None:
-    large, messages = laid_out(layout)
-    expected = max((m[-1] for m in messages if m[-1] <= number), default=-1)
-    assert large.whole_through(number) == (number if number >= sum(layout) else expected)
-
-
 @given(LAYOUTS, st.integers(0, 40))
-def test_what_lies_below_is_forgotten(layout: list[int], below: int) -> None:
+def test_lower_messages_are_forgotten(layout: list[int], below: int) -> None:
     large, messages = laid_out(layout)
     large.forget(below)
     assert large.firsts == [m[0] for m in messages if len(m) > 1 and m[-1] >= below]
@@ -53,7 +46,6 @@ def test_without_large_messages_every_number_is_whole() -> None:
     large = LargeMessages()
     large.forget(7)
     assert large.whole([(3, 9)], RangeSet()) == [(3, 9)]
-    assert large.whole_through(5) == 5
 
 
 def test_a_message_that_two_parts_complete_is_told_once() -> None:

@@ -34,7 +34,7 @@ def test_a_store_that_counts_more_lives_than_before_had_another_one_since() -> N
     assert not machine.succeeded(registered(term=9), registered(term=9), 3)
 
 
-def test_of_a_store_that_was_not_heard_before_what_it_was_told_decides() -> None:
+def test_a_first_grant_is_judged_by_the_lives_that_the_store_knows() -> None:
     """It may have counted lives that reached no other store; those that began earlier replace nobody."""
     machine = begun()
     assert machine.succeeded(registered(lives=((9, 9),), lives_term=4, term=5), None, 3)
@@ -42,7 +42,7 @@ def test_of_a_store_that_was_not_heard_before_what_it_was_told_decides() -> None
     assert not machine.succeeded(registered(term=9), None, 3)
 
 
-def test_what_a_store_counts_because_it_was_asked_to_is_no_other_life() -> None:
+def test_a_count_that_was_asked_for_is_no_other_life() -> None:
     machine = begun()
     assert not machine.succeeded(registered(term=8), registered(term=3), 8)
     assert machine.succeeded(registered(term=9), registered(term=3), 8)

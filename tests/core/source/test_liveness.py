@@ -57,7 +57,7 @@ def test_the_two_false_cases() -> None:
     assert machine.next() == 2 * TIMEOUT + 1
 
 
-def test_off_watches_nobody() -> None:
+def test_a_timeout_of_0_watches_nobody() -> None:
     machine = Liveness(0)
     machine.on_alive(70, 9, 5, 0)
     assert machine.next() is None

@@ -59,7 +59,7 @@ def test_a_store_listed_twice_is_asked_once() -> None:
     assert list(enrollment_of(config(stores=(*STORES[:2], STORES[0]))).registrations) == [0, 1]
 
 
-def test_who_asks_for_rpp_says_how_much_it_may_have_in_flight() -> None:
+def test_a_request_for_rpp_names_the_flight() -> None:
     """P-561, P-567, P-568."""
     wishes = Wishes(size_limit=7, ack_on_reception=True)
     paced = config(pace=Pace.RECEIVERS, wishes=wishes, flight_messages=5, flight_bytes=50)
@@ -91,7 +91,7 @@ def test_a_proxy_says_so() -> None:
         ({"groups": GroupRules((3,)), "stores": STORES}, False),
     ],
 )
-def test_who_may_have_lived_before_hears_every_group(changes: dict[str, Any], returning: bool) -> None:
+def test_a_source_that_may_have_lived_before_needs_every_group(changes: dict[str, Any], returning: bool) -> None:
     """Formal design, 7.2."""
     two = (*STORES[:2], attrs.evolve(STORES[2], group=1))
     made = config(**{"stores": two, "groups": GroupRules((2, 1)), **changes})
@@ -130,7 +130,7 @@ def test_round_robin_takes_one_store_at_a_time() -> None:
         (Notification.BOTH, Notices(True, True)),
     ],
 )
-def test_what_the_application_hears_is_configured(wanted: Notification, notices: Notices) -> None:
+def test_the_events_of_the_application_are_configured(wanted: Notification, notices: Notices) -> None:
     """P-328."""
     quorums = enrollment_of(CONFIG).quorums
     window = window_of(config(stable_notification=wanted), quorums)
@@ -229,6 +229,6 @@ def test_a_grant_is_told_with_its_flags(changes: dict[str, Any], flags: Registra
         (AckFlag.ARRIVAL_ORDER | AckFlag.EXPLICIT, ConfirmFlag.OUT_OF_ORDER | ConfirmFlag.EXPLICIT),
     ],
 )
-def test_how_a_receiver_acknowledges_is_told(flags: AckFlag, told: ConfirmFlag) -> None:
+def test_the_way_of_acknowledging_is_reported(flags: AckFlag, told: ConfirmFlag) -> None:
     """P-330."""
     assert confirm_flags(flags) == told

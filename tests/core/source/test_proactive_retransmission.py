@@ -8,7 +8,7 @@ from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.quorum import GroupRules, Quorums
 from stablecast.core.protocol.settings import Retention
 from stablecast.core.source import proactive_retransmission
-from stablecast.core.source.proactive_retransmission import Proactive
+from stablecast.core.source.proactive_retransmission import ProactiveRetransmission
 from stablecast.core.source.stability import StabilityWindow
 
 TIMEOUT = 100
@@ -20,7 +20,7 @@ class Flow:
     def __init__(self, size: int = 3, timeout: int = TIMEOUT) -> None:
         self.window = StabilityWindow.create(Quorums.of(GroupRules((size,)), [0] * size), Retention(), size)
         self.window.on_stores((1 << size) - 1, False, [])
-        self.machine = Proactive(timeout)
+        self.machine = ProactiveRetransmission(timeout)
         self.out: list[fx.Effect] = []
 
     def send(self, count: int, now: int) -> None:
@@ -35,7 +35,7 @@ class Flow:
         return self.machine.check(self.window, now)
 
 
-def test_what_is_not_stable_in_time_goes_to_the_stores_that_lack_it() -> None:
+def test_unstable_messages_go_to_the_stores_that_lack_them() -> None:
     """P-436: not before its time, and to the stores that did not acknowledge it."""
     flow = Flow()
     flow.send(4, 0)
@@ -61,7 +61,7 @@ def test_its_time_begins_anew() -> None:
     assert [flow.check(now) for now in (100, 199, 200)] == [[(0, 0, 4)], [], [(0, 0, 4)]]
 
 
-def test_what_is_stable_is_not_sent_again() -> None:
+def test_stable_messages_are_not_sent_again() -> None:
     """Two of three have it; the third gets it when it asks."""
     flow = Flow()
     flow.send(4, 0)
@@ -71,7 +71,7 @@ def test_what_is_stable_is_not_sent_again() -> None:
     assert not flow.machine
 
 
-def test_what_became_stable_behind_a_hole_leaves_when_it_is_due() -> None:
+def test_a_run_that_is_stable_above_a_hole_leaves_when_it_is_due() -> None:
     flow = Flow(1)
     flow.send(1, 0)
     flow.send(1, 0)
@@ -80,7 +80,7 @@ def test_what_became_stable_behind_a_hole_leaves_when_it_is_due() -> None:
     assert list(flow.machine.queue) == [(0, 1, 2 * TIMEOUT)]
 
 
-def test_what_is_lost_at_a_store_is_not_sent_to_it_again() -> None:
+def test_messages_lost_at_a_store_are_not_sent_to_it_again() -> None:
     """P-441, T16."""
     flow = Flow()
     flow.send(4, 0)
@@ -95,7 +95,7 @@ def test_stores_that_are_away_get_nothing() -> None:
     assert flow.check(TIMEOUT) == [(2, 0, 4)]
 
 
-def test_off_means_that_nothing_waits() -> None:
+def test_nothing_waits_without_a_timeout() -> None:
     """P-439."""
     flow = Flow(timeout=0)
     flow.send(4, 0)

@@ -35,7 +35,7 @@ def first_number(told: list[Event]) -> int | None:
 
 @pytest.mark.parametrize("rule", [Intergroup.ANY, Intergroup.ALL_ACTIVE])
 @pytest.mark.parametrize(("repairs", "resumes"), [(Repair.ALL, None), (DOCUMENTED, 0)])
-def test_what_another_group_made_stable_is_not_numbered_again(
+def test_numbers_stable_in_another_group_are_not_used_again(
     rule: Intergroup, repairs: Repair, resumes: int | None
 ) -> None:
     """EVERY_GROUP, P-525: the first group was away while the second made 0 to 9 stable; now the second is away.
@@ -69,7 +69,7 @@ def test_a_source_that_was_complete_before_needs_the_rules_only() -> None:
 
 
 @pytest.mark.parametrize("rule", [Intergroup.MAJORITY, Intergroup.ALL])
-def test_where_one_group_is_not_enough_nothing_is_added(rule: Intergroup) -> None:
+def test_rules_that_need_every_group_are_unchanged(rule: Intergroup) -> None:
     """EVERY_GROUP: two majorities of groups share a group, and two quorums of it a store."""
     specs = (*TWO_GROUPS, StoreSpec("store6:1", 46, group=2))
     driver = started(specs=specs, groups=GroupRules((3, 3, 1), intergroup=rule))

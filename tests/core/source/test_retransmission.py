@@ -31,7 +31,7 @@ def request(first: int, last: int, by: Role = Role.STORE) -> RetransmitRequest:
 @pytest.mark.parametrize(
     ("asked", "given"), [((0, 4), (2, 4)), ((3, 3), (3, 3)), ((8, 20), (8, 9)), ((0, 1), None), ((10, 11), None)]
 )
-def test_what_is_retained_is_sent_again(asked: tuple[int, int], given: tuple[int, int] | None) -> None:
+def test_retained_messages_are_sent_again(asked: tuple[int, int], given: tuple[int, int] | None) -> None:
     """P-317, C-26."""
     out: list[fx.Effect] = []
     resend(request(FIRST + asked[0], FIRST + asked[1]), sent(), True, out)
@@ -54,7 +54,7 @@ def test_without_late_join_receivers_get_nothing_and_stores_do() -> None:
 @pytest.mark.parametrize(
     ("asker", "late_join", "low"), [("store:1", False, 2), ("receiver:1", True, 2), ("receiver:1", False, 10)]
 )
-def test_what_can_be_had_is_told(asker: str, late_join: bool, low: int) -> None:
+def test_the_retained_range_is_answered(asker: str, late_join: bool, low: int) -> None:
     """P-411, P-503: an empty range where there is nothing for the asker."""
     out: list[fx.Effect] = []
     tell_range(LateJoinRequest(LIFE, 9, asker), sent(), ["store:1"], late_join, out)

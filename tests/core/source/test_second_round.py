@@ -84,7 +84,7 @@ def test_a_store_that_counts_more_lives_takes_a_second_round() -> None:
     assert Stable(0, 4, 2, ALL_RULES) in driver.hear(stable(2, 0, 4), 180)
 
 
-def test_what_was_acknowledged_before_counts_when_it_is_said_again() -> None:
+def test_repeated_acknowledgements_count() -> None:
     """Formal design, 7.6: store 0 has not shown yet that it was told of the newer term."""
     driver = suspended()
     driver.grant(2, now=150, old=True, term=5)
@@ -133,7 +133,7 @@ def test_documented_it_goes_on_under_the_term_that_it_began_with() -> None:
     assert terms(driver) == [3]
 
 
-def test_who_may_not_send_announces_nothing() -> None:
+def test_a_suspended_source_announces_nothing() -> None:
     """Formal design, 7.6: a store that comes back might take it for news, and cut back what another life has there."""
     driver = SourceDriver.active(sri_interval_ns=30, sri_maximum=10)
     for store in (0, 1):
@@ -146,7 +146,7 @@ def test_who_may_not_send_announces_nothing() -> None:
     assert driver.machine.announcing.due is None
 
 
-def test_what_is_stable_stays_so_when_acknowledgements_are_forgotten() -> None:
+def test_stable_messages_stay_stable_without_acknowledgements() -> None:
     driver = SourceDriver.active()
     driver.feed(Sent(0, 4, 40))
     for store in (0, 1):

@@ -183,7 +183,7 @@ def test_without_stores_that_acknowledge_confirmations_release() -> None:
     assert not [event for event in events(out) if isinstance(event, Stable)]
 
 
-def test_where_nothing_is_asked_for_what_is_sent_is_settled() -> None:
+def test_messages_are_settled_at_once_without_rules() -> None:
     machine, out = StabilityWindow.create(Quorums(GroupRules(), ()), Retention(), 0), list[fx.Effect]()
     machine.sent(4, 40, out)
     assert (machine.unsettled_messages, machine.trail) == (0, 4)
@@ -241,7 +241,7 @@ def test_confirmations_of_numbers_or_whole_messages_or_both_are_told(notices: No
     assert told == expected + [Confirmed(2, 5, 7, ConfirmFlag.WHOLE_MESSAGE)] * notices.messages
 
 
-def test_what_is_released_can_still_be_confirmed() -> None:
+def test_a_released_message_can_still_be_confirmed() -> None:
     """P-020, P-657: stability alone let it go."""
     machine, out = window(size=1, start=5), list[fx.Effect]()
     machine.sent(3, 30, out)
@@ -261,7 +261,7 @@ def test_a_part_of_a_large_message_is_not_told_of_as_a_whole() -> None:
     assert events(out) == []
 
 
-def test_what_a_store_lost_is_told_once_and_may_still_come() -> None:
+def test_a_loss_at_a_store_is_reported_once_and_may_still_come() -> None:
     """P-441, T16: the store says that it is lost there; a later acknowledgement counts all the same."""
     machine, out = window(threshold_bytes=10_000), list[fx.Effect]()
     machine.sent(4, 40, out)
@@ -276,7 +276,7 @@ def test_what_a_store_lost_is_told_once_and_may_still_come() -> None:
     assert machine.unacknowledged(0, 4) == [(0, 0, 4), (1, 0, 4)]
 
 
-def test_what_took_too_long_is_given_up() -> None:
+def test_an_unstable_message_is_given_up_in_time() -> None:
     """P-324, P-325, P-438, P-656, P-659, C-36: told what was not stable, reclaimed by force, in flight no more.
 
     What was settled and retained before it goes first, and not by force.
@@ -300,7 +300,7 @@ def test_what_took_too_long_is_given_up() -> None:
     assert (machine.unsettled_messages, machine.unsettled_bytes, machine.trail) == (2, 20, 6)
 
 
-def test_what_is_young_is_not_released_yet() -> None:
+def test_young_messages_are_not_released_yet() -> None:
     """P-319: age is one of the conditions, the size limit overrides it."""
     machine, out = window(size=1, age_ns=100, limit_bytes=200), list[fx.Effect]()
     machine.sent(1, 40, out)
@@ -318,7 +318,7 @@ def test_what_is_young_is_not_released_yet() -> None:
     assert events(out) == [Reclaimed(1, 1, forced=False)]
 
 
-def test_what_a_wiped_store_held_no_longer_counts() -> None:
+def test_messages_of_a_wiped_store_no_longer_count() -> None:
     machine, out = window(threshold_bytes=10_000), list[fx.Effect]()
     machine.sent(4, 40, out)
     machine.on_acked(0, 0, 4, out)
@@ -377,7 +377,7 @@ def test_a_message_that_lost_a_piece_is_not_confirmed_as_a_whole() -> None:
     ]
 
 
-def test_what_is_retained_can_be_sent_again() -> None:
+def test_retained_messages_can_be_sent_again() -> None:
     machine, out = window(size=1, start=5), list[fx.Effect]()
     machine.sent(4, 40, out)
     machine.sent(4, 40, out)
@@ -398,7 +398,7 @@ def test_a_limit_below_the_threshold_is_a_limit() -> None:
     assert machine.unsettled_messages == 1
 
 
-def test_what_was_settled_behind_a_forced_message_is_not_called_forced() -> None:
+def test_a_message_settled_behind_a_forced_one_is_not_forced() -> None:
     machine, out = window(size=1, limit_bytes=100), list[fx.Effect]()
     machine.sent(1, 30, out)
     machine.sent(1, 30, out)

@@ -27,7 +27,7 @@ from stablecast.core.protocol.messages import AckFlag, ConsumptionAck, StableAck
 from stablecast.core.protocol.quorum import GroupRules
 from stablecast.core.protocol.settings import FlightBehavior, Retention, SourceConfig, StoreSpec
 from stablecast.core.source.parts import enrollment_of
-from stablecast.core.source.transmission import Sending
+from stablecast.core.source.transmission import Transmission
 from tests.core.samples import LIFE, drain, events, registered
 
 STORES = (StoreSpec("store0:1"), StoreSpec("store1:1"), StoreSpec("store2:1"))
@@ -44,7 +44,7 @@ class Flow:
         for index, registration in self.enrollment.registrations.items():
             registration.start(0, 0, [])
             registration.on_answer(registered(store_index=index), 0, [])
-        self.machine = Sending.create(config, self.enrollment.quorums)
+        self.machine = Transmission.create(config, self.enrollment.quorums)
         self.out: list[fx.Effect] = []
         self.machine.on_stores(self.enrollment, self.out)
 
@@ -147,7 +147,7 @@ def test_the_window_is_looked_at_while_there_is_something_in_it() -> None:
     assert flow.machine.next() is None
 
 
-def test_what_takes_too_long_is_given_up() -> None:
+def test_a_message_that_takes_too_long_is_given_up() -> None:
     """P-324, P-437, P-438, P-439."""
     flow = Flow(stability_timeout_ns=0, stability_lifetime_ns=50, flight_messages=3)
     flow.send(3)
@@ -163,7 +163,7 @@ def test_no_lifetime_gives_nothing_up() -> None:
     assert flow.time(10**15) == []
 
 
-def test_what_is_settled_and_young_is_looked_at_until_it_is_old() -> None:
+def test_settled_messages_are_checked_until_they_are_old() -> None:
     """P-319."""
     flow = Flow(retention=Retention(age_ns=20))
     flow.send(3)

@@ -4,7 +4,7 @@ from stablecast.core.machine.serial import MODULUS
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.messages import StableAck
 from stablecast.core.store.ack_batch import AckBatch
-from stablecast.core.store.sync_tickets import Tickets
+from stablecast.core.store.sync_tickets import SyncTickets
 from tests.core.samples import LIFE, drain, sends
 
 
@@ -34,10 +34,10 @@ def test_acknowledgements_are_collected_until_there_are_enough() -> None:
     assert ranges(out) == [(0, 3), (8, 8)]
 
 
-def test_what_went_unwritten_waits_for_the_disk() -> None:
+def test_acknowledgements_of_unwritten_messages_wait_for_the_disk() -> None:
     """T19: the newest write says that it went; another life is owed nothing."""
     acks, out = batch(1)
-    tickets = Tickets(last=9)
+    tickets = SyncTickets(last=9)
     acks.owe([(0, 2), (4, 5)], 50, tickets)
     acks.add(0, 2, 5, out)
     assert (acks.due, ranges(out)) == (None, [])
@@ -77,7 +77,7 @@ def test_another_life_is_not_told_of_what_the_one_before_sent() -> None:
     assert out == []
 
 
-def test_what_is_not_stable_any_more_is_not_acknowledged() -> None:
+def test_a_message_that_is_no_longer_stable_is_not_acknowledged() -> None:
     """The rest still is, in time; when nothing is left, nothing is due, and the interval begins anew."""
     acks, out = batch(1000)
     acks.add(0, 10, 7, out)
@@ -92,7 +92,7 @@ def test_what_is_not_stable_any_more_is_not_acknowledged() -> None:
     assert acks.due == 350
 
 
-def test_what_is_lost_is_refused_at_once() -> None:
+def test_a_lost_message_is_refused_at_once() -> None:
     """P-441."""
     acks, out = batch(5)
     acks.refuse(3, 5, out)

@@ -9,7 +9,7 @@ from stablecast.core.machine.seeded import Seeded
 from stablecast.core.protocol.messages import Deregister, ElectionToken, Refusal, Role
 from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig
 from stablecast.core.store import clients as clients_module
-from stablecast.core.store.clients import LAST_REG_ID, LAST_TERM, ClientRecord, Clients
+from stablecast.core.store.clients import LAST_REG_ID, LAST_TERM, ClientRecord, ClientTable
 from tests.core.samples import LIFE, OLDER_LIFE, SECOND, register
 
 KEPT = RepositoryConfig(
@@ -22,11 +22,11 @@ CONFIG = StoreConfig("store:1", 1, KEPT, keepalive_ns=0)
 RECEIVER: dict[str, Any] = {"role": Role.RECEIVER, "source_reg_id": 50, "transport": ""}
 
 
-def clients(seed: int = 1) -> Clients:
-    return Clients(CONFIG, Seeded(seed))
+def clients(seed: int = 1) -> ClientTable:
+    return ClientTable(CONFIG, Seeded(seed))
 
 
-def found(machine: Clients, **changes: Any) -> ClientRecord | Refusal | None:
+def found(machine: ClientTable, **changes: Any) -> ClientRecord | Refusal | None:
     return machine.find(register(**changes))
 
 
@@ -82,7 +82,7 @@ def test_refusals_have_their_reason(holder: dict[str, Any], request_: dict[str, 
     assert found(machine, reg_id=held.reg_id, **request_) is reason
 
 
-def test_what_nobody_has_may_be_refused_all_the_same() -> None:
+def test_a_free_reg_id_may_be_refused() -> None:
     """C-40: an election lets no proxy be the first that a store hears of a source."""
     machine = clients()
     assert machine.find(register(reg_id=50), admitted=False) is Refusal.UNKNOWN_SOURCE
@@ -130,7 +130,7 @@ def test_a_store_counts_lives_and_believes_a_higher_count() -> None:
     assert machine.add(register(reg_id=51, term=4), 0).client.term == 4
 
 
-def test_who_returns_may_have_moved_but_keeps_its_timeouts() -> None:
+def test_a_client_that_returns_may_move_but_keeps_its_timeouts() -> None:
     machine = clients()
     record = machine.add(register(reg_id=50, incarnation=OLDER_LIFE, activity_timeout_ms=5000), 0)
     machine.renew(record, register(reg_id=50, reply_to="moved:1", transport="new:1", activity_timeout_ms=60_000), 7)
@@ -211,7 +211,7 @@ def test_another_context_at_the_same_address_ends_the_old_one(address: str, cont
     ("context", "life", "taken"),
     [(5, 8, True), (5, 6, False), (0, 6, True), (5, 1 << 32 | 6, False), (5, 1 << 32 | 8, True)],
 )
-def test_of_one_context_s_lives_the_later_one_holds_the_reg_id(context: int, life: int, taken: bool) -> None:
+def test_the_later_life_of_one_context_holds_the_reg_id(context: int, life: int, taken: bool) -> None:
     """P-019: the topic index counts a context's lives; who does not name its context is known by its address alone."""
     machine = clients()
     record = machine.add(register(reg_id=50, context=context, incarnation=7), 0)
@@ -257,9 +257,9 @@ def test_time_runs_out_for_each_alone() -> None:
     assert machine.abstract() == ((50, "SOURCE", "EXPIRED", LIFE, -1), (60, "RECEIVER", "EXPIRED", LIFE, -1))
 
 
-def test_who_is_silent_is_asked_once_an_interval() -> None:
+def test_a_silent_client_is_asked_once_an_interval() -> None:
     """P-538, P-836."""
-    machine = Clients(attrs.evolve(CONFIG, keepalive_ns=5 * SECOND), Seeded(1))
+    machine = ClientTable(attrs.evolve(CONFIG, keepalive_ns=5 * SECOND), Seeded(1))
     source = machine.add(register(reg_id=50), 0)
     machine.on_heard(source, 3 * SECOND)
     for second, asked in ((5, []), (7, []), (8, [source]), (12, []), (13, [source]), (32, [source])):
@@ -269,7 +269,7 @@ def test_who_is_silent_is_asked_once_an_interval() -> None:
     assert machine.check(99 * SECOND) == ([], [])
 
 
-def test_who_comes_back_has_its_timers_back() -> None:
+def test_a_client_that_returns_has_its_timers_back() -> None:
     """P-537: the look at it must not wait until its state would have been deleted."""
     machine = clients()
     source = machine.add(register(reg_id=50), 0)
@@ -291,7 +291,7 @@ def test_the_receivers_of_a_source_are_known() -> None:
     assert machine.records == {}
 
 
-def test_who_listens_where_is_remembered_for_as_many_as_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_contexts_at_addresses_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clients_module, "MAX_CLIENTS", 2)
     machine = clients()
     for port in range(3):

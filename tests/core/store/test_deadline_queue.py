@@ -5,11 +5,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stablecast.core.store.deadline_queue import Agenda
+from stablecast.core.store.deadline_queue import DeadlineQueue
 
 
 def test_deadlines_move_up_and_not_back() -> None:
-    agenda = Agenda()
+    agenda = DeadlineQueue()
     for deadline in (20, 10, 30, None):
         agenda.wake(1, deadline)
     assert agenda.next() == 10
@@ -19,8 +19,8 @@ def test_deadlines_move_up_and_not_back() -> None:
     assert agenda.next() is None
 
 
-def test_what_is_dropped_is_not_looked_at() -> None:
-    agenda = Agenda()
+def test_a_dropped_key_is_not_due() -> None:
+    agenda = DeadlineQueue()
     agenda.wake(1, 10)
     agenda.drop(1)
     agenda.drop(2)
@@ -30,7 +30,7 @@ def test_what_is_dropped_is_not_looked_at() -> None:
 @given(st.lists(st.tuples(st.sampled_from(["wake", "drop", "due"]), st.integers(0, 5), st.integers(0, 9)), max_size=40))
 def test_the_agenda_agrees_with_its_twin(steps: list[Any]) -> None:
     """P-835: a check costs what is due."""
-    agenda, twin, now = Agenda(), dict[int, int](), 0
+    agenda, twin, now = DeadlineQueue(), dict[int, int](), 0
     for step, key, span in steps:
         match step:
             case "wake":

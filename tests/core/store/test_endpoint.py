@@ -89,7 +89,7 @@ def test_an_acknowledgement_of_a_life_that_never_tells_is_dropped() -> None:
     assert driver.machine.clients.records[70].client.acknowledged == -1
 
 
-def test_what_is_stored_is_sent_again_where_it_is_held() -> None:
+def test_stored_messages_are_sent_again() -> None:
     driver = StoreDriver.with_receiver()
     driver.data(12, 3)
     driver.hear(RetransmitRequest(Role.RECEIVER, LIFE, 50, 1, 8, 13, "receiver:1"))
@@ -217,7 +217,7 @@ def test_a_silent_receiver_goes_alone() -> None:
     assert [client.reg_id for client in driver.machine.checkpoint()] == [50]
 
 
-def test_what_was_waiting_for_somebody_forgotten_is_dropped() -> None:
+def test_answers_to_forgotten_clients_are_dropped() -> None:
     driver = StoreDriver.with_source(source_activity_ns=SECOND, **UNSET)
     driver.data(0, 1)
     driver.hear(register(**SOURCE, generation=2))
@@ -264,7 +264,7 @@ def test_a_restart_goes_on_with_what_it_finds() -> None:
     assert after.effects == []
 
 
-def test_what_a_transport_lost_is_asked_of_the_source_at_once() -> None:
+def test_messages_that_a_transport_lost_are_requested_at_once() -> None:
     driver = StoreDriver.with_source()
     driver.feed(Lost(LIFE, 0, 3))
     assert [to for to, _ in driver.sent(LateJoinRequest)] == ["source:1"]
@@ -273,7 +273,7 @@ def test_what_a_transport_lost_is_asked_of_the_source_at_once() -> None:
     assert driver.effects == []
 
 
-def test_who_deregisters_is_answered_when_it_is_on_disk() -> None:
+def test_a_deregistration_is_answered_when_it_is_on_disk() -> None:
     """P-586."""
     driver = StoreDriver.with_source()
     driver.hear(Deregister(Role.SOURCE, 0, 3, 50, LIFE, 0, "source:1"))
@@ -322,7 +322,7 @@ def test_a_tick_costs_what_is_due() -> None:
     assert driver.effects == []
 
 
-def test_what_cannot_be_read_is_not_held_and_the_source_is_asked() -> None:
+def test_damaged_messages_are_not_held_and_the_source_is_asked() -> None:
     """It counts as a hole: not served, not acknowledged again, filled if the source still has it."""
     driver = StoreDriver.with_source()
     driver.data(0, 10)
@@ -405,7 +405,7 @@ def test_damage_of_what_was_cut_is_no_sign_that_the_numbers_exist() -> None:
     assert driver.machine.repositories[50].filling.high == 4
 
 
-def test_what_was_never_synced_cannot_be_damaged() -> None:
+def test_unsynced_messages_cannot_be_damaged() -> None:
     driver = StoreDriver.with_source()
     driver.data(0, 10)
     driver.feed(Damaged(50, 3, 5))
@@ -413,7 +413,7 @@ def test_what_was_never_synced_cannot_be_damaged() -> None:
     assert list(driver.machine.repositories[50].held) == [(0, 10)]
 
 
-def test_where_a_quorum_is_required_a_proxy_without_one_ends() -> None:
+def test_a_proxy_without_a_required_quorum_ends() -> None:
     """C-40: the store is told by whoever runs its proxy."""
     driver = StoreDriver.with_source(allow_proxy=True, proxy_quorum=True)
     record = driver.machine.clients.records[50]

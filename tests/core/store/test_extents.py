@@ -59,7 +59,7 @@ def test_a_run_that_is_cut_keeps_its_share() -> None:
         (50, 1, 10),
     ],
 )
-def test_what_must_go_is_the_oldest(excess: int, horizon: int | None, number: int) -> None:
+def test_the_oldest_messages_must_go(excess: int, horizon: int | None, number: int) -> None:
     """P-110, P-113, P-114: by size as much as is needed and no more; by age whole runs."""
     kept = Extents()
     kept.add(0, 10, 100, 1)
@@ -67,7 +67,7 @@ def test_what_must_go_is_the_oldest(excess: int, horizon: int | None, number: in
     assert kept.below(0, excess, 0, horizon) == number
 
 
-def test_what_is_restored_counts_from_the_newest_message() -> None:
+def test_the_restored_span_counts_from_the_newest_message() -> None:
     """T24."""
     assert restored_from([(0, 4, 100), (5, 9, 170), (10, 14, 200)], 30) == 5
     assert restored_from([(0, 4, 100), (5, 9, 170)], 0) == 0
@@ -106,7 +106,7 @@ def test_sums_are_those_of_the_messages(steps: list[Any]) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 6), st.booleans()), max_size=20))
-def test_what_is_removed_leaves_the_rest(steps: list[tuple[int, int, bool]]) -> None:
+def test_removing_a_range_leaves_the_rest(steps: list[tuple[int, int, bool]]) -> None:
     """Messages of one byte, so that a part of a run has what the twin says."""
     kept, twin = Extents(), dict[int, int]()
     for at, (first, count, removed) in enumerate(steps):

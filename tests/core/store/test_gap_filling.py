@@ -8,7 +8,7 @@ from stablecast.core.protocol.events import LostAtStore
 from stablecast.core.protocol.messages import LateJoinInfo, LateJoinRequest, RetransmitRequest
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.core.store import gap_filling as filling_module
-from stablecast.core.store.gap_filling import Filling
+from stablecast.core.store.gap_filling import GapFilling
 from tests.core.samples import LIFE, drain, events, sends
 
 CONFIG = StoreConfig("store:1", 1, retry_ns=10, give_up_ns=35)
@@ -16,7 +16,7 @@ CONFIG = StoreConfig("store:1", 1, retry_ns=10, give_up_ns=35)
 
 class Shop:
     def __init__(self) -> None:
-        self.filling = Filling.create(CONFIG, 50, LIFE)
+        self.filling = GapFilling.create(CONFIG, 50, LIFE)
         self.held = RangeSet()
         self.out: list[fx.Effect] = []
 
@@ -65,7 +65,7 @@ def test_nothing_is_asked_where_nothing_is_missing() -> None:
     assert (shop.out, shop.filling.next_timeout()) == ([], None)
 
 
-def test_what_came_is_asked_for_no_more() -> None:
+def test_an_arrived_message_is_requested_no_more() -> None:
     shop = Shop()
     shop.learn(9)
     shop.answer(0, 9)
@@ -151,7 +151,7 @@ def test_the_account_of_old_losses_is_kept_short(
     monkeypatch: pytest.MonkeyPatch, trail: int, left: list[tuple[int, int]]
 ) -> None:
     monkeypatch.setattr(filling_module, "MAX_HOLES", 2)
-    filling = Filling.create(CONFIG, 50, LIFE)
+    filling = GapFilling.create(CONFIG, 50, LIFE)
     for first in (0, 2):
         filling.give_up(first, first + 1)
         filling.tidy(9)

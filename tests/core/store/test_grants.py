@@ -8,7 +8,7 @@ import pytest
 from stablecast.core.machine.seeded import Seeded
 from stablecast.core.protocol.messages import Pace, Refusal, Role, Wishes
 from stablecast.core.protocol.settings import RepositoryConfig, RepositoryType, StoreConfig, TopicPattern
-from stablecast.core.store.clients import Clients
+from stablecast.core.store.clients import ClientTable
 from stablecast.core.store.grants import first_number, grant, verdict
 from stablecast.core.store.repository import Repository
 from stablecast.core.store.retention_terms import Terms
@@ -27,8 +27,8 @@ def shop(count: int = 5, **terms: Any) -> Repository:
     return driver.machine
 
 
-def clients(config: StoreConfig = REPOSITORY_CONFIG) -> Clients:
-    return Clients(config, Seeded(1))
+def clients(config: StoreConfig = REPOSITORY_CONFIG) -> ClientTable:
+    return ClientTable(config, Seeded(1))
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from stablecast.core.protocol.messages import Pace
 from stablecast.core.protocol.settings import RepositoryType
 from stablecast.core.store import message_window as window_module
 from stablecast.core.store.extents import OVERHEAD_BYTES
-from stablecast.core.store.message_window import Window
+from stablecast.core.store.message_window import MessageWindow
 from stablecast.core.store.retention_terms import Terms
-from stablecast.core.store.sync_tickets import Tickets
+from stablecast.core.store.sync_tickets import SyncTickets
 from tests.core.samples import LIFE, drain
 
 SIZE = 100 - OVERHEAD_BYTES
@@ -29,8 +29,8 @@ class Shop:
     """A window, and what was put out."""
 
     def __init__(self, terms: Terms = DISK, **changes: Any) -> None:
-        self.window = Window(50, attrs.evolve(terms, **changes))
-        self.tickets = Tickets()
+        self.window = MessageWindow(50, attrs.evolve(terms, **changes))
+        self.tickets = SyncTickets()
         self.out: list[fx.Effect] = []
 
     def store(self, first: int, count: int, now: int = 0, size: int = SIZE) -> None:
@@ -105,7 +105,7 @@ def test_the_write_delay_holds_writes_back() -> None:
     assert shop.window.sync(RangeSet()) == (9, 9, 3)
 
 
-def test_what_went_before_it_was_written_is_not_written() -> None:
+def test_messages_released_before_their_write_are_not_written() -> None:
     """P-578."""
     shop = Shop(write_delay_ns=10)
     for first in (0, 2, 4):
@@ -118,7 +118,7 @@ def test_what_went_before_it_was_written_is_not_written() -> None:
     assert shop.window.next_timeout() is None
 
 
-def test_what_is_to_be_written_and_is_not_on_disk_is_known() -> None:
+def test_unwritten_messages_are_known() -> None:
     """T19: it may never have come; in memory nothing is to be written."""
     shop = Shop()
     shop.store(0, 2)
@@ -154,7 +154,7 @@ def test_beyond_the_threshold_what_is_synced_leaves_the_memory() -> None:
     assert shop.window.overflow(9) == 0
 
 
-def test_what_is_too_old_leaves_the_memory() -> None:
+def test_old_messages_leave_the_memory() -> None:
     """P-116, P-823, P-913."""
     shop = Shop(age_ns=10)
     shop.store(0, 1, now=0)
@@ -191,7 +191,7 @@ def test_beyond_the_disk_limit_the_oldest_go() -> None:
     assert shop.window.overflow(0) == 10
 
 
-def test_what_is_not_on_disk_yet_does_not_go() -> None:
+def test_unwritten_messages_are_not_released() -> None:
     """P-118: once it is gone it could never be acknowledged, though nothing was lost."""
     shop = Shop(disk_limit=1000)
     shop.store(0, 4)
@@ -329,7 +329,7 @@ def test_the_window_agrees_with_its_twin(steps: list[Any], delay: int, kind: Rep
         assert window.kept.messages == len(held)
 
 
-def test_what_the_disk_does_not_give_back_is_kept_no_more() -> None:
+def test_unreadable_messages_are_kept_no_more() -> None:
     """Only what is synced can be spoilt; the newest may be among it."""
     shop = Shop()
     shop.store(0, 6)

@@ -115,7 +115,7 @@ def test_its_own_token_is_no_news_and_when_that_proxy_has_ended_it_is_late() -> 
     assert not station.proxy(token, now)
 
 
-def test_what_is_remembered_of_ended_proxies_is_bounded() -> None:
+def test_the_memory_of_ended_proxies_is_bounded() -> None:
     station = Station()
     turn = station.silent()
     for _ in range(MAX_PAST + 1):

@@ -72,7 +72,7 @@ def test_one_store_runs_proxies_of_several_sources() -> None:
     assert waits[0] != waits[1]
 
 
-def test_who_may_register() -> None:
+def test_the_clients_that_may_register() -> None:
     """P-019, P-541, P-554, T6: where the rule of all clients does not decide, the state or the token does."""
     record = known()
     of_store = elections(record)
@@ -109,7 +109,7 @@ def test_a_proxy_may_be_the_first_that_a_store_hears_of_a_source() -> None:
     assert of_store.abstract() == ((50, ("FOLLOWING", THEIRS.rank, LIFE)),)
 
 
-def test_where_a_quorum_is_required_a_store_without_state_lets_no_proxy_in() -> None:
+def test_a_store_without_state_admits_no_proxy_that_needs_a_quorum() -> None:
     """C-40: only stores that have state take part; the source itself may still register there."""
     of_store = Elections(StoreConfig("store0:1", seed=1, allow_proxy=True, proxy_quorum=True), Seeded(1))
     assert of_store.admits(register(reg_id=50), None) is None

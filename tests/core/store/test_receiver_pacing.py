@@ -6,7 +6,7 @@ import pytest
 
 from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import Pace, Role
-from stablecast.core.store.receiver_pacing import Paced
+from stablecast.core.store.receiver_pacing import ReceiverPacing
 from stablecast.core.store.retention_terms import MAX_NUMBERS, Terms
 
 
@@ -29,7 +29,7 @@ def receivers(*known: tuple[int, Pace]) -> list[Client]:
 )
 def test_the_slowest_receiver_decides(known: Sequence[tuple[int, Pace]], floor: int, required: int) -> None:
     """P-012, P-563, T18, C-33: without any receiver all have consumed everything."""
-    paced = Paced(consumed=1, required=1)
+    paced = ReceiverPacing(consumed=1, required=1)
     paced.update(receivers(*known))
     assert (paced.floor(100), paced.required_floor(100)) == (floor, required)
 
@@ -42,10 +42,10 @@ def test_there_must_be_room_for_a_flight_in_bytes_and_messages(
     free_bytes: int | None, messages: int, room: bool
 ) -> None:
     """P-566, T17."""
-    paced = Paced(capacity=15)
+    paced = ReceiverPacing(capacity=15)
     assert paced.has_room(Terms(flight_bytes=100, flight_messages=5), free_bytes, messages) is room
 
 
 def test_a_repository_spans_what_numbers_can_tell_apart() -> None:
     """P-127."""
-    assert Paced().missing(Terms(flight_messages=1000), MAX_NUMBERS) == 1000
+    assert ReceiverPacing().missing(Terms(flight_messages=1000), MAX_NUMBERS) == 1000

@@ -94,7 +94,7 @@ def test_a_paced_receiver_that_deregisters_holds_nothing_up_any_more() -> None:
 
 
 @pytest.mark.parametrize("leaves", [SOURCE_LEAVES, RECEIVER_LEAVES])
-def test_who_is_not_known_is_not_known_afterwards_either(leaves: Deregister) -> None:
+def test_an_unknown_client_stays_unknown(leaves: Deregister) -> None:
     """P-586: the answer may have been lost. Nothing has to be written for it."""
     driver = StoreDriver()
     assert code(driver.hear(leaves)) == ["unknown-deregistration"]

@@ -32,7 +32,7 @@ def test_a_late_proxy_of_an_older_life_does_not_delay_the_election(repaired: boo
 
 
 @both_rules
-def test_of_two_equal_values_one_remains(repaired: bool) -> None:
+def test_one_of_two_equal_values_remains(repaired: bool) -> None:
     """The index of the store decides; by the value alone none of the two would ever give way."""
     stores = [Station(1, index, repaired=repaired) for index in range(2)]
     tokens = [store.stand()[0] for store in stores]

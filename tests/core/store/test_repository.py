@@ -15,7 +15,7 @@ from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import RepositoryType
 from stablecast.core.store.repository import Repository
 from stablecast.core.store.retention_terms import Terms
-from stablecast.core.store.sync_tickets import Tickets
+from stablecast.core.store.sync_tickets import SyncTickets
 from tests.core.drivers import REPOSITORY_CONFIG, RepositoryDriver
 from tests.core.samples import LIFE, OLDER_LIFE, drain, sends
 
@@ -147,7 +147,7 @@ def test_questions_are_repeated_and_in_the_end_given_up() -> None:
     assert shop.machine.filling.lost == RangeSet([(0, 3)])
 
 
-def test_what_comes_after_it_was_given_up_is_acknowledged() -> None:
+def test_a_message_that_comes_after_it_was_given_up_is_acknowledged() -> None:
     shop = RepositoryDriver()
     shop.data(3, 1)
     shop.sync()
@@ -209,7 +209,7 @@ def test_a_life_that_comes_back_finds_what_it_left() -> None:
     shop.machine.check_invariants()
 
 
-def test_what_was_cut_is_not_synced_by_its_old_ticket() -> None:
+def test_an_old_ticket_does_not_sync_cut_messages() -> None:
     """Sync first: a life sends its numbers again behind a cut. The older writes come before the cut on the disk."""
     shop = RepositoryDriver()
     shop.data(0, 5)
@@ -299,7 +299,7 @@ def test_a_restart_finds_what_was_synced() -> None:
     machine.restore(10, 12, 0)
     machine.check_invariants()
     assert (machine.resume_point, machine.acked, machine.filling.high, machine.life.term) == (5, 8, 11, 2)
-    machine.handle_timeout(Tickets(), 0, out)
+    machine.handle_timeout(SyncTickets(), 0, out)
     assert [type(message) for _, message in sends(out)] == [LateJoinRequest]
     machine.acknowledge_all(0, drain(out))
 

@@ -54,7 +54,7 @@ def test_a_paced_repository_keeps_what_some_receiver_has_not_consumed() -> None:
     assert shop.reclaimed() == [8]
 
 
-def test_who_does_not_pace_is_not_asked() -> None:
+def test_receivers_that_do_not_pace_do_not_count() -> None:
     shop = RepositoryDriver()
     shop.data(0, 10)
     drain(shop.out)
@@ -66,7 +66,7 @@ DOCUMENTED = Repair.ALL & ~Repair.PACED
 
 
 @pytest.mark.parametrize("numbers", [(), (9,)])
-def test_what_all_have_consumed_is_not_kept(numbers: tuple[int, ...]) -> None:
+def test_messages_that_all_consumed_are_not_kept(numbers: tuple[int, ...]) -> None:
     """C-33, P-572: they were faster than the disk, or there is nobody; documented, both are acknowledged at once."""
     shop = PacedDriver(repairs=DOCUMENTED)
     shop.consumed(*numbers)
@@ -79,7 +79,7 @@ def test_what_all_have_consumed_is_not_kept(numbers: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("numbers", [(), (9,)])
-def test_what_went_unwritten_is_acknowledged_when_the_disk_knows_that_it_went(numbers: tuple[int, ...]) -> None:
+def test_messages_released_unwritten_are_acknowledged_when_that_is_synced(numbers: tuple[int, ...]) -> None:
     """T19; formal design, 7.8: a crash of the store and of the source would have its number used again."""
     shop = PacedDriver()
     shop.consumed(*numbers)
@@ -95,7 +95,7 @@ def test_what_went_unwritten_is_acknowledged_when_the_disk_knows_that_it_went(nu
 
 
 @pytest.mark.parametrize(("changes", "at_once"), [({"ack_on_reception": True}, True), ({}, False)])
-def test_what_is_not_written_anyway_need_not_be_known_to_the_disk(changes: dict[str, Any], at_once: bool) -> None:
+def test_releases_in_memory_need_no_sync(changes: dict[str, Any], at_once: bool) -> None:
     """P-577."""
     shop = PacedDriver(**changes)
     shop.consumed()
@@ -124,7 +124,7 @@ def test_a_life_that_has_not_said_where_it_begins_is_owed_nothing() -> None:
 
 
 @pytest.mark.parametrize(("repairs", "at_once"), [(DOCUMENTED, True), (Repair.ALL, False)])
-def test_what_receivers_consumed_before_it_was_written_is_never_written(repairs: Repair, at_once: bool) -> None:
+def test_messages_consumed_before_their_write_are_never_written(repairs: Repair, at_once: bool) -> None:
     """P-578, T19: and acknowledged, at once or when its end is synced."""
     shop = PacedDriver(write_delay_ns=10, repairs=repairs)
     shop.data(0, 5)
@@ -190,7 +190,7 @@ def test_as_documented_what_a_full_paced_repository_refused_is_lost() -> None:
     assert shop.acks() == [(6, 9), (11, 11)]
 
 
-def test_what_only_the_patient_still_need_goes_when_there_is_no_room() -> None:
+def test_messages_for_non_blocking_receivers_go_without_room() -> None:
     """T18: as much as a flight needs, and no more."""
     shop = PacedDriver()
     shop.consumed(-1, pace=Pace.NON_BLOCKING)
@@ -213,7 +213,7 @@ def test_a_paced_repository_is_found_as_far_as_it_was_freed() -> None:
     assert [(m.first, m.last) for _, m in sends(out) if isinstance(m, StableAck)] == [(5, 6), (7, 11)]
 
 
-def test_what_is_consumed_before_a_new_life_resumes_is_nobodys_to_acknowledge() -> None:
+def test_messages_consumed_before_a_new_life_resumes_are_not_acknowledged() -> None:
     """P-585: receivers of the life before go on consuming."""
     shop = PacedDriver()
     shop.data(0, 10, size=100)
@@ -291,7 +291,7 @@ def test_a_source_that_keeps_its_flight_loses_nothing(
     assert acked.contiguous_from(resumed) == sent
 
 
-def test_what_a_store_never_had_it_did_not_let_go() -> None:
+def test_a_store_released_nothing_that_it_never_had() -> None:
     """P-564, C-34: a new receiver begins behind the trail; what a life sent without us is at other stores."""
     for paced, trail in ((True, 0), (False, 8)):
         shop = PacedDriver() if paced else RepositoryDriver()

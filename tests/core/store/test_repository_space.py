@@ -12,7 +12,7 @@ from stablecast.core.protocol.settings import RepositoryType
 from stablecast.core.store.extents import OVERHEAD_BYTES
 from stablecast.core.store.repository import Repository
 from stablecast.core.store.retention_terms import Terms
-from stablecast.core.store.sync_tickets import Tickets
+from stablecast.core.store.sync_tickets import SyncTickets
 from tests.core.drivers import REPOSITORY_CONFIG, RepositoryDriver
 from tests.core.samples import LIFE, drain, events, sends
 
@@ -45,7 +45,7 @@ def test_in_memory_a_message_is_acknowledged_at_its_reception() -> None:
     assert shop.acks() == [(5, 7)]
 
 
-def test_what_had_to_go_is_not_offered_and_acknowledged_again() -> None:
+def test_released_messages_are_not_offered_but_acknowledged_again() -> None:
     """P-110, P-114, P-440: it was stable; its hole never was, and is passed over."""
     shop = RepositoryDriver(terms=attrs.evolve(MEMORY, size_threshold=4 * OVERHEAD_BYTES))
     shop.data(0, 3)
@@ -80,7 +80,7 @@ def test_a_full_memory_drops_newcomers_and_goes_on_behind_them() -> None:
     assert [message for _, message in sends(drain(shop.out))] == [StableAck(2, LIFE, 5, 6, nack=True)]
 
 
-def test_what_was_lost_and_passed_by_is_not_acknowledged_when_its_source_returns() -> None:
+def test_lost_messages_are_not_acknowledged_when_the_source_returns() -> None:
     """P-440, P-441: what had to go was stable, but for its hole."""
     shop = RepositoryDriver(terms=attrs.evolve(MEMORY, size_threshold=4 * OVERHEAD_BYTES))
     shop.data(0, 3)
@@ -101,7 +101,7 @@ def test_after_a_restart_nobody_knows_whether_what_had_to_go_was_ever_stored() -
     client = fx.Client(
         Role.SOURCE, 50, 2, "topic", 0, LIFE, 0, "source:1", "stream:1", 0, 0, -1, ((LIFE, 0),), lives_term=1
     )
-    machine, out, tickets = Repository.recover(REPOSITORY_CONFIG, client, 6), list[fx.Effect](), Tickets()
+    machine, out, tickets = Repository.recover(REPOSITORY_CONFIG, client, 6), list[fx.Effect](), SyncTickets()
     machine.restore(6, 10, 0)
     machine.begin_life(LIFE, "source:1", 2)
     machine.acknowledge_all(0, out)
@@ -124,7 +124,7 @@ def test_a_proactive_run_is_taken_where_it_is_not_lost() -> None:
     assert [(w.first, w.count) for w in shop.out if isinstance(w, fx.PersistMessages)] == [(2, 2)]
 
 
-def test_what_the_transport_lost_is_asked_of_the_source_at_once() -> None:
+def test_messages_that_the_transport_lost_are_requested_at_once() -> None:
     shop = RepositoryDriver()
     shop.machine.on_lost(Lost(LIFE, 0, 3), 0, shop.out)
     assert shop.asked(LateJoinRequest) == [LateJoinRequest(LIFE, 50, "store:1")]

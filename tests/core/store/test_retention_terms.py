@@ -19,7 +19,7 @@ def paced(**wishes: Any) -> Register:
     return register(pace=Pace.RECEIVERS, wishes=Wishes(**wishes))
 
 
-def test_what_is_not_wished_is_as_configured() -> None:
+def test_terms_without_a_wish_are_as_configured() -> None:
     """P-111: 0 means the store's value."""
     terms = terms_of(CONFIG, Pace.SOURCE, Wishes())
     assert (terms.size_threshold, terms.size_limit, terms.disk_limit) == (25_165_824, 50_331_648, 104_857_600)
@@ -106,7 +106,7 @@ def test_a_flight_must_fit() -> None:
     assert acceptable(CONFIG, paced(flight_bytes=1000, size_limit=1000), Repair.ALL)
 
 
-def test_who_returns_must_ask_for_the_same() -> None:
+def test_a_client_that_returns_must_ask_for_the_same() -> None:
     """P-569."""
     assert consistent(Pace.RECEIVERS, Wishes(1), paced(size_threshold=1))
     assert not consistent(Pace.RECEIVERS, Wishes(1), paced(size_threshold=2))

@@ -10,7 +10,7 @@ from stablecast.core.protocol.events import RequestsDropped
 from stablecast.core.protocol.messages import RetransmitRequest, Role
 from stablecast.core.store.repository import Repository
 from stablecast.core.store.retention_terms import Terms
-from stablecast.core.store.retransmission import MAX_REQUEST_MESSAGES, QUEUE_RATES, Serving
+from stablecast.core.store.retransmission import MAX_REQUEST_MESSAGES, QUEUE_RATES, RetransmissionService
 from tests.core.drivers import RepositoryDriver, code
 from tests.core.samples import LIFE, drain, events, sends
 
@@ -25,7 +25,7 @@ def request(first: int, last: int, to: str = "receiver:1") -> RetransmitRequest:
     return RetransmitRequest(Role.RECEIVER, LIFE, 50, 9, first, last, to)
 
 
-def served(serving: Serving, kept: dict[int, Repository], now: int) -> list[tuple[int, int]]:
+def served(serving: RetransmissionService, kept: dict[int, Repository], now: int) -> list[tuple[int, int]]:
     out: list[fx.Effect] = []
     serving.serve(kept, now, out)
     return [(effect.first, effect.last) for effect in out if isinstance(effect, fx.SendStored)]
@@ -33,7 +33,7 @@ def served(serving: Serving, kept: dict[int, Repository], now: int) -> list[tupl
 
 def test_requests_leave_as_fast_as_the_rate_allows() -> None:
     """P-406, P-407: an idle service has saved a tenth of a second."""
-    serving, kept, out = Serving(rate=100), shop(), list[fx.Effect]()
+    serving, kept, out = RetransmissionService(rate=100), shop(), list[fx.Effect]()
     serving.on_request(request(0, 19), kept[50], out)
     serving.on_request(request(20, 29, "other:1"), kept[50], out)
     assert out == []
@@ -47,7 +47,7 @@ def test_requests_leave_as_fast_as_the_rate_allows() -> None:
 
 
 def test_a_busy_service_wakes_at_its_pace() -> None:
-    serving, kept = Serving(rate=100_000), shop(MAX_REQUEST_MESSAGES)
+    serving, kept = RetransmissionService(rate=100_000), shop(MAX_REQUEST_MESSAGES)
     for _ in range(4):
         serving.on_request(request(0, MAX_REQUEST_MESSAGES - 1), kept[50], [])
     assert serving.next() is None
@@ -55,9 +55,9 @@ def test_a_busy_service_wakes_at_its_pace() -> None:
     assert serving.next() == 5 * MILLISECOND
 
 
-def test_what_finds_the_queue_full_is_dropped() -> None:
+def test_requests_at_a_full_queue_are_dropped() -> None:
     """P-408, P-409, P-904..P-906: the queue holds four seconds; the total of what was dropped is never reset."""
-    serving, kept, out = Serving(rate=10), shop(), list[fx.Effect]()
+    serving, kept, out = RetransmissionService(rate=10), shop(), list[fx.Effect]()
     serving.on_request(request(0, 29), kept[50], out)
     assert out == []
     serving.on_request(request(0, 29), kept[50], out)
@@ -73,15 +73,15 @@ def test_what_finds_the_queue_full_is_dropped() -> None:
 
 
 def test_a_rate_of_nothing_serves_nothing() -> None:
-    serving, kept, out = Serving(rate=0), shop(), list[fx.Effect]()
+    serving, kept, out = RetransmissionService(rate=0), shop(), list[fx.Effect]()
     serving.on_request(request(0, 4), kept[50], out)
     assert events(out) == [RequestsDropped(5)]
     assert (serving.next(), served(serving, kept, SECOND)) == (None, [])
 
 
-def test_what_is_not_held_goes_on_to_the_source() -> None:
+def test_requests_for_absent_messages_go_on_to_the_source() -> None:
     """P-404, P-405: the source answers the receiver directly; what is held is not forwarded."""
-    serving, out = Serving(rate=1000), list[fx.Effect]()
+    serving, out = RetransmissionService(rate=1000), list[fx.Effect]()
     driver = RepositoryDriver(resume=2, terms=Terms(forwarding=True))
     driver.data(5, 5)
     serving.on_request(request(2, 11), driver.machine, out)
@@ -90,15 +90,15 @@ def test_what_is_not_held_goes_on_to_the_source() -> None:
     assert served(serving, {50: driver.machine}, 0) == [(5, 9)]
 
 
-def test_what_nobody_can_serve_is_dropped_and_counted() -> None:
-    serving, kept, out = Serving(rate=1000), shop(10), list[fx.Effect]()
+def test_requests_that_nobody_can_serve_are_counted() -> None:
+    serving, kept, out = RetransmissionService(rate=1000), shop(10), list[fx.Effect]()
     serving.on_request(request(5, 14), kept[50], out)
     assert (out, serving.unserved, serving.received) == ([], 5, 10)
 
 
 @pytest.mark.parametrize("change", ["gone", "life", "cut"])
-def test_what_went_meanwhile_is_passed_over(change: str) -> None:
-    serving, kept = Serving(rate=1000), shop(10)
+def test_messages_released_meanwhile_are_passed_over(change: str) -> None:
+    serving, kept = RetransmissionService(rate=1000), shop(10)
     serving.on_request(request(0, 9), kept[50], [])
     if change == "gone":
         kept = {}
@@ -112,7 +112,7 @@ def test_what_went_meanwhile_is_passed_over(change: str) -> None:
 
 @pytest.mark.parametrize(("first", "last"), [(1, 0), (0, MAX_REQUEST_MESSAGES)])
 def test_wild_requests_are_dropped(first: int, last: int) -> None:
-    serving, kept, out = Serving(rate=10), shop(), list[fx.Effect]()
+    serving, kept, out = RetransmissionService(rate=10), shop(), list[fx.Effect]()
     serving.on_request(request(first, last), kept[50], out)
     assert code(events(drain(out))) == ["wild-request"]
     assert serving.queued == 0

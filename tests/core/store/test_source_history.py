@@ -6,14 +6,14 @@ from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.history import FORGOTTEN, HISTORY_LIVES, remembered
 from stablecast.core.protocol.messages import Role
 from stablecast.core.protocol.repairs import Repair
-from stablecast.core.store.source_history import Lifeline
+from stablecast.core.store.source_history import SourceHistory
 from tests.core.samples import LIFE, OLDER_LIFE, info
 
 NEXT = LIFE + 1
 
 
-def lifeline(repairs: Repair = Repair.ALL) -> Lifeline:
-    line = Lifeline(repairs, LIFE)
+def lifeline(repairs: Repair = Repair.ALL) -> SourceHistory:
+    line = SourceHistory(repairs, LIFE)
     line.resume(0, info(), -1)
     return line
 
@@ -25,7 +25,7 @@ def test_another_life_has_no_resume_point_yet() -> None:
     assert (line.is_current(LIFE), line.is_current(NEXT)) == (False, True)
 
 
-def test_what_an_older_life_left_above_is_cut_back() -> None:
+def test_messages_of_an_older_life_above_are_cut() -> None:
     line = lifeline()
     line.begin(NEXT)
     assert line.resume(7, info(term=2), newest=9) == (7, False)
@@ -59,7 +59,7 @@ def test_a_life_that_comes_back_keeps_what_it_left_below_the_next_one() -> None:
 
 def test_messages_of_no_known_life_are_not_kept_under_a_new_one() -> None:
     """A store that ran with the documented rules holds messages of lives that it was never told of."""
-    line = Lifeline(Repair.ALL, LIFE)
+    line = SourceHistory(Repair.ALL, LIFE)
     line.resume(3, info(lives=((LIFE, 3),)), newest=2)
     line.begin(NEXT)
     assert line.resume(0, info(lives=((NEXT, 0),)), newest=5) == (0, False)
@@ -113,5 +113,5 @@ def test_a_restart_knows_the_lives(life: int, resume_point: int | None) -> None:
     """Formal design, 7.3: one that comes back behind others has to say again where it resumes, and theirs is cut."""
     lives = ((OLDER_LIFE, 0), (LIFE, 5))
     client = Client(Role.SOURCE, 50, 0, "topic", 0, life, 0, "a:1", "b:1", 0, 0, -1, lives, lives_term=3)
-    line = Lifeline.recover(Repair.ALL, client)
+    line = SourceHistory.recover(Repair.ALL, client)
     assert (line.resume_point, line.lives, line.term) == (resume_point, list(lives), 3)

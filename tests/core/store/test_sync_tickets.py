@@ -1,19 +1,19 @@
 """Tickets: everything up to the synced one is due, once and in order."""
 
-from stablecast.core.store.sync_tickets import Tickets, Waiting
+from stablecast.core.store.sync_tickets import PendingSync, SyncTickets
 
 
-def test_what_waits_is_due_in_the_order_written() -> None:
-    tickets = Tickets()
+def test_waiting_answers_are_due_in_the_order_written() -> None:
+    tickets = SyncTickets()
     for reg_id in (1, 2, 3):
-        tickets.wait(Waiting(tickets.draw(), reg_id, 7, generation=0))
+        tickets.wait(PendingSync(tickets.draw(), reg_id, 7, generation=0))
     assert [waiting.reg_id for waiting in tickets.due(2)] == [1, 2]
     assert tickets.due(2) == []
     assert [waiting.reg_id for waiting in tickets.due(9)] == [3]
 
 
 def test_neighbouring_runs_of_one_life_come_back_as_one() -> None:
-    tickets = Tickets()
+    tickets = SyncTickets()
     for reg_id, incarnation, first, stop in (
         (1, 7, 0, 5),
         (1, 7, 5, 9),
@@ -21,7 +21,7 @@ def test_neighbouring_runs_of_one_life_come_back_as_one() -> None:
         (2, 7, 12, 13),
         (2, 8, 13, 14),
     ):
-        tickets.wait(Waiting(tickets.draw(), reg_id, incarnation, first=first, stop=stop))
+        tickets.wait(PendingSync(tickets.draw(), reg_id, incarnation, first=first, stop=stop))
     assert [(due.ticket, due.first, due.stop) for due in tickets.due(9)] == [
         (2, 0, 9),
         (3, 10, 12),
@@ -32,15 +32,15 @@ def test_neighbouring_runs_of_one_life_come_back_as_one() -> None:
 
 def test_a_registration_parts_the_runs_around_it() -> None:
     """A grant says what is synced before it: what comes behind must not be told first."""
-    tickets = Tickets()
-    tickets.wait(Waiting(tickets.draw(), 1, 7, first=0, stop=5))
-    tickets.wait(Waiting(tickets.draw(), 1, 7, generation=3))
-    tickets.wait(Waiting(tickets.draw(), 1, 7, first=5, stop=9))
+    tickets = SyncTickets()
+    tickets.wait(PendingSync(tickets.draw(), 1, 7, first=0, stop=5))
+    tickets.wait(PendingSync(tickets.draw(), 1, 7, generation=3))
+    tickets.wait(PendingSync(tickets.draw(), 1, 7, first=5, stop=9))
     assert [due.generation for due in tickets.due(9)] == [-1, 3, -1]
 
 
 def test_it_is_known_whether_a_report_will_come() -> None:
-    tickets = Tickets()
+    tickets = SyncTickets()
     told = [tickets.pending]
     tickets.draw()
     told.append(tickets.pending)
@@ -48,12 +48,12 @@ def test_it_is_known_whether_a_report_will_come() -> None:
     assert [*told, tickets.pending] == [False, True, False]
 
 
-def test_what_is_cut_comes_back_with_no_ticket() -> None:
+def test_no_ticket_returns_cut_messages() -> None:
     """Only of this source, from the cut on, and no grants."""
-    tickets = Tickets()
+    tickets = SyncTickets()
     tickets.draw_for(1, 7, 0, 5)
     tickets.draw_for(2, 7, 5, 9)
-    tickets.wait(Waiting(tickets.draw(), 1, 8, generation=3))
+    tickets.wait(PendingSync(tickets.draw(), 1, 8, generation=3))
     tickets.draw_for(1, 7, 6, 9)
     tickets.drop(1, 3)
     tickets.draw_for(1, 7, 3, 9)

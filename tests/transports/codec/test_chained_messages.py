@@ -1,4 +1,4 @@
-"""Runs of messages that are not plain: what belongs to one, and what is in it."""
+"""Runs of messages with chained headers: their limits and their content."""
 
 import pytest
 from hypothesis import given
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from stablecast.transports.codec import chained_messages
 from stablecast.transports.codec.chained_messages import ChainedPiece, payload_at, pieces
-from stablecast.transports.codec.fragments import cut
+from stablecast.transports.codec.fragments import encode_pieces
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire.lbmc import DATA_HEADER, Message, MessageKind, decode, encode
@@ -30,7 +30,7 @@ def fragment(first: int = 0) -> h.Fragment:
 def test_pieces_of_a_large_message_are_one_run() -> None:
     """P-129: the bytes stay where they are."""
     payload = bytes(range(256)) * 8
-    stream = b"".join(cut(7, 40, payload, ROOM))
+    stream = b"".join(encode_pieces(7, 40, payload, ROOM))
     (run,) = StreamDecoder().feed(stream)
     assert isinstance(run, Run)
     assert (run.topic_index, run.first, run.count, run.payload_bytes) == (7, 40, 5, len(payload))
@@ -63,7 +63,7 @@ def test_plain_and_chained_messages_are_in_runs_of_their_own() -> None:
         encode(Message(MessageKind.RETRANSMISSION, 7, 2, (told(0),), b"p")),
     ],
 )
-def test_what_ends_a_run(following: bytes) -> None:
+def test_other_messages_end_a_run(following: bytes) -> None:
     one = data(1, b"p", told(0))
     assert chained_messages.run(one + following, 0) == (1, 1, len(one))
     assert len(StreamDecoder().feed(one + following)) == 2
@@ -91,7 +91,7 @@ def test_a_chain_that_cannot_be_is_in_no_run(chain: bytes) -> None:
 
 
 def test_elements_that_make_no_sense_are_the_applications() -> None:
-    """A receiver cannot judge what an application says to another; the payload is delivered as it is."""
+    """A receiver cannot judge the application's elements; the payload is delivered unchanged."""
     stream = data(1, b"p", h.ApplicationChain(first=6, chain=b"\xff\x09\0\0abcde"))
     assert pieces(stream, 0, 1) == [ChainedPiece(b"p", None, 0)]
 
@@ -101,7 +101,7 @@ def test_elements_that_make_no_sense_are_the_applications() -> None:
     .flatmap(mutations)
     .filter(lambda octets: len(octets) >= DATA_HEADER.size)
 )
-def test_what_is_in_a_run_is_what_the_codec_reads(octets: bytes) -> None:
+def test_a_run_holds_what_the_codec_decodes(octets: bytes) -> None:
     count, payload_bytes, end = chained_messages.run(octets, 0)
     if count:
         messages, at = [], 0

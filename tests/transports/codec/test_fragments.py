@@ -1,4 +1,4 @@
-"""Messages in pieces, and whole again."""
+"""Messages in pieces, and their reassembly."""
 
 from random import Random
 
@@ -15,7 +15,7 @@ from stablecast.transports.codec.fragments import (
     FragmentReassembly,
     WholeMessage,
     count,
-    cut,
+    encode_pieces,
 )
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.headers import Fragment
@@ -24,9 +24,9 @@ ROOM = 500
 
 
 def cut_up(number: int, payload: bytes, room: int = ROOM, properties: int = 0) -> list[tuple[int, ChainedPiece]]:
-    """Number and content of each piece, as they come off the wire."""
+    """Return number and content of each piece, as decoded from the wire."""
     found = []
-    for place, octets in enumerate(cut(7, number, payload, room, properties)):
+    for place, octets in enumerate(encode_pieces(7, number, payload, room, properties)):
         message, end = lbmc.decode(octets)
         assert end == len(octets) <= room
         assert message.sequence == serial.wire(number + place)
@@ -39,7 +39,7 @@ def piece(offset: int, size: int, of: int, first: int = 0) -> ChainedPiece:
 
 
 def passed(reassembly: FragmentReassembly) -> list[tuple[int, int]]:
-    """What is of no use, all of which the application is to hear of."""
+    """Return the passed numbers, all of which are reported as lost."""
     reassembly.check_invariants()
     everything, lost = reassembly.take_passed()
     assert everything == lost
@@ -47,14 +47,14 @@ def passed(reassembly: FragmentReassembly) -> list[tuple[int, int]]:
 
 
 def test_a_message_that_fits_is_a_plain_one() -> None:
-    (octets,) = cut(7, 3, bytes(ROOM - lbmc.DATA_HEADER.size), ROOM)
+    (octets,) = encode_pieces(7, 3, bytes(ROOM - lbmc.DATA_HEADER.size), ROOM)
     assert lbmc.decode(octets)[0].headers == ()
 
 
 @given(st.integers(0, 4000), st.integers(0, 40), st.integers(100, 600))
-def test_how_many_pieces_there_are_is_known_before(size: int, properties: int, room: int) -> None:
+def test_the_number_of_pieces_is_known_before(size: int, properties: int, room: int) -> None:
     payload = bytes(size + properties)
-    encoded = cut(7, 0, payload, room, properties)
+    encoded = encode_pieces(7, 0, payload, room, properties)
     assert len(encoded) == count(len(payload), properties, room)
     assert max(map(len, encoded)) <= room
 
@@ -171,7 +171,7 @@ def test_a_message_whose_first_piece_was_lost_is_lost() -> None:
 
 
 def test_numbers_that_went_to_others_end_a_message() -> None:
-    """A source died before it had sent all of it; its next life goes on amid the numbers (T20)."""
+    """A source died before it had sent all pieces; its next life uses the remaining numbers (T20)."""
     reassembly = FragmentReassembly()
     reassembly.add(0, piece(0, 50, 200))
     reassembly.settle(4, 9)
@@ -202,7 +202,7 @@ def test_a_message_that_the_stores_have_only_in_part_is_reported() -> None:
 
 
 def test_incomplete_messages_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The oldest goes, and is told."""
+    """The oldest message is given up and reported."""
     monkeypatch.setattr(module, "MAX_PARTIAL_BYTES", PIECE_BYTES + 100)
     reassembly = FragmentReassembly()
     for first in range(0, 90, 30):
@@ -222,5 +222,5 @@ def test_dead_numbers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_size_of_a_piece_beside_its_payload() -> None:
-    (first, *_) = cut(1, 0, bytes(2000), ROOM)
+    (first, *_) = encode_pieces(1, 0, bytes(2000), ROOM)
     assert len(first) - len(lbmc.decode(first)[0].payload) == FRAGMENT_BYTES

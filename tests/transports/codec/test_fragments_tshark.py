@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.transports import codec
-from stablecast.transports.codec.fragments import cut
+from stablecast.transports.codec.fragments import encode_pieces
 from stablecast.transports.wire import lbtrm, lbtru, properties
 from tests.support.pcap import Address, Capture
 from tests.support.tshark import dissect
@@ -45,8 +45,11 @@ def over(kind: str, messages: list[bytes], path: Path) -> Path:
 
 @pytest.mark.parametrize("kind", ["tcp", "again", "lbtrm", "lbtru"])
 def test_pieces_are_put_together_and_properties_are_read(kind: str, tmp_path: Path) -> None:
-    """P-129: on each transport and from stores; nothing is malformed."""
-    messages = [*cut(7, 0, BODY + BLOCK, ROOM, len(BLOCK)), *cut(7, 8, b"small" + BLOCK, ROOM, len(BLOCK))]
+    """P-129: on each transport and from stores, nothing is malformed."""
+    messages = [
+        *encode_pieces(7, 0, BODY + BLOCK, ROOM, len(BLOCK)),
+        *encode_pieces(7, 8, b"small" + BLOCK, ROOM, len(BLOCK)),
+    ]
     ports = {f"tcp.port=={SOURCE[1]}": "lbttcp"}
     packets = dissect(over(kind, messages, tmp_path / "pieces.pcap"), ports, "lbmc.reassemble_fragments:TRUE")
     assert [packet.problems for packet in packets if packet.problems] == []

@@ -1,4 +1,4 @@
-"""The framing of a stream: under any chunking the same as decoding message by message, in bounded memory."""
+"""The framing of a stream: any chunking gives the same messages as decoding one by one, in bounded memory."""
 
 import tracemalloc
 from collections.abc import Iterator
@@ -129,7 +129,7 @@ def test_an_announcement_that_comes_again_is_not_read_again() -> None:
 
 
 def test_a_large_announcement_is_not_remembered() -> None:
-    """Who sends different ones again and again makes nobody keep much."""
+    """A peer that sends ever different announcements must not fill the cache."""
     large = encode(announcement(MAX_ANNOUNCEMENT_BYTES // 8))
     first, again = StreamDecoder().feed(large + large)
     assert first == again
@@ -138,7 +138,7 @@ def test_a_large_announcement_is_not_remembered() -> None:
 
 @given(st.one_of(st.binary(max_size=80), STREAMS.map(lambda m: b"".join(map(encode, m))).flatmap(mutations)), st.data())
 def test_broken_streams_end_like_the_naive_decoder(stream: bytes, data: st.DataObject) -> None:
-    """What it accepts is a prefix of whole messages; what it refuses, the naive decoder refuses too."""
+    """The decoder accepts a prefix of whole messages, and refuses only what the naive decoder refuses too."""
     decoder = StreamDecoder()
     found: list[Run | Message] = []
     try:
@@ -160,7 +160,7 @@ def plain(count: int, size: int, first: int = 0) -> bytes:
 
 @given(st.one_of(STREAMS.map(lambda messages: b"".join(map(encode, messages))), st.binary(max_size=80)), st.data())
 def test_a_short_read_is_walked_to_the_same_end(stream: bytes, data: st.DataObject) -> None:
-    """What is tried first with a short read finds what the long way finds, or nothing."""
+    """The shortcut for a short read finds the same as the general path, or nothing."""
     cut = data.draw(st.integers(0, len(stream)))
     with patch.object(lbttcp, "_SHORT", 0):
         long = _fed(stream[:cut])
@@ -232,7 +232,7 @@ MIXED = st.lists(
 
 @given(MIXED, st.sampled_from([0, 200, LAST - 20]), st.integers(0, 100), st.integers(0, 30))
 def test_blocks_are_the_same_however_many_are_alike(sizes: list[bytes], first: int, at: int, skip: int) -> None:
-    """One size for a while, then another: built, walked and taken apart as message by message."""
+    """One size for a while, then another: built, walked and split like message by message."""
     numbered = [bytes((n % 256,)) * len(content) for n, content in enumerate(sizes)]
     block = build(7, first, numbered)
     messages = [Message(MessageKind.DATA, 7, (first + n) & LAST, (), content) for n, content in enumerate(numbered)]
@@ -273,7 +273,7 @@ def test_memory_is_bounded_by_the_input(stream: bytes) -> None:
 
 
 def test_trickled_bytes_are_not_copied_again_and_again() -> None:
-    """Memory of a message that comes byte by byte stays that of its bytes."""
+    """A message that arrives byte by byte takes the memory of its bytes."""
     longest = encode(Message(MessageKind.DATA, 1, 0, (), bytes(MAX_MESSAGE - DATA_HEADER.size)))
     decoder = StreamDecoder()
     tracemalloc.start()

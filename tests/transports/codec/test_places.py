@@ -1,11 +1,20 @@
-"""Places, the transports of advertisements, source strings and OTIDs say the same."""
+"""Places, transports of advertisements, source strings and OTIDs are equivalent."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.core.errors import MisuseError
-from stablecast.transports.codec.places import joinable, named, otid, place_of, read, split, transport_of, written
+from stablecast.transports.codec.places import (
+    from_source_string,
+    joinable,
+    of_otid,
+    otid,
+    place_of,
+    source_string,
+    split,
+    transport_of,
+)
 from stablecast.transports.wire import lbmr
 
 HOSTS = st.ip_addresses(v=4).map(str)
@@ -21,21 +30,27 @@ MULTICAST = lbmr.LbtrmTransport("10.29.3.4", "224.10.10.10", 0x0102030A, 14_400,
 
 
 @given(TRANSPORTS)
-def test_what_is_written_is_read(transport: lbmr.TcpTransport | lbmr.LbtruTransport | lbmr.LbtrmTransport) -> None:
+def test_a_written_source_string_is_read_back(
+    transport: lbmr.TcpTransport | lbmr.LbtruTransport | lbmr.LbtrmTransport,
+) -> None:
     """P-616."""
     assert joinable(transport) == transport
-    assert read(written(transport)) == read(f"{written(transport)}[77]") == transport
+    assert (
+        from_source_string(source_string(transport))
+        == from_source_string(f"{source_string(transport)}[77]")
+        == transport
+    )
     assert transport_of(place_of(transport), transport.session_id or 0) == transport
     assert len(otid(transport, 1, b"instance")) == 32
 
 
 def test_the_forms() -> None:
-    """P-616: TCP is joined at an address, the others at what the source string says."""
+    """P-616: TCP is joined at an address, the others at their source string."""
     tcp, unicast = lbmr.TcpTransport("10.0.0.1", 0x55, 14_371), lbmr.LbtruTransport("10.0.0.1", 0x55, 14_380)
-    assert (place_of(tcp), written(tcp)) == ("10.0.0.1:14371", "TCP:10.0.0.1:14371:00000055")
-    assert place_of(unicast) == written(unicast) == "LBT-RU:10.0.0.1:14380:00000055"
-    assert place_of(MULTICAST) == written(MULTICAST) == "LBTRM:10.29.3.4:14390:0102030a:224.10.10.10:14400"
-    assert written(lbmr.TcpTransport("10.0.0.1", None, 1)) == "TCP:10.0.0.1:1:00000000"
+    assert (place_of(tcp), source_string(tcp)) == ("10.0.0.1:14371", "TCP:10.0.0.1:14371:00000055")
+    assert place_of(unicast) == source_string(unicast) == "LBT-RU:10.0.0.1:14380:00000055"
+    assert place_of(MULTICAST) == source_string(MULTICAST) == "LBTRM:10.29.3.4:14390:0102030a:224.10.10.10:14400"
+    assert source_string(lbmr.TcpTransport("10.0.0.1", None, 1)) == "TCP:10.0.0.1:1:00000000"
 
 
 def test_the_otid_of_lbtrm_is_laid_out_as_observed() -> None:
@@ -64,12 +79,12 @@ def test_the_otid_of_the_others_is_ours() -> None:
         "TCP:10.0.0.1:1:x",
     ],
 )
-def test_what_is_no_source_string(text: str) -> None:
-    assert read(text) is None
-    assert joinable(read(text)) is None
+def test_malformed_source_strings_are_refused(text: str) -> None:
+    assert from_source_string(text) is None
+    assert joinable(from_source_string(text)) is None
 
 
-def test_what_cannot_be_joined() -> None:
+def test_transports_that_receivers_cannot_join() -> None:
     assert joinable(lbmr.UnknownTransport(0x40, bytes(10))) is None
     assert joinable(lbmr.LbtruTransport("10.0.0.1", None, 1)) is None
     assert joinable(lbmr.LbtrmTransport("10.0.0.1", "10.0.0.2", 1, 1, 1)) is None
@@ -87,10 +102,10 @@ def test_a_place_that_is_none_is_the_callers_mistake(place: str) -> None:
 
 @pytest.mark.parametrize("source", ["TCP:10.0.0.1:5:7", "LBT-RU:10.0.0.1:5:7", "LBTRM:10.0.0.1:5:7:224.1.1.1:6"])
 def test_an_otid_names_its_transport(source: str) -> None:
-    transport = joinable(read(source))
+    transport = joinable(from_source_string(source))
     assert transport is not None
-    assert named(otid(transport, 3, bytes(8))) == transport
+    assert of_otid(otid(transport, 3, bytes(8))) == transport
 
 
 def test_an_otid_of_another_transport_names_none() -> None:
-    assert named(b"\x40" + bytes(31)) is None
+    assert of_otid(b"\x40" + bytes(31)) is None

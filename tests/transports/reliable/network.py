@@ -29,6 +29,7 @@ from stablecast.transports.reliable.settings import (
     SourceSettings,
 )
 from stablecast.transports.wire import lbmc, lbtrm, lbtru
+from tests.transports.reliable import invariants
 
 MS = MILLISECOND
 GROUP = "224.10.10.10:14400"
@@ -37,11 +38,11 @@ SESSION_ID = 0xCAFE_0001
 NAK_PORT = 14390
 SESSION = 1
 CHECKED = 16
-"""Invariants are looked at once in so many events."""
+"""Invariants are checked once in this many events."""
 
 
 def block(topic: int, first: int, count: int, size: int = 20) -> bytes:
-    """Plain messages of a topic, back to back; each tells its number."""
+    """Return plain messages of a topic, back to back; each payload is its number."""
     return b"".join(
         lbmc.encode(lbmc.Message(lbmc.MessageKind.DATA, topic, serial.wire(number), (), number.to_bytes(size, "big")))
         for number in range(first, first + count)
@@ -50,7 +51,7 @@ def block(topic: int, first: int, count: int, size: int = 20) -> bytes:
 
 @attrs.define
 class Faults:
-    """What the network does to datagrams, each kind in parts per thousand; delays in nanoseconds."""
+    """Faults of the network, each kind in parts per thousand; delays in nanoseconds."""
 
     lost: int = 0
     repeated: int = 0
@@ -61,7 +62,7 @@ class Faults:
 
 @attrs.define
 class Heap:
-    """What happens when."""
+    """Future events by their instants."""
 
     now: int = 0
     order: int = 0
@@ -93,9 +94,9 @@ class Party:
         self.drain()
 
     def check(self) -> None:
-        """Now and then: it looks at the whole window."""
+        """Check the invariants occasionally, because they walk the whole window."""
         if self.heap.order % CHECKED == 0:
-            self.machine.check_invariants()
+            invariants.check(self.machine)
 
     def drain(self) -> None:
         for effect in self.machine.take_effects():
@@ -126,7 +127,7 @@ class Party:
 
 
 class Order:
-    """One topic at one receiver: messages put in order by the core's window, losses told in their turn."""
+    """One topic at one receiver: the core's window puts messages in order and reports losses in their place."""
 
     def __init__(self, first: int) -> None:
         self.window = DeliveryWindow(proximity=1 << 30)
@@ -200,7 +201,7 @@ class Network:
         self.heap.run(until)
 
     def send(self, topic: int, count: int = 1, size: int = 20, mark: BatchMark = BatchMark.NONE) -> None:
-        """Submits messages; those that are refused for the rate limit wait for `Unblocked`."""
+        """Submit messages. Those that the rate limit refuses wait for `Unblocked`."""
         first = self.numbers[topic]
         self.numbers[topic] += count
         self.waiting.append(Submit(SESSION, block(topic, first, count, size), mark))
@@ -213,7 +214,7 @@ class Network:
         self.source.feed(CloseSession(SESSION))
 
     def packets(self, kind: type, sender: str = "") -> list[tuple[int, Any]]:
-        """Packets of a kind that left, with their instants (ns), repeats by the network not counted."""
+        """Return the packets of a kind that left, with their instants (ns), without repeats by the network."""
         return [(at, packet) for at, who, packet in self.wire if isinstance(packet, kind) and sender in ("", who)]
 
     def _submit(self) -> None:

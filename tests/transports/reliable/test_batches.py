@@ -16,7 +16,7 @@ MS = MILLISECOND
 
 
 def message(size: int) -> bytes:
-    """A message of so many bytes in all."""
+    """Return a message of `size` bytes in total."""
     return lbmc.encode(lbmc.Message(lbmc.MessageKind.DATA, 1, 2, (), bytes(size - DATA_HEADER.size)))
 
 
@@ -36,7 +36,7 @@ def test_the_minimum_length_is_a_floor_not_a_ceiling() -> None:
     assert batch.due() is None
 
 
-def test_what_would_exceed_the_datagram_leaves_what_is_pending_before() -> None:
+def test_pending_messages_leave_before_one_that_would_exceed_the_datagram() -> None:
     batch = batcher(room=3000, floor=2900)
     assert batch.add(message(2000), 0) == []
     assert sizes(batch.add(message(1500), 5)) == [2000]
@@ -76,7 +76,7 @@ def test_flushing_an_explicit_batch_leaves_it_open() -> None:
 @pytest.mark.parametrize(
     "block", [message(3001), message(20)[:-1], message(20) + b"\0", bytes(4), b"\0\0\0\x08" + bytes(4)]
 )
-def test_what_is_no_message_or_does_not_fit_is_refused(block: bytes) -> None:
+def test_malformed_and_oversized_messages_are_refused(block: bytes) -> None:
     batch = batcher(room=3000)
     with pytest.raises(MisuseError, match="does not fit"):
         batch.add(message(20) + block, 0)
@@ -89,7 +89,7 @@ def test_an_end_needs_no_message() -> None:
     assert sizes(batch.add(b"", 0, BatchMark.END)) == [20]
 
 
-def test_where_the_last_message_began_is_known() -> None:
+def test_the_start_of_the_last_message_is_known() -> None:
     batch = batcher()
     batch.add(message(20) + message(30) + message(40), 0)
     assert batch.last_at == 50

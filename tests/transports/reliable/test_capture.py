@@ -1,11 +1,11 @@
-"""What the sessions say, read by the public dissectors."""
+"""The packets of sessions, decoded by public dissectors."""
 
 from pathlib import Path
 
 import pytest
 
 from stablecast.core.machine.units import SECOND
-from stablecast.transports.codec.fragments import cut
+from stablecast.transports.codec.fragments import encode_pieces
 from stablecast.transports.reliable.inputs import Submit
 from stablecast.transports.reliable.settings import SourceSettings
 from stablecast.transports.wire import lbtrm, lbtru
@@ -23,7 +23,7 @@ REASSEMBLE = "lbmc.reassemble_fragments:TRUE"
 
 
 def captured(network: Network, path: Path) -> Path:
-    """Everything that was said, each datagram once: to the first receiver, where it is for each."""
+    """Return every datagram once: to the first receiver if it is sent to each."""
     capture = Capture()
     multicast = network.kind == "lbtrm"
     seen = None
@@ -49,7 +49,7 @@ def played(kind: str) -> Network:
         network.send_at(SECOND + number * 20 * MS, 7)
     network.run(3 * SECOND)
     room = SourceSettings().datagram_max - 20
-    network.source.feed(Submit(SESSION, b"".join(cut(8, 0, LARGE, room))))
+    network.source.feed(Submit(SESSION, b"".join(encode_pieces(8, 0, LARGE, room))))
     network.run(20 * SECOND)
     network.close()
     network.run(23 * SECOND)
@@ -62,7 +62,7 @@ def kinds(packets: list[Packet], kind: str) -> set[int]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_datagram_is_what_it_is_to_the_public_dissectors(kind: str, tmp_path: Path) -> None:
-    """Zero malformed; large messages are put together; NAKs are warnings by nature."""
+    """No datagram is malformed; large messages are reassembled; dissectors show NAKs as warnings."""
     network = played(kind)
     path = captured(network, tmp_path / "session.pcap")
     packets = dissect(path, {}, REASSEMBLE)

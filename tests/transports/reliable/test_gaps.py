@@ -1,4 +1,4 @@
-"""Missing datagrams: when they are asked for, silenced, found again and given up."""
+"""Missing datagrams: requests, silence after an NCF, arrival, and loss."""
 
 from collections.abc import Iterable
 from itertools import pairwise
@@ -19,7 +19,7 @@ MS = MILLISECOND
 
 
 class Driven:
-    """Gaps, with what they give up."""
+    """Gaps with their effects."""
 
     def __init__(self, settings: ReceiverSettings = LBTRM_RECEIVER, high: int = -1, seed: int = 1) -> None:
         self.out: list[ReceiverEffect] = []
@@ -28,14 +28,14 @@ class Driven:
         self.gaps.begin(high)
 
     def take(self, *numbers: int, now: int = 0, again: bool = False) -> list[bool]:
-        return [self.gaps.take(number, again, now, self.out) for number in numbers]
+        return [self.gaps.on_datagram(number, again, now, self.out) for number in numbers]
 
     def lost(self) -> list[tuple[int, int, LossReason]]:
         out, self.out[:] = self.out[:], []
         return [(loss.first, loss.count, loss.reason) for loss in out if isinstance(loss, DatagramsLost)]
 
     def asks(self, until: int) -> list[tuple[int, list[int]]]:
-        """What is asked for when, up to an instant; what is old is given up."""
+        """Return the requests with their instants up to an instant; old gaps are given up."""
         found = []
         while (due := self.gaps.next()) is not None and due <= until:
             self.gaps.expire(due, self.out)
@@ -75,7 +75,7 @@ def test_an_initial_backoff_of_0_asks_at_once() -> None:
 
 
 def test_a_newer_loss_does_not_wait_for_an_older_one() -> None:
-    """The product's one timer for all is not copied: an NCF silences what it names, and nothing else."""
+    """Unlike the product there is no timer for all gaps: an NCF silences its own numbers only."""
     driven = Driven()
     driven.take(0, 2)
     assert driven.asks(75 * MS)
@@ -108,7 +108,7 @@ def test_a_repair_or_a_late_arrival_ends_the_asking() -> None:
     assert (found.nak_stm.least, found.nak_stm.most, found.nak_tx.total) == (90, 95, 2)
 
 
-def test_what_is_found_again_before_it_was_asked_for_is_no_repair() -> None:
+def test_a_datagram_that_comes_before_its_request_is_no_repair() -> None:
     driven = Driven()
     driven.take(0, 2, 1)
     assert (driven.statistics.out_of_order, driven.statistics.nak_stm.count) == (1, 0)
@@ -135,7 +135,7 @@ def test_without_naks_gaps_are_sat_out() -> None:
 
 
 def test_below_the_trail_it_is_given_up_at_once_and_never_asked_for() -> None:
-    """T29: and what is not below it stays."""
+    """T29: datagrams at or above the trail stay."""
     driven = Driven()
     driven.gaps.advance(4, driven.out)
     driven.take(6)
@@ -151,7 +151,7 @@ def test_below_the_trail_it_is_given_up_at_once_and_never_asked_for() -> None:
     assert driven.statistics.unrecovered_txw == driven.statistics.lost == 8
 
 
-def test_of_more_than_are_waited_for_the_oldest_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_of_too_many_gaps_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_MISSING", 4)
     driven = Driven()
     driven.take(0, 4)
@@ -187,8 +187,8 @@ def test_stale_deadlines_do_not_pile_up() -> None:
         max_size=40,
     )
 )
-def test_missing_is_what_was_neither_heard_nor_given_up(steps: list[tuple[str, int]]) -> None:
-    """Against sets of numbers."""
+def test_a_datagram_is_missing_until_it_arrives_or_is_given_up(steps: list[tuple[str, int]]) -> None:
+    """Compared with sets of numbers."""
     driven, now = Driven(), 0
     known, heard, gone = -1, set[int](), set[int]()
     for step, number in steps:

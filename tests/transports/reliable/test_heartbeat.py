@@ -1,4 +1,4 @@
-"""Session messages: growing intervals, started again by data alone."""
+"""Session messages: growing intervals, which only data resets."""
 
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.transports.reliable.source_session import Heartbeat

@@ -15,15 +15,15 @@ def told(octets: bytes) -> list[tuple[int, int]]:
 
 
 def played(found: TopicMarks, until: int) -> list[tuple[int, list[tuple[int, int]]]]:
-    """What is told when, in seconds."""
+    """Return the announced topics with their instants, in seconds."""
     done = []
     while found.next is not None and found.next <= until:
         now = found.next
-        done += [(now // SECOND, pairs) for pairs in [told(found.take(now))] if pairs]
+        done += [(now // SECOND, pairs) for pairs in [told(found.due_message(now))] if pairs]
     return done
 
 
-def test_an_idle_topic_is_told_every_interval_for_as_long_as_it_counts_as_active() -> None:
+def test_an_idle_topic_is_announced_every_interval_while_it_is_active() -> None:
     """After 5 s, then every 5 s, for 60 s."""
     found = TopicMarks(5 * SECOND, 60 * SECOND, 100)
     found.on_data(7, 41, 0)
@@ -44,7 +44,7 @@ def test_data_puts_a_mark_off() -> None:
     found = TopicMarks(5 * SECOND, 60 * SECOND, 100)
     found.on_data(7, 41, 0)
     found.on_data(7, 42, 3 * SECOND)
-    assert found.take(4 * SECOND) == b""
+    assert found.due_message(4 * SECOND) == b""
     assert played(found, 9 * SECOND) == [(8, [(7, 42)])]
 
 
@@ -52,19 +52,19 @@ def test_topics_due_at_once_share_a_message_as_far_as_there_is_room() -> None:
     found = TopicMarks(5 * SECOND, 60 * SECOND, 40)
     for topic in range(50):
         found.on_data(topic, topic, 0)
-    first, second = found.take(5 * SECOND), found.take(5 * SECOND)
+    first, second = found.due_message(5 * SECOND), found.due_message(5 * SECOND)
     assert told(first) + told(second) == [(topic, topic) for topic in range(50)]
     assert len(told(first)) == 40
     assert found.next == 10 * SECOND
 
 
-def test_a_topic_that_is_gone_is_not_told() -> None:
+def test_a_closed_topic_is_not_announced() -> None:
     found = TopicMarks(5 * SECOND, 60 * SECOND, 40)
     found.on_data(1, 1, 0)
     found.on_data(2, 2, 0)
     found.forget(1)
     found.forget(99)
-    assert told(found.take(5 * SECOND)) == [(2, 2)]
+    assert told(found.due_message(5 * SECOND)) == [(2, 2)]
 
 
 def test_a_topic_too_many_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,6 +82,6 @@ def test_as_many_as_there_is_room_for_fit(room: int) -> None:
     assert room * 0.8 < len(message([(n, n) for n in range(count)])) <= room
 
 
-def test_other_headers_tell_nothing() -> None:
+def test_other_headers_hold_no_marks() -> None:
     batch = lbmc.Message(lbmc.MessageKind.DATA, 1, 1, (Batch(flags=Batch.START), Tsni.of((3, 4))), b"x")
     assert list(marks(batch)) == [(3, 4)]

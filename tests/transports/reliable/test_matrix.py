@@ -28,7 +28,7 @@ EACH = 3
 """Messages of a submission."""
 UNBATCHED = SourceSettings(batch_bytes=1)
 QUIET = 110 * SECOND
-"""By then the marks of idle topics have ended, and what was lost of them is repaired."""
+"""Instant at which the marks of idle topics have ended and their losses are repaired."""
 
 
 def played(kind: str, faults: Faults, seed: int, receivers: int = 3) -> Network:
@@ -45,7 +45,7 @@ def played(kind: str, faults: Faults, seed: int, receivers: int = 3) -> Network:
 @pytest.mark.parametrize("faults", NETWORKS.values(), ids=list(NETWORKS))
 @pytest.mark.parametrize("kind", KINDS)
 def test_everything_arrives_once_and_in_order(kind: str, faults: Faults) -> None:
-    """P-301, P-401: what is lost is asked for and sent again, to three receivers, for three topics on one session."""
+    """P-301, P-401: lost datagrams are retransmitted, for three receivers and three topics on one session."""
     network = played(kind, faults, seed=1)
     for receiver, orders in zip(network.receivers, network.orders, strict=True):
         statistics = receiver.machine.statistics
@@ -64,8 +64,9 @@ def test_everything_arrives_once_and_in_order(kind: str, faults: Faults) -> None
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("lost", [100, 300])
 def test_naks_and_repairs_keep_to_the_documented_timers(kind: str, lost: int) -> None:
-    """T29: 100 to 300 ms to the next NAK, 1000 ms after an NCF; a datagram is sent again once in 500 ms, and the first
-    NAK that meets that gets an NCF.
+    """T29: 100 to 300 ms to the next NAK, 1000 ms after an NCF.
+
+    A datagram is retransmitted once in 500 ms, and the first NAK in this time gets an NCF.
     """
     network = played(kind, Faults(lost=lost), seed=2, receivers=1)
     wire = lbtrm if kind == "lbtrm" else lbtru
@@ -89,7 +90,7 @@ def test_naks_and_repairs_keep_to_the_documented_timers(kind: str, lost: int) ->
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_counters_of_both_ends_agree(kind: str) -> None:
-    """Where only data is lost, each NAK comes, and each is answered by a datagram, an NCF, or silence."""
+    """If only data is lost, each NAK arrives and is answered by a datagram, an NCF, or silence."""
     network = Network(kind, 1, Faults(), 3, UNBATCHED)
     network.run(SECOND)
     wire = lbtrm if kind == "lbtrm" else lbtru
@@ -110,7 +111,7 @@ def test_the_counters_of_both_ends_agree(kind: str) -> None:
 
 
 def test_one_nak_of_the_quickest_silences_the_others() -> None:
-    """LBT-RM: receivers that lost the same wait at random, so that few of them ask."""
+    """LBT-RM: receivers that lost the same datagram wait at random, so few of them send a NAK."""
     network = Network("lbtrm", 8, Faults(), 4, UNBATCHED)
     lost: list[int] = []
 

@@ -1,14 +1,14 @@
-"""What a source remembers of the NAKs that it answered."""
+"""Recent answers of a source to NAKs."""
 
 from stablecast.transports.reliable.nak_answers import NakAnswers, RecentAnswer
 
 
-def test_what_was_never_asked_for_was_not_answered() -> None:
+def test_a_datagram_without_naks_has_no_recent_answer() -> None:
     assert NakAnswers(500).lately(3, 0) is RecentAnswer.NOTHING
 
 
-def test_only_the_first_nak_within_the_ignore_interval_is_to_be_told() -> None:
-    """T29: and the interval counts from the last retransmission."""
+def test_only_the_first_nak_in_the_ignore_interval_gets_an_ncf() -> None:
+    """T29: the interval counts from the last retransmission."""
     answers = NakAnswers(500)
     answers.on_sent(3, 100)
     assert [answers.lately(3, now) for now in (101, 200, 599)] == [
@@ -29,7 +29,7 @@ def test_a_second_retransmission_begins_another_interval() -> None:
     assert answers.lately(3, 999) is RecentAnswer.SENT
 
 
-def test_what_waits_for_the_rate_limit_waits_once() -> None:
+def test_a_retransmission_waits_for_the_rate_limit_once() -> None:
     answers = NakAnswers(500)
     answers.queue(3)
     assert answers.lately(3, 0) is RecentAnswer.QUEUED

@@ -1,4 +1,4 @@
-"""Under a rate limit everything that was submitted leaves in the end, in order, whatever receivers ask for."""
+"""All submitted data leaves under a rate limit, in order, whatever receivers request."""
 
 import random
 
@@ -15,6 +15,7 @@ from stablecast.transports.reliable.lbtrm import LbtrmSources
 from stablecast.transports.reliable.lbtru import LbtruSources
 from stablecast.transports.reliable.settings import LBTRM_RATES, LBTRU_RATES, RateSettings, SourceSettings
 from stablecast.transports.wire import lbtrm, lbtru
+from tests.transports.reliable import invariants
 from tests.transports.reliable.network import GROUP, NAK_PORT, SESSION_ID, SOURCE, block
 
 MS = MILLISECOND
@@ -24,8 +25,8 @@ SLACK = 8
 
 
 @attrs.define
-class World:
-    """A context's sessions over one transport, and receivers that ask for everything again, all the time."""
+class RateWorld:
+    """A context's sessions over one transport, and receivers that request everything again, all the time."""
 
     kind: str
     rates: RateSettings
@@ -64,7 +65,7 @@ class World:
         self.perform()
 
     def ask(self, number: int, count: int) -> None:
-        """Ask for the newest datagrams again."""
+        """Request the newest datagrams again."""
         newest = self.machine.get(number).window.sent
         wanted = tuple(serial.wire(one) for one in range(max(0, newest - count), newest + 1))
         if not wanted:
@@ -78,12 +79,12 @@ class World:
         self.perform()
 
     def advance(self, span: int) -> None:
-        """Let time pass, and timers ring."""
+        """Advance the time, and call timers that are due."""
         end = self.now + span
         while (due := self.machine.next_timeout()) is not None and due <= end:
             self.now = max(self.now, due)
             self.machine.handle_timeout(self.now)
-            self.machine.check_invariants()
+            invariants.check(self.machine)
             self.perform()
         self.now = end
 
@@ -118,12 +119,12 @@ class World:
 @pytest.mark.parametrize("kind", ["lbtrm", "lbtru"])
 @pytest.mark.parametrize("seed", range(40))
 def test_everything_leaves_in_order_and_the_context_is_unblocked_each_time(kind: str, seed: int) -> None:
-    """Several topics and sessions, control messages, retransmissions: nothing is refused, lost or held for ever."""
+    """Several topics and sessions, control messages, retransmissions: nothing is refused, lost or queued forever."""
     chance = random.Random(seed)
     base = LBTRM_RATES if kind == "lbtrm" else LBTRU_RATES
     data_bits = chance.choice((50_000, 100_000, 200_000, 1_000_000, 10_000_000))
     repair_bits = chance.choice((20_000, 100_000, 5_000_000, 20_000_000))
-    world = World(kind, attrs.evolve(base, data_bits=data_bits, repair_bits=repair_bits), chance.randint(1, 3))
+    world = RateWorld(kind, attrs.evolve(base, data_bits=data_bits, repair_bits=repair_bits), chance.randint(1, 3))
     submitted = 0
     for _ in range(150):
         number = chance.randint(1, world.sessions)
@@ -154,9 +155,9 @@ def test_everything_leaves_in_order_and_the_context_is_unblocked_each_time(kind:
 
 
 def test_receivers_that_ask_for_ever_do_not_starve_data_where_both_share_a_limit() -> None:
-    """The limit of retransmissions may be set above that of data: every other interval is data's."""
+    """The limit of retransmissions may exceed that of data: every other interval belongs to data."""
     rates = attrs.evolve(LBTRM_RATES, data_bits=100_000, repair_bits=5_000_000)
-    world = World("lbtrm", rates, 1)
+    world = RateWorld("lbtrm", rates, 1)
     for _ in range(10):
         while world.machine.blocked:
             world.advance(MS)

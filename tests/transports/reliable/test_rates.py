@@ -26,7 +26,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
 
 
 def test_the_datagram_over_the_limit_is_queued_and_the_next_send_is_blocked() -> None:
-    """A runner-up of the traps: the datagram over the limit succeeds; what comes after it waits."""
+    """A runner-up of the traps: the datagram over the limit succeeds, later ones wait."""
     limiter = RateLimiter(PER_INTERVAL)
     assert limiter.admit(data(0), 0)
     assert limiter.admit(data(1), 9 * MS)
@@ -43,7 +43,7 @@ def test_the_datagram_over_the_limit_is_queued_and_the_next_send_is_blocked() ->
     assert limiter.next_release() is None
 
 
-def test_what_is_left_over_is_not_carried_on() -> None:
+def test_unused_bytes_are_not_carried_over() -> None:
     limiter = RateLimiter(PER_INTERVAL)
     assert limiter.admit(data(0, 1), 0)
     assert limiter.admit(data(1, 1000), 50 * MS)
@@ -71,7 +71,7 @@ def test_retransmissions_are_queued_and_then_shed(monkeypatch: pytest.MonkeyPatc
 
 
 def test_retransmissions_count_as_data_where_they_share_the_limit() -> None:
-    """LBT-RM; and with the next interval they leave first, for they are older."""
+    """LBT-RM: in the next interval retransmissions leave first because they are older."""
     limiter = RateLimiter(SHARED)
     assert limiter.repair(data(0, 500), 0) is RepairVerdict.SENT
     assert limiter.admit(data(9, 500), 0)
@@ -89,7 +89,7 @@ def test_a_repair_waits_for_data_allowance_where_it_is_shared() -> None:
     assert alone.repair(data(1, 100), 0) is RepairVerdict.SENT
 
 
-def test_what_waits_for_a_session_or_a_client_can_be_forgotten() -> None:
+def test_waiting_datagrams_of_a_session_or_a_client_can_be_dropped() -> None:
     limiter = RateLimiter(RateSettings(10 * MS, data_bits=800, repair_bits=800))
     assert limiter.admit(data(0, 1), 0)
     limiter.repair(data(0, 1), 0)
@@ -105,7 +105,7 @@ def test_what_waits_for_a_session_or_a_client_can_be_forgotten() -> None:
 
 
 @given(st.lists(st.lists(st.integers(1, 600), min_size=1, max_size=5), max_size=8))
-def test_what_is_admitted_together_would_be_admitted_one_by_one(runs: list[list[int]]) -> None:
+def test_datagrams_admitted_together_would_be_admitted_one_by_one(runs: list[list[int]]) -> None:
     limiter, twin = RateLimiter(PER_INTERVAL), RateLimiter(PER_INTERVAL)
     for turn, sizes in enumerate(runs):
         now = turn * 4 * MS

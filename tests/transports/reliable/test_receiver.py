@@ -1,4 +1,4 @@
-"""A receiver's session, whatever the protocol: what is read, asked for, counted, and over."""
+"""A receiver's session without a protocol: decoding, requests, counters, and the end."""
 
 from collections.abc import Sequence
 from enum import IntEnum
@@ -12,6 +12,7 @@ from stablecast.transports.reliable.packets import Datagram, NakRefusal, Session
 from stablecast.transports.reliable.receiver import OtherDatagram, ReceiverMachine
 from stablecast.transports.reliable.settings import ReceiverSettings
 from stablecast.transports.wire.errors import WireError
+from tests.transports.reliable import invariants
 from tests.transports.reliable.network import block
 
 SETTINGS = ReceiverSettings(initial_backoff_ns=0)
@@ -19,7 +20,7 @@ ASIDES = {b"F": OtherDatagram.FOREIGN, b"O": OtherDatagram.OTHER, b"R": OtherDat
 
 
 class Phase(IntEnum):
-    """There, or not."""
+    """The states of the simplest session."""
 
     HERE = 0
     GONE = 1
@@ -27,7 +28,7 @@ class Phase(IntEnum):
 
 @attrs.define
 class Plain(ReceiverMachine):
-    """The simplest protocol: `D5` is the datagram 5, `S7` says that 7 is the newest, `N5` refuses 5."""
+    """The simplest protocol: `D5` is the datagram 5, `S7` states that 7 is the newest, `N5` refuses 5."""
 
     settings: ReceiverSettings = SETTINGS
     state: Phase = Phase.HERE
@@ -39,7 +40,7 @@ class Plain(ReceiverMachine):
     def over(self) -> bool:
         return self.state is Phase.GONE
 
-    def read(self, octets: bytes) -> SourcePacket | OtherDatagram:
+    def parse(self, octets: bytes) -> SourcePacket | OtherDatagram:
         if octets in ASIDES:
             return ASIDES[octets]
         if not octets[1:].isdigit():
@@ -82,11 +83,11 @@ class Plain(ReceiverMachine):
 
 def hear(machine: Plain, *datagrams: bytes, now: int = 0) -> list[ReceiverEffect]:
     machine.receive(SessionDatagrams(datagrams), now)
-    machine.check_invariants()
+    invariants.check(machine)
     return machine.take_effects()
 
 
-def test_what_one_read_brings_goes_up_together_and_what_is_missing_is_asked_for() -> None:
+def test_a_read_is_delivered_together_and_gaps_are_requested() -> None:
     machine = Plain("a:1", 5, 1, 3)
     assert machine.heard_at == 3
     received, asked = hear(machine, b"D0", b"D2", now=9)
@@ -108,7 +109,7 @@ def test_session_messages_and_refusals_are_signs_of_life_and_what_is_not_ours_is
 
 
 def test_after_the_end_nothing_is_taken_and_nothing_is_due() -> None:
-    """What came before a reset in the same read goes up."""
+    """Datagrams before a reset in the same read are delivered."""
     machine = Plain("a:1", 5, 1, 0)
     (received,) = hear(machine, b"D0", b"R", b"D1")
     assert isinstance(received, Received)
@@ -140,8 +141,8 @@ def test_artificial_loss_is_counted_before_anything_is_read() -> None:
     assert (machine.statistics.dgrams_dropped_test, machine.statistics.msgs_rcved) == (1, 0)
 
 
-def test_what_follows_what_was_heard_last_is_taken_at_once() -> None:
-    """Until the series breaks; then each datagram is looked at."""
+def test_datagrams_that_continue_the_session_are_handled_at_once() -> None:
+    """After the series breaks, each datagram is handled alone."""
     machine = Plain("a:1", 5, 1, 0)
     hear(machine, b"D0", now=1)
     (received,) = hear(machine, b"D1", b"D2", b"S3", b"D3", now=2)

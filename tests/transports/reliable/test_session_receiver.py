@@ -1,4 +1,4 @@
-"""The receiver's side of a session: what goes up, what is asked for, what is lost."""
+"""The receiver's side of a session: deliveries, requests, losses."""
 
 import pytest
 
@@ -12,6 +12,7 @@ from stablecast.transports.reliable.session_receiver import SessionReception
 from stablecast.transports.reliable.settings import LBTRU_RECEIVER, ReceiverSettings
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.headers import Fragment
+from tests.transports.reliable import invariants
 from tests.transports.reliable.network import block
 
 CONTROL = lbmc.encode(lbmc.Message(lbmc.MessageKind.CONTROL, headers=(Fragment(first_sqn=0, offset=0, len=1),)))
@@ -19,7 +20,7 @@ PIECE = lbmc.encode(lbmc.Message(lbmc.MessageKind.DATA, 7, 5, (Fragment(first_sq
 
 
 class Driven:
-    """A session that asks at once."""
+    """A session that requests at once."""
 
     def __init__(self, settings: ReceiverSettings = LBTRU_RECEIVER) -> None:
         self.session = SessionReception.of(settings, 1)
@@ -28,7 +29,7 @@ class Driven:
         for number, payload in datagrams:
             self.session.on_data(number, trail, payload, again, now)
         self.naks = self.session.settle(now)
-        self.session.check_invariants()
+        invariants.check(self.session)
         return self.take()
 
     def take(self) -> list[object]:
@@ -37,12 +38,12 @@ class Driven:
 
 
 def runs(effects: list[object]) -> list[tuple[int, int, int]]:
-    """Topic, first number and count of the runs that went up."""
+    """Return topic, first number and count of the delivered runs."""
     items = [item for effect in effects if isinstance(effect, Received) for item in effect.items]
     return [(item.topic_index, item.first, item.count) for item in items if isinstance(item, Run)]
 
 
-def test_what_one_read_brings_goes_up_together_and_runs_are_joined() -> None:
+def test_messages_of_one_read_are_delivered_together_and_runs_are_joined() -> None:
     driven = Driven()
     effects = driven.hear((0, block(7, 0, 3)), (1, block(7, 3, 2)), (2, block(8, 0, 1)))
     assert len(effects) == 1
@@ -50,7 +51,7 @@ def test_what_one_read_brings_goes_up_together_and_runs_are_joined() -> None:
     assert driven.session.statistics.lbmc_msgs_rcved == 6
 
 
-def test_a_series_goes_up_as_its_datagrams_would_and_tells_the_trail() -> None:
+def test_a_series_is_delivered_like_its_datagrams_and_states_the_trail() -> None:
     driven, twin = Driven(), Driven()
     assert driven.session.expected() is None
     for one in (driven, twin):
@@ -72,7 +73,7 @@ def test_datagrams_go_up_in_the_order_of_arrival_each_once() -> None:
     assert driven.hear((2, block(7, 2, 1)), now=2) == []
 
 
-def test_a_session_begins_where_it_is_heard_first() -> None:
+def test_a_session_begins_with_its_first_datagram() -> None:
     driven = Driven()
     driven.hear((50, block(7, 90, 1)))
     driven.hear((49, block(7, 89, 1)))
@@ -84,7 +85,7 @@ def test_a_session_begins_where_it_is_heard_first() -> None:
     assert other.naks == [(51,)]
 
 
-def test_what_is_sent_again_cannot_begin_a_session() -> None:
+def test_a_retransmission_cannot_begin_a_session() -> None:
     driven = Driven()
     assert driven.hear((5, block(7, 5, 1)), again=True) == []
     assert driven.session.statistics.dgrams_dropped_other == 1
@@ -92,7 +93,7 @@ def test_what_is_sent_again_cannot_begin_a_session() -> None:
     assert driven.session.gaps.high is None
 
 
-def test_a_session_message_tells_of_a_lost_tail() -> None:
+def test_a_session_message_reveals_a_lost_tail() -> None:
     driven = Driven()
     driven.hear((0, block(7, 0, 1)))
     driven.session.on_standing(2, 2, 5)
@@ -124,7 +125,7 @@ def test_a_nak_fits_a_frame() -> None:
 
 
 def test_datagrams_and_topics_are_given_up_each_for_itself() -> None:
-    """Worked example of the reference: the datagram after the generation interval, the topic after it was told of."""
+    """Worked example of the reference: the datagram after the generation interval, the topic after its mark."""
     driven = Driven()
     driven.hear((0, block(7, 0, 1)))
     driven.session.on_standing(1, 0, SECOND // 5)
@@ -147,7 +148,7 @@ def test_pieces_and_control_messages_go_up_as_they_are() -> None:
 
 
 def test_marks_do_not_go_up() -> None:
-    """Whoever heard them counted them as malformed: they are the session's own, and none of their business."""
+    """Marks belong to the session. An application's end would count them as malformed."""
     driven = Driven()
     driven.hear((0, block(7, 0, 1)))
     assert driven.hear((1, message([(7, 0), (8, 4)]))) == []

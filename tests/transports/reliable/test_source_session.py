@@ -1,4 +1,4 @@
-"""One source session: datagrams, session messages, marks, and what becomes of NAKs."""
+"""One source session: datagrams, session messages, marks, and answers to NAKs."""
 
 import pytest
 from hypothesis import given
@@ -23,6 +23,7 @@ from stablecast.transports.reliable.source_session import (
     SourceSession,
 )
 from stablecast.transports.wire.reliable_packets import Reason
+from tests.transports.reliable import invariants
 from tests.transports.reliable.network import block
 from tests.transports.resolution.charts import agree
 
@@ -34,7 +35,7 @@ SINGLE = SourceSettings(batch_bytes=1)
 
 
 class Driven:
-    """A session and what it says."""
+    """A session and its packets."""
 
     def __init__(self, settings: SourceSettings = SINGLE, rates: RateSettings = UNLIMITED) -> None:
         self.said: list[Addressed] = []
@@ -51,7 +52,7 @@ class Driven:
     ) -> list[object]:
         first, self.next = self.next, self.next + count
         self.session.submit(Submit(1, block(topic, first, count, size), mark), now)
-        self.session.check_invariants()
+        invariants.check(self.session)
         return self.take()
 
     def nak(self, *numbers: int, now: int = 0, to: str = "") -> list[object]:
@@ -59,7 +60,7 @@ class Driven:
         return self.take()
 
     def play(self, until: int) -> list[tuple[int, object]]:
-        """What it says on its own, with the instant in milliseconds."""
+        """Return the packets that timers cause, with their instants in milliseconds."""
         found = []
         while (due := self.session.next_timeout()) is not None and due <= until:
             self.session.handle_timeout(due)
@@ -70,7 +71,7 @@ class Driven:
 
 
 def one_by_one(packet: SourcePacket) -> list[SourcePacket]:
-    """The datagrams of a series as what each of them is."""
+    """Return the datagrams of a series as single datagrams."""
     if not isinstance(packet, DatagramSeries):
         return [packet]
     first, trail = packet.number, packet.trail
@@ -86,7 +87,7 @@ def test_the_rows_do_what_the_library_does(events: list[SessionEvent]) -> None:
     agree(SessionChart, SESSION, SessionState.OPEN, list(events))
 
 
-def test_datagrams_are_numbered_from_0_and_tell_the_trail() -> None:
+def test_datagrams_are_numbered_from_0_and_state_the_trail() -> None:
     driven = Driven(SourceSettings(batch_bytes=1, window_bytes=100))
     sent = [packet for _ in range(5) for packet in driven.send()]
     assert numbers(sent) == [0, 1, 2, 3, 4]
@@ -94,8 +95,8 @@ def test_datagrams_are_numbered_from_0_and_tell_the_trail() -> None:
     assert driven.session.abstract() == ("OPEN", 2, 4, 0)
 
 
-def test_what_leaves_together_is_said_together_with_one_trail_that_is_above_none_of_it() -> None:
-    """And is, datagram by datagram, what leaves one by one; those that the window has no room for go with the next."""
+def test_datagrams_that_leave_together_state_one_trail_at_or_below_all_of_them() -> None:
+    """They equal datagrams that leave one by one. Those beyond the window leave it with the next series."""
     driven = Driven(SourceSettings(batch_bytes=1, window_bytes=100))
     for said in (4, 2):
         driven.session.submit(Submit(1, block(7, driven.next, said)), 0)
@@ -107,7 +108,7 @@ def test_what_leaves_together_is_said_together_with_one_trail_that_is_above_none
     assert (second.number, second.trail, len(second.payloads)) == (4, 3, 2)
     assert [bytes(payload) for payload in second.payloads] == [block(7, 4, 1), block(7, 5, 1)]
     assert driven.session.statistics.bytes_sent == 6 * (HEADER + 32)
-    driven.session.check_invariants()
+    invariants.check(driven.session)
 
 
 def test_messages_wait_in_a_batch_for_the_interval() -> None:
@@ -141,8 +142,8 @@ def test_session_messages_grow_rare_and_only_data_starts_them_again() -> None:
     assert driven.play(2000 * MS) == [(1700, SessionStatus(3, 1, 0))]
 
 
-def test_idle_topics_are_told_as_data() -> None:
-    """TSNI after 5 s; it is data of the session: session messages start again."""
+def test_idle_topics_are_announced_as_data() -> None:
+    """TSNI after 5 s is data of the session, so session messages start again."""
     driven = Driven()
     driven.send(topic=7)
     driven.send(topic=8)
@@ -152,7 +153,7 @@ def test_idle_topics_are_told_as_data() -> None:
     assert [at for at, packet in told if isinstance(packet, SessionStatus)] == [200, 600, 1400, 3000, 5200, 5600]
 
 
-def test_what_is_pending_leaves_before_the_marks() -> None:
+def test_pending_messages_leave_before_the_marks() -> None:
     driven = Driven(SourceSettings(batch_ns=9 * SECOND, sm_min_ns=9 * SECOND))
     driven.send()
     sent = [packet for at, packet in driven.play(5 * SECOND)]
@@ -160,7 +161,7 @@ def test_what_is_pending_leaves_before_the_marks() -> None:
 
 
 def test_nak_is_answered_by_the_datagram_again() -> None:
-    """P-401: with the trail of now, ascending, and to the one who asked."""
+    """P-401: with the current trail, ascending, and to the requester."""
     driven = Driven()
     for _ in range(4):
         driven.send()
@@ -174,7 +175,7 @@ def test_nak_is_answered_by_the_datagram_again() -> None:
 
 
 def test_a_nak_within_the_ignore_interval_gets_one_ncf_and_then_silence() -> None:
-    """T29: the NCF stands behind the retransmissions, and tells all that is refused in one list."""
+    """T29: the NCF follows the retransmissions and lists all refused numbers."""
     driven = Driven()
     for _ in range(3):
         driven.send()
@@ -189,15 +190,15 @@ def test_a_nak_within_the_ignore_interval_gets_one_ncf_and_then_silence() -> Non
     assert driven.nak(0, now=999 * MS) == [NakRefusal(0, Reason.IGNORED, (0,))]
 
 
-def test_what_one_asked_for_is_not_ignored_when_another_asks() -> None:
-    """U21: where the asker alone hears the repair."""
+def test_a_repair_for_one_receiver_does_not_ignore_another() -> None:
+    """U21: only the requester receives the repair."""
     driven = Driven()
     driven.send()
     driven.nak(0, to="one")
     assert numbers(driven.nak(0, to="other"), again=True) == [0]
 
 
-def test_what_the_window_has_no_more_or_never_had_gets_no_answer() -> None:
+def test_a_nak_outside_the_window_gets_no_answer() -> None:
     driven = Driven(SourceSettings(batch_bytes=1, window_bytes=32))
     for _ in range(3):
         driven.send()
@@ -205,7 +206,7 @@ def test_what_the_window_has_no_more_or_never_had_gets_no_answer() -> None:
     assert numbers(driven.nak(2), again=True) == [2]
 
 
-def test_what_is_too_old_is_not_sent_again() -> None:
+def test_old_datagrams_are_not_retransmitted() -> None:
     driven = Driven(SourceSettings(batch_bytes=1, window_age_ns=SECOND))
     driven.send()
     driven.send(now=SECOND // 2)
@@ -213,7 +214,7 @@ def test_what_is_too_old_is_not_sent_again() -> None:
 
 
 def test_retransmissions_over_the_limit_wait_and_then_are_shed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NCFs with the reasons delayed and shed; what waits is told so each time, and waits once."""
+    """NCFs with the reasons delayed and shed; each further NAK is refused, and the datagram waits once."""
     monkeypatch.setattr("stablecast.transports.reliable.rates.MAX_QUEUED_REPAIRS", 1)
     driven = Driven(rates=RateSettings(10 * MS, 1 << 50, repair_bits=60 * 8 * 100))
     for _ in range(3):
@@ -255,7 +256,7 @@ def test_an_ncf_fits_a_frame(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_rate_limit_queues_and_then_blocks() -> None:
-    """A runner-up of the traps. What waits is neither told nor asked for; nothing else makes the session speak."""
+    """A runner-up of the traps. Waiting datagrams are neither announced nor requested, and cause no session message."""
     driven = Driven(SourceSettings(batch_bytes=1, linger_ns=0, sm_min_ns=5 * MS), RateSettings(10 * MS, 60 * 8 * 100))
     assert numbers(driven.send(3)) == [0]
     assert driven.session.abstract() == ("OPEN", 0, 0, 2)
@@ -295,7 +296,7 @@ def test_copies_for_clients_count() -> None:
 
 
 def test_a_closed_session_lingers_and_answers() -> None:
-    """With its last source a session's duty to send again would die: so it goes on for a while, without marks."""
+    """The duty to retransmit would end with the last source, so the session lingers, without marks."""
     driven = Driven(SourceSettings(linger_ns=6 * SECOND, sm_min_ns=9 * SECOND))
     driven.send(mark=BatchMark.BEGIN)
     driven.session.close(True, 0)

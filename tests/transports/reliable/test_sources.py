@@ -1,4 +1,4 @@
-"""The sessions of a context: they share the rate limit, and speak by the protocol that they are given."""
+"""The sessions of a context, which share the rate limit and use a given protocol."""
 
 import attrs
 import pytest
@@ -19,6 +19,7 @@ from stablecast.transports.reliable.packets import Datagram, DatagramSeries, Sou
 from stablecast.transports.reliable.settings import RateSettings, SourceSettings
 from stablecast.transports.reliable.source_session import SourceSession
 from stablecast.transports.reliable.sources import SourceSessions
+from tests.transports.reliable import invariants
 from tests.transports.reliable.network import block
 
 MS = MILLISECOND
@@ -29,7 +30,7 @@ HALF = RateSettings(10 * MS, 60 * 8 * 100)
 
 @attrs.define
 class Plain(SourceSessions):
-    """The simplest protocol: a datagram is a letter and a number, for "all"; what is heard is a number to repeat."""
+    """The simplest protocol: a datagram is a letter and a number, for "all"; input is a number to repeat."""
 
     over: list[int] = attrs.field(factory=list)
 
@@ -68,12 +69,12 @@ def sent(effects: list[SourceEffect]) -> list[tuple[int, str, bytes]]:
 
 def timeout(sources: SourceSessions, now: int) -> list[SourceEffect]:
     sources.handle_timeout(now)
-    sources.check_invariants()
+    invariants.check(sources)
     return sources.take_effects()
 
 
 def test_one_session_at_the_limit_blocks_all_of_the_context() -> None:
-    """And `Unblocked` comes once, with the interval in which the last that waited leaves."""
+    """`Unblocked` comes once, in the interval in which the last waiting datagram leaves."""
     sources = opened(HALF, 1, 2)
     submit(sources, 1, 3)
     assert sources.blocked
@@ -88,7 +89,7 @@ def test_one_session_at_the_limit_blocks_all_of_the_context() -> None:
     assert not sources.blocked
 
 
-def test_what_is_said_to_the_same_leaves_together() -> None:
+def test_packets_to_one_addressee_leave_together() -> None:
     sources = opened(RateSettings(10 * MS), 1, 2)
     submit(sources, 1, 3)
     submit(sources, 2)
@@ -141,7 +142,7 @@ def test_a_number_taken_and_a_session_too_many_are_refused(monkeypatch: pytest.M
         sources.receive(OpenSession(2, "", 1), 0)
 
 
-def test_the_statistics_tell_what_is_held_and_what_waits() -> None:
+def test_the_statistics_count_the_window_and_the_queues() -> None:
     sources = opened(HALF, 1)
     submit(sources, 1, 3)
     found = sources.statistics(1)

@@ -25,7 +25,7 @@ def test_a_spread_knows_least_mean_and_most() -> None:
 
 
 def test_the_documented_counters_are_there() -> None:
-    """P-920: NAKs, losses, duplicates, what was unrecoverable, at both ends."""
+    """P-920: NAKs, losses, duplicates, unrecoverable datagrams, at both ends."""
     found = SourceStatistics(msgs_sent=4).as_dict((1, 2), (3, 4))
     assert set(found) >= SOURCE
     assert (found["msgs_sent"], found["txw_bytes"], found["rctlr_rx_msgs"]) == (4, 2, 4)

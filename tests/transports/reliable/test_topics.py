@@ -1,4 +1,4 @@
-"""What the topics of a session lack, and for how long."""
+"""Gaps in the topics of a session, and their age."""
 
 import pytest
 from hypothesis import given
@@ -21,7 +21,7 @@ def looked(found: Topics, now: int) -> list[tuple[int, int, int]]:
     return [(loss.topic_index, loss.first, loss.count) for loss in out if isinstance(loss, TopicLost)]
 
 
-def test_where_a_topic_is_heard_first_is_where_it_begins() -> None:
+def test_a_topic_begins_with_its_first_message() -> None:
     found = topics()
     assert found.on_run(7, 50, 3, 0)
     found.on_run(7, 53, 1, 0)
@@ -50,8 +50,8 @@ def test_gaps_of_one_topic_do_not_concern_another() -> None:
     assert looked(found, 10 * SECOND) == [(7, 1, 1)]
 
 
-def test_a_high_water_mark_tells_what_nobody_else_would() -> None:
-    """A runner-up of the traps: lost at 0, told at 5 s, lost for good at 15 s; without a mark never."""
+def test_a_high_water_mark_reveals_a_lost_tail() -> None:
+    """A runner-up of the traps: lost at 0, announced at 5 s, lost for good at 15 s; without a mark never."""
     found = topics()
     found.on_run(7, 0, 1, 0)
     assert found.look_at is None
@@ -117,7 +117,7 @@ def test_topics_and_gaps_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 4), st.integers(0, 3)), max_size=40))
 def test_lost_is_what_was_left_out_for_too_long(steps: list[tuple[int, int, int]]) -> None:
-    """Against a set of numbers with the time at which each was found missing."""
+    """Compared with a set of numbers and the times of their detection."""
     found = topics()
     found.on_run(7, 0, 1, 0)
     high, now, missing = 0, 0, dict[int, int]()

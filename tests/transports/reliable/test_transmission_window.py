@@ -1,4 +1,4 @@
-"""What a source can send again: bounded by payload, memory and age."""
+"""The datagrams that a source can retransmit: bounded by payload, memory and age."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,8 +44,8 @@ def test_the_age_is_counted_from_the_first_sending() -> None:
     assert (window.trail, list(window.sent_at)) == (2, [2])
 
 
-def test_what_has_not_left_stays_and_cannot_be_sent_again() -> None:
-    """The rate limit may hold up more than the window has room for: nothing of it is lost."""
+def test_datagrams_that_have_not_left_stay_and_cannot_be_retransmitted() -> None:
+    """The rate limit may delay more than fits the window: nothing of it is lost."""
     window = filled(TransmissionWindow(100), [90])
     for _ in range(3):
         window.add([bytes(90)])
@@ -55,8 +55,8 @@ def test_what_has_not_left_stays_and_cannot_be_sent_again() -> None:
     assert (window.trail, window.get(1)) == (1, bytes(90))
 
 
-def test_what_leaves_together_stays_together_until_more_leaves() -> None:
-    """The trail that it tells is above none of it; what is asked for finds the window trimmed."""
+def test_datagrams_that_leave_together_stay_until_more_leave() -> None:
+    """Their common trail is not above any of them; a NAK finds the window trimmed."""
     window = filled(TransmissionWindow(100, age_ns=50), [40])
     assert window.add([bytes(40)] * 4) == 1
     assert window.leave(4, 10) == 1

@@ -26,14 +26,15 @@ def again(kind: str, packet: Any) -> bool:
 
 
 def asked(network: Network, number: int) -> list[int]:
-    """When a datagram was asked for, in nanoseconds."""
+    """Return the instants of the requests for a datagram, in nanoseconds."""
     return [at for at, packet in network.packets(wire(network.kind).Nak) if number in packet.sqns]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_t29_a_repair_that_is_lost_too_costs_a_second(kind: str) -> None:
-    """T29: the second NAK comes 100 to 300 ms later and meets the ignore interval of 500 ms; one NCF; the receiver
-    waits 1000 ms; the third is served.
+    """T29: the second NAK comes 100 to 300 ms later, within the ignore interval of 500 ms, and gets one NCF.
+
+    The receiver waits 1000 ms, and the third NAK is answered.
     """
     network = Network(kind, 1, source=UNBATCHED)
     network.run(SECOND)
@@ -60,7 +61,7 @@ def test_t29_a_repair_that_is_lost_too_costs_a_second(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_t29_further_naks_in_the_interval_get_no_ncf(kind: str) -> None:
-    """T29: here the NCF is lost, so that the receiver asks on; it is told nothing until the interval is over."""
+    """T29: here the NCF is lost, so the receiver sends more NAKs and gets no answer until the interval is over."""
     network = Network(kind, 1, source=UNBATCHED)
     network.run(SECOND)
     lost = {"data": 2}
@@ -85,7 +86,7 @@ def test_t29_further_naks_in_the_interval_get_no_ncf(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_t29_what_lies_below_the_trail_is_given_up_without_a_nak(kind: str) -> None:
-    """T29: and lost for its topic when its gap is as old as the generation interval."""
+    """T29: its topic loses it when the gap reaches the generation interval."""
     network = Network(kind, 1, source=SourceSettings(batch_bytes=1, window_bytes=100))
     network.run(SECOND)
     network.send(7)
@@ -107,8 +108,9 @@ def test_t29_what_lies_below_the_trail_is_given_up_without_a_nak(kind: str) -> N
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_lost_tail_is_seen_by_session_messages_and_lost_by_the_marks_clock(kind: str) -> None:
-    """A runner-up of the traps: lost at 0, told by a session message at 0.2 s, by TSNI at 5 s; the transport gives up
-    at 10.2 s and the topic at 15 s.
+    """A runner-up of the traps: lost at 0, revealed by a session message at 0.2 s, by TSNI at 5 s.
+
+    The transport gives up at 10.2 s and the topic at 15 s.
     """
     network = Network(kind, 1, source=UNBATCHED)
     network.run(SECOND)
@@ -128,7 +130,7 @@ def test_a_lost_tail_is_seen_by_session_messages_and_lost_by_the_marks_clock(kin
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_without_marks_a_lost_tail_is_never_told(kind: str) -> None:
+def test_a_lost_tail_is_never_reported_without_marks(kind: str) -> None:
     network = Network(kind, 1, source=SourceSettings(batch_bytes=1, tsni_ns=0))
     network.run(SECOND)
     network.send(7)
@@ -141,8 +143,8 @@ def test_without_marks_a_lost_tail_is_never_told(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_nobody_can_send_again_is_lost_after_the_generation_interval(kind: str) -> None:
-    """Each message is delivered or reported lost, and none is both: here every repair is lost on its way."""
+def test_a_gap_without_repair_is_lost_after_the_generation_interval(kind: str) -> None:
+    """Each message is either delivered or reported lost; here every repair is lost on its way."""
     network = Network(kind, 2, Faults(), source=UNBATCHED, receiver=ReceiverSettings(generation_ns=2 * SECOND))
     network.run(SECOND)
     network.send(7)
@@ -167,8 +169,9 @@ def test_what_nobody_can_send_again_is_lost_after_the_generation_interval(kind: 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_rate_limit_spreads_a_burst_over_its_intervals(kind: str) -> None:
-    """A runner-up of the traps: what is over the limit is queued and succeeds, the next one is blocked; nothing is lost
-    by it, and in no interval does more leave.
+    """A runner-up of the traps: a datagram over the limit is queued and succeeds, the next one is blocked.
+
+    Nothing is lost, and no interval exceeds the limit.
     """
     rates = RateSettings(10 * MS, 2_000_000, 1_000_000, repairs_count=kind == "lbtrm")
     network = Network(kind, 1, source=UNBATCHED, rates=rates)
@@ -186,7 +189,7 @@ def test_the_rate_limit_spreads_a_burst_over_its_intervals(kind: str) -> None:
 
 
 def test_a_source_that_goes_leaves_its_multicast_receivers_to_their_timeout() -> None:
-    """EOS of LBT-RM is a silence of 60 s; what is asked for while the session lingers is still sent again."""
+    """EOS of LBT-RM is a silence of 60 s; a lingering session still answers NAKs."""
     network = Network("lbtrm", 1, source=UNBATCHED)
     network.run(SECOND)
     for _ in range(3):
@@ -212,7 +215,7 @@ def test_a_source_that_goes_resets_its_clients() -> None:
 
 
 def test_a_client_comes_before_its_source() -> None:
-    """It asks until the source is there; then it hears all of it."""
+    """It repeats its request until the source exists; then it receives all data."""
     network = Network("lbtru", 1, source=UNBATCHED)
     network.drop = lambda to, packet: network.now < 3 * SECOND
     network.run(2 * SECOND)

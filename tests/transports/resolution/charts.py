@@ -24,7 +24,7 @@ def recorder(table: Table, initial: IntEnum) -> type:
 
 
 def agree(chart: type[Chart], table: Table, initial: IntEnum, events: list[IntEnum]) -> None:
-    """Asserts that rows and library do the same with a history."""
+    """Assert that rows and library do the same for a history."""
     kind = recorder(table, initial)
     lowered, model = kind(), kind()
     engine = chart(model=model)

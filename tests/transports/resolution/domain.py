@@ -18,7 +18,7 @@ Node = ResolutionContext | RelayMachine
 
 @attrs.define
 class Domain:
-    """Plays its nodes; `down` ones neither hear nor act. `sent` is (now, from, to, data)."""
+    """Drives its nodes; `down` nodes neither receive nor act. `sent` is (now, from, to, data)."""
 
     nodes: dict[str, Node] = attrs.field(factory=dict)
     down: set[str] = attrs.field(factory=set)
@@ -52,7 +52,7 @@ class Domain:
         self._perform(address)
 
     def run(self, until: int) -> None:
-        """Plays up to `until` (ns)."""
+        """Advance to `until` (ns)."""
         while True:
             dues = [(due, at) for at, node in self.nodes.items() if (due := self._due(at, node)) is not None]
             due, address = min(dues, default=(until + 1, ""))

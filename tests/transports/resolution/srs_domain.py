@@ -1,7 +1,7 @@
 """A domain of services (SRS) and contexts in virtual time: connections that take no time, break, and hang.
 
-A context that is `away` is behind a broken network: nothing passes, nobody is told. What was on its way arrives when it
-is back, if the connection still exists at both ends.
+A context that is `away` is behind a broken network: nothing passes, and no end is reported. Bytes on their way arrive
+when it is back, if the connection still exists at both ends.
 """
 
 from collections import deque
@@ -27,6 +27,7 @@ from stablecast.transports.resolution.srs.service import ResolutionService
 from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS, ClientConfig, ServiceConfig
 from stablecast.transports.resolution.udp.effects import Discovered, Remark, Withdrawn
 from stablecast.transports.resolution.udp.inputs import AddReceiver, AddSource
+from tests.transports.resolution.invariants import check_service
 
 SRS = "10.0.0.100:27000"
 SECOND_SRS = "10.0.0.101:27000"
@@ -41,13 +42,13 @@ def source(topic: str = "orders", index: int = 1, session_id: int = 7) -> AddSou
 
 
 def record(instance: bytes, index: int = 1, session_id: int = 7) -> SourceRecord:
-    """What is found of it."""
+    """Return the record that receivers find."""
     return SourceRecord("10.0.0.1:14371", session_id, index, "10.0.0.1:14391", persistent=True, instance=instance)
 
 
 @attrs.define
 class SrsDomain:
-    """Plays its nodes; `wire` is (from, to, bytes) of everything that was sent."""
+    """Drives its nodes; `wire` is (from, to, bytes) of everything that was sent."""
 
     services: dict[str, ResolutionService] = attrs.field(factory=dict)
     contexts: dict[str, SrsContext] = attrs.field(factory=dict)
@@ -65,7 +66,7 @@ class SrsDomain:
     work: deque[str] = attrs.field(factory=deque)
 
     def service(self, address: str = SRS, config: ServiceConfig = DEFAULTS) -> ResolutionService:
-        """An empty service; a former one at this address is forgotten, its connections break."""
+        """Start an empty service; a former one at this address is forgotten, and its connections break."""
         self.stop(address)
         self.epochs += 1
         service = self.services[address] = ResolutionService(self.epochs, config)
@@ -80,7 +81,7 @@ class SrsDomain:
         self._settle()
 
     def context(self, name: str, *services: str, config: ClientConfig = CLIENT_DEFAULTS) -> SrsContext:
-        """A context without sources and receivers, which has met its services."""
+        """Start a context without sources and receivers, connected to its services."""
         instance = name.ljust(8, ".").encode()
         context = self.contexts[name] = SrsContext.create(instance, services or (SRS,), len(name), config)
         self.run(self.now)
@@ -94,18 +95,18 @@ class SrsDomain:
             self._settle()
 
     def pair(self) -> None:
-        """A context with a source and one with its receiver, which found it."""
+        """Start a context with a source and one with its receiver, which found it."""
         self.context("source")
         self.context("receiver")
         self.feed("receiver", AddReceiver("orders"))
         self.feed("source", source())
 
     def leave(self, name: str) -> None:
-        """The network of a context breaks."""
+        """Break the network of a context."""
         self.away.add(name)
 
     def back(self, name: str) -> None:
-        """It works again; what hung arrives."""
+        """Repair the network of a context; delayed bytes arrive."""
         self.away.discard(name)
         held, self.held = self.held, []
         for end, data in held:
@@ -113,7 +114,7 @@ class SrsDomain:
         self._settle()
 
     def run(self, until: int) -> None:
-        """Plays up to `until` (ns)."""
+        """Advance to `until` (ns)."""
         while True:
             nodes: dict[str, ResolutionService | SrsContext] = {**self.services, **self.contexts}
             dues = [(due, name) for name, node in nodes.items() if (due := node.next_timeout()) is not None]
@@ -127,13 +128,13 @@ class SrsDomain:
         self.now = until
 
     def discovered(self, name: str) -> list[tuple[str, int]]:
-        """Topic and index of what a context found, in order; forgets it."""
+        """Return topic and index of newly discovered sources, in order."""
         mine = [(topic, found.index) for who, topic, found in self.found if who == name]
         self.found = [entry for entry in self.found if entry[0] != name]
         return mine
 
     def withdrawn(self, name: str) -> list[tuple[str, int]]:
-        """The same of what went."""
+        """Return topic and index of newly withdrawn sources, in order."""
         mine = [(topic, found.index) for who, topic, found in self.gone if who == name]
         self.gone = [entry for entry in self.gone if entry[0] != name]
         return mine
@@ -142,7 +143,7 @@ class SrsDomain:
         while self.work:
             name = self.work.popleft()
             if name in self.services:
-                self.services[name].check_invariants()
+                check_service(self.services[name])
                 for effect in self.services[name].take_effects():
                     self._of_service(name, effect)
             elif name in self.contexts:

@@ -15,6 +15,7 @@ from stablecast.transports.resolution.srs.source_records import source_info
 from stablecast.transports.resolution.udp.effects import Remark
 from stablecast.transports.wire import rsocket, srs
 from stablecast.transports.wire.rsocket import Frame, FrameKind
+from tests.transports.resolution.invariants import check_service
 
 CONFIG = ServiceConfig(100 * SECOND, 50 * SECOND, SECOND, max_clients=3, max_sources=2, max_interests=3, max_patterns=1)
 SETUP = rsocket.setup_frame(rsocket.RsocketSetup(5000, 15_000))
@@ -48,7 +49,7 @@ def matches(pattern: str) -> srs.PatternInfo:
 
 
 class Played:
-    """A service, its clients by connection, and what they were sent."""
+    """A service, its clients by connection, and the records sent to them."""
 
     def __init__(self, config: ServiceConfig = CONFIG) -> None:
         self.service = ResolutionService(9, config)
@@ -68,7 +69,7 @@ class Played:
         return self.take()
 
     def join(self, connection: int, *told: srs.Message, counter: int | None = 1, name: int = 0) -> list[srs.Message]:
-        """A client that has told all; returns what it was told."""
+        """Connect a client that announces all its records, and return the records sent to it."""
         self.accept(connection)
         frames = (tell(*told),) if told else ()
         heard = self.send(connection, SETUP, register(name or connection, counter), *frames, ASK)
@@ -84,7 +85,7 @@ class Played:
         return self.take()
 
     def take(self) -> dict[int, list[srs.Message]]:
-        self.service.check_invariants()
+        check_service(self.service)
         heard: dict[int, list[srs.Message]] = {}
         for effect in self.service.take_effects():
             match effect:

@@ -1,4 +1,4 @@
-"""A small exchange over a relay as a stock Wireshark sees it, found by its ports alone."""
+"""A small exchange over a relay as a stock Wireshark shows it, found by its ports alone."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def address(text: str) -> Address:
 
 @pytest.fixture(scope="module")
 def packets(tmp_path_factory: pytest.TempPathFactory) -> list[Packet]:
-    """Six seconds of one source, one receiver of its topic and of one that nobody sends, and the relay."""
+    """Return six seconds of one source, one receiver of its topic, one of a topic without source, and the relay."""
     domain = Domain()
     domain.relay()
     domain.context(SOURCE)
@@ -75,7 +75,7 @@ def test_two_topics_are_asked_for_in_one_datagram(packets: list[Packet]) -> None
     assert {tuple(packet.fields["lbmr.tqr.name"]) for packet in queries} == {("orders", "trades")}
 
 
-def test_what_an_advertisement_says(packets: list[Packet]) -> None:
+def test_fields_of_an_advertisement(packets: list[Packet]) -> None:
     first, *later = [p for p in packets if "lbmr.tir.name" in p.fields and p.fields["ip.src"] == ["10.0.0.1"]]
     assert first.fields["lbmr.tir.ttl"] == ["16"]
     assert {packet.fields["lbmr.tir.ttl"][0] for packet in later} == {"60"}
@@ -95,7 +95,7 @@ def test_what_an_advertisement_says(packets: list[Packet]) -> None:
 
 
 def test_sources_on_other_transports(tmp_path: Path) -> None:
-    """What is told of LBT-RM and LBT-RU, the OTID included."""
+    """Advertisements of LBT-RM and LBT-RU, the OTID included."""
     domain = Domain()
     domain.member(SOURCE)
     rm, ru = "LBTRM:10.0.0.1:14390:11223344:239.1.1.1:14400", "LBT-RU:10.0.0.1:14380:11223345"
@@ -128,7 +128,7 @@ def test_sources_on_other_transports(tmp_path: Path) -> None:
 
 
 def test_everything_else_in_a_group(tmp_path: Path) -> None:
-    """T-022, T-031, T-201: patterns, names of stores, requests, final words; found by the documented group alone."""
+    """T-022, T-031, T-201: patterns, names of stores, requests, final advertisements; the group identifies them."""
     domain = Domain()
     ending = attrs.evolve(SAFE, advertise=AdvertiseOptions(at_end=True))
     domain.member(SOURCE, ending)

@@ -1,4 +1,4 @@
-"""Patterns of other hosts: matched where that is cheap, and never for long."""
+"""Patterns of other hosts: matched if that is cheap, and never for long."""
 
 import re
 
@@ -43,11 +43,11 @@ def test_a_cheap_pattern_is_matched_unanchored(pattern: str, yes: str, no: str) 
     ],
 )
 def test_a_dear_or_foreign_pattern_matches_everything(pattern: str) -> None:
-    """T-405: more than asked for is sent, the context chooses; the service stops for nobody."""
+    """T-405: the context receives more than it wants and chooses; the service stays responsive."""
     assert compiled(pattern) is None
 
 
 def test_the_dearest_pattern_that_is_matched_is_quick() -> None:
-    """Counted in a small way: its cost grows with a power of the topic's length, not with two to it."""
+    """Measured on a small scale: the cost is polynomial in the topic's length, not exponential."""
     assert compiled(".*.*b") == re.compile(".*.*b")
     assert not re.search(".*.*b", "a" * 40)

@@ -1,4 +1,4 @@
-"""Patterns of ours and of others."""
+"""Own patterns and those of others."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def test_patterns_are_searched(pattern: str, kind: int, topics: set[str]) -> Non
         ("a", 3, "no language 3"),
     ],
 )
-def test_what_is_no_pattern_is_the_callers_mistake(pattern: str, kind: int, text: str) -> None:
+def test_a_malformed_pattern_raises_misuse(pattern: str, kind: int, text: str) -> None:
     with pytest.raises(MisuseError, match=text):
         expression(pattern, kind)
 

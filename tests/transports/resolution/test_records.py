@@ -1,4 +1,4 @@
-"""A source's record and its advertisement on the wire are one and the same."""
+"""A source's record and its advertisement on the wire are equivalent."""
 
 import attrs
 import pytest
@@ -77,7 +77,7 @@ def test_options_that_say_nothing_to_us_are_passed_over() -> None:
     ],
 )
 def test_sources_on_other_transports_are_joined_at_their_places(place: str, transport: lbmr.Transport) -> None:
-    """The product tells the OTID before the functionality; its layout is known for LBT-RM."""
+    """The product sends the OTID before the functionality; its layout is known for LBT-RM."""
     record = attrs.evolve(RECORD, address=place)
     tir = advertisement("a", record, 60)
     assert tir.transport == transport
@@ -97,8 +97,8 @@ def test_sources_on_other_transports_are_joined_at_their_places(place: str, tran
         lbmr.LbtruTransport("10.1.2.3", None, 14380),
     ],
 )
-def test_what_cannot_be_joined_is_no_source_for_us(transport: lbmr.Transport) -> None:
-    """A transport that is not spoken here, a group that is none, and LBT-RU of old without a session ID."""
+def test_a_transport_that_cannot_be_joined_is_no_source(transport: lbmr.Transport) -> None:
+    """An unknown transport, an address that is no group, and an old LBT-RU without a session ID."""
     assert source_record(attrs.evolve(advertisement("a", RECORD, 60), transport=transport), ()) is None
 
 

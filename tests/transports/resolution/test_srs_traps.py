@@ -44,7 +44,7 @@ def test_t26_quiet_is_not_dead() -> None:
 
 
 def test_t27_the_same_context_returns_inside_the_lifetime() -> None:
-    """T27, T-407, T-408, T-413, T-414: potentially down, announced again, nobody notices."""
+    """T27, T-407, T-408, T-413, T-414: potentially down, announced again, invisible to others."""
     played = domain()
     played.pair()
     assert played.discovered("receiver") == ORDERS
@@ -59,7 +59,7 @@ def test_t27_the_same_context_returns_inside_the_lifetime() -> None:
 
 
 def test_t27_a_restarted_process_is_a_new_context() -> None:
-    """T27, T-415, T-418: the record of the one before waits for its lifetime."""
+    """T27, T-415, T-418: the record of its former life waits for the end of its lifetime."""
     played = domain()
     played.pair()
     played.stop("source")
@@ -74,7 +74,7 @@ def test_t27_a_restarted_process_is_a_new_context() -> None:
 
 
 def test_t27_a_leave_record_shortens_the_wait() -> None:
-    """T27: who lost its transport says so; the service waits for the source's return a moment longer."""
+    """T27: a receiver that lost the transport reports it; the service waits shortly for the source's return."""
     played = domain()
     played.pair()
     played.stop("source")
@@ -86,7 +86,7 @@ def test_t27_a_leave_record_shortens_the_wait() -> None:
 
 
 def test_a_leave_record_does_not_end_a_source_that_is_up() -> None:
-    """T27: one receiver's broken network is not the source's end; what is known is reported again."""
+    """T27: one receiver's broken network is not the source's end; known sources are reported again."""
     played = domain()
     played.pair()
     played.discovered("receiver")
@@ -109,7 +109,7 @@ def test_an_outage_longer_than_the_lifetime_ends_and_creates_again() -> None:
 
 
 def test_interest_has_a_lifetime_of_its_own() -> None:
-    """T-416: the topics of a context that is away are forgotten after theirs."""
+    """T-416: the topics of a disconnected context are forgotten after their lifetime."""
     played = domain()
     played.pair()
     played.stop("receiver")
@@ -132,7 +132,7 @@ def test_a_new_receiver_is_served_without_the_source() -> None:
     assert played.found == []
 
 
-def test_only_who_wants_a_topic_is_told() -> None:
+def test_only_contexts_that_want_a_topic_receive_its_records() -> None:
     """T-403, T-404, T-412: creation and deletion go to interested contexts only; interest goes to none."""
     played = domain()
     played.pair()
@@ -161,7 +161,7 @@ def test_wildcard_interest_brings_every_topic_that_matches() -> None:
 
 
 def test_flood_brings_every_source() -> None:
-    """T-404: a context may ask for all, wanted or not."""
+    """T-404: a context may request all sources, wanted or not."""
     played = domain()
     played.context("source")
     played.feed("source", source("orders", 1))
@@ -174,7 +174,7 @@ def test_flood_brings_every_source() -> None:
 
 
 def test_keepalives_are_all_that_travels_when_nothing_changes() -> None:
-    """T-406, U7: the same bytes, however many topics there are."""
+    """T-406, U7: the same bytes for any number of topics."""
 
     def steady(topics: int) -> int:
         played = domain()
@@ -188,7 +188,7 @@ def test_keepalives_are_all_that_travels_when_nothing_changes() -> None:
 
 
 def test_two_services_are_used_at_once() -> None:
-    """T-401: found once, and found still when one of them is gone."""
+    """T-401: found once, and still known when one service is gone."""
     played = domain()
     played.service(SECOND_SRS, LIFETIMES)
     played.context("source", SRS, SECOND_SRS)
@@ -202,8 +202,8 @@ def test_two_services_are_used_at_once() -> None:
     assert played.withdrawn("receiver") == ORDERS
 
 
-def test_a_restarted_service_is_told_everything_again() -> None:
-    """T-407, T-402: it knows nothing, and nobody loses anything."""
+def test_a_restarted_service_receives_all_records_again() -> None:
+    """T-407, T-402: it knows nothing, and receivers lose nothing."""
     played = domain()
     played.pair()
     played.discovered("receiver")
@@ -219,8 +219,8 @@ def test_a_restarted_service_is_told_everything_again() -> None:
     assert played.discovered("late") == ORDERS
 
 
-def test_what_was_deleted_during_an_outage_is_gone_after_the_exchange() -> None:
-    """Formal design, 7.10: what the full exchange does not name is older, at either end."""
+def test_a_source_deleted_during_an_outage_is_gone_after_the_exchange() -> None:
+    """Formal design, 7.10: a record that the full exchange does not name is older, at either end."""
     played = domain()
     played.pair()
     played.feed("source", source(index=2))
@@ -240,7 +240,7 @@ def test_what_was_deleted_during_an_outage_is_gone_after_the_exchange() -> None:
 
 
 def test_records_of_a_connection_that_was_replaced_are_dropped() -> None:
-    """Formal design, 7.10: what hung on the old connection means nothing once the new one said hello."""
+    """Formal design, 7.10: delayed bytes of the old connection mean nothing after the hello of the new one."""
     played = domain()
     played.context("source")
     old = next(end for end in played.peers if end[0] == SRS)
@@ -293,7 +293,7 @@ def test_a_context_finds_its_own_sources() -> None:
 
 @pytest.mark.parametrize("count", [0, 3])
 def test_lifetimes_of_zero_never_end(count: int) -> None:
-    """T-415: 0 keeps what is potentially down for ever."""
+    """T-415: 0 keeps potentially down records forever."""
     played = domain(ServiceConfig(source_lifetime_ns=0, interest_lifetime_ns=0))
     played.context("source")
     played.feed("source", *(source(index=index) for index in range(count)))

@@ -1,4 +1,4 @@
-"""Virtual time: plays a resolution machine and writes down when it did what."""
+"""Virtual time: drives a resolution machine and records its effects with their instants."""
 
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
@@ -29,7 +29,7 @@ class Machine(Protocol[EffectT_co]):
 
 
 def play(machine: Machine[EffectT_co], until: int = 10 * SECOND) -> list[tuple[int, EffectT_co]]:
-    """What the machine does up to `until` (ns), each with its instant in whole milliseconds."""
+    """Return the effects of the machine up to `until` (ns), each with its instant in whole milliseconds."""
     done: list[tuple[int, EffectT_co]] = []
     while (due := machine.next_timeout()) is not None and due <= until:
         machine.handle_timeout(due)

@@ -121,7 +121,7 @@ def test_malformed_tails_are_refused(record: type[Named] | type[Listed], octets:
     ],
     ids=repr,
 )
-def test_what_does_not_fit_is_refused(record: Endpoint | Named | Listed | Other) -> None:
+def test_fields_that_do_not_fit_are_refused(record: Endpoint | Named | Listed | Other) -> None:
     with pytest.raises(WireError):
         REGISTRY.pack(record)
 

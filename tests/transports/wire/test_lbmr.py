@@ -184,7 +184,7 @@ def test_packets_that_cannot_be_are_refused(packet: lbmr.AnyPacket) -> None:
         ("14 00 00", False),
     ],
 )
-def test_packets_of_other_kinds_are_told_from_nonsense(octets: str, foreign: bool) -> None:
+def test_packets_of_other_kinds_differ_from_malformed_ones(octets: str, foreign: bool) -> None:
     assert lbmr.is_foreign(bytes.fromhex(octets)) is foreign
 
 
@@ -209,9 +209,9 @@ TRAILER = "84 08 8000 00000000 80 04 000c"
         (f"18 02 0000 {QQ} 84 09 8000 80 04 0008", "qr", "option 132 cannot be 9 bytes long here"),
     ],
 )
-def test_of_a_malformed_packet_what_can_be_read_is_read(octets: str, names: str, told: str | None) -> None:
-    """A malformed advertisement is left out; a record without end ends the packet; a trailer tells nothing."""
-    reading = lbmr.read(bytes.fromhex(octets))
+def test_the_valid_records_of_a_malformed_packet_are_decoded(octets: str, names: str, told: str | None) -> None:
+    """A malformed advertisement is skipped; a record without end ends the packet; a bad trailer has no options."""
+    reading = lbmr.decode_partly(bytes.fromhex(octets))
     packet = reading.packet
     assert isinstance(packet, Packet)
     found = [query.name if isinstance(query, TopicQuery) else query.pattern for query in packet.queries]
@@ -221,10 +221,10 @@ def test_of_a_malformed_packet_what_can_be_read_is_read(octets: str, names: str,
 
 
 @given(BROKEN)
-def test_what_is_read_of_a_mutilated_packet_is_a_packet(octets: bytes) -> None:
-    """What relays send on of a malformed datagram can be written, and is whole."""
+def test_the_decoded_part_of_a_mutilated_packet_is_a_packet(octets: bytes) -> None:
+    """Relays can encode and forward the valid part of a malformed datagram."""
     try:
-        packet = lbmr.read(octets).packet
+        packet = lbmr.decode_partly(octets).packet
     except WireError:
         return
     assert decode(encode(packet)) == packet
@@ -241,7 +241,7 @@ def test_a_long_datagram_is_refused() -> None:
         decode(b"\x10\1\0\0" + b"x" * (MAX_DATAGRAM - 4) + b"\0")
 
 
-def test_context_information_tells_the_name_by_a_flag() -> None:
+def test_a_flag_of_context_information_marks_the_name() -> None:
     info = ContextInfo(
         flags=ContextInfo.ADDRESS | ContextInfo.INSTANCE,
         port=14567,

@@ -1,4 +1,4 @@
-"""The packets that others send: there and back, and nothing but WireError comes out of bad bytes."""
+"""The packets of other senders: round trips, and nothing but WireError for bad bytes."""
 
 import attrs
 import pytest
@@ -88,7 +88,7 @@ def test_packets_look_like_the_documented_ones() -> None:
     )
 
 
-def test_what_queues_say_is_told_apart() -> None:
+def test_packets_between_queues_are_recognised() -> None:
     assert x.is_queueing(b"\x16\0\0\0")
     assert x.is_queueing(b"\x17\2\0\0")
     assert not x.is_queueing(b"\x17\3\0\0")

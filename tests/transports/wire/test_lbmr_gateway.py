@@ -1,4 +1,4 @@
-"""What gateways say to each other: there and back, as documented, and nothing but WireError comes out of bad bytes."""
+"""Messages between gateways: round trips, documented bytes, and nothing but WireError for bad bytes."""
 
 import pytest
 from hypothesis import given

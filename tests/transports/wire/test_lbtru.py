@@ -69,7 +69,7 @@ def test_packets_look_like_the_documented_ones(packet: Packet, octets: str) -> N
     assert encode(packet) == bytes.fromhex(octets)
 
 
-def test_options_tell_session_and_client() -> None:
+def test_options_name_the_session() -> None:
     request = Request(options=(CID, SID))
     assert session_of(request) == 0x77
     assert session_of(Ack(sqn=1)) is session_of(Reset()) is None

@@ -81,7 +81,7 @@ KEYS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])
 
 
 @given(st.dictionaries(KEYS, VALUES))
-def test_what_an_application_says_is_read_as_it_was_said(told: dict[str, Value]) -> None:
+def test_values_of_an_application_are_read_back(told: dict[str, Value]) -> None:
     found = values(block(told))
     assert found == told
     assert [type(value) for value in found.values()] == [type(value) for value in told.values()]
@@ -111,6 +111,6 @@ def test_the_types_of_others_are_read() -> None:
         ({"a": None}, TypeError, "not NoneType"),
     ],
 )
-def test_what_cannot_be_written_is_refused(told: dict[str, Value], error: type[Exception], text: str) -> None:
+def test_values_without_bytes_are_refused(told: dict[str, Value], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         block(told)

@@ -1,4 +1,4 @@
-"""RSocket frames: there and back, in any pieces, and never from nonsense."""
+"""RSocket frames: round trips, in any pieces, and refusal of malformed frames."""
 
 import pytest
 from hypothesis import given
@@ -47,7 +47,7 @@ def test_nonsense_is_refused_or_means_the_same_when_written_again(octets: bytes)
 
 @pytest.mark.parametrize("resume", [False, True])
 def test_setup(resume: bool) -> None:
-    """U7: how often a client speaks, and how long it may be silent."""
+    """U7: the keepalive interval of a client, and its allowed silence."""
     setup = RsocketSetup(5000, 15_000, "a/b", "c/d")
     frame = rsocket.setup_frame(setup)
     if resume:
@@ -68,18 +68,18 @@ def test_setup(resume: bool) -> None:
         b"\0\0\0\1\x29\0\0\0\5abc",  # shorter than it says
     ],
 )
-def test_what_is_no_frame(octets: bytes) -> None:
+def test_malformed_frames_are_refused(octets: bytes) -> None:
     with pytest.raises(WireError):
         rsocket.decode(octets)
 
 
 @pytest.mark.parametrize("payload", [b"", bytes(11), bytes(12), bytes(12) + b"\5abc", bytes(13) + b"\5"])
-def test_what_is_no_setup(payload: bytes) -> None:
+def test_malformed_setups_are_refused(payload: bytes) -> None:
     with pytest.raises(WireError):
         rsocket.parse_setup(Frame(FrameKind.SETUP, payload=payload))
 
 
-def test_what_does_not_fit() -> None:
+def test_values_that_do_not_fit_are_refused() -> None:
     for frame in (
         Frame(FrameKind.PAYLOAD, 1 << 32),
         Frame(FrameKind.ERROR, number=-1),

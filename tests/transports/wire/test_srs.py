@@ -1,4 +1,4 @@
-"""The messages of SRS: there and back, never from nonsense, and as public dissectors read them."""
+"""The messages of SRS: round trips, refusal of malformed ones, and public dissectors."""
 
 from pathlib import Path
 from typing import Any, get_args
@@ -72,7 +72,7 @@ def test_routes_and_names_stand_as_documented() -> None:
     assert srs.encode(name) == head + INSTANCE + INSTANCE + bytes.fromhex("02 060e0000 00000000 00000000")
 
 
-def test_what_stands_alone_is_alone() -> None:
+def test_a_message_that_stands_alone_must_be_alone() -> None:
     octets = srs.encode(srs.StreamRequest())
     for payload in (octets + octets, octets + srs.encode(srs.ReceiverInfo(name="a", instance=INSTANCE))):
         with pytest.raises(WireError, match="alone"):
@@ -80,7 +80,7 @@ def test_what_stands_alone_is_alone() -> None:
 
 
 @pytest.mark.parametrize("octets", [b"\0", b"\0\0", b"\0\x63\0", b"\4", b"\0\3", b"\0\x0d\0", b"\0\x0d\0\1\0"])
-def test_what_is_no_message(octets: bytes) -> None:
+def test_malformed_messages_are_refused(octets: bytes) -> None:
     with pytest.raises(WireError):
         srs.decode(octets)
 
@@ -91,7 +91,7 @@ def test_texts_end_with_the_one_nul_that_their_length_counts(text: bytes) -> Non
         srs.decode(b"\0\5" + bytes(32) + text)
 
 
-def test_what_does_not_fit() -> None:
+def test_values_that_do_not_fit_are_refused() -> None:
     for message in (
         srs.ReceiverInfo(name="x" * 255, instance=INSTANCE),
         srs.ReceiverInfo(name="a\0b", instance=INSTANCE),

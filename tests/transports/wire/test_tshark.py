@@ -1,4 +1,4 @@
-"""Public dissectors read what we write: every header and every record, field by field."""
+"""Public dissectors decode every header and every record, field by field."""
 
 from pathlib import Path
 from typing import Any, TypeVar
@@ -40,7 +40,7 @@ NAMES = {
     h.RouteNeighbor: "route_info_neighbor", h.TopicDomainInterest: "topic_md_interest",
     h.TopicInterest: "topic_interest", h.TopicSource: "topic_source",
 }  # fmt: skip
-"""What tshark calls each header."""
+"""The name of each header in tshark."""
 WIDE_FLAGS = (h.Store, h.StoreExt, h.StoreGroup, h.ElectionToken)
 """Headers whose one byte of flags tshark shows together with the byte behind it."""
 ON_DATA = (h.Fragment, h.Batch, h.Request)
@@ -54,7 +54,7 @@ OPTIONS = {
     lbmr.LocalDomain: "opt.local_domain",
     lbmr.TcpTransport: "tir.tcp", lbmr.LbtruTransport: "tir.lbtru", lbmr.LbtrmTransport: "tir.lbtrm",
 }  # fmt: skip
-"""What tshark calls each option and transport; its fields stand in our order."""
+"""The name of each option and transport in tshark; the fields stand in our order."""
 
 STRUCTURED: dict[type[h.Header], h.Header] = {
     h.ApplicationChain: h.ApplicationChain(first=1, chain=bytes.fromhex("ff 08 0000 00000009")),
@@ -64,7 +64,7 @@ STRUCTURED: dict[type[h.Header], h.Header] = {
     h.TopicDomainInterest: h.TopicDomainInterest(domain_count=2, domains=(1, 2)),
     h.PatternDomainInterest: attrs.evolve(sample(h.PatternDomainInterest), domain_count=2, domains=(1, 2)),
 }
-"""Samples whose bytes have an order that their layout does not tell."""
+"""Samples whose bytes have a structure that their layout does not contain."""
 OTHERWISE: set[tuple[type, str]] = {
     (h.ContextInformation, "name"),
     (h.GatewayName, "gateway_name"),
@@ -77,7 +77,7 @@ IN_PIECES: set[tuple[type, str]] = {
     (h.Authentication, "blocks"),
 }
 IN_PIECES |= {(h.TopicDomainInterest, "domains"), (h.PatternDomainInterest, "domains")}
-"""Fields that tshark shows in pieces, or by another name."""
+"""Public dissectors decode every header and every record, field by field."""
 
 RecordT = TypeVar("RecordT")
 
@@ -96,7 +96,7 @@ def read(text: str) -> object:
 
 
 def judge(capture: Capture, path: Path, *preferences: str) -> list[Packet]:
-    """What tshark reads; fails if it finds a fault."""
+    """Return the packets that tshark decodes. Fails if it finds a fault."""
     capture.write(path)
     packets = dissect(path, PORTS, *preferences)
     assert len(packets) == len(capture.packets)
@@ -160,7 +160,7 @@ GATEWAYS: list[tuple[g.GatewayBody, dict[str, list[str]]]] = [
     ),
     (g.GatewayRequest(length=2), {"type": ["2"]}),
 ]
-"""What this tshark shows; of several options it looks for the third one at a wrong place."""
+"""The fields that this tshark shows; with several options it looks for the third one at a wrong place."""
 
 
 def test_messages_of_gateways(tmp_path: Path) -> None:
@@ -318,7 +318,7 @@ def test_packets_of_topic_resolution(tmp_path: Path) -> None:
 
 
 def test_a_fault_is_found(tmp_path: Path) -> None:
-    """The judge is awake: a header that does not fill its length is a problem."""
+    """The judge is effective: a header that does not fill its length is a problem."""
     capture = Capture()
     capture.tcp(CLIENT, STORE, bytes.fromhex("08 6b 000a ff 06 0000 0000"))
     with pytest.raises(AssertionError):

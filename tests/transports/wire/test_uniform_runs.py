@@ -1,4 +1,4 @@
-"""Columns find what a walk from message to message finds."""
+"""Columns find the same as a walk from message to message."""
 
 from itertools import accumulate
 
@@ -35,7 +35,7 @@ def naive(data: bytes, start: int, head: int) -> int:
 
 
 @given(HEADS, NUMBERS, st.integers(1, 700), st.integers(0, 3), st.binary(max_size=40), st.integers(0, 5))
-def test_what_is_built_at_once_is_what_is_built_one_by_one(
+def test_messages_built_at_once_equal_those_built_one_by_one(
     head: bytes, number: int, messages: int, size: int, rest: bytes, before: int
 ) -> None:
     contents = [bytes((n % 251,)) * size for n in range(messages)]

@@ -1,4 +1,4 @@
-"""`stablecast capture decode FILE`: what it prints and how it ends."""
+"""`stablecast capture decode FILE`: output and exit status."""
 
 import json
 import sys
@@ -7,21 +7,21 @@ from pathlib import Path
 import typer
 
 from stablecast.evidence.capture import packet_text
-from stablecast.evidence.capture.counts import Tally
-from stablecast.evidence.capture.decoder import Packet, packets
+from stablecast.evidence.capture.counts import CaptureTally
+from stablecast.evidence.capture.decoder import CapturePacket, packets
 from stablecast.evidence.capture.errors import CaptureError, CutError
-from stablecast.evidence.capture.ports import Plan
+from stablecast.evidence.capture.ports import PortPlan
 from stablecast.evidence.capture.traffic_survey import survey
-from stablecast.evidence.capture.verdicts import Verdict
+from stablecast.evidence.capture.verdicts import FrameVerdict
 
 CLEAN, FAULTY, UNREADABLE = 0, 1, 2
 """Exit statuses: all of ours was decoded; something was not, or nothing is ours; the file cannot be read."""
 MAX_PROBLEMS = 100
-"""Sentences about packets in the JSON form."""
+"""Sentences about packets in the JSON form, at most."""
 
 
 def run_decode(path: Path, told: list[str], roundtrip: bool, as_json: bool, records: bool = False) -> int:
-    """Decodes a capture, prints what is in it, and returns the exit status.
+    """Decode a capture, print its packets and counts, and return the exit status.
 
     Args:
         path: The capture.
@@ -42,8 +42,8 @@ def _fail(sentence: str) -> int:
     return UNREADABLE
 
 
-def _report(path: Path, plan: Plan, roundtrip: bool, as_json: bool, records: bool) -> int:
-    tally, problems = Tally(), list[str]()
+def _report(path: Path, plan: PortPlan, roundtrip: bool, as_json: bool, records: bool) -> int:
+    tally, problems = CaptureTally(), list[str]()
     first_ns: int | None = None
     cut = ""
     try:
@@ -52,7 +52,7 @@ def _report(path: Path, plan: Plan, roundtrip: bool, as_json: bool, records: boo
             first_ns = packet.time_ns if first_ns is None else first_ns
             if as_json and len(problems) < MAX_PROBLEMS:
                 problems += [f"{_where(packet)}: {problem.text}" for problem in packet.problems]
-            if packet.verdict is Verdict.OTHER:
+            if packet.verdict is FrameVerdict.OTHER:
                 continue
             if records:
                 _print(json.dumps(packet_text.record(packet)))
@@ -67,16 +67,16 @@ def _report(path: Path, plan: Plan, roundtrip: bool, as_json: bool, records: boo
             _print(text)
     if cut:
         return _fail(cut)
-    if not tally.frames[Verdict.DECODED] and not tally.faulty:
+    if not tally.frames[FrameVerdict.DECODED] and not tally.faulty:
         typer.echo(f"stablecast: nothing in {path} is ours, by its ports and its bytes; --port may help", err=True)
     return CLEAN if tally.clean else FAULTY
 
 
-def _where(packet: Packet) -> str:
+def _where(packet: CapturePacket) -> str:
     return f"frame {packet.number}" if packet.number else f"end of {packet.session}"
 
 
 def _print(text: str) -> None:
-    """Names in captures may be any bytes, and outputs of any encoding."""
+    """Print a text; names in captures may be any bytes, and outputs of any encoding."""
     encoding = sys.stdout.encoding or "utf-8"
     typer.echo(text.encode(encoding, "backslashreplace").decode(encoding))

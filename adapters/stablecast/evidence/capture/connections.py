@@ -1,60 +1,62 @@
-"""Directions of TCP connections: each puts segments in order, reads messages, and says what became of each frame."""
+"""Directions of TCP connections: each orders segments, reads messages, and settles the verdict of each frame."""
 
 from stablecast.core.machine.records import record
-from stablecast.evidence.capture.ip import Segment
-from stablecast.evidence.capture.layers import Decoded, Layer, Problem
-from stablecast.evidence.capture.ports import Kind
-from stablecast.evidence.capture.streams import FrameReader, Item, MessageReader, Reader
-from stablecast.evidence.capture.tcp import Chunk, HalfStream
+from stablecast.evidence.capture.ip import TcpSegment
+from stablecast.evidence.capture.layers import Decoded, Layer, LayerProblem
+from stablecast.evidence.capture.ports import TrafficKind
+from stablecast.evidence.capture.streams import FrameReader, Item, MessageReader, StreamReader
+from stablecast.evidence.capture.tcp import HalfStream, StreamChunk
 from stablecast.evidence.capture.uniform_layers import BriefReader
-from stablecast.evidence.capture.verdicts import Verdict, gravest
+from stablecast.evidence.capture.verdicts import FrameVerdict, gravest
 
 
 @record
-class Progress:
-    """What a segment, or the end, brings.
+class StreamProgress:
+    """The result of a segment, or of the end.
 
     Attributes:
-        layers: Of the messages that are whole now.
-        problems: What is wrong with them.
+        layers: Of the messages that are complete now.
+        problems: Of these messages.
         settled: Frames whose verdict is final now.
         lost: Bytes before or between them that were not captured.
     """
 
     layers: tuple[Layer, ...]
-    problems: tuple[Problem, ...]
-    settled: dict[int, Verdict]
+    problems: tuple[LayerProblem, ...]
+    settled: dict[int, FrameVerdict]
     lost: int = 0
 
 
 class Direction:
-    """One direction of a connection.
+    """A direction of a connection.
 
     Args:
-        kind: What is spoken there.
+        kind: The protocol.
         roundtrip: Whether to encode everything again and compare.
-        start: The first sequence number, if it is known otherwise than by a SYN.
-        brief: Whether messages that are alike make one layer.
+        start: The first sequence number, if it is known without a SYN.
+        brief: Whether equal messages make one layer.
     """
 
-    def __init__(self, kind: Kind, roundtrip: bool, start: int | None = None, brief: bool = False) -> None:
+    def __init__(self, kind: TrafficKind, roundtrip: bool, start: int | None = None, brief: bool = False) -> None:
         self.kind = kind
         self._roundtrip = roundtrip
         self._brief = brief
         self._half = HalfStream(start)
-        self._reader: Reader | None = None
+        self._reader: StreamReader | None = None
         self._lost = 0
-        self._open: dict[int, Verdict] = {}
+        self._open: dict[int, FrameVerdict] = {}
         self._earlier: dict[int, list[int]] = {}
 
-    def ends_with(self, segment: Segment) -> bool:
-        """Whether a segment opens another connection between the same endpoints."""
+    def ends_with(self, segment: TcpSegment) -> bool:
+        """Return whether a segment opens another connection between the same endpoints."""
         return segment.syn and self._half.opens_anew(segment.sequence)
 
-    def take(self, segment: Segment, *frames: int) -> Progress:
-        """Takes the next segment of the capture, and the frames that it came in; the last one stands for all."""
+    def read_segment(self, segment: TcpSegment, *frames: int) -> StreamProgress:
+        """Read the next segment and settle the frames that it came in; the last one stands for all."""
         if not segment.payload and not segment.missing and not segment.syn and len(frames) == 1:
-            return Progress((), (), {frames[0]: Verdict.DECODED})  # an acknowledgement of TCP: every second frame
+            return StreamProgress(
+                (), (), {frames[0]: FrameVerdict.DECODED}
+            )  # an acknowledgement of TCP: every second frame
         *earlier, frame = frames
         if earlier:
             self._earlier[frame] = earlier
@@ -62,25 +64,25 @@ class Direction:
         if segment.syn:
             self._half.open(first)
             first += 1
-        self._open[frame] = Verdict.DECODED
+        self._open[frame] = FrameVerdict.DECODED
         items = [_cut(segment, frame)] if segment.missing else []
         if segment.payload or segment.missing:
             items += self._read(self._half.feed(first, segment.payload, frame, segment.missing))
         return self._progress(items)
 
-    def close(self) -> Progress:
-        """No more segments come."""
+    def close(self) -> StreamProgress:
+        """Read the rest after the last segment."""
         items = self._read(self._half.close())
         if self._reader is not None:
             items += self._reader.close()
         return self._progress(items)
 
-    def _read(self, chunks: list[Chunk]) -> list[Item]:
+    def _read(self, chunks: list[StreamChunk]) -> list[Item]:
         items = []
         for chunk in chunks:
             if self._reader is None:
                 messages = BriefReader if self._brief else MessageReader
-                reader = FrameReader if self.kind is Kind.SRS else messages
+                reader = FrameReader if self.kind is TrafficKind.SRS else messages
                 self._reader = reader(self._half.whole, self._roundtrip)
             if chunk.lost:
                 self._lost += chunk.lost
@@ -88,19 +90,19 @@ class Direction:
             items += self._reader.feed(chunk.octets, chunk.frame)
         return items
 
-    def _progress(self, items: list[Item]) -> Progress:
+    def _progress(self, items: list[Item]) -> StreamProgress:
         for item in items:
             if item.decoded.problems:
                 verdicts = [problem.verdict for problem in item.decoded.problems]
                 for frame in item.frames:
-                    self._open[frame] = gravest([self._open.get(frame, Verdict.DECODED), *verdicts])
+                    self._open[frame] = gravest([self._open.get(frame, FrameVerdict.DECODED), *verdicts])
         layers = tuple([layer for item in items for layer in item.decoded.layers])
         problems = tuple([problem for item in items for problem in item.decoded.problems])
         lost, self._lost = self._lost, 0
-        return Progress(layers, problems, self._settled(), lost)
+        return StreamProgress(layers, problems, self._settled(), lost)
 
-    def _settled(self) -> dict[int, Verdict]:
-        """Frames of which nothing waits any more."""
+    def _settled(self) -> dict[int, FrameVerdict]:
+        """Return the frames without a waiting byte."""
         if self._half.idle and (self._reader is None or self._reader.idle):
             settled, self._open = self._open, {}
         else:
@@ -113,6 +115,6 @@ class Direction:
         return settled
 
 
-def _cut(segment: Segment, frame: int) -> Item:
+def _cut(segment: TcpSegment, frame: int) -> Item:
     text = f"{segment.missing} bytes of the segment were not captured"
-    return Item(Decoded(problems=(Problem(Verdict.INCOMPLETE, text),)), (frame,))
+    return Item(Decoded(problems=(LayerProblem(FrameVerdict.INCOMPLETE, text),)), (frame,))

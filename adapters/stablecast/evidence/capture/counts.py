@@ -1,32 +1,32 @@
-"""Counts of what a capture holds."""
+"""Counts of the frames and layers of a capture."""
 
 from collections import Counter
 from collections.abc import Iterable
 
 import attrs
 
-from stablecast.evidence.capture.decoder import Packet
-from stablecast.evidence.capture.verdicts import Verdict
+from stablecast.evidence.capture.decoder import CapturePacket
+from stablecast.evidence.capture.verdicts import FrameVerdict
 
 
 @attrs.define
-class Tally:
-    """What was found so far.
+class CaptureTally:
+    """Counts so far.
 
     Attributes:
         frames: Frames by their verdict.
-        types: Layers by protocol and kind, and what they carry by its name.
+        types: Layers by protocol and kind, and their parts by name.
     """
 
-    frames: Counter[Verdict] = attrs.field(factory=Counter)
+    frames: Counter[FrameVerdict] = attrs.field(factory=Counter)
     types: Counter[str] = attrs.field(factory=Counter)
 
-    def add(self, packet: Packet) -> None:
-        """Counts a packet."""
+    def add(self, packet: CapturePacket) -> None:
+        """Count a packet and the frames that it settles."""
         if packet.number:
             self.frames[packet.verdict] += 1
         for _, verdict in packet.settles:
-            self.frames[Verdict.PART] -= 1
+            self.frames[FrameVerdict.PART] -= 1
             self.frames[verdict] += 1
         for layer in packet.layers:
             self.types[layer.type] += 1
@@ -34,32 +34,38 @@ class Tally:
 
     @property
     def packets(self) -> int:
-        """All frames of the capture."""
+        """Return the number of frames of the capture."""
         return self.frames.total()
 
     @property
     def clean(self) -> bool:
-        """Whether something is ours and all of that was decoded."""
-        return self.frames[Verdict.DECODED] > 0 and not self.faulty
+        """Return whether something is ours and all of it was decoded."""
+        return self.frames[FrameVerdict.DECODED] > 0 and not self.faulty
 
     @property
     def faulty(self) -> bool:
-        """Whether something that is ours was not decoded."""
+        """Return whether something that is ours was not decoded."""
         return any(self.frames[verdict] for verdict in FAULTS)
 
     def as_json(self) -> dict[str, object]:
-        """The counts for machines."""
-        counts = {verdict.value: self.frames[verdict] for verdict in Verdict if verdict is not Verdict.PART}
+        """Return the counts for machines."""
+        counts = {verdict.value: self.frames[verdict] for verdict in FrameVerdict if verdict is not FrameVerdict.PART}
         return {"packets": self.packets, **counts, "types": dict(sorted(self.types.items()))}
 
 
-FAULTS = (Verdict.DIFFERENT, Verdict.UNKNOWN, Verdict.INCOMPLETE, Verdict.DAMAGED, Verdict.MALFORMED)
-"""The verdicts on what is ours and could not be decoded to the end."""
+FAULTS = (
+    FrameVerdict.DIFFERENT,
+    FrameVerdict.UNKNOWN,
+    FrameVerdict.INCOMPLETE,
+    FrameVerdict.DAMAGED,
+    FrameVerdict.MALFORMED,
+)
+"""Verdicts on frames of ours that were not decoded to the end."""
 
 
-def count(packets: Iterable[Packet]) -> Tally:
-    """The tally of some packets."""
-    tally = Tally()
+def count(packets: Iterable[CapturePacket]) -> CaptureTally:
+    """Return the tally of some packets."""
+    tally = CaptureTally()
     for packet in packets:
         tally.add(packet)
     return tally

@@ -1,15 +1,15 @@
-"""Captures to decoded packets, one for each frame; what a judge of captures reads, whole or part by part.
+"""Captures to decoded packets, one for each frame, whole or part by part, for judges and for people.
 
     plan = survey(path)
     for packet in packets(path, plan): ...
 
-A part is what begins between two marks (`files.marks`). A plan is small and made once; a part that begins in the middle
+A part is the frames between two marks (`files.marks`). A plan is small and made once. A part that begins in the middle
 of TCP streams finds its first messages by itself, but misses those that begin before it.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 import attrs
@@ -17,43 +17,43 @@ import attrs
 from stablecast.core.machine.records import record
 from stablecast.core.machine.units import SECOND
 from stablecast.evidence.capture import layers
-from stablecast.evidence.capture.connections import Direction, Progress
+from stablecast.evidence.capture.connections import Direction, StreamProgress
 from stablecast.evidence.capture.errors import CutError
-from stablecast.evidence.capture.files import Frame, Mark, frames
-from stablecast.evidence.capture.ip import TCP, UDP, Datagram, Endpoint, Segment, Whole
-from stablecast.evidence.capture.large_messages import LargeMessages
-from stablecast.evidence.capture.layers import Decoded, Layer, Problem
-from stablecast.evidence.capture.network import Network, content
-from stablecast.evidence.capture.ports import PROTOCOLS, Kind, Plan, TransportKey
+from stablecast.evidence.capture.files import CaptureFrame, FrameMark, frames
+from stablecast.evidence.capture.ip import TCP, UDP, Endpoint, TcpSegment, UdpDatagram, WholePacket
+from stablecast.evidence.capture.large_messages import CapturedLargeMessages
+from stablecast.evidence.capture.layers import Decoded, Layer, LayerProblem
+from stablecast.evidence.capture.network import IpNetwork, content
+from stablecast.evidence.capture.ports import PROTOCOLS, PortPlan, TrafficKind, TransportKey
 from stablecast.evidence.capture.sessions import session_name, transport_of
 from stablecast.evidence.capture.traffic_survey import survey
 from stablecast.evidence.capture.uniform_layers import messages
-from stablecast.evidence.capture.verdicts import Verdict, gravest
+from stablecast.evidence.capture.verdicts import FrameVerdict, gravest
 
 MAX_DIRECTIONS = 1 << 16
-"""Directions of TCP connections that are followed; the one silent for longest is given up for a new one."""
+"""Followed directions of TCP connections; the one silent for longest is dropped for a new one."""
 SKEW_NS = 1 * SECOND
-"""What is captured at several places may come in another order, but not from further apart than this."""
+"""Frames captured at several places may be out of order, but not by more than this."""
 MAX_NAMES = 1 << 16
-"""Flows and sessions whose kinds and names are kept rather than looked up for each packet."""
+"""Flows and sessions whose kinds and names are cached."""
 
 
 @record
-class Packet:
-    """What one frame says, or at the end of a stream what is left of it.
+class CapturePacket:
+    """The contents of one frame, or the rest at the end of a stream.
 
     Attributes:
-        number: The frame, from 1; 0 for what is left at the end of a stream.
-        offset: Where its record is in the file.
-        time_ns: When it was captured, nanoseconds since 1970; what is left has the time of the last frame.
-        source, target: Where it comes from and goes to; None for what is not ours.
-        kind: What is spoken there; None for what is not ours.
-        transport: The transport of a source that it belongs to, as in `Plan.topics`; None if there is none.
-        session: The name of that transport, as sources are called in logs; empty if there is none.
-        layers: The layers of all messages that are whole with this frame.
-        verdict: How far the frame could be read; PART if a later packet settles it.
-        problems: What is wrong with what came whole with this frame.
-        settles: Earlier frames with PART, and what became of them.
+        number: The frame, from 1; 0 for the rest at the end of a stream.
+        offset: Offset of its record in the file.
+        time_ns: Time of capture, nanoseconds since 1970; the rest has the time of the last frame.
+        source, target: The endpoints; None for traffic of others.
+        kind: The protocol; None for traffic of others.
+        transport: The source's transport, as in `PortPlan.topics`; None if there is none.
+        session: The name of that transport, as in logs; empty if there is none.
+        layers: The layers of all messages that this frame completes.
+        verdict: The verdict on the frame; PART if a later packet settles it.
+        problems: Defects of these layers.
+        settles: Earlier frames with PART, and their final verdicts.
         lost: Bytes of the stream before or between its messages that were not captured.
         anew: Whether it opens another connection between endpoints that had one.
     """
@@ -63,115 +63,118 @@ class Packet:
     time_ns: int
     source: Endpoint | None
     target: Endpoint | None
-    kind: Kind | None
+    kind: TrafficKind | None
     transport: TransportKey | None
     session: str
     layers: tuple[Layer, ...]
-    verdict: Verdict
-    problems: tuple[Problem, ...] = ()
-    settles: tuple[tuple[int, Verdict], ...] = ()
+    verdict: FrameVerdict
+    problems: tuple[LayerProblem, ...] = ()
+    settles: tuple[tuple[int, FrameVerdict], ...] = ()
     lost: int = 0
     anew: bool = False
 
 
 def packets(
     path: Path,
-    plan: Plan | None = None,
-    start: Mark | None = None,
+    plan: PortPlan | None = None,
+    start: FrameMark | None = None,
     stop: int | None = None,
     roundtrip: bool = False,
     brief: bool = False,
-) -> Iterator[Packet]:
-    """The packets of a capture, or of the part of it that begins at `start` and before the offset `stop`.
+) -> Iterator[CapturePacket]:
+    """Yield the packets of a capture, or of the part from `start` to before the offset `stop`.
 
     Args:
         path: The file.
-        plan: Who speaks what; default: a survey of the whole file.
+        plan: The protocols of the endpoints; default: a survey of the whole file.
         start: The first frame; default: the first one of the file.
         stop: See `frames`.
         roundtrip: Whether to encode everything again and compare.
-        brief: Whether messages that are alike make one layer (`uniform_layers`), as who judges wants it.
+        brief: Whether equal messages make one layer (`uniform_layers`), as judges want it.
 
     Raises:
-        CaptureError: See `frames`. Of a file that was cut all packets come before.
+        CaptureError: See `frames`. If a file was cut, all packets come before the error.
         OSError: If it cannot be read.
     """
-    decoder = Decoder(survey(path) if plan is None else plan, roundtrip, brief)
+    decoder = CaptureDecoder(survey(path) if plan is None else plan, roundtrip, brief)
     try:
         for frame in frames(path, start, stop):
-            yield from decoder.take(frame)
+            yield from decoder.decode_frame(frame)
     except CutError:
         yield from decoder.close()
         raise
     yield from decoder.close()
 
 
-_Readers = dict[Kind, Callable[[bytes, bool], Decoded]]
+_Readers = dict[TrafficKind, Callable[[bytes, bool], Decoded]]
 _READERS: _Readers = {
-    Kind.LBMR: layers.resolution,
-    Kind.LBTRM: layers.multicast,
-    Kind.LBTRU: layers.unicast,
+    TrafficKind.LBMR: layers.resolution,
+    TrafficKind.LBTRM: layers.multicast,
+    TrafficKind.LBTRU: layers.unicast,
 }
 _BRIEF_READERS: _Readers = {
     **_READERS,
-    Kind.LBTRM: partial(layers.multicast, inside=messages),
-    Kind.LBTRU: partial(layers.unicast, inside=messages),
+    TrafficKind.LBTRM: partial(layers.multicast, inside=messages),
+    TrafficKind.LBTRU: partial(layers.unicast, inside=messages),
 }
 
 
-class Decoder:
-    """Decodes frames one by one."""
+class CaptureDecoder:
+    """Decoder of frames, one by one."""
 
-    def __init__(self, plan: Plan, roundtrip: bool = False, brief: bool = False) -> None:
+    def __init__(self, plan: PortPlan, roundtrip: bool = False, brief: bool = False) -> None:
         self._plan = plan
         self._roundtrip = roundtrip
         self._brief = brief
         self._readers = _BRIEF_READERS if brief else _READERS
-        self._kinds: dict[tuple[int, Endpoint, Endpoint], Kind | None] = {}
-        self._lines: dict[tuple[Endpoint, Endpoint], TransportKey | None] = {}
-        self._names: dict[tuple[Kind, TransportKey], str] = {}
-        self._network = Network(plan.checking)
+        # A plan does not change while a capture is decoded.
+        self._kind = lru_cache(MAX_NAMES)(plan.kind)
+        self._line = lru_cache(MAX_NAMES)(partial(transport_of, plan))
+        self._name = lru_cache(MAX_NAMES)(partial(session_name, plan))
+        self._network = IpNetwork(plan.checking)
         self._directions: OrderedDict[tuple[Endpoint, Endpoint], Direction] = OrderedDict()
-        self._large = LargeMessages()
+        self._large = CapturedLargeMessages()
         self._now_ns = 0
         self._starts = plan.starts
-        self._last = Frame(0, 0, 0, 0, b"", 0)
+        self._last = CaptureFrame(0, 0, 0, 0, b"", 0)
 
-    def take(self, frame: Frame) -> Iterator[Packet]:
-        """What a frame brings: its packet, and perhaps what is left of a stream that it ends."""
+    def decode_frame(self, frame: CaptureFrame) -> Iterator[CapturePacket]:
+        """Yield the packet of a frame, and the rest of a stream that it ends."""
         if frame.time_ns < self._now_ns - SKEW_NS:  # another capture begins, or the clock was set
             yield from self.close()
             self._now_ns, self._starts = 0, {}
         self._now_ns = max(self._now_ns, frame.time_ns)
         self._last = frame
-        carried = self._network.take(frame)
+        carried = self._network.unwrap(frame)
         if carried is None:
-            yield self._packet(Verdict.PART, number=frame.number)
+            yield self._packet(FrameVerdict.PART, number=frame.number)
             for whole in self._network.abandon():
                 yield self._abandoned(whole)
             return
         match carried.content:
-            case Datagram() | Segment() as damaged if carried.damaged:
+            case UdpDatagram() | TcpSegment() as damaged if carried.damaged:
                 yield self._damaged(damaged, carried.frames)
-            case Datagram() as datagram:
+            case UdpDatagram() as datagram:
                 yield self._datagram(datagram, carried.frames)
-            case Segment() as segment:
+            case TcpSegment() as segment:
                 yield from self._segment(segment, carried.frames)
             case _:
-                yield self._packet(Verdict.OTHER, number=frame.number, settles=_earlier(carried.frames, Verdict.OTHER))
+                yield self._packet(
+                    FrameVerdict.OTHER, number=frame.number, settles=_earlier(carried.frames, FrameVerdict.OTHER)
+                )
 
-    def close(self) -> Iterator[Packet]:
-        """No more frames come, of this capture at least."""
+    def close(self) -> Iterator[CapturePacket]:
+        """Yield the rest of all streams at the end of a capture."""
         for whole in self._network.close():
             yield self._abandoned(whole)
         while self._directions:
             yield from self._close(next(iter(self._directions)))
 
-    def _datagram(self, datagram: Datagram, numbers: tuple[int, ...]) -> Packet:
+    def _datagram(self, datagram: UdpDatagram, numbers: tuple[int, ...]) -> CapturePacket:
         kind = self._kind(UDP, datagram.source, datagram.target)
         if kind is None:
-            settles = _earlier(numbers, Verdict.OTHER)
-            return self._packet(Verdict.OTHER, number=numbers[-1], settles=settles)
+            settles = _earlier(numbers, FrameVerdict.OTHER)
+            return self._packet(FrameVerdict.OTHER, number=numbers[-1], settles=settles)
         decoded = self._decode(kind, datagram)
         verdict = gravest([problem.verdict for problem in decoded.problems])
         return self._packet(
@@ -183,63 +186,41 @@ class Decoder:
             settles=_earlier(numbers, verdict),
         )
 
-    def _damaged(self, content: Datagram | Segment, numbers: tuple[int, ...]) -> Packet:
-        """Nobody takes it; if it is a segment, it comes again, or its bytes are missing."""
-        kind = self._plan.kind(UDP if isinstance(content, Datagram) else TCP, content.source, content.target)
-        verdict = Verdict.DAMAGED if kind else Verdict.OTHER
+    def _damaged(self, content: UdpDatagram | TcpSegment, numbers: tuple[int, ...]) -> CapturePacket:
+        """Return the packet of damaged content. A lost segment comes again, or its bytes are missing."""
+        kind = self._plan.kind(UDP if isinstance(content, UdpDatagram) else TCP, content.source, content.target)
+        verdict = FrameVerdict.DAMAGED if kind else FrameVerdict.OTHER
         return self._packet(
             verdict,
             number=numbers[-1],
             ends=(content.source, content.target) if kind else None,
             kind=kind,
-            found=Decoded(problems=(Problem(verdict, "a checksum is wrong"),) if kind else ()),
+            found=Decoded(problems=(LayerProblem(verdict, "a checksum is wrong"),) if kind else ()),
             settles=_earlier(numbers, verdict),
         )
 
-    def _decode(self, kind: Kind, datagram: Datagram) -> Decoded:
+    def _decode(self, kind: TrafficKind, datagram: UdpDatagram) -> Decoded:
         if datagram.missing > datagram.cut:
             text = f"the datagram announces {datagram.missing} bytes more than its packet has"
-            return Decoded(problems=(Problem(Verdict.MALFORMED, text),))
+            return Decoded(problems=(LayerProblem(FrameVerdict.MALFORMED, text),))
         if datagram.missing:
             text = f"{datagram.missing} bytes of the datagram were not captured"
-            return Decoded(problems=(Problem(Verdict.INCOMPLETE, text),))
+            return Decoded(problems=(LayerProblem(FrameVerdict.INCOMPLETE, text),))
         return self._readers[kind](datagram.payload, self._roundtrip)
 
-    def _kind(self, protocol: int, source: Endpoint, target: Endpoint) -> Kind | None:
-        """What is spoken there; a plan does not change while it is followed."""
-        flow = protocol, source, target
-        if flow not in self._kinds:
-            if len(self._kinds) >= MAX_NAMES:
-                self._kinds.clear()
-            self._kinds[flow] = self._plan.kind(*flow)
-        return self._kinds[flow]
-
     def _transport(
-        self, kind: Kind | None, ends: tuple[Endpoint, Endpoint], found: tuple[Layer, ...]
+        self, kind: TrafficKind | None, ends: tuple[Endpoint, Endpoint], found: tuple[Layer, ...]
     ) -> TransportKey | None:
         if kind is None or PROTOCOLS[kind] == UDP:
             return transport_of(self._plan, kind, *ends, found)
-        if ends not in self._lines:
-            if len(self._lines) >= MAX_NAMES:
-                self._lines.clear()
-            self._lines[ends] = transport_of(self._plan, kind, *ends, found)
-        return self._lines[ends]
+        return self._line(kind, *ends, ())
 
-    def _name(self, kind: Kind | None, transport: TransportKey | None) -> str:
-        if kind is None or transport is None:
-            return ""
-        if (kind, transport) not in self._names:
-            if len(self._names) >= MAX_NAMES:
-                self._names.clear()
-            self._names[kind, transport] = session_name(self._plan, kind, transport)
-        return self._names[kind, transport]
-
-    def _segment(self, segment: Segment, numbers: tuple[int, ...]) -> Iterator[Packet]:
+    def _segment(self, segment: TcpSegment, numbers: tuple[int, ...]) -> Iterator[CapturePacket]:
         ends = (segment.source, segment.target)
         kind = self._kind(TCP, *ends)
         number = numbers[-1]
         if kind is None:
-            yield self._packet(Verdict.OTHER, number=number, settles=_earlier(numbers, Verdict.OTHER))
+            yield self._packet(FrameVerdict.OTHER, number=number, settles=_earlier(numbers, FrameVerdict.OTHER))
             return
         direction = self._directions.get(ends)
         anew = direction is not None and direction.ends_with(segment)
@@ -252,13 +233,13 @@ class Decoder:
             if len(self._directions) > MAX_DIRECTIONS:
                 yield from self._close(next(iter(self._directions)))
         self._directions.move_to_end(ends)
-        progress = direction.take(segment, *numbers)
-        verdict = progress.settled.pop(number, Verdict.PART)
+        progress = direction.read_segment(segment, *numbers)
+        verdict = progress.settled.pop(number, FrameVerdict.PART)
         settles = tuple(progress.settled.items())
         packet = self._packet(verdict, number=number, ends=ends, kind=kind, found=_found(progress), settles=settles)
         yield attrs.evolve(packet, lost=progress.lost, anew=anew) if progress.lost or anew else packet
 
-    def _close(self, ends: tuple[Endpoint, Endpoint]) -> Iterator[Packet]:
+    def _close(self, ends: tuple[Endpoint, Endpoint]) -> Iterator[CapturePacket]:
         direction = self._directions.pop(ends)
         progress = direction.close()
         if progress.settled or progress.layers:
@@ -267,32 +248,34 @@ class Decoder:
             packet = self._packet(verdict, ends=ends, kind=direction.kind, found=_found(progress), settles=settles)
             yield attrs.evolve(packet, lost=progress.lost)
 
-    def _abandoned(self, whole: Whole) -> Packet:
-        """A datagram of which pieces are missing; whose it is, its first piece says."""
+    def _abandoned(self, whole: WholePacket) -> CapturePacket:
+        """Return the packet of an incomplete datagram; its first piece names its endpoints."""
         first = content(whole.packet) if whole.packet.offset == 0 else None
         kind = None
         if first is not None:
             kind = self._plan.kind(whole.packet.protocol, first.source, first.target)
         if first is None or kind is None:
-            return self._packet(Verdict.OTHER, settles=tuple((number, Verdict.OTHER) for number in whole.frames))
-        lost = Decoded(problems=(Problem(Verdict.INCOMPLETE, "pieces of the datagram were not captured"),))
-        settles = tuple((number, Verdict.INCOMPLETE) for number in whole.frames)
+            return self._packet(
+                FrameVerdict.OTHER, settles=tuple((number, FrameVerdict.OTHER) for number in whole.frames)
+            )
+        lost = Decoded(problems=(LayerProblem(FrameVerdict.INCOMPLETE, "pieces of the datagram were not captured"),))
+        settles = tuple((number, FrameVerdict.INCOMPLETE) for number in whole.frames)
         ends = (first.source, first.target)
-        return self._packet(Verdict.INCOMPLETE, ends=ends, kind=kind, found=lost, settles=settles)
+        return self._packet(FrameVerdict.INCOMPLETE, ends=ends, kind=kind, found=lost, settles=settles)
 
     def _packet(
         self,
-        verdict: Verdict,
+        verdict: FrameVerdict,
         number: int = 0,
         ends: tuple[Endpoint, Endpoint] | None = None,
-        kind: Kind | None = None,
+        kind: TrafficKind | None = None,
         found: Decoded | None = None,
-        settles: tuple[tuple[int, Verdict], ...] = (),
-    ) -> Packet:
+        settles: tuple[tuple[int, FrameVerdict], ...] = (),
+    ) -> CapturePacket:
         source, target = ends or (None, None)
         found = found or Decoded()
         transport = self._transport(kind, ends, found.layers) if ends else None
-        return Packet(
+        return CapturePacket(
             number=number,
             offset=self._last.offset,
             time_ns=self._last.time_ns,
@@ -301,17 +284,16 @@ class Decoder:
             kind=kind,
             transport=transport,
             session=self._name(kind, transport),
-            layers=self._large.take(ends, found.layers) if ends and not self._brief else found.layers,
+            layers=self._large.reassemble(ends, found.layers) if ends and not self._brief else found.layers,
             verdict=verdict,
             problems=found.problems,
             settles=settles,
         )
 
 
-def _earlier(numbers: tuple[int, ...], verdict: Verdict) -> tuple[tuple[int, Verdict], ...]:
-    """The verdict of all frames of a datagram but the last."""
+def _earlier(numbers: tuple[int, ...], verdict: FrameVerdict) -> tuple[tuple[int, FrameVerdict], ...]:
     return tuple((number, verdict) for number in numbers[:-1])
 
 
-def _found(progress: Progress) -> Decoded:
+def _found(progress: StreamProgress) -> Decoded:
     return Decoded(progress.layers, progress.problems)

@@ -1,11 +1,11 @@
-"""What is wrong with a capture file, as one sentence."""
+"""Errors of reading a capture file."""
 
 from stablecast.core.errors import StablecastError
 
 
 class CaptureError(StablecastError):
-    """The file is no capture, or ends before its end."""
+    """The file is no capture, or is damaged."""
 
 
 class CutError(CaptureError):
-    """The file ends before its end; all whole frames were read."""
+    """The file is cut off; all whole frames were read."""

@@ -1,7 +1,7 @@
 """Capture files: pcap and pcapng, from the start or from a mark in the middle.
 
-An own reader: what it reads is two small formats, and judging captures in parallel needs to begin at a byte. The
-libraries that are typed and free enough to come along had their last release years ago, and give no offsets.
+The reader is our own: both formats are small, and parallel judging needs to begin at a byte. Libraries with types and a
+free license had their last release years ago, and give no offsets.
 """
 
 import bz2
@@ -25,14 +25,14 @@ from stablecast.evidence.capture.errors import CaptureError, CutError
 from stablecast.text import plural, unread
 
 MAX_FRAME = 1 << 24
-"""Bytes of a frame or block that are believed; more is a damaged file."""
+"""Bytes of a frame or block, at most; a larger one means a damaged file."""
 WATCHED: Final = 1 << 12
-"""Frames after which somebody who waits hears of them."""
+"""Frames between two reports of progress."""
 
 _PCAP_MAGICS = {0xA1B2C3D4: 1_000, 0xA1B23C4D: 1, 0xA1B2CD34: 1_000}
-"""The magic numbers of pcap, and how many nanoseconds the second half of a time counts."""
+"""The magic numbers of pcap, and the nanoseconds of a unit in the second half of a time."""
 _MODIFIED = 0xA1B2CD34
-"""The pcap whose frames say by which interface and protocol they came, too."""
+"""Magic of the pcap whose frames name their interface and protocol, too."""
 _PCAPNG_MAGIC = 0x0A0D0D0A
 _BYTE_ORDER_MAGIC = 0x1A2B3C4D
 _LINK_MASK = 0xFFFF
@@ -47,25 +47,25 @@ _COMPRESSED: Final[dict[bytes, Callable[[IO[bytes]], object]]] = {
     b"BZh": bz2.BZ2File,
     b"\xfd7z": lzma.LZMAFile,
 }
-"""What compressed files begin with, and who reads them."""
+"""First bytes of compressed files, and their readers."""
 _OTHERS: Final = (b"snoop\0\0\0", b"btsnoop\0", b"GMBU", b"RTSS", b"TRSNIFF data", b"XCP\0", b"\xaa\xaa\xaa\xaa")
-"""What captures of formats begin with that are not read."""
+"""First bytes of captures of formats that are not read."""
 _LZ4: Final = b"\x04\x22\x4d\x18"
 _BLOCK = 12
 """Bytes of a block without its body: type, length, and the length again at the end."""
 
 
 @record
-class Frame:
-    """One captured frame.
+class CaptureFrame:
+    """A captured frame with its place.
 
     Attributes:
         number: Its place in the file, from 1.
-        offset: Where its record begins, in bytes.
-        time_ns: When it was captured, nanoseconds since 1970.
-        link: What it starts with, as the registry of link types says.
-        octets: What was captured of it.
-        length: Its bytes on the wire; more than `octets` where the capture cut it.
+        offset: Offset of its record, in bytes.
+        time_ns: Time of capture, nanoseconds since 1970.
+        link: Its link type, as in the registry of link types.
+        octets: The captured bytes.
+        length: Its bytes on the wire; more than `octets` if the capture cut it.
     """
 
     number: int
@@ -77,39 +77,39 @@ class Frame:
 
 
 @attrs.frozen
-class Mark:
-    """A frame to begin with: where its record is, and its number."""
+class FrameMark:
+    """The first frame of a part: the offset of its record, and its number."""
 
     offset: int
     number: int = 1
 
 
 class Placed(Protocol):
-    """What has a place in a file."""
+    """An item with a place in a file."""
 
     @property
     def offset(self) -> int:
-        """Bytes before it."""
+        """Return the bytes before it."""
 
 
 PlacedT = TypeVar("PlacedT", bound=Placed)
 
 
 def watched(items: Iterable[PlacedT], watch: Callable[[int], None] | None) -> Iterator[PlacedT]:
-    """The same frames or packets; `watch` hears now and then how many bytes of the file were before them."""
+    """Yield the same frames or packets; report their offset to `watch` now and then."""
     for count, item in enumerate(items):
         if watch is not None and not count % WATCHED:
             watch(item.offset)
         yield item
 
 
-def frames(path: Path, start: Mark | None = None, stop: int | None = None) -> Iterator[Frame]:
-    """The frames of a capture.
+def frames(path: Path, start: FrameMark | None = None, stop: int | None = None) -> Iterator[CaptureFrame]:
+    """Yield the frames of a capture.
 
     Args:
         path: The file.
         start: The first frame; default: the first one of the file.
-        stop: The offset at which no frame begins any more; default: the end of the file.
+        stop: Frames that begin at this offset or later are left out; default: none.
 
     Raises:
         CutError: If it ends in the middle of a frame, after all whole ones.
@@ -134,7 +134,7 @@ def frames(path: Path, start: Mark | None = None, stop: int | None = None) -> It
 
 
 def _unpacked(file: BufferedReader) -> BufferedReader:
-    """What is in a file that may be compressed."""
+    """Return a reader of the contents of a file that may be compressed."""
     head = file.peek(4)
     reader = next((reader for magic, reader in _COMPRESSED.items() if head.startswith(magic)), None)
     return file if reader is None else BufferedReader(reader(file))  # type: ignore[arg-type] # a raw stream
@@ -148,16 +148,16 @@ def _skip(file: BufferedReader, count: int) -> None:
         count -= len(octets)
 
 
-def marks(path: Path, spacing: int) -> list[Mark]:
-    """The first frame of each `spacing` bytes: where parts of about that size begin, to be read in parallel."""
-    found: list[Mark] = []
+def marks(path: Path, spacing: int) -> list[FrameMark]:
+    """Return the first frame of each `spacing` bytes, so that parts of about that size can be read in parallel."""
+    found: list[FrameMark] = []
     for frame in frames(path):
         if not found or frame.offset - found[-1].offset >= spacing:
-            found.append(Mark(frame.offset, frame.number))
+            found.append(FrameMark(frame.offset, frame.number))
     return found
 
 
-def _pcap(path: Path, file: BufferedReader, start: Mark | None) -> Iterator[Frame]:
+def _pcap(path: Path, file: BufferedReader, start: FrameMark | None) -> Iterator[CaptureFrame]:
     head = file.read(24)
     order = next((order for order in "<>" if _magic(head, order) in _PCAP_MAGICS), None)
     if order is None:
@@ -181,13 +181,13 @@ def _pcap(path: Path, file: BufferedReader, start: Mark | None) -> Iterator[Fram
         octets = file.read(captured)
         if len(octets) < captured:
             raise CutError(f"{path} ends in the middle of frame {number}; {_WHOLE}")
-        yield Frame(number, offset, seconds * SECOND + fraction * unit, link, octets, length)
+        yield CaptureFrame(number, offset, seconds * SECOND + fraction * unit, link, octets, length)
         number += 1
         offset += layout.size + captured
 
 
 def is_capture(path: Path) -> bool:
-    """Whether a file starts like a capture, one that is not read, too; a pipe is not looked into."""
+    """Return whether a file starts like a capture of any format; a pipe is not opened."""
     if path.is_fifo():
         return True
     head = b""
@@ -202,7 +202,7 @@ def _magic(head: bytes, order: str) -> int:
 
 
 def _looks_like(path: Path, head: bytes) -> str:
-    """What is wrong with a file that is no capture, and the remedy."""
+    """Return the reason why a file is no capture, and the remedy."""
     if head.startswith(_OTHERS):
         new = path.with_suffix(".pcapng").name
         return f"is a capture of another format; `editcap {path.name} {new}` makes one that is read"
@@ -219,7 +219,7 @@ def _layout(order: str, form: str) -> struct.Struct:
 
 @attrs.frozen
 class _Interface:
-    """An interface of a section: its link, its time unit as a fraction of a second, its offset in seconds, its snap."""
+    """An interface of a section: link, snap length, time units a second, offset in seconds."""
 
     link: int
     snap: int
@@ -228,7 +228,7 @@ class _Interface:
 
 
 class _Pcapng:
-    """Reads blocks; a section starts anew with byte order and interfaces."""
+    """A reader of blocks; a section resets byte order and interfaces."""
 
     def __init__(self, path: Path, file: BufferedReader) -> None:
         self._path = path
@@ -238,8 +238,8 @@ class _Pcapng:
         self._number = 1
         self._time_ns = 0
 
-    def frames(self, start: Mark | None) -> Iterator[Frame]:
-        """The frames from `start` on; blocks before it are skipped, but for what explains the later ones."""
+    def frames(self, start: FrameMark | None) -> Iterator[CaptureFrame]:
+        """Yield the frames from `start` on; earlier blocks are skipped, except those that explain later ones."""
         first = 0 if start is None else start.offset
         if start is not None:
             self._number = start.number
@@ -258,7 +258,7 @@ class _Pcapng:
             offset += length
 
     def _open(self, head: bytes) -> tuple[int, int, bytes]:
-        """Type and length of the next block, and what was read of it; a section tells its byte order first."""
+        """Return type and length of the next block, and its first bytes; a section states its byte order first."""
         if head[:4] == _PCAPNG_MAGIC.to_bytes(4):
             magic = self._file.read(4)
             if len(magic) < 4:
@@ -300,7 +300,7 @@ class _Pcapng:
         units = 1 << (exponent & 0x7F) if exponent & 0x80 else 10**exponent
         return _Interface(link, snap, units, offset)
 
-    def _frame(self, kind: int, body: bytes, offset: int) -> Frame:
+    def _frame(self, kind: int, body: bytes, offset: int) -> CaptureFrame:
         if kind == _SIMPLE_PACKET:
             (length,) = self._unpack("I", body)
             interface, high, low, start = 0, 0, 0, 4
@@ -318,7 +318,7 @@ class _Pcapng:
         ticks = high << 32 | low
         if kind != _SIMPLE_PACKET:  # which has no time: it came behind the one before
             self._time_ns = ticks * SECOND // source.units + source.offset * SECOND
-        return Frame(self._number, offset, self._time_ns, source.link, octets, length)
+        return CaptureFrame(self._number, offset, self._time_ns, source.link, octets, length)
 
     def _find(self, interface: int) -> _Interface:
         if interface >= len(self._interfaces):

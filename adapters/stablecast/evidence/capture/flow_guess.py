@@ -1,18 +1,22 @@
-"""What a flow is that nobody announced: only what reads as ours from its first byte to its last is believed."""
+"""Guess the protocol of a flow that nobody announced: each byte from the first to the last must read as ours."""
 
 from typing import assert_never
 
 from stablecast.evidence.capture import layers
-from stablecast.evidence.capture.ports import Kind
+from stablecast.evidence.capture.ports import TrafficKind
 from stablecast.evidence.capture.streams import FrameReader, MessageReader
 from stablecast.transports.wire import lbmr, lbtrm, lbtru
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.reliable_packets import Format
 
 
-def guess_datagram(octets: bytes) -> Kind | None:
-    """What a datagram is, if it can hardly be anything else."""
-    for kind, test in ((Kind.LBMR, _is_resolution), (Kind.LBTRM, _is_multicast), (Kind.LBTRU, _is_unicast)):
+def guess_datagram(octets: bytes) -> TrafficKind | None:
+    """Return the protocol of a datagram, if it can hardly be another one."""
+    for kind, test in (
+        (TrafficKind.LBMR, _is_resolution),
+        (TrafficKind.LBTRM, _is_multicast),
+        (TrafficKind.LBTRU, _is_unicast),
+    ):
         try:
             if test(octets):
                 return kind
@@ -67,20 +71,20 @@ def _holds_messages(payload: bytes) -> bool:
     return bool(found.layers) and not found.problems
 
 
-def guess_stream(octets: bytes, least: int = 1) -> Kind | None:
-    """What a connection is of which these are the first bytes, or those of any segment: whole messages or frames.
+def guess_stream(octets: bytes, least: int = 1) -> TrafficKind | None:
+    """Return the protocol of a connection with these bytes, its first or those of any segment.
 
-    There must be so many of them (`least`): bytes that were put together until they fit are no proof.
+    At least `least` messages or frames must be whole: bytes that were joined until they fit are no proof.
     """
     messages = MessageReader(whole=True, roundtrip=False)
     scan = messages.scan(octets)
     if scan.count >= least and not scan.broken and not messages.decode(octets[: messages.size(octets, 0)]).problems:
-        return Kind.LBTTCP
+        return TrafficKind.LBTTCP
     scan = FrameReader(whole=True, roundtrip=False).scan(octets)
-    return Kind.SRS if scan.count >= least and scan.end == len(octets) else None
+    return TrafficKind.SRS if scan.count >= least and scan.end == len(octets) else None
 
 
 def may_go_on(octets: bytes) -> bool:
-    """Whether these may be the first bytes of a connection of ours, and more of them would tell."""
+    """Return whether these may be the first bytes of a connection of ours, so that more of them would help."""
     readers = (kind(whole=True, roundtrip=False) for kind in (MessageReader, FrameReader))
     return not all(reader.scan(octets).broken for reader in readers)

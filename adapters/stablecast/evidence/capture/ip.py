@@ -1,4 +1,4 @@
-"""IPv4, UDP and TCP headers, and datagrams that were cut up on the way."""
+"""IPv4, UDP and TCP headers, and the reassembly of IPv4 datagrams."""
 
 import struct
 from collections import OrderedDict
@@ -12,11 +12,11 @@ from stablecast.transports.wire import fields
 
 UDP = 17
 TCP = 6
-"""Protocols, as an IPv4 header calls them."""
+"""Protocol numbers of an IPv4 header."""
 MAX_HELD = 4096
-"""Datagrams of which some pieces are awaited; the oldest is given up for a new one."""
+"""Incomplete datagrams; the oldest is dropped for a new one."""
 MAX_APART_NS = 1_000_000_000
-"""Pieces of a datagram are sent in one go. What comes later is of another one: numbers of datagrams come again soon."""
+"""Pieces of a datagram are sent together. A later piece is of another one, because numbers repeat soon."""
 
 _IPV4 = struct.Struct(">BBHHHBBH4s4s")
 _UDP = struct.Struct(">HHH2x")
@@ -26,33 +26,38 @@ _FLOW = slice(12, 24)
 _PLAIN = 0x45
 """First byte of an IPv4 packet whose header has no options."""
 _CHECKS = {UDP: 6, TCP: 16}
-"""Where the checksum stands."""
+"""Offset of the checksum in UDP and TCP headers."""
 _ONES = 0xFFFF
 """Sums in ones' complement are remainders of this."""
 _MORE = 0x2000
 _OFFSET = 0x1FFF
-"""Of a piece of a datagram: more follow it, and its place in units of eight bytes."""
+"""Flags of a piece of a datagram: more pieces follow; mask of its offset in units of eight bytes."""
 
 MAX_CACHED = 1 << 12
-"""Addresses whose text is kept."""
+"""Addresses whose text is cached."""
 
 dotted = lru_cache(MAX_CACHED)(fields.dotted)
 
 Endpoint = tuple[str, int]
-"""IPv4 address and port."""
+"""An IPv4 address and a port."""
+
+
+def endpoint_text(endpoint: Endpoint) -> str:
+    """Return an endpoint as `address:port`."""
+    return f"{endpoint[0]}:{endpoint[1]}"
 
 
 @record
-class Packet:
+class IpPacket:
     """An IPv4 packet.
 
     Attributes:
         source, target: Dotted addresses.
-        protocol: What its payload is.
+        protocol: The protocol of its payload.
         ident: Number that all pieces of a datagram have.
-        offset: Where the payload stands in its datagram; 0 in a whole one.
-        more: Whether pieces behind this one follow.
-        payload: What was captured of it.
+        offset: Offset of the payload in its datagram; 0 in a whole one.
+        more: Whether later pieces follow.
+        payload: The captured part.
         missing: Bytes that the capture cut off.
         sound: Whether the checksum of its header is right, or not set.
     """
@@ -69,12 +74,12 @@ class Packet:
 
     @property
     def piece(self) -> bool:
-        """Whether this is a piece of a datagram."""
+        """Return whether this is a piece of a datagram."""
         return self.more or self.offset > 0
 
 
-def parse(octets: bytes, length: int) -> Packet | None:
-    """The packet in captured bytes that were `length` on the wire; None if they are none."""
+def parse(octets: bytes, length: int) -> IpPacket | None:
+    """Return the packet in captured bytes that were `length` on the wire, or None."""
     if len(octets) < _IPV4.size:
         return None
     first, _, total, ident, fragment, _, protocol, check, source, target = _IPV4.unpack_from(octets)
@@ -83,7 +88,7 @@ def parse(octets: bytes, length: int) -> Packet | None:
         total = length
     if header < _IPV4.size or total < header or len(octets) < header:
         return None
-    return Packet(
+    return IpPacket(
         dotted(source),
         dotted(target),
         protocol,
@@ -97,15 +102,16 @@ def parse(octets: bytes, length: int) -> Packet | None:
 
 
 def flow_of(octets: bytes) -> bytes:
-    """What all packets of a flow of TCP have in common; nothing for pieces, headers with options and other packets."""
+    """Return the common bytes of a TCP flow; nothing for pieces, headers with options and other packets."""
     plain = len(octets) >= _FLOW.stop and octets[0] == _PLAIN and octets[9] == TCP and not octets[6] & 0x3F
     return octets[_FLOW] if plain and not octets[7] else b""
 
 
-def intact(packet: Packet) -> bool | None:
-    """Whether the checksums of a whole packet are right; None if the one of its datagram or segment says nothing.
+def intact(packet: IpPacket) -> bool | None:
+    """Return whether the checksums of a whole packet are right, or None if they cannot be checked.
 
-    It was cut off, is not set, or is the sum of addresses and length alone: the network card does the rest.
+    The checksum was cut off, is not set, or is the sum of addresses and length alone, to be completed by the network
+    card.
     """
     if not packet.sound:
         return False
@@ -127,12 +133,12 @@ def _octets(address: str) -> bytes:
 
 
 @record
-class Datagram:
+class UdpDatagram:
     """A UDP datagram.
 
     Attributes:
         missing: Bytes that its length announces and that are not there.
-        cut: How many of them the capture cut off; the others were never sent.
+        cut: Those of them that the capture cut off; the others were never sent.
     """
 
     source: Endpoint
@@ -142,8 +148,8 @@ class Datagram:
     cut: int = 0
 
 
-def parse_udp(packet: Packet) -> Datagram | None:
-    """The datagram of a whole packet; None if it is none."""
+def parse_udp(packet: IpPacket) -> UdpDatagram | None:
+    """Return the datagram of a whole packet, or None."""
     if len(packet.payload) < _UDP.size:
         return None
     source, target, length = _UDP.unpack_from(packet.payload)
@@ -151,11 +157,11 @@ def parse_udp(packet: Packet) -> Datagram | None:
         return None
     payload = packet.payload[_UDP.size : length]
     missing = length - _UDP.size - len(payload)
-    return Datagram((packet.source, source), (packet.target, target), payload, missing, min(missing, packet.missing))
+    return UdpDatagram((packet.source, source), (packet.target, target), payload, missing, min(missing, packet.missing))
 
 
 @record
-class Segment:
+class TcpSegment:
     """A TCP segment.
 
     Attributes:
@@ -175,12 +181,12 @@ class Segment:
 
     @property
     def syn(self) -> bool:
-        """Whether it opens its direction."""
+        """Return whether it opens its direction."""
         return bool(self.flags & self.SYN)
 
 
-def parse_tcp(packet: Packet) -> Segment | None:
-    """The segment of a whole packet; None if it is none."""
+def parse_tcp(packet: IpPacket) -> TcpSegment | None:
+    """Return the segment of a whole packet, or None."""
     if len(packet.payload) < _TCP.size:
         return None
     source, target, sequence, _, offset, flags, _ = _TCP.unpack_from(packet.payload)
@@ -188,26 +194,26 @@ def parse_tcp(packet: Packet) -> Segment | None:
     if not _TCP.size <= header <= len(packet.payload):
         return None
     octets = packet.payload[header:]
-    return Segment((packet.source, source), (packet.target, target), sequence, flags, octets, packet.missing)
+    return TcpSegment((packet.source, source), (packet.target, target), sequence, flags, octets, packet.missing)
 
 
 @attrs.define
 class _Pieces:
-    """The pieces of a datagram so far, since `began_ns`: bytes by their offset, and the frames that brought them."""
+    """The pieces of a datagram since `began_ns`: bytes by their offset, and their frames."""
 
-    packet: Packet
+    packet: IpPacket
     began_ns: int
     octets: dict[int, bytes] = attrs.field(factory=dict)
     frames: list[int] = attrs.field(factory=list)
     end: int | None = None
 
-    def of_another(self, packet: Packet, time_ns: int) -> bool:
-        """Whether a piece is of another datagram with the same number: it comes late, or says something else."""
+    def of_another(self, packet: IpPacket, time_ns: int) -> bool:
+        """Return whether a piece is of another datagram with the same number: it is late, or differs."""
         late = abs(time_ns - self.began_ns) > MAX_APART_NS
         return late or self.octets.get(packet.offset, packet.payload) != packet.payload
 
     def whole(self) -> bytes | None:
-        """The datagram, once nothing is missing. Pieces may overlap; the one that begins first counts."""
+        """Return the complete datagram, or None. If pieces overlap, the one that begins first counts."""
         found = b""
         for offset in sorted(self.octets):
             if offset > len(found):
@@ -220,27 +226,27 @@ Key = tuple[str, str, int, int]
 
 
 @attrs.frozen
-class Whole:
-    """A datagram that is there, or was given up; then `packet` is its first piece, or the last one that came."""
+class WholePacket:
+    """A complete datagram, or a dropped one; then `packet` is its first piece, or the last one that came."""
 
-    packet: Packet
+    packet: IpPacket
     frames: tuple[int, ...]
 
 
-class Reassembly:
-    """Puts datagrams together."""
+class IpReassembly:
+    """The reassembly of datagrams from pieces."""
 
     def __init__(self) -> None:
         self._held: OrderedDict[Key, _Pieces] = OrderedDict()
-        self._given_up: list[Whole] = []
+        self._given_up: list[WholePacket] = []
 
-    def take(self, packet: Packet, frame: int, time_ns: int) -> Whole | None:
-        """Takes a piece; returns the datagram once it is there."""
+    def add_piece(self, packet: IpPacket, frame: int, time_ns: int) -> WholePacket | None:
+        """Add a piece; return the datagram once it is complete."""
         key = (packet.source, packet.target, packet.protocol, packet.ident)
         pieces = self._held.get(key)
         if pieces is not None and pieces.of_another(packet, time_ns):
             del self._held[key]
-            self._given_up.append(Whole(pieces.packet, tuple(pieces.frames)))
+            self._given_up.append(WholePacket(pieces.packet, tuple(pieces.frames)))
             pieces = None
         if pieces is None:
             pieces = self._held[key] = _Pieces(packet, time_ns)
@@ -254,12 +260,12 @@ class Reassembly:
         if octets is None:
             return None
         del self._held[key]
-        return Whole(attrs.evolve(packet, offset=0, more=False, payload=octets, missing=0), tuple(pieces.frames))
+        return WholePacket(attrs.evolve(packet, offset=0, more=False, payload=octets, missing=0), tuple(pieces.frames))
 
-    def abandon(self, at_most: int) -> list[Whole]:
-        """What was given up, and of what is held the oldest datagrams until there are so many."""
+    def abandon(self, at_most: int) -> list[WholePacket]:
+        """Return the dropped datagrams, and drop the oldest incomplete ones down to `at_most`."""
         found, self._given_up = self._given_up, []
         while len(self._held) > at_most:
             _, pieces = self._held.popitem(last=False)
-            found.append(Whole(pieces.packet, tuple(pieces.frames)))
+            found.append(WholePacket(pieces.packet, tuple(pieces.frames)))
         return found

@@ -1,6 +1,6 @@
-"""Large messages of a capture: those that were cut into pieces, put together again where all of them were captured.
+"""Large messages of a capture: reassembled where all their pieces were captured.
 
-A message is shown with the frame that completes it. One of which pieces were not captured is not shown; its pieces are.
+A message appears with the frame that completes it. If pieces were not captured, only the pieces appear.
 """
 
 from collections import OrderedDict
@@ -17,22 +17,22 @@ from stablecast.transports.wire import lbmc, properties
 from stablecast.transports.wire.errors import WireError
 
 MAX_HELD = 64 * 1024 * 1024
-"""Bytes of pieces that wait for others; beyond that the topic that was silent for longest is given up."""
+"""Bytes of waiting pieces; beyond that the topic that was silent for longest is dropped."""
 
 Key = tuple[Endpoint, Endpoint, int]
-"""Whose pieces belong together: sender, receiver or group, and the index of the topic."""
+"""Key of a reassembly: sender, receiver or group, and the index of the topic."""
 
 
 @attrs.define
-class LargeMessages:
-    """What waits, by topic; `newest` are the extended numbers near which those of the wire lie."""
+class CapturedLargeMessages:
+    """Waiting pieces by topic; `newest` are the full numbers near those of the wire."""
 
     topics: OrderedDict[Key, FragmentReassembly] = attrs.field(factory=OrderedDict)
     newest: dict[Key, int] = attrs.field(factory=dict)
     held: int = 0
 
-    def take(self, ends: tuple[Endpoint, Endpoint], layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
-        """The layers of a frame, and behind each piece the message that it completes."""
+    def reassemble(self, ends: tuple[Endpoint, Endpoint], layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
+        """Return the layers of a frame, with a complete message after its last piece."""
         found: list[Layer] = []
         for layer in layers:
             found.append(layer)

@@ -1,8 +1,8 @@
-"""From the payload of a datagram, or a message of a stream, to its layers, each one decoded.
+"""Layers of the payload of a datagram, or of a message of a stream, each one decoded.
 
-What is decoded counts as ours only if it keeps the rules of the formats to the letter: versions are those of the
-release, and lengths those of the layouts. `UNKNOWN` is what keeps them and has a code that is listed but has no layout
-here, or that is not listed where others may follow; `MALFORMED` is everything else.
+Decoded bytes count as ours only if they keep the rules of the formats to the letter: versions are those of the release,
+and lengths those of the layouts. `UNKNOWN` keeps them and has a listed code without a layout here, or an unlisted code
+in an open list. Everything else is `MALFORMED`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ import attrs
 from stablecast.core.machine.records import record
 from stablecast.core.protocol.messages import Message as CoreMessage
 from stablecast.evidence.capture import names
-from stablecast.evidence.capture.verdicts import Verdict
+from stablecast.evidence.capture.verdicts import FrameVerdict
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.wire import headers as h
@@ -23,7 +23,7 @@ from stablecast.transports.wire.errors import WireError
 
 @attrs.frozen
 class Large:
-    """A message that was sent in pieces: its topic's index, the numbers of its pieces, its bytes with properties."""
+    """A message that was sent in pieces: topic index, numbers of its pieces, bytes with properties."""
 
     topic_index: int
     first: int
@@ -50,13 +50,13 @@ Record = (
 
 @record
 class Layer:
-    """One layer.
+    """A decoded layer of a packet.
 
     Attributes:
-        protocol: LBMR, LBT-RM, LBT-RU, LBMC, PROPERTIES, UMP (what a control message means), RSOCKET or SRS.
+        protocol: LBMR, LBT-RM, LBT-RU, LBMC, PROPERTIES, UMP (the meaning of a control message), RSOCKET or SRS.
         kind: Its kind.
-        record: All that it says.
-        parts: Names of what it carries beside its payload: queries, advertisements, headers.
+        record: All its fields.
+        parts: Names of its parts beside the payload: queries, advertisements, headers.
     """
 
     protocol: str
@@ -66,51 +66,51 @@ class Layer:
 
     @property
     def type(self) -> str:
-        """What it is counted as."""
+        """Return the type under which it is counted."""
         return f"{self.protocol} {self.kind}"
 
 
 @record
-class Problem:
-    """What keeps a frame from being decoded."""
+class LayerProblem:
+    """The reason why a frame cannot be decoded."""
 
-    verdict: Verdict
+    verdict: FrameVerdict
     text: str
 
 
 @record
 class Decoded:
-    """The layers of some bytes, from the outermost inwards, and what is wrong with them."""
+    """The layers of some bytes, from the outermost inwards, and their problems."""
 
     layers: tuple[Layer, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[LayerProblem, ...] = ()
 
     def checked(self, octets: bytes, encode: Callable[[], bytes]) -> "Decoded":
-        """The same, with a problem if encoding does not give the bytes again."""
+        """Return the same, with a problem if encoding does not reproduce the bytes."""
         try:
             again = encode()
         except WireError as error:
-            return attrs.evolve(self, problems=(*self.problems, Problem(Verdict.DIFFERENT, str(error))))
+            return attrs.evolve(self, problems=(*self.problems, LayerProblem(FrameVerdict.DIFFERENT, str(error))))
         if again == octets:
             return self
         at = next((at for at, (old, new) in enumerate(zip(octets, again, strict=False)) if old != new), len(again))
         text = f"encoded again it is {len(again)} bytes instead of {len(octets)}, the first difference at {at}"
-        return attrs.evolve(self, problems=(*self.problems, Problem(Verdict.DIFFERENT, text)))
+        return attrs.evolve(self, problems=(*self.problems, LayerProblem(FrameVerdict.DIFFERENT, text)))
 
 
 def malformed(error: WireError) -> Decoded:
-    """Nothing but a problem."""
-    return Decoded(problems=(Problem(Verdict.MALFORMED, str(error)),))
+    """Return a result with nothing but a problem."""
+    return Decoded(problems=(LayerProblem(FrameVerdict.MALFORMED, str(error)),))
 
 
 # Topic resolution.
 
 
 def resolution(octets: bytes, roundtrip: bool) -> Decoded:
-    """A datagram of topic resolution."""
+    """Decode a datagram of topic resolution."""
     try:
         if len(octets) >= 2 and lbmr_extended.is_queueing(octets):
-            return Decoded(problems=(Problem(Verdict.UNKNOWN, "topic resolution of queues"),))
+            return Decoded(problems=(LayerProblem(FrameVerdict.UNKNOWN, "topic resolution of queues"),))
         if len(octets) >= 2 and lbmr_extended.is_extended(octets):
             return _extended(octets, roundtrip)
         packet = lbmr.decode(octets)
@@ -129,22 +129,22 @@ def _extended(octets: bytes, roundtrip: bool) -> Decoded:
     return decoded.checked(octets, lambda: lbmr_extended.encode(packet)) if roundtrip else decoded
 
 
-def _unknown_message(body: lbmr_extended.Body) -> list[Problem]:
-    """A gateway's message of a type that is not listed, or with options that are not."""
+def _unknown_message(body: lbmr_extended.Body) -> list[LayerProblem]:
+    """Return the problems of a gateway's message with an unlisted type or unlisted options."""
     match body:
         case lbmr_gateway.Gateway(body=lbmr_gateway.UnknownMessage(type=kind)):
-            return [Problem(Verdict.UNKNOWN, f"message {kind} of gateways")]
+            return [LayerProblem(FrameVerdict.UNKNOWN, f"message {kind} of gateways")]
         case lbmr_gateway.Gateway(body=lbmr_gateway.GatewayContext(options=options)):
             unknown = (option.code for option in options if isinstance(option, lbmr.UnknownOption))
-            return [Problem(Verdict.UNKNOWN, f"option {code} of gateways") for code in unknown]
+            return [LayerProblem(FrameVerdict.UNKNOWN, f"option {code} of gateways") for code in unknown]
         case _:
             return []
 
 
-def _versions(version: int) -> tuple[Problem, ...]:
+def _versions(version: int) -> tuple[LayerProblem, ...]:
     if version == lbmr.VERSION:
         return ()
-    return (Problem(Verdict.MALFORMED, f"topic resolution of version {version}, not {lbmr.VERSION}"),)
+    return (LayerProblem(FrameVerdict.MALFORMED, f"topic resolution of version {version}, not {lbmr.VERSION}"),)
 
 
 def _lbmr_layer(packet: lbmr.AnyPacket) -> Layer:
@@ -161,7 +161,7 @@ def _lbmr_layer(packet: lbmr.AnyPacket) -> Layer:
             assert_never(packet)
 
 
-def _unknown_options(packet: lbmr.AnyPacket) -> list[Problem]:
+def _unknown_options(packet: lbmr.AnyPacket) -> list[LayerProblem]:
     found = _unknown_trailer(packet.options)
     for tir in packet.advertisements if isinstance(packet, lbmr.Packet) else ():
         for option in tir.options:
@@ -172,34 +172,38 @@ def _unknown_options(packet: lbmr.AnyPacket) -> list[Problem]:
     return found
 
 
-def _listed(what: str, code: int, length: int, sizes: Mapping[int, int | None]) -> list[Problem]:
-    """What is wrong with a part of an advertisement that is kept by its bytes."""
+def _listed(what: str, code: int, length: int, sizes: Mapping[int, int | None]) -> list[LayerProblem]:
+    """Return the problem of a part of an advertisement that is kept as bytes."""
     if code not in sizes:
-        return [Problem(Verdict.UNKNOWN, f"{what} {code} of an advertisement")]
+        return [LayerProblem(FrameVerdict.UNKNOWN, f"{what} {code} of an advertisement")]
     if sizes[code] not in {None, length}:
-        return [Problem(Verdict.MALFORMED, f"{what} {code} of an advertisement has {length} bytes, not {sizes[code]}")]
+        return [
+            LayerProblem(
+                FrameVerdict.MALFORMED, f"{what} {code} of an advertisement has {length} bytes, not {sizes[code]}"
+            )
+        ]
     return []
 
 
-def _unknown_trailer(options: Sequence[lbmr.PacketOption]) -> list[Problem]:
+def _unknown_trailer(options: Sequence[lbmr.PacketOption]) -> list[LayerProblem]:
     unknown = (option.code for option in options if isinstance(option, lbmr.UnknownOption))
-    return [Problem(Verdict.UNKNOWN, f"packet option {code}") for code in unknown]
+    return [LayerProblem(FrameVerdict.UNKNOWN, f"packet option {code}") for code in unknown]
 
 
 # The reliable transports.
 
 
 Inside = Callable[[bytes, bool], Decoded]
-"""Reads the messages of a datagram."""
+"""Decode the messages of a datagram."""
 
 
 def multicast(octets: bytes, roundtrip: bool, inside: Inside | None = None) -> Decoded:
-    """A datagram of LBT-RM with its messages."""
+    """Decode a datagram of LBT-RM with its messages."""
     try:
         packet = lbtrm.decode(octets)
     except WireError as error:
         return malformed(error)
-    options = tuple(Problem(Verdict.UNKNOWN, f"option {option.code} of LBT-RM") for option in packet.options)
+    options = tuple(LayerProblem(FrameVerdict.UNKNOWN, f"option {option.code} of LBT-RM") for option in packet.options)
     inner = (inside or messages)(packet.payload, roundtrip) if isinstance(packet, lbtrm.Data) else Decoded()
     layer = Layer("LBT-RM", names.LBTRM[type(packet)], packet)
     decoded = Decoded((layer, *inner.layers), options + inner.problems)
@@ -207,7 +211,7 @@ def multicast(octets: bytes, roundtrip: bool, inside: Inside | None = None) -> D
 
 
 def unicast(octets: bytes, roundtrip: bool, inside: Inside | None = None) -> Decoded:
-    """A datagram of LBT-RU with its messages."""
+    """Decode a datagram of LBT-RU with its messages."""
     try:
         packet = lbtru.decode(octets)
     except WireError as error:
@@ -221,7 +225,7 @@ def unicast(octets: bytes, roundtrip: bool, inside: Inside | None = None) -> Dec
 
 
 def messages(octets: bytes, roundtrip: bool) -> Decoded:
-    """LBMC messages back to back; behind a malformed one of known length the next one is tried."""
+    """Decode LBMC messages back to back; after a malformed one of known length the next one is tried."""
     found = Decoded()
     at = 0
     while at < len(octets):
@@ -231,7 +235,7 @@ def messages(octets: bytes, roundtrip: bool) -> Decoded:
 
 
 def first_of(octets: bytes, at: int, roundtrip: bool) -> tuple[Decoded, int]:
-    """The message that begins at `at` in a datagram, and where the next one is tried."""
+    """Decode the message at `at` in a datagram, and return where the next one may begin."""
     try:
         end = min(at + _length(octets, at), len(octets))
     except WireError as error:
@@ -249,11 +253,11 @@ _BARE = {
     lbmc.PREFIX.pack(kind, lbmc.NOTHING_FOLLOWS, lbmc.PREFIX.size): Layer("LBMC", kind.name, lbmc.Message(kind))
     for kind in (lbmc.MessageKind.EOT, lbmc.MessageKind.CONTROL)
 }
-"""Messages without any header, which `lbmc` does not let through: they say nothing, but they are no mistake."""
+"""Messages without any header, which `lbmc` rejects: they say nothing, but they are no mistake."""
 
 
 def message(octets: bytes, roundtrip: bool = False) -> Decoded:
-    """One LBMC message, its properties, and what it means if it is a control message."""
+    """Decode one LBMC message, its properties, and its meaning if it is a control message."""
     if octets in _BARE:
         return Decoded((_BARE[octets],))
     try:
@@ -270,23 +274,23 @@ def message(octets: bytes, roundtrip: bool = False) -> Decoded:
     return found.checked(octets, lambda: lbmc.encode(_with_properties(decoded, block))) if roundtrip else found
 
 
-def _header_problems(header: h.Header, carrier: lbmc.Message) -> list[Problem]:
+def _header_problems(header: h.Header, carrier: lbmc.Message) -> list[LayerProblem]:
     match header:
         case h.UnknownHeader(code=code):
             known = code in names.HEADERS
             text = f"header {names.HEADERS[code]}" if known else f"there is no header of code {code}"
-            return [Problem(Verdict.UNKNOWN if known else Verdict.MALFORMED, text)]
+            return [LayerProblem(FrameVerdict.UNKNOWN if known else FrameVerdict.MALFORMED, text)]
         case h.Fragment(offset=offset, len=length) if offset + len(carrier.payload) > length:
             text = f"a fragment of {len(carrier.payload)} bytes at {offset} of a message of {length}"
-            return [Problem(Verdict.MALFORMED, text)]
+            return [LayerProblem(FrameVerdict.MALFORMED, text)]
         case h.ApplicationHeader(data=b""):
-            return [Problem(Verdict.MALFORMED, "an application header without data")]
+            return [LayerProblem(FrameVerdict.MALFORMED, "an application header without data")]
         case _:
             return []
 
 
 def _properties(carrier: lbmc.Message) -> properties.Properties | None:
-    """The properties at the end of the payload; those of a fragmented message stand in its last pieces."""
+    """Return the properties at the end of the payload; those of a large message stand in its last pieces."""
     chains = [header for header in carrier.headers if isinstance(header, h.ApplicationChain)]
     length = chains[0].properties_length() if chains else 0
     if not length or any(isinstance(header, h.Fragment) for header in carrier.headers):
@@ -304,7 +308,7 @@ def _with_properties(carrier: lbmc.Message, block: properties.Properties | None)
 
 
 def _meaning(carrier: lbmc.Message) -> list[Layer]:
-    """What stablecast understands of a control message; others may chain other headers and are not wrong."""
+    """Decode the meaning of a control message; others may chain other headers and are not wrong."""
     if carrier.kind is not lbmc.MessageKind.CONTROL:
         return []
     try:
@@ -318,7 +322,7 @@ def _meaning(carrier: lbmc.Message) -> list[Layer]:
 
 
 def resolution_frame(octets: bytes, frame: rsocket.Frame, payload: bytes, roundtrip: bool) -> Decoded:
-    """An RSocket frame with its length; `payload` is what it carries, and the frames before that it continues."""
+    """Decode an RSocket frame; `payload` is its contents, with those of the frames that it continues."""
     layers = [Layer("RSOCKET", frame.kind.name, frame)]
     try:
         if frame.kind is rsocket.FrameKind.SETUP:

@@ -1,4 +1,4 @@
-"""Link layers: what stands before the IPv4 packet of a frame."""
+"""Link layers: the bytes before the IPv4 packet of a frame."""
 
 from collections.abc import Callable
 
@@ -11,28 +11,28 @@ PPP_HDLC = 50
 LINUX_COOKED = 113
 LINUX_COOKED_2 = 276
 IPV4 = 228
-"""Link types, as the registry of them has them."""
+"""Link types of the registry."""
 _ETHERTYPES = {0x0800: 4, 0x86DD: 6}
-"""Versions of IP."""
+"""Versions of IP by ethertype."""
 _PROTOCOLS = {0x0021: 4, 0x0057: 6}
-"""The same as PPP calls them."""
+"""Versions of IP by PPP protocol."""
 _PPPOE, _PPPOE_HEAD = 0x8864, 6
-"""The ethertype of PPP, and how many bytes stand before it."""
+"""The ethertype of PPP, and the bytes before it."""
 _VLAN_TAGS = frozenset({0x8100, 0x88A8, 0x9100})
 _FAMILIES = {2: 4, 10: 6, 24: 6, 28: 6, 30: 6}
-"""Versions of IP; systems call the later one by different numbers."""
+"""Versions of IP by address family; systems number IPv6 differently."""
 MAX_TAGS = 4
-"""VLAN tags before a packet that are passed over."""
+"""VLAN tags before a packet that are skipped."""
 
 
 def ipv4_packet(link: int, octets: bytes) -> bytes | None:
-    """The IPv4 packet in a frame, or None if there is none or the link type is not read."""
+    """Return the IPv4 packet in a frame, or None."""
     packet = _packet(link, octets)
     return packet if packet and packet[0] >> 4 == 4 else None
 
 
 def is_ipv6(link: int, octets: bytes) -> bool:
-    """Whether there is an IPv6 packet in a frame."""
+    """Return whether there is an IPv6 packet in a frame."""
     packet = _packet(link, octets)
     return bool(packet) and packet[0] >> 4 == 6
 
@@ -47,7 +47,7 @@ def _of_version(version: int | None, packet: bytes) -> bytes:
 
 
 def is_read(link: int) -> bool:
-    """Whether frames of this link type can be read."""
+    """Return whether frames of this link type can be read."""
     return link in _TAKERS
 
 
@@ -56,14 +56,14 @@ def _raw(octets: bytes) -> bytes:
 
 
 def _null(octets: bytes) -> bytes:
-    """The address family stands in the byte order of the host."""
+    """Read the address family in the byte order of the host."""
     family = int.from_bytes(octets[:4])
     swapped = int.from_bytes(octets[:4], "little")
     return _of_version(_FAMILIES.get(min(family, swapped)), octets[4:])
 
 
 def _ppp(octets: bytes) -> bytes:
-    """Address and control may be left out, and the first byte of the protocol."""
+    """Read a PPP frame; address and control may be left out, and the first byte of the protocol."""
     at = 2 if octets[:2] == b"\xff\x03" else 0
     end = at + (1 if octets[at : at + 1] and octets[at] & 1 else 2)
     return _of_version(_PROTOCOLS.get(int.from_bytes(octets[at:end])), octets[end:])
@@ -85,7 +85,7 @@ def _cooked_2(octets: bytes) -> bytes:
 
 
 def _behind_tags(octets: bytes, at: int) -> bytes:
-    """What follows an ethertype at `at` and the VLAN tags behind it, if that is IP."""
+    """Return the IP packet after the ethertype at `at` and its VLAN tags."""
     kind = int.from_bytes(octets[at : at + 2])
     for _ in range(MAX_TAGS):
         if kind not in _VLAN_TAGS:
@@ -110,4 +110,4 @@ _TAKERS: dict[int, Callable[[bytes], bytes]] = {
     IPV4: _raw,
     LINUX_COOKED_2: _cooked_2,
 }
-"""By link type; 12 and 14 are raw IP on some systems."""
+"""Readers by link type; 12 and 14 are raw IP on some systems."""

@@ -1,4 +1,4 @@
-"""Packets and counts as text."""
+"""Packets and counts as text and as JSON objects."""
 
 from collections.abc import Iterator
 from enum import Enum
@@ -6,27 +6,27 @@ from enum import Enum
 import attrs
 
 from stablecast.core.machine.units import MICROSECOND
-from stablecast.evidence.capture.counts import FAULTS, Tally
-from stablecast.evidence.capture.decoder import Packet
-from stablecast.evidence.capture.ip import Endpoint
+from stablecast.evidence.capture.counts import FAULTS, CaptureTally
+from stablecast.evidence.capture.decoder import CapturePacket
+from stablecast.evidence.capture.ip import Endpoint, endpoint_text
 from stablecast.evidence.capture.layers import Layer
-from stablecast.evidence.capture.ports import Plan
-from stablecast.evidence.capture.verdicts import Verdict
+from stablecast.evidence.capture.ports import PortPlan
+from stablecast.evidence.capture.verdicts import FrameVerdict
 from stablecast.text import plural
 from stablecast.transports.wire import lbmc, lbmr, lbmr_extended
 
 MAX_TEXT = 60
-"""Characters of a field's value in a line."""
+"""Characters of a field's value in a line, at most."""
 MAX_FIELDS = 8
-"""Fields of a record in a line."""
+"""Fields of a record in a line, at most."""
 _HIDDEN = {"payload", "octets", "kind", "options", "version"}
-"""Fields that are told otherwise, or too long for a line."""
-_NOTHING = {Verdict.PART: "a piece", Verdict.DECODED: "no data"}
-"""What is said of packets without layers and without problems."""
+"""Fields that appear otherwise, or are too long for a line."""
+_NOTHING = {FrameVerdict.PART: "a piece", FrameVerdict.DECODED: "no data"}
+"""Texts of packets without layers and without problems."""
 
 
-def line(packet: Packet, plan: Plan, first_ns: int) -> str:
-    """A packet in one line: frame, seconds since the first one, ends, layers, problems."""
+def line(packet: CapturePacket, plan: PortPlan, first_ns: int) -> str:
+    """Return a packet in one line: frame, seconds since the first one, ends, layers, problems."""
     number = f"{packet.number:6}" if packet.number else "   end"
     seconds = (packet.time_ns - first_ns) // MICROSECOND / 1_000_000
     meant = [layer.protocol == "UMP" for layer in packet.layers[1:]] + [False]
@@ -39,11 +39,11 @@ def line(packet: Packet, plan: Plan, first_ns: int) -> str:
 
 
 def _end(endpoint: Endpoint | None) -> str:
-    return f"{endpoint[0]}:{endpoint[1]}" if endpoint else "?"
+    return endpoint_text(endpoint) if endpoint else "?"
 
 
-def _layer(layer: Layer, packet: Packet, plan: Plan, told: bool) -> str:
-    """A layer; the fields of its headers are left out where the next layer tells what they mean."""
+def _layer(layer: Layer, packet: CapturePacket, plan: PortPlan, told: bool) -> str:
+    """Return a layer; leave out the fields of its headers if the next layer has their meaning."""
     parts = f" [{', '.join(layer.parts)}]" if layer.parts else ""
     match layer.record:
         case lbmc.Message() as message if message.kind in lbmc.PAYLOAD_KINDS:
@@ -66,7 +66,6 @@ def _layer(layer: Layer, packet: Packet, plan: Plan, told: bool) -> str:
 
 
 def _fields(record: object) -> str:
-    """The fields of a record that are not at their default."""
     shown = []
     fields: tuple[attrs.Attribute[object], ...] = attrs.fields(type(record))  # type: ignore[arg-type]
     for field in fields:
@@ -78,8 +77,8 @@ def _fields(record: object) -> str:
     return "".join(f" {text}" for text in shown[:MAX_FIELDS]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def record(packet: Packet) -> dict[str, object]:
-    """A packet for machines: bytes as hexadecimal digits, enumerations by their names."""
+def record(packet: CapturePacket) -> dict[str, object]:
+    """Return a packet for machines: bytes as hexadecimal digits, enumerations by their names."""
     return {
         "frame": packet.number,
         "offset": packet.offset,
@@ -98,7 +97,7 @@ def record(packet: Packet) -> dict[str, object]:
 
 
 def _plain(value: object) -> object:
-    """A value as JSON has it; records tell their class, for there are unions."""
+    """Return a value as JSON; records name their class, because there are unions."""
     match value:
         case bytes():
             return value.hex()
@@ -113,9 +112,9 @@ def _plain(value: object) -> object:
             return value
 
 
-def summary(tally: Tally) -> Iterator[str]:
-    """The counts by type and the verdict, line by line."""
+def summary(tally: CaptureTally) -> Iterator[str]:
+    """Yield the counts by type and the verdict, line by line."""
     for name, count in sorted(tally.types.items()):
         yield f"{count:8} {name}"
-    others = ", ".join(f"{tally.frames[verdict]} {verdict.value}" for verdict in (*FAULTS, Verdict.OTHER))
-    yield f"{plural(tally.packets, 'packet')}: {tally.frames[Verdict.DECODED]} decoded, {others}"
+    others = ", ".join(f"{tally.frames[verdict]} {verdict.value}" for verdict in (*FAULTS, FrameVerdict.OTHER))
+    yield f"{plural(tally.packets, 'packet')}: {tally.frames[FrameVerdict.DECODED]} decoded, {others}"

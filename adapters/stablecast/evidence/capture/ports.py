@@ -1,4 +1,4 @@
-"""Which traffic is ours: what the caller says, what advertisements say, what flows look like, and the default ports."""
+"""Ports of our traffic: from the caller, from advertisements, from the look of flows, and the defaults."""
 
 import re
 from collections.abc import Iterable
@@ -11,12 +11,12 @@ from stablecast.evidence.capture.ip import TCP, UDP, Endpoint
 from stablecast.transports.wire import lbmr
 
 MAX_LEARNED = 1 << 20
-"""Endpoints, flows and topics of a capture that are remembered."""
+"""Endpoints, flows and topics of a capture that are remembered, at most."""
 MAX_PORT = 65_535
 
 
-class Kind(Enum):
-    """What an endpoint speaks. A store and a request port speak the same as a source over TCP."""
+class TrafficKind(Enum):
+    """The protocol of an endpoint. A store and a request port use that of a source over TCP."""
 
     LBMR = "lbmr"
     LBTRM = "lbtrm"
@@ -26,21 +26,28 @@ class Kind(Enum):
     SRS = "srs"
 
 
-PROTOCOLS = {Kind.LBMR: UDP, Kind.LBTRM: UDP, Kind.LBTRU: UDP, Kind.LBTTCP: TCP, Kind.STORE: TCP, Kind.SRS: TCP}
+PROTOCOLS = {
+    TrafficKind.LBMR: UDP,
+    TrafficKind.LBTRM: UDP,
+    TrafficKind.LBTRU: UDP,
+    TrafficKind.LBTTCP: TCP,
+    TrafficKind.STORE: TCP,
+    TrafficKind.SRS: TCP,
+}
 
 _DEFAULTS = (
-    (Kind.LBMR, (12_965, 12_965)),
-    (Kind.LBMR, (15_380, 15_380)),
-    (Kind.LBMR, (14_402, 14_406)),
-    (Kind.LBTRM, (14_390, 14_401)),
-    (Kind.LBTRU, (14_360, 14_389)),
-    (Kind.LBTTCP, (14_371, 14_395)),
-    (Kind.STORE, (14_567, 14_567)),
-    (Kind.SRS, (27_000, 27_000)),
+    (TrafficKind.LBMR, (12_965, 12_965)),
+    (TrafficKind.LBMR, (15_380, 15_380)),
+    (TrafficKind.LBMR, (14_402, 14_406)),
+    (TrafficKind.LBTRM, (14_390, 14_401)),
+    (TrafficKind.LBTRU, (14_360, 14_389)),
+    (TrafficKind.LBTTCP, (14_371, 14_395)),
+    (TrafficKind.STORE, (14_567, 14_567)),
+    (TrafficKind.SRS, (27_000, 27_000)),
 )
 
 
-def _table(entries: Iterable[tuple[Kind, tuple[int, int]]]) -> dict[tuple[int, int], Kind]:
+def _table(entries: Iterable[tuple[TrafficKind, tuple[int, int]]]) -> dict[tuple[int, int], TrafficKind]:
     return {(PROTOCOLS[kind], port): kind for kind, (low, high) in entries for port in range(low, high + 1)}
 
 
@@ -48,51 +55,53 @@ DEFAULTS = _table(_DEFAULTS)
 """Kinds by protocol and port, from the tables of the formats."""
 
 
-_TOLD = re.compile(rf"({'|'.join(kind.value for kind in Kind)})=([0-9]{{1,5}})(?:-([0-9]{{1,5}}))?", re.IGNORECASE)
+_TOLD = re.compile(
+    rf"({'|'.join(kind.value for kind in TrafficKind)})=([0-9]{{1,5}})(?:-([0-9]{{1,5}}))?", re.IGNORECASE
+)
 
 
-def parse_told(texts: Iterable[str]) -> dict[tuple[int, int], Kind]:
-    """`kind=port` and `kind=low-high` texts as a table. Raises CaptureError for any other."""
+def parse_told(texts: Iterable[str]) -> dict[tuple[int, int], TrafficKind]:
+    """Return a table of `kind=port` and `kind=low-high` texts. Raise CaptureError for any other."""
     told = []
     for text in texts:
         match = _TOLD.fullmatch(text)
         low, high = (int(match[2]), int(match[3] or match[2])) if match else (0, 0)
         if match is None or not 0 < low <= high <= MAX_PORT:
-            kinds = ", ".join(kind.value for kind in Kind)
+            kinds = ", ".join(kind.value for kind in TrafficKind)
             raise CaptureError(f"'{text}' is not kind=port or kind=low-high with one of the kinds {kinds}")
-        told.append((Kind(match[1].lower()), (low, high)))
+        told.append((TrafficKind(match[1].lower()), (low, high)))
     return _table(told)
 
 
 TransportKey = tuple[str, int, int | None]
-"""Address and port of a source, for LBT-RM the one for NAKs, and its session where it is known."""
+"""Address and port of a source, for LBT-RM the one for NAKs, and its session if it is known."""
 
 
 @attrs.define
-class Plan:
-    """Who speaks what in a capture, and the names of topics; small enough to be sent to others that read a part of it.
+class PortPlan:
+    """The protocols of a capture, and the names of topics; small enough to send to readers of its parts.
 
     Attributes:
         told: From the caller: kinds by protocol and port.
         endpoints: From advertisements: kinds by protocol and endpoint.
-        flows: From what was seen: kinds by protocol and pair of endpoints.
+        flows: From the look of flows: kinds by protocol and pair of endpoints.
         topics: Names by transport and topic index.
         groups: Group and port of an LBT-RM session by its transport.
-        starts: First sequence number of a direction of a TCP connection whose SYN was not captured; the segment that is
-            captured first is not always the first one.
+        starts: First sequence number of a direction without a captured SYN; the first captured segment may be a later
+            one.
         checking: Addresses whose packets have checksums: most of the first ones have right ones.
     """
 
-    told: dict[tuple[int, int], Kind] = attrs.field(factory=dict)
-    endpoints: dict[tuple[int, Endpoint], Kind] = attrs.field(factory=dict)
-    flows: dict[tuple[int, Endpoint, Endpoint], Kind] = attrs.field(factory=dict)
+    told: dict[tuple[int, int], TrafficKind] = attrs.field(factory=dict)
+    endpoints: dict[tuple[int, Endpoint], TrafficKind] = attrs.field(factory=dict)
+    flows: dict[tuple[int, Endpoint, Endpoint], TrafficKind] = attrs.field(factory=dict)
     topics: dict[tuple[TransportKey, int], str] = attrs.field(factory=dict)
     groups: dict[TransportKey, Endpoint] = attrs.field(factory=dict)
     starts: dict[tuple[Endpoint, Endpoint], int] = attrs.field(factory=dict)
     checking: set[str] = attrs.field(factory=set)
 
-    def kind(self, protocol: int, source: Endpoint, target: Endpoint) -> Kind | None:
-        """What is spoken between two endpoints; None if it is not ours."""
+    def kind(self, protocol: int, source: Endpoint, target: Endpoint) -> TrafficKind | None:
+        """Return the protocol between two endpoints; None if it is not ours."""
         return (
             self.told.get((protocol, target[1]))
             or self.told.get((protocol, source[1]))
@@ -103,24 +112,24 @@ class Plan:
             or DEFAULTS.get((protocol, source[1]))
         )
 
-    def learn_endpoint(self, kind: Kind, endpoint: Endpoint) -> None:
-        """Somebody said that an endpoint speaks this."""
+    def learn_endpoint(self, kind: TrafficKind, endpoint: Endpoint) -> None:
+        """Note an announced protocol of an endpoint."""
         if endpoint[1] and len(self.endpoints) < MAX_LEARNED:
             self.endpoints.setdefault((PROTOCOLS[kind], endpoint), kind)
 
-    def learn_flow(self, kind: Kind, source: Endpoint, target: Endpoint) -> None:
-        """What two endpoints say looks like this."""
+    def learn_flow(self, kind: TrafficKind, source: Endpoint, target: Endpoint) -> None:
+        """Note the guessed protocol of a flow."""
         if len(self.flows) < MAX_LEARNED:
             self.flows[PROTOCOLS[kind], min(source, target), max(source, target)] = kind
 
     def learn(self, packet: lbmr.AnyPacket) -> None:
-        """Takes what a packet of topic resolution says about sources and stores."""
+        """Note the sources and stores in a packet of topic resolution."""
         match packet:
             case lbmr.Packet():
                 for tir in packet.advertisements:
                     self._learn_source(tir)
             case lbmr.ContextInfo() if packet.flags & lbmr.ContextInfo.ADDRESS and packet.name is not None:
-                self.learn_endpoint(Kind.STORE, (packet.address, packet.port))
+                self.learn_endpoint(TrafficKind.STORE, (packet.address, packet.port))
             case _:
                 pass
 
@@ -128,16 +137,16 @@ class Plan:
         match tir.transport:
             case lbmr.LbtrmTransport() as rm:
                 key: TransportKey = (rm.source_address, rm.nak_port, rm.session_id)
-                self.learn_endpoint(Kind.LBTRM, (rm.group, rm.destination_port))
-                self.learn_endpoint(Kind.LBTRM, (rm.source_address, rm.nak_port))
+                self.learn_endpoint(TrafficKind.LBTRM, (rm.group, rm.destination_port))
+                self.learn_endpoint(TrafficKind.LBTRM, (rm.source_address, rm.nak_port))
                 if len(self.groups) < MAX_LEARNED:
                     self.groups[key] = (rm.group, rm.destination_port)
             case lbmr.LbtruTransport() as ru:
                 key = (ru.address, ru.port, ru.session_id)
-                self.learn_endpoint(Kind.LBTRU, (ru.address, ru.port))
+                self.learn_endpoint(TrafficKind.LBTRU, (ru.address, ru.port))
             case lbmr.TcpTransport() as tcp:
                 key = (tcp.address, tcp.port, None)
-                self.learn_endpoint(Kind.LBTTCP, (tcp.address, tcp.port))
+                self.learn_endpoint(TrafficKind.LBTTCP, (tcp.address, tcp.port))
             case _:
                 return
         for option in tir.options:
@@ -148,22 +157,22 @@ class Plan:
     def _learn_option(self, option: lbmr.TirOption) -> None:
         match option:
             case lbmr.Ume():
-                self.learn_endpoint(Kind.STORE, (option.store_address, option.store_port))
+                self.learn_endpoint(TrafficKind.STORE, (option.store_address, option.store_port))
             case lbmr.UmeStore():
-                self.learn_endpoint(Kind.STORE, (option.store_address, option.store_port))
+                self.learn_endpoint(TrafficKind.STORE, (option.store_address, option.store_port))
             case lbmr.LateJoin() | lbmr.ExtendedFunctionality():
-                self.learn_endpoint(Kind.LBTTCP, (option.source_address, option.source_port))
+                self.learn_endpoint(TrafficKind.LBTTCP, (option.source_address, option.source_port))
             case _:
                 pass
 
     def learn_session(self, address: str, nak_port: int, session_id: int, target: Endpoint) -> None:
-        """Data or a session message of a multicast session was seen."""
+        """Note the group of a multicast session from its data or session message."""
         if len(self.groups) < MAX_LEARNED and (address, nak_port, session_id) not in self.groups:
             self.groups[address, nak_port, session_id] = target
-            self.learn_endpoint(Kind.LBTRM, (address, nak_port))
+            self.learn_endpoint(TrafficKind.LBTRM, (address, nak_port))
 
-    def listener(self, kind: Kind, source: Endpoint, target: Endpoint) -> Endpoint:
-        """The end of a connection that is known to listen; else the one with the lower port."""
+    def listener(self, kind: TrafficKind, source: Endpoint, target: Endpoint) -> Endpoint:
+        """Return the end of a connection that is known to listen, else the one with the lower port."""
         protocol = PROTOCOLS[kind]
         for known in (self.told, DEFAULTS):
             for end in (target, source):
@@ -172,6 +181,6 @@ class Plan:
         return min(source, target, key=lambda end: end[1])
 
     def topic(self, transport: TransportKey, index: int) -> str | None:
-        """The name of a topic, if an advertisement told it."""
+        """Return the name of a topic, if an advertisement had it."""
         address, port, _ = transport
         return self.topics.get((transport, index)) or self.topics.get(((address, port, None), index))

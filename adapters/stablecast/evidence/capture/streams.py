@@ -1,8 +1,8 @@
-"""One direction of a connection: bytes in order to messages, wherever the capture begins and whatever it misses.
+"""Messages of one direction of a connection, from ordered bytes, wherever the capture begins or has gaps.
 
 A reader is *aligned* while it knows where the next message begins. It loses that with bytes that were not captured and
-with a message whose length cannot be believed; then it looks for a place from which on everything reads as messages.
-A capture that begins in the middle of a stream begins like that, too.
+with a message of impossible length. Then it looks for a place from which everything reads as messages. A capture that
+begins in the middle of a stream begins like that, too.
 """
 
 import re
@@ -14,23 +14,23 @@ import attrs
 
 from stablecast.core.machine.records import record
 from stablecast.evidence.capture import layers, names
-from stablecast.evidence.capture.layers import Decoded, Problem
-from stablecast.evidence.capture.verdicts import Verdict
+from stablecast.evidence.capture.layers import Decoded, LayerProblem
+from stablecast.evidence.capture.verdicts import FrameVerdict
 from stablecast.transports.wire import lbmc, rsocket
 from stablecast.transports.wire.errors import WireError
 
 MAX_STREAMS = 64
-"""RSocket streams of a connection whose payload is awaited in pieces."""
+"""RSocket streams of a connection that wait for pieces of a payload."""
 MAX_PIECES = 1 << 20
-"""Bytes of such a payload."""
+"""Bytes of such a payload, at most."""
 MAX_STRAYS = 1024
-"""Frames in the middle of messages that wait for a place where one begins; older ones are settled."""
+"""Unaligned frames that wait for the beginning of a message; older ones are settled."""
 LENGTH = 3
 """Bytes of the length before a frame."""
 HEAD = 6
 """Bytes of the shortest frame."""
 FOLLOWS = 0x80
-"""Flag of a frame whose payload goes on in the next one of its stream."""
+"""Flag of a frame whose payload continues in the next one of its stream."""
 _CARRIERS = frozenset(
     {
         rsocket.FrameKind.REQUEST_RESPONSE,
@@ -49,18 +49,18 @@ _KIND, _CODE = (
 _PLACES = re.compile(b"(?=" + _KIND + _CODE + rb"(?!\x00[\x00-\x03]))", re.DOTALL)
 """The first bytes of any message: kind, code, and a length that is not shorter than these."""
 TLS = b"\x16\x03"
-"""What a stream begins with that is encrypted: a handshake of any version."""
+"""First bytes of an encrypted stream: a handshake of any version."""
 _SURE = 2
-"""Whole messages that make a place believable in the middle of a frame."""
+"""Whole messages that make a place credible in the middle of a frame."""
 
 
 @record
 class Item:
-    """Something that was found.
+    """A decoded message, or a problem.
 
     Attributes:
         decoded: Its layers and problems.
-        frames: The frames whose bytes it is made of.
+        frames: The frames with its bytes.
     """
 
     decoded: Decoded
@@ -69,15 +69,15 @@ class Item:
 
 @attrs.frozen
 class Scan:
-    """How many whole messages follow each other, where they end, and whether something else stands there."""
+    """A run of whole messages: their count, their end, and whether something else stands there."""
 
     count: int
     end: int
     broken: bool
 
 
-class Reader(ABC):
-    """Splits a direction into messages."""
+class StreamReader(ABC):
+    """Splitter of a direction into messages."""
 
     def __init__(self, whole: bool, roundtrip: bool) -> None:
         self._roundtrip = roundtrip
@@ -90,68 +90,72 @@ class Reader(ABC):
 
     @abstractmethod
     def size(self, octets: bytes, at: int) -> int | None:
-        """Bytes of the message that begins at `at`, or None if that cannot be told yet; WireError if none does."""
+        """Return the bytes of the message at `at`, None if unknown yet. Raise WireError if there is none."""
 
     @abstractmethod
     def believe(self, octets: bytes, at: int) -> int | None:
-        """The same where nothing says that a message begins here."""
+        """Return the size if the bytes look like a message, at a place that nothing confirms."""
 
     @abstractmethod
     def decode(self, octets: bytes) -> Decoded:
-        """The layers of one whole message."""
+        """Decode the layers of one whole message."""
 
     def places(self, octets: bytes) -> Iterable[int]:
-        """Where a message may begin behind the start; `scan` looks closer."""
+        """Return places after the start at which a message may begin; `scan` checks them."""
         return range(1, len(octets))
 
     def one(self, octets: bytes, at: int) -> tuple[Decoded, int] | None:
-        """The layers of what begins at `at`, and where that ends; None if it is not whole, WireError if it is none."""
+        """Decode the message at `at`, and return its end; None if it is cut. Raise WireError if there is none."""
         size = self.size(octets, at)
         return None if size is None or at + size > len(octets) else (self.decode(octets[at : at + size]), at + size)
 
     @property
     def frames(self) -> set[int]:
-        """The frames that what comes later settles."""
+        """Return the frames whose verdict depends on later bytes."""
         return {frame for frame, _ in self._frames}.union(self._strays)
 
     @property
     def idle(self) -> bool:
-        """Whether there are none."""
+        """Return whether no frame waits for later bytes."""
         return not self._frames and not self._strays
 
     def feed(self, octets: bytes, frame: int) -> list[Item]:
-        """Takes bytes in order; returns what they complete."""
+        """Add bytes in order; return the messages that they complete."""
         if self._fresh:
             self._fresh = False
             self._encrypted = octets.startswith(TLS)
         if self._encrypted:
-            return [_problem((frame,), Verdict.UNKNOWN, "encrypted by TLS")]
+            return [_problem((frame,), FrameVerdict.UNKNOWN, "encrypted by TLS")]
         if not self._aligned:
             start = self._find(octets)
             if start is None:
                 return self._stray(frame)
-            found = self._settle(Verdict.INCOMPLETE, "the message that it continues was not captured from its start")
+            found = self._settle(
+                FrameVerdict.INCOMPLETE, "the message that it continues was not captured from its start"
+            )
             self._aligned = self._ever = True
             if start:
-                found.append(_problem((frame,), Verdict.INCOMPLETE, f"{start} bytes of a message that began before"))
+                found.append(
+                    _problem((frame,), FrameVerdict.INCOMPLETE, f"{start} bytes of a message that began before")
+                )
             return found + self._read(octets[start:], frame)
         return self._read(octets, frame)
 
     def lose(self, count: int) -> list[Item]:
-        """Some bytes were not captured."""
+        """Note bytes that were not captured."""
         text = f"{count} bytes of the stream were not captured"
-        found = [_problem(self._drop(), Verdict.INCOMPLETE, text)] if self._frames else []
+        found = [_problem(self._drop(), FrameVerdict.INCOMPLETE, text)] if self._frames else []
         self._aligned = False
         return found
 
     def close(self) -> list[Item]:
-        """The stream ends here, or the capture."""
+        """Settle the rest at the end of the stream or of the capture."""
         if self._frames:
             size = len(self._pending)
-            return [_problem(self._drop(), Verdict.INCOMPLETE, f"{size} bytes of a message that does not end")]
+            return [_problem(self._drop(), FrameVerdict.INCOMPLETE, f"{size} bytes of a message that does not end")]
         if self._ever:
-            return self._settle(Verdict.INCOMPLETE, "no message begins in what follows")
-        return self._settle(Verdict.MALFORMED, "no message begins anywhere in this stream")
+            return self._settle(FrameVerdict.INCOMPLETE, "no message begins in what follows")
+        return self._settle(FrameVerdict.MALFORMED, "no message begins anywhere in this stream")
 
     def _read(self, octets: bytes, frame: int) -> list[Item]:
         self._pending += octets
@@ -174,7 +178,7 @@ class Reader(ABC):
         return found
 
     def _take(self, size: int) -> tuple[int, ...]:
-        """The frames of the next `size` pending bytes."""
+        """Return the frames of the next `size` pending bytes."""
         frame, there = self._frames[0]
         if size < there:  # as a rule: a frame has many messages
             self._frames[0] = frame, there - size
@@ -199,14 +203,14 @@ class Reader(ABC):
         if len(self._strays) <= MAX_STRAYS:
             return []
         self._ever = True  # too much to be called malformed: most likely a capture that begins in the middle
-        return self._settle(Verdict.INCOMPLETE, "no message begins in any of many frames")
+        return self._settle(FrameVerdict.INCOMPLETE, "no message begins in any of many frames")
 
-    def _settle(self, verdict: Verdict, text: str) -> list[Item]:
+    def _settle(self, verdict: FrameVerdict, text: str) -> list[Item]:
         strays, self._strays = tuple(self._strays), []
         return [_problem(strays, verdict, text)] if strays else []
 
     def scan(self, octets: bytes, at: int = 0) -> Scan:
-        """What stands from `at` on, if a message begins there."""
+        """Read whole messages from `at` on, if one begins there."""
         count = 0
         while at < len(octets):
             try:
@@ -220,7 +224,7 @@ class Reader(ABC):
         return Scan(count, at, broken=False)
 
     def _find(self, octets: bytes) -> int | None:
-        """Where the first message begins: at the start, or where only messages follow."""
+        """Return the beginning of the first message: the start, or a place that only messages follow."""
         first = self.scan(octets)
         if first.count or not first.broken:
             return 0
@@ -231,42 +235,42 @@ class Reader(ABC):
         return None
 
 
-def _problem(frames: tuple[int, ...], verdict: Verdict, text: str) -> Item:
-    return Item(Decoded(problems=(Problem(verdict, text),)), frames)
+def _problem(frames: tuple[int, ...], verdict: FrameVerdict, text: str) -> Item:
+    return Item(Decoded(problems=(LayerProblem(verdict, text),)), frames)
 
 
-class MessageReader(Reader):
-    """LBT-TCP: LBMC messages."""
+class MessageReader(StreamReader):
+    """Reader of LBT-TCP: LBMC messages."""
 
     def size(self, octets: bytes, at: int) -> int | None:
-        """See `Reader`."""
+        """Return the length in the message's prefix."""
         return lbmc.frame(octets, at)[1] if len(octets) - at >= lbmc.PREFIX.size else None
 
     def believe(self, octets: bytes, at: int) -> int | None:
-        """See `Reader`: the first header must be one that is listed."""
+        """Return the size if the first header is a listed one."""
         size = self.size(octets, at)
         if size is not None and octets[at + 1] not in _FIRST:
             raise WireError(f"there is no header of code {octets[at + 1]}")
         return size
 
     def decode(self, octets: bytes) -> Decoded:
-        """See `Reader`."""
+        """Decode one LBMC message of the stream."""
         return layers.message(octets, self._roundtrip)
 
     def places(self, octets: bytes) -> Iterable[int]:
-        """See `Reader`: of some ten thousand bytes few may be a kind, the code of a first header and a length."""
+        """Return places of a kind, a first code and a length: few of some ten thousand bytes."""
         return (found.start() for found in _PLACES.finditer(octets, 1))
 
 
-class FrameReader(Reader):
-    """SRS: RSocket frames, whose payload may come in pieces."""
+class FrameReader(StreamReader):
+    """Reader of SRS: RSocket frames, whose payload may come in pieces."""
 
     def __init__(self, whole: bool, roundtrip: bool) -> None:
         super().__init__(whole, roundtrip)
         self._pieces: dict[int, bytes] = {}
 
     def size(self, octets: bytes, at: int) -> int | None:
-        """See `Reader`."""
+        """Return the length before the frame, with its own bytes."""
         if len(octets) - at < LENGTH:
             return None
         size = int.from_bytes(octets[at : at + LENGTH])
@@ -275,7 +279,7 @@ class FrameReader(Reader):
         return LENGTH + size
 
     def believe(self, octets: bytes, at: int) -> int | None:
-        """See `Reader`: the kind must be known and fit its stream."""
+        """Return the size if the kind is known and fits its stream."""
         size = self.size(octets, at)
         if size is None or len(octets) - at < LENGTH + HEAD:
             return None
@@ -286,7 +290,7 @@ class FrameReader(Reader):
         return size
 
     def decode(self, octets: bytes) -> Decoded:
-        """See `Reader`."""
+        """Decode one RSocket frame and its messages."""
         try:
             frame = rsocket.decode(octets[LENGTH:])
             payload = self._payload(frame) if frame.kind in _CARRIERS else b""
@@ -295,7 +299,7 @@ class FrameReader(Reader):
         return layers.resolution_frame(octets, frame, payload, self._roundtrip)
 
     def _payload(self, frame: rsocket.Frame) -> bytes:
-        """What the frame and those that it continues carry; nothing if it is continued itself."""
+        """Return the contents of a frame and of those that it continues; nothing if it is continued itself."""
         payload = self._pieces.pop(frame.stream, b"") + frame.payload
         if not frame.flags & FOLLOWS:
             return payload

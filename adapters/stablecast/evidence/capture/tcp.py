@@ -1,4 +1,4 @@
-"""One direction of a TCP connection: segments in any order, again, or missing, to bytes in order."""
+"""Ordered bytes of one direction of a TCP connection, from segments in any order, repeated or missing."""
 
 from bisect import insort
 
@@ -7,17 +7,17 @@ import attrs
 from stablecast.core.machine.records import record
 
 MAX_WAITING = 1 << 20
-"""Bytes behind a gap that are kept; with more the gap is given up, its bytes were not captured."""
+"""Bytes kept after a gap; beyond that the gap counts as not captured."""
 MAX_SEGMENTS = 1024
-"""Segments behind a gap that are kept."""
+"""Segments kept after a gap, at most."""
 WRAP = 1 << 32
-"""How many sequence numbers there are."""
+"""The number of sequence numbers."""
 _HALF = WRAP // 2
 
 
 @record
-class Chunk:
-    """Bytes of the stream in order: the frame that brought them, and how many bytes before them are lost."""
+class StreamChunk:
+    """Ordered bytes of a stream: their frame, and the bytes lost before them."""
 
     octets: bytes
     frame: int
@@ -37,7 +37,7 @@ class _Waiting:
 
 
 class HalfStream:
-    """Puts the segments of one direction in order; sequence numbers are 32 bits outside and unbounded inside.
+    """The order of the segments of one direction; numbers are 32 bits outside and unbounded inside.
 
     Args:
         start: The first number, if it is known otherwise than by a SYN.
@@ -53,11 +53,11 @@ class HalfStream:
 
     @property
     def whole(self) -> bool:
-        """Whether its first byte was captured, as far as its SYN tells."""
+        """Return whether its first byte was captured, as far as its SYN shows."""
         return self._opened is not None
 
     def opens_anew(self, sequence: int) -> bool:
-        """Whether a SYN with this number opens another connection between the same endpoints.
+        """Return whether a SYN with this number opens another connection between the same endpoints.
 
         One that is captured behind the first bytes of its own connection does not.
         """
@@ -65,7 +65,7 @@ class HalfStream:
         return self._started and self._opened != sequence and not late
 
     def open(self, sequence: int) -> None:
-        """The direction begins; `sequence` is the number of its SYN."""
+        """Begin the direction; `sequence` is the number of its SYN."""
         if not self._started:
             self._started, self._next = True, sequence + 1
         if self._opened is None:
@@ -73,16 +73,16 @@ class HalfStream:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing waits behind a gap."""
+        """Return whether nothing waits after a gap."""
         return not self._waiting
 
     @property
     def frames(self) -> set[int]:
-        """The frames whose bytes wait behind a gap."""
+        """Return the frames whose bytes wait after a gap."""
         return {waiting.frame for waiting in self._waiting}
 
-    def feed(self, sequence: int, octets: bytes, frame: int, missing: int = 0) -> list[Chunk]:
-        """Takes a segment; returns what is in order now. `missing` bytes at its end were not captured."""
+    def feed(self, sequence: int, octets: bytes, frame: int, missing: int = 0) -> list[StreamChunk]:
+        """Add a segment; return the bytes that are in order now. `missing` bytes at its end were not captured."""
         if not self._started:
             self._started = True
             near = self._start is not None and (sequence - self._start) % WRAP < MAX_WAITING
@@ -90,7 +90,7 @@ class HalfStream:
         if not self._waiting and not missing and octets and sequence == self._next % WRAP:  # as a rule
             lost, self._lost = self._lost, 0
             self._next += len(octets)
-            return [Chunk(octets, frame, lost)]
+            return [StreamChunk(octets, frame, lost)]
         start = self._next + ((sequence - self._next + _HALF) % WRAP) - _HALF
         insort(self._waiting, _Waiting(start, octets, frame, missing))
         found = self._in_order()
@@ -98,26 +98,26 @@ class HalfStream:
             found += self._pass_gap()
         return found
 
-    def close(self) -> list[Chunk]:
-        """No more segments come: what is missing is lost for good."""
+    def close(self) -> list[StreamChunk]:
+        """Return the rest at the end, with all gaps counted as lost."""
         found = []
         while self._waiting:
             found += self._pass_gap()
         return found
 
-    def _pass_gap(self) -> list[Chunk]:
+    def _pass_gap(self) -> list[StreamChunk]:
         start = self._waiting[0].start
         self._lost += start - self._next
         self._next = start
         return self._in_order()
 
-    def _in_order(self) -> list[Chunk]:
+    def _in_order(self) -> list[StreamChunk]:
         found = []
         while self._waiting and self._waiting[0].start <= self._next:
             segment = self._waiting.pop(0)
             fresh = segment.octets[self._next - segment.start :]
             if fresh:
-                found.append(Chunk(fresh, segment.frame, self._lost))
+                found.append(StreamChunk(fresh, segment.frame, self._lost))
                 self._next += len(fresh)
                 self._lost = 0
             if segment.end > self._next:

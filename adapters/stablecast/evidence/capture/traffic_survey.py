@@ -1,4 +1,4 @@
-"""A first reading of a capture: who speaks what, and what topics are called."""
+"""A first pass over a capture: the protocols of endpoints, and the names of topics."""
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -7,32 +7,32 @@ from pathlib import Path
 from stablecast.evidence.capture import flow_guess
 from stablecast.evidence.capture.errors import CutError
 from stablecast.evidence.capture.files import frames, watched
-from stablecast.evidence.capture.ip import TCP, UDP, Datagram, Endpoint, Packet, Segment, flow_of, intact
+from stablecast.evidence.capture.ip import TCP, UDP, Endpoint, IpPacket, TcpSegment, UdpDatagram, flow_of, intact
 from stablecast.evidence.capture.link import ipv4_packet
-from stablecast.evidence.capture.network import Carried, Network
-from stablecast.evidence.capture.ports import MAX_LEARNED, Kind, Plan, parse_told
+from stablecast.evidence.capture.network import Carried, IpNetwork
+from stablecast.evidence.capture.ports import MAX_LEARNED, PortPlan, TrafficKind, parse_told
 from stablecast.evidence.capture.tcp import MAX_WAITING, WRAP
 from stablecast.transports.wire import lbmr, lbtrm
 from stablecast.transports.wire.errors import WireError
 
 MAX_TRIES = 8
-"""Datagrams or segments of a flow that are looked at to find out what it is."""
+"""Datagrams or segments of a flow that are examined to guess its protocol."""
 MAX_BEGUN = 4096
-"""Bytes of a flow that are put together to find out what it is, if its segments are smaller than messages."""
+"""Bytes of a flow that are joined to guess its protocol, if its segments are smaller than messages."""
 MAX_FLOWS = 4096
-"""Flows of which bytes are put together at a time."""
+"""Flows with joined bytes at a time."""
 MAX_ORDER = 64
-"""Segments of a direction among which the first one is looked for."""
+"""Segments of a direction among which the first one is searched."""
 MAX_SUMS = 64
-"""Packets of an address that are looked at to find out whether it sets checksums."""
+"""Packets of an address that are examined to find out whether it sets checksums."""
 FIRST_MULTICAST = 224
 """First number of the lowest address of a group."""
 _SESSION = slice(2, lbtrm.HEADER.size)
 """The port for NAKs and the session in a datagram of LBT-RM."""
 
 
-def survey(path: Path, told: Iterable[str] = (), watch: Callable[[int], None] | None = None) -> Plan:
-    """Reads a capture once.
+def survey(path: Path, told: Iterable[str] = (), watch: Callable[[int], None] | None = None) -> PortPlan:
+    """Read a capture once and return its plan.
 
     Args:
         path: The file.
@@ -42,19 +42,19 @@ def survey(path: Path, told: Iterable[str] = (), watch: Callable[[int], None] | 
     Raises:
         CaptureError: If the file cannot be read, is no capture or is damaged, or if `told` cannot be read.
     """
-    surveyor = _Surveyor(Plan(told=parse_told(told)))
+    surveyor = _Surveyor(PortPlan(told=parse_told(told)))
     network, settled = _Witness(), set[bytes]()
     with suppress(CutError):  # Who goes on to read the frames gets them all, and then this.
         for frame in watched(frames(path), watch):
             flow = flow_of(ipv4_packet(frame.link, frame.octets) or b"")
             if flow in settled:
                 continue
-            carried = network.take(frame)
+            carried = network.unwrap(frame)
             network.abandon()
             match carried.content if carried else None:
-                case Datagram() as datagram:
+                case UdpDatagram() as datagram:
                     surveyor.datagram(datagram)
-                case Segment() as segment:
+                case TcpSegment() as segment:
                     surveyor.segment(segment)
                     if flow and len(settled) < MAX_LEARNED and surveyor.knows(segment) and network.knows(segment):
                         settled.add(flow)
@@ -64,10 +64,10 @@ def survey(path: Path, told: Iterable[str] = (), watch: Callable[[int], None] | 
     return surveyor.plan
 
 
-class _Witness(Network):
-    """Counts right checksums among the first packets of each address.
+class _Witness(IpNetwork):
+    """A network that counts right checksums among the first packets of each address.
 
-    Not every packet has them where it is captured: network cards fill them in, and loopback needs none.
+    Captured packets may lack them: network cards fill them in, and loopback needs none.
     """
 
     def __init__(self) -> None:
@@ -76,15 +76,15 @@ class _Witness(Network):
 
     @property
     def checking(self) -> set[str]:
-        """Addresses of which more were right than wrong or not set."""
+        """Return the addresses with more right checksums than wrong or missing ones."""
         return {address for address, (seen, right) in self._counts.items() if 2 * right > seen}
 
-    def knows(self, segment: Segment) -> bool:
-        """Whether no more packets of its sender are looked at."""
+    def knows(self, segment: TcpSegment) -> bool:
+        """Return whether no more packets of its sender are examined."""
         return self._counts.get(segment.source[0], (MAX_SUMS, 0))[0] >= MAX_SUMS
 
-    def carry(self, packet: Packet, frames: tuple[int, ...]) -> Carried:
-        """See `Network`."""
+    def carry(self, packet: IpPacket, frames: tuple[int, ...]) -> Carried:
+        """Check the packet and return its contents."""
         seen, right = self._counts.get(packet.source, (0, 0))
         if seen < MAX_SUMS and not packet.missing and (seen or len(self._counts) < MAX_LEARNED):
             self._counts[packet.source] = seen + 1, right + (intact(packet) is True)
@@ -92,25 +92,25 @@ class _Witness(Network):
 
 
 class _Surveyor:
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: PortPlan) -> None:
         self.plan = plan
         self._tries: dict[tuple[int, Endpoint, Endpoint], int] = {}
         self._seen: dict[tuple[Endpoint, Endpoint], int] = {}
         self._begun: dict[tuple[Endpoint, Endpoint], tuple[int, bytes]] = {}
         self._sessions: set[tuple[Endpoint, Endpoint, bytes]] = set()
 
-    def datagram(self, datagram: Datagram) -> None:
+    def datagram(self, datagram: UdpDatagram) -> None:
         kind = self.plan.kind(UDP, datagram.source, datagram.target)
         if kind is None and self._may_try(UDP, datagram.source, datagram.target):
             kind = flow_guess.guess_datagram(datagram.payload)
             if kind is not None:
                 self._believe(kind, datagram)
-        if kind is Kind.LBMR:
+        if kind is TrafficKind.LBMR:
             self._learn(datagram.payload)
-        elif kind is Kind.LBTRM:
+        elif kind is TrafficKind.LBTRM:
             self._learn_session(datagram)
 
-    def segment(self, segment: Segment) -> None:
+    def segment(self, segment: TcpSegment) -> None:
         self._order(segment)
         if not segment.payload:
             return
@@ -118,8 +118,8 @@ class _Surveyor:
         if kind is None:
             self._guess(segment)
 
-    def _guess(self, segment: Segment) -> None:
-        """Segments may be smaller than messages: those that follow each other are read together, and count as one."""
+    def _guess(self, segment: TcpSegment) -> None:
+        """Guess a flow. Segments may be smaller than messages: consecutive ones are joined and count as one."""
         ends = segment.source, segment.target
         following, before = self._begun.pop(ends, (None, b""))
         if following != segment.sequence:
@@ -133,16 +133,16 @@ class _Surveyor:
         elif len(octets) < MAX_BEGUN and len(self._begun) < MAX_FLOWS and flow_guess.may_go_on(octets):
             self._begun[ends] = (segment.sequence + len(segment.payload)) % WRAP, octets
 
-    def knows(self, segment: Segment) -> bool:
-        """Whether nothing can be learned from what comes behind it on its connection."""
+    def knows(self, segment: TcpSegment) -> bool:
+        """Return whether later segments of its connection teach nothing."""
         ends = segment.source, segment.target
         if self._seen.get(ends, MAX_ORDER) < MAX_ORDER:
             return False
         tried = self._tries.get((TCP, *ends), 0) >= MAX_TRIES and ends not in self._begun
         return tried or self.plan.kind(TCP, *ends) is not None
 
-    def _order(self, segment: Segment) -> None:
-        """Finds the first of the segments of a direction whose SYN is not there; a byte alone is a sign of life."""
+    def _order(self, segment: TcpSegment) -> None:
+        """Find the first segment of a direction without a SYN; a single byte is a keepalive."""
         ends = (segment.source, segment.target)
         seen = self._seen.get(ends, 0)
         if seen >= MAX_ORDER or (not seen and len(self._seen) >= MAX_LEARNED):
@@ -159,7 +159,7 @@ class _Surveyor:
             self.plan.starts[ends] = segment.sequence
 
     def _may_try(self, protocol: int, source: Endpoint, target: Endpoint) -> bool:
-        """Counts the tries of a flow, so that much other traffic costs little."""
+        """Count the tries of a flow, so that much other traffic costs little."""
         flow = (protocol, source, target)
         tries = self._tries.get(flow, 0)
         if tries >= MAX_TRIES or (not tries and len(self._tries) >= MAX_LEARNED):
@@ -167,7 +167,7 @@ class _Surveyor:
         self._tries[flow] = tries + 1
         return True
 
-    def _believe(self, kind: Kind, datagram: Datagram) -> None:
+    def _believe(self, kind: TrafficKind, datagram: UdpDatagram) -> None:
         if int(datagram.target[0].partition(".")[0]) >= FIRST_MULTICAST:
             self.plan.learn_endpoint(kind, datagram.target)
         else:
@@ -177,8 +177,8 @@ class _Surveyor:
         with suppress(WireError):
             self.plan.learn(lbmr.decode(payload))
 
-    def _learn_session(self, datagram: Datagram) -> None:
-        """The header of multicast data tells the port for NAKs, and its target the group."""
+    def _learn_session(self, datagram: UdpDatagram) -> None:
+        """Learn the port for NAKs from the header of multicast data, and the group from its target."""
         session = datagram.source, datagram.target, datagram.payload[_SESSION]
         if session in self._sessions:
             return

@@ -1,7 +1,7 @@
-"""Messages for who judges: what is alike makes one layer, however many messages it is.
+"""Messages for judges: a run of equal messages makes one layer, however long.
 
-Everything else is read as by `layers`, and so is everything that breaks a rule of the formats: nothing is passed over.
-Pieces of large messages stay pieces.
+All other bytes are read as by `layers`, malformed ones too, so nothing is skipped. Pieces of large messages stay
+pieces.
 """
 
 from stablecast.evidence.capture import layers
@@ -18,10 +18,10 @@ _NAMES = CtxInstD, CtxInst
 
 
 def start_of(octets: bytes, at: int) -> tuple[Decoded, int] | None:
-    """The layer of what begins here, and where that ends; None if it has to be read message by message.
+    """Return the layer of the run at `at`, and its end; None if it must be read message by message.
 
     Raises:
-        WireError: If a retransmission stands here that is malformed.
+        WireError: If a malformed retransmission stands here.
     """
     if len(octets) - at < lbmc.DATA_HEADER.size:
         return None
@@ -45,8 +45,8 @@ def start_of(octets: bytes, at: int) -> tuple[Decoded, int] | None:
 
 
 def messages(octets: bytes, roundtrip: bool) -> Decoded:
-    """See `layers.messages`."""
-    found, problems, at = list[Layer](), list[layers.Problem](), 0
+    """Decode messages like `layers.messages`, with one layer for each run."""
+    found, problems, at = list[Layer](), list[layers.LayerProblem](), 0
     while at < len(octets):
         one = _tried(octets, at)
         if one is None:
@@ -61,12 +61,12 @@ def _tried(octets: bytes, at: int) -> tuple[Decoded, int] | None:
     try:
         return start_of(octets, at)
     except WireError:
-        return None  # whoever reads it message by message says what is wrong
+        return None  # reading it message by message finds the defect
 
 
 class BriefReader(MessageReader):
-    """LBT-TCP, what is alike at once."""
+    """Reader of LBT-TCP with one layer for each run of equal messages."""
 
     def one(self, octets: bytes, at: int) -> tuple[Decoded, int] | None:
-        """See `Reader`."""
+        """Decode the run or the message at `at`."""
         return _tried(octets, at) or super().one(octets, at)

@@ -1,13 +1,13 @@
-"""What is said of a frame."""
+"""Verdicts on frames, from traffic of others to malformed."""
 
 from enum import Enum
 
 
-class Verdict(Enum):
-    """How far a frame could be read.
+class FrameVerdict(Enum):
+    """The degree to which a frame could be read.
 
-    PART is provisional: the frame holds a piece, and a later packet settles it. The others are final, and a frame of
-    several messages has the gravest verdict of them, which is the last one of these.
+    PART is provisional: the frame holds a piece, and a later packet settles it. The others are final. A frame of
+    several messages has the gravest of their verdicts, which is the last one in this list.
     """
 
     OTHER = "other"
@@ -20,9 +20,9 @@ class Verdict(Enum):
     MALFORMED = "malformed"
 
 
-_GRAVITY = {verdict: weight for weight, verdict in enumerate(Verdict)}
+_GRAVITY = {verdict: weight for weight, verdict in enumerate(FrameVerdict)}
 
 
-def gravest(verdicts: "list[Verdict]") -> Verdict:
-    """The one that a frame of all these has; DECODED if there is none."""
-    return max(verdicts, key=_GRAVITY.__getitem__, default=Verdict.DECODED)
+def gravest(verdicts: "list[FrameVerdict]") -> FrameVerdict:
+    """Return the gravest of these verdicts; DECODED if there is none."""
+    return max(verdicts, key=_GRAVITY.__getitem__, default=FrameVerdict.DECODED)

@@ -4,10 +4,10 @@
     spark.read.format("stablecast-capture").load("traffic.pcapng").where("verdict = 'malformed'")
 
 A path is a file, a directory (of `*.pcap`, `*.pcapng` and `*.cap`, compressed or not) or a pattern. The driver surveys
-each file once (who speaks what, topics by their names) and cuts it into parts, one partition each; workers decode them.
-A part that begins in the middle of a TCP stream misses the message that begins before it, so `pieceBytes` is large by
-default; streams of many packets are told whole only in one part. The option `ports` tells ports, as `kind=port`,
-separated by commas.
+each file once for protocols and topics. It cuts the file into parts, one partition each, and workers decode them. A
+part that begins in the middle of a TCP stream misses the message that begins before it, so `pieceBytes` is large by
+default. Only one part shows a stream of many packets whole. The option `ports` names ports, as `kind=port`, separated
+by commas.
 """
 
 import json
@@ -21,19 +21,24 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql.datasource import DataSource, DataSourceReader, EqualTo, Filter, In, InputPartition
 from pyspark.sql.types import StructType
 
-from stablecast.evidence.capture import CaptureError, Mark, Packet, marks, packets, survey
 from stablecast.evidence.capture.capture_paths import files_of
+from stablecast.evidence.capture.decoder import CapturePacket, packets
+from stablecast.evidence.capture.errors import CaptureError
+from stablecast.evidence.capture.files import FrameMark, marks
+from stablecast.evidence.capture.ip import endpoint_text
 from stablecast.evidence.capture.packet_text import record
-from stablecast.evidence.capture.ports import Plan
+from stablecast.evidence.capture.ports import PortPlan
+from stablecast.evidence.capture.traffic_survey import survey
+from stablecast.evidence.spark.table_format import column_names, named_paths, piece_bytes, sql_schema
 from stablecast.runtime import garbage_collection
 
 FORMAT: Final = "stablecast-capture"
 
 PART_BYTES: Final = 64 << 20
-"""Bytes of a file that are one partition."""
+"""Bytes of a file in one partition."""
 
 BATCH: Final = 4096
-"""Packets that are handed on together."""
+"""Packets in one Arrow batch."""
 
 COLUMNS: Final = {
     "path": pa.string(),
@@ -51,28 +56,26 @@ COLUMNS: Final = {
 }
 """Name and type of each column, in order.
 
-`frame` counts from 1, 0 is what is left at the end of a stream; `offset` is in bytes, `time` in ns since 1970; `types`
-are the layers that came whole with it; `packet` is all of it as JSON (`stablecast capture decode --json`).
+`frame` counts from 1, and 0 is the rest at the end of a stream; `offset` is in bytes, `time` in ns since 1970. `types`
+are the layers completed by the frame; `packet` is all of it as JSON (`stablecast capture decode --json`).
 """
 
-SCHEMA: Final = (
-    "path string, frame bigint, offset bigint, time bigint, source string, target string, kind string, session string, "
-    "verdict string, types array<string>, problems array<string>, packet string"
-)
+
+SCHEMA: Final = sql_schema(COLUMNS)
 
 
 @attrs.frozen
 class Part:
-    """A part of a file: from a frame to the frame that begins at `stop`, or to the end; and who speaks what there."""
+    """A part of a file: from a frame to the frame that begins at `stop`, or to the end, with its port plan."""
 
     path: str
-    start: Mark
+    start: FrameMark
     stop: int | None
-    plan: Plan
+    plan: PortPlan
 
 
 class PartPartition(InputPartition):
-    """A part, as Spark hands it to a task."""
+    """A part, in the form that Spark passes to a task."""
 
     def __init__(self, part: Part) -> None:
         super().__init__(part)
@@ -80,39 +83,31 @@ class PartPartition(InputPartition):
 
 
 class CaptureSource(DataSource):
-    """Captures of traffic."""
+    """Data source of captured traffic."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
-        named = options.get("paths") or options.get("path")
-        if not named:
-            raise CaptureError('name the captures: .load("FILE"), or the option "paths" for several')
-        size = options.get("pieceBytes", str(PART_BYTES))
-        if not size.isdecimal() or not int(size):
-            raise CaptureError(f"the option pieceBytes is a number of bytes, not {size!r}")
-        self.paths = [Path(name) for name in named.split(",")]
-        self.size = int(size)
+        self.paths = named_paths(options, "captures", CaptureError)
+        self.size = piece_bytes(options, PART_BYTES, CaptureError)
         self.told = [one for one in options.get("ports", "").split(",") if one]
 
     @classmethod
     def name(cls) -> str:
-        """What users call it."""
+        """Return the name of the format."""
         return FORMAT
 
     def schema(self) -> str:
-        """All columns."""
+        """Return the schema of all columns."""
         return SCHEMA
 
     def reader(self, schema: StructType) -> "CaptureReader":
-        """For a query that ends."""
-        unknown = [name for name in schema.names if name not in COLUMNS]
-        if unknown:
-            raise CaptureError(f"captures have no column {unknown[0]!r}; they have {', '.join(COLUMNS)}")
-        return CaptureReader(files_of(self.paths), list(schema.names), self.size, self.told)
+        """Return the reader of a query that ends."""
+        names = column_names(schema, COLUMNS, "captures", CaptureError)
+        return CaptureReader(files_of(self.paths), names, self.size, self.told)
 
 
 class CaptureReader(DataSourceReader):
-    """Reads captures."""
+    """Batch reader of captures."""
 
     def __init__(self, paths: list[Path], names: list[str], size: int, told: list[str]) -> None:
         self.paths = paths
@@ -121,7 +116,7 @@ class CaptureReader(DataSourceReader):
         self.told = told
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Leaves out files that are not asked for, and the judgement of rows to Spark."""
+        """Drop files that no filter asks for, and leave the filters on rows to Spark."""
         for one in filters:
             match one:
                 case EqualTo(attribute=("path",), value=value):
@@ -131,11 +126,11 @@ class CaptureReader(DataSourceReader):
             yield one
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One for each part of each file."""
+        """Return a partition for each part of each file."""
         return [PartPartition(part) for path in self.paths for part in parts_of(path, self.size, self.told)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The packets of a part."""
+        """Yield the packets of a part as Arrow batches."""
         assert isinstance(partition, PartPartition)
         part = partition.part
         garbage_collection.keep_worker()
@@ -146,20 +141,20 @@ class CaptureReader(DataSourceReader):
 
 
 def parts_of(path: Path, size: int, told: Iterable[str] = ()) -> list[Part]:
-    """The parts of a file, of `size` bytes or a bit more. Raises CaptureError if it cannot be read to its end."""
+    """Return the parts of a file, of `size` bytes or slightly more. Raise CaptureError if it is cut or damaged."""
     plan, begins = survey(path, told), marks(path, size)
     ends = [*(mark.offset for mark in begins[1:]), None]
     return [Part(str(path), begin, end, plan) for begin, end in zip(begins, ends, strict=False)]
 
 
-def _row(path: str, packet: Packet) -> dict[str, Any]:
+def _row(path: str, packet: CapturePacket) -> dict[str, Any]:
     return {
         "path": path,
         "frame": packet.number,
         "offset": packet.offset,
         "time": packet.time_ns,
-        "source": None if packet.source is None else f"{packet.source[0]}:{packet.source[1]}",
-        "target": None if packet.target is None else f"{packet.target[0]}:{packet.target[1]}",
+        "source": packet.source and endpoint_text(packet.source),
+        "target": packet.target and endpoint_text(packet.target),
         "kind": None if packet.kind is None else packet.kind.value,
         "session": packet.session,
         "verdict": packet.verdict.value,

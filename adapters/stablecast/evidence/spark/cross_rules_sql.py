@@ -1,13 +1,13 @@
 # ruff: noqa: S608 - the queries are put together from constants of this package
-"""The rules across endpoints in SQL; `evidence.trace.cross_rules` says the same in Python, and what each rule is.
+"""The rules across endpoints in SQL, independent of `evidence.trace.cross_rules`.
 
 `told` (trace, path, offset, kind, record, time, life, peer, first, last) has a row for each fact. The other views are
-small: `known` (rule, whose) says who can be believed, `part` (life, grp, idx, address) where a group's stores are,
-`need` (life, grp, needed) and `enough` (life, needed) what S1 asks for, `kin` (life, other) which lives are of one
-source, `lost` (life, number) from which number on a store lost what it had. What comes back are suspects.
+small: `known` (rule, whose) has the complete witnesses, `part` (life, grp, idx, address) the places of a group's
+stores, `need` (life, grp, needed) and `enough` (life, needed) the demands of S1. `kin` (life, other) has pairs of lives
+of one source, `lost` (life, number) the first number that a store lost. The result is a table of suspects.
 
-Ranges that touch are joined to *islands* first, so a join meets a handful of rows for each key however long the trace,
-and what is covered lies in one island. How many stores hold a number is counted by sweeping over the ends of islands.
+Ranges that touch are joined to *islands* first. So a join meets a handful of rows for each key, however long the trace,
+and a covered range lies in one island. The holders of a number are counted by a sweep over the ends of islands.
 """
 
 from typing import Final
@@ -28,7 +28,7 @@ _COLUMNS: Final = "path, record, rule, number, kind, life, peer, offset"
 
 
 def _islands(source: str, keys: str) -> str:
-    """The ranges of a query (columns `keys`, first, last), joined where they overlap or touch."""
+    """Return the ranges of a query (columns `keys`, first, last), joined if they overlap or touch."""
     return f"""
     SELECT {keys}, min(first) AS first, max(last) AS last FROM (
         SELECT *, sum(CASE WHEN reach IS NULL OR first > reach + 1 THEN 1 ELSE 0 END)
@@ -45,7 +45,7 @@ def _step(pos: str, step: int) -> str:
 
 
 def _at_least(source: str, keys: str, needed: str) -> str:
-    """Where as many ranges of a query (columns `keys`, first, last) overlap as `needed` (`keys`, needed) says."""
+    """Return ranges in which at least `needed` (`keys`, needed) ranges of a query (`keys`, first, last) overlap."""
     return f"""
     SELECT {keys}, pos AS first, after - 1 AS last FROM (
         SELECT {keys}, pos, sum(step) OVER (PARTITION BY {keys} ORDER BY pos ROWS UNBOUNDED PRECEDING) AS depth,
@@ -66,15 +66,15 @@ _SAFE: Final = _at_least(_at_least(_HOLDING, "life, grp", "need"), "life", "enou
 
 _COVERS: Final = f"""
     SELECT 'S1' AS rule, life, '' AS peer, first, last FROM ({_SAFE})
-    UNION ALL SELECT CASE kind WHEN 'sent' THEN 'D1' WHEN 'confirmed' THEN 'A1' ELSE 'P1' END AS rule,
+    UNION ALL SELECT CASE kind WHEN 'sent' THEN 'D1' WHEN 'confirmed' THEN 'A3' ELSE 'P6' END AS rule,
                      life, peer, first, last
               FROM told WHERE kind IN ('said', 'held', 'sent', 'confirmed')"""
 
 VIEWS: Final = {
     "checked": """
-        SELECT *, CASE rule WHEN 'P1' THEN peer WHEN 'A1' THEN concat(life, ' ', peer) ELSE life END AS whose
-        FROM (SELECT *, CASE WHEN kind IN ('stable', 'turned') THEN 'S1' WHEN kind = 'acked' THEN 'P1'
-                             WHEN kind = 'delivered' THEN 'D1' ELSE 'A1' END AS rule
+        SELECT *, CASE rule WHEN 'P6' THEN peer WHEN 'A3' THEN concat(life, ' ', peer) ELSE life END AS whose
+        FROM (SELECT *, CASE WHEN kind IN ('stable', 'turned') THEN 'S1' WHEN kind = 'acked' THEN 'P6'
+                             WHEN kind = 'delivered' THEN 'D1' ELSE 'A3' END AS rule
               FROM told WHERE kind IN ('stable', 'turned', 'acked', 'delivered', 'heard'))""",
     "cover": _islands(_COVERS, "rule, life, peer"),
     "stable": _islands(
@@ -84,7 +84,7 @@ VIEWS: Final = {
     ),
     "began": "SELECT life, min(struct(time, path)) AS instant FROM told WHERE kind = 'stable' GROUP BY life",
 }
-"""Steps on the way: what is to be covered by others' facts, those, and what is stable and was not lost."""
+"""Intermediate views: the facts to check, the facts that cover them, and the stable numbers that no store lost."""
 
 _UNCOVERED: Final = """
     SELECT t.*, CASE WHEN c.last IS NULL THEN t.first ELSE c.last + 1 END AS number
@@ -109,7 +109,7 @@ _CUT: Final = f"""
     WHERE t.kind = 'cut' {_GROUP}"""
 
 SUSPECTS: Final = " UNION ALL ".join(f"SELECT {_COLUMNS} FROM ({query})" for query in (_UNCOVERED, _REUSED, _CUT))
-"""All suspects, but those of E1, which are told by the small facts alone."""
+"""All suspects except those of E4, which the small facts alone show."""
 
 UNTOLD: Final = f"""
     SELECT DISTINCT t.rule, t.kind, t.life, t.peer FROM checked t
@@ -117,4 +117,4 @@ UNTOLD: Final = f"""
     UNION ALL SELECT DISTINCT r.rule, t.kind, t.life, '' AS peer
     FROM told t JOIN lost l ON t.life = l.life AND t.last >= l.number
     LATERAL VIEW explode(array({", ".join(f"'{rule}'" for rule in LOSSES)})) r AS rule WHERE t.kind = 'stable'"""
-"""What nobody can tell."""
+"""Questions that cannot be decided."""

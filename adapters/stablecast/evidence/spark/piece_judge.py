@@ -1,17 +1,17 @@
-"""What a task does with a piece of a trace: it judges each frame by itself and says what the frame tells of others.
+"""The work of a task on a piece of a trace: judge each frame by itself, and list its facts about others.
 
-All kinds of rows share one table, told apart by `what`:
+All kinds of rows share one table, distinguished by `what`:
 
 | what | is |
 |---|---|
-| frame | how a frame begins and ends, whose it is, what it is worth as evidence |
+| frame | beginning and end of a frame, its owner, its value as evidence |
 | fact | a row of `stablecast.evidence.trace.facts` |
 | violation | a broken rule (`stablecast.evidence.trace.frame_judge`) |
-| error | why the piece cannot be read to its end |
+| error | the reason why the piece cannot be read to its end |
 
-A task has one frame in memory, and 32 KiB of its records decoded at a time. Only a frame with which anything is wrong
-is decoded whole: about 100 bytes of JSON text are 1 kB there, so 1 MiB takes some 20 MB beside the 100 MB of the
-Python worker itself.
+A task has one frame in memory, and 32 KiB of its records decoded at a time. Only a frame with a defect is decoded
+whole: about 100 bytes of JSON text are 1 kB there. So 1 MiB takes some 20 MB beside the 100 MB of the Python worker
+itself.
 """
 
 import json
@@ -21,76 +21,41 @@ from typing import Any, Final
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from stablecast.evidence.spark.piece_plan import Piece
+from stablecast.evidence.spark.piece_plan import TracePiece
+from stablecast.evidence.spark.table_format import arrow_task, sql_schema
 from stablecast.evidence.trace.errors import TraceError, TruncatedError
 from stablecast.evidence.trace.file_names import part_of
-from stablecast.evidence.trace.frame_judge import FrameJudge, Known
-from stablecast.evidence.trace.frames import Frame, unread_frames
-from stablecast.evidence.trace.trace_judge import Link
-from stablecast.runtime import garbage_collection
+from stablecast.evidence.trace.frame_judge import FrameJudge, KnownState
+from stablecast.evidence.trace.frames import TraceFrame, unread_frames
+from stablecast.evidence.trace.trace_judge import FrameLink
+
+_TEXTS: Final = "what trace path role endpoint address life peer kind started_as ended_as rule text expected found"
+_NUMBERS: Final = "part offset frame record time first last count gap ended patience"
 
 TYPES: Final = {
-    "what": pa.string(),
-    "trace": pa.string(),
-    "path": pa.string(),
-    "part": pa.int64(),
-    "offset": pa.int64(),
-    "role": pa.string(),
-    "endpoint": pa.string(),
-    "address": pa.string(),
-    "life": pa.string(),
-    "peer": pa.string(),
-    "kind": pa.string(),
-    "frame": pa.int64(),
-    "record": pa.int64(),
-    "time": pa.int64(),
-    "first": pa.int64(),
-    "last": pa.int64(),
-    "count": pa.int64(),
-    "gap": pa.int64(),
-    "ended": pa.int64(),
-    "patience": pa.int64(),
-    "started_as": pa.string(),
-    "ended_as": pa.string(),
-    "closed": pa.bool_(),
-    "truncated": pa.bool_(),
-    "rule": pa.string(),
-    "text": pa.string(),
-    "expected": pa.string(),
-    "found": pa.string(),
+    **dict.fromkeys(_TEXTS.split(), pa.string()),
+    **dict.fromkeys(_NUMBERS.split(), pa.int64()),
+    **dict.fromkeys(("closed", "truncated"), pa.bool_()),
 }
-"""Every column; a kind of row uses some. Numbers, times (ns) and offsets (bytes) have 64 bits, lives are
-hexadecimal."""
+"""Every column; a kind of row uses some. Numbers, times (ns) and offsets (bytes) have 64 bits, lives are hexadecimal.
+"""
 
-SCHEMA: Final = ", ".join(
-    f"{name} {'bigint' if kind == pa.int64() else 'boolean' if kind == pa.bool_() else 'string'}"
-    for name, kind in TYPES.items()
-)
-
-_ARROW: Final = pa.schema(list(TYPES.items()))
+SCHEMA: Final = sql_schema(TYPES)
 
 Row = dict[str, Any]
 
 
-def judge_with(pieces: list[Piece]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What `mapInArrow` calls: it is given numbers of pieces."""
-
-    def judge(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        garbage_collection.keep_worker()
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                for rows in judge_piece(pieces[number]):
-                    yield pa.RecordBatch.from_pylist(rows, schema=_ARROW)
-
-    return judge
+def judge_with(pieces: list[TracePiece]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function for `mapInArrow` that gets numbers of these pieces and returns their rows."""
+    return arrow_task(lambda number: judge_piece(pieces[number]), TYPES)
 
 
-def judge_piece(piece: Piece) -> Iterator[list[Row]]:
-    """The rows of each frame."""
+def judge_piece(piece: TracePiece) -> Iterator[list[Row]]:
+    """Yield the rows of each frame."""
     path = Path(piece.path)
     trace, part = part_of(path)
     same: Row = {"trace": trace, "path": piece.path, "part": part}
-    offset, known = piece.start, Known()
+    offset, known = piece.start, KnownState()
     try:
         for frame, offset in unread_frames(path, piece.start):
             if offset >= piece.stop:
@@ -101,11 +66,11 @@ def judge_piece(piece: Piece) -> Iterator[list[Row]]:
         yield [{**same, "what": "error", "offset": offset, "text": str(error), "truncated": truncated}]
 
 
-def _judge(path: Path, frame: Frame, offset: int, known: Known) -> Iterator[Row]:
+def _judge(path: Path, frame: TraceFrame, offset: int, known: KnownState) -> Iterator[Row]:
     head = frame.head
     judge = FrameJudge(path, frame, offset == 0 or head.gap > 0, known=known)
     judge.run(None)
-    begin, behind = Link.before(frame), Link.behind(frame)
+    begin, behind = FrameLink.before(frame), FrameLink.behind(frame)
     yield {
         "what": "frame",
         "role": begin.role,
@@ -147,10 +112,10 @@ def _judge(path: Path, frame: Frame, offset: int, known: Known) -> Iterator[Row]
 
 
 def dumps(value: Any) -> str | None:
-    """What a violation expected or found, as the text of a column."""
+    """Return an expected or found value as the text of a column."""
     return None if value is None else json.dumps(value)
 
 
 def loads(text: str | None) -> Any:
-    """The other way."""
+    """Return the value of such a text."""
     return None if text is None else json.loads(text)

@@ -1,4 +1,4 @@
-"""Traces cut into pieces: runs of frames, each the work of one task."""
+"""Pieces of traces: runs of frames, each the work of one task."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,11 +14,11 @@ PIECE_BYTES: Final = 1 << 20
 """Compressed bytes of a piece, at least one frame. A task holds one frame at a time, however long its piece."""
 
 END: Final = 1 << 62
-"""Behind every file."""
+"""An offset after the end of every file."""
 
 
 @attrs.frozen
-class Piece:
+class TracePiece:
     """The frames of a file that begin in [start, stop), in bytes."""
 
     path: str
@@ -26,8 +26,8 @@ class Piece:
     stop: int
 
 
-def pieces_of(path: Path, size: int = PIECE_BYTES, start: int = 0, *, whole: bool = False) -> list[Piece]:
-    """The pieces of a file from the frame at `start` on.
+def pieces_of(path: Path, size: int = PIECE_BYTES, start: int = 0, *, whole: bool = False) -> list[TracePiece]:
+    """Return the pieces of a file from the frame at `start` on.
 
     A file with something wrong is one piece: whoever reads it finds out how far it can be read, and why not further.
 
@@ -40,20 +40,22 @@ def pieces_of(path: Path, size: int = PIECE_BYTES, start: int = 0, *, whole: boo
     except TraceError:
         if whole:
             raise
-        return [Piece(str(path), start, END)]
+        return [TracePiece(str(path), start, END)]
     pieces, begin = [], start
     for offset in offsets[1:]:
         if offset - begin >= size or offset == offsets[-1]:
-            pieces.append(Piece(str(path), begin, offset))
+            pieces.append(TracePiece(str(path), begin, offset))
             begin = offset
-    return [*pieces, Piece(str(path), begin, END)] if unfinished else pieces
+    return [*pieces, TracePiece(str(path), begin, END)] if unfinished else pieces
 
 
 def sound_offsets(path: Path, start: int = 0) -> list[int]:
-    """Where frames begin from `start` on, and where the last one ends; of a beginning, too, that this core wrote it.
+    """Return the offsets of frames from `start` on, and the end of the last one.
+
+    At the beginning of a file, check also that this core wrote it.
 
     Raises:
-        TraceError: If something is wrong with the file that can be told without reading all of it.
+        TraceError: If a defect is visible without reading the whole file.
     """
     offsets = container.offsets(path, start)
     if not start:
@@ -61,6 +63,6 @@ def sound_offsets(path: Path, start: int = 0) -> list[int]:
     return offsets
 
 
-def plan(paths: Iterable[Path], size: int = PIECE_BYTES, *, whole: bool = False) -> list[Piece]:
-    """The pieces of all files. Raises TraceError if something is wrong with one and all must be `whole`."""
+def plan(paths: Iterable[Path], size: int = PIECE_BYTES, *, whole: bool = False) -> list[TracePiece]:
+    """Return the pieces of all files. Raise TraceError if one is damaged and all must be `whole`."""
     return [piece for path in paths for piece in pieces_of(path, size, whole=whole)]

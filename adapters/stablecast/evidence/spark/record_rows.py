@@ -1,4 +1,4 @@
-"""The columns of the data source: what a record says, without the knowledge of any rule."""
+"""The columns of the data source: the contents of a record, without the knowledge of any rule."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -8,9 +8,10 @@ from typing import Any, Final
 import attrs
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from stablecast.evidence.spark.table_format import sql_schema
 from stablecast.evidence.trace.converter import Json
 from stablecast.evidence.trace.file_names import part_of
-from stablecast.evidence.trace.frames import Frame, unread_frames
+from stablecast.evidence.trace.frames import TraceFrame, unread_frames
 
 COLUMNS: Final = {
     "trace": pa.string(),
@@ -33,50 +34,46 @@ COLUMNS: Final = {
 """Name and type of each column, in order.
 
 `trace` is the first part's path, `path` the file's; `offset` is where the frame begins in it, in bytes. `record` and
-`time` (the machine's clock, ns) are the record's; `kind` names the input, `message` what arrived with it; `life` is an
-incarnation in hexadecimal digits, `first` and `last` the numbers that the input speaks of, as they stand there.
-`effects` names what came of it; `input` and `output` are the record's own JSON.
+`time` (the machine's clock, ns) are the record's; `kind` names the input, `message` the message that arrived with it.
+`life` is an incarnation in hexadecimal digits, `first` and `last` the numbers in the input, as they stand there.
+`effects` names the effects; `input` and `output` are the record's own JSON.
 """
 
-SCHEMA: Final = (
-    "trace string, path string, role string, endpoint string, frame bigint, offset bigint, record bigint, time bigint, "
-    "kind string, message string, life string, first bigint, last bigint, effects array<string>, "
-    "input string, output string"
-)
+SCHEMA: Final = sql_schema(COLUMNS)
 
 BATCH: Final = 4096
 """Records that are decoded at a time."""
 
 CHEAP: Final = ("trace", "path", "role", "endpoint", "frame", "offset")
-"""Columns that are the same in a whole frame."""
+"""Columns that are constant in a whole frame."""
 
 _BIGGEST: Final = 1 << 63
 
 
 @attrs.frozen
-class Bounds:
-    """What records are asked for: a column lies within `low`..`high`, or is one of `values`."""
+class RowBounds:
+    """Bounds of the wanted records: a column lies within `low`..`high`, or is one of `values`."""
 
     low: dict[str, int] = attrs.field(factory=dict)
     high: dict[str, int] = attrs.field(factory=dict)
     values: dict[str, list[Any]] = attrs.field(factory=dict)
 
     def allow(self, column: str, value: Any) -> bool:
-        """Whether a row with this value can be asked for."""
+        """Return whether a row with this value may be wanted."""
         if column in self.values and value not in self.values[column]:
             return False
         return bool(self.low.get(column, value) <= value <= self.high.get(column, value))
 
-    def allow_frame(self, path: str, frame: Frame, offset: int) -> bool:
-        """Whether a frame can have records that are asked for."""
+    def allow_frame(self, path: str, frame: TraceFrame, offset: int) -> bool:
+        """Return whether a frame may have wanted records."""
         head, count = frame.head, frame.count
-        same = zip(CHEAP, (part_of(Path(path))[0], path, *_owner(frame), head.frame, offset), strict=True)
+        same = zip(CHEAP, (part_of(Path(path))[0], path, *frame.owner, head.frame, offset), strict=True)
         first, last = self.low.get("record", head.first), self.high.get("record", head.first)
         return all(self.allow(*one) for one in same) and first < head.first + count and last >= head.first
 
 
-def batches(path: str, start: int, stop: int, names: list[str], bounds: Bounds) -> Iterator[pa.RecordBatch]:
-    """Yields the records of each frame that begins in [start, stop), with these columns, `BATCH` at a time.
+def batches(path: str, start: int, stop: int, names: list[str], bounds: RowBounds) -> Iterator[pa.RecordBatch]:
+    """Yield the records of each frame that begins in [start, stop), with these columns, `BATCH` at a time.
 
     Raises:
         TraceError: If the file cannot be read that far.
@@ -86,7 +83,7 @@ def batches(path: str, start: int, stop: int, names: list[str], bounds: Bounds) 
         if offset >= stop:
             return
         if bounds.allow_frame(path, frame, offset):
-            same = (part_of(Path(path))[0], path, *_owner(frame), frame.head.frame, offset)
+            same = (part_of(Path(path))[0], path, *frame.owner, frame.head.frame, offset)
             for records in frame.portions(BATCH):
                 table = _table(records, dict(zip(CHEAP, same, strict=True)), names)
                 columns = [pa.array(table[name], COLUMNS[name]) for name in names]
@@ -100,17 +97,13 @@ def _table(records: list[Json], same: dict[str, Any], names: list[str]) -> dict[
     }
 
 
-def _owner(frame: Frame) -> tuple[str, str]:
-    return frame.head.role.name.lower(), frame.head.endpoint
-
-
 def _object(record: Json, key: str) -> Json:
     value = record.get(key)
     return value if isinstance(value, dict) else {}
 
 
 def _said(record: Json) -> Json:
-    """The message that arrived, or the input itself."""
+    """Return the message that arrived, or the input itself."""
     event = _object(record, "in")
     return _object(event, "message") or event
 

@@ -1,4 +1,4 @@
-"""A Spark session for this machine, or that of a cluster; what stands in its way is one sentence."""
+"""A Spark session for this machine, or that of a cluster; each failure is one sentence."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from stablecast.core.errors import StablecastError
 
 JAVA: Final = 17
-"""The oldest Java that Spark 4 runs on."""
+"""The oldest Java version that runs Spark 4."""
 
 LOCAL: Final = re.compile(r"local(\[(\*|\d+)\])?$")
 
@@ -25,20 +25,20 @@ SETTINGS: Final[dict[str, bool | float | int | str | None]] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
-"""Of every session that is started here. The work is done in Python; Java should start soon and keep out of the way."""
+"""Settings of every session that is started here. The work is in Python; Java should start soon and use few cores."""
 
 MASTERS: Final = re.compile(r"local$|local(-cluster)?\[.+\]$|spark://.|k8s://.|yarn$|sc://.")
-"""What Spark takes for a master, roughly: it tells of another one by a stack of Java."""
+"""Masters that Spark accepts, roughly, because Spark answers another one with a stack of Java."""
 
 JAVA_TIMEOUT_S: Final = 30
 
 
 class SparkError(StablecastError):
-    """Spark cannot be used; the text is one sentence with the remedy."""
+    """Spark cannot be used; the text has the remedy."""
 
 
 def connect(master: str, memory: str = "1g") -> SparkSession:
-    """Starts a session, or returns the one there is.
+    """Start a session, or return the existing one.
 
     Args:
         master: As Spark writes it: `local[2]`, `spark://host:7077`, `yarn`; `sc://host` for Spark Connect.
@@ -72,7 +72,7 @@ def connect(master: str, memory: str = "1g") -> SparkSession:
 
 
 def cores_of(master: str) -> int:
-    """The cores of a local master; of another one nobody knows, and more partitions do no harm.
+    """Return the cores of a local master; others get more partitions, which do no harm.
 
     >>> cores_of("local"), cores_of("local[3]")
     (1, 3)
@@ -85,7 +85,7 @@ def cores_of(master: str) -> int:
 
 
 def check_java() -> None:
-    """Looks for a Java that Spark runs on.
+    """Check that there is a Java that runs Spark.
 
     Raises:
         SparkError: If there is none.

@@ -5,14 +5,12 @@
     spark.readStream.format("stablecast").load("traces")
 
 A path is a file, a directory or a pattern; several are separated by commas in the option `paths`. There is one
-partition for each run of frames. A schema of some of the columns (`.schema("record bigint, kind string")`) reads
-only these.
-Comparisons with values are pushed down: those of a frame's own columns and of record numbers leave out whole frames
+partition for each run of frames. A schema of some of the columns (`.schema("record bigint, kind string")`) reads only
+these. Comparisons with values are pushed down: those of a frame's own columns and of record numbers skip whole frames
 before they become rows. The option `onError`: `fail` ends the query at a file that cannot be read to its end, `skip`
-reads it as far as it goes.
+reads it as far as possible.
 
-A stream reads frames as they are finished, of the files there are and of those that come. Its offset says for each file
-how far it was read.
+A stream reads frames as they are finished, of existing and of new files. Its offset has the read bytes of each file.
 """
 
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
@@ -35,8 +33,9 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from stablecast.evidence.spark.piece_plan import PIECE_BYTES, Piece, plan, sound_offsets
-from stablecast.evidence.spark.record_rows import CHEAP, COLUMNS, SCHEMA, Bounds, batches
+from stablecast.evidence.spark.piece_plan import PIECE_BYTES, TracePiece, plan, sound_offsets
+from stablecast.evidence.spark.record_rows import CHEAP, COLUMNS, SCHEMA, RowBounds, batches
+from stablecast.evidence.spark.table_format import column_names, named_paths, piece_bytes
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.file_names import find, traces_in
 from stablecast.runtime import garbage_collection
@@ -47,102 +46,101 @@ FAIL: Final = "fail"
 SKIP: Final = "skip"
 
 Ends = dict[str, int]
-"""How far each file was read, in bytes."""
+"""The end of the read bytes of each file."""
 
 
 class TraceSource(DataSource):
-    """Traces of endpoints."""
+    """Data source of traces of endpoints."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
-        named = options.get("paths") or options.get("path")
-        if not named:
-            raise TraceError('name the traces: .load("DIRECTORY"), or the option "paths" for several')
-        self.paths = [Path(name) for name in named.split(",")]
-        self.size = _size(options.get("pieceBytes", str(PIECE_BYTES)))
+        self.paths = named_paths(options, "traces", TraceError)
+        self.size = piece_bytes(options, PIECE_BYTES, TraceError)
         self.on_error = options.get("onError", FAIL)
         if self.on_error not in (FAIL, SKIP):
             raise TraceError(f"the option onError is {FAIL} or {SKIP}, not {self.on_error!r}")
 
     @classmethod
     def name(cls) -> str:
-        """What users call it."""
+        """Return the name of the format."""
         return FORMAT
 
     def schema(self) -> str:
-        """All columns."""
+        """Return the schema of all columns."""
         return SCHEMA
 
+    def _names(self, schema: StructType) -> list[str]:
+        return column_names(schema, COLUMNS, "traces", TraceError)
+
     def reader(self, schema: StructType) -> "TraceReader":
-        """For a query that ends."""
-        return TraceReader(find(self.paths), names_of(schema), self.size, self.on_error)
+        """Return the reader of a query that ends."""
+        return TraceReader(find(self.paths), self._names(schema), self.size, self.on_error)
 
     def streamReader(self, schema: StructType) -> "TraceStreamReader":  # noqa: N802 - Spark's name
-        """For a query that goes on."""
-        return TraceStreamReader(self.paths, names_of(schema), self.size, self.on_error)
+        """Return the reader of a query that continues."""
+        return TraceStreamReader(self.paths, self._names(schema), self.size, self.on_error)
 
 
 class PiecePartition(InputPartition):
-    """A piece, as Spark hands it to a task."""
+    """A piece, in the form that Spark passes to a task."""
 
-    def __init__(self, piece: Piece) -> None:
+    def __init__(self, piece: TracePiece) -> None:
         super().__init__(piece)
         self.piece = piece
 
 
-class TraceReader(DataSourceReader):
-    """Reads what there is."""
+class _PieceReader:
+    """The common part of both readers: columns, piece size, and the reading of a piece."""
 
     def __init__(self, paths: list[Path], names: list[str], size: int, on_error: str) -> None:
         self.paths = paths
         self.names = names
         self.size = size
         self.on_error = on_error
-        self.bounds = Bounds()
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Remembers what narrows the search, and leaves the judgement of rows to Spark."""
-        for one in filters:
-            narrow(self.bounds, one)
-            yield one
-
-    def partitions(self) -> Sequence[InputPartition]:
-        """One for each piece of the files that may have something.
-
-        Raises:
-            TraceError: If one cannot be read and that matters: here it is a sentence, in a task a page of Java.
-        """
-        paths = [path for path in self.paths if self.bounds.allow("path", str(path))]
-        return [PiecePartition(piece) for piece in plan(paths, self.size, whole=self.on_error == FAIL)]
+        self.bounds = RowBounds()
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The rows of a piece."""
+        """Yield the rows of a piece as Arrow batches."""
         assert isinstance(partition, PiecePartition)
         garbage_collection.keep_worker()
         return read_piece(partition.piece, self.names, self.bounds, self.on_error)
 
 
-class TraceStreamReader(DataSourceStreamReader):
-    """Reads what there is, and what comes."""
+class TraceReader(_PieceReader, DataSourceReader):
+    """Batch reader of the traces of a query."""
 
-    def __init__(self, paths: list[Path], names: list[str], size: int, on_error: str) -> None:
-        self.paths = paths
-        self.names = names
-        self.size = size
-        self.on_error = on_error
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Keep the filters that skip frames, and leave the filters on rows to Spark."""
+        for one in filters:
+            narrow(self.bounds, one)
+            yield one
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return a partition for each piece of the files that may have wanted rows.
+
+        Raises:
+            TraceError: If a file cannot be read and `onError` is `fail`: here it is a sentence, in a task a page of
+                Java.
+        """
+        paths = [path for path in self.paths if self.bounds.allow("path", str(path))]
+        return [PiecePartition(piece) for piece in plan(paths, self.size, whole=self.on_error == FAIL)]
+
+
+class TraceStreamReader(_PieceReader, DataSourceStreamReader):
+    """Stream reader of existing and new traces."""
 
     def initialOffset(self) -> Ends:  # noqa: N802 - Spark's name
-        """Nothing was read."""
+        """Return the offset before any row."""
         return {}
 
     def latestOffset(self, start: Ends | None = None, limit: Any = None) -> Ends:  # noqa: N802 - Spark's name
-        """How far frames are finished now; a directory may still be empty."""
+        """Return the end of the finished frames of each file; a directory may still be empty."""
         known = start or {}
         found = [one for path in self.paths for one in _now(path)]
         return known | {str(path): self._end(path, known.get(str(path), 0)) for path in found}
 
     def _end(self, path: Path, start: int) -> int:
-        with suppress(OSError):  # which is told below
+        with suppress(OSError):  # `sound_offsets` reports it below
             if not path.stat().st_size:
                 return start  # its writer is about to begin
         try:
@@ -153,38 +151,24 @@ class TraceStreamReader(DataSourceStreamReader):
             return start
 
     def partitions(self, start: Ends, end: Ends) -> Sequence[InputPartition]:
-        """What lies between."""
+        """Return a partition for the new bytes of each file."""
         return [
-            PiecePartition(Piece(path, start.get(path, 0), stop))
+            PiecePartition(TracePiece(path, start.get(path, 0), stop))
             for path, stop in sorted(end.items())
             if start.get(path, 0) < stop
         ]
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The rows of a piece."""
-        assert isinstance(partition, PiecePartition)
-        garbage_collection.keep_worker()
-        return read_piece(partition.piece, self.names, Bounds(), self.on_error)
-
 
 def _now(path: Path) -> list[Path]:
-    """The files of a path as it is; a directory may still be empty. Raises TraceError."""
+    """Return the present files of a path; a directory may still be empty. Raise TraceError."""
     try:
         return traces_in(path) if path.is_dir() else find([path])
     except OSError as error:
         raise TraceError(unread(path, error)) from error
 
 
-def names_of(schema: StructType) -> list[str]:
-    """The columns asked for. Raises TraceError for one that there is not."""
-    unknown = [name for name in schema.names if name not in COLUMNS]
-    if unknown:
-        raise TraceError(f"traces have no column {unknown[0]!r}; they have {', '.join(COLUMNS)}")
-    return list(schema.names)
-
-
-def narrow(bounds: Bounds, one: Filter) -> None:
-    """Lets a filter leave out frames; those of columns that differ from record to record do not."""
+def narrow(bounds: RowBounds, one: Filter) -> None:
+    """Use a filter to skip frames; filters on columns that differ from record to record are ignored."""
     column = getattr(one, "attribute", ("",))
     name = column[0] if len(column) == 1 else ""
     if name not in (*CHEAP, "record"):
@@ -202,16 +186,10 @@ def narrow(bounds: Bounds, one: Filter) -> None:
             bounds.high[name] = min(value, bounds.high.get(name, value))
 
 
-def read_piece(piece: Piece, names: list[str], bounds: Bounds, on_error: str) -> Iterator[Any]:
-    """The rows of a piece, as far as it can be read if that is good enough."""
+def read_piece(piece: TracePiece, names: list[str], bounds: RowBounds, on_error: str) -> Iterator[Any]:
+    """Yield the rows of a piece, and ignore damage unless `on_error` is `fail`."""
     try:
         yield from batches(piece.path, piece.start, piece.stop, names, bounds)
     except TraceError:
         if on_error == FAIL:
             raise
-
-
-def _size(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise TraceError(f"the option pieceBytes is a number of bytes, not {text!r}")
-    return int(text)

@@ -1,8 +1,9 @@
 # ruff: noqa: S608 - the queries are put together from constants of this package
-"""The verification job: every frame replayed by some task, everything between frames and traces judged in SQL.
+"""The verification job: tasks replay every frame, and SQL judges the joints between frames and between traces.
 
-The pieces are judged once and what they say is kept; all else are small queries on it. What comes back to the driver is
-bounded for each file, so a flood of violations does no harm. The outcome is the very `Summary` of the judge in process.
+The pieces are judged once and the rows are kept; all other steps are small queries on them. The rows that return to the
+driver are bounded for each file, so a flood of violations does no harm. The outcome is the same summary as that of the
+judge in process.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,15 +17,22 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from stablecast.evidence.spark import cross_rules_sql
 from stablecast.evidence.spark.piece_judge import SCHEMA, judge_with, loads
-from stablecast.evidence.spark.piece_plan import PIECE_BYTES, Piece, plan
+from stablecast.evidence.spark.piece_plan import PIECE_BYTES, TracePiece, plan
 from stablecast.evidence.trace.cross_rules import BOUNDED, SMALL, Ground, Suspect, Told, Witness, by_kind, untold
 from stablecast.evidence.trace.facts import Fact
 from stablecast.evidence.trace.file_names import traces_of
 from stablecast.evidence.trace.frames import ROLES
 from stablecast.evidence.trace.record_search import violation
 from stablecast.evidence.trace.report_page import DRAWN, MAX_POINTS, Point
-from stablecast.evidence.trace.reports import MAX_VIOLATIONS, TABLE, FileReport, Summary, Violation, rows_of
-from stablecast.evidence.trace.trace_judge import Link, broken_beginning
+from stablecast.evidence.trace.reports import (
+    MAX_VIOLATIONS,
+    TABLE,
+    FileReport,
+    TraceViolation,
+    VerificationSummary,
+    rows_of,
+)
+from stablecast.evidence.trace.trace_judge import FrameLink, broken_beginning
 
 ARROW: Final = {"string": pa.string(), "bigint": pa.int64(), "int64": pa.int64()}
 """Types of columns by their names, in SQL and in tables of violations."""
@@ -38,13 +46,13 @@ LIGHT: Final = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": "1",
 }
-"""What a session is told while it works on few rows."""
+"""Settings of a session while it works on few rows."""
 
 LEAST_TASKS: Final = 8
-"""Tasks that share even little work: more than most local sessions have cores."""
+"""Tasks that share even a little work: more than most local sessions have cores."""
 
 MAX_UNTOLD: Final = 1000
-"""Things that cannot be told, of which the outcome speaks."""
+"""Undecided questions in the outcome, at most."""
 
 
 def _of(kinds: Iterable[str]) -> str:
@@ -110,18 +118,18 @@ _POINTS: Final = f"""
 
 
 @attrs.frozen
-class Outcome:
-    """What the job found, for people and programs: `violations` has the columns of `TABLE`."""
+class VerificationOutcome:
+    """The results of the job, for people and programs: `violations` has the columns of `TABLE`."""
 
-    summary: Summary
+    summary: VerificationSummary
     violations: DataFrame
     points: list[Point]
 
 
 def verify_on(
     spark: SparkSession, paths: Iterable[Path], *, piece_bytes: int = PIECE_BYTES, timeline: bool = False
-) -> Outcome:
-    """Judges traces on Spark.
+) -> VerificationOutcome:
+    """Judge traces on Spark.
 
     Args:
         spark: The session; its workers must have stablecast, and see the same files.
@@ -139,15 +147,14 @@ def verify_on(
             points = [_point(row) for row in spark.sql(_POINTS).collect()] if timeline else []
     finally:
         judged.unpersist()
-    return Outcome(summary, violations_table(spark, summary), points)
+    return VerificationOutcome(summary, violations_table(spark, summary), points)
 
 
 @contextmanager
 def at_ease(judged: DataFrame) -> Iterator[DataFrame]:
-    """What was judged as the queries do best with it, and the session's settings so: few rows are one partition.
+    """Yield the judged rows and set the session for fast queries: few rows become one partition.
 
-    A partition is a task in every scan of every query, and replay leaves as many as it had; from one there is nothing
-    to shuffle either.
+    A partition is a task in every scan of every query, and replay leaves many; one partition needs no shuffle either.
     """
     few = judged.count() < FEW
     with tuned(judged.sparkSession, LIGHT if few else {}):
@@ -156,7 +163,7 @@ def at_ease(judged: DataFrame) -> Iterator[DataFrame]:
 
 @contextmanager
 def tuned(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    """With these settings of the session; then it is as it was."""
+    """Apply settings of the session, and restore the old ones afterwards."""
     before = {key: spark.conf.get(key, None) for key in settings}
     for key, value in settings.items():
         spark.conf.set(key, value)
@@ -170,8 +177,8 @@ def tuned(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
                 spark.conf.set(key, old)
 
 
-def tasks_for(pieces: list[Piece]) -> int:
-    """How many tasks share the pieces: one for each `PIECE_BYTES`, some more for little, never more than pieces.
+def tasks_for(pieces: list[TracePiece]) -> int:
+    """Return the number of tasks: one for each `PIECE_BYTES`, some more for little work, at most one a piece.
 
     >>> tasks_for([]), tasks_for([Piece("a", 0, 9)]), tasks_for([Piece("a", 0, 1 << 20)] * 99)
     (1, 1, 99)
@@ -181,7 +188,7 @@ def tasks_for(pieces: list[Piece]) -> int:
 
 
 def prepare(judged: DataFrame) -> list[Suspect]:
-    """Makes the views that all queries are about; returns the suspects of E1."""
+    """Create the views of all queries; return the suspects of E4."""
     spark = judged.sparkSession
     judged.createOrReplaceTempView("judged")
     damaged = spark.sql(_ERRORS).collect()
@@ -199,13 +206,13 @@ def prepare(judged: DataFrame) -> list[Suspect]:
 
 
 def small_views(ground: Ground) -> dict[str, list[tuple[Any, ...]]]:
-    """The rows of the small views (`stablecast.evidence.spark.cross_rules_sql`)."""
+    """Return the rows of the small views (`stablecast.evidence.spark.cross_rules_sql`)."""
     needs, enough = ground.needs()
     known = [
         *(("S1", f"{life:#x}") for life in enough),
-        *(("P1", address) for address in ground.stores()),
+        *(("P6", address) for address in ground.stores()),
         *(("D1", f"{life:#x}") for life in ground.sources()),
-        *(("A1", f"{life:#x} {peer}") for life, peer in ground.readers()),
+        *(("A3", f"{life:#x} {peer}") for life, peer in ground.readers()),
     ]
     return {
         "known": known,
@@ -223,7 +230,7 @@ def small_views(ground: Ground) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def _view(spark: SparkSession, name: str, schema: str, rows: list[tuple[Any, ...]]) -> None:
-    """A view of a few rows, known to the planner as such."""
+    """Create a view of a few rows that the planner knows to be small."""
     columns = [column.split(" ") for column in schema.split(", ")]
     arrays = [pa.array([row[at] for row in rows], ARROW[kind]) for at, (_, kind) in enumerate(columns)]
     table = pa.Table.from_arrays(arrays, names=[column for column, _ in columns])
@@ -239,14 +246,14 @@ def _told(row: Row) -> Told:
     return Told(row.trace, row.path, row.offset, fact)
 
 
-def violations_table(spark: SparkSession, summary: Summary) -> DataFrame:
-    """The violations as a table."""
+def violations_table(spark: SparkSession, summary: VerificationSummary) -> DataFrame:
+    """Return the violations as a Spark table."""
     columns = [(name, ARROW[kind]) for name, kind in TABLE.items()]
     return spark.createDataFrame(pa.Table.from_pylist(rows_of(summary), schema=pa.schema(columns)))
 
 
-def summarize(spark: SparkSession, judged: DataFrame, files: list[Path]) -> Summary:
-    """Judges what lies between frames and between traces, and puts together what was found."""
+def summarize(spark: SparkSession, judged: DataFrame, files: list[Path]) -> VerificationSummary:
+    """Judge the joints between frames and between traces, and join all findings."""
     proxies = prepare(judged)
     reports = {str(path): FileReport(path) for path in files}
     for row in spark.sql(_FILES).collect():
@@ -262,31 +269,33 @@ def summarize(spark: SparkSession, judged: DataFrame, files: list[Path]) -> Summ
     found = [_own(row) for row in _bounded(spark, "usable WHERE what = 'violation'")]
     found += [one for row in _bounded(spark, "links WHERE parted OR turned") for one in _between(row)]
     suspects = [_suspect(row) for row in _bounded(spark, f"({cross_rules_sql.SUSPECTS})")] + proxies
-    summary = Summary([reports[str(path)] for path in files], _untold(spark))
+    summary = VerificationSummary([reports[str(path)] for path in files], _untold(spark))
     summary.add(found)
     summary.add(violation(one) for one in sorted(suspects))
     return summary
 
 
 def _bounded(spark: SparkSession, source: str) -> list[Row]:
-    """The first rows of each file."""
+    """Return the first rows of each file."""
     query = f"SELECT *, row_number() OVER (PARTITION BY path ORDER BY record) AS place FROM {source}"
     return spark.sql(f"SELECT * FROM ({query}) WHERE place <= {MAX_VIOLATIONS} ORDER BY path, place").collect()
 
 
-def _own(row: Row) -> Violation:
-    return Violation(Path(row.path), row.record, row.rule, row.text, loads(row.expected), loads(row.found), row.time)
+def _own(row: Row) -> TraceViolation:
+    return TraceViolation(
+        Path(row.path), row.record, row.rule, row.text, loads(row.expected), loads(row.found), row.time
+    )
 
 
-def _between(row: Row) -> list[Violation]:
-    begin = Link(row.frame, row.record, row.started_as, row.time, row.role, row.endpoint)
+def _between(row: Row) -> list[TraceViolation]:
+    begin = FrameLink(row.frame, row.record, row.started_as, row.time, row.role, row.endpoint)
     if row.frame_before is None:
         broken = broken_beginning(begin, row.gap)
     else:
         next_record = row.record_before + row.count_before
         before = (row.ended_as_before, row.ended_before, row.role_before, row.endpoint_before)
-        broken = Link(row.frame_before + 1, next_record, *before).broken_by(begin, row.gap)
-    return [Violation(Path(row.path), *one, row.time) for one in broken]
+        broken = FrameLink(row.frame_before + 1, next_record, *before).broken_by(begin, row.gap)
+    return [TraceViolation(Path(row.path), *one, row.time) for one in broken]
 
 
 def _suspect(row: Row) -> Suspect:

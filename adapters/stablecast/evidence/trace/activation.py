@@ -1,4 +1,4 @@
-"""Whether an endpoint is traced at all: most are not, and need not load what recording takes."""
+"""Decide whether an endpoint is traced. Most endpoints are not, and then the recorder is not loaded."""
 
 import os
 from pathlib import Path
@@ -15,7 +15,7 @@ VARIABLE: Final = "STABLECAST_TRACE"
 
 
 def recorder(role: Role, name: str, machine: "Endpoint", directory: Path | None = None) -> "Recorder | None":
-    """Returns a recorder in `directory`, without one in that of STABLECAST_TRACE, None if neither is given.
+    """Return a recorder in `directory`, else in that of STABLECAST_TRACE, else None.
 
     Raises:
         TraceError: If the file cannot be made.

@@ -1,16 +1,15 @@
 """The bytes of a trace file: a sequence of independent zstd frames that `zstdcat` prints as lines of JSON.
 
 Before each zstd frame stands a *skippable* zstd frame of 16 bytes, its head: magic, 8, length and crc32 of the zstd
-frame that follows. Whoever wants one frame of a large file walks over the heads.
+frame that follows. A reader of one frame in a large file walks over the heads.
 
-**Growing.** A frame is one stream of zstd that is written in pieces. Each piece ends a block, so a reader can decode
-all pieces that are in the file before the frame is finished.
+**Growing.** A frame is one zstd stream that is written in pieces. Each piece ends a block, so a reader can decode all
+pieces in the file before the frame is finished.
 
-**What a killed process leaves.** A write of several pages may be cut short by SIGKILL. So the body is written first,
-behind 16 bytes that stay zero, and its head last. A head of zeros therefore says: this frame was never finished. It is
-the last one of its file; its pieces count, up to the last whole line. A head with too few bytes behind it, or half a
-head, says that a finished frame was cut or damaged afterwards. (No promise is made about a power cut: traces are not
-synced.)
+**Killed processes.** SIGKILL may cut a write of several pages short. So the body is written first, after 16 bytes that
+stay zero, and its head last. A head of zeros means that the frame was never finished. It is the last frame of its file,
+and its pieces count up to the last whole line. Half a head, or too few bytes after a head, means that a finished frame
+was cut or damaged later. Traces are not synced, so nothing is promised about a power cut.
 """
 
 import os
@@ -28,7 +27,7 @@ from stablecast.evidence.trace.errors import TraceError, TruncatedError
 from stablecast.text import unread
 
 MAGIC: Final = 0x184D2A5C
-"""One of the sixteen magic numbers of skippable zstd frames."""
+"""Magic number of a skippable zstd frame, one of sixteen."""
 
 HEAD: Final = struct.Struct("<IIII")
 """Magic, bytes that follow in the skippable frame, length in bytes and crc32 of the zstd frame."""
@@ -40,8 +39,9 @@ MAX_TEXT_BYTES: Final = 512 << 20
 """Bytes of one frame's lines."""
 
 WINDOW_LOG: Final = 16
-"""Size of zstd's window as a power of two, in bytes. Each trace that is recorded holds one all the time, and its
-tables: 165 KiB. In pieces, higher levels and larger windows take up to 870 KiB and compress no better."""
+"""Size of zstd's window as a power of two, in bytes. Each recorded trace holds a window and its tables all the time:
+165 KiB. In pieces, higher levels and larger windows take up to 870 KiB and compress no better.
+"""
 
 _MAGIC: Final = HEAD.pack(MAGIC, 0, 0, 0)[:4]
 _FOLLOWING: Final = HEAD.size - 8
@@ -51,10 +51,10 @@ _REMEDY: Final = "copy it again from where it was recorded"
 
 
 class Growing:
-    """A frame that is written piece by piece; `end` is where its file ends now."""
+    """A frame that is written piece by piece; `end` is the offset where its file ends now."""
 
     def __init__(self, descriptor: int, offset: int) -> None:
-        """Begins at `offset`, the end of the file; nothing is written yet."""
+        """Begin at `offset`, the end of the file, without writing."""
         settings = zstandard.ZstdCompressionParameters.from_level(_LEVEL, window_log=WINDOW_LOG)
         self._stream = zstandard.ZstdCompressor(compression_params=settings).compressobj()
         self._descriptor = descriptor
@@ -64,15 +64,15 @@ class Growing:
         self.end = offset + HEAD.size
 
     def add(self, text: bytes) -> None:
-        """Writes more of the frame, so that a reader finds it. Raises as `finish`."""
+        """Write more of the frame, so that a reader finds it. Raise as `finish` does."""
         self._put(text, zstandard.COMPRESSOBJ_FLUSH_BLOCK)
 
     def finish(self, text: bytes) -> int:
-        """Writes the last of the frame and its head, and returns the new end of the file.
+        """Write the last of the frame and its head, and return the new end of the file.
 
         Raises:
-            OSError: If it could not be written; then the file ends with the piece before.
-            TraceError: If the frame is longer than a reader would take; nothing of this piece is written.
+            OSError: If the write failed; then the file ends with the piece before.
+            TraceError: If the frame is longer than readers accept; nothing of this piece is written.
         """
         self._put(text, zstandard.COMPRESSOBJ_FLUSH_FINISH)
         length = self.end - self._offset - HEAD.size
@@ -94,7 +94,7 @@ class Growing:
 
 
 def append(descriptor: int, offset: int, text: bytes) -> int:
-    """Writes one frame at `offset`, the end of the file, and returns the new end.
+    """Write one frame at `offset`, the end of the file, and return the new end.
 
     Raises:
         OSError: If it could not be written; then the file ends at `offset` again.
@@ -114,20 +114,8 @@ def _write(descriptor: int, data: bytes, offset: int) -> None:
         rest, offset = rest[written:], offset + written
 
 
-def texts(path: Path) -> Iterator[bytes]:
-    """Yields the lines of each finished frame, frame by frame.
-
-    Raises:
-        TruncatedError: If the file ends in a frame that was finished.
-        TraceError: If it cannot be read, is no trace, or is damaged.
-    """
-    for _, text, finished in texts_from(path):
-        if finished:
-            yield text
-
-
 def texts_from(path: Path, offset: int = 0) -> Iterator[tuple[int, bytes, bool]]:
-    """Yields where each frame begins, its lines, and whether it was finished, from the frame at `offset` on.
+    """Yield offset, lines and completeness of each frame, from the frame at `offset` on.
 
     Only the last frame of a file may be unfinished; it is left out if not one line of it was written.
 
@@ -149,7 +137,7 @@ def texts_from(path: Path, offset: int = 0) -> Iterator[tuple[int, bytes, bool]]
 
 
 def offsets(path: Path, start: int = 0) -> list[int]:
-    """Where frames begin, from the one at `start` on, and behind them the end of what was finished.
+    """Return the offsets of frames from the one at `start` on, and the end of the last finished frame.
 
     This is the index of a trace: it costs a read of 16 bytes for each frame.
 
@@ -173,7 +161,7 @@ def offsets(path: Path, start: int = 0) -> list[int]:
 
 
 def _length(file: BinaryIO, path: Path, offset: int) -> tuple[int, int] | None:
-    """Length and checksum of the frame whose head stands here; None at the end of what was finished."""
+    """Read a head; return length and checksum of its frame, or None at the end of the finished frames."""
     head = file.read(HEAD.size)
     if not head and offset == 0:
         raise TraceError(f"{path} is empty, it holds no trace: leave it out")
@@ -192,7 +180,6 @@ def _length(file: BinaryIO, path: Path, offset: int) -> tuple[int, int] | None:
 
 
 def _body(file: BinaryIO, path: Path, offset: int, length: int, checksum: int) -> bytes:
-    """The compressed frame whose head was read."""
     body = file.read(length)
     if len(body) < length:
         raise _truncated(path, offset + HEAD.size + len(body), f"a frame of {length} bytes")
@@ -204,7 +191,7 @@ def _body(file: BinaryIO, path: Path, offset: int, length: int, checksum: int) -
 def _text(body: bytes, path: Path, offset: int) -> bytes:
     try:
         size = zstandard.frame_content_size(body)
-        if size < 0:  # A frame that grew does not say its size.
+        if size < 0:  # A frame that grew has no size in its header.
             text = b"".join(_slices(BytesIO(body)))
         elif size <= MAX_TEXT_BYTES:
             text = zstandard.ZstdDecompressor().decompress(body)
@@ -218,7 +205,7 @@ def _text(body: bytes, path: Path, offset: int) -> bytes:
 
 
 def _slices(source: BinaryIO) -> Iterator[bytes]:
-    """Decodes one zstd frame, little more than `MAX_TEXT_BYTES` of it: nobody knows how long it is."""
+    """Decode one zstd frame, little more than `MAX_TEXT_BYTES` of it, because its length is unknown."""
     reader, left = zstandard.ZstdDecompressor().stream_reader(source), MAX_TEXT_BYTES
     while left >= 0 and (text := reader.read(_SLICE)):
         left -= len(text)
@@ -226,7 +213,7 @@ def _slices(source: BinaryIO) -> Iterator[bytes]:
 
 
 def _written(file: BinaryIO, offset: int) -> bytes:
-    """The whole lines of a frame that was begun at `offset` and not finished."""
+    """Return the whole lines of an unfinished frame that began at `offset`."""
     file.seek(offset + HEAD.size)
     text = bytearray()
     with suppress(zstandard.ZstdError):  # As far as it can be decoded: a killed process left half a block.

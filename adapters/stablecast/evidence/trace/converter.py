@@ -1,12 +1,11 @@
 """Machines, inputs and effects as plain JSON values and back, by schema: the annotations of the core's own classes.
 
 Members of a union carry their class name under `_`; every other record is an object of its fields. Numbers, texts and
-truth values must have the very type that the schema says: nothing is converted on the way in, so that what a trace says
-is what was checked. A machine's outbox is part of its snapshot only when there is something in it: after `recover`,
-before the first input.
+booleans must have the exact type of the schema. Nothing is converted on reading, so the checked values are those of the
+trace. A snapshot holds the outbox only if it is not empty: after `recover`, before the first input.
 
 A sequence of records whose fields are all numbers is one flat list of these numbers. A store has such a record for each
-run of messages, and its event loop waits while a snapshot is taken: the list takes an eighth of the time of objects.
+run of messages, and its event loop waits while a snapshot is made: the list takes an eighth of the time of objects.
 """
 
 import types
@@ -15,7 +14,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import chain
 from operator import attrgetter
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final, Union, get_args, get_origin
 
 import attrs
 from cattrs import Converter
@@ -31,7 +30,6 @@ from stablecast.core.receiver import ReceiverSession
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace.errors import SchemaError
-from stablecast.evidence.trace.schemas import fields_of
 
 Endpoint = SourceEndpoint | ReceiverSession | StoreEndpoint
 """A machine that can be traced."""
@@ -53,7 +51,7 @@ INPUTS: Final[dict[Role, types.UnionType]] = {
     Role.RECEIVER: inputs.ReceiverInput,
     Role.STORE: inputs.StoreInput,
 }
-"""What a machine takes."""
+"""The union of inputs of each kind of machine."""
 
 _EFFECTS: Final[dict[Role, types.UnionType]] = {
     Role.SOURCE: effects.SourceEffect,
@@ -61,17 +59,35 @@ _EFFECTS: Final[dict[Role, types.UnionType]] = {
     Role.STORE: effects.StoreEffect,
 }
 _DAMAGE: Final = (KeyError, TypeError, ValueError, AttributeError, RecursionError, ForbiddenExtraKeysError)
-"""What structuring raises when a value does not fit its schema."""
+"""Errors of structuring a value that does not fit its schema."""
+
+
+_UNIONS: Final = (types.UnionType, Union)
+
+
+def fields_of(kind: Any) -> list[tuple[str, Any]]:
+    """Return name and type of each field of a record."""
+    return [(field.name, field.type) for field in attrs.fields(attrs.resolve_types(kind))]
+
+
+def is_union(schema: Any) -> bool:
+    """Return whether it is one of several types, None among them."""
+    return get_origin(schema) in _UNIONS
+
+
+def members_of(schema: Any) -> list[Any]:
+    """Return the types of a union, without None."""
+    return [member for member in get_args(schema) if member is not types.NoneType]
 
 
 def snapshot(machine: Endpoint) -> Json:
-    """Returns everything that decides what a machine does next, its configuration and seed included."""
+    """Return everything that decides what a machine does next, its configuration and seed included."""
     value: Json = _converter().unstructure(machine)
     return value
 
 
 def restore(role: Role, value: Json) -> Endpoint:
-    """Returns a machine that equals the one the snapshot was taken of.
+    """Return a machine that equals the one of the snapshot.
 
     Raises:
         SchemaError: If the value is not a snapshot of such a machine.
@@ -81,20 +97,20 @@ def restore(role: Role, value: Json) -> Endpoint:
 
 
 def prepare(role: Role) -> None:
-    """Makes now what the first `snapshot` and `restore` of such a machine would make: it takes half a second."""
+    """Make the hooks for `snapshot` and `restore` of this machine now, which takes half a second."""
     machine: Any = MACHINES[role]
     _reader(machine)
     _converter().get_unstructure_hook(machine)
 
 
 def encode_input(event: Input) -> Json:
-    """Returns an input as a JSON object."""
+    """Return an input as a JSON object."""
     value: Json = _converter().unstructure(event, Input)
     return value
 
 
 def decode_input(role: Role, value: Json) -> Input:
-    """Returns the input of a machine of this role.
+    """Return the input of a machine of this role.
 
     Raises:
         SchemaError: If the value is none.
@@ -104,13 +120,13 @@ def decode_input(role: Role, value: Json) -> Input:
 
 
 def encode_effect(effect: Effect) -> Json:
-    """Returns an effect as a JSON object."""
+    """Return an effect as a JSON object."""
     value: Json = _converter().unstructure(effect, Effect)
     return value
 
 
 def decode_effects(role: Role, values: list[Json]) -> list[Effect]:
-    """Returns the effects of a machine of this role.
+    """Return the effects of a machine of this role.
 
     Raises:
         SchemaError: If a value is none.
@@ -133,19 +149,19 @@ def _reader(schema: Any) -> Callable[[object, Any], Any]:
 
 
 def _same(value: object, kind: type) -> object:
-    """Lets a value of this very type through, and nothing else."""
+    """Return a value of exactly this type, else raise TypeError."""
     if type(value) is not kind:
         raise TypeError(f"{value!r} is not of type {kind.__name__}")
     return value
 
 
 def _number(value: object, kind: type) -> object:
-    """An int, or a member of an enum that is made of ints."""
+    """Return an int, or a member of an enum of ints."""
     return _same(value, int) if kind is int else kind(_same(value, int))
 
 
 def _tag_union(converter: Converter, union: types.UnionType) -> None:
-    """Members of the union get their class name under `TAG`. Unions inside its members must be tagged before."""
+    """Register hooks that tag members of the union with their class name. Tag unions inside its members first."""
     members = {member.__name__: (member, converter.get_structure_hook(member)) for member in get_args(union)}
     writers = {member: converter.get_unstructure_hook(member) for member, _ in members.values()}
 
@@ -163,7 +179,7 @@ def _tag_union(converter: Converter, union: types.UnionType) -> None:
 
 
 def _is_table(kind: object) -> bool:
-    """Whether this is a dict with int keys; JSON knows only texts as keys."""
+    """Return whether this is a dict with int keys, because JSON knows only text keys."""
     return get_origin(kind) is dict and get_args(kind)[0] is int
 
 
@@ -186,7 +202,7 @@ def _read_table(kind: Any, converter: Converter) -> Callable[[Json, object], dic
 
 
 def _columns(kind: object) -> list[str]:
-    """The fields of a sequence's records if all of them are numbers, else nothing."""
+    """Return the fields of a sequence's records if all are numbers, else an empty list."""
     if get_origin(kind) not in (list, deque) or not attrs.has(record := get_args(kind)[0]):
         return []
     fields = fields_of(record)
@@ -212,7 +228,7 @@ def _read_rows(kind: Any) -> Callable[[list[int], object], Any]:
 
 @cache
 def _converter() -> Converter:
-    """Made when it is first needed: an endpoint that is not traced does not pay for it."""
+    """Make the converter on first use: an endpoint that is not traced does not pay for it."""
     converter = Converter(
         detailed_validation=False, forbid_extra_keys=True, unstruct_collection_overrides={deque: list, tuple: list}
     )

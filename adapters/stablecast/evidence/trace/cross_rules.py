@@ -1,21 +1,13 @@
-"""Rules across endpoints: what one trace says must be borne out by those of the others.
+"""Rules across endpoints: the traces of different endpoints must agree.
 
-| rule | of | says |
-|---|---|---|
-| S1 | source | what is reported stable is held by as many stores as the groups ask for, by their own traces |
-| S2 | source | no two lives of a source call the same number stable |
-| S3 | store | what is cut as the tail of an older life was never called stable |
-| P1 | source | an acknowledgement that came is one that the store gave |
-| D1 | receiver | what is delivered was sent by the life that it is ascribed to |
-| A1 | store | an acknowledgement that came is one that the receiver gave |
-| E1 | store | no two proxies stand in for a source for long |
+`evidence.rules.judges.TRACES_TOGETHER` lists them.
 
-S2 and S3 do not speak of numbers that a store had and began again without (a disk that was lost or went bad, a memory):
-where no quorum survives they are not promised any more, and how many stores survived is not always told.
+S2 and S3 do not judge numbers that a store had and began again without, because a disk was lost or damaged, or a memory
+was. They are not promised where no quorum survives, and traces do not always show how many stores survived.
 
-Nothing here compares clocks of different hosts. A rule speaks only where the traces of those who must bear it out are
-there and complete; elsewhere it says that it cannot tell. Violations are *suspects* first, which point to a frame;
-`locate` finds the record. `stablecast.evidence.spark.cross_rules_sql` says the same in SQL.
+The rules compare no clocks of different hosts. A rule decides only where the traces of all witnesses are there and
+complete; elsewhere it reports that it cannot be decided. Violations are *suspects* first, which point to a frame;
+`record_search` finds the record. `stablecast.evidence.spark.cross_rules_sql` is the same in SQL.
 """
 
 from collections import defaultdict
@@ -31,20 +23,20 @@ from stablecast.evidence.trace.facts import ALL_GROUPS, Fact
 from stablecast.evidence.trace.frames import LIMIT
 
 SMALL: Final = ("asks", "member", "holds", "forgot", "proxy", "retired", "kept")
-"""Kinds of facts of which there are few, however long traces are."""
+"""Kinds of facts that are few, however long traces are."""
 
 BOUNDED: Final = ("held", "cut")
-"""Kinds of facts of which `Ground` asks only for the first and the last number of each trace and life."""
+"""Kinds of facts of which `Ground` needs only the first and the last number of each trace and life."""
 
 LOSSES: Final = ("S2", "S3")
-"""Rules that do not speak of what a store lost."""
+"""Rules that do not judge numbers that a store lost."""
 
 Key = tuple[Incarnation, str]
 
 
 @attrs.frozen
 class Told:
-    """A fact, and which frame of which part of a trace tells it: `offset` is where the frame begins, in bytes."""
+    """A fact with its origin: the part of the trace, and the `offset` of its frame in bytes."""
 
     trace: str
     path: str
@@ -54,7 +46,7 @@ class Told:
 
 @attrs.frozen
 class Witness:
-    """What a trace is worth as evidence.
+    """The value of a trace as evidence.
 
     Attributes:
         trace: The trace, by its first part.
@@ -77,7 +69,7 @@ class Witness:
 
 @attrs.frozen(order=True)
 class Suspect:
-    """A fact that breaks a rule, at `number`: of this kind, in this frame, from this record on."""
+    """A fact that breaks a rule at `number`: its kind, its frame, and the record after which it was stated."""
 
     path: str
     record: int
@@ -90,8 +82,8 @@ class Suspect:
 
 
 @attrs.frozen
-class Finding:
-    """What the rules say; `untold` names what could not be told, one sentence each."""
+class CrossFinding:
+    """The verdict of all rules; `untold` has one sentence for each question that cannot be decided."""
 
     suspects: list[Suspect]
     untold: list[str]
@@ -99,7 +91,7 @@ class Finding:
 
 @attrs.frozen
 class Need:
-    """What S1 asks of one group of stores: `needed` of those that can be believed, each by all addresses it had."""
+    """The demand of S1 on one group: `needed` of the stores with complete traces, each with all its addresses."""
 
     life: Incarnation
     group: int
@@ -109,7 +101,7 @@ class Need:
 
 @attrs.define
 class Ground:
-    """What the rules stand on: who can be believed to have told everything, and what the few facts of `SMALL` say.
+    """The basis of the rules: the complete witnesses, and the few facts of `SMALL`.
 
     Facts of `BOUNDED` may be joined to one for each trace and life, from the first to the last number.
     """
@@ -118,15 +110,15 @@ class Ground:
     facts: dict[str, list[Told]]
 
     def stores(self) -> set[Address]:
-        """Addresses at which every store there was is a complete witness."""
+        """Return the addresses at which every store was a complete witness."""
         return _all_complete((one.address, one.complete) for one in self.witnesses if one.role is Role.STORE)
 
     def sources(self) -> set[Incarnation]:
-        """Lives that tell all of what they sent."""
+        """Return the lives that state everything they sent."""
         return _all_complete((one.life, one.complete) for one in self.witnesses if one.role is Role.SOURCE)
 
     def readers(self) -> set[Key]:
-        """Whoever had a RegID at a store, for a life of the source."""
+        """Return the complete receivers by life of the source and RegID at a store."""
         readers = {one.trace: one.complete for one in self.witnesses if one.role is Role.RECEIVER}
         return _all_complete(
             ((one.fact.life, f"{one.fact.peer}/{one.fact.first}"), readers[one.trace])
@@ -135,9 +127,9 @@ class Ground:
         )
 
     def needs(self) -> tuple[list[Need], dict[Incarnation, int]]:
-        """What S1 asks for, where it can be told: of each group, and how many groups for each life.
+        """Return the decidable demands of S1: of each group, and the number of groups for each life.
 
-        A store that cannot be believed may hold everything.
+        A store with an incomplete trace may hold everything.
         """
         known = self.stores()
         asks: dict[Incarnation, dict[int, int]] = defaultdict(dict)
@@ -161,7 +153,7 @@ class Ground:
         return needs, enough
 
     def kin(self) -> set[tuple[Incarnation, Incarnation]]:
-        """Pairs of lives of one source: they had the same RegID at a store, and the store never forgot it."""
+        """Return pairs of lives of one source: they had the same RegID at a store that never forgot it."""
         forgotten = {(told.fact.peer, told.fact.first) for told in self.facts["forgot"]}
         sources = {one.trace for one in self.witnesses if one.role is Role.SOURCE}
         lives: dict[tuple[str, int], set[Incarnation]] = defaultdict(set)
@@ -171,10 +163,10 @@ class Ground:
         return {(one, other) for some in lives.values() for one in some for other in some if one != other}
 
     def lost(self) -> dict[Incarnation, int]:
-        """From which number on a store lost what it had of a life: it had it, did not cut it, and began without it.
+        """Return the first number of each life that a store lost: it had it, did not cut it, and began without it.
 
-        Traces of one store that know of a life follow each other by the store's clock. Numbers lost below others that
-        are still there do no harm to S2 and S3: a life begins, and a tail is cut, behind the last.
+        Traces of one store that know of a life follow each other by the store's clock. Lost numbers below others that
+        remain do not affect S2 and S3: a life begins, and a tail is cut, after the last one.
         """
         had, kept = self._had(), self._kept()
         traces: dict[Key, list[str]] = defaultdict(list)
@@ -192,7 +184,7 @@ class Ground:
         return lost
 
     def _had(self) -> dict[str, dict[Incarnation, int]]:
-        """The last number of each life that was at a store by this trace, and not cut there."""
+        """Return the last number of each life that a store had by this trace and did not cut."""
         had: dict[str, dict[Incarnation, int]] = defaultdict(dict)
         for told in self.facts["held"]:
             had[told.trace][told.fact.life] = max(had[told.trace].get(told.fact.life, -1), told.fact.last)
@@ -201,14 +193,14 @@ class Ground:
         return had
 
     def _kept(self) -> dict[str, dict[Incarnation, int]]:
-        """The last number that a store had when this trace began, for each life that it knew of."""
+        """Return the last number of each known life that a store had when this trace began."""
         kept: dict[str, dict[Incarnation, int]] = defaultdict(dict)
         for told in sorted(self.facts["kept"], key=lambda told: told.fact.record, reverse=True):
             kept[told.trace][told.fact.life] = told.fact.last
         return kept
 
     def proxies(self) -> list[Suspect]:
-        """E1."""
+        """Return the suspects of E4."""
         stores = {one.trace: one for one in self.witnesses if one.role is Role.STORE and one.complete}
         retired = {(told.trace, told.fact.first): told.fact.record for told in self.facts["retired"]}
         lasting: dict[str, list[Told]] = defaultdict(list)
@@ -218,7 +210,7 @@ class Ground:
             if store is not None and not gone and store.ended - fact.time > store.patience:
                 lasting[fact.peer].append(told)
         return [
-            _suspect("E1", told, told.fact.first)
+            _suspect("E4", told, told.fact.first)
             for proxies in lasting.values()
             for told in sorted(proxies, key=lambda told: (told.path, told.fact.record))[1:]
         ]
@@ -226,15 +218,15 @@ class Ground:
 
 @attrs.define
 class Across:
-    """The rules that look at all numbers, in process."""
+    """The rules over all numbers, in process."""
 
     ground: Ground
     facts: dict[str, list[Told]]
     suspects: list[Suspect] = attrs.field(factory=list)
     untold: set[str] = attrs.field(factory=set)
 
-    def judge(self) -> Finding:
-        """Judges all rules."""
+    def judge(self) -> CrossFinding:
+        """Judge all rules across endpoints."""
         ground = self.ground
         self.suspects += ground.proxies()
         safe = self._safe()
@@ -242,16 +234,16 @@ class Across:
         self._covered("S1", "turned", safe)
         stores, readers = ground.stores(), ground.readers()
         gave, confirmed, sent = self._numbers("said", "held"), self._numbers("confirmed"), self._numbers("sent")
-        self._covered("P1", "acked", {key: gave[key] for key in self._keys("acked") if key[1] in stores})
+        self._covered("P6", "acked", {key: gave[key] for key in self._keys("acked") if key[1] in stores})
         self._covered("D1", "delivered", {(life, ""): sent[life, ""] for life in ground.sources()})
-        self._covered("A1", "heard", {key: confirmed[key] for key in self._keys("heard") if key in readers})
+        self._covered("A3", "heard", {key: confirmed[key] for key in self._keys("heard") if key in readers})
         stable = self._stable()
         self._no_reuse(stable)
         self._nothing_stable_cut(stable)
-        return Finding(sorted(self.suspects), sorted(self.untold))
+        return CrossFinding(sorted(self.suspects), sorted(self.untold))
 
     def _covered(self, rule: str, kind: str, cover: dict[Key, RangeSet]) -> None:
-        """What facts of this kind speak of must be in the cover of their key; without a cover nobody can tell."""
+        """Check that the cover of their key has all numbers of these facts, or report that it is missing."""
         for told in self.facts[kind]:
             fact = told.fact
             known = cover.get((fact.life, fact.peer))
@@ -261,7 +253,7 @@ class Across:
                 self.suspects.append(_suspect(rule, told, missing[0][0]))
 
     def _safe(self) -> dict[Key, RangeSet]:
-        """The numbers of each life that enough stores hold, as far as they can be believed to tell."""
+        """Return the numbers of each life that enough stores hold, by complete traces."""
         held = self._numbers("held")
         needs, enough = self.ground.needs()
         groups: dict[Incarnation, list[RangeSet]] = defaultdict(list)
@@ -271,7 +263,7 @@ class Across:
         return {(life, ""): at_least(groups[life], count) for life, count in enough.items()}
 
     def _stable(self) -> dict[Key, RangeSet]:
-        """What is called stable, but for what a store lost: of that S2 and S3 cannot be told."""
+        """Return the stable numbers without those that a store lost, for which S2 and S3 are undecidable."""
         stable, lost = self._numbers("stable"), self.ground.lost()
         for told in self.facts["stable"]:
             life = told.fact.life
@@ -281,7 +273,7 @@ class Across:
         return stable
 
     def _no_reuse(self, stable: dict[Key, RangeSet]) -> None:
-        """S2."""
+        """Check rule S2."""
         kin: dict[Incarnation, list[Incarnation]] = defaultdict(list)
         for life, other in sorted(self.ground.kin()):
             kin[life].append(other)
@@ -297,7 +289,7 @@ class Across:
                 self.suspects.append(_suspect("S2", told, min(hits)))
 
     def _nothing_stable_cut(self, stable: dict[Key, RangeSet]) -> None:
-        """S3."""
+        """Check rule S3."""
         for told in self.facts["cut"]:
             hit = stable[told.fact.life, ""].within(told.fact.first, told.fact.last + 1)
             if hit:
@@ -307,7 +299,7 @@ class Across:
         return {(told.fact.life, told.fact.peer) for told in self.facts[kind]}
 
     def _numbers(self, *kinds: str) -> dict[Key, RangeSet]:
-        """All numbers that facts of these kinds speak of."""
+        """Return all numbers in facts of these kinds."""
         numbers: dict[Key, RangeSet] = defaultdict(RangeSet)
         for kind in kinds:
             for told in self.facts[kind]:
@@ -316,15 +308,15 @@ class Across:
 
 
 def by_kind(told: Iterable[Told]) -> dict[str, list[Told]]:
-    """The facts, put together by their kind."""
+    """Group the facts by their kind."""
     facts: dict[str, list[Told]] = defaultdict(list)
     for one in told:
         facts[one.fact.kind].append(one)
     return facts
 
 
-def judge_across(told: Iterable[Told], witnesses: Iterable[Witness]) -> Finding:
-    """Judges what traces tell of each other."""
+def judge_across(told: Iterable[Told], witnesses: Iterable[Witness]) -> CrossFinding:
+    """Judge the rules across these traces."""
     facts = by_kind(told)
     return Across(Ground(list(witnesses), facts), facts).judge()
 
@@ -335,14 +327,14 @@ def _suspect(rule: str, told: Told, number: int) -> Suspect:
 
 
 def untold(rule: str, kind: str, life: Incarnation, peer: str) -> str:
-    """One sentence about what nobody can tell."""
+    """Return the sentence about a question that cannot be decided."""
     whose = f"{peer}, life {life:#x}" if peer else f"life {life:#x}"
-    why = "a store lost it" if rule in LOSSES else "traces that must bear it out are missing or incomplete"
-    return f"{rule} cannot be told of what is {kind} ({whose}): {why}"
+    why = "a store lost them" if rule in LOSSES else "the traces that could confirm them are missing or incomplete"
+    return f"{rule} cannot be decided for numbers that are {kind} ({whose}): {why}"
 
 
 def _all_complete(those: Iterable[tuple[Any, bool]]) -> set[Any]:
-    """Those that are complete each time they are named."""
+    """Return the keys that are complete each time they occur."""
     complete: dict[Any, bool] = {}
     for key, whole in those:
         complete[key] = complete.get(key, True) and whole
@@ -350,7 +342,7 @@ def _all_complete(those: Iterable[tuple[Any, bool]]) -> set[Any]:
 
 
 def at_least(sets: list[RangeSet], count: int) -> RangeSet:
-    """The numbers that are in `count` of the sets or more."""
+    """Return the numbers that are in `count` of the sets or more."""
     steps: dict[int, int] = defaultdict(int)
     for one in sets:
         for start, stop in one:

@@ -1,25 +1,14 @@
-"""What must hold in one endpoint's trace whatever code made it: judged from inputs and effects alone, not by replay.
+"""Rules of one endpoint's trace, judged from its inputs and effects alone, not by replay.
 
-| rule | of | says |
-|---|---|---|
-| S1 | source | a number is reported stable only after stability acks for it from as many stores as the groups ask for |
-| D1 | receiver | numbers are delivered in order, none twice, and passed over only when lost or consumed before |
-| A1 | receiver | nothing is consumed that was not delivered, or acknowledged that was not consumed, or taken back |
-| F1 | source | a source that blocks has no more in flight than its flight size (`flight_rule`) |
-| L1 | source | a source that waits for its transport, or for credit, goes on (`progress_rule`) |
-| C1 | source | what is let go is stable, or forced out (`retention_rules`) |
-| P1 | store | a number is acknowledged only after `Persisted` covered it, or when it is for the memory only |
-| P1 | store | a registration is granted only after `Persisted` covered it (`grant_rule`) |
-| R1 | store | a RegID does not go to and fro between two lives of one context (`holder_rule`) |
-| P2 | store | a store that receivers pace lets go of what those who block have consumed (`retention_rules`) |
+`evidence.rules.judges.ONE_TRACE` lists them. F1 stands in `flight_rule`, L2 in `progress_rule`, C1 and P2 in
+`retention_rules`, R2 and R6 in `registration_rules`.
 
-Receivers that deliver in arrival order deliver a number once, whatever the order. Where receivers set the pace (RPP)
-what is acknowledged is at least kept, or went because all have consumed it. What the application acknowledges itself
-need not be consumed, and may be less than before. A rule learns from the snapshot that the trace starts with what was
-so before, and keeps ranges, however long the trace. What it does not watch it is not asked about.
+Receivers in arrival order deliver a number once, in any order. Where receivers set the pace (RPP) an acknowledged
+message is at least kept, or went because all have consumed it. Numbers that the application acknowledges itself need
+not be consumed, and may be lower than before. A rule takes the state before the trace from its first snapshot, and
+keeps ranges, however long the trace.
 """
 
-from collections.abc import Mapping
 from typing import assert_never
 
 import attrs
@@ -38,32 +27,28 @@ from stablecast.core.store import StoreEndpoint
 from stablecast.core.store.status import RepositoryStatus
 from stablecast.evidence.trace.converter import Endpoint
 from stablecast.evidence.trace.flight_rule import FlightKept
-from stablecast.evidence.trace.grant_rule import WrittenFirst
-from stablecast.evidence.trace.holder_rule import OneLifeOfContext
 from stablecast.evidence.trace.progress_rule import GoesOn
 from stablecast.evidence.trace.quorums import Acknowledged, extended
+from stablecast.evidence.trace.registration_rules import OneLifeOfContext, WrittenFirst
 from stablecast.evidence.trace.retention_rules import RetainedUntilConsumed, RetainedUntilStable
-from stablecast.evidence.trace.rule_protocol import Ask, Rule
+from stablecast.evidence.trace.rule_protocol import EndpointRule, RuleHandlers
 
 _HELD, _STABLE = int(StableFlag.STORE), int(StableFlag.STABLE)
 
 
 @attrs.define
 class StableByQuorum:
-    """S1."""
+    """Rule S1, by the acknowledgements that arrived."""
 
     stores: Acknowledged
     name: str = "S1"
 
-    @property
-    def hears(self) -> Mapping[type, Ask]:
-        """What is sent and acknowledged."""
-        return {Sent: self.stores.on_sent, StableAck: self.stores.on_acked}
-
-    @property
-    def tells(self) -> Mapping[type, Ask]:
-        """Where this life begins, and what is stable."""
-        return {RegistrationComplete: self.stores.on_complete, Stable: self._on_stable}
+    def handlers(self) -> RuleHandlers:
+        """Return the handlers for inputs and for effects."""
+        return {Sent: self.stores.on_sent, StableAck: self.stores.on_acked}, {
+            RegistrationComplete: self.stores.on_complete,
+            Stable: self._on_stable,
+        }
 
     def _on_stable(self, stable: Stable) -> str | None:
         stop, flags = stable.last + 1, int(stable.flags)
@@ -80,21 +65,15 @@ class StableByQuorum:
 
 @attrs.define
 class InOrder:
-    """D1."""
+    """Rule D1 for ordered delivery."""
 
     next: int | None
     passed: RangeSet
     name: str = "D1"
 
-    @property
-    def hears(self) -> Mapping[type, Ask]:
-        """What the application consumed in earlier sessions."""
-        return {History: self._on_passed}
-
-    @property
-    def tells(self) -> Mapping[type, Ask]:
-        """Where it begins, what is delivered and what is lost."""
-        return {
+    def handlers(self) -> RuleHandlers:
+        """Return the handlers for inputs and for effects."""
+        return {History: self._on_passed}, {
             RegistrationComplete: self._on_complete,
             Deliver: self._on_deliver,
             UnrecoverableLoss: self._on_passed,
@@ -102,7 +81,7 @@ class InOrder:
 
     @classmethod
     def begin(cls, receiver: ReceiverSession) -> "InOrder":
-        """From here on."""
+        """Start with the state of this receiver."""
         return cls(receiver.next_number, _consumed_before(receiver.status))
 
     def _on_passed(self, event: History | UnrecoverableLoss) -> str | None:
@@ -129,24 +108,18 @@ class InOrder:
 
 @attrs.define
 class OnceEach:
-    """D1 in arrival order. `passed` was delivered, or reported lost."""
+    """Rule D1 in arrival order; `passed` was delivered, or reported lost."""
 
     passed: RangeSet
     name: str = "D1"
 
-    @property
-    def hears(self) -> Mapping[type, Ask]:
-        """Nothing."""
-        return {}
-
-    @property
-    def tells(self) -> Mapping[type, Ask]:
-        """What is delivered and what is lost."""
-        return {Deliver: self._on_deliver, UnrecoverableLoss: self._on_lost}
+    def handlers(self) -> RuleHandlers:
+        """Return the handlers for inputs and for effects."""
+        return {}, {Deliver: self._on_deliver, UnrecoverableLoss: self._on_lost}
 
     @classmethod
     def begin(cls, receiver: ReceiverSession) -> "OnceEach":
-        """From here on."""
+        """Start with the state of this receiver."""
         passed, reached = _handed_out(receiver.status), receiver.next_number or 0
         passed.add(min(reached, 0), reached)
         return cls(passed)
@@ -163,7 +136,7 @@ class OnceEach:
 
 @attrs.define
 class NothingUnread:
-    """A1. `told` is what was acknowledged last, to whomever; where it `rises` it may not fall."""
+    """Rule A1; `told` is the last acknowledged number at any store, which may not fall if it `rises`."""
 
     next: int
     consumed: RangeSet
@@ -171,25 +144,22 @@ class NothingUnread:
     told: int
     name: str = "A1"
 
-    @property
-    def hears(self) -> Mapping[type, Ask]:
-        """What the application consumes, and consumed before."""
-        return {History: self._on_history, Consumed: self._on_consumed, Acknowledge: self._on_acknowledge}
-
-    @property
-    def tells(self) -> Mapping[type, Ask]:
-        """What is delivered, and acknowledgements."""
-        return {Deliver: self._on_deliver, ConsumptionAck: self._on_told}
+    def handlers(self) -> RuleHandlers:
+        """Return the handlers for inputs and for effects."""
+        return {History: self._on_history, Consumed: self._on_consumed, Acknowledge: self._on_acknowledge}, {
+            Deliver: self._on_deliver,
+            ConsumptionAck: self._on_told,
+        }
 
     @classmethod
     def begin(cls, receiver: ReceiverSession) -> "NothingUnread":
-        """From here on."""
+        """Start with the state of this receiver."""
         status = receiver.status
         consumed, acked = _consumed_before(status), status.acknowledged
         # A confirmation that a broken connection swallowed is repeated, from where delivery began.
         for first, stop in (*status.consumed, (acked, acked + 1), *status.confirmable):
             consumed.add(first, stop)
-        # In arrival order what was delivered may be ahead of what is next.
+        # In arrival order delivered numbers may be above the next one.
         newest = _handed_out(status).last if receiver.config.ordering is Ordering.ARRIVAL else None
         rises = receiver.config.ack_mode is not AckMode.EXPLICIT
         return cls(max(receiver.next_number or 0, -1 if newest is None else newest + 1), consumed, rises, acked)
@@ -224,11 +194,10 @@ class NothingUnread:
 
 @attrs.define
 class SyncedFirst:
-    """P1. `written` is what waits for its ticket: (ticket, incarnation, first, stop).
+    """Rule P1; `written` has (ticket, incarnation, first, stop) until the sync.
 
-    What had to go before the trace began may be acknowledged again, and nobody knows any more that it was synced.
-    `paced` are the lives of sources, by RegID, whose receivers set the pace: what is kept may be acknowledged, and what
-    went.
+    Messages that went before the trace began may be acknowledged again, and their sync is unknown. `paced` are the
+    lives of sources, by RegID, whose receivers set the pace: messages that are kept, or went, may be acknowledged.
     """
 
     written: list[tuple[int, int, int, int]]
@@ -236,15 +205,9 @@ class SyncedFirst:
     paced: dict[int, Incarnation]
     name: str = "P1"
 
-    @property
-    def hears(self) -> Mapping[type, Ask]:
-        """What has reached the disk."""
-        return {Persisted: self._on_persisted}
-
-    @property
-    def tells(self) -> Mapping[type, Ask]:
-        """What is kept, what goes, and stability acknowledgements."""
-        return {
+    def handlers(self) -> RuleHandlers:
+        """Return the handlers for inputs and for effects."""
+        return {Persisted: self._on_persisted}, {
             PersistMessages: self._on_written,
             StableAck: self._on_acknowledged,
             PersistClient: self._on_client,
@@ -254,7 +217,7 @@ class SyncedFirst:
 
     @classmethod
     def begin(cls, store: StoreEndpoint) -> "SyncedFirst":
-        """From here on."""
+        """Start with the state of this store."""
         waiting = [(due.ticket, due.incarnation, due.first, due.stop) for due in store.status.waiting]
         synced: dict[int, RangeSet] = {}
         for repository in store.status.repositories.values():
@@ -319,7 +282,7 @@ class SyncedFirst:
 
 
 def _consumed_before(status: ReceiverStatus) -> RangeSet:
-    """Numbers that the application consumed in an earlier session, of whatever life of the source."""
+    """Return the numbers of any life that the application consumed in an earlier session."""
     consumed = status.known
     for held in status.lives.values():
         for first, stop in held:
@@ -328,15 +291,15 @@ def _consumed_before(status: ReceiverStatus) -> RangeSet:
 
 
 def _handed_out(status: ReceiverStatus) -> RangeSet:
-    """In arrival order: numbers that are delivered or given up. What came before the registration is only held."""
+    """Return the numbers delivered or given up in arrival order; those before the registration are only held."""
     numbers = status.settled_ahead
     for first, stop in status.held:
         numbers.remove(first, stop)
     return numbers
 
 
-def begin(machine: Endpoint) -> list[Rule]:
-    """Returns the rules that a machine's trace is judged by, from this state on."""
+def begin(machine: Endpoint) -> list[EndpointRule]:
+    """Return the rules for a machine's trace from this state on."""
     match machine:
         case SourceEndpoint():
             flight = FlightKept.begin(machine) if FlightKept.judges(machine) else None
@@ -355,9 +318,9 @@ def begin(machine: Endpoint) -> list[Rule]:
 
 
 def by_life(repository: RepositoryStatus) -> dict[int, RangeSet]:
-    """What counts as synced, by the life that sent it; what no life is known of counts as the current one's.
+    """Return the numbers that count as synced, by the life that sent them; unknown senders count as the current life.
 
-    What goes to memory first counts from then on, as `CacheMessages` does.
+    Messages that go to memory first count from then on, as `CacheMessages` does.
     """
     terms = repository.terms
     counts = repository.synced if terms.written and not terms.write_delay_ns else repository.held
@@ -371,6 +334,6 @@ def by_life(repository: RepositoryStatus) -> dict[int, RangeSet]:
 
 
 def may_pace(config: StoreConfig) -> bool:
-    """Whether a store lets sources do with less than a sync (RPP)."""
+    """Return whether a store lets sources do with less than a sync (RPP)."""
     kept = [rule.repository for rule in config.topics] + [config.repository]
     return any(one is not None and one.allow_rpp for one in kept)

@@ -1,4 +1,4 @@
-"""The errors of traces."""
+"""Errors of writing and reading traces."""
 
 from stablecast.core.errors import StablecastError
 
@@ -12,4 +12,4 @@ class TruncatedError(TraceError):
 
 
 class SchemaError(TraceError):
-    """A value of a trace is not what the schema says."""
+    """A value of a trace does not fit the schema."""

@@ -1,26 +1,26 @@
-"""What a trace tells about others: the facts that rules across endpoints are judged by, as ranges of numbers.
+"""Facts for the rules across endpoints: statements of a trace about other endpoints, as ranges of numbers.
 
-| kind | of | says | peer |
+| kind | of | statement | peer |
 |---|---|---|---|
 | member | source | store `peer` is number `last` of this life, in group `first` | store |
-| asks | source | group `first` must have `last` holders; group -1: so many groups | |
+| asks | source | group `first` must have `last` holders; group -1: number of groups | |
 | holds | source, receiver | it registered with RegID `first` | store |
 | sent | source | numbers of this life | |
-| acked | source | the store's acknowledgement came | store |
+| acked | source | the store's acknowledgement arrived | store |
 | stable | source | the rules of the groups are met | |
 | turned | source | the store whose turn it is has it (round robin) | |
-| held | store | synced, or kept in memory, or not to be known any more | store |
+| held | store | synced, or kept in memory, or dropped within the rules | store |
 | said | store | acknowledged | store |
-| kept | store | when it began it had numbers up to `last` of the source whose life this is, or was | store |
+| kept | store | at its start it had numbers up to `last` of the source of this life | store |
 | cut | store | forgotten as the tail of an older life | store |
 | forgot | store | it forgot the source that had RegID `first` | store |
-| proxy, retired | store | a proxy stands in for the source with RegID `first`, or does no more | source |
-| heard | store | a receiver's acknowledgement came, of everything up to `last` | store/RegID |
+| proxy, retired | store | a proxy starts or stops standing in for the source with RegID `first` | source |
+| heard | store | a receiver's acknowledgement of everything up to `last` arrived | store/RegID |
 | confirmed | receiver | it acknowledged everything up to `last` | store/RegID |
 | delivered | receiver | handed to the application | |
 
-Endpoints are named by the addresses they answer at, lives by their incarnation. Facts of one frame can be had from this
-frame alone: it begins with a snapshot. Neighbours are joined, so a frame has a few rows, however many records.
+Endpoints are named by the addresses at which they answer, lives by their incarnation. A frame begins with a snapshot,
+so its facts need no other frame. Neighbours are joined, so a frame has a few rows, however many records.
 """
 
 from collections.abc import Callable, Mapping
@@ -53,10 +53,10 @@ from stablecast.evidence.trace.frames import LIMIT
 from stablecast.evidence.trace.quorums import asked_for, both_extended, extended
 
 RANGES: Final = frozenset(("sent", "acked", "stable", "turned", "held", "said", "cut", "delivered"))
-"""Kinds that speak of the numbers from `first` to `last`."""
+"""Kinds of facts about the numbers from `first` to `last`."""
 
 GROWING: Final = ("heard", "confirmed")
-"""Kinds that speak of everything up to `last`."""
+"""Kinds of facts about everything up to `last`."""
 
 PATIENCE: Final = 10
 """Election intervals for which two proxies may stand in for one source."""
@@ -64,12 +64,12 @@ PATIENCE: Final = 10
 _STABLE: Final = int(StableFlag.STABLE)
 
 ALL_GROUPS: Final = -1
-"""Stands for a group in the fact that says how many groups are asked for."""
+"""Replaces a group in the fact that gives the number of groups asked for."""
 
 
 @attrs.define
 class Fact:
-    """One row. `record` is the first record that tells it, `time` that record's clock in ns; ranges are inclusive."""
+    """A row; `record` is the first record that states it, `time` that record's clock in ns; ranges are inclusive."""
 
     kind: str
     record: int
@@ -80,31 +80,29 @@ class Fact:
     last: int
 
     def goes_on(self, first: int, last: int) -> bool:
-        """Whether a fact of the same kind, life and peer with this range can be told by this one, made longer."""
+        """Return whether this fact, made longer, also covers the range of a fact of the same kind, life and peer."""
         if self.kind in GROWING:
             return last >= self.last
         return self.kind in RANGES and first == self.last + 1
 
 
-class Gatherer(Protocol):
-    """Takes one frame's records, in order: what is in `hears` and `tells`, each with the function for its class."""
-
-    @property
-    def hears(self) -> "Mapping[type, Take]":
-        """Inputs that tell something, and messages that arrive."""
-
-    @property
-    def tells(self) -> "Mapping[type, Take]":
-        """Effects that tell something, messages that are sent and events that are told."""
-
-
 Take = Callable[[Any, Any, "Book"], None]
-"""Takes what a record is about (`stablecast.evidence.trace.watch`), and the record itself."""
+"""Note the facts in the subject of a record (`stablecast.evidence.trace.watch`), given with the record itself."""
+
+FactHandlers = tuple[Mapping[type, Take], Mapping[type, Take]]
+"""Handlers by class: of inputs and arriving messages; of effects, sent messages and events."""
+
+
+class Gatherer(Protocol):
+    """Collector of the facts in one frame's records, which come in order."""
+
+    def handlers(self) -> FactHandlers:
+        """Return the handlers by class; records of other classes have no facts."""
 
 
 @attrs.define
 class Book:
-    """The facts of one frame. `record` and `time` are those of the record at work."""
+    """The facts of one frame; `record` and `time` are those of the current record."""
 
     facts: list[Fact] = attrs.field(factory=list)
     record: int = 0
@@ -112,7 +110,7 @@ class Book:
     newest: dict[tuple[str, Incarnation, str], Fact] = attrs.field(factory=dict)
 
     def note(self, kind: str, life: Incarnation, first: int, last: int, peer: str = "") -> None:
-        """One more fact; one that makes no sense is none."""
+        """Add a fact, or extend the newest one of its kind, life and peer. Ignore impossible ranges."""
         before = self.newest.get((kind, life, peer))
         if before is not None and before.last + 1 == first <= last < LIMIT and kind in RANGES:
             before.last = last
@@ -128,11 +126,11 @@ class Book:
 
 @attrs.define
 class SourceFacts:
-    """Of a source. `stores` are the addresses of its stores as far as they are known, by index.
+    """Facts of a source; `stores` are the known addresses of its stores, by index.
 
-    While the source tries to register with one of them at another address (`moving`), nobody knows from where that
-    store acknowledges. In `turns` (round robin) two lives may have stores of their own, and nobody knows which is
-    right: what is stable is no fact for other lives then.
+    While the source registers with one of them at another address (`moving`), the origin of its acknowledgements is
+    unknown. In `turns` (round robin) two lives may have stores of their own, and neither is right. Then a stable number
+    is no fact for other lives.
     """
 
     life: Incarnation
@@ -142,15 +140,9 @@ class SourceFacts:
     turns: bool = False
     moving: set[int] = attrs.field(factory=set)
 
-    @property
-    def hears(self) -> Mapping[type, Take]:
-        """What is sent and acknowledged."""
-        return {Sent: self._on_sent, StableAck: self._on_acked}
-
-    @property
-    def tells(self) -> Mapping[type, Take]:
-        """What is stable, and with whom it registers."""
-        return {
+    def handlers(self) -> FactHandlers:
+        """Return the handlers for inputs and for effects."""
+        return {Sent: self._on_sent, StableAck: self._on_acked}, {
             Stable: self._on_stable,
             Register: self._on_asking,
             RegistrationSuccess: self._on_registered,
@@ -159,7 +151,7 @@ class SourceFacts:
 
     @classmethod
     def begin(cls, source: SourceEndpoint, book: Book, *, fresh: bool) -> "SourceFacts":
-        """From this state on; `fresh`: nothing of this trace came before."""
+        """Start in this state; `fresh`: no earlier frame of the trace stated the configuration."""
         config = source.config
         stores = {index: one.address for index, one in enumerate(config.stores) if one.address}
         stores |= {index: held.address for index, held in source.status.registrations.items() if held.address}
@@ -209,7 +201,7 @@ class SourceFacts:
 
 @attrs.define
 class StoreFacts:
-    """Of a store. `waiting` are ticket, RegID, life and range; `kept` is what each source's lives have here."""
+    """Facts of a store; `waiting` has ticket, RegID, life and range, `kept` the numbers of each source's lives."""
 
     address: Address
     paced: bool
@@ -217,15 +209,9 @@ class StoreFacts:
     kept: dict[int, dict[Incarnation, RangeSet]] = attrs.field(factory=dict)
     newest: dict[Incarnation, int] = attrs.field(factory=dict)
 
-    @property
-    def hears(self) -> Mapping[type, Take]:
-        """What reached the disk, and what receivers have consumed."""
-        return {Persisted: self._on_persisted, ConsumptionAck: self._on_heard}
-
-    @property
-    def tells(self) -> Mapping[type, Take]:
-        """What is kept, acknowledged and forgotten, and for whom a proxy stands in."""
-        return {
+    def handlers(self) -> FactHandlers:
+        """Return the handlers for inputs and for effects."""
+        return {Persisted: self._on_persisted, ConsumptionAck: self._on_heard}, {
             PersistMessages: self._on_written,
             StableAck: self._on_acknowledged,
             CacheMessages: self._on_cached,
@@ -237,7 +223,7 @@ class StoreFacts:
 
     @classmethod
     def begin(cls, store: StoreEndpoint, book: Book, *, fresh: bool) -> "StoreFacts":
-        """From this state on; `fresh`: what it has already was not told of before."""
+        """Start in this state; `fresh`: no earlier frame of the trace stated what the store has."""
         waiting = [(due.ticket, due.reg_id, due.incarnation, due.first, due.stop) for due in store.status.waiting]
         facts = cls(store.config.address, may_pace(store.config), waiting)
         for reg_id, repository in store.status.repositories.items():
@@ -313,21 +299,15 @@ class StoreFacts:
 
 @attrs.define
 class ReceiverFacts:
-    """Of a receiver. `senders` has the life that sent each run whose arrival is in this frame."""
+    """Facts of a receiver; `senders` has the life that sent each run that arrived in this frame."""
 
     life: Incarnation
     senders: dict[int, Incarnation] = attrs.field(factory=dict)
     next: int = 0
 
-    @property
-    def hears(self) -> Mapping[type, Take]:
-        """Whose runs arrive."""
-        return {Data: self._on_data}
-
-    @property
-    def tells(self) -> Mapping[type, Take]:
-        """What is delivered and acknowledged, and where it registered."""
-        return {
+    def handlers(self) -> FactHandlers:
+        """Return the handlers for inputs and for effects."""
+        return {Data: self._on_data}, {
             Deliver: self._on_deliver,
             ConsumptionAck: self._on_confirming,
             RegistrationSuccess: self._on_registered,
@@ -335,7 +315,7 @@ class ReceiverFacts:
 
     @classmethod
     def begin(cls, receiver: ReceiverSession) -> "ReceiverFacts":
-        """From this state on."""
+        """Start in the state of this receiver."""
         return cls(receiver.config.incarnation, next=receiver.next_number or 0)
 
     def _on_data(self, event: Data, _: Input, __: Book) -> None:
@@ -358,7 +338,7 @@ class ReceiverFacts:
 
 
 def gatherer(machine: Endpoint, book: Book, *, fresh: bool) -> Gatherer:
-    """Returns what gathers the facts of a machine's trace from this state on."""
+    """Return the collector of the facts of a machine's trace from this state on."""
     match machine:
         case SourceEndpoint():
             return SourceFacts.begin(machine, book, fresh=fresh)
@@ -371,7 +351,7 @@ def gatherer(machine: Endpoint, book: Book, *, fresh: bool) -> Gatherer:
 
 
 def identity(machine: Endpoint) -> tuple[Address, Incarnation, int]:
-    """Where others find an endpoint, the life it is or reads, and for how long two proxies may overlap there (ns)."""
+    """Return an endpoint's address, its life or its source's, and how long two proxies may overlap there (ns)."""
     match machine:
         case StoreEndpoint():
             return machine.config.address, 0, PATIENCE * machine.config.proxy_interval_ns
@@ -382,6 +362,6 @@ def identity(machine: Endpoint) -> tuple[Address, Incarnation, int]:
 
 
 def _source_name(proxy: StartProxy) -> str:
-    """The same at every store that knows the source."""
+    """Return a name that is the same at every store that knows the source."""
     stores = ",".join(f"{one.address}={one.source_reg_id}" for one in sorted(proxy.stores, key=lambda one: one.index))
     return f"{proxy.topic}/{proxy.session_id}/{stores}"

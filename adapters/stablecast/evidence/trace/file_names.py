@@ -1,13 +1,14 @@
-"""The names of trace files, and which files are one trace.
+"""The names of trace files, and the files that form one trace.
 
-`<role>-<name>-<pid>-<n>.sct` is a trace, or its first part; `<role>-<name>-<pid>-<n>.<part>.sct` goes on where the part
-before it ended. The oldest parts of a long trace may have been deleted.
+`<role>-<name>-<pid>-<n>.sct` is a trace, or its first part; `<role>-<name>-<pid>-<n>.<part>.sct` continues the part
+before. The oldest parts of a long trace may have been deleted.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
+from stablecast.core.errors import StablecastError
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.text import unread
 
@@ -15,12 +16,12 @@ SUFFIX: Final = ".sct"
 
 
 def part_path(first: Path, part: int) -> Path:
-    """The file of a part of the trace whose first part is `first`."""
+    """Return the file of a part of the trace whose first part is `first`."""
     return first.with_name(f"{first.name.removesuffix(SUFFIX)}.{part}{SUFFIX}") if part else first
 
 
 def part_of(path: Path) -> tuple[str, int]:
-    """The trace that a file belongs to, as the path of its first part, and which part it is.
+    """Return the trace of a file, as the path of its first part, and the number of the part.
 
     >>> part_of(Path("a/store-x-1-0.12.sct")), part_of(Path("a/store-127.0.0.1_80-1-0.sct"))
     (('a/store-x-1-0.sct', 12), ('a/store-127.0.0.1_80-1-0.sct', 0))
@@ -32,41 +33,53 @@ def part_of(path: Path) -> tuple[str, int]:
 
 
 def traces_of(paths: Iterable[Path]) -> list[list[Path]]:
-    """The files, put together to traces, each in the order of its parts; a file that is named twice counts once."""
+    """Group the files by trace, each in the order of its parts; a file that is named twice counts once."""
     traces: dict[str, list[Path]] = {}
     for path in dict.fromkeys(paths):
         traces.setdefault(part_of(path)[0], []).append(path)
     return [sorted(parts, key=part_of) for parts in traces.values()]
 
 
+def traces_in(directory: Path) -> list[Path]:
+    """Return the traces of a directory, perhaps none. Raise OSError, where a pattern would match nothing."""
+    return sorted(path for path in directory.iterdir() if path.name.endswith(SUFFIX))
+
+
 def find(paths: Iterable[Path]) -> list[Path]:
-    """The files, and the traces of the directories; a name with `*`, `?` or `[` is a pattern.
+    """Return the files, the traces of the directories, and the files that patterns match.
 
     Raises:
-        TraceError: If a directory or a pattern has none, or cannot be looked into.
+        TraceError: If a directory or a pattern has none, or cannot be read.
+    """
+    return search(paths, traces_in, f"traces (*{SUFFIX})", "name the one recorded to", TraceError)
+
+
+def search(
+    paths: Iterable[Path], members: Callable[[Path], list[Path]], kind: str, remedy: str, error: type[StablecastError]
+) -> list[Path]:
+    """Return the files that names stand for: a file itself, the `members` of a directory, the matches of a pattern.
+
+    Raises:
+        StablecastError: The `error`, if a directory or a pattern has none of this `kind`, or cannot be read.
     """
     found: list[Path] = []
     for path in paths:
         try:
-            found += _found(path)
-        except OSError as error:
-            raise TraceError(unread(path, error)) from error
+            some = members(path) if path.is_dir() else matching(path) if is_pattern(path) else [path]
+        except OSError as reason:
+            raise error(unread(path, reason)) from reason
+        if not some:
+            where = "in the directory" if path.is_dir() else "that match"
+            raise error(f"there are no {kind} {where} {path}: {remedy}")
+        found += some
     return found
 
 
-def traces_in(directory: Path) -> list[Path]:
-    """The traces of a directory, perhaps none. Raises OSError; a pattern would find none where nobody may look."""
-    return sorted(path for path in directory.iterdir() if path.name.endswith(SUFFIX))
+def is_pattern(path: Path) -> bool:
+    """Return whether a name is no file and has `*`, `?` or `[`."""
+    return not path.exists() and any(letter in path.name for letter in "*?[")
 
 
-def _found(path: Path) -> list[Path]:
-    """What one name stands for. Raises TraceError and OSError."""
-    if path.is_dir():
-        if not (found := traces_in(path)):
-            raise TraceError(f"there are no traces (*{SUFFIX}) in the directory {path}: name the one recorded to")
-        return found
-    if path.exists() or not any(letter in path.name for letter in "*?["):
-        return [path]
-    if not (found := sorted(one for one in path.parent.iterdir() if one.match(path.name) and one.is_file())):
-        raise TraceError(f"no file matches {path}: correct the pattern")
-    return found
+def matching(pattern: Path) -> list[Path]:
+    """Return the files that a pattern matches, perhaps none. Raise OSError if its directory cannot be read."""
+    return sorted(one for one in pattern.parent.iterdir() if one.match(pattern.name) and one.is_file())

@@ -1,10 +1,9 @@
 """F1: a source that blocks never has more in flight than its flight size.
 
-Judged from what was sent and what became stable, or was given up: what the source itself counts as in flight may be
-more, for it also waits for confirmations. A message of many fragments is sent whole (P-131) and not judged.
+The judge counts messages that were sent and are neither stable nor given up. The source may count more, because it also
+waits for confirmations. A message of many fragments is sent whole (P-131) and not judged.
 """
 
-from collections.abc import Mapping
 from typing import Final
 
 import attrs
@@ -14,7 +13,7 @@ from stablecast.core.protocol.events import NotStable, NotStableFlag, Reclaimed,
 from stablecast.core.protocol.inputs import Sent
 from stablecast.core.protocol.settings import FlightBehavior
 from stablecast.core.source import SourceEndpoint
-from stablecast.evidence.trace.rule_protocol import Ask
+from stablecast.evidence.trace.rule_protocol import RuleHandlers
 
 NAME: Final = "F1"
 
@@ -23,25 +22,19 @@ _STABLE, _TIMEOUT = int(StableFlag.STABLE), int(NotStableFlag.TIMEOUT)
 
 @attrs.define
 class FlightKept:
-    """F1. `open` is what was sent and is neither stable nor given up."""
+    """Rule F1; `open` is sent and neither stable nor given up."""
 
     limit: int
     open: RangeSet
     name: str = NAME
 
-    @property
-    def hears(self) -> Mapping[type, Ask]:
-        """What is sent."""
-        return {Sent: self._on_sent}
-
-    @property
-    def tells(self) -> Mapping[type, Ask]:
-        """What is not in flight any more."""
-        return {Stable: self._on_stable, Reclaimed: self._over, NotStable: self._on_not_stable}
+    def handlers(self) -> RuleHandlers:
+        """Return the handlers for inputs and for effects."""
+        return {Sent: self._on_sent}, {Stable: self._on_stable, Reclaimed: self._over, NotStable: self._on_not_stable}
 
     @classmethod
     def begin(cls, source: SourceEndpoint) -> "FlightKept":
-        """From here on."""
+        """Start with the state of this source."""
         status = source.status
         flying = RangeSet()
         for first, stop in status.unsettled:
@@ -52,7 +45,7 @@ class FlightKept:
 
     @staticmethod
     def judges(source: SourceEndpoint) -> bool:
-        """Whether a source promises it."""
+        """Return whether a source promises this rule."""
         config = source.config
         return bool(config.stores) and config.flight_messages > 0 and config.flight_behavior is FlightBehavior.BLOCK
 

@@ -1,6 +1,6 @@
-"""Judging one frame by itself: what a worker that has just this frame can say.
+"""The verdict on one frame by itself, as a worker gives it that has no other frame.
 
-A frame starts with a snapshot, so any frame can be replayed alone; how neighbours fit together is `verify`'s business.
+A frame starts with a snapshot, so any frame can be replayed alone; `trace_judge` compares neighbours.
 """
 
 import json
@@ -27,58 +27,58 @@ from stablecast.evidence.trace.converter import (
 from stablecast.evidence.trace.errors import SchemaError
 from stablecast.evidence.trace.facts import Book, Gatherer, gatherer, identity
 from stablecast.evidence.trace.frame_replay import Step, replayed
-from stablecast.evidence.trace.frames import LIMIT, Frame, Head, digest
-from stablecast.evidence.trace.reports import Violation
-from stablecast.evidence.trace.rule_protocol import Rule
-from stablecast.evidence.trace.watch import Watch
+from stablecast.evidence.trace.frames import LIMIT, Head, TraceFrame, digest
+from stablecast.evidence.trace.reports import TraceViolation
+from stablecast.evidence.trace.rule_protocol import EndpointRule
+from stablecast.evidence.trace.watch import RecordWatch
 from stablecast.runtime import garbage_collection
 
 DAMAGE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What becomes of a snapshot that fits the schema and means nothing."""
+"""Errors of a snapshot that fits the schema and makes no sense."""
 
 SHOWN: Final = 300
 """Characters of a value in a sentence; `expected` and `found` of a violation hold all of it."""
 
 
 @attrs.define
-class Known:
-    """A machine whose state is known: that of the digest. Frame after frame it need not be restored."""
+class KnownState:
+    """A machine in the state of the digest, so that the next frame need not restore it."""
 
     digest: str = ""
     machine: Endpoint | None = None
 
-    def take(self, head: Head) -> Endpoint:
-        """The machine as a frame begins, which may change now. Raises SchemaError if the snapshot is none."""
+    def machine_for(self, head: Head) -> Endpoint:
+        """Return the machine as a frame begins; the caller may change it. Raise SchemaError for a bad snapshot."""
         machine, self.machine = self.machine, None
         if isinstance(machine, MACHINES[head.role]) and head.digest == self.digest:
             return machine
         return restore(head.role, head.snapshot)
 
     def learn(self, machine: Endpoint, digest: str) -> None:
-        """The machine as a frame ends."""
+        """Keep the machine as a frame ends."""
         self.machine, self.digest = machine, digest
 
 
 @attrs.define
 class FrameJudge:
-    """One pass over one frame. `found` keeps the first violation of each rule, `book` what the frame tells of others.
+    """The judge of one frame; `found` keeps the first violation of each rule, `book` the facts.
 
-    `fresh`: no frame of its trace told what this one begins with. `address`, `life` and `patience` are those of a
-    witness (`cross_rules`), once the frame has been judged. `known` is what the frame before left.
+    `fresh`: no earlier frame of its trace stated the beginning of this one. `address`, `life` and `patience` are those
+    of a witness (`cross_rules`), once the frame has been judged. `known` is the state after the frame before.
     """
 
     path: Path
-    frame: Frame
+    frame: TraceFrame
     fresh: bool = False
-    found: dict[str, Violation] = attrs.field(factory=dict)
+    found: dict[str, TraceViolation] = attrs.field(factory=dict)
     book: Book = attrs.field(factory=Book)
     address: str = ""
     life: int = 0
     patience: int = 0
-    known: Known = attrs.field(factory=Known)
+    known: KnownState = attrs.field(factory=KnownState)
 
-    def run(self, standing: list[Rule] | None) -> list[Rule] | None:
-        """Judges the frame; returns the rules with what they remember now.
+    def run(self, standing: list[EndpointRule] | None) -> list[EndpointRule] | None:
+        """Judge the frame; return the rules with their state at its end.
 
         Args:
             standing: The rules as the frame before left them, None to begin with this frame's snapshot.
@@ -86,10 +86,10 @@ class FrameJudge:
         with garbage_collection.paused():
             return self._run(standing)
 
-    def _run(self, standing: list[Rule] | None) -> list[Rule] | None:
+    def _run(self, standing: list[EndpointRule] | None) -> list[EndpointRule] | None:
         head = self.frame.head
         try:
-            machine = self.known.take(head)
+            machine = self.known.machine_for(head)
         except SchemaError as error:
             self.violate(head.first, "schema", f"the snapshot before record {head.first} is {error}")
             return None
@@ -99,17 +99,17 @@ class FrameJudge:
         except DAMAGE as error:
             self.violate(head.first, "schema", f"the snapshot before record {head.first} makes no sense: {error!r}")
             return None
-        if self._follow(machine, watch := Watch(standing, gatherer, self.book, self.violate)):
+        if self._follow(machine, watch := RecordWatch(standing, gatherer, self.book, self.violate)):
             self.known.learn(machine, self.frame.foot.digest)
             return standing
         steps = self._doubt()
         watch.judge(steps[watch.judged :])
         self._replay(restore(head.role, head.snapshot), steps)
-        # What could not be read the rules have not heard of: they begin again with the next snapshot.
+        # The rules have not seen the unreadable records, so they begin again with the next snapshot.
         return standing if len(steps) == self.frame.count else None
 
-    def _follow(self, machine: Endpoint, watch: Watch) -> bool:
-        """Replays the frame and judges what is beyond doubt; returns whether all of it is."""
+    def _follow(self, machine: Endpoint, watch: RecordWatch) -> bool:
+        """Replay the frame and judge its records while they are beyond doubt; return whether all of them are."""
         for steps in replayed(self.frame, machine):
             if steps is None:
                 return False
@@ -117,7 +117,7 @@ class FrameJudge:
         return True
 
     def _doubt(self) -> list[Step]:
-        """The records, as far as they can be decoded."""
+        """Return the records that can be decoded."""
         self._check_count()
         steps = self._decode()
         self._check_times(steps)
@@ -129,9 +129,9 @@ class FrameJudge:
         return gatherer(machine, self.book, fresh=self.fresh)
 
     def violate(self, record: int, rule: str, text: str, expected: Any = None, found: Any = None) -> None:
-        """Notes a broken rule, if it is the first time."""
+        """Note a broken rule, unless an earlier record of the frame broke it."""
         if rule not in self.found:
-            self.found[rule] = Violation(self.path, record, rule, text, expected, found, self._time_of(record))
+            self.found[rule] = TraceViolation(self.path, record, rule, text, expected, found, self._time_of(record))
 
     def _time_of(self, record: int) -> int:
         head, lines = self.frame.head, self.frame.records
@@ -140,7 +140,7 @@ class FrameJudge:
         return time if isinstance(time, int) and -LIMIT < time < LIMIT else head.time
 
     def note(self, broken: Iterable[tuple[int, str, str, Any, Any]]) -> None:
-        """Notes broken rules: record, rule, sentence, what was expected and what was found."""
+        """Note broken rules: record, rule, sentence, expected and found value."""
         for record, rule, text, expected, found in broken:
             self.violate(record, rule, text, expected, found)
 
@@ -157,7 +157,7 @@ class FrameJudge:
             self.violate(first + min(len(numbers), promised), "numbering", text, promised, len(numbers))
 
     def _decode(self) -> list[Step]:
-        """The records, up to the first that cannot be decoded."""
+        """Return the records before the first one that cannot be decoded."""
         role, steps = self.frame.head.role, []
         for at, line in enumerate(self.frame.records, self.frame.head.first):
             try:
@@ -188,7 +188,7 @@ class FrameJudge:
                 self._differ(number, recorded, effects)
                 return
         foot = self.frame.foot
-        if foot.tells and len(steps) == len(self.frame.records) and digest(snapshot(machine)) != foot.digest:
+        if foot.ends_known and len(steps) == len(self.frame.records) and digest(snapshot(machine)) != foot.digest:
             last = steps[-1][0] if steps else self.frame.head.first
             text = f"the state after record {last} is not the one that was recorded"
             self.violate(last, "replay", text, digest(snapshot(machine)), foot.digest)

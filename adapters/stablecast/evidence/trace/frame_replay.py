@@ -1,9 +1,9 @@
-"""Replay of a frame that is as it should be: the recorder's own text, answered by the machine with that very text.
+"""Fast replay of an intact frame: the recorder's own text, answered by the machine with that very text.
 
-Effects are not decoded: the machine's are written as the recorder writes them and compared with what stands there. If
-that holds for all records, for their numbers and times, and for the state at the end, then nothing is left that the
-rules schema, numbering, time and replay could find. If anything does not, `judge` decodes all of it and says what is
-wrong. Records come in batches, so that each is judged while it is still at hand.
+Effects are not decoded. The machine's effects are written as the recorder writes them and compared with the text. If
+all records match, with their numbers, times and the state at the end, the rules schema, numbering, time and replay
+cannot be broken. Otherwise `frame_judge` decodes the frame and finds the difference. Records come in batches, so each
+is judged while it is in the cache.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,19 +12,19 @@ from typing import Any, Final
 from stablecast.core.protocol.effects import Effect
 from stablecast.core.protocol.inputs import Input
 from stablecast.evidence.trace.converter import INPUTS, snapshot
-from stablecast.evidence.trace.frames import LIMIT, Frame, digest
+from stablecast.evidence.trace.frames import LIMIT, TraceFrame, digest
 from stablecast.evidence.trace.line_templates import effects_text
 from stablecast.evidence.trace.record_reader import reader
 
 BATCH: Final = 32 << 10
-"""Bytes of records that are replayed before they are judged: what a core's cache holds with all that they make."""
+"""Bytes of records that are replayed before they are judged: they fit a core's cache with all their objects."""
 
 Step = tuple[int, int, Input, Sequence[Effect]]
 """A decoded record: its number, the clock in ns, the input, and the effects that answered it."""
 
 
-def replayed(frame: Frame, machine: Any) -> Iterator[list[Step] | None]:
-    """Yields the records of a frame while they are beyond doubt; behind them None if something is not.
+def replayed(frame: TraceFrame, machine: Any) -> Iterator[list[Step] | None]:
+    """Yield the records of a frame while they are beyond doubt, and then None if one is not.
 
     Args:
         frame: The frame.
@@ -36,7 +36,7 @@ def replayed(frame: Frame, machine: Any) -> Iterator[list[Step] | None]:
         yield None
 
 
-def _batches(frame: Frame, machine: Any) -> Iterator[list[Step]]:
+def _batches(frame: TraceFrame, machine: Any) -> Iterator[list[Step]]:
     body, at = frame.body, 0
     if frame.count != frame.foot.records:
         raise _DoubtError
@@ -47,7 +47,7 @@ def _batches(frame: Frame, machine: Any) -> Iterator[list[Step]]:
         at = end
     if answering.number != frame.head.first + frame.count:
         raise _DoubtError
-    if frame.foot.tells and digest(snapshot(machine)) != frame.foot.digest:
+    if frame.foot.ends_known and digest(snapshot(machine)) != frame.foot.digest:
         raise _DoubtError
 
 
@@ -56,16 +56,16 @@ class _DoubtError(Exception):
 
 
 class Answering:
-    """A machine that is asked again: the number of the next record, and the clock of the last."""
+    """A machine in replay: the number of the next record, and the clock of the last one."""
 
-    def __init__(self, frame: Frame, machine: Any) -> None:
+    def __init__(self, frame: TraceFrame, machine: Any) -> None:
         self._machine = machine
         self._reader = reader(INPUTS[frame.head.role])
         self.number = frame.head.first
         self._now = frame.head.time
 
     def to(self, lines: bytes) -> list[Step]:
-        """The records of these lines. Raises if one is not as the recorder writes it, or is answered otherwise."""
+        """Replay the records of these lines. Raise an error if a record is malformed or its effects differ."""
         records, inputs = self._reader.records(lines), self._reader.inputs
         receive, take_effects = self._machine.receive, self._machine.take_effects
         number, before, steps, texts = self.number, self._now, [], []

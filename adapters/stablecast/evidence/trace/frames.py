@@ -5,9 +5,9 @@
     ...
     {"end": 0, "records": 1, "digest": ..., "closed": false}
 
-`first` is the number of the first record, `gap` how many records before it were dropped because the disk was too slow,
-`time` the machine's clock in ns when the frame began. `digest` is that of the snapshot at the end, which is the one
-that the next frame starts with. It is empty where nobody took that snapshot: the records behind the frame were dropped.
+`first` is the number of the first record, `gap` the number of records before it that a slow disk made the recorder
+drop, `time` the machine's clock in ns when the frame began. `digest` is that of the snapshot at the end, with which the
+next frame starts. It is empty if the records after the frame were dropped, because then that snapshot was not made.
 `closed` marks the last frame of a trace that its process ended properly. A killed process leaves a last frame without a
 last line.
 """
@@ -30,10 +30,10 @@ from stablecast.evidence.trace.errors import TraceError
 from stablecast.runtime import garbage_collection
 
 VERSION: Final = 5
-"""Of the schema of machines, inputs and effects; another one cannot be replayed by this core."""
+"""Version of the schema of machines, inputs and effects; this core cannot replay another one."""
 
 LIMIT: Final = 1 << 62
-"""Numbers and times of a trace lie below it, and above its negative: tables have columns of 64 bits."""
+"""Bound of the numbers and times of a trace, and of their negatives: tables have columns of 64 bits."""
 
 _SNAPSHOT: Final = b',"snapshot":'
 _END: Final = b'{"end":'
@@ -49,9 +49,9 @@ def _text(snapshot: "Json | bytes") -> bytes:
 
 @attrs.frozen
 class Head:
-    """The first line: whose frame this is, where in the trace it stands and what it starts from.
+    """The first line: owner, place in the trace, and the state from which the frame starts.
 
-    `text` is the snapshot as it stands there: who knows the state already need not read it.
+    `text` is the snapshot as it was written, so a reader that knows the state need not decode it.
     """
 
     frame: int
@@ -64,32 +64,32 @@ class Head:
 
     @cached_property
     def snapshot(self) -> Json:
-        """What it starts from. Raises TraceError if that is not JSON."""
+        """Return the snapshot. Raise TraceError if it is not JSON."""
         return object_of(self.text)
 
     @cached_property
     def digest(self) -> str:
-        """What stands for the snapshot."""
+        """Return the digest of the snapshot."""
         return sha256(self.text).hexdigest()
 
 
 @attrs.frozen
 class Foot:
-    """The last line; `digest` is empty if the state at the end is not known."""
+    """The last line; `digest` is empty if the state at the end is unknown."""
 
     records: int
     digest: str
     closed: bool
 
     @property
-    def tells(self) -> bool:
-        """Whether the state at the end is said; an endpoint that ends properly must say it."""
+    def ends_known(self) -> bool:
+        """Return whether the state at the end is stated; an endpoint that ends properly must state it."""
         return bool(self.digest) or self.closed
 
 
 @attrs.frozen
-class Frame:
-    """A frame as it was read: `body` is its lines between the first and the last, `place` how sentences call it."""
+class TraceFrame:
+    """A frame as it was read: `body` is its lines between the first and the last, `place` names it in sentences."""
 
     head: Head
     body: bytes
@@ -97,29 +97,34 @@ class Frame:
     place: str = attrs.field(default="", eq=False)
 
     @classmethod
-    def of(cls, head: Head, records: Iterable[Json], foot: Foot) -> "Frame":
-        """A frame of these records."""
+    def of(cls, head: Head, records: Iterable[Json], foot: Foot) -> "TraceFrame":
+        """Make a frame of these records."""
         return cls(head, b"".join(_line(record) + b"\n" for record in records), foot)
+
+    @property
+    def owner(self) -> tuple[str, str]:
+        """Return role and name of the endpoint."""
+        return self.head.role.name.lower(), self.head.endpoint
 
     @cached_property
     def count(self) -> int:
-        """How many records it has."""
+        """Return the number of records."""
         return self.body.count(b"\n")
 
     @property
     def end(self) -> int:
-        """The clock at its end, ns."""
+        """Return the clock at its end, ns."""
         body = self.body
         last = object_of(body[body.rfind(b"\n", 0, -1) + 1 :]).get("t") if body else None
         return last if isinstance(last, int) and -LIMIT < last < LIMIT else self.head.time
 
     @cached_property
     def records(self) -> list[Json]:
-        """Its records as JSON has them. Raises TraceError if a line is none."""
+        """Return its records as JSON objects. Raise TraceError if a line is none."""
         return self._decoded(self.body.split(b"\n")[:-1])
 
     def portions(self, count: int) -> Iterator[list[Json]]:
-        """Yields its records as well, so many at a time: a frame may be long. Raises TraceError as `records`."""
+        """Yield its records, `count` at a time, because a frame may be long. Raise TraceError as `records` does."""
         lines = self.body.split(b"\n")[:-1]
         for at in range(0, len(lines), count):
             yield self._decoded(lines[at : at + count])
@@ -133,22 +138,22 @@ class Frame:
 
 
 def digest(snapshot: "Json | bytes") -> str:
-    """Returns what stands for a snapshot, or for its text."""
+    """Return the digest of a snapshot or of its text."""
     return sha256(_text(snapshot)).hexdigest()
 
 
 def text_of(snapshot: Json) -> bytes:
-    """Returns a snapshot as it stands in a first line."""
+    """Return a snapshot as it stands in a first line."""
     return _line(snapshot)
 
 
 def write_frame(head: Head, body: bytes, foot: Foot) -> bytes:
-    """Returns the lines of a frame; `body` is those of its records."""
+    """Return the lines of a frame; `body` is those of its records."""
     return first_line(head) + body + last_line(head.frame, foot)
 
 
 def first_line(head: Head) -> bytes:
-    """Returns the line that a frame begins with."""
+    """Return the first line of a frame."""
     first = {
         "frame": head.frame,
         "version": VERSION,
@@ -162,30 +167,24 @@ def first_line(head: Head) -> bytes:
 
 
 def last_line(frame: int, foot: Foot) -> bytes:
-    """Returns the line that a frame ends with."""
+    """Return the last line of a frame."""
     return _line({"end": frame, "records": foot.records, "digest": foot.digest, "closed": foot.closed}) + b"\n"
 
 
-def read_frames(path: Path) -> Iterator[Frame]:
-    """Yields the frames of a trace file.
+def frames_from(path: Path, start: int = 0) -> Iterator[tuple[TraceFrame, int]]:
+    """Yield the frames of a trace file from the one at byte `start` on, with their offsets.
 
     Raises:
         TruncatedError: If the file ends in a frame that was finished.
         TraceError: If it cannot be read, is no trace, or is damaged.
     """
-    for frame, _ in frames_from(path):
-        yield frame
-
-
-def frames_from(path: Path, start: int = 0) -> Iterator[tuple[Frame, int]]:
-    """Yields the frames of a trace file from the one at byte `start` on, and where each begins. Raises as above."""
     for frame, offset in unread_frames(path, start):
         _ = frame.head.snapshot, frame.records
         yield frame, offset
 
 
-def unread_frames(path: Path, start: int = 0) -> Iterator[tuple[Frame, int]]:
-    """The same; whether a frame's snapshot and records are JSON is told when they are asked for."""
+def unread_frames(path: Path, start: int = 0) -> Iterator[tuple[TraceFrame, int]]:
+    """Yield the same without decoding: a frame raises TraceError later, if its snapshot or records are not JSON."""
     for number, (offset, text, finished) in enumerate(container.texts_from(path, start)):
         place = f"{path}, the frame at byte {offset}" if start else f"{path}, frame {number}"
         try:
@@ -195,13 +194,13 @@ def unread_frames(path: Path, start: int = 0) -> Iterator[tuple[Frame, int]]:
 
 
 def places(path: Path, start: int = 0) -> list[int]:
-    """Returns where frames begin, from the one at `start` on, an unfinished last one included. Raises as above."""
+    """Return the offsets of frames from `start` on, an unfinished last one included. Raise as above."""
     found = container.offsets(path, start)
     return found if next(unread_frames(path, found[-1]), None) else found[:-1]
 
 
-def parse_frame(text: bytes, place: str = "", *, finished: bool = True) -> Frame:
-    """Returns the frame that these lines say; one that was not `finished` may lack its last line.
+def parse_frame(text: bytes, place: str = "", *, finished: bool = True) -> TraceFrame:
+    """Return the frame of these lines; one that was not `finished` may lack its last line.
 
     Raises:
         TraceError: If they are none.
@@ -228,16 +227,16 @@ def parse_frame(text: bytes, place: str = "", *, finished: bool = True) -> Frame
     )
     body = text[begin:end]
     if end == len(text):
-        return Frame(head, body, Foot(body.count(b"\n"), "", closed=False), place)
+        return TraceFrame(head, body, Foot(body.count(b"\n"), "", closed=False), place)
     last = object_of(text[end:])
     if _field(last, "end", int) != head.frame:
         raise TraceError(f"begins as frame {head.frame} and ends as frame {last['end']}")
     foot = Foot(_field(last, "records", int), _field(last, "digest", str), _field(last, "closed", bool))
-    return Frame(head, body, foot, place)
+    return TraceFrame(head, body, foot, place)
 
 
 def _first_line(line: bytes) -> tuple[Json, bytes]:
-    """Its fields, and if it is as the recorder wrote it the text of the snapshot, which is not read then."""
+    """Return the fields, and the undecoded text of the snapshot if the recorder's form is kept."""
     before, found, text = line.rstrip().partition(_SNAPSHOT)
     if found and text.startswith(b"{") and text.endswith(b"}}"):
         with suppress(TraceError):
@@ -248,7 +247,7 @@ def _first_line(line: bytes) -> tuple[Json, bytes]:
 
 
 def _line(value: Json) -> bytes:
-    """The text that stands for a value, to the byte; the fast way writes the same, but for texts that are not ASCII."""
+    """Return the text of a value; the fast encoder writes the same bytes, except for texts that are not ASCII."""
     with suppress(OverflowError):
         text = msgspec.json.encode(value)
         if text.isascii():
@@ -257,7 +256,7 @@ def _line(value: Json) -> bytes:
 
 
 def object_of(line: bytes) -> Json:
-    """Returns the JSON object that a line is. Raises TraceError if it is none."""
+    """Return the JSON object of a line. Raise TraceError if it is none."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:

@@ -1,7 +1,7 @@
-"""Inputs and effects as the very text that a trace has, written by templates: what `converter` says, fast.
+"""Inputs and effects as the text of a trace, written by templates: the schema of `converter`, fast.
 
-A record costs the core about ten microseconds, and going through JSON objects cost as much again. So each class gets a
-template of its text, made once from its annotations; `reading` is the way back.
+A record costs the core about ten microseconds, and JSON objects cost as much again. So each class gets a template of
+its text, made once from its annotations. `record_reader` is the way back.
 """
 
 import json
@@ -11,18 +11,17 @@ from typing import Any, Final, get_args, get_origin
 
 from stablecast.core.protocol.effects import Effect
 from stablecast.core.protocol.inputs import Input
-from stablecast.evidence.trace.converter import TAG
-from stablecast.evidence.trace.schemas import fields_of, is_union, members_of
+from stablecast.evidence.trace.converter import TAG, fields_of, is_union, members_of
 
 Write = Callable[[Any], str]
 
 _TRUTH: Final = {True: "true", False: "false"}
 _text = lru_cache(maxsize=4096)(json.dumps)
-"""Addresses, topics and sentences come again and again."""
+"""Cached, because addresses, topics and sentences repeat."""
 
 
 class _Writers(dict[Any, Write]):
-    """What writes records of a class, its name included; made when the first of them comes."""
+    """Writers of records with their class name, made on first use."""
 
     def __missing__(self, kind: type) -> Write:
         write = self[kind] = _record_writer(kind, f'"{TAG}":"{kind.__name__}"')
@@ -33,19 +32,19 @@ _WRITERS: Final = _Writers()
 
 
 def input_text(event: Input) -> str:
-    """An input as JSON."""
+    """Return an input as JSON text."""
     return _WRITERS[type(event)](event)
 
 
 def effects_text(effects: Sequence[Effect]) -> str:
-    """Effects as a JSON list."""
+    """Return effects as the text of a JSON list."""
     if len(effects) > 1:
         return f"[{','.join([_WRITERS[type(effect)](effect) for effect in effects])}]"
     return f"[{_WRITERS[type(effects[0])](effects[0])}]" if effects else "[]"
 
 
 def _record_writer(kind: type, tag: str = "") -> Write:
-    """What writes a record: one f-string of its fields, compiled once, as attrs compiles what makes it."""
+    """Return the writer of a record: one f-string of its fields, compiled once."""
     tools: dict[str, Any] = {"truth": _TRUTH, "text": _text}
     places = [f'"{name}":{{{_expression(schema, f"record.{name}", tools)}}}' for name, schema in fields_of(kind)]
     text = ",".join([tag, *places] if tag else places)
@@ -54,7 +53,7 @@ def _record_writer(kind: type, tag: str = "") -> Write:
 
 
 def _expression(schema: Any, value: str, tools: dict[str, Any]) -> str:
-    """What stands in the f-string for a value; it may use what it puts into `tools`."""
+    """Return the f-string expression of a value; add the functions that it needs to `tools`."""
     if schema is bool:
         return f"truth[{value}]"
     if schema is str:
@@ -72,7 +71,7 @@ def _expression(schema: Any, value: str, tools: dict[str, Any]) -> str:
 
 
 def _writer(schema: Any) -> Write:
-    """What writes a value that is no field of its own."""
+    """Return the writer of a value inside a list, tuple or union."""
     if is_union(schema):
         write = _writer(members_of(schema)[0])
         return lambda value: "null" if value is None else write(value)

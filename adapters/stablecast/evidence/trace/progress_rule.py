@@ -1,4 +1,4 @@
-"""L1: a source that waits goes on.
+"""L2: a source that waits goes on.
 
 A source waits for its transport (`Held`: the rate limit of LBT-RM or LBT-RU is reached) or for credit (`Blocked`).
 Three things must not happen, however long the trace is:
@@ -7,13 +7,12 @@ Three things must not happen, however long the trace is:
 * no credit comes back although enough stores acknowledged everything that was sent;
 * no store acknowledges anything although enough of them answer all the time.
 
-Only time in which the endpoint ran counts. Records of a process that was stopped, or starved, are far apart; of such a
-gap no more than `STEP_NS` is counted. So a trace that ends soon after is no violation. A source is excused by stores
-that are away, that refuse a message, or that receivers pace, and by confirmations that it waits for. A receiver over
-TCP may hold its source for as long as it likes, because that is asked for (transport_tcp_multiple_receiver_behavior).
+Only time in which the endpoint ran counts. Records of a stopped or starved process are far apart; at most `STEP_NS` of
+such a gap counts. So a trace that ends soon after is no violation. These excuse a source: stores that are away, that
+refuse a message, or that receivers pace, and confirmations that it waits for. A receiver over TCP may hold its source
+for any time, because an option asks for that (transport_tcp_multiple_receiver_behavior).
 """
 
-from collections.abc import Mapping
 from typing import Final
 
 import attrs
@@ -26,38 +25,38 @@ from stablecast.core.protocol.messages import Keepalive, Pace, StableAck
 from stablecast.core.source import SourceEndpoint
 from stablecast.evidence.trace.flight_rule import FlightKept
 from stablecast.evidence.trace.quorums import Acknowledged
-from stablecast.evidence.trace.rule_protocol import Ask
+from stablecast.evidence.trace.rule_protocol import RuleHandlers
 from stablecast.runtime.source_strings import is_source_string
 
-NAME: Final = "L1"
+NAME: Final = "L2"
 
 STEP_NS: Final = 2 * SECOND
-"""So much of the time between two records counts at most: a machine that runs is woken more often."""
+"""Counted part of the time between two records, at most: a running machine is woken more often."""
 
 HELD_NS: Final = 30 * SECOND
-"""A transport lets a source go on within so long, and what waits for it to leave takes more."""
+"""Time in which a transport lets a source go on; messages that wait for it take more."""
 
 SLOWEST: Final = 1000
-"""Bytes per second: a transport may hold a source as much longer as what is not stable yet takes at this rate."""
+"""Bytes per second: a transport may hold a source longer by the time of its unstable bytes at this rate."""
 
 CREDIT_NS: Final = 10 * SECOND
-"""Credit comes within so long after the last acknowledgement that was missing; a machine returns it at once."""
+"""Time in which credit follows the last acknowledgement that was missing; a machine returns it at once."""
 
 SILENCE_NS: Final = 5 * SECOND
-"""A store that was not heard for so long is away, and what it owes is no fault of anybody."""
+"""A store that sent nothing for this time is away, and its debts are no violation."""
 
 ROUNDS: Final = 3
-"""A message is sent again so many times before a store that answers must have acknowledged it,"""
+"""Number of times that a message is sent again before an answering store must have acknowledged it."""
 
 LEAST_NS: Final = 60 * SECOND
-"""and so long it may take in any case."""
+"""Least time for these rounds, ns."""
 
 _NEVER: Final = 1 << 62
 
 
 @attrs.define
-class Wait:
-    """What a source waits for: since which record, and since when by the time that it ran."""
+class SourceWait:
+    """A wait of a source: the record at which it began, and the running time then."""
 
     record: int
     ran: int
@@ -65,10 +64,10 @@ class Wait:
 
 @attrs.define
 class GoesOn:
-    """L1. `ran` is the time that the endpoint ran; `due` when there is something to judge, by that clock.
+    """Rule L2; `ran` is the running time of the endpoint, `due` the running time of the next judgement.
 
-    `heard` has of each store since when it answers without a break, and when it was heard last. `open` is what was sent
-    and is neither stable nor given up. `written` counts the payload since the transport took everything last.
+    `heard` has for each store the beginning of its unbroken answers, and the last one. `open` is sent and neither
+    stable nor given up. `written` counts the payload since the transport last had room for everything.
     """
 
     stores: Acknowledged
@@ -82,34 +81,28 @@ class GoesOn:
     ran: int = 0
     due: int = _NEVER
     record: int = 0
-    held: Wait | None = None
-    blocked: Wait | None = None
+    held: SourceWait | None = None
+    blocked: SourceWait | None = None
     acked: int = 0
     heard: dict[int, tuple[int, int]] = attrs.field(factory=dict)
     name: str = NAME
 
-    @property
-    def hears(self) -> Mapping[type, Ask]:
-        """What the source waits for, and what stores say."""
+    def handlers(self) -> RuleHandlers:
+        """Return the handlers for inputs and for effects."""
         return {
             Held: self._on_held,
             Blocked: self._on_blocked,
             StableAck: self._on_ack,
             Keepalive: self._on_keepalive,
             **({Sent: self._on_sent} if self.by_rate else {}),
-        }
-
-    @property
-    def tells(self) -> Mapping[type, Ask]:
-        """What ends a wait."""
-        return {Wakeup: self._on_wakeup, RegistrationComplete: self._on_complete}
+        }, {Wakeup: self._on_wakeup, RegistrationComplete: self._on_complete}
 
     @classmethod
     def begin(cls, source: SourceEndpoint, stores: Acknowledged, flight: FlightKept | None) -> "GoesOn":
-        """From here on.
+        """Start with the state of this source.
 
-        `stores` are those of S1, which counts what they acknowledge; `flight` is F1, which counts what is in flight,
-        of a source that blocks.
+        `stores` are those of S1, which counts acknowledgements; `flight` is F1, which counts messages in flight of a
+        source that blocks.
         """
         config = source.config
         unconfirmed = config.confirmations or config.retention.unique_confirmations > 0
@@ -126,14 +119,14 @@ class GoesOn:
         return rule
 
     def at(self, record: int, now: int) -> str | None:
-        """The next record: returns what is stuck."""
+        """Take the time of the next record; return the sentence about a stuck source, or None."""
         step = 0 if self.now is None else now - self.now
         self.now, self.record = now, record
         self.ran += min(STEP_NS, step)
         return None if self.ran < self.due else self._judge()
 
     def _judge(self) -> str | None:
-        """Something has lasted long: is it too long?"""
+        """Judge the waits that have lasted long."""
         self.due = _NEVER
         if self.held is not None:
             limit = self.held.ran + HELD_NS + self.written * SECOND // SLOWEST
@@ -151,7 +144,7 @@ class GoesOn:
         return None
 
     def _owed(self, since: int) -> str | None:
-        """On what the source is stuck, if it is, when nothing was acknowledged since then."""
+        """Return what a source is stuck on, if it is, when nothing was acknowledged since then."""
         if self.ran < since + CREDIT_NS:
             return None
         lacking = next((found for part in self.open.ranges if (found := self.stores.lacking(*part)) is not None), None)
@@ -166,11 +159,10 @@ class GoesOn:
         return f"message {number}, which stores {answering} do not acknowledge although they answer"
 
     def _answers(self, store: int) -> bool:
-        """Whether a store answered all the time."""
         since, last = self.heard[store]
         return self.ran <= last + SILENCE_NS and self.ran >= since + self.patience_ns
 
-    def _text(self, wait: Wait, on: str) -> str:
+    def _text(self, wait: SourceWait, on: str) -> str:
         seconds = (self.ran - wait.ran) // SECOND
         return f"the source is stuck since record {wait.record}, for {seconds} s in which it ran: it waits for {on}"
 
@@ -181,13 +173,13 @@ class GoesOn:
         if not event.held or not self.by_rate:
             self.held, self.written = None, 0
         elif self.held is None:
-            self.held = Wait(self.record, self.ran)
+            self.held = SourceWait(self.record, self.ran)
             self._wake_by(self.ran + HELD_NS)
         return None
 
     def _on_blocked(self, _: Blocked | None) -> str | None:
         if self.blocked is None:
-            self.blocked = Wait(self.record, self.ran)
+            self.blocked = SourceWait(self.record, self.ran)
             self._wake_by(self.ran + CREDIT_NS)
         return None
 
@@ -205,7 +197,9 @@ class GoesOn:
 
     def _on_ack(self, ack: StableAck) -> str | None:
         if ack.nack:
-            self.heard.pop(ack.store_index, None)  # It says that it has no room: that is an answer, and an excuse.
+            self.heard.pop(
+                ack.store_index, None
+            )  # The store has no room: that is an answer, and an excuse of the source.
             return None
         self.acked = self.ran
         return self._on_keepalive(ack)

@@ -1,4 +1,4 @@
-"""How many stores are enough, by the acknowledgements that a source got: what S1 and C1 count with."""
+"""The number of stores that is enough, by the acknowledgements of a source: the arithmetic of S1 and C1."""
 
 from collections.abc import Iterator
 from typing import assert_never
@@ -17,10 +17,10 @@ from stablecast.core.source import SourceEndpoint
 
 @attrs.define
 class Acknowledged:
-    """What each store acknowledged. What it once did it holds, whatever becomes of its registration.
+    """Acknowledgements of each store; a store holds for ever what it acknowledged once.
 
-    `groups`: the stores of each and how many of them must hold a number; in `enough` groups it must be so. Rules that
-    speak of active stores ask for no less.
+    `groups`: the stores of each group and the number of them that must hold a message; `enough` groups must agree.
+    Rules about active stores ask for no less.
     """
 
     incarnation: int
@@ -29,24 +29,24 @@ class Acknowledged:
     next: int
     acked: list[RangeSet]
     _met: tuple[int, int] = (0, 0)
-    """Numbers that enough stores hold, and so they always will: the rules ask for the same ones one after the other."""
+    """Numbers that enough stores hold for ever; the rules ask for the same ones one after the other."""
 
     @classmethod
     def begin(cls, source: SourceEndpoint) -> "Acknowledged":
-        """From here on."""
+        """Start with the state of this source."""
         config = source.config
         return cls(config.incarnation, *asked_for(config), source.next_number, list(source.status.acked))
 
     def on_complete(self, event: RegistrationComplete) -> None:
-        """This life begins."""
+        """Note where this life begins."""
         self.next = event.number
 
     def on_sent(self, event: Sent) -> None:
-        """Counts what is sent."""
+        """Note the newest number that is sent."""
         self.next = event.first + event.count
 
     def on_acked(self, ack: StableAck) -> None:
-        """Counts what is acknowledged."""
+        """Count an acknowledgement of this life."""
         if ack.incarnation == self.incarnation and 0 <= ack.store_index < len(self.acked):
             first, last = both_extended(ack.first, ack.last, self.next)
             if last >= self.next:
@@ -54,11 +54,11 @@ class Acknowledged:
             self.acked[ack.store_index].add(first, last + 1)
 
     def holds(self, store: int, first: int, stop: int) -> bool:
-        """Whether a store acknowledged all of [first, stop)."""
+        """Return whether a store acknowledged all of [first, stop)."""
         return 0 <= store < len(self.acked) and self.acked[store].contiguous_from(first) >= stop
 
     def pieces(self, first: int, stop: int) -> Iterator[tuple[int, list[int]]]:
-        """Where [first, stop) has the same holders: the first number of each part, and the stores."""
+        """Yield the parts of [first, stop) with the same holders: the first number, and the stores."""
         at = first
         while at < stop:
             holders, end = [], stop
@@ -68,11 +68,11 @@ class Acknowledged:
                     holders.append(store)
                     end = min(end, reached)
             yield at, holders
-            # Where nobody holds it the first number decides what is said of the rest.
+            # Without any holder the first number stands for the rest.
             at = end
 
     def lacking(self, first: int, stop: int) -> tuple[int, list[int]] | None:
-        """The first of [first, stop) that too few stores hold, and those that do."""
+        """Return the first of [first, stop) that too few stores hold, and its holders."""
         low, high = self._met
         if low <= first and stop <= high:
             return None
@@ -84,7 +84,7 @@ class Acknowledged:
         return None
 
     def suffice(self, holders: list[int]) -> bool:
-        """Whether these stores are enough."""
+        """Return whether these stores are enough."""
         enough = 0
         for stores, needed in self.groups:
             enough += len([store for store in holders if store in stores]) >= needed
@@ -92,7 +92,7 @@ class Acknowledged:
 
 
 def asked_for(config: SourceConfig) -> tuple[list[tuple[list[int], int]], int]:
-    """What must hold a number at least: stores of each group, and groups."""
+    """Return the stores of each group with the holders it needs, and the number of groups."""
     stores = list(range(len(config.stores)))
     if config.behavior is StoreBehavior.RR:
         return [(stores, 1)], 1
@@ -113,14 +113,14 @@ def asked_for(config: SourceConfig) -> tuple[list[tuple[list[int], int]], int]:
 
 
 def extended(number: int, near: int) -> int:
-    """A number of a message, whatever a forged trace says it is."""
+    """Return the full number of a message's number, also for a forged trace."""
     if near - serial.HALF <= number < near + serial.HALF:
         return number
     return serial.extend(serial.wire(number), near)
 
 
 def both_extended(first: int, last: int, near: int) -> tuple[int, int]:
-    """Two such numbers."""
+    """Return the full numbers of a range's ends."""
     if near - serial.HALF <= first <= last < near + serial.HALF:
         return first, last
     return extended(first, near), extended(last, near)

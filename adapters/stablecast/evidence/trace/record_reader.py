@@ -1,9 +1,9 @@
-"""Records of a frame read by their schema: what `converter` reads, fast, because no object of JSON is made on the way.
+"""Records of a frame read by their schema: `converter`, fast, because no JSON object is made on the way.
 
-A decoder that is told what to expect makes a value of it while it reads. It knows no union of the core's own classes,
-so each gets a twin that it knows, with the same fields and types, and a function that makes the record of its twin.
-Types are as strict as the converter's: a number is no truth value, 1.0 no number, and nothing may be missing or too
-much. Effects stay the text that they are.
+A decoder that knows the expected type makes the value while it reads. It cannot read unions of the core's own classes.
+So each class gets a twin that the decoder knows, with the same fields and types, and a function that makes the record
+of its twin. Types are as strict as the converter's: a number is no boolean, 1.0 is no int, and no field is missing or
+unknown. Effects stay text.
 """
 
 import types
@@ -16,36 +16,35 @@ import attrs
 import msgspec
 
 from stablecast.core.protocol.inputs import Input
-from stablecast.evidence.trace.converter import TAG
-from stablecast.evidence.trace.schemas import fields_of, is_union, members_of
+from stablecast.evidence.trace.converter import TAG, fields_of, is_union, members_of
 
 Read = Callable[[Any], Any]
-"""Makes a record of its twin."""
+"""Make a record of its twin."""
 
 
-class Reader:
-    """Reads the records of a machine that takes the inputs of this union."""
+class RecordReader:
+    """Reader of the records of a machine with this union of inputs."""
 
     def __init__(self, union: Any) -> None:
-        """Makes the twins; have one `reader` of each union."""
+        """Make the twins; use one `reader` for each union."""
         self.inputs: dict[type, Callable[[Any], Input]] = {
             _twin(member, TAG): _maker(member) for member in get_args(union)
         }
-        """What makes an input of a record's `event`, by the class of that."""
+        """Functions that make an input of a record's `event`, by the class of the event."""
         fields = [("n", int), ("t", int), ("event", reduce(or_, self.inputs)), ("out", msgspec.Raw)]
         record = msgspec.defstruct("Record", fields, rename={"event": "in"}, forbid_unknown_fields=True, gc=False)
         self._decode: Read = msgspec.json.Decoder(record).decode
 
     def records(self, lines: bytes) -> list[Any]:
-        """Decodes lines, a record each: `n`, `t`, `event`, and `out` as it stands there. Raises MsgspecError."""
+        """Decode lines, a record each: `n`, `t`, `event`, and `out` as text. Raise MsgspecError."""
         # Not `decode_lines`: that takes a record that is broken over lines, and two in one.
         return list(map(self._decode, lines.removesuffix(b"\n").split(b"\n")))
 
 
 @cache
-def reader(union: Any) -> Reader:
-    """The reader of a union of inputs."""
-    return Reader(union)
+def reader(union: Any) -> RecordReader:
+    """Return the cached reader of a union of inputs."""
+    return RecordReader(union)
 
 
 @cache
@@ -56,7 +55,7 @@ def _twin(kind: type, tag: str | None = None) -> type:
 
 
 def _expected(schema: Any) -> Any:
-    """What the decoder is told to expect."""
+    """Return the type that the decoder expects for a schema."""
     if is_union(schema):
         members = members_of(schema)
         many = [_twin(member, TAG) if len(members) > 1 else _expected(member) for member in members]
@@ -67,7 +66,7 @@ def _expected(schema: Any) -> Any:
 
 
 def _maker(kind: type) -> Read:
-    """What makes a record of its twin: one call, compiled once, as attrs compiles what it calls."""
+    """Return the function that makes a record of its twin: one call, compiled once."""
     tools: dict[str, Any] = {"kind": kind}
     values = [_expression(schema, f"twin.{name}", tools) for name, schema in fields_of(kind)]
     make: Read = eval(f"lambda twin: kind({', '.join(values)})", tools)  # noqa: S307 - of the core's own annotations
@@ -75,7 +74,7 @@ def _maker(kind: type) -> Read:
 
 
 def _expression(schema: Any, value: str, tools: dict[str, Any]) -> str:
-    """What makes a value; it may use what it puts into `tools`."""
+    """Return the expression that makes a value; add the functions that it needs to `tools`."""
     tool = f"make{len(tools)}"
     if is_union(schema):
         members = members_of(schema)

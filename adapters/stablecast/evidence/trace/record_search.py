@@ -1,4 +1,4 @@
-"""From a suspect to the record: the frame that it points to is read again."""
+"""The record of a suspect: the frame that it points to is read again."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -12,29 +12,29 @@ from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.facts import Book
 from stablecast.evidence.trace.frame_judge import FrameJudge
 from stablecast.evidence.trace.frames import frames_from
-from stablecast.evidence.trace.reports import Violation
+from stablecast.evidence.trace.reports import TraceViolation
 
 TEXTS: Final = {
     "S1": "number {number} is reported stable, and too few stores hold it by their own traces",
-    "S2": "number {number} is called stable by life {life:#x} although it is stable for an earlier life",
-    "S3": "number {number} of life {life:#x} is cut, which its source calls stable",
-    "P1": "number {number} counts as acknowledged by {peer}, whose trace has no such acknowledgement",
-    "D1": "number {number} of life {life:#x} is delivered, which that life never sent",
-    "A1": "everything up to {number} counts as consumed by {peer}, whose trace has no such acknowledgement",
-    "E1": "a second proxy stands in for the source with RegID {number}, and lasts",
+    "S2": "number {number} is reported stable by life {life:#x} although it is stable for an earlier life",
+    "S3": "number {number} of life {life:#x} is cut, although its source reports it stable",
+    "P6": "number {number} counts as acknowledged by {peer}, whose trace has no such acknowledgement",
+    "D1": "number {number} is delivered as one of life {life:#x}, which never sent it",
+    "A3": "everything up to {number} counts as consumed by {peer}, whose trace has no such acknowledgement",
+    "E4": "a second proxy stands in for the source with RegID {number}, and lasts",
 }
-"""What each rule across endpoints says of a record."""
+"""The sentence of each rule across endpoints about a record."""
 
 
 @attrs.define
 class _Search(Book):
-    """Looks for the first fact that a suspect can be."""
+    """A book that looks for the first fact that matches a suspect."""
 
     wanted: Suspect | None = None
     found: tuple[int, int] | None = None
 
     def note(self, kind: str, life: Incarnation, first: int, last: int, peer: str = "") -> None:
-        """Compares; neighbours are not joined."""
+        """Compare a fact with the suspect, without joining neighbours."""
         wanted = self.wanted
         assert wanted is not None
         if self.found is None and (kind, life, peer) == (wanted.kind, wanted.life, wanted.peer):
@@ -42,17 +42,17 @@ class _Search(Book):
             self.found = (self.record, self.time) if hit else None
 
 
-def violation(suspect: Suspect) -> Violation:
-    """The violation that a suspect stands for, with the very record."""
+def violation(suspect: Suspect) -> TraceViolation:
+    """Return the violation of a suspect, with its exact record."""
     path = Path(suspect.path)
     record, time = _place(path, suspect)
     text = TEXTS[suspect.rule].format(number=suspect.number, life=suspect.life, peer=suspect.peer)
     found = {"kind": suspect.kind, "life": f"{suspect.life:#x}", "peer": suspect.peer, "number": suspect.number}
-    return Violation(path, record, suspect.rule, f"record {record}: {text}", None, found, time)
+    return TraceViolation(path, record, suspect.rule, f"record {record}: {text}", None, found, time)
 
 
 def _place(path: Path, suspect: Suspect) -> tuple[int, int | None]:
-    """The record and its time; what the suspect says if the file is not what it was any more."""
+    """Return the record and its time, or the suspect's own if the file changed meanwhile."""
     search = _Search(wanted=suspect)
     with suppress(TraceError, StopIteration):
         frame, offset = next(frames_from(path, suspect.offset))

@@ -1,7 +1,7 @@
-"""The report of a verification as one HTML page that needs nothing else: verdicts, violations, timelines of sessions.
+"""The report of a verification as one HTML page that needs no other file: verdicts, violations, timelines of sessions.
 
-A session is one life of a source and whoever spoke of it. Its timeline shows how far each endpoint was, by its own
-clock: clocks of different hosts do not agree, so compare shapes, not instants.
+A session is one life of a source with all endpoints that mention it. Its timeline shows the progress of each endpoint
+by its own clock. Clocks of different hosts do not agree, so compare shapes, not instants.
 """
 
 from collections import defaultdict
@@ -13,13 +13,14 @@ import attrs
 
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.messages import Incarnation
+from stablecast.evidence.rules import RULES
 from stablecast.evidence.trace.cross_rules import Told
-from stablecast.evidence.trace.reports import FileReport, Summary
+from stablecast.evidence.trace.reports import FileReport, VerificationSummary
 
 WIDTH: Final = 920
 HEIGHT: Final = 260
 MARGIN: Final = 56
-"""Of a timeline, in pixels."""
+"""Margin of a timeline, in pixels."""
 
 COLOURS: Final = ("#3b6fb6", "#c8662b", "#3d8f5f", "#8a5bb0", "#a8893a", "#4a9aa8", "#b5476b", "#6b7280")
 
@@ -27,10 +28,10 @@ DRAWN: Final = ("sent", "stable", "held", "delivered")
 """Kinds of facts that a timeline shows."""
 
 MAX_SESSIONS: Final = 50
-"""Timelines of one page."""
+"""Timelines of one page at most."""
 
 MAX_POINTS: Final = 200
-"""Points of one line."""
+"""Points of one line at most."""
 
 MAX_OPEN: Final = 20
 """Violations that are shown at once; the others unfold."""
@@ -53,7 +54,7 @@ code{font:12.5px ui-monospace,monospace;overflow-wrap:anywhere}.bad{color:var(--
 
 @attrs.frozen
 class Point:
-    """How far an endpoint was at some time (its own clock, ns)."""
+    """The progress of an endpoint at a time of its own clock, ns."""
 
     trace: str
     role: str
@@ -65,7 +66,7 @@ class Point:
 
 
 def points_of(told: Iterable[Told], files: Iterable[FileReport]) -> list[Point]:
-    """What is drawn of these facts."""
+    """Return the points that a page draws of these facts."""
     owners = {str(report.path): (report.role, report.endpoint) for report in files}
     lines: dict[tuple[str, str, Incarnation], list[Point]] = defaultdict(list)
     for one in told:
@@ -80,8 +81,8 @@ def points_of(told: Iterable[Told], files: Iterable[FileReport]) -> list[Point]:
     return points
 
 
-def render(summary: Summary, points: Iterable[Point]) -> str:
-    """Returns the page."""
+def render(summary: VerificationSummary, points: Iterable[Point]) -> str:
+    """Return the whole page as HTML."""
     verdict = '<span class="good">clean</span>' if summary.clean else '<span class="bad">violated or unreadable</span>'
     counts = summary.counts()
     parts = [
@@ -96,9 +97,9 @@ def render(summary: Summary, points: Iterable[Point]) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _violations(summary: Summary) -> str:
+def _violations(summary: VerificationSummary) -> str:
     rows = [
-        f"<tr><td class=bad>{escape(one.rule)}<td>{escape(report.role)} {escape(report.endpoint)}"
+        f"<tr><td class=bad>{escape(RULES[one.rule].title)}<td>{escape(report.role)} {escape(report.endpoint)}"
         f"<td class=n>{one.record}<td>{escape(one.text)}<br><code class=soft>{escape(str(one.path))}</code>"
         for report in summary.files
         for one in report.violations
@@ -108,10 +109,11 @@ def _violations(summary: Summary) -> str:
     head = "<tr><th>rule<th>endpoint<th>record, frame<th>what"
     first, rest = "".join(rows[:MAX_OPEN]), "".join(rows[MAX_OPEN:])
     more = f"<details><summary>and {len(rows) - MAX_OPEN} more</summary><table>{head}{rest}</table></details>"
-    return f"<h2>Violations</h2><table>{head}{first}</table>{more if rest else ''}"
+    hint = "<p class=soft>Run <code>stablecast rules ID</code> to read what a rule means and what to do."
+    return f"<h2>Violations</h2>{hint}<table>{head}{first}</table>{more if rest else ''}"
 
 
-def _files(summary: Summary) -> str:
+def _files(summary: VerificationSummary) -> str:
     rows = [
         f"<tr><td>{escape(report.role)} {escape(report.endpoint)}<td class=n>{report.records}<td class=n>{report.gaps}"
         f"<td>{'yes' if report.closed else 'no'}<td>{_verdict(report)}<td><code>{escape(str(report.path))}</code>"
@@ -125,17 +127,17 @@ def _verdict(report: FileReport) -> str:
     if report.error is not None:
         return f"<span class=bad>{escape(report.error)}</span>"
     if report.doubts and report.clean:
-        return f"cannot tell: {', '.join(report.doubts)}"
+        return f"cannot tell: {', '.join(RULES[rule].title for rule in report.doubts)}"
     return "<span class=good>clean</span>" if report.clean else "<span class=bad>violated</span>"
 
 
-def _untold(summary: Summary) -> str:
+def _untold(summary: VerificationSummary) -> str:
     if not summary.untold:
         return ""
-    return f"<h2>Cannot be told</h2><ul>{''.join(f'<li>{escape(one)}' for one in summary.untold)}</ul>"
+    return f"<h2>Cannot be decided</h2><ul>{''.join(f'<li>{escape(one)}' for one in summary.untold)}</ul>"
 
 
-def _timelines(summary: Summary, points: Iterable[Point]) -> list[str]:
+def _timelines(summary: VerificationSummary, points: Iterable[Point]) -> list[str]:
     sessions: dict[Incarnation, list[Point]] = defaultdict(list)
     for point in points:
         sessions[point.life].append(point)
@@ -146,8 +148,6 @@ def _timelines(summary: Summary, points: Iterable[Point]) -> list[str]:
 
 @attrs.frozen
 class _Scale:
-    """From time and number to the plot."""
-
     start: int
     span: int
     low: int
@@ -166,7 +166,7 @@ class _Scale:
         return round(HEIGHT - MARGIN / 2 - (HEIGHT - MARGIN) * (number - self.low) / self.height, 1)
 
 
-def _timeline(summary: Summary, life: Incarnation, points: list[Point]) -> str:
+def _timeline(summary: VerificationSummary, life: Incarnation, points: list[Point]) -> str:
     scale = _Scale.of(points)
     lines: dict[tuple[str, str, str], list[Point]] = defaultdict(list)
     for point in points:
@@ -202,14 +202,14 @@ def _axes(scale: _Scale) -> str:
     )
 
 
-def _marks(summary: Summary, points: list[Point], scale: _Scale) -> str:
-    """A red line where an endpoint of the session broke a rule; the nearest drawn point tells where that is."""
+def _marks(summary: VerificationSummary, points: list[Point], scale: _Scale) -> str:
+    """Draw a red line at each violation of an endpoint in the session."""
     owners = {(point.role, point.endpoint) for point in points}
     marks = []
     for report in summary.files:
         for one in report.violations if (report.role, report.endpoint) in owners else []:
             at = one.time if one.time is not None else scale.start
-            title = f"<title>{escape(one.rule)}: {escape(one.text)}</title>"
+            title = f"<title>{escape(RULES[one.rule].title)}: {escape(one.text)}</title>"
             path = f"M{scale.x(at)} {MARGIN / 2}V{HEIGHT - MARGIN / 2}"
             marks.append(f"<path d='{path}' stroke='#d33' stroke-width=1.2>{title}</path>")
     return "".join(marks)

@@ -1,4 +1,4 @@
-"""What verification says: violations, a report for each file, a summary of all."""
+"""Results of a verification: violations, a report for each file, a summary of all."""
 
 import json
 from collections.abc import Iterable
@@ -16,16 +16,16 @@ MAX_VIOLATIONS: Final = 100
 
 
 @attrs.frozen
-class Violation:
-    """One broken rule.
+class TraceViolation:
+    """A record that breaks a rule.
 
     Attributes:
         path: The trace.
         record: Number of the first record that breaks the rule.
-        rule: Name of the rule (`stablecast.evidence.trace.trace_judge`, `stablecast.evidence.trace.endpoint_rules`).
+        rule: Id of the rule (`stablecast.evidence.rules`).
         text: One sentence.
-        expected: What should stand there, as JSON, where that can be said.
-        found: What stands there, as JSON.
+        expected: The expected value, as JSON, if there is one.
+        found: The recorded value, as JSON.
         time: The machine's clock there, ns, if it is known.
     """
 
@@ -38,20 +38,14 @@ class Violation:
     time: int | None = None
 
     def as_json(self) -> Json:
-        """Returns it as a JSON object."""
-        return {
-            "file": str(self.path),
-            "record": self.record,
-            "rule": self.rule,
-            "text": self.text,
-            "expected": self.expected,
-            "found": self.found,
-        }
+        """Return it as a JSON object."""
+        names = ("record", "rule", "text", "expected", "found")
+        return {"file": str(self.path), **{name: getattr(self, name) for name in names}}
 
 
 @attrs.define
 class FileReport:
-    """What one trace holds, as far as it could be read.
+    """The contents of one trace, as far as it could be read.
 
     Attributes:
         path: The trace.
@@ -76,30 +70,21 @@ class FileReport:
     gaps: int = 0
     missing: int = 0
     closed: bool = False
-    violations: list[Violation] = attrs.field(factory=list)
+    violations: list[TraceViolation] = attrs.field(factory=list)
     error: str | None = None
     truncated: bool = False
     doubts: list[str] = attrs.field(factory=list)
 
     @property
     def clean(self) -> bool:
-        """Whether the whole trace was read and nothing is wrong with it."""
+        """Return whether the whole trace was read and no rule is broken."""
         return self.error is None and not self.violations
 
     def as_json(self) -> Json:
-        """Returns it as a JSON object; violations are only counted here, the summary lists them."""
-        return {
-            "file": str(self.path),
-            "role": self.role,
-            "endpoint": self.endpoint,
-            "frames": self.frames,
-            "records": self.records,
-            "gaps": self.gaps,
-            "missing": self.missing,
-            "closed": self.closed,
-            "violations": len(self.violations),
-            "error": self.error,
-        }
+        """Return it as a JSON object with the number of violations; the summary lists them."""
+        names = ("role", "endpoint", "frames", "records", "gaps", "missing", "closed")
+        counts = {"violations": len(self.violations), "error": self.error}
+        return {"file": str(self.path), **{name: getattr(self, name) for name in names}, **counts}
 
 
 NOT_JUDGED: Final = {
@@ -108,20 +93,20 @@ NOT_JUDGED: Final = {
     "P1": "of receiver pacing: that what is acknowledged is synced; that it was kept or has gone is judged",
     "S2": "in turns (round robin), as S3: two lives may have stores of their own, and nobody knows which is right",
     "C1": "of sources that ask for confirmations: that somebody confirmed (the simulator judges it)",
-    "L1": "of a source that waits when its trace ends, or of stores that are away: that it would have gone on later",
+    "L2": "of a source that waits when its trace ends, or of stores that are away: that it would have gone on later",
 }
-"""What no trace tells, rule by rule; the rest is judged, or told as what cannot be."""
+"""Parts of rules that no trace shows; the other parts are judged, or reported as undecidable."""
 
 
 @attrs.define
-class Summary:
-    """The reports of all files; `untold` is what nobody can tell, for traces are missing or incomplete."""
+class VerificationSummary:
+    """The reports of all files; `untold` has a sentence for each question that missing traces leave open."""
 
     files: list[FileReport] = attrs.field(factory=list)
     untold: list[str] = attrs.field(factory=list)
 
-    def add(self, violations: Iterable[Violation]) -> None:
-        """Adds what was found beside the files' own violations; what is known of a record is not said twice."""
+    def add(self, violations: Iterable[TraceViolation]) -> None:
+        """Add violations found between traces; skip a rule that the same record already breaks."""
         by_path = {report.path: report for report in self.files}
         for one in violations:
             listed = by_path[one.path].violations
@@ -133,26 +118,26 @@ class Summary:
 
     @property
     def clean(self) -> bool:
-        """Whether there is nothing to complain about."""
+        """Return whether every file was read and no rule is broken."""
         return all(report.clean for report in self.files)
 
     def counts(self) -> str:
-        """How much it is, for people."""
+        """Return the numbers of records, files and violations for people."""
         where = f"{plural(self.records, 'record')} in {plural(len(self.files), 'file')}"
         return f"{where}, {plural(len(self.violations), 'violation')}"
 
     @property
     def records(self) -> int:
-        """Records read."""
+        """Return the number of records read."""
         return sum(report.records for report in self.files)
 
     @property
-    def violations(self) -> list[Violation]:
-        """All violations, file by file."""
+    def violations(self) -> list[TraceViolation]:
+        """Return all violations, file by file."""
         return [violation for report in self.files for violation in report.violations]
 
     def as_json(self) -> Json:
-        """Returns it as a JSON object."""
+        """Return it as a JSON object."""
         return {
             "records": self.records,
             "violations": [violation.as_json() for violation in self.violations],
@@ -175,30 +160,29 @@ TABLE: Final = {
     "expected": "string",
     "found": "string",
 }
-"""The columns of the table of violations; what was expected and found is JSON, times are ns."""
+"""The columns of the table of violations; expected and found values are JSON, times are ns."""
 
 
-def rows_of(summary: Summary) -> list[dict[str, Any]]:
-    """The table of violations, row by row."""
+def rows_of(summary: VerificationSummary) -> list[dict[str, Any]]:
+    """Return the rows of the table of violations."""
     return [
         {
+            **{name: getattr(one, name) for name in ("record", "time", "rule", "text")},
             "path": str(one.path),
             "role": report.role,
             "endpoint": report.endpoint,
-            "record": one.record,
-            "time": one.time,
-            "rule": one.rule,
-            "text": one.text,
-            "expected": _text(one.expected),
-            "found": _text(one.found),
+            **{
+                name: None if (value := getattr(one, name)) is None else json.dumps(value)
+                for name in ("expected", "found")
+            },
         }
         for report in summary.files
         for one in report.violations
     ]
 
 
-def write_table(summary: Summary, directory: Path) -> None:
-    """Writes the table of violations as `violations.parquet` into a directory, which is made if it is missing.
+def write_table(summary: VerificationSummary, directory: Path) -> None:
+    """Write the table of violations as `violations.parquet` into a directory, which is made if it is missing.
 
     Raises:
         TraceError: If the Spark extra, which knows the format, is not installed.
@@ -212,7 +196,3 @@ def write_table(summary: Summary, directory: Path) -> None:
     schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in TABLE.items()])
     directory.mkdir(parents=True, exist_ok=True)
     parquet.write_table(pa.Table.from_pylist(rows_of(summary), schema=schema), directory / "violations.parquet")
-
-
-def _text(value: Any) -> str | None:
-    return None if value is None else json.dumps(value)

@@ -1,13 +1,11 @@
-"""C1 and P2: who keeps messages for others lets go of them only when they are not needed any more.
+"""C1 and P2: copies of messages are released only when nobody needs them any more.
 
-C1: a source releases what is stable by the acknowledgements that came, unless a limit forces it out and it says so.
-With stores that keep no messages there is nothing to wait for, and nothing is judged.
+C1: a source releases messages that are stable by the acknowledgements that arrived, unless a limit forces them out and
+it reports that. If stores keep no messages, nothing is judged.
 
-P2: a store that receivers pace reclaims only what each receiver that blocks has consumed; who they are and how far they
-are, the store itself writes down (`PersistClient`) before it acts on it.
+P2: a store that receivers pace reclaims only messages that each blocking receiver has consumed. The store itself writes
+down its receivers and their progress (`PersistClient`) before it acts on them.
 """
-
-from collections.abc import Mapping
 
 import attrs
 
@@ -19,12 +17,12 @@ from stablecast.core.protocol.messages import Pace, Registered, Role
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace.quorums import Acknowledged
-from stablecast.evidence.trace.rule_protocol import Ask
+from stablecast.evidence.trace.rule_protocol import RuleHandlers
 
 
 @attrs.define
 class RetainedUntilStable:
-    """C1. `stores` are those of S1, which counts what they acknowledge.
+    """Rule C1; `stores` are those of S1, which counts acknowledgements.
 
     `trail` is the oldest number whose copy is kept, once this life `sent` something; `forced` had to go.
     """
@@ -36,19 +34,17 @@ class RetainedUntilStable:
     forced: RangeSet = attrs.field(factory=RangeSet)
     name: str = "C1"
 
-    @property
-    def hears(self) -> Mapping[type, Ask]:
-        """What is sent, and stores that keep nothing."""
-        return {Sent: self._on_sent, Registered: self._on_registered}
-
-    @property
-    def tells(self) -> Mapping[type, Ask]:
-        """Where this life begins, and what is let go."""
-        return {RegistrationComplete: self._on_complete, Reclaimed: self._on_reclaimed, Release: self._on_release}
+    def handlers(self) -> RuleHandlers:
+        """Return the handlers for inputs and for effects."""
+        return {Sent: self._on_sent, Registered: self._on_registered}, {
+            RegistrationComplete: self._on_complete,
+            Reclaimed: self._on_reclaimed,
+            Release: self._on_release,
+        }
 
     @classmethod
     def begin(cls, source: SourceEndpoint, stores: Acknowledged) -> "RetainedUntilStable":
-        """From here on."""
+        """Start with the state of this source."""
         judges = bool(source.config.stores) and not source.status.unruled
         return cls(stores, judges, source.oldest_number, source.next_number > 0)
 
@@ -87,25 +83,19 @@ class RetainedUntilStable:
 
 @attrs.define
 class RetainedUntilConsumed:
-    """P2. `sources` are those whose receivers pace them, `receivers` who blocks, by RegID."""
+    """Rule P2; `sources` are the paced ones, `receivers` the blocking ones, by RegID."""
 
     sources: set[int]
     receivers: dict[int, Client]
     name: str = "P2"
 
-    @property
-    def hears(self) -> Mapping[type, Ask]:
-        """Nothing: what comes in counts when the store writes it down."""
-        return {}
-
-    @property
-    def tells(self) -> Mapping[type, Ask]:
-        """Clients that come and go, and what is let go."""
-        return {PersistClient: self._on_client, Forget: self._on_forget, Reclaim: self._on_reclaim}
+    def handlers(self) -> RuleHandlers:
+        """Return the handlers for inputs and for effects."""
+        return {}, {PersistClient: self._on_client, Forget: self._on_forget, Reclaim: self._on_reclaim}
 
     @classmethod
     def begin(cls, store: StoreEndpoint) -> "RetainedUntilConsumed":
-        """From here on."""
+        """Start with the state of this store."""
         rule = cls(set(), {})
         for reg_id, repository in store.status.repositories.items():
             if repository.terms.paced:

@@ -1,33 +1,30 @@
-"""What a rule over one trace is: what it wants to be asked about, and what is to be asked."""
+"""The interface between a rule over one trace and the watch that feeds it."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 Ask = Callable[[Any], str | None]
-"""Takes an input, an effect, a message or an event; returns what is wrong with it."""
-
+"""Judge an input, an effect, a message or an event; return a sentence if it breaks the rule."""
 
 At = Callable[[int, int], str | None]
-"""Takes a record's number and its time in ns, before what the record is about; returns what is wrong by then."""
+"""Judge the time: take a record's number and clock (ns) before the record itself; return a sentence or None."""
+
+RuleHandlers = tuple[Mapping[type, Ask], Mapping[type, Ask]]
+"""Handlers by class: of inputs and arriving messages; of effects, sent messages and events."""
 
 
-class Rule(Protocol):
-    """One rule and what it remembers."""
+class EndpointRule(Protocol):
+    """A rule over one trace, with the state that it keeps from record to record."""
 
     @property
     def name(self) -> str:
-        """What violations call it."""
+        """Return the id of the rule in the catalogue."""
 
-    @property
-    def hears(self) -> Mapping[type, Ask]:
-        """By class: inputs it is about, or messages that arrive; it is not asked about others."""
-
-    @property
-    def tells(self) -> Mapping[type, Ask]:
-        """By class: effects it is about, or messages that are sent and events that are told."""
+    def handlers(self) -> RuleHandlers:
+        """Return the handlers by class; the rule is not asked about other classes."""
 
 
-def at_of(rule: Rule) -> At | None:
-    """What a rule that is about time, too, is asked at each record; such a rule has a method `at`."""
+def at_of(rule: EndpointRule) -> At | None:
+    """Return the method `at` of a rule that judges time too, else None."""
     at: At | None = getattr(rule, "at", None)
     return at

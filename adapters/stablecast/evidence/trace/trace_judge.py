@@ -1,15 +1,8 @@
-"""Judging traces: the same core, fed the same inputs, must answer with the same effects.
+"""Judge traces: the same core, with the same inputs, must answer with the same effects.
 
-| rule | says |
-|---|---|
-| schema | inputs, effects and snapshots are what the core's classes say |
-| numbering | records are numbered one after the other, frames too, and each frame holds as many as it says |
-| time | the machine's clock never falls |
-| chain | a frame starts with the snapshot that the one before it ended with, unless records are missing between them |
-| replay | the machine, restored from the snapshot, answers each input with the recorded effects, and ends as recorded |
-
-and, independent of replay, those of `endpoint_rules` and `cross_rules`. Each rule is reported once
-for each frame, with the first record that breaks it: what follows a difference differs, too.
+`evidence.rules.judges.TRACE_FORM` lists the rules about the form of a trace and its replay; `endpoint_rules` and
+`cross_rules` do not depend on replay. Each rule is reported once for each frame, with the first record that breaks it,
+because all records after a difference differ too.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -21,23 +14,23 @@ import attrs
 from stablecast.evidence.trace.cross_rules import Told, Witness, judge_across
 from stablecast.evidence.trace.errors import TraceError, TruncatedError
 from stablecast.evidence.trace.file_names import part_of, traces_of
-from stablecast.evidence.trace.frame_judge import FrameJudge, Known
-from stablecast.evidence.trace.frames import Frame, unread_frames
+from stablecast.evidence.trace.frame_judge import FrameJudge, KnownState
+from stablecast.evidence.trace.frames import TraceFrame, unread_frames
 from stablecast.evidence.trace.record_search import violation
-from stablecast.evidence.trace.reports import MAX_VIOLATIONS, FileReport, Summary, Violation
-from stablecast.evidence.trace.rule_protocol import Rule
+from stablecast.evidence.trace.reports import MAX_VIOLATIONS, FileReport, TraceViolation, VerificationSummary
+from stablecast.evidence.trace.rule_protocol import EndpointRule
 
 Progress = Callable[[int], None]
-"""Told after each frame how many records it had."""
+"""Take the number of records of each frame that was judged."""
 
 
 Broken = tuple[int, str, str, Any, Any]
-"""Record, rule, sentence, what was expected and what was found."""
+"""Record, rule, sentence, expected and found value."""
 
 
 @attrs.frozen
-class Link:
-    """What the next frame must fit to: its index, its first record, its snapshot, the clock, whose trace it is."""
+class FrameLink:
+    """The joint between two frames: index, first record, snapshot, clock and owner of the next one."""
 
     frame: int
     first: int
@@ -47,19 +40,19 @@ class Link:
     endpoint: str
 
     @classmethod
-    def behind(cls, frame: Frame) -> "Link":
-        """What must come after this frame."""
+    def behind(cls, frame: TraceFrame) -> "FrameLink":
+        """Return the link that must follow this frame."""
         head, count = frame.head, frame.count
-        return cls(head.frame + 1, head.first + count, frame.foot.digest, frame.end, *owner_of(frame))
+        return cls(head.frame + 1, head.first + count, frame.foot.digest, frame.end, *frame.owner)
 
     @classmethod
-    def before(cls, frame: Frame) -> "Link":
-        """What this frame begins with."""
+    def before(cls, frame: TraceFrame) -> "FrameLink":
+        """Return the link with which this frame begins."""
         head = frame.head
-        return cls(head.frame, head.first, head.digest, head.time, *owner_of(frame))
+        return cls(head.frame, head.first, head.digest, head.time, *frame.owner)
 
-    def broken_by(self, begin: "Link", gap: int) -> Iterator[Broken]:
-        """What is wrong with a frame that begins like this, behind what ended so."""
+    def broken_by(self, begin: "FrameLink", gap: int) -> Iterator[Broken]:
+        """Yield the differences to a frame that begins like this."""
         first, expected = begin.first, self.first + gap
         if (begin.frame, first) != (self.frame, expected):
             text = f"expected frame {self.frame} with record {expected}, found frame {begin.frame} with record {first}"
@@ -75,32 +68,30 @@ class Link:
             yield first, "time", f"record {first} is earlier than what precedes it", self.time, begin.time
 
 
-def broken_beginning(begin: Link, gap: int) -> Iterator[Broken]:
-    """What is wrong with the first frame of a trace."""
+def broken_beginning(begin: FrameLink, gap: int) -> Iterator[Broken]:
+    """Yield the defects of the first frame of a trace."""
     if begin.frame or begin.first != gap:
         text = f"the trace begins with frame {begin.frame}, record {begin.first}: what precedes it is missing"
         yield 0, "numbering", text, [0, gap], [begin.frame, begin.first]
 
 
-def owner_of(frame: Frame) -> tuple[str, str]:
-    """Role and name of the endpoint."""
-    return frame.head.role.name.lower(), frame.head.endpoint
-
-
 @attrs.define
 class TraceJudge:
-    """Judges one trace, part by part: `link`, `standing` and `known` are left by the frame before, `told` its facts."""
+    """The judge of one trace, part by part.
 
-    link: Link | None = None
-    standing: list[Rule] | None = None
+    `link`, `standing` and `known` are the state after the frame before, `told` its facts.
+    """
+
+    link: FrameLink | None = None
+    standing: list[EndpointRule] | None = None
     whole: bool = True
     reports: list[FileReport] = attrs.field(factory=list)
     told: list[Told] = attrs.field(factory=list)
     witness: Witness | None = None
-    known: Known = attrs.field(factory=Known)
+    known: KnownState = attrs.field(factory=KnownState)
 
-    def read(self, path: Path, progress: Progress | None = None) -> FileReport:
-        """Judges one file as far as it can be read."""
+    def judge_file(self, path: Path, progress: Progress | None = None) -> FileReport:
+        """Judge one file as far as it can be read."""
         report = FileReport(path)
         if self.reports:
             self.reports[-1].closed = True
@@ -117,8 +108,8 @@ class TraceJudge:
         self._testify(report)
         return report
 
-    def _judge(self, path: Path, frame: Frame, offset: int, report: FileReport) -> None:
-        begin, gap = Link.before(frame), frame.head.gap
+    def _judge(self, path: Path, frame: TraceFrame, offset: int, report: FileReport) -> None:
+        begin, gap = FrameLink.before(frame), frame.head.gap
         judge = FrameJudge(path, frame, fresh=offset == 0 or gap > 0, known=self.known)
         if self.link is not None:
             judge.note(self.link.broken_by(begin, gap))
@@ -128,7 +119,7 @@ class TraceJudge:
             self.whole = False
             report.missing = begin.first - gap
         self.standing = judge.run(None if frame.head.gap else self.standing)
-        self.link = Link.behind(frame)
+        self.link = FrameLink.behind(frame)
         trace = part_of(path)[0]
         self.told += [Told(trace, str(path), offset, fact) for fact in judge.book.facts]
         self.whole &= not frame.head.gap
@@ -136,7 +127,7 @@ class TraceJudge:
         _take(report, frame, judge.found.values())
 
     def _testify(self, report: FileReport) -> None:
-        """The trace is a complete witness if nothing is missing and what it says of itself holds together."""
+        """Decide whether the trace is a complete witness: nothing is missing, and its form is intact."""
         broken = any(one.rule in ("numbering", "chain", "schema") for one in report.violations)
         self.whole &= not broken
         if self.witness is not None:
@@ -144,42 +135,42 @@ class TraceJudge:
 
 
 def verify_file(path: Path, progress: Progress | None = None) -> FileReport:
-    """Judges one trace alone, as far as it can be read.
+    """Judge one trace alone, as far as it can be read.
 
     Args:
         path: The trace.
         progress: Told after each frame how many records it had.
     """
-    return TraceJudge().read(path, progress)
+    return TraceJudge().judge_file(path, progress)
 
 
-def verify_paths(paths: Iterable[Path], progress: Progress | None = None) -> Summary:
-    """Judges each of these traces, and what they tell of each other."""
+def verify_paths(paths: Iterable[Path], progress: Progress | None = None) -> VerificationSummary:
+    """Judge each of these traces, and compare them with each other."""
     return summarize(judge_paths(paths, progress))
 
 
 def judge_paths(paths: Iterable[Path], progress: Progress | None = None) -> list[TraceJudge]:
-    """Judges each of these traces by itself."""
+    """Judge each of these traces by itself."""
     judges = []
     for parts in traces_of(paths):
         judge = TraceJudge()
         for path in parts:
-            judge.read(path, progress)
+            judge.judge_file(path, progress)
         judges.append(judge)
     return judges
 
 
-def summarize(judges: list[TraceJudge]) -> Summary:
-    """What was found in each trace, and what they tell of each other."""
+def summarize(judges: list[TraceJudge]) -> VerificationSummary:
+    """Return the findings in each trace and between them."""
     witnesses = [judge.witness for judge in judges if judge.witness is not None]
     finding = judge_across((told for judge in judges for told in judge.told), witnesses)
-    summary = Summary([report for judge in judges for report in judge.reports], finding.untold)
+    summary = VerificationSummary([report for judge in judges for report in judge.reports], finding.untold)
     summary.add(violation(suspect) for suspect in finding.suspects)
     return summary
 
 
-def _take(report: FileReport, frame: Frame, found: Iterable[Violation]) -> None:
-    report.role, report.endpoint = owner_of(frame)
+def _take(report: FileReport, frame: TraceFrame, found: Iterable[TraceViolation]) -> None:
+    report.role, report.endpoint = frame.owner
     report.frames += 1
     report.records += frame.count
     report.gaps += frame.head.gap

@@ -1,17 +1,17 @@
-"""Recording: what a machine was told and what it answered, frame by frame, while it runs.
+"""Record the inputs and effects of a machine, frame by frame, while it runs.
 
-`record` keeps references only: inputs and effects are records that nobody changes. They go to a thread in *pieces*:
-after `PIECE_RECORDS` records or `PIECE_EFFECTS` effects, and with the first record `FLUSH_NS` after the piece before.
-The thread encodes, compresses and writes; its queue is bounded.
+`record` keeps references only, because inputs and effects never change. They go to a thread in *pieces*: after
+`PIECE_RECORDS` records or `PIECE_EFFECTS` effects, and with the first record `FLUSH_NS` after the piece before. The
+thread encodes, compresses and writes; its queue is bounded.
 
 **Snapshots are rare.** A frame begins with a snapshot of the whole machine, which may hold a hundred thousand messages.
 So a frame ends only when its records are `SPACING` times as long as that snapshot, and long or old enough. Then
-snapshots cost a small part of what the records cost, however much the machine holds and however idle it is. A snapshot
-is taken here, because the machine changes with the next input.
+snapshots cost a small part of the records, however much the machine holds and however idle it is. The recorder makes a
+snapshot at once, because the machine changes with the next input.
 
-While the queue is full, pieces grow. A piece of full size is dropped; its frame ends there, and the next frame says how
-many records are missing. A slow disk never slows an endpoint down, unless its recorder is *patient*. Simulated time has
-no reason to hurry.
+While the queue is full, pieces grow. A piece of full size is dropped; its frame ends there, and the next frame states
+the number of missing records. A slow disk never slows an endpoint down, unless its recorder is *patient*. Simulated
+time has no reason to hurry.
 """
 
 import atexit
@@ -30,20 +30,29 @@ from stablecast.core.protocol.messages import Role
 from stablecast.evidence.trace import container
 from stablecast.evidence.trace.converter import Endpoint, Json, snapshot
 from stablecast.evidence.trace.errors import TraceError
-from stablecast.evidence.trace.writer import ROLLING, Encoder, Ending, Opening, Piece, Record, Rolling, Writer
+from stablecast.evidence.trace.writer import (
+    ROLLING,
+    Encoder,
+    FrameEnding,
+    FrameOpening,
+    Record,
+    RecordPiece,
+    TraceRolling,
+    TraceWriter,
+)
 from stablecast.text import refusal
 
 PIECE_RECORDS: Final = 4096
-"""Records of one piece."""
+"""Records after which a piece ends."""
 
 PIECE_EFFECTS: Final = 16_384
 """Effects in one piece after which it ends."""
 
 FLUSH_NS: Final = 200 * MILLISECOND
-"""Age of a piece, on the machine's clock, at which the next record ends it: what a kill may cost."""
+"""Age of a piece, on the machine's clock, at which the next record ends it: the most that a kill loses."""
 
 TEXT_BYTES: Final = 128
-"""What a record, and each effect, is taken to be long, in bytes of text."""
+"""Estimated length of a record, and of each effect, in bytes of text."""
 
 SPACING: Final = 4
 """Bytes of records in a frame for each byte of its snapshot, at least."""
@@ -52,7 +61,7 @@ FRAME_BYTES: Final = 1 << 20
 """Bytes of records after which a frame ends as soon as its snapshot allows."""
 
 FRAME_NS: Final = 10 * SECOND
-"""Age at which a frame ends as soon as its snapshot allows, however few records it has: readers of live traces wait."""
+"""Age at which a frame ends as soon as its snapshot allows, because readers of live traces wait for it."""
 
 MAX_FRAME_BYTES: Final = 64 << 20
 """Bytes of records after which a frame ends in any case."""
@@ -61,24 +70,24 @@ MAX_NAME: Final = 100
 """Characters of an endpoint's name that go into the name of its file."""
 
 KEEP: Final = "STABLECAST_TRACE_KEEP"
-"""The environment variable that says how many files of each trace stay; without it their bytes decide alone."""
+"""The environment variable with the number of files of each trace that stay; without it their bytes decide."""
 
 LIMIT: Final = "STABLECAST_TRACE_LIMIT"
-"""The environment variable that says how many bytes of each trace stay, 0: all; without it `Rolling` says so."""
+"""The environment variable with the bytes of each trace that stay, 0 for all; the default is in `TraceRolling`."""
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._]+")
 _NUMBERS = itertools.count()
 
 
 def complain(text: str) -> None:
-    """Tells a person what went wrong with a trace; the endpoint goes on without it."""
+    """Report a failure of a trace on standard error; the endpoint continues without it."""
     sys.stderr.write(f"stablecast: {text}\n")
 
 
 class Recorder:
-    """The trace of one endpoint, of this `role`. Call it from one thread, `close` it with the endpoint.
+    """The trace of one endpoint, of this `role`. Call it from one thread, and `close` it with the endpoint.
 
-    At exit it closes itself.
+    It closes itself at the exit of the process.
     """
 
     def __init__(
@@ -89,21 +98,21 @@ class Recorder:
         machine: Endpoint,
         *,
         patient: bool = False,
-        rolling: Rolling = ROLLING,
+        rolling: TraceRolling = ROLLING,
         report: Callable[[str], None] = complain,
     ) -> None:
-        """Creates the file, with a first frame that says from which state and configuration the machine starts.
+        """Create the file, with a first frame that has the machine's first state and configuration.
 
-        The machine must be as it will be when it takes its first recorded input.
+        The machine must be in the state in which it will get its first recorded input.
 
         Args:
-            directory: Where traces go; made if it is missing.
-            role: What the machine is.
-            name: What people call the endpoint.
-            machine: A machine with nothing in its outbox.
+            directory: The directory of traces; made if it is missing.
+            role: The role of the machine.
+            name: The name of the endpoint for people.
+            machine: A machine with an empty outbox.
             patient: Whether to wait for a slow disk rather than drop frames.
-            rolling: When to go on in another file.
-            report: Told once, from another thread, when the trace cannot be written any more.
+            rolling: When to continue in another file.
+            report: Called once, from another thread, when the trace cannot be written any more.
 
         Raises:
             TraceError: If the file cannot be made.
@@ -122,15 +131,15 @@ class Recorder:
         started = snapshot(machine)
         encoder = Encoder(role, name)
         self.path, descriptor, end = _create(directory, role, name, _first_frame(encoder, started))
-        self._opening: Opening | None = Opening(1, 0, started)
+        self._opening: FrameOpening | None = FrameOpening(1, 0, started)
         self._lost = False
-        self._writer = Writer(descriptor, end, self.path, encoder, report, rolling)
+        self._writer = TraceWriter(descriptor, end, self.path, encoder, report, rolling)
         self._patient = patient
         self._closed = False
         atexit.register(self.close)
 
     def record(self, event: Input, now: int, effects: Sequence[Effect]) -> None:
-        """Keeps one step; call it right after `take_effects`, before anything else is fed. The list must not change."""
+        """Keep one step; call it right after `take_effects`, before the next input. Do not change the list."""
         self._records.append((now, event, effects))
         self._effects += len(effects)
         if len(self._records) >= PIECE_RECORDS or self._effects >= PIECE_EFFECTS:
@@ -142,13 +151,13 @@ class Recorder:
                 self._due = now + FLUSH_NS
 
     def flush(self) -> None:
-        """Ends the frame now, if there is anything in it; it is written soon."""
+        """End the frame now, if it has records; the thread writes it soon."""
         if self._records or self._weight:
             self._weight = MAX_FRAME_BYTES
             self._end_piece(self._records[-1][0] if self._records else self._time)
 
     def close(self) -> None:
-        """Writes what is left, waits until it is written, and closes the file; a second call does nothing."""
+        """Write the rest, wait until it is written, and close the file; a second call does nothing."""
         if self._closed:
             return
         self._closed = True
@@ -157,7 +166,7 @@ class Recorder:
         if self._lost:
             self._skip()
             self._open(ended)
-        self._writer.close(self._take_piece(Ending(ended, closed=True)))
+        self._writer.close(self._take_piece(FrameEnding(ended, closed=True)))
 
     def _end_piece(self, now: int) -> None:
         if self._closed:  # A late callback of a driver that has ended already.
@@ -167,15 +176,15 @@ class Recorder:
         if self._lost:
             self._pick_up()
             return
-        ending = Ending(snapshot(self._machine), closed=False) if self._is_over(now) else None
+        ending = FrameEnding(snapshot(self._machine), closed=False) if self._is_over(now) else None
         piece = self._take_piece(ending)
         if not self._writer.offer(piece, self._patient):
             self._drop(piece)
         elif ending is not None:
             self._open(ending.ended)
 
-    def _drop(self, piece: Piece) -> None:
-        """There is no room for a piece: its frame ends before it, or is none if it was to begin here."""
+    def _drop(self, piece: RecordPiece) -> None:
+        """Drop a piece for lack of room: its frame ends before it, or does not exist if it was to begin here."""
         self._lost = True
         self._gap = len(piece.records)
         self._weight = 0
@@ -184,7 +193,6 @@ class Recorder:
             self._frame -= 1
 
     def _is_over(self, now: int) -> bool:
-        """Whether the frame ends with the records that wait."""
         if self._opening is not None:
             self._frame_due = now + FRAME_NS
         self._weight += TEXT_BYTES * (len(self._records) + self._effects)
@@ -194,28 +202,26 @@ class Recorder:
         return grown and self._weight >= SPACING * self._writer.snapshot_bytes
 
     def _pick_up(self) -> None:
-        """Goes on after records that were dropped, once there is room: the next frame begins here."""
+        """Continue after dropped records once there is room: the next frame begins here."""
         self._skip()
         if not self._writer.full:
             self._open(snapshot(self._machine))
 
     def _skip(self) -> None:
-        """Drops the records that wait."""
         self._gap += len(self._records)
         self._first += len(self._records)
         self._records = []
         self._effects = 0
 
     def _open(self, started: Json) -> None:
-        """The next piece begins a frame in this state."""
         self._frame += 1
-        self._opening = Opening(self._frame, self._gap, started)
+        self._opening = FrameOpening(self._frame, self._gap, started)
         self._gap = self._weight = 0
         self._lost = False
 
-    def _take_piece(self, ending: Ending | None) -> Piece:
+    def _take_piece(self, ending: FrameEnding | None) -> RecordPiece:
         records, self._records = self._records, []
-        piece = Piece(self._first, records[0][0] if records else self._time, records, self._opening, ending)
+        piece = RecordPiece(self._first, records[0][0] if records else self._time, records, self._opening, ending)
         self._opening = None
         self._first += len(records)
         self._effects = 0
@@ -224,16 +230,16 @@ class Recorder:
 
 
 def _first_frame(encoder: Encoder, started: Json) -> bytes:
-    """The lines of a frame without records: readers know at once whose trace it is and what can read it."""
-    piece = Piece(0, 0, [], Opening(0, 0, started), Ending(started, closed=False))
+    """Return the lines of a frame without records: readers see at once the owner and the version."""
+    piece = RecordPiece(0, 0, [], FrameOpening(0, 0, started), FrameEnding(started, closed=False))
     assert piece.opening is not None
     return encoder.begin(piece, piece.opening) + encoder.end(piece.ending)
 
 
-def rolling() -> Rolling:
-    """How much of a trace is kept, as the environment says. Raises TraceError."""
+def rolling() -> TraceRolling:
+    """Return the bounds of a trace that the environment sets. Raise TraceError."""
     keep, limit = _number_in(KEEP, "files", 0), _number_in(LIMIT, "bytes", ROLLING.limit_bytes)
-    return Rolling(keep=keep, limit_bytes=limit)
+    return TraceRolling(keep=keep, limit_bytes=limit)
 
 
 def _number_in(variable: str, unit: str, default: int) -> int:
@@ -244,9 +250,9 @@ def _number_in(variable: str, unit: str, default: int) -> int:
 
 
 def _create(directory: Path, role: Role, name: str, first: bytes) -> tuple[Path, int, int]:
-    """A new file `<role>-<name>-<pid>-<n>.sct` with its first frame; returns its descriptor and end, too.
+    """Create `<role>-<name>-<pid>-<n>.sct` with its first frame; return path, descriptor and end.
 
-    A file that an earlier process of this number left is not touched.
+    A file of an earlier process with this number is left alone.
     """
     stem = f"{role.name.lower()}-{_UNSAFE.sub('_', name)[:MAX_NAME]}-{os.getpid()}"
     try:

@@ -1,7 +1,7 @@
-"""Who looks at the records of a frame: the rules that stand, and who gathers facts for others.
+"""Feed the records of a frame to the rules and to the collector of facts.
 
-Most of them are about a few kinds of records only, so each says which, and is asked about no other. What a record is
-about is the message of what arrives or is sent, the event that an application is told, and else the record itself.
+Most of them judge a few classes of records only, so each has handlers by class. The subject of a record is the message
+that arrives or is sent, the event that the application gets, and else the record itself.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,37 +12,38 @@ from stablecast.core.protocol.inputs import Arrived
 from stablecast.evidence.trace.converter import encode_effect, encode_input
 from stablecast.evidence.trace.facts import Book, Gatherer, Take
 from stablecast.evidence.trace.frame_replay import Step
-from stablecast.evidence.trace.rule_protocol import Ask, Rule, at_of
+from stablecast.evidence.trace.rule_protocol import Ask, EndpointRule, at_of
 
 _MESSAGES: Final = (Send, Broadcast)
 
 
 class Violate(Protocol):
-    """Takes a violation."""
+    """Callback that takes a violation."""
 
     def __call__(self, record: int, rule: str, text: str, expected: Any = None, found: Any = None) -> None:
-        """Record, rule, sentence, what was expected and what was found."""
+        """Take record, rule, sentence, expected and found value."""
 
 
 def unjudged(*_: object, **__: object) -> None:
-    """Takes violations where no rule is asked."""
+    """Ignore violations where no rule is asked."""
 
 
-class Watch:
-    """One pass over the records of a frame. `judged` counts those that were looked at."""
+class RecordWatch:
+    """A pass over the records of a frame; `judged` counts the records so far."""
 
-    def __init__(self, standing: Sequence[Rule], gatherer: Gatherer, book: Book, violate: Violate) -> None:
-        """Of these rules, and of who gathers facts in this book; violations go to `violate`."""
+    def __init__(self, standing: Sequence[EndpointRule], gatherer: Gatherer, book: Book, violate: Violate) -> None:
+        """Watch for these rules and this collector of facts; report violations to `violate`."""
         self._book = book
         self._violate = violate
-        self._hearing = _by_class([(rule.name, rule.hears) for rule in standing], gatherer.hears)
-        self._telling = _by_class([(rule.name, rule.tells) for rule in standing], gatherer.tells)
+        rules, facts = [(rule.name, rule.handlers()) for rule in standing], gatherer.handlers()
+        self._inputs = _by_class([(name, handlers[0]) for name, handlers in rules], facts[0])
+        self._effects = _by_class([(name, handlers[1]) for name, handlers in rules], facts[1])
         self._timed = [(rule.name, at) for rule in standing if (at := at_of(rule)) is not None]
         self.judged = 0
 
     def judge(self, steps: Sequence[Step]) -> None:
-        """Looks at the next records."""
-        hearing, telling, book = self._hearing.get, self._telling.get, self._book
+        """Judge the next records and gather their facts."""
+        on_input, on_effect, book = self._inputs.get, self._effects.get, self._book
         number: int
         event: Any
         effect: Any
@@ -51,31 +52,31 @@ class Watch:
             for name, at in self._timed:
                 if (text := at(number, now)) is not None:
                     self._violate(number, name, f"record {number}: {text}")
-            heard = event.message if event.__class__ is Arrived else event
-            if (asked := hearing(heard.__class__)) is not None:
+            came = event.message if event.__class__ is Arrived else event
+            if (asked := on_input(came.__class__)) is not None:
                 rules, take = asked
                 for name, ask in rules:
-                    if (text := ask(heard)) is not None:
+                    if (text := ask(came)) is not None:
                         self._violate(number, name, f"record {number}: {text}", None, encode_input(event))
                 if take is not None:
-                    take(heard, event, book)
+                    take(came, event, book)
             for effect in effects:
                 kind = effect.__class__
-                told = effect.event if kind is Notify else effect.message if kind in _MESSAGES else effect
-                if (asked := telling(told.__class__)) is not None:
+                went = effect.event if kind is Notify else effect.message if kind in _MESSAGES else effect
+                if (asked := on_effect(went.__class__)) is not None:
                     rules, take = asked
                     for name, ask in rules:
-                        if (text := ask(told)) is not None:
+                        if (text := ask(went)) is not None:
                             self._violate(number, name, f"record {number}: {text}", None, encode_effect(effect))
                     if take is not None:
-                        take(told, effect, book)
+                        take(went, effect, book)
         self.judged += len(steps)
 
 
 def _by_class(
     rules: Iterable[tuple[str, Mapping[type, Ask]]], takes: Mapping[type, Take]
 ) -> dict[type, tuple[list[tuple[str, Ask]], Take | None]]:
-    """Who is asked about a class: rules, by their names, and who gathers facts of it."""
+    """Return the rules, by name, and the collector that handle each class."""
     asks: dict[type, list[tuple[str, Ask]]] = {}
     for name, by_class in rules:
         for kind, ask in by_class.items():

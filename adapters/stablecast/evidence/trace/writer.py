@@ -1,4 +1,4 @@
-"""The thread that turns pieces of frames into bytes while the event loop goes on; long traces have several files."""
+"""The thread that encodes and writes frames while the event loop runs; long traces have several files."""
 
 import os
 import threading
@@ -22,15 +22,15 @@ from stablecast.evidence.trace.line_templates import effects_text, input_text
 from stablecast.text import refusal
 
 MAX_PENDING: Final = 8
-"""Pieces of frames that wait for the disk."""
+"""Pieces of frames that wait for the disk, at most."""
 
 Record = tuple[int, Input, Sequence[Effect]]
-"""The clock in ns, what was fed and what came of it."""
+"""The clock in ns, the input and its effects."""
 
 
 @attrs.frozen
-class Opening:
-    """How a frame begins: its number, the records that were dropped before it, and the state that it starts from."""
+class FrameOpening:
+    """The beginning of a frame: its number, the records dropped before it, and its first state."""
 
     frame: int
     gap: int
@@ -38,16 +38,16 @@ class Opening:
 
 
 @attrs.frozen
-class Ending:
-    """How a frame ends: the state after its last record, and whether the trace ends with it."""
+class FrameEnding:
+    """The end of a frame: the state after its last record, and whether the trace ends with it."""
 
     ended: Json
     closed: bool
 
 
 @attrs.frozen
-class Piece:
-    """Some records of a frame, not encoded yet.
+class RecordPiece:
+    """A run of records of a frame, not encoded yet.
 
     Attributes:
         first: Number of the first record.
@@ -60,29 +60,28 @@ class Piece:
     first: int
     time: int
     records: list[Record]
-    opening: Opening | None = None
-    ending: Ending | None = None
+    opening: FrameOpening | None = None
+    ending: FrameEnding | None = None
 
 
-def lines_of(piece: Piece) -> bytes:
-    """Returns the lines of the piece's records."""
+def lines_of(piece: RecordPiece) -> bytes:
+    """Return the lines of the piece's records."""
     return "".join(_lines(piece)).encode()
 
 
-def _lines(piece: Piece) -> Iterator[str]:
+def _lines(piece: RecordPiece) -> Iterator[str]:
     for number, (now, event, effects) in enumerate(piece.records, piece.first):
         yield f'{{"n":{number},"t":{now},"in":{input_text(event)},"out":{effects_text(effects)}}}\n'
 
 
 class Encoder:
-    """Makes text of pieces. A snapshot that ends a frame and starts the next one is encoded once.
+    """Encoder of pieces as text. A snapshot that ends a frame and starts the next one is encoded once.
 
     Attributes:
         snapshot_bytes: Length of the newest snapshot's text.
     """
 
     def __init__(self, role: Role, endpoint: str) -> None:
-        """Of one endpoint's trace."""
         self._role = role
         self._endpoint = endpoint
         self._frame = 0
@@ -91,21 +90,21 @@ class Encoder:
         self._text = b""
         self.snapshot_bytes = 0
 
-    def begin(self, piece: Piece, opening: Opening) -> bytes:
-        """Returns the first line of the frame that begins with this piece."""
+    def begin(self, piece: RecordPiece, opening: FrameOpening) -> bytes:
+        """Return the first line of the frame that begins with this piece."""
         self._frame, self._count = opening.frame, 0
         text = self._encoded(opening.started)
         head = Head(opening.frame, self._role, self._endpoint, piece.first, opening.gap, piece.time, text)
         return first_line(head)
 
-    def records(self, piece: Piece) -> bytes:
-        """Returns the lines of its records."""
+    def records(self, piece: RecordPiece) -> bytes:
+        """Return the lines of the piece's records."""
         self._count += len(piece.records)
         self._state, self._text = None, b""  # It may be large: it is kept from one frame to the next only.
         return lines_of(piece)
 
-    def end(self, ending: Ending | None) -> bytes:
-        """Returns the last line of the frame; without an ending the state after it is not known."""
+    def end(self, ending: FrameEnding | None) -> bytes:
+        """Return the last line of the frame; without an ending the state after it is unknown."""
         found = digest(self._encoded(ending.ended)) if ending else ""
         return last_line(self._frame, Foot(self._count, found, bool(ending and ending.closed)))
 
@@ -117,8 +116,8 @@ class Encoder:
 
 
 @attrs.frozen
-class Rolling:
-    """When a trace goes on in another file, and how many of its files stay. The newest file always stays.
+class TraceRolling:
+    """Bounds of a file and of a whole trace. The newest file always stays.
 
     Attributes:
         size_bytes: Size of a file after which the next frame goes into another one.
@@ -133,15 +132,15 @@ class Rolling:
     limit_bytes: int = 1 << 30
 
 
-ROLLING: Final = Rolling()
-"""Large files, a GiB of them."""
+ROLLING: Final = TraceRolling()
+"""The default: large files, a GiB of them."""
 
 PARTS: Final = 4
-"""A limit of bytes is shared by at least this many files, so that what is deleted at once is not most of a trace."""
+"""Files that share a limit of bytes, at least, so that a deletion never takes most of a trace."""
 
 
-class Writer:
-    """The files of one trace and their thread. After the first error all that comes is thrown away."""
+class TraceWriter:
+    """The files of one trace and their thread. After the first error it drops everything."""
 
     def __init__(
         self,
@@ -150,9 +149,9 @@ class Writer:
         path: Path,
         encoder: Encoder,
         report: Callable[[str], None],
-        rolling: Rolling = ROLLING,
+        rolling: TraceRolling = ROLLING,
     ) -> None:
-        """Starts the thread at the `end` of the file; the descriptor becomes its own, `report` is called in it."""
+        """Start the thread at the `end` of the file. It owns the descriptor and calls `report`."""
         self._descriptor = descriptor
         self._first = self._path = path
         self._encoder = encoder
@@ -166,31 +165,31 @@ class Writer:
         self._frame: container.Growing | None = None
         self._older: deque[tuple[Path, int]] = deque()
         self._told_of_deleting = False
-        self._queue: Queue[Piece | None] = Queue(MAX_PENDING)
+        self._queue: Queue[RecordPiece | None] = Queue(MAX_PENDING)
         # A daemon thread: a disk that never answers must not keep the process from ending.
         self._thread = threading.Thread(target=self._run, name="trace", daemon=True)
         self._thread.start()
 
     @property
     def full(self) -> bool:
-        """Whether there is no room for a piece."""
+        """Return whether there is no room for a piece."""
         return self._queue.full()
 
     @property
     def snapshot_bytes(self) -> int:
-        """Length of the text of the newest snapshot that was written."""
+        """Return the length of the text of the newest written snapshot."""
         return self._encoder.snapshot_bytes
 
-    def offer(self, piece: Piece, wait: bool) -> bool:
-        """Queues a piece, when there is room if it is to `wait`; returns whether it was queued."""
+    def offer(self, piece: RecordPiece, wait: bool) -> bool:
+        """Queue a piece, if it is to `wait` as soon as there is room; return whether it was queued."""
         try:
             self._queue.put(piece, block=wait)
         except Full:
             return False
         return True
 
-    def close(self, last: Piece) -> None:
-        """Queues the last piece, waits until everything is written, and closes the file."""
+    def close(self, last: RecordPiece) -> None:
+        """Queue the last piece, wait until everything is written, and close the file."""
         self._queue.put(last)
         self._queue.put(None)
         self._thread.join()
@@ -203,16 +202,16 @@ class Writer:
             self._queue.task_done()
         os.close(self._descriptor)
 
-    def _try(self, piece: Piece) -> bool:
+    def _try(self, piece: RecordPiece) -> bool:
         try:
             self._write(piece)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the endpoint goes on, and whoever asked is told
+        except Exception as error:  # noqa: BLE001 - any failure is reported, and the endpoint continues
             remedy = "; make room or choose another place, then restart" if isinstance(error, OSError) else ""
             self._report(f"the trace {self._path} ends here: {refusal(error)}{remedy}")
             return False
         return True
 
-    def _write(self, piece: Piece) -> None:
+    def _write(self, piece: RecordPiece) -> None:
         frame, text = self._frame, b""
         if piece.opening is not None:
             if frame is not None:  # The records behind it were dropped.
@@ -231,7 +230,7 @@ class Writer:
             self._frame = None
 
     def _roll(self, now: int) -> None:
-        """Goes on in another file if it is time for one; what it begins with can be replayed without those before."""
+        """Continue in another file if it is time. The next frame can be replayed without those before."""
         began = self._began = now if self._began is None else self._began
         rolling = self._rolling
         if self._end < self._part_bytes and now - began < rolling.span_ns:
@@ -245,7 +244,7 @@ class Writer:
         self._delete()
 
     def _delete(self) -> None:
-        """Deletes the oldest files until those that stay, with room for the one that begins, are within the bounds."""
+        """Delete the oldest files until the rest, with room for the new one, is within the bounds."""
         rolling, older = self._rolling, self._older
         total = self._part_bytes + sum(size for _, size in older)
         while older and (0 < rolling.keep <= len(older) or 0 < rolling.limit_bytes < total):

@@ -1,24 +1,25 @@
-"""`stablecast verify` for captures: what it prints and how it ends."""
+"""`stablecast verify` for captures: output and exit status."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 import typer
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from stablecast.core.errors import StablecastError
 from stablecast.evidence.capture.errors import CaptureError
 from stablecast.evidence.capture.files import frames
 from stablecast.evidence.capture.judge import judged
-from stablecast.evidence.capture.judge.findings import RULES, Findings, Standing
+from stablecast.evidence.capture.judge.findings import CaptureFindings, RuleStanding
 from stablecast.evidence.capture.judge.report import points_of, summary_of
 from stablecast.evidence.capture.link import is_ipv6, is_read
-from stablecast.evidence.verification.traces import Paper
+from stablecast.evidence.rules import RULES
+from stablecast.evidence.rules.judges import CAPTURES
+from stablecast.evidence.verification.traces import EXPLAINED, Paper
 from stablecast.text import plural
+from stablecast.text.console import spinning
 
 CLEAN: Final = 0
 BROKEN: Final = 1
@@ -26,16 +27,16 @@ UNREADABLE: Final = 2
 """Exit statuses: no rule is broken; one is; a file cannot be read, or there is nothing in it to judge."""
 
 MEGABYTE: Final = 1 << 20
-"""In bytes, as progress is told."""
+"""Unit of progress, in bytes."""
 
 LOOKED_AT: Final = 100
-"""Frames that are looked at to find out why nothing in a capture can be judged."""
+"""Frames that are examined to explain why nothing in a capture can be judged."""
 
 
 def run_judge(
     paths: Sequence[Path], told: list[str], as_json: bool, paper: Paper | None = None, master: str | None = None
 ) -> int:
-    """Judges captures, prints the verdicts, and returns the gravest exit status.
+    """Judge captures, print the verdicts, and return the gravest exit status.
 
     `paper` gets what a page shows; `master` names a Spark, where each file is a task.
     """
@@ -48,23 +49,18 @@ def run_judge(
     return max(statuses, key=[CLEAN, UNREADABLE, BROKEN].index, default=CLEAN)
 
 
-def _here(paths: Sequence[Path], told: list[str], as_json: bool) -> Iterator[Findings | str]:
-    """One after the other; on a terminal somebody sees how far it is."""
-    console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description}, {task.completed:.0f} MB"), TimeElapsedColumn())
+def _here(paths: Sequence[Path], told: list[str], as_json: bool) -> Iterator[CaptureFindings | str]:
     for path in paths:
-        quiet = as_json or not console.is_terminal
-        with Progress(*columns, console=console, transient=True, disable=quiet) as progress:
-            task = progress.add_task(str(path), total=None)
+        with spinning(as_json) as show:
 
-            def show(what: str, offset: int, task: TaskID = task, path: Path = path, bar: Progress = progress) -> None:
-                bar.update(task, description=f"{what} {path}", completed=offset / MEGABYTE)
+            def watch(what: str, offset: int, path: Path = path, show: Callable[[str], None] = show) -> None:
+                show(f"{what} {path}, {offset / MEGABYTE:.0f} MB")
 
-            found = judged(path, told, show)
+            found = judged(path, told, watch)
         yield found
 
 
-def _on_spark(paths: Sequence[Path], told: list[str], master: str) -> list[Findings | str]:
+def _on_spark(paths: Sequence[Path], told: list[str], master: str) -> list[CaptureFindings | str]:
     try:
         from stablecast.evidence.spark import connect, judge_on  # noqa: PLC0415 - an extra that others do not need
     except ModuleNotFoundError as error:
@@ -73,7 +69,7 @@ def _on_spark(paths: Sequence[Path], told: list[str], master: str) -> list[Findi
     return judge_on(connect(master), paths, told)
 
 
-def _say(path: Path, findings: Findings | str, as_json: bool, paper: Paper) -> int:
+def _say(path: Path, findings: CaptureFindings | str, as_json: bool, paper: Paper) -> int:
     if isinstance(findings, str):
         return _fail(findings)
     paper.add(summary_of(path, findings), points_of(path, findings))
@@ -81,7 +77,7 @@ def _say(path: Path, findings: Findings | str, as_json: bool, paper: Paper) -> i
         typer.echo(json.dumps({"file": str(path), **as_object(findings)}))
     else:
         _print(path, findings)
-    if findings.gravest is Standing.BROKEN:
+    if findings.gravest is RuleStanding.BROKEN:
         return _fail(findings.cut, BROKEN) if findings.cut else BROKEN
     if findings.cut:
         return _fail(findings.cut)
@@ -90,8 +86,8 @@ def _say(path: Path, findings: Findings | str, as_json: bool, paper: Paper) -> i
     return CLEAN
 
 
-def _why(path: Path, findings: Findings) -> str:
-    """The likeliest reason: frames that cannot be read at all, traffic of others, or nothing that rules are about."""
+def _why(path: Path, findings: CaptureFindings) -> str:
+    """Return the likeliest reason: unreadable frames, traffic of others, or traffic without rules."""
     if findings.ours:
         ours = plural(findings.ours, "packet", "is ours", "are ours")
         return f": {ours}, and no rule is about that; `stablecast capture decode` shows it"
@@ -114,8 +110,8 @@ def _fail(sentence: str, status: int = UNREADABLE) -> int:
     return status
 
 
-def as_object(findings: Findings) -> dict[str, Any]:
-    """The verdicts for machines."""
+def as_object(findings: CaptureFindings) -> dict[str, Any]:
+    """Return the verdicts for machines."""
     verdicts = [
         {"rule": rule, "whose": whose, "verdict": standing.text, "times": findings.asked[rule, whose]}
         for (rule, whose), standing in sorted(findings.standings.items())
@@ -123,13 +119,16 @@ def as_object(findings: Findings) -> dict[str, Any]:
     return {**findings.counts(), "verdicts": verdicts, "findings": [one.as_json() for one in findings.found]}
 
 
-def _print(path: Path, findings: Findings) -> None:
+def _print(path: Path, findings: CaptureFindings) -> None:
     for (rule, whose), standing in sorted(findings.standings.items()):
-        text = f"{rule} {whose}: {standing.text}, {RULES[rule]} ({findings.asked[rule, whose]} times)"
+        times = plural(findings.asked[rule, whose], "time")
+        text = f"{RULES[rule].title} of {whose}: {standing.text}, {CAPTURES.checks[rule]} ({times})"
         typer.echo(f"{path}: {text}")
         for one in findings.found:
             if (one.rule, one.whose) == (rule, whose):
                 where = f"frame {one.frame}" if one.frame else "in the end"
                 typer.echo(f"  {where}: {one.standing.text}: {one.text}")
+    if findings.gravest is RuleStanding.BROKEN:
+        typer.echo(EXPLAINED)
     counts = ", ".join(f"{count} {text}" for text, count in findings.counts().items())
     typer.echo(f"{path}: {counts}")

@@ -1,4 +1,4 @@
-"""`stablecast verify PATH...`: where it is judged, what is printed and written, and how it ends."""
+"""`stablecast verify PATH...`: the place of the work, the output, and the exit status."""
 
 import json
 from collections.abc import Iterable
@@ -7,16 +7,16 @@ from typing import Final
 
 import attrs
 import typer
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from stablecast.core.errors import StablecastError
+from stablecast.evidence.rules import RULES
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.file_names import find
 from stablecast.evidence.trace.report_page import Point, points_of, render
-from stablecast.evidence.trace.reports import FileReport, Summary, write_table
+from stablecast.evidence.trace.reports import FileReport, VerificationSummary, write_table
 from stablecast.evidence.trace.trace_judge import judge_paths, summarize
-from stablecast.text import plural
+from stablecast.text import plural, refusal
+from stablecast.text.console import spinning
 
 CLEAN: Final = 0
 VIOLATED: Final = 1
@@ -24,18 +24,21 @@ UNREADABLE: Final = 2
 """Exit statuses: all was read and nothing is wrong; a rule is broken; something could not be read."""
 
 SPARK_BYTES: Final = 64 << 20
-"""Compressed bytes from which traces are judged on Spark, where there is one: some millions of records."""
+"""Compressed bytes from which traces are judged on Spark, if there is one: some millions of records."""
 
 EVERY_CORE: Final = "local[*]"
-"""The master that works here, on all cores."""
+"""The master that runs here, on all cores."""
+
+EXPLAINED: Final = "`stablecast rules ID` prints what a rule means, who judges it, and what to do when it is broken"
+"""The last line about broken rules."""
 
 SHOWN_UNTOLD: Final = 5
-"""Things that cannot be told, of which a person reads."""
+"""Undecided questions that are printed for people."""
 
 
 @attrs.frozen
-class Wanted:
-    """What to do: `master` names a Spark; `report` is for a page, `parquet` a directory for the table of violations."""
+class VerificationRequest:
+    """Outputs and place: `master` names a Spark, `report` a page, `parquet` a directory for the table."""
 
     as_json: bool = False
     master: str | None = None
@@ -45,20 +48,20 @@ class Wanted:
 
 @attrs.define
 class Paper:
-    """What a page and a table are made of: traces, and captures in their form."""
+    """The contents of a page and a table: traces, and captures in the same form."""
 
-    summary: Summary = attrs.field(factory=Summary)
+    summary: VerificationSummary = attrs.field(factory=VerificationSummary)
     points: list[Point] = attrs.field(factory=list)
 
-    def add(self, summary: Summary, points: Iterable[Point]) -> None:
-        """More of it."""
+    def add(self, summary: VerificationSummary, points: Iterable[Point]) -> None:
+        """Add the results of more files."""
         self.summary.files += summary.files
         self.summary.untold += summary.untold
         self.points += points
 
 
-def publish(paper: Paper, wanted: Wanted) -> int:
-    """Writes the page and the table, as far as they are wanted; returns an exit status, with a sentence if it fails."""
+def publish(paper: Paper, wanted: VerificationRequest) -> int:
+    """Write the page and the table, if they are wanted; return an exit status, and print a sentence if it fails."""
     try:
         if wanted.report is not None:
             wanted.report.write_text(render(paper.summary, paper.points), encoding="utf-8")
@@ -69,16 +72,18 @@ def publish(paper: Paper, wanted: Wanted) -> int:
         return UNREADABLE
     except OSError as error:
         what = error.filename or wanted.report or wanted.parquet
-        typer.echo(f"stablecast: {what} cannot be written: {error.strerror}; name another place", err=True)
+        typer.echo(f"stablecast: {what} cannot be written: {refusal(error)}; name another place", err=True)
         return UNREADABLE
     return CLEAN
 
 
-def run_verify(paths: Iterable[Path], wanted: Wanted = Wanted(), paper: Paper | None = None) -> int:
-    """Verifies traces and prints the outcome. `paper` has what was found elsewhere and belongs on the same page.
+def run_verify(
+    paths: Iterable[Path], wanted: VerificationRequest = VerificationRequest(), paper: Paper | None = None
+) -> int:
+    """Verify traces, print the outcome, and return the exit status. `paper` has other findings for the same page.
 
-    Returns the exit status: 0 if every trace is whole and clean, 1 for a violation, 2 if something cannot be read. The
-    outcome goes to stdout; a sentence about each file that cannot be read to its end goes to stderr.
+    The status is 0 if every trace is whole and clean, 1 for a violation, 2 if something cannot be read. The outcome
+    goes to stdout; a sentence about each file that cannot be read to its end goes to stderr.
     """
     try:
         summary, points = _judge(find(paths), wanted)
@@ -100,23 +105,26 @@ def run_verify(paths: Iterable[Path], wanted: Wanted = Wanted(), paper: Paper | 
     return written if summary.clean else UNREADABLE
 
 
-def _judge(files: list[Path], wanted: Wanted) -> tuple[Summary, list[Point]]:
+def _judge(files: list[Path], wanted: VerificationRequest) -> tuple[VerificationSummary, list[Point]]:
     master = wanted.master or _master_for(files)
     if master is not None:
         return _judge_on_spark(files, master, timeline=wanted.report is not None)
-    columns = (SpinnerColumn(), TextColumn("{task.completed:.0f} records"), TimeElapsedColumn())
-    console = Console(stderr=True)
-    quiet = wanted.as_json or not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=quiet) as progress:
-        task = progress.add_task("verify", total=None)
-        judges = judge_paths(files, lambda count: progress.advance(task, count))
+    total = 0
+    with spinning(wanted.as_json) as show:
+
+        def count(records: int) -> None:
+            nonlocal total
+            total += records
+            show(f"verify, {total} records")
+
+        judges = judge_paths(files, count)
         summary = summarize(judges)
     told = (one for judge in judges for one in judge.told)
     return summary, points_of(told, summary.files) if wanted.report is not None else []
 
 
 def _master_for(files: list[Path]) -> str | None:
-    """Spark on all cores for much, if it is there; None: here."""
+    """Return Spark on all cores for large input, if it is installed; None: judge here."""
     if sum(path.stat().st_size for path in files if path.is_file()) < SPARK_BYTES:
         return None
     try:
@@ -128,7 +136,7 @@ def _master_for(files: list[Path]) -> str | None:
     return EVERY_CORE
 
 
-def _judge_on_spark(files: list[Path], master: str, *, timeline: bool) -> tuple[Summary, list[Point]]:
+def _judge_on_spark(files: list[Path], master: str, *, timeline: bool) -> tuple[VerificationSummary, list[Point]]:
     try:
         from stablecast.evidence.spark import connect, verify_on  # noqa: PLC0415 - as above
     except ModuleNotFoundError as error:
@@ -137,15 +145,17 @@ def _judge_on_spark(files: list[Path], master: str, *, timeline: bool) -> tuple[
     return outcome.summary, outcome.points
 
 
-def _print(summary: Summary) -> None:
+def _print(summary: VerificationSummary) -> None:
     for report in summary.files:
         typer.echo(_sentence(report))
         for violation in report.violations:
-            typer.echo(f"  {violation.rule}: {violation.text}")
+            typer.echo(f"  {RULES[violation.rule].title}: {violation.text}")
     for text in summary.untold[:SHOWN_UNTOLD]:
         typer.echo(text)
     if len(summary.untold) > SHOWN_UNTOLD:
-        typer.echo(f"and {len(summary.untold) - SHOWN_UNTOLD} more that cannot be told")
+        typer.echo(f"and {len(summary.untold) - SHOWN_UNTOLD} more that cannot be decided")
+    if summary.violations:
+        typer.echo(EXPLAINED)
     typer.echo(summary.counts())
 
 

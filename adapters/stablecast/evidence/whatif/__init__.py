@@ -1,1 +1,1 @@
-"""What if a recorded source had been configured otherwise: the same core, the same arrivals, another configuration."""
+"""Replay of a recorded source under another configuration: the same core and the same arrivals."""

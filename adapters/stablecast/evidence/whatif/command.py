@@ -1,6 +1,5 @@
-"""`stablecast whatif`: what it prints, and what it returns."""
+"""`stablecast whatif`: output and exit status."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
@@ -12,22 +11,22 @@ import attrs
 
 from stablecast.config.options import Value
 from stablecast.core.errors import StablecastError
-from stablecast.core.machine.units import MICROSECOND, SECOND
+from stablecast.core.machine.units import SECOND
+from stablecast.evidence.trace.tools.analysis import percentiles, percentiles_text
 from stablecast.evidence.whatif.recording import Recording, WhatIfError, recordings
-from stablecast.evidence.whatif.replay import Outcome, configured, replay
+from stablecast.evidence.whatif.replay import ReplayOutcome, configured, replay
 from stablecast.text import plural
 
-PERCENTILES: Final = {"p50": 50, "p99": 99, "max": 100}
 MAX_VARIANTS: Final = 1_000
-"""Configurations of one sweep."""
+"""Configurations of one sweep, at most."""
 
 Say = Callable[[object], None]
 Task = tuple[Recording, dict[str, Value]]
 
 
 @attrs.frozen
-class Job:
-    """What to try.
+class WhatIfJob:
+    """A set of replays.
 
     Attributes:
         paths: Traces.
@@ -42,7 +41,7 @@ class Job:
     master: str | None = None
 
 
-def run(job: Job, as_json: bool, say: Say) -> int:
+def run(job: WhatIfJob, as_json: bool, say: Say) -> int:
     """Replay every source as it was and in every variant, and print both.
 
     Raises:
@@ -66,8 +65,8 @@ def run(job: Job, as_json: bool, say: Say) -> int:
     return 0
 
 
-def variants_of(job: Job) -> list[dict[str, Value]]:
-    """The configurations to try beside the recorded one. Raises WhatIfError for none, and for too many."""
+def variants_of(job: WhatIfJob) -> list[dict[str, Value]]:
+    """Return the configurations to try beside the recorded one. Raise WhatIfError for none, and for too many."""
     found: list[dict[str, Value]] = [
         dict(job.options) | dict(zip(job.sweep, values, strict=True)) for values in product(*job.sweep.values())
     ]
@@ -78,8 +77,8 @@ def variants_of(job: Job) -> list[dict[str, Value]]:
     return found
 
 
-def attempt(task: Task) -> Outcome:
-    """One replay, in whatever process. Raises WhatIfError for a configuration that no source starts with."""
+def attempt(task: Task) -> ReplayOutcome:
+    """Replay once, in any process. Raise WhatIfError for a configuration that no source starts with."""
     recording, options = task
     try:
         return replay(recording, configured(recording, options))
@@ -88,7 +87,7 @@ def attempt(task: Task) -> Outcome:
         raise WhatIfError(f"source '{recording.config.topic}' does not run with {told}: {error}") from error
 
 
-def _here(tasks: list[Task]) -> list[Outcome]:
+def _here(tasks: list[Task]) -> list[ReplayOutcome]:
     if len(tasks) <= SMALL:
         return [attempt(task) for task in tasks]
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
@@ -96,18 +95,18 @@ def _here(tasks: list[Task]) -> list[Outcome]:
 
 
 SMALL: Final = 4
-"""Replays that are not worth starting processes for."""
+"""Replays below which new processes cost more than they save."""
 
 
-def _spread(tasks: list[Task], master: str) -> list[Outcome]:
+def _spread(tasks: list[Task], master: str) -> list[ReplayOutcome]:
     from stablecast.evidence.spark.spark_session import connect  # noqa: PLC0415  # only where it is asked for
 
     context = connect(master).sparkContext
     return list(context.parallelize(tasks, len(tasks)).map(attempt).collect())
 
 
-def summary(outcome: Outcome) -> dict[str, object]:
-    """An outcome for machines: counts, µs, and what was exposed in message seconds."""
+def summary(outcome: ReplayOutcome) -> dict[str, object]:
+    """Return an outcome for machines: counts, µs, and exposure in message seconds."""
     return {
         "messages": outcome.messages,
         "sent": outcome.sent,
@@ -119,19 +118,8 @@ def summary(outcome: Outcome) -> dict[str, object]:
     }
 
 
-def percentiles(spans: Counter[int]) -> dict[str, float]:
-    """Median, 99 % and longest in µs; empty without any."""
-    total, passed, found = spans.total(), 0, dict[str, float]()
-    for span in sorted(spans):
-        passed += spans[span]
-        for name, share in PERCENTILES.items():
-            if name not in found and passed * 100 >= share * total:
-                found[name] = span / MICROSECOND
-    return found
-
-
 def lines(results: Iterable[Mapping[str, object]]) -> Iterator[str]:
-    """For people: a heading for each source, a line for each variant."""
+    """Yield a heading for each source and a line for each variant."""
     file = None
     for result in results:
         if result["file"] != file:
@@ -143,10 +131,10 @@ def lines(results: Iterable[Mapping[str, object]]) -> Iterator[str]:
         name = ", ".join(f"{option}={value}" for option, value in options.items()) or "as recorded"
         counts = f"sent {result['sent']}, stable {result['stable']}"
         exposed = f"at most {result['most_exposed']} exposed, {result['exposure_message_s']:.3f} message seconds"
-        latency, wait = _told(result["latency_us"]), _told(result["wait_us"])
+        latency, wait = (_spans(result[name]) for name in ("latency_us", "wait_us"))
         yield f"  {name}: {counts}; to stable {latency}; waited {wait}; {exposed}"
 
 
-def _told(spans: object) -> str:
-    assert isinstance(spans, dict)
-    return ", ".join(f"{name} {value:,.0f} µs" for name, value in spans.items()) or "never"
+def _spans(found: object) -> str:
+    assert isinstance(found, dict)
+    return percentiles_text(found) or "never"

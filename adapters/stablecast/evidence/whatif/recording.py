@@ -1,4 +1,4 @@
-"""What a source's trace tells of the world around it: when the application sent, and how soon each store answered."""
+"""The environment of a recorded source: the sends of its application, and the delay of each store's answers."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -18,12 +18,12 @@ from stablecast.evidence.trace.quorums import extended
 
 
 class WhatIfError(StablecastError):
-    """A trace cannot be replayed under another configuration; the text is one sentence."""
+    """A trace cannot be replayed under another configuration."""
 
 
 @attrs.frozen
 class Answer:
-    """A store acknowledged numbers `first` to `last` of one wish, `delay` ns after they were sent."""
+    """An acknowledgement of numbers `first` to `last` of one wish, `delay` ns after they were sent."""
 
     store_index: int
     first: int
@@ -33,7 +33,7 @@ class Answer:
 
 @attrs.frozen
 class Wish:
-    """The application sent `count` messages at `time` (ns), numbers from `first` on, `payload_bytes` in all."""
+    """A send of the application at `time` (ns): `count` messages from `first` on, `payload_bytes` in all."""
 
     time: int
     first: int
@@ -44,7 +44,7 @@ class Wish:
 
 @attrs.frozen
 class Recording:
-    """One life of a source.
+    """A life of a source, as its trace shows it.
 
     Attributes:
         path: The first file of its trace.
@@ -64,7 +64,7 @@ class Recording:
 
 
 def recordings(paths: list[Path]) -> list[Recording]:
-    """The sources that sent anything.
+    """Return the sources that sent anything.
 
     Raises:
         TraceError: If a trace cannot be read.
@@ -94,7 +94,7 @@ def _recording(parts: list[Path]) -> Recording | None:
             case Arrived(StableAck(nack=False) as ack) if ack.incarnation == config.incarnation:
                 acks.append((time, ack))
             case Tick() | Blocked() | Held():
-                pass  # The machine's own clock and credit say when, under another configuration.
+                pass  # These times depend on the configuration, so the machine's own clock and credit decide.
             case _:
                 others.append((time, event))
     if config is None or not wishes:
@@ -103,7 +103,7 @@ def _recording(parts: list[Path]) -> Recording | None:
 
 
 def _inputs(parts: list[Path]) -> Iterator[tuple[SourceEndpoint, int, Input]]:
-    """Every input of a source's trace, with its time and the machine as its frame began."""
+    """Yield every input of a source's trace, with its time and the machine at the beginning of its frame."""
     for path in parts:
         for frame, _ in frames_from(path):
             if frame.head.role is not Role.SOURCE:
@@ -115,7 +115,7 @@ def _inputs(parts: list[Path]) -> Iterator[tuple[SourceEndpoint, int, Input]]:
 
 
 def _answered(wishes: list[Wish], acks: list[tuple[int, StableAck]]) -> Iterator[Wish]:
-    """The wishes with what was acknowledged of each; an acknowledgement may mean many."""
+    """Yield the wishes with their acknowledgements; one acknowledgement may cover many wishes."""
     firsts, times = [wish.first for wish in wishes], [wish.time for wish in wishes]
     answers: list[list[Answer]] = [[] for _ in wishes]
     for time, ack in acks:

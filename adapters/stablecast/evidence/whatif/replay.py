@@ -1,9 +1,9 @@
 """A recorded source run again under another configuration.
 
-The core's own machine is fed what came from outside at the recorded times; what the application sent is sent then, or
-as soon as there is credit; a store's acknowledgement comes as long after the sending as it did. So what is compared is
-what the configuration decides: when messages wait, when they count as stable, how many are exposed meanwhile. What
-stores would have done with another load is not known from a trace.
+The core's own machine gets the recorded arrivals at the recorded times. Messages are sent at their recorded times, or
+as soon as there is credit. A store's acknowledgement follows the send by its recorded delay. So the comparison shows
+the effect of the configuration: how long messages wait, when they count as stable, how many are exposed meanwhile. A
+trace does not show what stores would do under another load.
 """
 
 import heapq
@@ -24,21 +24,21 @@ from stablecast.core.source import SourceEndpoint
 from stablecast.evidence.whatif.recording import Answer, Recording, Wish
 
 GRACE_NS = 10_000_000_000
-"""How long after the last record is still looked at: acknowledgements may come later than they did."""
+"""Time after the last record that is still simulated, because acknowledgements may be later than recorded."""
 
 
 @attrs.define
-class Outcome:
-    """What a run came to; times in ns.
+class ReplayOutcome:
+    """Result of a run; times in ns.
 
     Attributes:
-        messages: That the application wanted to send.
-        sent: That were sent.
-        stable: That became stable.
-        waits: How long messages waited for credit, by how many.
-        latencies: From when the application wanted to send to stable, by how many.
+        messages: Messages that the application wanted to send.
+        sent: Messages that were sent.
+        stable: Messages that became stable.
+        waits: Numbers of messages by the time that they waited for credit.
+        latencies: Numbers of messages by the time from the wish to stable.
         most_exposed: Most messages that were sent and not stable at one time.
-        exposure: Messages not stable times how long, up to the last record, in message nanoseconds.
+        exposure: Sum of messages not stable times their duration up to the last record, in message nanoseconds.
     """
 
     messages: int = 0
@@ -51,22 +51,22 @@ class Outcome:
 
 
 def configured(recording: Recording, options: Mapping[str, Value]) -> SourceConfig:
-    """The recorded configuration with options set. Raises OptionError, StoreListError, AddressError."""
+    """Return the recorded configuration with options set. Raise OptionError, StoreListError, AddressError."""
     return apply("source", recording.config, options)
 
 
-def replay(recording: Recording, config: SourceConfig) -> Outcome:
-    """Run the recorded source under a configuration. Raises what the machine does for one that it does not take."""
+def replay(recording: Recording, config: SourceConfig) -> ReplayOutcome:
+    """Run the recorded source under a configuration. Raise the machine's errors for an invalid one."""
     return _Replay(recording, SourceEndpoint.create(config)).run()
 
 
 @attrs.define
 class _Replay:
-    """One run. `due` holds what will come: time, order, and an input or an answer of a store."""
+    """One run; `due` holds the next events: time, order, and an input or an answer of a store."""
 
     recording: Recording
     machine: SourceEndpoint
-    outcome: Outcome = attrs.field(factory=Outcome)
+    outcome: ReplayOutcome = attrs.field(factory=ReplayOutcome)
     due: list[tuple[int, int, Input | Answer]] = attrs.field(factory=list)
     order: "count[int]" = attrs.field(factory=count)
     waiting: deque[Wish] = attrs.field(factory=deque)
@@ -75,8 +75,8 @@ class _Replay:
     now: int = 0
     shift: int = 0
 
-    def run(self) -> Outcome:
-        """All of it."""
+    def run(self) -> ReplayOutcome:
+        """Run the whole recording and return its outcome."""
         recording = self.recording
         for at, event in recording.others:
             heapq.heappush(self.due, (at, next(self.order), event))
@@ -97,7 +97,7 @@ class _Replay:
         return self.outcome
 
     def _next(self, wishes: deque[Wish]) -> int | None:
-        """When something happens next; None when all has happened."""
+        """Return the time of the next event, or None at the end."""
         if not (self.due or wishes or self.exposed or self.waiting):
             return None
         times = [self.due[0][0]] if self.due else []
@@ -121,7 +121,7 @@ class _Replay:
         self._take()
 
     def _send(self) -> None:
-        """Send what waits, as far as there is credit."""
+        """Send waiting messages, as far as there is credit."""
         while self.waiting and self.machine.can_send:
             wish = self.waiting[0]
             some = min(wish.count, self.machine.credit_messages)

@@ -27,6 +27,7 @@ from stablecast.evidence.trace.frames import Foot, Head, digest, write_frame
 from stablecast.lab.model.canonical import parse, plain, text
 from stablecast.lab.model.catalog import Configuration
 from stablecast.lab.model.errors import ModelError
+from stablecast.text import refusal
 
 _MOMENT = re.compile(r"^State (\d+): (?:<(.+?)(?: line \d.*)?>|(Stuttering))$", re.MULTILINE)
 _BACK = re.compile(r"^Back to state (\d+)", re.MULTILINE)
@@ -191,4 +192,4 @@ def write(found: Counterexample, path: Path) -> None:
         finally:
             os.close(descriptor)
     except OSError as error:
-        raise ModelError(f"no trace can be written to {path}: {error.strerror}; name another file") from error
+        raise ModelError(f"no trace can be written to {path}: {refusal(error)}; name another file") from error

@@ -7,7 +7,7 @@ import attrs
 
 from stablecast.core.errors import StablecastError
 from stablecast.evidence.trace.file_names import find
-from stablecast.evidence.trace.reports import Summary
+from stablecast.evidence.trace.reports import VerificationSummary
 from stablecast.evidence.trace.trace_judge import verify_paths
 from stablecast.lab.model import catalog, tlc, trace_samples
 from stablecast.lab.model.command import needed
@@ -77,7 +77,7 @@ def _samples(following: Following, models: Path, wanted: TraceQuery, tell: tlc.P
     return list(trace_samples.judge(chosen, models, needed(wanted.jar), tell))
 
 
-def _as_json(following: Following, monitors: Summary, judged: list[Judged]) -> dict[str, Any]:
+def _as_json(following: Following, monitors: VerificationSummary, judged: list[Judged]) -> dict[str, Any]:
     return {
         "records": following.records,
         "views": [tally.as_json(following.kept) for tally in following.tallies],
@@ -86,7 +86,7 @@ def _as_json(following: Following, monitors: Summary, judged: list[Judged]) -> d
     }
 
 
-def _print(following: Following, monitors: Summary, judged: list[Judged]) -> None:
+def _print(following: Following, monitors: VerificationSummary, judged: list[Judged]) -> None:
     for tally in following.tallies:
         _print_tally(tally, *tally.coverage(following.kept))
     for one in judged:

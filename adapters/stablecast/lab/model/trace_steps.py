@@ -18,7 +18,7 @@ from stablecast.core.protocol.messages import Role
 from stablecast.evidence.trace.converter import decode_effects, decode_input, restore
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.file_names import part_of, traces_of
-from stablecast.evidence.trace.frames import Frame, frames_from
+from stablecast.evidence.trace.frames import TraceFrame, frames_from
 from stablecast.lab.model.views.edges import ModelStep, Outside, RecordedSteps, Seen, Steps, TraceView, ViewWatch
 
 MOST_STRANGERS = 20
@@ -177,7 +177,7 @@ class Following:
                     follower.take(path, number, event, effects)
         self._close(followers)
 
-    def _open(self, frame: Frame) -> list[Follower]:
+    def _open(self, frame: TraceFrame) -> list[Follower]:
         """Return the followers of the trace that begins with a frame."""
         machine = restore(frame.head.role, frame.head.snapshot)
         followers: list[Follower] = []
@@ -208,7 +208,7 @@ def _kind(event: Input) -> str:
     return f"{name}({type(event.message).__name__})" if isinstance(event, Arrived) else name
 
 
-def _frames(parts: list[Path]) -> Iterator[tuple[Path, Frame]]:
+def _frames(parts: list[Path]) -> Iterator[tuple[Path, TraceFrame]]:
     """Yield the frames of a trace. A missing part is a gap."""
     expected = None
     for path in parts:

@@ -85,7 +85,7 @@ class SimulatedApplication:
         if inbox.rest:
             begin, inbox.handed = inbox.handed, inbox.handed + 1
         else:
-            if inbox.take() is None:
+            if inbox.next_batch() is None:
                 inbox.wake = self._next
                 return
             begin, inbox.handed = 0, 1

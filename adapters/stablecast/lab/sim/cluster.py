@@ -9,8 +9,8 @@ from typing import assert_never
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.messages import Role
 from stablecast.core.receiver import ReceiverSession
-from stablecast.evidence.trace import Recorder
 from stablecast.evidence.trace.converter import Endpoint
+from stablecast.evidence.trace.trace_recorder import Recorder
 from stablecast.lab.sim.disk import VirtualDisk
 from stablecast.lab.sim.endpoint_configs import (
     HOSTS,

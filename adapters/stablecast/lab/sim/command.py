@@ -171,6 +171,7 @@ def _print(result: dict[str, Any]) -> None:
         typer.echo(f"seed {failure['seed']}: VIOLATED")
         for violation in failure["violations"]:
             typer.echo(f"  {violation['name']} at {violation['at_ns'] / 1e6:.3f} ms: {violation['text']}")
+        typer.echo("  `stablecast rules ID` prints what a rule means and what to do")
         for fault in failure.get("faults", ()):
             typer.echo(f"  {fault}")
         if "schedule" in failure:

@@ -85,7 +85,7 @@ def _proxies(cluster: Cluster) -> Trouble | None:
     strangers = wanted and len(running) > 1 and cluster.checkers.stores.strangers(running)
     if len(running) == wanted or strangers:
         return None
-    return "E1", f"{', '.join(running) or 'nobody'} runs a proxy while {SOURCE} is {'away' if wanted else 'there'}"
+    return "E8", f"{', '.join(running) or 'nobody'} runs a proxy while {SOURCE} is {'away' if wanted else 'there'}"
 
 
 def _proxy_is_due(cluster: Cluster) -> bool:

@@ -10,6 +10,7 @@ from stablecast.client import session as client
 from stablecast.client.consumption import Consumption
 from stablecast.client.message import Batch
 from stablecast.client.precedence import PassedOver
+from stablecast.client.source_identity import SourceIdentity
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol import effects as fx
@@ -126,7 +127,7 @@ class WatchedReassembly(FragmentReassembly):
         return passed, lost
 
 
-class SimulatedSession(client.Session):
+class SimulatedSession(client.ClientSession):
     """Run a session with one life of the source."""
 
     def __init__(self, process: "ReceiverProcess", config: ReceiverConfig, transport: str) -> None:
@@ -274,6 +275,7 @@ class ReceiverProcess(VirtualProcess):
         self._passed_over: PassedOver[FoundSource] = PassedOver()
         self._finished: list[SimulatedSession] = []
         self._consumption = Consumption()
+        self._identity = SourceIdentity()
         explicit = config.ack_mode is AckMode.EXPLICIT
         self._application = SimulatedApplication(
             self, receiver, checkers, setup.habit, config.context, explicit=explicit
@@ -330,7 +332,7 @@ class ReceiverProcess(VirtualProcess):
     def _join(self, where: FoundSource) -> None:
         del self._plans[where.transport]
         if where.transport in self._joiners:
-            for info, place in self._passed_over.take(where.transport):
+            for info, place in self._passed_over.remove(where.transport):
                 self._on_info(info, place)
             return
 
@@ -348,7 +350,7 @@ class ReceiverProcess(VirtualProcess):
     def _gone(self, transport: str) -> None:
         """End the sessions of a life. Its delivered messages may still be consumed and acknowledged."""
         self._joiners.pop(transport, None)
-        if self._passed_over.take(transport):
+        if self._passed_over.remove(transport):
             self._plans.pop(transport, None)
         for session in [session for session in self.sessions.values() if session.transport == transport]:
             del self.sessions[session.incarnation]
@@ -410,11 +412,13 @@ class ReceiverProcess(VirtualProcess):
             others = list(dict.fromkeys((*owners, *self._finished, *self.sessions.values())))
             for other in others:
                 self._remember(other)
+            self._identity.begin(info, self.sessions)
             self.sessions[info.incarnation] = session
             if self.resolving is not None:
                 self.resolving.feed(Resolved(self.config.topic))
             heirless = [other for other in others if other.succession.heir is None]
-            session.start(self._consumption.history(), [other for other in heirless if other.shares_source(info)])
+            earlier = [other for other in heirless if self._identity.same(other.incarnation, info.incarnation)]
+            session.start(self._consumption.history(), earlier)
             if self.leaving:
                 session.withdraw()
         return session
@@ -449,4 +453,6 @@ class ReceiverProcess(VirtualProcess):
 
     def _remember(self, session: SimulatedSession) -> None:
         """Record what the application consumed, so that a later session does not deliver it again."""
-        self._consumption.add(session.history())
+        history = session.history()
+        self._identity.learn(session.info, history)
+        self._consumption.add(history)

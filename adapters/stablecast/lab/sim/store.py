@@ -34,7 +34,7 @@ from stablecast.lab.sim.virtual_time import VirtualClock
 from stablecast.runtime.driven_machine import Driven
 from stablecast.runtime.kept_runs import Continuity, Tokens
 from stablecast.store.client_records import client_record, clients_of, forget_record
-from stablecast.store.message_storage import Shelf
+from stablecast.store.message_storage import MessagePiece, MessageStorage, encoded, pieces_of
 from stablecast.store.recovered_state import recovered
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run
@@ -78,7 +78,7 @@ class StoreProcess(VirtualProcess):
             lambda: self.deliver(self._fail),
             lambda *bad: self.deliver(lambda: self._on_damaged(*bad)),
         )
-        self._shelf = Shelf(self._syncer, self._tokens)
+        self._shelf = MessageStorage(self._syncer, self._tokens)
 
     def start(self, recorder: Recorder | None) -> None:
         """Listen and start the machine. The recorder must belong to this machine."""
@@ -211,7 +211,11 @@ class StoreProcess(VirtualProcess):
         self._shelf.change(effect)
 
     def _send_stored(self, effect: fx.SendStored) -> None:
-        stored = self._shelf.stored(effect)
+        def piece(source: int, number: int) -> MessagePiece | None:
+            found = self._shelf.cached(source, number) or self._syncer.read(source, number)
+            return None if found is None else MessagePiece(number, found[0] + found[1], found[0], found[2], found[3])
+
+        stored = encoded(effect.session, pieces_of(effect, piece))
         if stored:
             self.pool.send(effect.to, stored)
 

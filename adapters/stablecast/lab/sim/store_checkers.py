@@ -80,7 +80,7 @@ class StoreCheckers:
         """Check that a granted registration is synced."""
         self.facts.granted.setdefault(life, set()).add(store)
         if self.facts.disks[store].clients.get(reg_id) != life:
-            self.facts.report("P1", f"{store} grants RegID {reg_id} to life {life:#x}, which is not synced")
+            self.facts.report("R2", f"{store} grants RegID {reg_id} to life {life:#x}, which is not synced")
 
     def on_acknowledged(self, store: str, life: int, first: int, stop: int) -> None:
         """Check that acknowledged messages are synced."""

@@ -16,7 +16,7 @@ from stablecast.core.machine.units import SECOND
 from stablecast.ops.monitor import health
 from stablecast.ops.monitor.health import HealthFinding, Urgency
 from stablecast.ops.monitor.source_rows import SampleSeries, SourceRow
-from stablecast.store.observatory import Observatory, SourceView, StoreView, Watched
+from stablecast.store.observatory import Observatory, SourceView, StoreView, WatchedStore
 
 SWEEP_SECONDS = 1.0
 """Shortest pause between sweeps, in seconds."""
@@ -58,7 +58,7 @@ class Snapshot:
 class Board:
     """Hold the snapshots of all stores; used on the monitor's loop only. `sweeps` counts finished sweeps."""
 
-    watched: Sequence[Watched]
+    watched: Sequence[WatchedStore]
     clock: Callable[[], float] = time.thread_time
     stores: list[Snapshot] = attrs.field(factory=list)
     sweeps: int = 0
@@ -136,11 +136,11 @@ class Board:
         return max((time.time_ns() - store.view.taken_ns for store in self.stores), default=0)
 
 
-async def _reg_ids(watched: Watched) -> list[int]:
+async def _reg_ids(watched: WatchedStore) -> list[int]:
     return sorted(watched.store.machine.status.repositories)
 
 
-async def look(watched: Watched, reg_ids: Sequence[int]) -> list[SourceView]:
+async def look(watched: WatchedStore, reg_ids: Sequence[int]) -> list[SourceView]:
     """Return the views of the sources that exist. Call it on the store's loop."""
     found = (watched.one_source(reg_id) for reg_id in reg_ids)
     return [view for view in found if view is not None]

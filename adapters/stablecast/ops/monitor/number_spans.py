@@ -3,7 +3,7 @@
 import attrs
 
 from stablecast.core.store.status import RepositoryStatus
-from stablecast.store.observatory import Watched
+from stablecast.store.observatory import WatchedStore
 
 MAX_SPANS = 64
 """Most holes and most losses that are listed, the oldest first; counts include all."""
@@ -31,7 +31,7 @@ class Spans:
     lost: tuple[Span, ...]
 
 
-async def spans(watched: Watched, reg_id: int) -> Spans | None:
+async def spans(watched: WatchedStore, reg_id: int) -> Spans | None:
     """Return the current spans of one source; None if it is not registered."""
 
     async def look() -> Spans | None:

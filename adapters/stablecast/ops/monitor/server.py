@@ -19,7 +19,7 @@ from stablecast.ops.monitor.settings import MonitorSettings
 from stablecast.ops.monitor.site import Site
 from stablecast.runtime import address, ports
 from stablecast.store.log_lines import Write, unheard
-from stablecast.store.observatory import Watched
+from stablecast.store.observatory import WatchedStore
 
 SHUTDOWN_SECONDS = 1.0
 """Longest wait for open answers at the end, in seconds."""
@@ -28,7 +28,7 @@ SHUTDOWN_SECONDS = 1.0
 class Monitor:
     """Serve pages about stores from `start` to `stop`. `address` is where the monitor listens."""
 
-    def __init__(self, settings: MonitorSettings, stores: Sequence[Watched], log: Write = unheard) -> None:
+    def __init__(self, settings: MonitorSettings, stores: Sequence[WatchedStore], log: Write = unheard) -> None:
         """Describe a monitor that does not listen yet. Requests that fail are counted in `log`."""
         self.settings = settings
         self.address = address.join(settings.host, settings.port)

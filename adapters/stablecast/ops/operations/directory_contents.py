@@ -22,15 +22,15 @@ from stablecast.store.journal.record_format import (
     ERASE_BODY,
     FILE_HEADER_BYTES,
     Entry,
-    Gap,
-    Kind,
+    RecordKind,
+    SegmentGap,
     file_salt,
     file_version,
     messages_head,
     scan,
     split_states,
 )
-from stablecast.store.journal.segments import Place, Segment, last_written, list_segments
+from stablecast.store.journal.segments import JournalSegment, RecordPlace, last_written, list_segments
 from stablecast.transports.codec.lbttcp import span
 
 
@@ -55,7 +55,7 @@ class Contents:
     """
 
     directory: Path
-    segments: dict[int, Segment] = attrs.field(factory=dict)
+    segments: dict[int, JournalSegment] = attrs.field(factory=dict)
     index: Index = attrs.field(factory=Index)
     states: list[bytes] = attrs.field(factory=list)
     records: Counter[str] = attrs.field(factory=Counter)
@@ -114,7 +114,7 @@ def _read_segment(found: Contents, number: int, path: Path, *, newest: bool, tho
                     Damage(path.name, 0, size, "the file header is damaged; nothing in it can be read")
                 )
             return
-        segment = Segment(number, salt, path, on_disk=True, version=file_version(header))
+        segment = JournalSegment(number, salt, path, on_disk=True, version=file_version(header))
         found.segments[number] = segment
         with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
             for item in scan(data, salt, newest=newest):
@@ -127,29 +127,29 @@ def _read_segment(found: Contents, number: int, path: Path, *, newest: bool, tho
                     _note_gap(found, path, item, data)
 
 
-def _note_gap(found: Contents, path: Path, gap: Gap, data: mmap) -> None:
+def _note_gap(found: Contents, path: Path, gap: SegmentGap, data: mmap) -> None:
     if not gap.torn:
         found.damages.append(Damage(path.name, gap.offset, gap.stop, "no record here passes its checksum"))
     elif data[gap.offset : gap.stop].strip(b"\0"):
         found.torn += gap.stop - gap.offset
 
 
-def _apply(found: Contents, segment: Segment, entry: Entry, data: mmap, *, thorough: bool) -> None:
+def _apply(found: Contents, segment: JournalSegment, entry: Entry, data: mmap, *, thorough: bool) -> None:
     match entry.kind:
-        case Kind.MESSAGES:
+        case RecordKind.MESSAGES:
             head = messages_head(segment.version)
             stream, first, count, tag = head.unpack_from(data, entry.body.start)[:4]
             size = entry.stop - entry.offset
-            found.index.add(stream, Place(segment, entry.offset, size, first, tag, count))
+            found.index.add(stream, RecordPlace(segment, entry.offset, size, first, tag, count))
             found.messages += count
             if thorough and not _whole(data[entry.body.start + head.size : entry.stop], count):
                 text = f"the block of source {stream} does not hold its {count} messages from {first} on"
                 found.damages.append(Damage(segment.path.name, entry.offset, entry.stop, text))
-        case Kind.STATE:
+        case RecordKind.STATE:
             found.states.append(data[entry.body])
-        case Kind.CHECKPOINT:
+        case RecordKind.CHECKPOINT:
             found.states = split_states(data[entry.body])
-        case Kind.ERASE:
+        case RecordKind.ERASE:
             stream, start, stop, number, offset = ERASE_BODY.unpack_from(data, entry.body.start)
             found.index.erase(Erase(stream, start, stop, (number, offset)))
         case _:

@@ -28,8 +28,8 @@ from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.effects import Client
 from stablecast.ops.operations.directory_contents import read
 from stablecast.ops.operations.target import OperationError
-from stablecast.store.journal.errors import JournalError
-from stablecast.store.journal.segments import Place, SegmentReader
+from stablecast.store.journal import JournalError
+from stablecast.store.journal.segments import RecordPlace, SegmentReader
 from stablecast.transports.codec.fragments import FragmentReassembly
 from stablecast.transports.codec.lbttcp import payloads
 from stablecast.transports.wire import properties
@@ -155,7 +155,7 @@ def rows(directory: Path, wanted: MessageSelection) -> Iterator[MessageRow]:
 def _run(
     client: Client,
     numbers: tuple[int, int],
-    record: Place,
+    record: RecordPlace,
     wanted: MessageSelection,
     reader: SegmentReader,
     incomplete: FragmentReassembly,
@@ -181,7 +181,7 @@ def _run(
         for number, payload in enumerate(payloads(block, low - record.first, high - low), low):
             yield MessageRow(*who, number, came_at, payload, number)
         return
-    for whole in incomplete.take(block, low - record.first, high - low, low):
+    for whole in incomplete.add_run(block, low - record.first, high - low, low):
         yield MessageRow(*who, whole.last, came_at, whole.payload, whole.first, _json(whole.properties))
     incomplete.take_passed()
 

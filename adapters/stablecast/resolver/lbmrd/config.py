@@ -1,18 +1,20 @@
-"""The configuration of a relay: its documented XML file, and the domains and rules in it (T-221, T-222)."""
+"""The configuration of a relay: its documented XML file, with its domains and rules (T-221, T-222)."""
 
 import ipaddress
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import attrs
 from lxml import etree
 
-from stablecast.config import xml_reader
-from stablecast.config.xml_reader import XmlConfigError, fail, text_of
+from stablecast.config.findings import ConfigFindings
+from stablecast.config.option import Option
+from stablecast.config.option_kinds import PORT, NumberKind, TextKind
+from stablecast.config.xml_reader import Element, place_of, text_of
+from stablecast.config.xml_reader import load as load_xml
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.runtime.address import MAX_PORT, AddressError, check_ip
-from stablecast.runtime.resolution_group import choose, interfaces
+from stablecast.runtime.interfaces import address_of
 from stablecast.transports.resolution.udp.address_translation import (
     ANY_PORT,
     AddressDomain,
@@ -22,9 +24,20 @@ from stablecast.transports.resolution.udp.address_translation import (
 )
 from stablecast.transports.resolution.udp.relay import RelayConfig
 
-MAX_MILLISECONDS = 0xFFFF_FFFF
-MAX_BUFFER = 1 << 30
 OCTETS = 4
+SPAN = NumberKind(1, 0xFFFF_FFFF, "ms")
+BUFFER = NumberKind(0, 1 << 30, "bytes")
+# fmt: off
+OPTIONS = {option.name: option for option in (
+    Option("interface", "interface", TextKind("a.b.c.d[/n], device", address_of), "address to listen at"),
+    Option("port", "port", PORT, "port to listen at"),
+    Option("log", "log", TextKind("path", Path), "file for log lines"),
+    Option("activity", "activity", SPAN, "time between checks for silent clients"),
+    Option("ttl", "ttl", SPAN, "silence after which a client is forgotten"),
+    Option("resolver_unicast_receiver_socket_buffer", "receive_buffer", BUFFER, "receive buffer; 0: the system's size"),
+    Option("resolver_unicast_send_socket_buffer", "send_buffer", BUFFER, "send buffer; 0: the system's size"),
+)}
+# fmt: on
 
 DTD = """\
 <!ELEMENT lbmrd (daemon?, domains, transformations)>
@@ -51,19 +64,20 @@ DTD = """\
 <!ELEMENT replace EMPTY>
 <!ATTLIST replace address CDATA #REQUIRED port CDATA "*">
 """
-"""What a file may say, as `--dump-dtd` shows it."""
+"""The document type of the file, which `--dump-dtd` prints."""
 
 
 @attrs.frozen
 class LbmrdConfig:
-    """Where a relay listens, how long it remembers clients, where it logs.
+    """The configuration of a relay.
 
     Attributes:
-        interface: Address of this host.
-        activity: Milliseconds between looks at silent clients.
+        interface: Address of this host to listen at.
+        activity: Milliseconds between checks for silent clients.
         ttl: Milliseconds of silence after which a client is forgotten.
-        log: A file; None: standard output.
-        receive_buffer: Bytes that the kernel may hold for us; `send_buffer` for others.
+        log: File for log lines; None: standard output.
+        receive_buffer: Bytes that the kernel may hold for reading; 0: the system's size.
+        send_buffer: Bytes that the kernel may hold for sending; 0: the system's size.
     """
 
     interface: str = "127.0.0.1"
@@ -76,88 +90,60 @@ class LbmrdConfig:
     translation: Translation = Translation()
 
     def relay(self) -> RelayConfig:
-        """The configuration of the machine."""
+        """Return the configuration of the machine."""
         return RelayConfig(self.ttl * MILLISECOND, self.activity * MILLISECOND, translation=self.translation)
 
 
 def load(path: Path) -> LbmrdConfig:
-    """Reads a configuration file.
+    """Read a configuration file.
 
     Raises:
-        XmlConfigError: If it is no XML, not as the DTD says, or has a wrong value.
-        OSError: If it cannot be read.
+        ConfigFileError: It is no XML, does not follow the DTD, or has a wrong value.
+        OSError: It cannot be read.
     """
-    root = xml_reader.read(path, etree.DTD(StringIO(DTD)))
+    root, found = load_xml(path, etree.DTD(StringIO(DTD))), ConfigFindings()
     if root.get("version") != "1.0":
-        raise fail(path, root, f"version {root.get('version')!r} is not '1.0'")
-    values: dict[str, Any] = {}
+        found.problem(place_of(root), f"version {root.get('version')!r} is not '1.0'")
+    config = LbmrdConfig()
     for element in root.iterfind("daemon/*"):
-        name, value = _daemon_value(path, element)
-        values[name] = value
-    domains = tuple(_domain(path, element) for element in root.iterfind("domains/domain"))
-    transforms = tuple(_transform(path, element) for element in root.iterfind("transformations/transform"))
-    return LbmrdConfig(**values, translation=Translation(domains, transforms))
+        config = found.configured(config, OPTIONS, str(element.tag), text_of(element), place_of(element))
+    domains = tuple(_domain(element, found) for element in root.iterfind("domains/domain"))
+    transforms = tuple(_transform(element, found) for element in root.iterfind("transformations/transform"))
+    found.check(str(path))
+    return attrs.evolve(config, translation=Translation(domains, transforms))
 
 
-def interface_of(text: str) -> str:
-    """The address that is meant by an address, a network or a device. Raises ResolverError."""
-    try:
-        return check_ip(text)
-    except AddressError:
-        return choose(text, interfaces())
-
-
-def _daemon_value(path: Path, element: Any) -> tuple[str, Any]:
-    text = text_of(element)
-    match element.tag:
-        case "interface":
-            return "interface", xml_reader.checked(path, element, interface_of, text)
-        case "port":
-            return "port", xml_reader.whole(path, element, 0, MAX_PORT)
-        case "log":
-            if not text:
-                raise fail(path, element, "it is empty: name a file, or leave the element out")
-            return "log", Path(text)
-        case "activity" | "ttl":
-            return element.tag, xml_reader.whole(path, element, 1, MAX_MILLISECONDS)
-        case "resolver_unicast_receiver_socket_buffer":
-            return "receive_buffer", xml_reader.whole(path, element, 0, MAX_BUFFER)
-        case _:
-            return "send_buffer", xml_reader.whole(path, element, 0, MAX_BUFFER)
-
-
-def _domain(path: Path, element: Any) -> AddressDomain:
-    networks = (xml_reader.checked(path, one, _network, text_of(one)) for one in element.iterfind("network"))
-    return AddressDomain(element.get("name"), tuple(networks))
+def _domain(element: Element, found: ConfigFindings) -> AddressDomain:
+    networks = (
+        found.attempt(place_of(one), None, lambda one=one: _network(text_of(one)))  # type: ignore[misc]
+        for one in element.iterfind("network")
+    )
+    return AddressDomain(element.get("name", ""), tuple(network for network in networks if network is not None))
 
 
 def _network(text: str) -> ipaddress.IPv4Network:
-    """`10.1.0.0/16`, and `192.168.1/24` as the documentation writes it."""
+    """Parse `10.1.0.0/16`, or `192.168.1/24` as the documentation writes it."""
     host, slash, bits = text.partition("/")
     missing = OCTETS - len(host.split("."))
     try:
         return ipaddress.IPv4Network(f"{host}{'.0' * missing}{slash}{bits}", strict=False)
     except ValueError:
-        raise XmlConfigError(f"'{text}' is no network: write a.b.c.d/n") from None
+        raise AddressError(f"'{text}' is not a network: write a.b.c.d/n") from None
 
 
-def _transform(path: Path, element: Any) -> Transform:
-    source, destination = element.get("source"), element.get("destination")
+def _transform(element: Element, found: ConfigFindings) -> Transform:
+    source, destination = element.get("source", ""), element.get("destination", "")
     if source == destination:
-        raise fail(path, element, f"source and destination are both '{source}'")
-    return Transform(source, destination, tuple(_rule(path, rule) for rule in element.iterfind("rule")))
+        found.problem(place_of(element), f"source and destination are both '{source}'")
+    return Transform(source, destination, tuple(_rule(rule, found) for rule in element.iterfind("rule")))
 
 
-def _rule(path: Path, element: Any) -> AddressRule:
-    (address, port), (new_address, new_port) = (_place(path, element.find(tag)) for tag in ("match", "replace"))
-    return AddressRule(address, port, new_address, new_port)
+def _rule(element: Element, found: ConfigFindings) -> AddressRule:
+    (match,), (replace,) = element.findall("match"), element.findall("replace")
+    return AddressRule(*_endpoint(match, found), *_endpoint(replace, found))
 
 
-def _place(path: Path, element: Any) -> tuple[str, int]:
-    address = xml_reader.checked(path, element, check_ip, element.get("address"))
-    text = element.get("port", "*")
-    if text == "*":
-        return address, ANY_PORT
-    if not text.isdecimal() or not 0 < int(text) <= MAX_PORT:
-        raise fail(path, element, f"port '{text}' is neither * nor a number from 1 to {MAX_PORT}")
-    return address, int(text)
+def _endpoint(element: Element, found: ConfigFindings) -> tuple[str, int]:
+    address, port = element.get("address", ""), element.get("port", "*")
+    number = ANY_PORT if port == "*" else found.number(port, 1, MAX_PORT, place_of(element), "port, unless it is *,")
+    return found.attempt(place_of(element), address, lambda: check_ip(address)), number

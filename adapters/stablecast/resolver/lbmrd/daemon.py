@@ -1,34 +1,29 @@
 """The relay (lbmrd) on a socket."""
 
 import asyncio
-import errno
 import json
 import os
 from collections.abc import Callable
 
-from stablecast.resolver.endpoint import RECEIVE_BUFFER, Endpoint, bind
+from stablecast.resolver.endpoint import RECEIVE_BUFFER, Endpoint
+from stablecast.runtime import datagrams
 from stablecast.runtime.address import check_ip, join
-from stablecast.runtime.resolver_error import ResolverError
 from stablecast.transports.resolution.records import INSTANCE_BYTES
 from stablecast.transports.resolution.udp.effects import RelayEffect, Remark
 from stablecast.transports.resolution.udp.inputs import DatagramArrived
 from stablecast.transports.resolution.udp.relay import RelayConfig, RelayMachine
 
 DEFAULT_PORT = 15_380
-"""Where contexts look for an lbmrd."""
+"""Port at which contexts expect an lbmrd."""
 
-Log = Callable[[str], None]
-
-
-def _unheard(_: str) -> None:
-    """Nobody reads the log."""
+LogLine = Callable[[str], None]
 
 
 class RelayDaemon:
-    """A relay that serves until it is closed. Made by `start`."""
+    """A relay that serves until it is closed; `start` creates it."""
 
-    def __init__(self, machine: RelayMachine, interface: str, log: Log) -> None:
-        """Drives a machine once it is opened; `log` gets lines and must not raise."""
+    def __init__(self, machine: RelayMachine, interface: str, log: LogLine) -> None:
+        """Prepare the endpoint of a machine; `log` gets lines and must not raise."""
         self._machine = machine
         self._log = log
         self._endpoint: Endpoint[DatagramArrived, RelayEffect] = Endpoint(machine, self._on_effect)
@@ -42,27 +37,21 @@ class RelayDaemon:
         interface: str,
         port: int = DEFAULT_PORT,
         config: RelayConfig | None = None,
-        log: Log = _unheard,
+        log: LogLine = lambda _: None,
         *,
         receive_buffer: int = RECEIVE_BUFFER,
         send_buffer: int = RECEIVE_BUFFER,
         report_every: float = 0,
     ) -> "RelayDaemon":
-        """Starts a relay on `interface`:`port` (0: any port that is free, see `port`) in the running loop.
+        """Start a relay on `interface`:`port` in the running loop; port 0 lets the system choose (see `port`).
 
         Buffers are in bytes. Statistics are written to the log as JSON every `report_every` seconds; 0: never.
 
         Raises:
-            AddressError: If the interface is not an IPv4 address.
-            ResolverError: If this machine has no such interface, or the port is in use or forbidden.
+            AddressError: The interface is not an IPv4 address.
+            PortError: This machine has no such interface, or the port is in use or forbidden.
         """
-        try:
-            sock = bind(check_ip(interface), (port,), receive_buffer, send_buffer)
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise
-            remedy = f"port {port} on {interface} is in use: stop the other lbmrd or choose another port"
-            raise ResolverError(remedy) from error
+        sock = datagrams.bind(check_ip(interface), port, 0, receive_buffer, send_buffer)
         daemon = cls(RelayMachine(os.urandom(INSTANCE_BYTES), config or RelayConfig()), interface, log)
         daemon.port = int(sock.getsockname()[1])
         daemon._endpoint.open(sock)
@@ -72,19 +61,19 @@ class RelayDaemon:
 
     @property
     def address(self) -> str:
-        """Where it listens, `ip:port`."""
+        """Return the address at which it listens, `ip:port`."""
         return join(self.interface, self.port)
 
     def statistics(self) -> dict[str, int]:
-        """Clients now, and what was received, forwarded, and refused so far."""
+        """Return the number of clients, and the counters of received, forwarded and refused datagrams."""
         return self._endpoint.statistics()
 
     def clients(self) -> tuple[str, ...]:
-        """Who is known, longest silent first (T-213)."""
+        """Return the addresses of the known clients, longest silent first (T-213)."""
         return self._machine.clients()
 
     async def close(self) -> None:
-        """Stops serving."""
+        """Stop serving and close the socket."""
         if self._report is not None:
             self._report.cancel()
         await self._endpoint.close()

@@ -1,6 +1,6 @@
-"""The stateful resolution service (SRS) as a daemon: sockets, configuration, and a log that rolls."""
+"""The stateful resolution service (SRS) as a daemon: its configuration and its sockets."""
 
-from stablecast.resolver.srs.config import SrsConfig, SrsConfigError, load
+from stablecast.resolver.srs.config import SrsConfig, load
 from stablecast.resolver.srs.daemon import SrsDaemon
 
-__all__ = ["SrsConfig", "SrsConfigError", "SrsDaemon", "load"]
+__all__ = ["SrsConfig", "SrsDaemon", "load"]

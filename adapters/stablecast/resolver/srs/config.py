@@ -3,7 +3,7 @@
 [srs]
 interface = "10.29.3.41"
 port = 12000
-state-lifetime = 86400          # seconds; the default of the next two (T-417)
+state-lifetime = 86400          # seconds; default of the next two (T-417)
 source-state-lifetime = 86400
 interest-state-lifetime = 86400
 source-leave-backoff = 500      # milliseconds
@@ -16,54 +16,80 @@ type = "file"
 name = "srs.log"
 frequency = "daily"             # or "hourly", "disable"
 size = 10                       # millions of bytes; 0: not by size
-max-history = 10                # rolled files; 0: any number
+max-history = 10                # rolled files to keep; 0: any number
 total-size-cap = 1000           # millions of bytes; 0: any size
 compression = "gzip"            # of rolled files; or "zip", "none"
 
 [daemon.monitor]
 publishing-interval = 60000     # milliseconds between statistics in the log, as JSON; 0: none
 
-The same in its documented XML form is read by `xml_config`.
+`xml_config` reads the documented XML form with the same names.
 """
 
-import tomllib
-from collections.abc import Callable, Mapping
-from enum import Enum
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import attrs
 
-from stablecast.core.errors import StablecastError
+from stablecast.config import toml_file
+from stablecast.config.findings import ConfigFindings, ConfigPlace
+from stablecast.config.option import Option
+from stablecast.config.option_kinds import PORT, ChoiceKind, NumberKind, TextKind
 from stablecast.core.machine.units import MILLISECOND, SECOND
-from stablecast.runtime.address import MAX_PORT
-from stablecast.runtime.logs import Compression, Frequency, Rolling
+from stablecast.runtime.logs import Compression, Frequency, RollingPolicy
 from stablecast.transports.resolution.srs.settings import ServiceConfig
 
 DEFAULT_PORT = 27_000
-MAX_LIFETIME_SECONDS = 20_736_000
-MAX_BACKOFF_MS = 60_000
-MAX_COUNT = 1_000_000
 MILLION = 1_000_000
-MIN_PUBLISHING_MS = 200
-MAX_PUBLISHING_MS = 7_776_000_000
+PATH = TextKind("path", Path)
+LIFETIME = NumberKind(0, 20_736_000, "s")
+COUNT = NumberKind(0, 1_000_000)
 
-
-class SrsConfigError(StablecastError):
-    """A configuration that cannot be used; the message names the file, the key and what it may be."""
+# fmt: off
+OPTIONS: Mapping[str, Mapping[str, Option]] = {
+    section: {option.name: option for option in options}
+    for section, options in {
+        "srs": (
+            Option("interface", "interface", TextKind("address or host name"), "address to listen at"),
+            Option("port", "port", PORT, "port to listen at"),
+            Option("state-lifetime", "state_lifetime", LIFETIME, "default of the next two"),
+            Option("source-state-lifetime", "source_state_lifetime", LIFETIME, "time for which lost sources are kept"),
+            Option("interest-state-lifetime", "interest_state_lifetime", LIFETIME, "the same for lost receivers"),
+            Option("source-leave-backoff", "source_leave_backoff", NumberKind(0, 60_000, "ms"), "wait before a leave"),
+        ),
+        "daemon": (Option("pid-file", "pid_file", PATH, "file for the number of the process"),),
+        "daemon.monitor": (
+            Option("publishing-interval", "publishing_interval", NumberKind(200, 7_776_000_000, "ms", or_zero=True),
+                   "time between statistics in the log; 0: none"),
+        ),
+        "daemon.log": (
+            Option("name", "log.name", PATH, "file for log lines"),
+            Option("frequency", "log.frequency", ChoiceKind(tuple((one.value, one) for one in Frequency)),
+                   "interval at which the file rolls"),
+            Option("size", "log.size", COUNT, "millions of bytes after which the file rolls; 0: not by size"),
+            Option("max-history", "log.max_history", COUNT, "rolled files to keep; 0: any number"),
+            Option("total-size-cap", "log.total_size_cap", COUNT, "millions of bytes to keep; 0: any size"),
+            Option("compression", "log.compression", ChoiceKind(tuple((one.value, one) for one in Compression)),
+                   "format of rolled files"),
+        ),
+    }.items()
+}
+# fmt: on
+"""The options of each section of the file, by name."""
 
 
 @attrs.frozen
-class LogConfig:
-    """Where log lines go.
+class SrsLogConfig:
+    """The log of a service.
 
     Attributes:
-        name: The file; None: the console (T-501).
-        frequency: When it rolls by the clock.
+        name: File for log lines; None: the console (T-501).
+        frequency: Interval at which the file rolls by the clock.
         size: Millions of bytes after which it rolls; 0: not by size.
         max_history: Rolled files that are kept; 0: any number.
         total_size_cap: Millions of bytes of rolled files that are kept; 0: any size.
-        compression: Of rolled files.
+        compression: Format of rolled files.
     """
 
     name: Path | None = None
@@ -73,19 +99,19 @@ class LogConfig:
     total_size_cap: int = 1000
     compression: Compression = Compression.NONE
 
-    def rolling(self) -> Rolling:
-        """The same for the file."""
+    def rolling(self) -> RollingPolicy:
+        """Return the settings of the rolling file, in bytes."""
         size, total = (MILLION * millions for millions in (self.size, self.total_size_cap))
-        return Rolling(self.frequency, size, self.max_history, total, self.compression)
+        return RollingPolicy(self.frequency, size, self.max_history, total, self.compression)
 
 
 @attrs.frozen
 class SrsConfig:
-    """Where a service listens, how long it keeps what is potentially down (seconds; 0: for ever), where it logs.
+    """The configuration of a service: its address, its lifetimes in seconds (0: without end), and its log.
 
     Attributes:
         publishing_interval: Milliseconds between statistics in the log; 0: none.
-        pid_file: Gets the number of the process as long as it serves.
+        pid_file: File that has the number of the process while it serves.
     """
 
     interface: str = "localhost"
@@ -94,12 +120,12 @@ class SrsConfig:
     source_state_lifetime: int | None = None
     interest_state_lifetime: int | None = None
     source_leave_backoff: int = 500
-    log: LogConfig = LogConfig()
+    log: SrsLogConfig = SrsLogConfig()
     publishing_interval: int = 0
     pid_file: Path | None = None
 
     def service(self) -> ServiceConfig:
-        """The configuration of the machine."""
+        """Return the configuration of the machine."""
         source, interest = self.source_state_lifetime, self.interest_state_lifetime
         return ServiceConfig(
             source_lifetime_ns=(self.state_lifetime if source is None else source) * SECOND,
@@ -109,110 +135,33 @@ class SrsConfig:
 
 
 def load(path: Path) -> SrsConfig:
-    """Reads a TOML file.
-
-    Raises:
-        SrsConfigError: If it is no TOML, or has a wrong key or value.
-        OSError: If it cannot be read.
-    """
-    try:
-        return parse(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SrsConfigError(f"{path} is no TOML: {error}") from error
-    except SrsConfigError as error:
-        raise SrsConfigError(f"{path}: {error}") from error
+    """Read a TOML file. Raises ConfigFileError, and OSError if it cannot be read."""
+    return parse(toml_file.read(path), str(path))
 
 
-def parse(tables: Mapping[str, Any]) -> SrsConfig:
-    """The configuration that parsed TOML means. Raises SrsConfigError."""
-    _check("the file", tables, {"srs": _table, "daemon": _table})
-    daemon = tables.get("daemon", {})
-    _check("[daemon]", daemon, {"log": _table, "monitor": _table, "pid-file": _text})
-    monitor = _fields("[daemon.monitor]", daemon.get("monitor", {}), {"publishing-interval": _publishing})
-    if "pid-file" in daemon:
-        monitor["pid_file"] = Path(daemon["pid-file"])
-    values = _fields("[srs]", tables.get("srs", {}), _SRS)
-    log = dict(daemon.get("log", {}))
-    kind = log.pop("type", "console")
-    fields = _fields("[daemon.log]", log, _LOG)
-    if kind not in ("console", "file") or (kind == "file") != ("name" in fields):
-        raise SrsConfigError("[daemon.log] has the type 'file' with a name, or 'console' without one")
-    return SrsConfig(**values, **monitor, log=LogConfig(**fields))
+def parse(tables: Mapping[str, Any], where: str = "configuration") -> SrsConfig:
+    """Return the configuration of TOML tables. Raises ConfigFileError, which names the file as `where`."""
+    found, config = ConfigFindings(), SrsConfig()
+    found.keys(tables, ("srs", "daemon"), ConfigPlace())
+    daemon = dict(found.table(tables.get("daemon", {}), "daemon"))
+    log = found.table(daemon.pop("log", {}), "daemon.log")
+    monitor = found.table(daemon.pop("monitor", {}), "daemon.monitor")
+    sections = {"srs": found.table(tables.get("srs", {}), "srs"), "daemon": daemon, "daemon.monitor": monitor}
+    for section, table in sections.items():
+        for name, value in table.items():
+            place = ConfigPlace(0, f"{section}.{name}")
+            config = found.configured(config, OPTIONS[section], name, value, place)
+    config = with_log(config, log, ConfigPlace(0, "daemon.log"), found)
+    found.check(where)
+    return config
 
 
-Reader = Callable[[str, object], Any]
-ValueT = TypeVar("ValueT")
-
-
-def _table(where: str, value: object) -> object:
-    if not isinstance(value, dict):
-        raise SrsConfigError(f"{where} must be a table")
-    return value
-
-
-def _text(where: str, value: object) -> str:
-    if not isinstance(value, str) or not value:
-        raise SrsConfigError(f"{where} must be a text, not {value!r}")
-    return value
-
-
-def _path(where: str, value: object) -> Path:
-    return Path(_text(where, value))
-
-
-def _publishing(where: str, value: object) -> int:
-    number = _number(MAX_PUBLISHING_MS)(where, value)
-    assert isinstance(number, int)
-    if 0 < number < MIN_PUBLISHING_MS:
-        raise SrsConfigError(f"{where} must be 0 or at least {MIN_PUBLISHING_MS}, not {number}")
-    return number
-
-
-def _word(words: type[Enum]) -> Reader:
-    def read(where: str, value: object) -> Enum:
-        try:
-            return words(value)
-        except ValueError:
-            names = ", ".join(str(member.value) for member in words)
-            raise SrsConfigError(f"{where} must be one of {names}, not {value!r}") from None
-
-    return read
-
-
-def _number(high: int) -> Reader:
-    def read(where: str, value: object) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= high:
-            raise SrsConfigError(f"{where} must be a whole number between 0 and {high}, not {value!r}")
-        return value
-
-    return read
-
-
-_SRS: dict[str, Reader] = {
-    "interface": _text,
-    "port": _number(MAX_PORT),
-    "state-lifetime": _number(MAX_LIFETIME_SECONDS),
-    "source-state-lifetime": _number(MAX_LIFETIME_SECONDS),
-    "interest-state-lifetime": _number(MAX_LIFETIME_SECONDS),
-    "source-leave-backoff": _number(MAX_BACKOFF_MS),
-}
-_LOG: dict[str, Reader] = {
-    "name": _path,
-    "frequency": _word(Frequency),
-    "size": _number(MAX_COUNT),
-    "max-history": _number(MAX_COUNT),
-    "total-size-cap": _number(MAX_COUNT),
-    "compression": _word(Compression),
-}
-
-
-def _check(where: str, table: Mapping[str, Any], readers: Mapping[str, Reader]) -> dict[str, Any]:
-    """The values of a table, read."""
-    for key in table:
-        if key not in readers:
-            raise SrsConfigError(f"{where} has no {key}: it may have {', '.join(readers)}")
-    return {key: readers[key](f"{where} {key}", value) for key, value in table.items()}
-
-
-def _fields(where: str, table: Mapping[str, Any], readers: Mapping[str, Reader]) -> dict[str, Any]:
-    return {key.replace("-", "_"): value for key, value in _check(where, table, readers).items()}
+def with_log(config: SrsConfig, values: Mapping[str, Any], place: ConfigPlace, found: ConfigFindings) -> SrsConfig:
+    """Return the configuration with the options of its log set; `type` is console, or file with a name."""
+    options = {name: value for name, value in values.items() if name != "type"}
+    kind = values.get("type", "console")
+    if kind not in ("console", "file") or (kind == "file") != bool(options.get("name")):
+        found.problem(place, "a log has the type 'file' with a name, or 'console' without one")
+    for name, value in options.items():
+        config = found.configured(config, OPTIONS["daemon.log"], name, value, place)
+    return config

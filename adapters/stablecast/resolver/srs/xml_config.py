@@ -1,14 +1,14 @@
-"""The configuration of a service in its documented XML form; what it means is said by the same names in `config`."""
+"""The documented XML form of a service's configuration; `config` has the options with their names."""
 
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 from lxml import etree
 
-from stablecast.config import xml_reader
-from stablecast.config.xml_reader import fail, text_of
-from stablecast.resolver.srs.config import SrsConfig, SrsConfigError, parse
+from stablecast.config.findings import ConfigFindings
+from stablecast.config.xml_reader import attributes_of, place_of, text_of
+from stablecast.config.xml_reader import load as load_file
+from stablecast.resolver.srs.config import OPTIONS, SrsConfig, with_log
 
 XSD = """\
 <?xml version="1.0" encoding="UTF-8"?>
@@ -35,30 +35,12 @@ XSD = """\
   <xs:complexType name="log">
     <xs:simpleContent>
       <xs:extension base="xs:string">
-        <xs:attribute name="type">
-          <xs:simpleType>
-            <xs:restriction base="xs:string">
-              <xs:enumeration value="console"/><xs:enumeration value="file"/>
-            </xs:restriction>
-          </xs:simpleType>
-        </xs:attribute>
-        <xs:attribute name="frequency">
-          <xs:simpleType>
-            <xs:restriction base="xs:string">
-              <xs:enumeration value="disable"/><xs:enumeration value="daily"/><xs:enumeration value="hourly"/>
-            </xs:restriction>
-          </xs:simpleType>
-        </xs:attribute>
+        <xs:attribute name="type" type="type"/>
+        <xs:attribute name="frequency" type="frequency"/>
         <xs:attribute name="size" type="count"/>
         <xs:attribute name="max-history" type="count"/>
         <xs:attribute name="total-size-cap" type="count"/>
-        <xs:attribute name="compression">
-          <xs:simpleType>
-            <xs:restriction base="xs:string">
-              <xs:enumeration value="none"/><xs:enumeration value="zip"/><xs:enumeration value="gzip"/>
-            </xs:restriction>
-          </xs:simpleType>
-        </xs:attribute>
+        <xs:attribute name="compression" type="compression"/>
       </xs:extension>
     </xs:simpleContent>
   </xs:complexType>
@@ -92,50 +74,44 @@ XSD = """\
     <xs:anyAttribute processContents="skip"/>
   </xs:complexType>
   <xs:simpleType name="count"><xs:restriction base="xs:unsignedLong"/></xs:simpleType>
+  <xs:simpleType name="type"><xs:restriction base="xs:string">
+    <xs:enumeration value="console"/><xs:enumeration value="file"/>
+  </xs:restriction></xs:simpleType>
+  <xs:simpleType name="frequency"><xs:restriction base="xs:string">
+    <xs:enumeration value="disable"/><xs:enumeration value="daily"/><xs:enumeration value="hourly"/>
+  </xs:restriction></xs:simpleType>
+  <xs:simpleType name="compression"><xs:restriction base="xs:string">
+    <xs:enumeration value="none"/><xs:enumeration value="zip"/><xs:enumeration value="gzip"/>
+  </xs:restriction></xs:simpleType>
 </xs:schema>
 """
-"""What a file may say, as `--dump-xsd` shows it."""
+"""The schema of the file, which `--dump-xsd` prints."""
 
 UNUSED = ("route-state-lifetime", "context-name-state-lifetime", "application-id")
-"""Taken, and without effect: there are no routers and no store names here."""
+"""Elements that are accepted without effect: there are no routers and no store names here."""
+
+_SECTIONS = {"daemon/pid-file": "daemon", "srs/*": "srs"}
 
 
 def load_xml(path: Path) -> SrsConfig:
-    """Reads an XML file.
+    """Read an XML file.
 
     Raises:
-        XmlConfigError: If it is no XML, not as the schema says, or has a wrong value; line and element are named.
-        OSError: If it cannot be read.
+        ConfigFileError: It is no XML, does not follow the schema, or has a wrong value.
+        OSError: It cannot be read.
     """
-    root = xml_reader.read(path, etree.XMLSchema(etree.parse(BytesIO(XSD.encode()))))
-    daemon: dict[str, Any] = {}
+    root = load_file(path, etree.XMLSchema(etree.parse(BytesIO(XSD.encode()))))
+    found, config = ConfigFindings(), SrsConfig()
     for element in root.iterfind("daemon/log"):
-        daemon["log"] = _log(element)
-        _check(path, element, {"daemon": daemon})
-    for element in root.iterfind("daemon/pid-file"):
-        daemon["pid-file"] = text_of(element)
-        _check(path, element, {"daemon": daemon})
+        values = {**attributes_of(element), **({"name": text_of(element)} if text_of(element) else {})}
+        config = with_log(config, values, place_of(element), found)
     for element in root.iterfind("daemon-monitor/publishing-interval/default"):
-        daemon["monitor"] = {"publishing-interval": int(text_of(element))}
-        _check(path, element, {"daemon": daemon})
-    service: dict[str, Any] = {}
-    for element in root.iterfind("srs/*"):
-        if element.tag not in UNUSED:
-            text = text_of(element)
-            service[element.tag] = text if element.tag == "interface" else int(text)
-            _check(path, element, {"srs": service})
-    return parse({"daemon": daemon, "srs": service})
-
-
-def _log(element: Any) -> dict[str, Any]:
-    values = {name: int(value) if value.isdecimal() else value for name, value in element.attrib.items()}
-    name = text_of(element)
-    return {**values, "name": name} if name else values
-
-
-def _check(path: Path, element: Any, tables: dict[str, Any]) -> None:
-    """So that what is wrong is found where it stands."""
-    try:
-        parse(tables)
-    except SrsConfigError as error:
-        raise fail(path, element, str(error)) from error
+        publishing = OPTIONS["daemon.monitor"]
+        config = found.configured(config, publishing, "publishing-interval", text_of(element), place_of(element))
+    for query, section in _SECTIONS.items():
+        for element in root.iterfind(query):
+            if element.tag not in UNUSED:
+                name, value = str(element.tag), text_of(element)
+                config = found.configured(config, OPTIONS[section], name, value, place_of(element))
+    found.check(str(path))
+    return config

@@ -1,4 +1,4 @@
-"""How a journal uses its disk: the calls, their sizes, and the steps that a crash may come between."""
+"""A journal's use of its disk: the system calls, their sizes, and the steps between which a crash may come."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -9,18 +9,18 @@ from stablecast.store.journal.record_format import Block
 from stablecast.store.journal.segments import MAX_OPEN_FILES
 
 SEGMENT_BYTES = 64 << 20
-"""Bytes of records behind the checkpoint of a segment; a larger single record gets a segment of its own."""
+"""Bytes of records after the checkpoint of a segment. A larger single record gets a segment of its own."""
 
 BUFFER_BYTES = 1_024_000
-"""Of one write, in bytes; a larger single record is written in one all the same."""
+"""Bytes of one write. A larger single record is still written in one call."""
 
 SHORT_NS = 250_000
-"""A flush that takes no longer costs less than to wake a thread for it, and to be woken by it: in ns."""
+"""Flushes shorter than this (ns) run on the loop's thread, because waking another thread would take longer."""
 
 Write = Callable[[int, Sequence[Block], int], int]
 Sync = Callable[[int], None]
 Step = Callable[[str], None]
-"""Told the name of each step before or after which a crash makes a difference; tests of crashes listen."""
+"""A function called with the name of each step at which a crash makes a difference; crash tests use it."""
 
 STEPS = (
     "restart-scanned",
@@ -35,27 +35,23 @@ STEPS = (
     "reclaim",
     "reclaimed",
 )
-"""All steps: an open, a segment begun, its first and its later batches, and a segment that goes."""
-
-
-def _unheard(_: str) -> None:
-    """Nobody listens."""
+"""All steps: of an open, a new segment, its first and its later batches, and a deleted segment."""
 
 
 @attrs.frozen
 class Disk:
-    """How to write, sync and read.
+    """The system calls of a journal, and their limits.
 
     Attributes:
         write: Like `os.pwritev`.
         sync: Like `os.fdatasync`.
-        segment_bytes: When to begin a new segment, see `SEGMENT_BYTES`.
-        buffer_bytes: See `BUFFER_BYTES`.
-        preallocate: Whether a new segment gets its whole room on the disk at once.
-        verify: Whether an open verifies the blocks of messages, too; else each is verified when it is read.
+        segment_bytes: Bytes of a segment, see `SEGMENT_BYTES`.
+        buffer_bytes: Bytes of one write, see `BUFFER_BYTES`.
+        preallocate: True to allocate the whole room of a new segment at once.
+        verify: True to verify the blocks of messages at open. Otherwise each block is verified when it is read.
         open_files: Segments open for reading at one time.
-        short_ns: Flushes that take so long or less may be done by the loop's thread; -1: none is.
-        step: Told of each step.
+        short_ns: Flushes up to this time (ns) may run on the loop's thread; -1 for none.
+        step: Called with the name of each step.
     """
 
     write: Write = os.pwritev
@@ -66,8 +62,8 @@ class Disk:
     verify: bool = True
     open_files: int = MAX_OPEN_FILES
     short_ns: int = SHORT_NS
-    step: Step = _unheard
+    step: Step = lambda _: None
 
 
 DISK = Disk()
-"""The default."""
+"""The default disk."""

@@ -1,7 +1,7 @@
-"""Reading, deleting and summaries, in a thread of their own: a slow disk holds up neither live messages nor the writer.
+"""The thread that reads blocks, deletes segments and writes summaries, so that a slow disk delays no live message.
 
-Jobs are done in their order. So a segment is deleted after everything that was to be read from it, and its descriptor
-is closed by the only thread that uses it.
+The thread does its jobs in order. Therefore it deletes a segment after all reads from it, and it closes the segment's
+descriptor itself.
 """
 
 import asyncio
@@ -11,82 +11,81 @@ from collections.abc import Callable
 from functools import partial
 
 from stablecast.store.journal.disk import Disk
-from stablecast.store.journal.errors import JournalError
-from stablecast.store.journal.segments import Place, Segment, SegmentReader, leave_summary
+from stablecast.store.journal.record_format import JournalError
+from stablecast.store.journal.segments import JournalSegment, RecordPlace, SegmentReader, leave_summary
 from stablecast.store.journal.summary import summary_path
 
 Fetched = Callable[[list[bytes | JournalError]], None]
-"""Told each block, or why there is none."""
-
-Tell = Callable[..., None]
-"""Calls on the owner's loop."""
+"""A callback that gets each block, or the reason why there is none."""
 
 
 class Fetcher:
-    """The thread and its queue, which its owner bounds."""
+    """The thread and its queue, which the owner bounds."""
 
-    def __init__(self, disk: Disk, tell: Tell) -> None:
-        """A thread that has not started."""
+    def __init__(self, disk: Disk, tell: Callable[..., None]) -> None:
+        """Make a thread that has not started; it reports with `tell(callback, *arguments)`."""
         self._step = disk.step
         self._tell = tell
         self._reader = SegmentReader(disk.open_files)
         self._jobs: deque[Callable[[], None] | None] = deque()
         self._wakeup = threading.Semaphore(0)
         self._stopped = asyncio.Event()
-        # A daemon thread: a disk that never answers must not keep the process from ending.
+        # A daemon thread, because a disk that never answers must not keep the process from ending.
         self._thread = threading.Thread(target=self._run, name="fetcher", daemon=True)
 
     def start(self) -> None:
         """Start the thread."""
         self._thread.start()
 
-    def fetch(self, records: list[Place], done: Fetched) -> None:
-        """Read blocks; records stay as they are once they are synced."""
+    def fetch(self, records: list[RecordPlace], done: Fetched) -> None:
+        """Read the blocks of synced records, and call `done` on the loop."""
         self._put(lambda: self._tell(done, [self._block(record) for record in records]))
 
-    def remove(self, segment: Segment, failed: Callable[[OSError], None]) -> None:
-        """Delete a segment; `failed` is told if that cannot be done."""
+    def remove(self, segment: JournalSegment, failed: Callable[[OSError], None]) -> None:
+        """Delete a segment; call `failed` on the loop if that is not possible."""
         self._put(lambda: self._remove(segment, failed))
 
-    def summarize(self, segment: Segment) -> None:
-        """Leave a summary of a segment that is full."""
+    def summarize(self, segment: JournalSegment) -> None:
+        """Write the summary of a full segment."""
         self._put(partial(leave_summary, segment))
 
     async def close(self) -> None:
-        """Let the thread end when everything before is done, and wait for it."""
+        """End the thread after all jobs, and wait for it."""
         self._put(None)
         await self._stopped.wait()
 
     def abort(self) -> None:
-        """End the thread after the job it is in, and wait for that."""
+        """End the thread after its current job, and wait for it."""
         self._jobs.clear()
         self._put(None)
         self._thread.join()
 
     def _put(self, job: Callable[[], None] | None) -> None:
+        # The job comes first: a thread that wakes must find it.
         self._jobs.append(job)
         self._wakeup.release()
 
     def _run(self) -> None:
         while True:
             self._wakeup.acquire()
-            job = self._jobs.popleft() if self._jobs else None
+            job = self._jobs.popleft() if self._jobs else None  # `abort` removes jobs whose wake-up is still counted.
             if job is None:
                 break
             job()
         self._reader.close_all()
         self._tell(self._stopped.set)
 
-    def _block(self, record: Place) -> bytes | JournalError:
+    def _block(self, record: RecordPlace) -> bytes | JournalError:
         try:
             return self._reader.block(record)
         except JournalError as error:
             return error
 
-    def _remove(self, segment: Segment, failed: Callable[[OSError], None]) -> None:
+    def _remove(self, segment: JournalSegment, failed: Callable[[OSError], None]) -> None:
         self._reader.close(segment)
         self._step("reclaim")
         try:
+            # The segment goes first. A summary without its segment is removed at the next open.
             segment.path.unlink()
             summary_path(segment.path).unlink(missing_ok=True)
         except OSError as error:

@@ -1,9 +1,10 @@
-"""Which record holds which sequence number: in memory, rebuilt from the segments at open.
+"""The index from sequence numbers to records: in memory, rebuilt from the segments at open.
 
-A stream is a sorted list of disjoint *pieces* [start, stop), each pointing to the record whose numbers it shows
-(`pieces`). A newer record or an erasure shortens, splits or removes pieces; records themselves never change. An erasure
-is remembered for as long as a segment that it looks back on still holds records of its stream: it has to be repeated in
-newer segments, or those records would come back to life at the next open (see `format`).
+A stream is a sorted list of disjoint *pieces* [start, stop), each with the record that shows its numbers
+(`number_pieces`). A newer record or an erasure shortens, splits or removes pieces; records themselves never change.
+
+An erasure is remembered while an older segment still holds records of its stream. Newer segments must repeat it, or
+those records would come back to life at the next open (see `record_format`).
 """
 
 import struct
@@ -14,15 +15,15 @@ import attrs
 from stablecast.core.errors import MisuseError
 from stablecast.store.journal.number_pieces import Live, Pieces
 from stablecast.store.journal.record_format import ERASE_BODY, HIGHEST, LOWEST
-from stablecast.store.journal.segments import Place, Position, Segment
-from stablecast.store.journal.summary import Summary
+from stablecast.store.journal.segments import JournalSegment, Position, RecordPlace
+from stablecast.store.journal.summary import SegmentSummary
 
-_NOTHING: frozenset[Segment] = frozenset()
+_NOTHING: frozenset[JournalSegment] = frozenset()
 
 
 @attrs.frozen
 class Erase:
-    """Numbers start <= n < stop of a stream are dead in every record before `as_of`."""
+    """An erasure: the numbers start <= n < stop of a stream are dead in every record before `as_of`."""
 
     stream: int
     start: int
@@ -30,10 +31,10 @@ class Erase:
     as_of: Position
 
     def body(self) -> bytes:
-        """Returns the body of the ERASE record.
+        """Return the body of the ERASE record.
 
         Raises:
-            MisuseError: If a number does not fit its field.
+            MisuseError: A number does not fit its field.
         """
         try:
             return ERASE_BODY.pack(self.stream, self.start, self.stop, *self.as_of)
@@ -41,37 +42,38 @@ class Erase:
             raise MisuseError(f"a number of the erasure does not fit its field: {error}") from error
 
     def covers(self, older: "Erase") -> bool:
-        """Tells whether `older` has nothing to add to this one."""
+        """Return True if this erasure includes `older`."""
         return self.start <= older.start and older.stop <= self.stop and older.as_of <= self.as_of
 
 
 @attrs.define(eq=False)
 class Index:
-    """The pieces of all streams, the erasures that still matter, and the one that says where each stream begins."""
+    """The pieces of all streams, the erasures that still matter, and the erasure that sets each stream's trail."""
 
     streams: dict[int, Pieces] = attrs.field(factory=dict)
     erases: dict[int, list[Erase]] = attrs.field(factory=dict)
     trails: dict[int, Erase] = attrs.field(factory=dict)
 
-    def add(self, stream: int, place: Place) -> Set[Segment]:
-        """Enters a MESSAGES record; returns the segments with nothing live left."""
+    def add(self, stream: int, place: RecordPlace) -> Set[JournalSegment]:
+        """Enter a MESSAGES record; return the segments that lost their last live message."""
         pieces = self.streams.get(stream)
         if pieces is None:
             pieces = self.streams[stream] = Pieces()
         place.segment.streams.add(stream)
         return pieces.add(place)
 
-    def extend(self, segment: Segment, summary: Summary) -> None:
-        """Enters all MESSAGES records of a segment, in their order where that matters."""
+    def extend(self, segment: JournalSegment, summary: SegmentSummary) -> None:
+        """Enter all MESSAGES records of a segment."""
         for stream, runs in summary.by_stream():
             pieces = self.streams.setdefault(stream, Pieces())
             segment.streams.add(stream)
+            # Records of one life in ascending order may be entered at once. Otherwise later ones must win, one by one.
             if len(runs) > 1 or not pieces.extend(segment, runs[0]):
                 for offset, size, first, tag, count in sorted(record for one in runs for record in one.records()):
-                    pieces.add(Place(segment, offset, size, first, tag, count))
+                    pieces.add(RecordPlace(segment, offset, size, first, tag, count))
 
-    def erase(self, erase: Erase) -> Set[Segment]:
-        """Applies and remembers an erasure; returns the segments with nothing live left."""
+    def erase(self, erase: Erase) -> Set[JournalSegment]:
+        """Apply and remember an erasure; return the segments that lost their last live message."""
         older = self.erases.get(erase.stream, ())
         self.erases[erase.stream] = [known for known in older if not erase.covers(known)] + [erase]
         self._move_trail(erase)
@@ -83,10 +85,10 @@ class Index:
             del self.streams[erase.stream]
         return emptied
 
-    def prune(self, segments: Iterable[Segment]) -> list[Erase]:
-        """Drops the erasures that no longer have records to look back on, and returns the others in order.
+    def prune(self, segments: Iterable[JournalSegment]) -> list[Erase]:
+        """Drop the erasures without records to look back on; return the others in order.
 
-        Where a stream begins outlives what it killed: it is told again, as the last word on its stream.
+        A trail outlives the records that it killed. It is repeated as the last erasure of its stream.
         """
         oldest: dict[int, int] = {}
         for segment in segments:
@@ -103,29 +105,29 @@ class Index:
         return [erase for erases in self.erases.values() for erase in erases]
 
     def _move_trail(self, erase: Erase) -> None:
-        """The newest word on where a stream begins counts; what is cut back below its trail begins where it was cut."""
+        """Set the trail of a stream: the newest trim counts. A stream that is cut below its trail begins at the cut."""
         trail = self.trails.get(erase.stream)
         if erase.start == LOWEST and erase.stop < HIGHEST:
             self.trails[erase.stream] = erase
-        elif erase.start == LOWEST:
+        elif erase.start == LOWEST:  # The whole stream is forgotten, and its RegID may serve another source.
             self.trails.pop(erase.stream, None)
         elif trail is not None and erase.stop == HIGHEST and erase.start < trail.stop:
             self.trails[erase.stream] = attrs.evolve(trail, stop=erase.start)
 
     def find(self, stream: int, number: int) -> Live | None:
-        """Returns start, stop and record of the piece that shows `number`."""
+        """Return start, stop and record of the piece that shows `number`."""
         pieces = self.streams.get(stream)
         return None if pieces is None else pieces.find(number)
 
     def pieces(self, stream: int) -> Iterator[Live]:
-        """Yields start, stop and record of each piece of a stream, ascending."""
+        """Yield start, stop and record of each piece of a stream, ascending."""
         return iter(self.streams.get(stream, ()))
 
     def extents(self, stream: int) -> list[tuple[int, int, int]]:
-        """Returns (first, count, tag) of each piece of a stream, ascending."""
+        """Return (first, count, tag) of each piece of a stream, ascending."""
         return [(start, stop - start, place.tag) for start, stop, place in self.pieces(stream)]
 
     def sizes(self, stream: int) -> Iterator[tuple[int, int, int]]:
-        """Yields (first, count, bytes) of each piece of a stream; of a part of a block its share of the bytes."""
+        """Yield (first, count, bytes) of each piece of a stream; a part of a block has its share of the bytes."""
         for start, stop, place in self.pieces(stream):
             yield start, stop - start, place.block_bytes * (stop - start) // place.count

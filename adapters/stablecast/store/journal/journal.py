@@ -1,22 +1,24 @@
 """The journal: one per store, owned by one event loop.
 
-Everything here runs on the loop thread: it lays out records, keeps the index and decides what to delete. The bytes and
-the syncs are the business of the writer and its thread (`writer`), reading back and deleting that of the fetcher's
-(`fetcher`); their reports come back through the loop. What is not synced yet is read from memory.
+All code here runs on the loop's thread. It lays out records, keeps the index and decides which segments to delete. The
+writer and its thread write and sync (`writer`); the fetcher's thread reads back and deletes (`fetcher`). Their reports
+come back through the loop. Blocks that are not synced yet are read from memory.
 """
 
 import asyncio
 import secrets
 import struct
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from pathlib import Path
 from typing import Self
 
+import attrs
+
 from stablecast.core.errors import MisuseError
 from stablecast.store.journal.disk import DISK, Disk
-from stablecast.store.journal.errors import JournalError
+from stablecast.store.journal.fetcher import Fetched, Fetcher
 from stablecast.store.journal.index import Erase
 from stablecast.store.journal.lock import DirectoryLock
 from stablecast.store.journal.pending import Pending
@@ -27,21 +29,29 @@ from stablecast.store.journal.record_format import (
     RECORD_HEADER_BYTES,
     VERSION,
     Block,
-    Kind,
+    JournalError,
+    RecordKind,
     bounded,
     checked_state,
     join_states,
 )
-from stablecast.store.journal.record_reader import Reading
-from stablecast.store.journal.recovery import Recovered, recover
-from stablecast.store.journal.segments import Place, Position, Record, Segment, segment_path
-from stablecast.store.journal.writer import Syncs, Writer
+from stablecast.store.journal.recovery import RecoveredJournal, recover
+from stablecast.store.journal.segments import (
+    JournalRecord,
+    JournalSegment,
+    Position,
+    RecordPlace,
+    SegmentReader,
+    segment_path,
+)
+from stablecast.store.journal.writer import JournalWriter, Syncs
+from stablecast.text import refusal
 
 MAX_QUEUED_BYTES = 64 << 20
 """Bytes appended and not yet synced above which `Journal.pressure` asks the owner to stop reading."""
 
 MAX_QUEUED_RECORDS = 16_384
-"""The same in records: one takes some 700 bytes of memory beside its block, and a process never gives them back."""
+"""Records likewise: each takes some 700 bytes of memory beside its block, which a process never gives back."""
 
 
 class _Life(IntEnum):
@@ -53,41 +63,70 @@ class _Life(IntEnum):
 
 
 _STARTED = frozenset((_Life.RUNNING, _Life.CLOSING, _Life.FAILED))
-"""When the writer's thread may be alive."""
+"""The states in which the writer's thread may be alive."""
 
 
-class Journal(Reading):
-    """Durable records of a store: open, look at what was recovered, `set_checkpoint`, `start`, append.
+@attrs.frozen
+class StoredRun:
+    """A run of messages in the journal.
+
+    The block's first message is `first`. The run is live from the wanted number to before `first` + `count`, even if
+    the block is longer. Other runs may hold earlier numbers by now (see `Journal.extents`).
+
+    Attributes:
+        first: The number of the first message.
+        count: Numbers from `first` to the end of the live part.
+        tag: The incarnation of the source.
+        record: The place of the record on the disk.
+        block: The messages, or None if `Journal.fetch` must read them.
+    """
+
+    first: int
+    count: int
+    tag: int
+    record: RecordPlace
+    block: Block | None
+
+
+class Journal:
+    """Durable records of a store: open, use what was recovered, `set_checkpoint`, `start`, append, `close`.
 
     Attributes:
         recovered_states: The states of the newest checkpoint and the STATE bodies after it, in order.
-        reports: What the scan found cut or damaged, one sentence each.
-        whole: Whether there was a journal, and no state behind its newest checkpoint can be missing.
+        reports: One sentence for each damage or torn end that the scan found.
+        whole: True if there was a journal, and no state after its newest checkpoint can be missing.
         on_synced: Called on the loop with the highest ticket of which every record is synced.
         on_failed: Called on the loop, once, when the disk fails; no ticket is reported after it. By default it raises.
     """
 
-    def __init__(self, directory: Path, lock: DirectoryLock, found: Recovered, disk: Disk):
-        """Use `open`."""
-        super().__init__(directory, found.index, disk, Pending(found.root))
+    def __init__(self, directory: Path, lock: DirectoryLock, found: RecoveredJournal, disk: Disk):
+        """Make a journal of what was recovered; call `open` instead."""
         self.recovered_states = found.states
         self.reports = found.reports
         self.whole = bool(found.segments) and not found.damaged
-        self.on_synced: Callable[[int], None] = _ignore
+        self.on_synced: Callable[[int], None] = lambda _: None
         self.on_failed: Callable[[JournalError], None] = _raise
+        self._directory = directory
+        self._disk = disk
         self._lock = lock
+        self._index = found.index
         self._segments = found.segments
         self._next_number = found.next_number
         self._active = found.newest
         if self._active is not None:
+            # A segment of an older version is full, because its records have another layout.
             current = self._active.version == VERSION
             self._active.limit = max(self._active.end, disk.segment_bytes) if current else self._active.end
         self._checkpoint: Callable[[], list[bytes]] | None = None
-        self._dead: dict[Segment, int] = {}
+        self._dead: dict[JournalSegment, int] = {}
         self._life = _Life.OPEN
         self._failure: JournalError | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._stopped = asyncio.Event()
-        self._writer = Writer(
+        self._pending = Pending(found.root)
+        self._reader = SegmentReader(disk.open_files)
+        self._fetcher = Fetcher(disk, self._tell)
+        self._writer = JournalWriter(
             disk,
             self._tell,
             committed=self._on_committed,
@@ -97,14 +136,14 @@ class Journal(Reading):
 
     @classmethod
     def open(cls, directory: Path, disk: Disk = DISK) -> Self:
-        """Locks a directory and recovers what it holds.
+        """Lock a directory and recover its records.
 
         Args:
             directory: An existing directory; an empty one is a new journal.
-            disk: How to write, sync and read.
+            disk: The way to write, sync and read.
 
         Raises:
-            JournalError: If the directory is missing, not writable, in use, or written by a newer release.
+            JournalError: The directory is missing, not writable, in use, or written by a newer release.
         """
         if not directory.is_dir():
             raise JournalError(f"there is no journal directory {directory}; create it or correct the path")
@@ -112,7 +151,7 @@ class Journal(Reading):
             lock = DirectoryLock(directory)
         except OSError as error:
             raise JournalError(
-                f"cannot write to the journal directory {directory}: {error.strerror}; give this user access to it"
+                f"cannot write to the journal directory {directory}: {refusal(error)}; give this user access to it"
             ) from error
         try:
             return cls(directory, lock, recover(directory, disk), disk)
@@ -124,45 +163,47 @@ class Journal(Reading):
             raise JournalError(f"cannot use the journal in {directory}: {error}") from error
 
     def set_checkpoint(self, callback: Callable[[], list[bytes]]) -> None:
-        """Sets what describes the owner's whole state: JSON objects that make every earlier STATE record needless.
+        """Set the function that returns the owner's whole state: JSON objects that replace every earlier STATE record.
 
-        It is called within an append, when a segment is full. It may already tell of what is about to be appended.
+        An append calls it when a segment is full. The state may already include the record that is being appended.
         """
         self._checkpoint = callback
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Starts the writer; reports come on `loop`.
+        """Start the threads; their reports come on `loop`.
 
         Raises:
-            MisuseError: If `set_checkpoint` was not called, or the journal was started before.
+            MisuseError: `set_checkpoint` was not called, or the journal was started before.
         """
         if self._checkpoint is None or self._life is not _Life.OPEN:
             raise MisuseError("call Journal.set_checkpoint before Journal.start, and start a journal once")
         self._loop = loop
         self._life = _Life.RUNNING
+        # The owner may have read the times of many segments while it recovered; few of them will be read again.
         self._reader.close_all()
         self._fetcher.start()
         self._writer.start(loop.call_soon)
         self._retire(segment for segment in self._segments.values() if not segment.live)
 
     async def close(self) -> None:
-        """Syncs everything, stops the writer and unlocks the directory.
+        """Sync all records, stop the threads and unlock the directory.
 
         Raises:
-            JournalError: If the disk failed, now or before; the directory is unlocked all the same.
+            JournalError: The disk failed, now or before. The directory is unlocked all the same.
         """
         if self._life is _Life.RUNNING:
             self._life = _Life.CLOSING
         if self._life in _STARTED:
             self._writer.close()
             await self._stopped.wait()
+            # The fetcher ends last, because syncs that the writer reports may still delete segments.
             await self._fetcher.close()
         self._release()
         if self._failure is not None:
             raise self._failure
 
     def abort(self) -> None:
-        """Stops at once: nothing more is synced or reported. Waits for the one system call that is under way."""
+        """Stop at once, without further syncs or reports. Wait for the system call that is under way."""
         if self._life in _STARTED:
             self._writer.abort()
             self._fetcher.abort()
@@ -171,44 +212,85 @@ class Journal(Reading):
 
     @property
     def pressure(self) -> bool:
-        """Whether more than `MAX_QUEUED_BYTES` or `MAX_QUEUED_RECORDS` wait for the disk."""
+        """Return True if more than `MAX_QUEUED_BYTES` or `MAX_QUEUED_RECORDS` wait for the disk."""
         pending = self._pending
         return pending.size > MAX_QUEUED_BYTES or pending.added - pending.synced > MAX_QUEUED_RECORDS
 
     @property
     def queued_bytes(self) -> int:
-        """Bytes appended and not yet synced."""
+        """Return the bytes that were appended and are not yet synced."""
         return self._pending.size
 
     @property
     def segments(self) -> int:
-        """Segments in use."""
+        """Return the number of segments in use."""
         return len(self._segments)
 
     @property
     def disk_bytes(self) -> int:
-        """Bytes of the segments in use."""
+        """Return the bytes of the segments in use."""
         return sum(segment.end for segment in self._segments.values())
 
     @property
     def syncs(self) -> Syncs:
-        """How many there were, and how long they took."""
+        """Return the count and the times of syncs."""
         return self._writer.syncs
 
+    # --------------------------------------------------------------------------------------------------------- reading
+
+    def trail(self, stream: int) -> int | None:
+        """Return the number below which a stream was trimmed, None if it never was."""
+        erase = self._index.trails.get(stream)
+        return None if erase is None else erase.stop
+
+    def find(self, stream: int, number: int) -> StoredRun | None:
+        """Return the run that holds a number, with its block if that is in memory; None if no run does."""
+        found = self._index.find(stream, number)
+        if found is None:
+            return None
+        _, stop, record = found
+        return StoredRun(record.first, stop - record.first, record.tag, record, self._pending.block(record))
+
+    def fetch(self, records: list[RecordPlace], done: Fetched) -> None:
+        """Read the blocks of synced records in the fetcher's thread; it calls `done` on the loop.
+
+        A segment that is deleted meanwhile is still read, because the same thread deletes it later.
+        """
+        self._fetcher.fetch(records, done)
+
+    def came_at(self, stream: int, number: int) -> int | None:
+        """Return when the run with a number was appended, in ns of the epoch; None if that is not known.
+
+        Raises:
+            JournalError: The disk cannot be read.
+        """
+        found = self._index.find(stream, number)
+        return None if found is None else self._reader.came_at(found[2])
+
+    def extents(self, stream: int) -> list[tuple[int, int, int]]:
+        """Return (first, count, tag) of every live run of a stream, ascending and disjoint."""
+        return self._index.extents(stream)
+
+    def sizes(self, stream: int) -> Iterator[tuple[int, int, int]]:
+        """Yield (first, count, bytes) of every live run of a stream; a part of a block has its share of the bytes."""
+        return self._index.sizes(stream)
+
+    # ------------------------------------------------------------------------------------------------------- appending
+
     def append_messages(self, stream: int, first: int, count: int, tag: int, block: Block, ticket: int) -> None:
-        """Appends a run of messages; where numbers overlap it replaces what the stream had.
+        """Append a run of messages. It replaces messages of the stream with the same numbers.
 
         Args:
             stream: Key of the stream, 64 bits.
             first: Extended sequence number of the first message.
             count: Numbers in the run, 1 or more.
             tag: Incarnation of the source, 64 bits.
-            block: The messages as received. It is not copied, so it must not change any more.
+            block: The messages as received. The journal does not copy it, so it must not change any more.
             ticket: 1 or more, never lower than the one before.
 
         Raises:
-            MisuseError: If an argument is out of range or the journal is not running.
-            JournalError: If the disk has failed.
+            MisuseError: An argument is out of range, or the journal is not running.
+            JournalError: The disk has failed.
         """
         if count < 1:
             raise MisuseError(f"a run of {count} messages cannot be appended; give at least one")
@@ -216,49 +298,50 @@ class Journal(Reading):
             head = MESSAGES_HEAD.pack(stream, first, count, tag, time.time_ns())
         except struct.error as error:
             raise MisuseError(f"a number of the run does not fit its field: {error}") from error
-        record = self._append(Kind.MESSAGES, (head, bounded(block)), ticket)
+        record = self._append(RecordKind.MESSAGES, (head, bounded(block)), ticket)
         record.segment.summary.add(stream, first, count, tag, record.offset, record.size)
-        emptied = self._index.add(stream, Place(record.segment, record.offset, record.size, first, tag, count))
+        emptied = self._index.add(stream, RecordPlace(record.segment, record.offset, record.size, first, tag, count))
         if emptied:
             self._retire(emptied)
 
     def append_state(self, body: bytes, ticket: int) -> None:
-        """Appends a piece of the owner's state: one JSON object, UTF-8.
+        """Append a piece of the owner's state: one JSON object, UTF-8.
 
         Raises:
-            MisuseError: If the body is no JSON object, the ticket is out of order or the journal is not running.
-            JournalError: If the disk has failed.
+            MisuseError: The body is no JSON object, the ticket is out of order, or the journal is not running.
+            JournalError: The disk has failed.
         """
-        self._append(Kind.STATE, (checked_state(body),), ticket)
+        self._append(RecordKind.STATE, (checked_state(body),), ticket)
 
     def cut(self, stream: int, at: int, ticket: int) -> None:
-        """Forgets the numbers >= `at` of a stream, durably when `ticket` is reported. Raises like `append_state`."""
+        """Forget the numbers >= `at` of a stream, durably when `ticket` is reported. Raises like `append_state`."""
         self._erase(Erase(stream, at, HIGHEST, self._position()), ticket)
 
     def forget(self, stream: int, ticket: int) -> None:
-        """Forgets a stream, durably when `ticket` is reported. Raises like `append_state`."""
+        """Forget a stream, durably when `ticket` is reported. Raises like `append_state`."""
         self._erase(Erase(stream, LOWEST, HIGHEST, self._position()), ticket)
 
     def trim(self, stream: int, number: int, ticket: int) -> None:
-        """Forgets the numbers < `number` of a stream, durably when `ticket` is reported. Raises like `append_state`.
+        """Forget the numbers < `number` of a stream, durably when `ticket` is reported. Raises like `append_state`.
 
-        `number` is the stream's trail from then on, even if nothing is left of the stream.
+        `number` is the stream's trail from then on, even if no message of the stream is left.
         """
         self._erase(Erase(stream, LOWEST, number, self._position()), ticket)
 
-    def disown(self, stream: int, first: int, stop: int, place: Place) -> None:
-        """Forgets [first, stop) as this record, which cannot be read, and older ones have them: no open believes it.
+    def disown(self, stream: int, first: int, stop: int, place: RecordPlace) -> None:
+        """Forget [first, stop) in a record that cannot be read, and in older ones, so that no later open shows them.
 
-        Nobody waits for that. What was written since stays. Raises like `append_state`.
+        No ticket reports this. Messages that were written since stay. Raises like `append_state`.
         """
         if self._life is not _Life.RUNNING:
             raise self._not_running()
         segment, offset = place.position
+        # An erasure looks back from a position. One byte further includes the bad record, and none after it.
         erase = Erase(stream, first, stop, (segment, offset + 1))
-        self._erased(erase, self._put(Kind.ERASE, (erase.body(),), 0))
+        self._erased(erase, self._put(RecordKind.ERASE, (erase.body(),), 0))
 
     def _position(self) -> Position:
-        """The place behind everything appended so far."""
+        """Return the place after all appended records."""
         return (self._next_number, 0) if self._active is None else (self._active.number, self._active.end)
 
     def _not_running(self) -> Exception:
@@ -267,48 +350,50 @@ class Journal(Reading):
         return MisuseError(f"the journal in {self._directory} is not running; append between start and close")
 
     def _erase(self, erase: Erase, ticket: int) -> None:
-        self._erased(erase, self._append(Kind.ERASE, (erase.body(),), ticket))
+        self._erased(erase, self._append(RecordKind.ERASE, (erase.body(),), ticket))
 
-    def _erased(self, erase: Erase, record: Record) -> None:
+    def _erased(self, erase: Erase, record: JournalRecord) -> None:
         record.segment.streams.add(erase.stream)
         emptied = self._index.erase(erase)
         if emptied:
             self._retire(emptied)
 
-    def _append(self, kind: Kind, parts: tuple[Block, ...], ticket: int) -> Record:
-        """Checks and queues a record of the owner."""
+    def _append(self, kind: RecordKind, parts: tuple[Block, ...], ticket: int) -> JournalRecord:
+        """Check and queue a record of the owner."""
         if self._life is not _Life.RUNNING:
             raise self._not_running()
         self._pending.issue(ticket)
         return self._put(kind, parts, ticket)
 
-    def _put(self, kind: Kind, parts: tuple[Block, ...], ticket: int) -> Record:
-        """Gives a record its place, in a new segment if the active one is full, and queues it."""
+    def _put(self, kind: RecordKind, parts: tuple[Block, ...], ticket: int) -> JournalRecord:
+        """Queue a record at the end of the active segment, or of a new one if that is full."""
         size = RECORD_HEADER_BYTES + sum(map(len, parts))
         active = self._active
         if active is None or active.end + size > active.limit:
             active = self._roll(size)
-        record = Record(active, active.end, size, kind, ticket, parts)
-        if kind is not Kind.MESSAGES:
+        record = JournalRecord(active, active.end, size, kind, ticket, parts)
+        if kind is not RecordKind.MESSAGES:
             active.summary.note(active.end)
         active.end += size
         self._pending.add(record)
         self._writer.put(record)
         return record
 
-    def _roll(self, size: int) -> Segment:
-        """Begins a segment: the erasures that still matter, then a checkpoint, then room for at least `size` bytes."""
+    def _roll(self, size: int) -> JournalSegment:
+        """Begin a segment with the erasures that still matter and a checkpoint, and room for `size` more bytes."""
+        # The checkpoint is computed first: if the owner raises, no segment was begun.
         states = join_states([] if self._checkpoint is None else self._checkpoint())
         number = self._next_number
         self._next_number += 1
         erases = self._index.prune(self._segments.values())
         previous = self._active
-        segment = Segment(number, secrets.randbits(32), segment_path(self._directory, number), limit=HIGHEST)
+        # HIGHEST keeps `_put` below from rolling again before the checkpoint is there.
+        segment = JournalSegment(number, secrets.randbits(32), segment_path(self._directory, number), limit=HIGHEST)
         self._segments[number] = self._active = segment
         for erase in erases:
-            self._put(Kind.ERASE, (erase.body(),), 0)
+            self._put(RecordKind.ERASE, (erase.body(),), 0)
             segment.streams.add(erase.stream)
-        self._put(Kind.CHECKPOINT, (states,), 0)
+        self._put(RecordKind.CHECKPOINT, (states,), 0)
         segment.limit = segment.end + max(self._disk.segment_bytes, size)
         if previous is not None:
             self._fetcher.summarize(previous)
@@ -316,16 +401,22 @@ class Journal(Reading):
                 self._dead[previous] = self._pending.added
         return segment
 
-    def _retire(self, segments: Iterable[Segment]) -> None:
-        """Notes segments without live messages. They go when all that killed the messages is synced."""
+    # -------------------------------------------------------------------------------------------------------- deleting
+
+    def _retire(self, segments: Iterable[JournalSegment]) -> None:
+        """Note segments without live messages, to delete them later."""
         for segment in segments:
             self._dead[segment] = self._pending.added
         self._collect()
 
     def _collect(self) -> None:
-        """Deletes the noted segments that nothing needs: what killed them and a newer checkpoint are on the disk."""
+        """Delete the noted segments that no open needs any more.
+
+        The records that killed their messages must be on the disk, and so must a newer checkpoint. Otherwise a crash
+        would leave a journal in which the messages are gone, but not the reason.
+        """
         for segment, due in list(self._dead.items()):
-            if segment.live:  # it was the active one, and got new messages
+            if segment.live:  # It was the active one, and got new messages.
                 del self._dead[segment]
                 continue
             if due > self._pending.synced or segment.number >= self._pending.root:
@@ -334,10 +425,17 @@ class Journal(Reading):
             del self._dead[segment], self._segments[segment.number]
             self._fetcher.remove(segment, self._on_failed)
 
+    # ---------------------------------------------------------------------------------------------- reports of threads
+
+    def _tell(self, callback: Callable[..., None], *args: object) -> None:
+        """Carry a report of a thread to the loop. A closed loop has no listener, so the report is dropped."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(callback, *args)
+
     def _on_committed(self, count: int) -> None:
-        """The next `count` records are synced."""
+        """Note that the next `count` records are synced."""
         if self._life not in (_Life.RUNNING, _Life.CLOSING):
-            return
+            return  # A report that was under way when the journal failed or was aborted must not make a ticket stable.
         reported = self._pending.done
         self._pending.commit(count)
         if self._dead:
@@ -349,7 +447,7 @@ class Journal(Reading):
         if self._life not in (_Life.RUNNING, _Life.CLOSING):
             return
         self._life = _Life.FAILED
-        why = (error.strerror if isinstance(error, OSError) else None) or error
+        why = refusal(error)
         self._failure = JournalError(
             f"the journal in {self._directory} cannot be written: {why}; make room or replace the disk, then restart"
         )
@@ -358,12 +456,8 @@ class Journal(Reading):
 
     def _release(self) -> None:
         self._life = _Life.CLOSED
-        self._close_reading()
+        self._reader.close_all()
         self._lock.release()
-
-
-def _ignore(_ticket: int) -> None:
-    """The owner does not wait for tickets."""
 
 
 def _raise(error: JournalError) -> None:

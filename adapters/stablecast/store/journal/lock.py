@@ -1,25 +1,25 @@
-"""One process per journal: an advisory lock on the file `lock` in its directory, which names the holder."""
+"""The rule of one process per journal: an advisory lock on the file `lock` in its directory, which names the holder."""
 
 import fcntl
 import os
 from pathlib import Path
 
-from stablecast.store.journal.errors import JournalError
+from stablecast.store.journal.record_format import JournalError
 
 LOCK_NAME = "lock"
 MAX_PID_BYTES = 32
-"""Bound on what is read from the lock file, in bytes."""
+"""Bytes read from the lock file at most."""
 
 
 class DirectoryLock:
     """An exclusive lock, held from construction to `release` or the end of the process."""
 
     def __init__(self, directory: Path) -> None:
-        """Takes the lock.
+        """Lock the directory.
 
         Raises:
-            JournalError: If another process, or another journal of this one, holds it.
-            OSError: If the lock file cannot be created or opened.
+            JournalError: Another process, or another journal of this one, holds the lock.
+            OSError: The lock file cannot be created or opened.
         """
         self._fd = os.open(directory / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
         try:
@@ -37,7 +37,7 @@ class DirectoryLock:
             raise
 
     def release(self) -> None:
-        """Gives the lock up. The file stays: removing it would race with a process that waits to lock it."""
+        """Release the lock. The file stays, because removing it would race with a process that waits to lock it."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

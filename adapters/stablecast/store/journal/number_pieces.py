@@ -1,12 +1,12 @@
-"""The live numbers of one stream: 28 bytes a piece, however short the runs are in which messages came.
+"""The live numbers of one stream, in 28 bytes for each piece.
 
-A *piece* is [start, stop) and the record that shows these numbers. Pieces are disjoint and ascending, and lie in chunks
-of at most `CHUNK_PIECES`, whose numbers are columns of 32 bits. A piece that comes last, as nearly all do, is appended;
-any other is put into the chunk that it belongs to, and a full chunk is halved for it. What all pieces of a chunk have
-from few, the segment and the life that sent them, is kept once for each and numbered.
+A *piece* is [start, stop) and the record that shows these numbers. A stream of single messages has one piece for each,
+so millions must fit in memory. Pieces are disjoint and ascending. They lie in chunks of at most `CHUNK_PIECES`, as
+columns of 32 bits. Nearly all pieces come last and are appended. Another one goes into its chunk, and a full chunk is
+halved for it. The pieces of a chunk share few segments and lives, so each (segment, life) is kept once as an *origin*.
 
-Columns of 32 bits are enough: numbers are counted from a base 2^31 below the first of their chunk, a number further
-away begins another chunk, and a segment is far shorter than 4 GB (`format.MAX_BLOCK_BYTES`).
+Columns of 32 bits are enough. Numbers count from a base 2^31 below the first of their chunk, and a number further away
+begins another chunk. A segment is far shorter than 4 GB (`record_format.MAX_BLOCK_BYTES`).
 """
 
 from array import array
@@ -17,30 +17,30 @@ from operator import add, gt
 
 import attrs
 
-from stablecast.store.journal.segments import Place, Position, Segment
+from stablecast.store.journal.segments import JournalSegment, Position, RecordPlace
 from stablecast.store.journal.summary import Runs
 
 CHUNK_PIECES = 1024
-"""Bound on the pieces that one insertion or erasure moves, and on the origins that a chunk remembers in vain."""
+"""Pieces that one insertion or erasure moves at most, and unused origins that a chunk may keep."""
 
 REACH = 1 << 31
-"""Numbers of a chunk are less than this away from its first one."""
+"""Distance of a chunk's numbers from its first one at most."""
 
 _FIELDS = 6
-"""Beside the start: length, offset in the record, numbers in the record, where it lies, its size, its origin."""
+"""Fields beside the start: length, numbers skipped in the record, its count of numbers, offset, size and origin."""
 
-_NOTHING: frozenset[Segment] = frozenset()
+_NOTHING: frozenset[JournalSegment] = frozenset()
 
-Origin = tuple[Segment, int]
+Origin = tuple[JournalSegment, int]
 """A segment, and the tag of a life."""
 
-Live = tuple[int, int, Place]
-"""Start, stop, and the record that shows what is between."""
+Live = tuple[int, int, RecordPlace]
+"""Start, stop, and the record that shows the numbers between."""
 
 
 @attrs.define(eq=False)
-class Chunk:
-    """Some neighbours: the low parts of their starts, and their other fields one piece after another."""
+class PieceChunk:
+    """Neighbouring pieces: a column of their starts relative to `base`, and their other fields piece after piece."""
 
     base: int
     origins: list[Origin]
@@ -49,24 +49,20 @@ class Chunk:
 
     @property
     def first(self) -> int:
-        """The lowest number."""
+        """Return the lowest number."""
         return self.base + self.starts[0]
 
     @property
     def stop(self) -> int:
-        """The number behind the highest."""
+        """Return the number after the highest."""
         return self.base + self.starts[-1] + self.fields[-_FIELDS]
 
     def reaches(self, number: int) -> bool:
-        """Whether a piece that starts here fits the columns."""
+        """Return True if a piece that starts here fits the columns."""
         return 0 <= number - self.base < 2 * REACH
 
-    def takes(self, number: int) -> bool:
-        """Whether there is a place for a further piece that starts here."""
-        return len(self.starts) < CHUNK_PIECES and 0 <= number - self.base < 2 * REACH
-
-    def put(self, at: int, start: int, stop: int, place: Place) -> None:
-        """Enters a piece as the one at `at`."""
+    def insert(self, at: int, start: int, stop: int, place: RecordPlace) -> None:
+        """Insert a piece at index `at`."""
         fields = (
             stop - start,
             start - place.first,
@@ -82,8 +78,8 @@ class Chunk:
             self.starts.insert(at, start - self.base)
             self.fields[_FIELDS * at : _FIELDS * at] = array("I", fields)
 
-    def extend(self, segment: Segment, runs: Runs, low: int, high: int) -> None:
-        """Appends the records [low, high) of a summary, which come in order and fit."""
+    def extend(self, segment: JournalSegment, runs: Runs, low: int, high: int) -> None:
+        """Append the records [low, high) of a summary, which are in order and fit."""
         origin = self._origin(segment, runs.tag)
         counts = runs.counts[low:high]
         fields = array("I", bytes(_FIELDS * counts.itemsize * len(counts)))
@@ -94,36 +90,36 @@ class Chunk:
         self.fields.extend(fields)
 
     def piece(self, at: int) -> Live:
-        """The piece at `at`."""
+        """Return the piece at index `at`."""
         start = self.base + self.starts[at]
         length, skipped, count, offset, size, origin = self.fields[_FIELDS * at : _FIELDS * (at + 1)]
         segment, tag = self.origins[origin]
-        return start, start + length, Place(segment, offset, size, start - skipped, tag, count)
+        return start, start + length, RecordPlace(segment, offset, size, start - skipped, tag, count)
 
     def pieces(self) -> Iterator[Live]:
-        """All pieces, ascending."""
+        """Return all pieces, ascending."""
         return map(self.piece, range(len(self.starts)))
 
     def above(self, number: int) -> int:
-        """How many pieces lie below `number` altogether."""
+        """Return the count of pieces that lie wholly below `number`."""
         at = bisect_right(self.starts, number - self.base)
         return at - (at > 0 and self.base + self.starts[at - 1] + self.fields[_FIELDS * (at - 1)] > number)
 
     def below(self, number: int) -> int:
-        """How many pieces begin below `number`."""
+        """Return the count of pieces that begin below `number`."""
         return bisect_left(self.starts, number - self.base)
 
-    def halve(self) -> "Chunk":
-        """Gives up the upper half of the pieces and returns it."""
+    def halve(self) -> "PieceChunk":
+        """Remove the upper half of the pieces and return it as a chunk."""
         half = len(self.starts) // 2
-        upper = Chunk(self.base, self.origins.copy(), self.starts[half:], self.fields[_FIELDS * half :])
+        upper = PieceChunk(self.base, self.origins.copy(), self.starts[half:], self.fields[_FIELDS * half :])
         del self.starts[half:], self.fields[_FIELDS * half :]
         for chunk in (self, upper):
             chunk.tidy()
         return upper
 
     def tidy(self) -> None:
-        """Gives back what was reserved for more pieces, and forgets the origins that no piece has any more."""
+        """Free the reserve of the columns, and the origins that no piece uses any more."""
         used = sorted(set(self.fields[_FIELDS - 1 :: _FIELDS]))
         if len(used) < len(self.origins):
             renumbered = {old: new for new, old in enumerate(used)}
@@ -131,10 +127,10 @@ class Chunk:
                 "I", map(renumbered.__getitem__, self.fields[_FIELDS - 1 :: _FIELDS])
             )
             self.origins = [self.origins[old] for old in used]
-        self.starts, self.fields = self.starts[:], self.fields[:]
+        self.starts, self.fields = self.starts[:], self.fields[:]  # A copy has no reserve.
 
-    def drop(self) -> set[Segment]:
-        """All pieces go; returns the segments they were in."""
+    def drop(self) -> set[JournalSegment]:
+        """Remove all pieces; return the segments they were in."""
         pieces = Counter(self.fields[_FIELDS - 1 :: _FIELDS])
         for origin, count in pieces.items():
             self.origins[origin][0].live -= count
@@ -142,19 +138,20 @@ class Chunk:
         return {self.origins[origin][0] for origin in pieces}
 
     def written_before(self, as_of: Position) -> bool:
-        """Whether all pieces are in segments before that of `as_of`."""
+        """Return True if all pieces are in segments before that of `as_of`."""
         return all(segment.number < as_of[0] for segment, _ in self.origins)
 
-    def erase(self, start: int, stop: int, as_of: Position | None) -> set[Segment]:
-        """Hides [start, stop), if given only in records before `as_of`; returns the segments it was in."""
+    def erase(self, start: int, stop: int, as_of: Position | None) -> set[JournalSegment]:
+        """Hide [start, stop) in records before `as_of` (None: in all); return the segments of the hidden pieces."""
+        # Trimming erases whole chunks, thousands of pieces at a time. Going through them would block the event loop.
         if start <= self.first and self.stop <= stop and (as_of is None or self.written_before(as_of)):
             return self.drop()
         low, high = self.above(start), self.below(stop)
-        touched: set[Segment] = set()
+        touched: set[JournalSegment] = set()
         kept: list[Live] = []
         for piece in map(self.piece, range(low, high)):
             begin, end, place = piece
-            if as_of is not None and place.position >= as_of:
+            if as_of is not None and place.position >= as_of:  # written after the erasure
                 kept.append(piece)
                 continue
             rest = [(a, b, place) for a, b in ((begin, min(end, start)), (max(begin, stop), end)) if a < b]
@@ -163,10 +160,10 @@ class Chunk:
             kept += rest
         del self.starts[low:high], self.fields[_FIELDS * low : _FIELDS * high]
         for at, piece in enumerate(kept, low):
-            self.put(at, *piece)
+            self.insert(at, *piece)
         return touched
 
-    def _origin(self, segment: Segment, tag: int) -> int:
+    def _origin(self, segment: JournalSegment, tag: int) -> int:
         origin = (segment, tag)
         if origin not in self.origins:
             if len(self.origins) >= CHUNK_PIECES:
@@ -179,40 +176,40 @@ class Chunk:
 class Pieces:
     """The live numbers of one stream."""
 
-    chunks: list[Chunk] = attrs.field(factory=list)
+    chunks: list[PieceChunk] = attrs.field(factory=list)
 
     def __bool__(self) -> bool:
         return bool(self.chunks)
 
     def __iter__(self) -> Iterator[Live]:
-        """Start, stop and record of each piece, ascending."""
+        """Yield start, stop and record of each piece, ascending."""
         for chunk in self.chunks:
             yield from chunk.pieces()
 
-    def add(self, place: Place) -> Set[Segment]:
-        """Shows the numbers of a record in it, whatever showed them before.
+    def add(self, place: RecordPlace) -> Set[JournalSegment]:
+        """Show the numbers of a record, and hide older pieces with these numbers.
 
         Returns:
-            The segments that have nothing live left.
+            The segments that lost their last live message.
         """
         start, stop = place.first, place.first + place.count
         place.segment.live += 1
         if not self.chunks or start >= self.chunks[-1].stop:
-            chunk = self._room(start, place.segment, place.tag)
-            chunk.put(len(chunk.starts), start, stop, place)
+            chunk = self._last(start, place.segment, place.tag)
+            chunk.insert(len(chunk.starts), start, stop, place)
             return _NOTHING
         emptied = self.erase(start, stop)
         self._insert(start, stop, place)
         return emptied
 
-    def extend(self, segment: Segment, runs: Runs) -> bool:
-        """Shows the numbers of records of a segment; unless they come in order, does nothing and returns False."""
+    def extend(self, segment: JournalSegment, runs: Runs) -> bool:
+        """Show the numbers of all records of a segment; return False and do nothing if they are not in order."""
         firsts, counts = runs.firsts, runs.counts
         if (self.chunks and firsts[0] < self.chunks[-1].stop) or any(map(gt, map(add, firsts, counts), firsts[1:])):
             return False
         low = 0
         while low < len(firsts):
-            chunk = self._room(firsts[low], segment, runs.tag)
+            chunk = self._last(firsts[low], segment, runs.tag)
             high = min(len(firsts), low + CHUNK_PIECES - len(chunk.starts))
             if not chunk.reaches(firsts[high - 1]):
                 high = bisect_left(firsts, chunk.base + 2 * REACH, low, high)
@@ -221,51 +218,49 @@ class Pieces:
         segment.live += len(firsts)
         return True
 
-    def erase(self, start: int, stop: int, as_of: Position | None = None) -> Set[Segment]:
-        """Hides [start, stop), if given only in records before `as_of`; returns the segments with nothing live left."""
+    def erase(self, start: int, stop: int, as_of: Position | None = None) -> Set[JournalSegment]:
+        """Hide [start, stop) in records before `as_of` (None: in all).
+
+        Return the segments that lost their last live message.
+        """
         chunks = self.chunks
         low = max(0, bisect_right(chunks, start, key=_first) - 1)
         high = bisect_left(chunks, stop, low, key=_first)
-        touched: set[Segment] = set()
+        touched: set[JournalSegment] = set()
         for chunk in chunks[low:high]:
             touched |= chunk.erase(start, stop, as_of)
         chunks[low:high] = [chunk for chunk in chunks[low:high] if chunk.starts]
         return {segment for segment in touched if not segment.live}
 
     def find(self, number: int) -> Live | None:
-        """Returns the piece that shows `number`."""
+        """Return the piece that shows `number`."""
         at = bisect_right(self.chunks, number, key=_first) - 1
         if at < 0 or number >= self.chunks[at].stop:
             return None
         piece = self.chunks[at].piece(self.chunks[at].below(number + 1) - 1)
         return piece if number < piece[1] else None
 
-    def _room(self, start: int, segment: Segment, tag: int) -> Chunk:
-        """The chunk for a piece that comes last."""
+    def _last(self, start: int, segment: JournalSegment, tag: int) -> PieceChunk:
+        """Return the chunk for a piece that comes last."""
         if self.chunks:
             last = self.chunks[-1]
-            if last.takes(start):
+            if len(last.starts) < CHUNK_PIECES and last.reaches(start):
                 return last
-            last.tidy()
-        self.chunks.append(_begun(start, segment, tag))
+            last.tidy()  # It will hardly grow any more.
+        self.chunks.append(PieceChunk(start - REACH, [(segment, tag)]))
         return self.chunks[-1]
 
-    def _insert(self, start: int, stop: int, place: Place) -> None:
+    def _insert(self, start: int, stop: int, place: RecordPlace) -> None:
         at = max(0, bisect_right(self.chunks, start, key=_first) - 1)
         if at < len(self.chunks) and len(self.chunks[at].starts) >= CHUNK_PIECES:
             self.chunks.insert(at + 1, self.chunks[at].halve())
             at += start >= self.chunks[at + 1].first
         if at == len(self.chunks) or not self.chunks[at].reaches(start):
             at += at < len(self.chunks) and start > self.chunks[at].first
-            self.chunks.insert(at, _begun(start, place.segment, place.tag))
+            self.chunks.insert(at, PieceChunk(start - REACH, [(place.segment, place.tag)]))
         chunk = self.chunks[at]
-        chunk.put(chunk.below(start), start, stop, place)
+        chunk.insert(chunk.below(start), start, stop, place)
 
 
-def _first(chunk: Chunk) -> int:
+def _first(chunk: PieceChunk) -> int:
     return chunk.base + chunk.starts[0]
-
-
-def _begun(start: int, segment: Segment, tag: int) -> Chunk:
-    """A chunk for pieces around `start`, with the origin of the first."""
-    return Chunk(start - REACH, [(segment, tag)])

@@ -1,10 +1,10 @@
-"""What was appended and is not synced: its bytes, and which ticket is done."""
+"""The records that were appended and are not synced: their bytes, and the highest ticket that is done."""
 
 from collections import deque
 
 from stablecast.core.errors import MisuseError
-from stablecast.store.journal.record_format import Block, Kind
-from stablecast.store.journal.segments import Place, Position, Record
+from stablecast.store.journal.record_format import Block, RecordKind
+from stablecast.store.journal.segments import JournalRecord, Position, RecordPlace
 
 
 class Pending:
@@ -12,7 +12,7 @@ class Pending:
 
     Attributes:
         size: Their bytes.
-        added: Records taken in so far.
+        added: Records added so far.
         synced: Records synced so far.
         root: The newest segment with a synced checkpoint.
         done: The highest ticket of which every record is synced.
@@ -24,54 +24,55 @@ class Pending:
         self.synced = 0
         self.root = root
         self.done = 0
-        self._records: deque[Record] = deque()
+        self._records: deque[JournalRecord] = deque()
         self._blocks: dict[Position, Block] = {}
         self._issued = 0
         self._seen = (0, 0)  # the two highest tickets of synced records
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of records."""
         return len(self._records)
 
     def issue(self, ticket: int) -> None:
-        """Checks the ticket of a record that is going to be appended.
+        """Check the ticket of a record before it is appended.
 
         Raises:
-            MisuseError: If it is below 1 or below the one before.
+            MisuseError: The ticket is below 1, or below the one before.
         """
         if ticket < self._issued or ticket < 1:
             raise MisuseError(f"ticket {ticket} follows {self._issued}; tickets begin at 1 and never go down")
         self._issued = ticket
 
-    def add(self, record: Record) -> None:
-        """Takes a record in."""
+    def add(self, record: JournalRecord) -> None:
+        """Add a record."""
         self._records.append(record)
-        if record.kind is Kind.MESSAGES:
+        if record.kind is RecordKind.MESSAGES:
             self._blocks[record.segment.number, record.offset] = record.parts[1]
         self.size += record.size
         self.added += 1
 
-    def block(self, place: Place) -> Block | None:
-        """The block of a record that is not synced; None: it is, and on the disk."""
+    def block(self, place: RecordPlace) -> Block | None:
+        """Return the block of a record that is not synced; None if the record is on the disk."""
         return self._blocks.get(place.position)
 
     def commit(self, count: int) -> None:
-        """The next `count` records are synced; their bodies are let go."""
+        """Note that the next `count` records are synced, and drop their bodies."""
         before, last = self._seen
         for _ in range(count):
             record = self._records.popleft()
             self.size -= record.size
-            if record.kind is Kind.MESSAGES:
+            if record.kind is RecordKind.MESSAGES:
                 del self._blocks[record.segment.number, record.offset]
             if record.ticket > last:
                 before, last = last, record.ticket
-            if record.kind is Kind.CHECKPOINT:
+            if record.kind is RecordKind.CHECKPOINT:
                 self.root = record.segment.number
         self.synced += count
         self._seen = before, last
         self.done = last
         for record in self._records:
             if record.ticket:
-                if record.ticket == last:  # Several records may share a ticket: it is done when the last of them is.
+                # Several records may share a ticket. It is done only when the last of them is synced.
+                if record.ticket == last:
                     self.done = before
                 break

@@ -23,15 +23,15 @@ a file header followed by records without padding.
 
 A segment begins with the ERASE records that still matter and one CHECKPOINT. Rules of the reader:
 
-* Records are applied in order of (segment, offset). Where numbers overlap the later MESSAGES record wins.
-* An ERASE names the place it looks back from, so it may be repeated later without touching what came in between. That
-  is what allows the segment that held the original to be deleted while an older segment is still in use.
-* A record is bad if a checksum fails or the file ends within it. In an older segment that is damage, for a segment is
-  synced before the next one is created. In the newest it is damage if a later good record says that it was synced, and
-  otherwise the torn end of a batch that nobody was told about, and the file is cut there.
-* The salt is random and per segment, so bytes inside a block (which come from the network, and may be a piece of a
-  journal) never pass for a record when the reader looks for the next good one.
-* A segment may have been allocated to its full size: zeros up to the end of the newest one were never written.
+* The reader applies records in order of (segment, offset). Where numbers overlap, the later MESSAGES record wins.
+* An ERASE names the place it looks back from. It may be repeated later without effect on records written in between.
+  Therefore the segment with the original can be deleted while an older segment is still in use.
+* A record is bad if a checksum fails or the file ends within it. In an older segment that is damage, because a segment
+  is synced before the next one gets records. In the newest segment it is damage if a later good record was written
+  after a sync beyond it. Otherwise it is the torn end of a batch that was never reported, and the file is cut there.
+* The salt is random for each segment. Bytes inside a block come from the network and may be a copy of a journal.
+  Without the salt they could pass for a record when the reader looks for the next good one.
+* A segment may have been allocated to its full size. Zeros up to the end of the newest one were never written.
 * A version, flag or kind that is not listed here means that a newer release wrote the file.
 """
 
@@ -45,24 +45,23 @@ from typing import TypeVar
 
 import attrs
 
-from stablecast.core.errors import MisuseError
-from stablecast.store.journal.errors import JournalError
+from stablecast.core.errors import MisuseError, StablecastError
 
 VERSION = 3
-"""Of what is written; older ones are read: 2 has no times, 1 fewer fields of clients (spec/journal.md)."""
+"""The version that is written. Older ones are read: 2 has no times, 1 has fewer fields of clients (spec/journal.md)."""
 
 TIMED = 3
-"""The first version whose MESSAGES tell when they came."""
+"""The first version whose MESSAGES records hold a time."""
 
 FILE_MAGIC = b"scjrnl\r\n"
 RECORD_MAGIC = 0x5CA5
 MAX_BLOCK_BYTES = 1 << 30
-"""Bound on the block, state or checkpoint in one record, in bytes."""
+"""Bytes of the largest block, state or checkpoint in one record."""
 
 LOWEST = -(1 << 63)
-"""Start of an ERASE that has no lower end."""
+"""Start of an ERASE without a lower end."""
 HIGHEST = (1 << 63) - 1
-"""Stop of an ERASE that has no upper end; no message has this number."""
+"""Stop of an ERASE without an upper end; no message has this number."""
 
 _FILE = struct.Struct(">8sHHII")
 _RECORD = struct.Struct(">HBBIQQI")
@@ -73,21 +72,25 @@ FILE_HEADER_BYTES = _FILE.size + _CRC.size
 RECORD_HEADER_BYTES = _RECORD.size + _CRC.size
 
 MESSAGES_HEAD = struct.Struct(">QqIQQ")
-"""Stream, first, count, tag, time: what precedes the block in a MESSAGES body."""
+"""Stream, first, count, tag and time, which precede the block in a MESSAGES body."""
 UNTIMED_HEAD = struct.Struct(">QqIQ")
-"""The same before version 3."""
+"""The fields before version 3, without the time."""
 ERASE_BODY = struct.Struct(">QqqIQ")
 """Stream, start, stop, segment, offset."""
 
 Block = bytes | memoryview
-"""Opaque bytes; a memoryview is contiguous, of format "B", and its memory is not changed any more."""
+"""Opaque bytes. A memoryview is contiguous, of format "B", and its memory does not change any more."""
 
 
 _Body = TypeVar("_Body", bytes, Block)
 
 
-class Kind(IntEnum):
-    """What a record is."""
+class JournalError(StablecastError):
+    """The journal cannot be opened, written, synced or read. The text names the remedy."""
+
+
+class RecordKind(IntEnum):
+    """The kinds of records, with the values of the record header."""
 
     MESSAGES = 1
     STATE = 2
@@ -95,14 +98,14 @@ class Kind(IntEnum):
     ERASE = 4
 
 
-_KINDS = frozenset(Kind)
+_KINDS = frozenset(RecordKind)
 
 
 @attrs.frozen
 class Entry:
-    """A good record found in a segment: where it lies and what its header says."""
+    """A good record in a segment: its place, and the fields of its header."""
 
-    kind: Kind
+    kind: RecordKind
     offset: int
     stop: int
     ticket: int
@@ -110,13 +113,13 @@ class Entry:
 
     @property
     def body(self) -> slice:
-        """The place of the body in the segment."""
+        """Return the place of the body in the segment."""
         return slice(self.offset + RECORD_HEADER_BYTES, self.stop)
 
 
 @attrs.frozen
-class Gap:
-    """A stretch of a segment that holds no good record; `torn` if it is only the unsynced end of the newest one."""
+class SegmentGap:
+    """A part of a segment without a good record; `torn` if it is the unsynced end of the newest segment."""
 
     offset: int
     stop: int
@@ -124,20 +127,21 @@ class Gap:
 
 
 def file_header(number: int, salt: int) -> bytes:
-    """Returns the header of segment `number`."""
+    """Return the header of segment `number`."""
     head = _FILE.pack(FILE_MAGIC, VERSION, 0, number, salt)
     return head + _CRC.pack(zlib.crc32(head))
 
 
 def file_salt(header: bytes, number: int) -> int | None:
-    """Returns the salt in a file header, or None if it is not the intact header of segment `number`.
+    """Return the salt in a file header, or None if it is not the intact header of segment `number`.
 
     Raises:
-        JournalError: If a newer release wrote the file.
+        JournalError: A newer release wrote the file.
     """
     if len(header) < FILE_HEADER_BYTES or not header.startswith(FILE_MAGIC):
         return None
     _, version, _, named, salt = _FILE.unpack_from(header)
+    # The version is judged before the checksum, because a newer release may lay out the header differently.
     if version > VERSION:
         raise JournalError(
             f"the journal was written in format {version} and this release reads up to {VERSION}; use the newer release"
@@ -147,17 +151,17 @@ def file_salt(header: bytes, number: int) -> int | None:
 
 
 def file_version(header: bytes) -> int:
-    """Returns the format of a file whose header is intact."""
+    """Return the version of a file whose header is intact."""
     return int(_FILE.unpack_from(header)[1])
 
 
 def messages_head(version: int) -> struct.Struct:
-    """Returns what precedes the block in a MESSAGES body of this version; the first four fields are the same."""
+    """Return the fields before the block in a MESSAGES body of this version; the first four are always the same."""
     return MESSAGES_HEAD if version >= TIMED else UNTIMED_HEAD
 
 
 def seal(kind: int, ticket: int, synced: int, parts: Sequence[Block], salt: int) -> bytes:
-    """Returns the record header for a body given in parts."""
+    """Return the record header for a body given in parts."""
     length = crc = 0
     for part in parts:
         length += len(part)
@@ -167,16 +171,16 @@ def seal(kind: int, ticket: int, synced: int, parts: Sequence[Block], salt: int)
 
 
 def entry_at(data: bytes | mmap, offset: int, salt: int, *, blocks: bool = True) -> Entry | None:
-    """Returns the record at `offset`, or None if there is no good one.
+    """Return the record at `offset`, or None if there is no good one.
 
     Args:
         data: A segment, or a piece of one.
-        offset: Where it begins in `data`.
-        salt: From the segment's header.
-        blocks: Whether MESSAGES are read and their bodies verified too, not only their headers.
+        offset: The offset of the record in `data`.
+        salt: The salt of the segment's header.
+        blocks: True to verify the bodies of MESSAGES too, not only their headers.
 
     Raises:
-        JournalError: If the header is intact and names a kind or flag of a newer release.
+        JournalError: The header is intact and names a kind or flag of a newer release.
     """
     head = data[offset : offset + RECORD_HEADER_BYTES]
     if len(head) < RECORD_HEADER_BYTES or not head.startswith(_MAGIC_BYTES):
@@ -192,19 +196,19 @@ def entry_at(data: bytes | mmap, offset: int, salt: int, *, blocks: bool = True)
     start = offset + RECORD_HEADER_BYTES
     if start + length > len(data):
         return None
-    if (blocks or kind != Kind.MESSAGES) and zlib.crc32(data[start : start + length]) != crc:
+    if (blocks or kind != RecordKind.MESSAGES) and zlib.crc32(data[start : start + length]) != crc:
         return None
-    return Entry(Kind(kind), offset, start + length, ticket, synced)
+    return Entry(RecordKind(kind), offset, start + length, ticket, synced)
 
 
-def scan(data: bytes | mmap, salt: int, *, newest: bool, blocks: bool = True) -> Iterator[Entry | Gap]:
-    """Yields what a segment holds, from its file header to its end.
+def scan(data: bytes | mmap, salt: int, *, newest: bool, blocks: bool = True) -> Iterator[Entry | SegmentGap]:
+    """Yield the records and gaps of a segment in order.
 
     Args:
         data: The whole file.
-        salt: From its header.
-        newest: Whether no later segment exists, so that its end may be torn.
-        blocks: See `entry_at`; of the newest segment all is verified, for its end may be torn.
+        salt: The salt of its header.
+        newest: True if no later segment holds a record. Then the end may be torn, and all bodies are verified.
+        blocks: True to verify the bodies of MESSAGES in other segments too.
     """
     offset = FILE_HEADER_BYTES
     while offset < len(data):
@@ -213,20 +217,21 @@ def scan(data: bytes | mmap, salt: int, *, newest: bool, blocks: bool = True) ->
             yield entry
             offset = entry.stop
             continue
+        # A later record tells how far the disk was synced before it was written. If that is beyond this offset, the
+        # bad record was once good: it is damage, and messages that were reported stable may be lost.
         if newest and not any(later.synced > offset for later in _entries_after(data, offset, salt)):
-            yield Gap(offset, len(data), torn=True)
+            yield SegmentGap(offset, len(data), torn=True)
             return
         following = next(_entries_after(data, offset, salt), None)
         stop = len(data) if following is None else following.offset
-        yield Gap(offset, stop, torn=False)
+        yield SegmentGap(offset, stop, torn=False)
         offset = stop
 
 
 def intact(data: bytes | mmap, salt: int, offsets: Iterable[int]) -> bool:
-    """Tells whether records at these ascending offsets, all of them good, make up a whole segment.
+    """Return True if good records at these ascending offsets make up the whole segment.
 
-    It is what `scan` finds out, for one that is full and of which is known where its records begin, at a third of the
-    cost: bodies are not copied, and no entry is made for a record that is as it should be.
+    `scan` finds the same at three times the cost, because it copies bodies and makes an entry for each record.
     """
     at, stop = FILE_HEADER_BYTES, len(data)
     unpack, crc_of, crc32 = _RECORD.unpack_from, _CRC.unpack_from, zlib.crc32
@@ -244,7 +249,11 @@ def intact(data: bytes | mmap, salt: int, offsets: Iterable[int]) -> bool:
 
 
 def _entries_after(data: bytes | mmap, offset: int, salt: int) -> Iterator[Entry]:
-    """Yields the good records behind a bad one. Linear: only the salted header checksum opens the way to a body."""
+    """Yield the good records after a bad one.
+
+    The time is linear in the bytes, whatever a peer put into a block: only a header with a good salted checksum makes
+    the reader compute the checksum of a body.
+    """
     at = data.find(_MAGIC_BYTES, offset + 1)
     while at >= 0:
         entry = entry_at(data, at, salt)
@@ -254,10 +263,10 @@ def _entries_after(data: bytes | mmap, offset: int, salt: int) -> Iterator[Entry
 
 
 def bounded(body: _Body) -> _Body:
-    """Returns a body that fits a record.
+    """Return the body if it fits a record.
 
     Raises:
-        MisuseError: If it does not.
+        MisuseError: The body is too large.
     """
     if len(body) > MAX_BLOCK_BYTES:
         raise MisuseError(f"{len(body)} bytes do not fit one record; the bound is {MAX_BLOCK_BYTES}")
@@ -265,21 +274,22 @@ def bounded(body: _Body) -> _Body:
 
 
 def checked_state(body: bytes) -> bytes:
-    """Returns the body of a STATE. Cheap, for it guards against mix-ups and not against bad JSON.
+    """Return the body of a STATE.
 
     Raises:
-        MisuseError: If it is visibly not a JSON object, or too large.
+        MisuseError: The body is visibly not a JSON object, or too large.
     """
+    # A full parse would cost more than the record. This check finds arguments that were mixed up.
     if not (body.startswith(b"{") and body.endswith(b"}")):
         raise MisuseError(f"a state must be a JSON object, not {body[:20]!r}")
     return bounded(body)
 
 
 def join_states(states: Sequence[bytes]) -> bytes:
-    """Returns the body of a CHECKPOINT.
+    """Return the body of a CHECKPOINT.
 
     Raises:
-        MisuseError: If a state is visibly not a JSON object, or they are too large together.
+        MisuseError: A state is visibly not a JSON object, or the states are too large together.
 
     >>> join_states([b'{"a": 1}', b"{}"])
     b'[{"a": 1},{}]'
@@ -288,10 +298,10 @@ def join_states(states: Sequence[bytes]) -> bytes:
 
 
 def split_states(body: bytes) -> list[bytes]:
-    """Returns the states in the body of a CHECKPOINT, byte for byte.
+    """Return the states in the body of a CHECKPOINT, byte for byte.
 
     Raises:
-        JournalError: If the body is not what `join_states` writes.
+        JournalError: `join_states` did not write this body.
 
     >>> split_states(b'[{"a": 1},{}]')
     [b'{"a": 1}', b'{}']
@@ -299,7 +309,7 @@ def split_states(body: bytes) -> list[bytes]:
     states: list[bytes] = []
     try:
         text = body.decode()
-        json.loads(text)
+        json.loads(text)  # The loop below finds the ends of objects, but does not check what stands between them.
         at = text.index("[", 0, 1) + 1
         while at < len(text) - 1:
             _, stop = _JSON.raw_decode(text, at)

@@ -1,9 +1,9 @@
-"""What a directory of segments holds: the scan at open.
+"""The scan of a directory of segments at open.
 
-Every checksum is verified, unless blocks are left to be verified when they are read. Full segments are taken from their
-summaries, which say where to look; one that is not what its summary says is scanned. A torn end is cut, damage copied
-aside and reported, and nothing counts as recovered before it is synced: a process that was killed leaves records in the
-page cache that no disk has seen.
+Every checksum is verified, unless blocks are verified when they are read. Full segments are entered from their
+summaries; a segment that differs from its summary is scanned. A torn end is cut. Damage is copied aside and reported.
+Recovered records count only after a sync, because a process that was killed leaves records in the page cache that no
+disk has.
 """
 
 import os
@@ -15,15 +15,15 @@ from typing import assert_never
 
 import attrs
 
-from stablecast.store.journal.disk import Disk, Sync
+from stablecast.store.journal.disk import Disk
 from stablecast.store.journal.index import Erase, Index
 from stablecast.store.journal.record_format import (
     ERASE_BODY,
     FILE_HEADER_BYTES,
     FILE_MAGIC,
     Entry,
-    Gap,
-    Kind,
+    RecordKind,
+    SegmentGap,
     entry_at,
     file_salt,
     file_version,
@@ -33,46 +33,49 @@ from stablecast.store.journal.record_format import (
     split_states,
 )
 from stablecast.store.journal.segments import (
-    Place,
-    Segment,
+    JournalSegment,
+    RecordPlace,
     holds_records,
     last_written,
     leave_summary,
     list_segments,
     sync_directory,
 )
-from stablecast.store.journal.summary import SUMMARY_SUFFIX, Summary, decoded, summary_path
+from stablecast.store.journal.summary import SUMMARY_SUFFIX, SegmentSummary, decoded, summary_path
 
 DAMAGED_SUFFIX = ".damaged"
 FOREIGN_SUFFIX = ".foreign"
-"""Of files that have a segment's name and are none."""
+"""The suffix of files that have a segment's name and are not segments."""
 
 
 @attrs.define
-class Recovered:
-    """The outcome of a scan. `root` is the newest segment with a checkpoint, 0 if there is none.
+class RecoveredJournal:
+    """The result of a scan.
 
-    `damaged`: states may be missing, for there is damage behind the newest checkpoint.
+    Attributes:
+        root: The newest segment with a checkpoint, 0 if there is none.
+        newest: The newest segment, whose end may be appended to.
+        damaged: True if states may be missing, because damage follows the newest checkpoint.
     """
 
-    segments: dict[int, Segment] = attrs.field(factory=dict)
+    segments: dict[int, JournalSegment] = attrs.field(factory=dict)
     index: Index = attrs.field(factory=Index)
     states: list[bytes] = attrs.field(factory=list)
     root: int = 0
     next_number: int = 1
-    newest: Segment | None = None
+    newest: JournalSegment | None = None
     reports: list[str] = attrs.field(factory=list)
     damaged: bool = False
 
 
-def recover(directory: Path, disk: Disk) -> Recovered:
-    """Scans and repairs a directory whose lock is held.
+def recover(directory: Path, disk: Disk) -> RecoveredJournal:
+    """Scan and repair a directory whose lock is held.
 
     Raises:
-        JournalError: If a newer release wrote it.
-        OSError: If a file cannot be read, cut or synced.
+        JournalError: A newer release wrote it.
+        OSError: A file cannot be read, cut or synced.
     """
-    found = Recovered()
+    found = RecoveredJournal()
     paths, highest = list_segments(directory)
     found.next_number = highest + 1
     _drop_orphans(directory, set(map(summary_path, paths.values())))
@@ -84,28 +87,33 @@ def recover(directory: Path, disk: Disk) -> Recovered:
             _read_segment(found, number, path, newest=number == last, blocks=disk.verify)
     disk.step("restart-scanned")
     if found.newest is not None:
-        _make_durable(found.newest, disk.sync)
+        fd = os.open(found.newest.path, os.O_RDWR)
+        try:
+            os.ftruncate(fd, found.newest.end)
+            disk.sync(fd)
+        finally:
+            os.close(fd)
     disk.step("restart-cut")
     sync_directory(directory)
     return found
 
 
 def _drop_orphans(directory: Path, wanted: set[Path]) -> None:
-    """Removes the summaries of segments that are gone."""
+    """Remove the summaries of deleted segments."""
     for path in directory.glob(f"*{SUMMARY_SUFFIX}"):
         if path not in wanted:
             path.unlink()
 
 
-def _read_segment(found: Recovered, number: int, path: Path, *, newest: bool, blocks: bool) -> None:
-    """Enters one segment into `found`."""
+def _read_segment(found: RecoveredJournal, number: int, path: Path, *, newest: bool, blocks: bool) -> None:
+    """Enter one segment into `found`."""
     with path.open("rb") as file:
         header = file.read(FILE_HEADER_BYTES)
         salt = file_salt(header, number)
         if salt is None:
             _set_aside(found, path, header, created=not newest or holds_records(path))
             return
-        segment = Segment(number, salt, path, on_disk=True, version=file_version(header))
+        segment = JournalSegment(number, salt, path, on_disk=True, version=file_version(header))
         found.segments[number] = segment
         with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
             if newest or not _summarized(found, segment, data, blocks=blocks):
@@ -114,8 +122,8 @@ def _read_segment(found: Recovered, number: int, path: Path, *, newest: bool, bl
         found.newest = segment
 
 
-def _scan(found: Recovered, segment: Segment, data: mmap, *, newest: bool, blocks: bool) -> None:
-    """Walks through a segment; of one that is full and whole a summary is left for the next open."""
+def _scan(found: RecoveredJournal, segment: JournalSegment, data: mmap, *, newest: bool, blocks: bool) -> None:
+    """Enter a segment record by record; write a summary for the next open if the segment is full and whole."""
     whole = True
     for item in scan(data, segment.salt, newest=newest, blocks=blocks):
         if isinstance(item, Entry):
@@ -123,18 +131,18 @@ def _scan(found: Recovered, segment: Segment, data: mmap, *, newest: bool, block
         elif not item.torn or data[item.offset : item.stop].strip(b"\0"):
             _report(found, segment.path, item)
             whole = False
-        segment.end = item.offset if isinstance(item, Gap) and item.torn else item.stop
+        segment.end = item.offset if isinstance(item, SegmentGap) and item.torn else item.stop
     if not newest:
         if whole and not summary_path(segment.path).exists():
             leave_summary(segment)
-        segment.summary = Summary()
+        segment.summary = SegmentSummary()
 
 
-def _summarized(found: Recovered, segment: Segment, data: mmap, *, blocks: bool) -> bool:
-    """Takes a segment from its summary, if there is a good one and all is as it says; returns whether that was so."""
+def _summarized(found: RecoveredJournal, segment: JournalSegment, data: mmap, *, blocks: bool) -> bool:
+    """Enter a segment from its summary; return False and do nothing if there is none that matches the segment."""
     path = summary_path(segment.path)
     summary = None
-    with suppress(OSError):  # a disk that does not give it back has the segment all the same
+    with suppress(OSError):  # A disk that cannot read the summary may still read the segment.
         summary = decoded(path.read_bytes(), segment.number, segment.salt, len(data))
     if summary is None:
         with suppress(OSError):
@@ -142,19 +150,21 @@ def _summarized(found: Recovered, segment: Segment, data: mmap, *, blocks: bool)
         return False
     if blocks and not intact(data, segment.salt, summary.offsets()):
         return False
+    # Checkpoints and erasures decide what is live, so they are always verified, even if blocks are not.
     others = [entry_at(data, offset, segment.salt) for offset in summary.others]
     entries = [entry for entry in others if entry is not None]
     if len(entries) < len(others):
         return False
     segment.end = len(data)
+    # The order of messages and erasures in the segment does not matter: an erasure names the place it looks back from.
     found.index.extend(segment, summary)
     for entry in entries:
         _apply(found, segment, entry, data)
     return True
 
 
-def _remove_begun(found: Recovered, number: int, path: Path) -> None:
-    """Removes a segment that was opened while the one before it was being flushed, and got nothing."""
+def _remove_begun(found: RecoveredJournal, number: int, path: Path) -> None:
+    """Remove a segment that the writer opened in advance and that got no record."""
     with path.open("rb") as file:
         complete = file_salt(file.read(FILE_HEADER_BYTES), number) is not None
     if complete:
@@ -163,13 +173,17 @@ def _remove_begun(found: Recovered, number: int, path: Path) -> None:
         _remove_incomplete(found, path)
 
 
-def _remove_incomplete(found: Recovered, path: Path) -> None:
+def _remove_incomplete(found: RecoveredJournal, path: Path) -> None:
     path.unlink()
     found.reports.append(f"{path} was never completed and was removed; nothing in it was reported stable")
 
 
-def _set_aside(found: Recovered, path: Path, header: bytes, *, created: bool) -> None:
-    """Takes a file without a good header out of the journal."""
+def _set_aside(found: RecoveredJournal, path: Path, header: bytes, *, created: bool) -> None:
+    """Rename or remove a file without a good header.
+
+    A file that was `created` completely had a durable header once, so its header is damage. Any other file is the trace
+    of a crash.
+    """
     if created:
         foreign = not header.startswith(FILE_MAGIC)
         suffix, what = (FOREIGN_SUFFIX, "is no segment") if foreign else (DAMAGED_SUFFIX, "has a damaged header")
@@ -180,8 +194,8 @@ def _set_aside(found: Recovered, path: Path, header: bytes, *, created: bool) ->
         _remove_incomplete(found, path)
 
 
-def _report(found: Recovered, path: Path, gap: Gap) -> None:
-    """Tells about a gap; of a damaged file a copy is kept."""
+def _report(found: RecoveredJournal, path: Path, gap: SegmentGap) -> None:
+    """Report a gap, and keep a copy of a damaged file."""
     length = gap.stop - gap.offset
     if gap.torn:
         found.reports.append(
@@ -199,35 +213,26 @@ def _report(found: Recovered, path: Path, gap: Gap) -> None:
     )
 
 
-def _apply(found: Recovered, segment: Segment, entry: Entry, data: mmap) -> None:
-    """Applies one record."""
-    if entry.kind is not Kind.MESSAGES:
+def _apply(found: RecoveredJournal, segment: JournalSegment, entry: Entry, data: mmap) -> None:
+    """Apply one record."""
+    if entry.kind is not RecordKind.MESSAGES:
         segment.summary.note(entry.offset)
     match entry.kind:
-        case Kind.MESSAGES:
+        case RecordKind.MESSAGES:
             stream, first, count, tag, *_ = messages_head(segment.version).unpack_from(data, entry.body.start)
             size = entry.stop - entry.offset
             segment.summary.add(stream, first, count, tag, entry.offset, size)
-            found.index.add(stream, Place(segment, entry.offset, size, first, tag, count))
-        case Kind.STATE:
+            found.index.add(stream, RecordPlace(segment, entry.offset, size, first, tag, count))
+        case RecordKind.STATE:
             found.states.append(data[entry.body])
-        case Kind.CHECKPOINT:
+        case RecordKind.CHECKPOINT:
             found.states = split_states(data[entry.body])
             found.root = segment.number
+            # A checkpoint holds the whole state, so earlier damage costs no state any more.
             found.damaged = False
-        case Kind.ERASE:
+        case RecordKind.ERASE:
             stream, start, stop, number, offset = ERASE_BODY.unpack_from(data, entry.body.start)
             segment.streams.add(stream)
             found.index.erase(Erase(stream, start, stop, (number, offset)))
         case _:
             assert_never(entry.kind)
-
-
-def _make_durable(segment: Segment, sync: Sync) -> None:
-    """Cuts the newest segment behind its last good record and syncs it."""
-    fd = os.open(segment.path, os.O_RDWR)
-    try:
-        os.ftruncate(fd, segment.end)
-        sync(fd)
-    finally:
-        os.close(fd)

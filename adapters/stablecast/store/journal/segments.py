@@ -1,4 +1,4 @@
-"""Segment files, and where a record lies in them."""
+"""Segment files, and the places of records in them."""
 
 import os
 import re
@@ -10,7 +10,6 @@ from pathlib import Path
 
 import attrs
 
-from stablecast.store.journal.errors import JournalError
 from stablecast.store.journal.record_format import (
     FILE_HEADER_BYTES,
     MESSAGES_HEAD,
@@ -18,21 +17,23 @@ from stablecast.store.journal.record_format import (
     TIMED,
     VERSION,
     Block,
-    Kind,
+    JournalError,
+    RecordKind,
     entry_at,
     file_header,
     messages_head,
 )
-from stablecast.store.journal.summary import Summary, summary_path
+from stablecast.store.journal.summary import SegmentSummary, summary_path
+from stablecast.text import refusal
 
 PIECE_BYTES = 1 << 20
-"""Of a file that is looked through, in bytes."""
+"""Bytes read at a time when a file is searched."""
 
 MAX_OPEN_FILES = 64
-"""Bound on the segments that a journal keeps open for reading."""
+"""Segments that a journal keeps open for reading at most."""
 
 FEW_OPEN_FILES = 2
-"""The same where descriptors are short: with the lock, the segment that is written and a directory there are five."""
+"""Segments likewise where descriptors are short. With the lock, the written segment and a directory they are five."""
 
 _NAME = re.compile(r"(\d{8,10})\.seg(\.damaged|\.foreign)?")
 
@@ -41,11 +42,17 @@ Position = tuple[int, int]
 
 
 @attrs.define(eq=False)
-class Segment:
-    """One file. `live` counts the pieces of the index in it; `streams` names every stream it has records of.
+class JournalSegment:
+    """One file of records.
 
-    `version` is the format it is written in: an older one is read, and never written to again. `summary` tells what is
-    in it until it is full.
+    Attributes:
+        on_disk: True once the file exists with its header.
+        end: Offset after the last record.
+        limit: Offset at which the segment is full.
+        live: The count of pieces of the index in it.
+        streams: Every stream that has records in it.
+        version: The version of its format. A segment of an older version gets no new records.
+        summary: The records in it, until it is full.
     """
 
     number: int
@@ -57,31 +64,31 @@ class Segment:
     live: int = 0
     streams: set[int] = attrs.field(factory=set)
     version: int = VERSION
-    summary: Summary = attrs.field(factory=Summary)
+    summary: SegmentSummary = attrs.field(factory=SegmentSummary)
 
     @property
     def block_at(self) -> int:
-        """Offset of the block in a MESSAGES record, in bytes."""
+        """Return the offset of the block in a MESSAGES record, in bytes."""
         return RECORD_HEADER_BYTES + messages_head(self.version).size
 
 
 @attrs.define(eq=False)
-class Record:
-    """One record: its place and, until it is synced, its body."""
+class JournalRecord:
+    """A record that is not synced: its place and its body in parts."""
 
-    segment: Segment
+    segment: JournalSegment
     offset: int
     size: int
-    kind: Kind
+    kind: RecordKind
     ticket: int
     parts: tuple[Block, ...]
 
 
 @attrs.define
-class Place:
-    """A MESSAGES record: where it lies, the numbers that it was written with, and the life that sent them."""
+class RecordPlace:
+    """The place of a MESSAGES record, the numbers it was written with, and the life that sent them."""
 
-    segment: Segment
+    segment: JournalSegment
     offset: int
     size: int
     first: int
@@ -90,17 +97,17 @@ class Place:
 
     @property
     def block_bytes(self) -> int:
-        """Bytes of its block."""
+        """Return the bytes of its block."""
         return self.size - self.segment.block_at
 
     @property
     def position(self) -> Position:
-        """Place in the order in which records were written."""
+        """Return the position in the order in which records were written."""
         return self.segment.number, self.offset
 
 
 def segment_path(directory: Path, number: int) -> Path:
-    """Returns the name of a segment.
+    """Return the path of a segment.
 
     >>> segment_path(Path("d"), 7).name
     '00000007.seg'
@@ -109,7 +116,7 @@ def segment_path(directory: Path, number: int) -> Path:
 
 
 def list_segments(directory: Path) -> tuple[dict[int, Path], int]:
-    """Returns the segments by ascending number, and the highest number that any file, also one set aside, carries."""
+    """Return the segments by ascending number, and the highest number of any file, also of one set aside."""
     found: dict[int, Path] = {}
     highest = 0
     for path in directory.iterdir():
@@ -124,19 +131,19 @@ def list_segments(directory: Path) -> tuple[dict[int, Path], int]:
 
 
 def last_written(paths: dict[int, Path]) -> int:
-    """Returns the newest segment that holds a record, or the oldest there is, of at least one in ascending order.
+    """Return the newest segment that holds a record, or the oldest one; `paths` are ascending and not empty.
 
-    Its end may be torn: the next is opened while it is flushed, and gets no record before that is done.
+    Only its end may be torn. The writer opens the next segment while it flushes this one, but writes to it later.
 
     Raises:
-        OSError: If a file cannot be read.
+        OSError: A file cannot be read.
     """
     oldest, *others = paths
     return next((number for number in reversed(others) if holds_records(paths[number])), oldest)
 
 
 def holds_records(path: Path) -> bool:
-    """Whether there is more than a header, and zeros where room was reserved; a file that is gone holds nothing."""
+    """Return True if the file has more than a header and zeros of reserved room; False if there is no file."""
     with suppress(FileNotFoundError), path.open("rb") as file:
         file.seek(FILE_HEADER_BYTES)
         return any(piece.strip(b"\0") for piece in iter(partial(file.read, PIECE_BYTES), b""))
@@ -144,7 +151,7 @@ def holds_records(path: Path) -> bool:
 
 
 def sync_directory(directory: Path) -> None:
-    """Makes the names in a directory durable: what was created is there, what was removed stays away."""
+    """Make the names in a directory durable: created files exist, and removed files stay away."""
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(fd)
@@ -152,11 +159,11 @@ def sync_directory(directory: Path) -> None:
         os.close(fd)
 
 
-def open_for_writing(segment: Segment, sync: Callable[[int], None], reserve: int = 0) -> int:
-    """Opens a segment, creating it if it is new, and returns the descriptor.
+def open_for_writing(segment: JournalSegment, sync: Callable[[int], None], reserve: int = 0) -> int:
+    """Open a segment, create it if it is new, and return the descriptor. A new file gets `reserve` bytes of the disk.
 
-    The header is durable before the first record is written. So a bad header in a file that holds more than a header
-    is damage, never the trace of a crash. A new file gets `reserve` bytes of the disk at once, if that is not 0.
+    The header is durable before the first record is written. Therefore a bad header in a file with records is damage,
+    never the trace of a crash.
     """
     if segment.on_disk:
         return os.open(segment.path, os.O_WRONLY)
@@ -174,30 +181,30 @@ def open_for_writing(segment: Segment, sync: Callable[[int], None], reserve: int
     return fd
 
 
-def leave_summary(segment: Segment) -> None:
-    """Writes the summary of a segment that is full and forgets it; where it cannot be written, the next open scans."""
+def leave_summary(segment: JournalSegment) -> None:
+    """Write the summary of a full segment, and drop it from memory. Without the file, the next open scans."""
     path = summary_path(segment.path)
     try:
         path.write_bytes(segment.summary.encoded(segment.number, segment.salt, segment.end))
     except OSError:
-        with suppress(OSError):  # what is left of it is not believed
+        with suppress(OSError):  # The checksum rejects the rest of a file that cannot be removed.
             path.unlink(missing_ok=True)
-    segment.summary = Summary()
+    segment.summary = SegmentSummary()
 
 
 class SegmentReader:
     """Reads records back, with a bounded number of open files."""
 
     def __init__(self, most: int = MAX_OPEN_FILES) -> None:
-        """At most so many files are open at one time."""
+        """Make a reader that keeps at most `most` files open."""
         self._most = most
         self._open: OrderedDict[int, int] = OrderedDict()
 
-    def block(self, record: Place) -> bytes:
-        """Returns the block of a synced MESSAGES record.
+    def block(self, record: RecordPlace) -> bytes:
+        """Return the block of a synced MESSAGES record.
 
         Raises:
-            JournalError: If the file cannot be read or the record fails its checksum.
+            JournalError: The file cannot be read, or the record fails its checksum.
         """
         segment = record.segment
         data = self._read(segment, record.size, record.offset)
@@ -208,11 +215,11 @@ class SegmentReader:
             )
         return data[segment.block_at :]
 
-    def came_at(self, record: Place) -> int | None:
-        """Returns when a synced MESSAGES record was appended, in ns of the epoch; None: its segment has no times.
+    def came_at(self, record: RecordPlace) -> int | None:
+        """Return when a synced MESSAGES record was appended, in ns of the epoch; None if its segment has no times.
 
         Raises:
-            JournalError: If the file cannot be read.
+            JournalError: The file cannot be read.
         """
         segment = record.segment
         if segment.version < TIMED:
@@ -220,24 +227,24 @@ class SegmentReader:
         at = record.offset + RECORD_HEADER_BYTES
         return int(MESSAGES_HEAD.unpack(self._read(segment, MESSAGES_HEAD.size, at))[-1])
 
-    def close(self, segment: Segment) -> None:
-        """Closes one file, for it is going to be removed."""
+    def close(self, segment: JournalSegment) -> None:
+        """Close a file, so that it can be removed."""
         fd = self._open.pop(segment.number, None)
         if fd is not None:
             os.close(fd)
 
     def close_all(self) -> None:
-        """Closes every file."""
+        """Close every file."""
         while self._open:
             os.close(self._open.popitem()[1])
 
-    def _read(self, segment: Segment, size: int, offset: int) -> bytes:
+    def _read(self, segment: JournalSegment, size: int, offset: int) -> bytes:
         try:
             return os.pread(self._fd(segment), size, offset)
         except OSError as error:
-            raise JournalError(f"cannot read {segment.path}: {error.strerror}; check the disk") from error
+            raise JournalError(f"cannot read {segment.path}: {refusal(error)}; check the disk") from error
 
-    def _fd(self, segment: Segment) -> int:
+    def _fd(self, segment: JournalSegment) -> int:
         fd = self._open.get(segment.number)
         if fd is None:
             if len(self._open) >= self._most:

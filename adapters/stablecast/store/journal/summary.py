@@ -1,9 +1,9 @@
-r"""What lies where in a segment that is full: an open takes this and need not walk through the records.
+r"""The summary of a full segment, with which an open need not scan the segment's records.
 
-Beside segment `NNNNNNNN.seg` lies `NNNNNNNN.sum`. It is derived, and never trusted further than its checksum, the salt
-and the length of its segment reach: without a good one the segment is scanned, and the summary written anew. The newest
-segment has none, its end may be torn. An open that is to verify all (P-830) takes from it where the records begin,
-and verifies these. All integers are big-endian.
+Beside segment `NNNNNNNN.seg` lies `NNNNNNNN.sum`. It is derived from the segment. An open uses it only if its checksum
+is good and it names the salt and the length of the segment. Otherwise the open scans the segment and writes the summary
+anew. The newest segment has none, because its end may be torn. An open that verifies all blocks (P-830) uses the
+summary to find the records. All integers are big-endian.
 
     header, 40 bytes                         body
      0  8s  magic "scsum\r\n\0"              u32 n, then n u64: offsets of the records that are no MESSAGES, in order;
@@ -39,7 +39,7 @@ _KEY = struct.Struct(">QQI")
 
 @attrs.define(eq=False)
 class Runs:
-    """The MESSAGES of one stream and tag: columns, in the order written."""
+    """The MESSAGES records of one stream and tag, as columns in the order written."""
 
     stream: int
     tag: int
@@ -50,27 +50,27 @@ class Runs:
 
     @property
     def columns(self) -> tuple["array[int]", ...]:
-        """As they are written."""
+        """Return the columns in the order of the file."""
         return self.firsts, self.counts, self.offsets, self.sizes
 
     def records(self) -> Iterator[tuple[int, int, int, int, int]]:
-        """Offset, size, first number, tag and count of each."""
+        """Return offset, size, first number, tag and count of each record."""
         return zip(self.offsets, self.sizes, self.firsts, repeat(self.tag), self.counts)
 
 
 @attrs.define(eq=False)
-class Summary:
-    """What was put into a segment so far."""
+class SegmentSummary:
+    """The records of a segment so far: MESSAGES by stream and tag, and the offsets of all others."""
 
     others: "array[int]" = attrs.field(factory=lambda: array("Q"))
     runs: dict[tuple[int, int], Runs] = attrs.field(factory=dict)
 
     def note(self, offset: int) -> None:
-        """A record that is no MESSAGES lies here."""
+        """Note a record of another kind than MESSAGES."""
         self.others.append(offset)
 
     def add(self, stream: int, first: int, count: int, tag: int, offset: int, size: int) -> None:
-        """A MESSAGES record lies here."""
+        """Add a MESSAGES record."""
         runs = self.runs.get((stream, tag))
         if runs is None:
             runs = self.runs[stream, tag] = Runs(stream, tag)
@@ -80,17 +80,17 @@ class Summary:
         runs.sizes.append(size)
 
     def by_stream(self) -> Iterator[tuple[int, list[Runs]]]:
-        """Each stream with its runs of all tags."""
+        """Yield each stream with its runs of all tags."""
         ordered = sorted(self.runs.values(), key=attrgetter("stream"))
         for stream, runs in groupby(ordered, key=attrgetter("stream")):
             yield stream, list(runs)
 
     def offsets(self) -> list[int]:
-        """Where the records begin, ascending."""
+        """Return the offsets of all records, ascending."""
         return sorted(chain(self.others, *(runs.offsets for runs in self.runs.values())))
 
     def encoded(self, number: int, salt: int, end: int) -> bytes:
-        """The file of a segment with this number, salt and length."""
+        """Return the summary file of a segment with this number, salt and length."""
         parts = [_COUNT.pack(len(self.others)), _swapped(self.others)]
         for runs in self.runs.values():
             parts.append(_KEY.pack(runs.stream, runs.tag, len(runs.firsts)))
@@ -100,8 +100,8 @@ class Summary:
         return head + _CRC.pack(zlib.crc32(body, zlib.crc32(head))) + body
 
 
-def decoded(data: bytes, number: int, salt: int, end: int) -> Summary | None:
-    """The summary in a file, None if it is not a good one of the segment with this number, salt and length."""
+def decoded(data: bytes, number: int, salt: int, end: int) -> SegmentSummary | None:
+    """Return the summary in a file, None if it is not a good one of the segment with this number, salt and length."""
     at = _HEAD.size + _CRC.size
     if len(data) < at:
         return None
@@ -110,7 +110,7 @@ def decoded(data: bytes, number: int, salt: int, end: int) -> Summary | None:
         return None
     if _CRC.unpack_from(data, _HEAD.size)[0] != zlib.crc32(memoryview(data)[at:], zlib.crc32(head)):
         return None
-    summary = Summary()
+    summary = SegmentSummary()
     (count,) = _COUNT.unpack_from(data, at)
     at = _fill(summary.others, data, at + _COUNT.size, count)
     while at < len(data):
@@ -123,7 +123,7 @@ def decoded(data: bytes, number: int, salt: int, end: int) -> Summary | None:
 
 
 def summary_path(segment: Path) -> Path:
-    """Where the summary of a segment is.
+    """Return the path of a segment's summary.
 
     >>> summary_path(Path("00000007.seg")).name
     '00000007.sum'
@@ -139,7 +139,7 @@ def _swapped(column: "array[int]") -> bytes:
 
 
 def _fill(column: "array[int]", data: bytes, at: int, count: int) -> int:
-    """Reads a column; returns where the next one begins."""
+    """Read a column; return the offset of the next one."""
     stop = at + count * column.itemsize
     column.frombytes(memoryview(data)[at:stop])
     if sys.byteorder == "little":

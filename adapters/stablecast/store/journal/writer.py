@@ -1,22 +1,22 @@
-"""Group commit: the thread that writes and syncs while the event loop goes on.
+"""Group commit: a thread that writes and syncs records while the event loop goes on.
 
-The loop thread puts records on a queue; the thread takes all there are, writes them with as few `pwritev` calls as
-IOV_MAX and the buffer length allow, syncs once, reports, and looks again. So whatever arrives during a sync shares the
-next one.
+The loop's thread puts records on a queue. The writer's thread removes all of them, writes them with as few `pwritev`
+calls as IOV_MAX and the buffer length allow, syncs once, and reports. Records that arrive during a sync share the next
+one.
 
-To wake the thread and to be woken by it takes longer than a flush where flushes are short. There the loop's thread
-writes and syncs itself, at the end of its turn, what came in that turn: if the last `STEADY` flushes were short, if it
-is little, and if the thread has nothing to do. One flush that was not short, whoever saw it, and it is the thread's
-again, which measures on. The descriptor is the thread's while it has records it has not done with, else the loop's.
+**Flushes on the loop.** Where a flush is short, waking another thread takes longer than the flush. There the loop's
+thread writes and syncs the records of its turn itself, when the turn ends. It does so if the last `STEADY` flushes were
+short, the records are few bytes, and the writer's thread has none. After one flush that was not short, the writer's
+thread takes over and measures again. The descriptor belongs to the writer's thread while that has records, else to the
+loop's.
 
-The two threads share a deque, whose `append` and `popleft` are atomic, and a bell: a lock that the thread takes and the
-loop gives back. The thread takes it *before* it empties the queue and the loop rings *after* it has put a record: no
-record is ever left behind asleep. A bell that nobody has heard yet is not rung again. (An event does the same, with ten
-calls in the way of a record.) The thread may wake once more for what it has taken already, finds the queue empty then,
-and touches nothing: what the loop keeps for itself is never in the queue.
+**The bell.** The threads share a deque, whose `append` and `popleft` are atomic, and a lock as a bell. The writer's
+thread acquires the bell *before* it empties the queue. The loop releases it *after* it has put a record. So no record
+is left behind while the thread sleeps. A bell that rings already is not rung again. (An event does the same with ten
+more calls for each record.) The thread may wake once too often; then the queue is empty, and it touches nothing.
 
-After a failed write or sync nothing is tried again: the kernel may have dropped the dirty pages and the next sync
-would report a success that is none.
+**Failures.** After a failed write or sync nothing is tried again. The kernel may have dropped the dirty pages, and the
+next sync would report a success that did not happen.
 """
 
 import errno
@@ -24,6 +24,8 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import suppress
 from itertools import groupby
 from operator import attrgetter
 from time import monotonic_ns
@@ -31,35 +33,66 @@ from time import monotonic_ns
 import attrs
 
 from stablecast.store.journal.disk import Disk
-from stablecast.store.journal.next_segment import Opening
-from stablecast.store.journal.record_format import Block, Kind, seal
-from stablecast.store.journal.segments import Record, Segment
+from stablecast.store.journal.record_format import Block, RecordKind, seal
+from stablecast.store.journal.segments import JournalRecord, JournalSegment, open_for_writing
 
 IOV_MAX = os.sysconf("SC_IOV_MAX")
-"""Bound of the system on the buffers of one vectored write."""
+"""Buffers of one vectored write at most, by the system."""
 
 STEADY = 2
-"""Flushes in a row that must have been short before the loop's thread does one."""
+"""Short flushes in a row before the loop's thread does one."""
 
 SMALL_BYTES = 4 << 10
-"""Up to so many bytes of records the loop writes itself; with more, waking the thread counts little."""
+"""Bytes of records that the loop's thread writes at most. With more, waking the writer's thread costs little."""
 
 
 @attrs.define
 class Syncs:
-    """How many there were, and how long the last and the longest took, in ns. Written by the thread alone."""
+    """The count of syncs, and the times of the last and the longest in ns. The thread that syncs updates it."""
 
     count: int = 0
     last_ns: int = 0
     longest_ns: int = 0
 
     def add(self, took_ns: int) -> None:
-        """One more."""
+        """Count a sync that took this time."""
         self.count, self.last_ns, self.longest_ns = self.count + 1, took_ns, max(self.longest_ns, took_ns)
 
 
-class Writer:
-    """The thread and its queue, and what the loop's thread does in its place."""
+class NextSegment:
+    """A segment that a thread of its own opens.
+
+    Opening takes two syncs. If the writer's thread did that between two flushes, messages would wait for all of them.
+    """
+
+    def __init__(self, segment: JournalSegment, disk: Disk) -> None:
+        """Begin to open the segment."""
+        self._descriptor: Future[int] = Future()
+        # A daemon thread, because a disk that never answers must not keep the process from ending.
+        threading.Thread(target=self._run, args=(segment, disk), name="opening", daemon=True).start()
+
+    def descriptor(self) -> int:
+        """Wait until the segment is open; return its descriptor, which the caller closes. Raises OSError."""
+        return self._descriptor.result()
+
+    def drop(self) -> None:
+        """Wait until the segment is open, and close it."""
+        with suppress(OSError):  # If it could not be opened, there is nothing to close.
+            os.close(self.descriptor())
+
+    def _run(self, segment: JournalSegment, disk: Disk) -> None:
+        try:
+            disk.step("roll")
+            descriptor = open_for_writing(segment, disk.sync, disk.segment_bytes if disk.preallocate else 0)
+            disk.step("rolled")
+        except Exception as error:  # noqa: BLE001 - the writer raises it
+            self._descriptor.set_exception(error)
+        else:
+            self._descriptor.set_result(descriptor)
+
+
+class JournalWriter:
+    """The thread, its queue, and the flushes that the loop's thread does instead."""
 
     def __init__(
         self,
@@ -69,14 +102,14 @@ class Writer:
         failed: Callable[[Exception], None],
         stopped: Callable[[], None],
     ) -> None:
-        """Prepares the thread.
+        """Make a thread that has not started.
 
         Args:
-            disk: How to write.
-            tell: Calls one of these three on the loop, from whichever thread: with the arguments that follow it.
-            committed: Told how many records, in the order of `put`, are now synced.
-            failed: Told the first error; nothing is written or synced after it.
-            stopped: The last thing called.
+            disk: The system calls, and their limits.
+            tell: Calls one of the next three on the loop with its arguments; any thread may use it.
+            committed: Gets the count of records that are now synced, in the order of `put`.
+            failed: Gets the first error; nothing is written or synced after it.
+            stopped: Called last.
         """
         self.syncs = Syncs()
         self._disk = disk
@@ -84,68 +117,69 @@ class Writer:
         self._committed = committed
         self._failed = failed
         self._stopped = stopped
-        self._queue: deque[Record] = deque()
-        self._held: list[Record] = []
+        self._queue: deque[JournalRecord] = deque()
+        self._held: list[JournalRecord] = []
         self._held_bytes = 0
-        self._given = 0  # records that were queued, and how many of them the thread has done with
-        self._done = 0
-        self._short = 0  # flushes since the last that was not
+        self._given = 0  # Records that were queued.
+        self._done = 0  # Records that the thread has synced of them.
+        self._short = 0  # Short flushes in a row.
         self._broken: Exception | None = None
         self._bell = threading.Lock()
         self._bell.acquire()
         self._closing = False
         self._aborted = False
-        self._segment: Segment | None = None
-        self._opening: Opening | None = None  # of the segment that comes after it
+        self._segment: JournalSegment | None = None
+        self._next: NextSegment | None = None
         self._fd = -1
         self._end = 0
-        # A daemon thread: a disk that never answers must not keep the process from ending.
+        # A daemon thread, because a disk that never answers must not keep the process from ending.
         self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
 
     def start(self, soon: Callable[[Callable[[], None]], object]) -> None:
-        """Starts the thread; `soon` calls at the end of the loop's turn."""
+        """Start the thread; `soon` schedules a call for the end of the loop's turn."""
         self._soon = soon
         self._thread.start()
 
-    def put(self, record: Record) -> None:
-        """Takes a record; how much may wait is bounded by the owner, who counts the bytes."""
+    def put(self, record: JournalRecord) -> None:
+        """Queue a record. The owner counts the bytes, and bounds how many wait."""
         self._held.append(record)
         self._held_bytes += record.size
-        if self._held_bytes > SMALL_BYTES or not self._here(record.segment):
+        if self._held_bytes > SMALL_BYTES or not self._may_flush_here(record.segment):
             self._pass_on()
         elif len(self._held) == 1:
             self._soon(self._end_turn)
 
     def close(self) -> None:
-        """Lets the thread end when everything taken is synced; returns at once."""
+        """End the thread when all records are synced; return at once."""
         self._closing = True
         self._pass_on()
 
     def abort(self) -> None:
-        """Ends the thread after the system call it is in, and waits for that."""
+        """End the thread after its current system call, and wait for it."""
         self._aborted = True
         self._ring()
         self._thread.join()
 
-    def _here(self, segment: Segment) -> bool:
-        """Whether the loop's thread writes to a segment: none is to be opened, and the other thread has nothing."""
+    def _may_flush_here(self, segment: JournalSegment) -> bool:
+        """Return True if the loop's thread may write: the segment is open, and the other thread has no records."""
+        # `_done` is read once and only grows, so a stale value costs a wake-up and never an order of records.
         return self._short >= STEADY and self._given == self._done and segment is self._segment
 
     def _pass_on(self) -> None:
-        """The thread gets what was held for the end of the turn."""
+        """Queue the records that were held for the end of the turn."""
         held, self._held, self._held_bytes = self._held, [], 0
         self._given += len(held)
         self._queue.extend(held)
         self._ring()
 
     def _end_turn(self) -> None:
-        """Writes and syncs, on the loop, what was held; all that was passed on is done with."""
+        """Write and sync the held records on the loop. The other thread has none."""
         held, self._held, self._held_bytes = self._held, [], 0
         if not held or self._aborted:
             return
         try:
             self._commit(held[0].segment, held)
-        except Exception as error:  # noqa: BLE001 - the thread ends by it, as if it had met with it
+        except Exception as error:  # noqa: BLE001 - the thread raises it, so that there is one way to fail
             self._given += len(held)
             self._broken = error
             self._ring()
@@ -153,7 +187,7 @@ class Writer:
         self._committed(len(held))
 
     def _ring(self) -> None:
-        """Wake the thread. Nobody else rings, so a bell that is taken stays so until it is given back here."""
+        """Wake the thread. Only the loop releases the bell, so a bell that is locked here stays locked until then."""
         if self._bell.locked():
             self._bell.release()
 
@@ -163,11 +197,11 @@ class Writer:
                 pass
             if self._fd >= 0 and not self._aborted:
                 self._give_back()
-        except Exception as error:  # noqa: BLE001 - whatever it is, a dead thread must not look like a slow disk
+        except Exception as error:  # noqa: BLE001 - a dead thread must not look like a slow disk
             self._tell(self._failed, error)
         finally:
-            if self._opening is not None:
-                self._opening.drop()
+            if self._next is not None:
+                self._next.drop()
             if self._fd >= 0:
                 os.close(self._fd)
             self._tell(self._stopped)
@@ -176,7 +210,7 @@ class Writer:
         self._bell.acquire()
         if self._broken is not None:
             raise self._broken
-        last = self._closing  # read first: what was put before close() is in this batch
+        last = self._closing  # Read first: records that were put before close() are in this batch.
         batch = [self._queue.popleft() for _ in range(len(self._queue))]
         parts = [(segment, list(records)) for segment, records in groupby(batch, key=attrgetter("segment"))]
         for at, (segment, records) in enumerate(parts, start=1):
@@ -185,7 +219,8 @@ class Writer:
             if segment is not self._segment:
                 self._switch(segment)
             if at < len(parts):
-                self._opening = Opening(parts[at][0], self._disk)
+                # The next segment is opened while this one is flushed: both take about as long.
+                self._next = NextSegment(parts[at][0], self._disk)
             self._commit(segment, records)
         if self._aborted:
             return False
@@ -194,16 +229,18 @@ class Writer:
             self._tell(self._committed, len(batch))
         return not last
 
-    def _commit(self, segment: Segment, records: list[Record]) -> None:
-        """Writes and syncs records of one segment. The segment before it is synced already: so is all before them."""
+    def _commit(self, segment: JournalSegment, records: list[JournalRecord]) -> None:
+        """Write and sync records of one segment. All earlier records are synced, also those of earlier segments."""
         step = self._disk.step
         offset = records[0].offset
         buffers: list[Block] = []
         checkpoint = False
         for record in records:
+            # Each header names the offset up to which the segment was synced before. Recovery tells damage from a torn
+            # end by it.
             buffers.append(seal(record.kind, record.ticket, offset, record.parts, segment.salt))
             buffers += record.parts
-            checkpoint = checkpoint or record.kind is Kind.CHECKPOINT
+            checkpoint = checkpoint or record.kind is RecordKind.CHECKPOINT
         step("checkpoint" if checkpoint else "append")
         for some in self._portions(buffers):
             offset = self._write_all(some, offset)
@@ -218,7 +255,7 @@ class Writer:
             step("checkpoint-synced" if checkpoint else "synced")
 
     def _portions(self, buffers: list[Block]) -> Iterator[list[Block]]:
-        """The buffers of each write."""
+        """Yield the buffers of each write."""
         portion: list[Block] = []
         size = 0
         for buffer in buffers:
@@ -229,35 +266,35 @@ class Writer:
             size += len(buffer)
         yield portion
 
-    def _switch(self, segment: Segment) -> None:
-        """Closes the segment that is full and takes the next."""
+    def _switch(self, segment: JournalSegment) -> None:
+        """Close the full segment and go on with the next."""
         if self._fd >= 0:
             self._give_back()
             os.close(self._fd)
-            self._fd = -1
-        opening, self._opening = self._opening or Opening(segment, self._disk), None
-        self._fd = opening.descriptor()
+            self._fd = -1  # Opening may fail, and then `_run` must not close the old one again.
+        following, self._next = self._next or NextSegment(segment, self._disk), None
+        self._fd = following.descriptor()
         self._segment = segment
 
     def _give_back(self) -> None:
-        """What was reserved for the segment and is not used is free again."""
+        """Free the reserved room of the segment that is not used."""
         if self._disk.preallocate:
             os.ftruncate(self._fd, self._end)
             self._disk.sync(self._fd)
 
     def _write_all(self, buffers: list[Block], offset: int) -> int:
-        """Writes the buffers, however short the single writes are, and returns the offset behind them."""
+        """Write the buffers, in as many calls as the system takes; return the offset after them."""
         while buffers and not self._aborted:
             written = self._disk.write(self._fd, buffers, offset)
-            if written <= 0:
+            if written <= 0:  # Without this check the loop might never end.
                 raise OSError(errno.EIO, "nothing was written")
             offset += written
-            buffers = _behind(buffers, written)
+            buffers = _unwritten(buffers, written)
         return offset
 
 
-def _behind(buffers: list[Block], written: int) -> list[Block]:
-    """Returns what a write of `written` bytes left over."""
+def _unwritten(buffers: list[Block], written: int) -> list[Block]:
+    """Return the buffers that a write of `written` bytes left over."""
     for at, buffer in enumerate(buffers):
         if written < len(buffer):
             return [memoryview(buffer)[written:], *buffers[at + 1 :]]

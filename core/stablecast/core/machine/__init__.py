@@ -1,1 +1,1 @@
-"""Building blocks of every machine: charts, timers, serial numbers, ranges, seeded randomness, units."""
+"""Tools of every state machine: charts, timers, serial numbers, ranges, seeded randomness and units."""

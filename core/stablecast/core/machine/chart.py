@@ -1,4 +1,4 @@
-"""Lowering of declared charts: the chart is the source, the rows are what runs.
+"""Lowering of declared charts: the chart is the source, and the rows run.
 
 A machine module declares its states and events as IntEnums, its transitions as a `Chart` (structure and *names* of
 guards and actions only), and its guards and actions as methods of one attrs class:
@@ -12,11 +12,11 @@ guards and actions only), and its guards and actions as methods of one attrs cla
 
 `lower` runs at import and fails unless every (state, event) pair is classified: it has transitions, or it is ignored
 (nothing happens), or it is rejected (`fire` raises). `fire` then works on the rows alone, because the library's own
-engine costs a hundred microseconds per event. Both keep one order, so that either can check the other: transitions of a
-pair are tried as declared, and the state changes after the actions.
+engine costs a hundred microseconds an event. Both keep one order, so either can check the other: transitions of a pair
+are tried as declared, and the state changes after the actions.
 
-What is odd: a rejected pair is the one that is *absent* from the table, so a lookup needs no second structure. Event
-names that start with `error_` or `done_state_` declare a second, dotted event in the library and are therefore refused.
+A rejected pair is *absent* from the table, so a lookup needs no second structure. Event names that start with `error_`
+or `done_state_` would declare a second, dotted event in the library and are refused.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -54,9 +54,9 @@ class ChartError(StablecastError):
 
 
 class Chart(StateChart[Any]):
-    """Base of every declared chart: makes the library's engine keep the rules of `fire`.
+    """Base of every declared chart; it makes the library's engine keep the rules of `fire`.
 
-    Errors propagate, an event that no transition takes is refused, and actions still see the source state.
+    Errors propagate, an event without a transition is refused, and actions still see the source state.
     """
 
     catch_errors_as_events = False
@@ -83,11 +83,11 @@ class Row(Generic[S]):
 
 
 Table: TypeAlias = Mapping[tuple[S, E], tuple[Row[S], ...]]
-"""Rows of each accepted (state, event) pair; no rows: the event is ignored; no entry: it is rejected."""
+"""Rows of each accepted (state, event) pair. No rows: the event is ignored. No entry: it is rejected."""
 
 
 class HasState(Protocol[S]):
-    """What `fire` needs of a machine, besides the methods that the chart names."""
+    """The part of a machine that `fire` needs besides the methods that the chart names."""
 
     state: S
 
@@ -100,7 +100,7 @@ def lower(
     ignore: Mapping[S, Iterable[E]] | None = None,
     reject: Mapping[S, Iterable[E]] | None = None,
 ) -> Table[S, E]:
-    """Lowers a declared chart to the rows that `fire` runs.
+    """Lower a declared chart to the rows that `fire` runs.
 
     Args:
         chart: The declaration; flat, without bodies, its events named like the members of `events` in lower case.
@@ -108,14 +108,14 @@ def lower(
         states: The enum that the chart's states were made from.
         events: The enum of all events.
         ignore: By state, the events that change nothing there.
-        reject: By state, the events that only a caller's mistake can bring about there.
+        reject: By state, the events that only a caller's mistake can cause there.
 
     Returns:
         The table, in the order of `states` and, within a state, of `events`.
 
     Raises:
-        ChartError: If a (state, event) pair is not classified exactly once, a name does not exist, a row can never
-            run, or the chart uses a feature that is not lowered.
+        ChartError: If a (state, event) pair is not classified exactly once, a name does not exist, a row can never run,
+            or the chart uses a feature that is not lowered.
     """
     _check_chart(chart, states)
     rows = _rows(chart, machine, events)
@@ -132,10 +132,10 @@ def lower(
 
 
 def fire(table: Table[S, E], machine: HasState[S], event: E, *args: object) -> bool:
-    """Runs the first row of (machine.state, event) whose guards hold.
+    """Run the first row of (machine.state, event) whose guards hold.
 
-    Guards and actions are called with `args`. The state is set after the actions have run, so they still see the source
-    state, and if one raises the state stays; an action must neither set the state nor fire on the same machine.
+    Guards and actions are called with `args`. The state is set after the actions, so they still see the source state.
+    If an action raises, the state stays. An action must neither set the state nor fire on the same machine.
 
     Returns:
         True if a row ran; False if the event is ignored in this state or no row's guards hold.
@@ -156,6 +156,7 @@ def fire(table: Table[S, E], machine: HasState[S], event: E, *args: object) -> b
         else:
             for name in row.actions:
                 getattr(machine, name)(*args)
+            # An action that changed the state would make this row's target wrong, and the chart a lie.
             if machine.state is not state:
                 raise InvariantError(f"{type(machine).__name__} changed state inside an action of {event.name}")
             machine.state = row.target
@@ -164,7 +165,7 @@ def fire(table: Table[S, E], machine: HasState[S], event: E, *args: object) -> b
 
 
 def render_table(table: Table[S, E]) -> str:
-    """Renders a table as Markdown: a line per row, and one per ignored or rejected pair."""
+    """Return a table as Markdown: a line for each row, and one for each ignored or rejected pair."""
     lines = ["| state | event | guards | actions | next state |", "|---|---|---|---|---|"]
     states, events = _enums(table)
     for state in states:
@@ -180,7 +181,7 @@ def render_table(table: Table[S, E]) -> str:
 
 
 def render_mermaid(table: Table[S, E], initial: S) -> str:
-    """Renders a table as a Mermaid state diagram that starts in `initial`; only what runs is drawn."""
+    """Return a table as a Mermaid state diagram that starts in `initial`; it draws only rows that run."""
     lines = ["stateDiagram-v2", f"    [*] --> {initial.name}"]
     for (state, event), rows in table.items():
         for row in rows:
@@ -204,7 +205,7 @@ def _pairs(listed: Mapping[S, Iterable[E]] | None) -> set[tuple[S, E]]:
 
 
 def _rows(chart: type[Chart], machine: type, events: type[E]) -> dict[tuple[Any, E], list[Row[Any]]]:
-    """Returns the rows of the chart, by pair and in order of declaration."""
+    """Return the rows of the chart, by pair and in order of declaration."""
     by_name = {event.name.lower(): event for event in events}
     rows: dict[tuple[Any, E], list[Row[Any]]] = {}
     for transition in (transition for state in chart.states for transition in state.transitions):
@@ -221,6 +222,7 @@ def _rows(chart: type[Chart], machine: type, events: type[E]) -> dict[tuple[Any,
             if event_name not in by_name:
                 raise ChartError(f"{where} has an event that {events.__name__} lacks: {event_name}; add it there")
             earlier = rows.setdefault((transition.source.value, by_name[event_name]), [])
+            # The first row without a guard always runs, so a later one would be dead text.
             if earlier and not earlier[-1].guards:
                 raise ChartError(f"{where} can never run, as the one before has no guard; remove it or reorder them")
             earlier.append(row)
@@ -247,7 +249,7 @@ def _row(transition: Any, where: str) -> Row[Any]:
 
 
 def _check_chart(chart: type[Chart], states: type[S]) -> None:
-    """Refuses every feature of the library that the rows would not reproduce."""
+    """Refuse every feature of the library that the rows would not reproduce."""
     name = chart.__name__
     if any(getattr(chart, policy) is not getattr(Chart, policy) for policy in _POLICIES):
         raise ChartError(f"{name} overrides a policy of Chart {_POLICIES}; remove the override")
@@ -270,5 +272,5 @@ def _bodies(base: type) -> Iterator[str]:
 
 
 def _declared_callbacks(owner: Any) -> Iterator[Any]:
-    """Yields what the chart declares on a state or transition, not the names that the library tries by convention."""
+    """Yield the callbacks that the chart declares, not those that the library finds by naming convention."""
     return (spec for spec in owner._specs if not spec.is_convention)

@@ -1,8 +1,8 @@
 """A set of ints kept as sorted, disjoint, coalesced half-open ranges.
 
-Acknowledgements, gaps and stored extents all live in one of these. Numbers mostly arrive in order, so what concerns the
-last range, as a rule the only one, is O(1); everything else finds its place by bisection. The owner, who knows the
-window, bounds the size of the set.
+Acknowledgements, gaps and stored extents all live in such sets. Numbers mostly arrive in order, so operations on the
+last range, usually the only one, are O(1); others find their place by bisection. The owner, which knows the window,
+bounds the size of the set.
 """
 
 from bisect import bisect_left, bisect_right
@@ -32,7 +32,7 @@ class RangeSet:
     ranges: list[tuple[int, int]] = attrs.field(factory=list)
 
     def add(self, start: int, stop: int) -> list[tuple[int, int]]:
-        """Adds [start, stop) and returns the parts that were absent, ascending; an empty range adds nothing."""
+        """Add [start, stop) and return the parts that were absent, ascending; an empty range adds nothing."""
         if start >= stop:
             return []
         ranges = self.ranges
@@ -63,7 +63,7 @@ class RangeSet:
         return new
 
     def remove(self, start: int, stop: int) -> list[tuple[int, int]]:
-        """Removes [start, stop) and returns the parts that were present, ascending."""
+        """Remove [start, stop) and return the parts that were present, ascending."""
         ranges = self.ranges
         if not ranges or ranges[-1][1] <= start:
             return []
@@ -81,7 +81,7 @@ class RangeSet:
         return gone
 
     def forget(self, stop: int) -> None:
-        """Removes everything below `stop`."""
+        """Remove everything below `stop`."""
         ranges = self.ranges
         if not ranges or ranges[0][0] >= stop:
             return
@@ -93,7 +93,7 @@ class RangeSet:
             ranges[0] = (stop, ranges[0][1])
 
     def missing(self, start: int, stop: int) -> list[tuple[int, int]]:
-        """Returns the gaps inside [start, stop), ascending."""
+        """Return the gaps inside [start, stop), ascending."""
         ranges = self.ranges
         if not ranges or ranges[-1][1] <= start:
             return [(start, stop)] if start < stop else []
@@ -107,7 +107,7 @@ class RangeSet:
         return gaps
 
     def within(self, start: int, stop: int) -> list[tuple[int, int]]:
-        """Returns the members inside [start, stop) as ranges, ascending."""
+        """Return the members inside [start, stop) as ranges, ascending."""
         ranges = self.ranges
         if not ranges:
             return []
@@ -125,13 +125,13 @@ class RangeSet:
         return parts
 
     def _overlap(self, start: int, stop: int) -> tuple[int, int]:
-        """Returns the slice of `ranges` that shares an int with [start, stop); empty (low >= high) if none does."""
+        """Return the slice of `ranges` that shares an int with [start, stop); empty (low >= high) if none does."""
         if start >= stop:
             return 0, 0
         return bisect_right(self.ranges, start, key=_stop), bisect_left(self.ranges, stop, key=_start)
 
     def contiguous_from(self, n: int) -> int:
-        """Returns the first int >= `n` that is not a member."""
+        """Return the first int >= `n` that is not a member."""
         ranges = self.ranges
         if not ranges:
             return n
@@ -144,7 +144,7 @@ class RangeSet:
         return stop if start <= n else n
 
     def total(self) -> int:
-        """Returns the count of members."""
+        """Return the count of members."""
         return sum(stop - start for start, stop in self.ranges)
 
     @property
@@ -158,7 +158,7 @@ class RangeSet:
         return self.ranges[-1][1] - 1 if self.ranges else None
 
     def copy(self) -> "RangeSet":
-        """Returns an independent set with the same members."""
+        """Return an independent set with the same members."""
         return RangeSet(self.ranges.copy())
 
     def __contains__(self, n: int) -> bool:
@@ -171,5 +171,5 @@ class RangeSet:
         return iter(self.ranges)
 
     def __len__(self) -> int:
-        """Returns the number of ranges, not of members; see `total`."""
+        """Return the number of ranges, not of members; see `total`."""
         return len(self.ranges)

@@ -1,8 +1,8 @@
-"""Records of the hot path: made for each run of messages, handed on, never changed.
+"""Records of the hot path: made for each run of messages, passed on, never changed.
 
-A frozen attrs class costs three times what a plain one does to make (350 ns against 100 ns with five fields), because
-each of its fields is set around its own guard. A record is plain when it runs, and frozen for the type checker: who
-assigns to one fails there. So a record may be hashed, shared and kept by whoever gets it, like what is frozen.
+Making a frozen attrs instance of five fields costs 350 ns, a plain one 100 ns, because a frozen class sets each field
+around its own guard. A record is plain when it runs, and frozen for the type checker, which reports an assignment to
+its fields. So a record may be hashed, shared and kept like a frozen one.
 """
 
 from typing import TYPE_CHECKING, TypeVar
@@ -27,4 +27,5 @@ else:
         >>> Point(1) == Point(1, 0), hash(Point(1)) == hash(Point(1, 0))
         (True, True)
         """
+        # Hashing by value is safe because the type checker refuses every assignment.
         return attrs.define(kind, unsafe_hash=True)

@@ -1,8 +1,8 @@
 """Named deadlines of one machine.
 
 A machine names its timers in an IntEnum, arms them here, reports `next()` from its `next_timeout` and works through
-`pop_expired(now)` in its `handle_timeout`. Nothing here reads a clock; late and spurious calls find nothing due and are
-harmless. The table holds at most one deadline per kind, so the enum is its bound.
+`pop_expired(now)` in its `handle_timeout`. Late and spurious calls find nothing due. The table holds at most one
+deadline for each kind, so the enum is its bound.
 """
 
 from enum import IntEnum
@@ -12,45 +12,41 @@ import attrs
 
 @attrs.define
 class TimerTable:
-    """Deadlines by kind, in nanoseconds of the clock that the caller passes as `now`.
-
-    Attributes:
-        deadlines: Deadline in nanoseconds of each armed kind; a kind that is not armed is absent.
-    """
+    """Deadlines by kind, in ns of the clock that the caller passes as `now`; a kind that is not armed is absent."""
 
     deadlines: dict[int, int] = attrs.field(factory=dict)
 
     def set(self, kind: IntEnum, deadline_ns: int) -> None:
-        """Arms `kind` for `deadline_ns`, whatever it was armed for before."""
+        """Arm `kind` for `deadline_ns`, whatever its deadline was before."""
         self.deadlines[int(kind)] = deadline_ns
 
     def stop(self, kind: IntEnum) -> None:
-        """Disarms `kind`; nothing happens if it is not armed."""
+        """Disarm `kind`; nothing happens if it is not armed."""
         self.deadlines.pop(kind, None)
 
     def armed(self, kind: IntEnum) -> bool:
-        """Tells whether `kind` has a deadline."""
+        """Return whether `kind` has a deadline."""
         return kind in self.deadlines
 
     def deadline(self, kind: IntEnum) -> int | None:
-        """Returns the deadline of `kind` in nanoseconds, or None if it is not armed."""
+        """Return the deadline of `kind` in ns, or None if it is not armed."""
         return self.deadlines.get(kind)
 
     def expired(self, now: int) -> list[int]:
-        """Returns the kinds due at `now` (deadline <= now), earliest first and ties by kind; they stay armed."""
+        """Return the kinds due at `now` (deadline <= now), earliest first and ties by kind; they stay armed."""
         due = [(deadline_ns, kind) for kind, deadline_ns in self.deadlines.items() if deadline_ns <= now]
         due.sort()
         return [kind for _, kind in due]
 
     def pop_expired(self, now: int) -> list[int]:
-        """Disarms the kinds due at `now` and returns them in the order of `expired`."""
+        """Disarm the kinds due at `now` and return them in the order of `expired`."""
         kinds = self.expired(now)
         for kind in kinds:
             del self.deadlines[kind]
         return kinds
 
     def next(self) -> int | None:
-        """Returns the earliest deadline in nanoseconds, or None if nothing is armed."""
+        """Return the earliest deadline in ns, or None if nothing is armed."""
         return min(self.deadlines.values(), default=None)
 
 

@@ -6,7 +6,7 @@ SECOND = 1_000 * MILLISECOND
 
 
 def milliseconds(nanoseconds: int) -> int:
-    """Whole milliseconds in a span of nanoseconds, rounded up so that a non-zero span never becomes 0 ("not set").
+    """Return the milliseconds in a span of ns, rounded up so that a span above 0 never becomes 0 ("not set").
 
     >>> milliseconds(1)
     1

@@ -1,1 +1,1 @@
-"""The protocol's vocabulary: messages, inputs, effects, events, settings, quorum rules, histories of lives."""
+"""The vocabulary of the endpoints: messages, inputs, effects, events, settings, and the rules that they share."""

@@ -1,6 +1,6 @@
-"""Effects: what a driver must do, in order.
+"""Effects: the orders of a machine to its driver, to be performed in order.
 
-What waits for the disk waits for a `Persisted` input, never for list order.
+An effect that waits for the disk waits for a `Persisted` input, never for list order.
 """
 
 import attrs
@@ -30,21 +30,21 @@ class Send:
 
 @attrs.frozen
 class Broadcast:
-    """Source: put a message on the data stream, to everybody who joined it."""
+    """Source: put a message on the data stream, for everybody who joined it."""
 
     message: Message
 
 
 @record
 class Notify:
-    """Tell the application."""
+    """Report an event to the application."""
 
     event: Event
 
 
 @record
 class Release:
-    """Source: the copies of everything below `number` may go."""
+    """Source: drop the copies of everything below `number`."""
 
     number: int
 
@@ -53,7 +53,7 @@ class Release:
 class Resend:
     """Source: send the retained messages `first`..`last` to `to`, in answer to a request of `session`.
 
-    `proactive`: nobody asked; a store has not acknowledged them in time (P-436).
+    `proactive`: unrequested, because a store has not acknowledged them in time (P-436).
     """
 
     to: Address
@@ -67,8 +67,8 @@ class Resend:
 class Deliver:
     """Receiver: hand `count` messages of run `token`, from its `skip`th on, to the application.
 
-    `first` is the extended number of the first of them. `recovered`: they were retransmitted, by `otr` to a receiver
-    that was running, else to one that came late or returned (P-427). `done`: the run is not needed any more.
+    `first` is the extended number of the first of them. `recovered`: they were retransmitted, by `otr` if the receiver
+    was running, else because it was late or returned (P-427). `done`: the run is not needed any more.
     """
 
     token: int
@@ -82,14 +82,14 @@ class Deliver:
 
 @record
 class Discard:
-    """Forget run `token` unused: it is a duplicate, too far ahead, or of another incarnation."""
+    """Drop run `token` unused: it is a duplicate, too far ahead, or of another incarnation."""
 
     token: int
 
 
 @attrs.frozen
 class AskRegId:
-    """Receiver: which RegID at this store? Answer with `RegIdChosen` (P-675)."""
+    """Receiver: ask the application for its RegID at this store. Answer with `RegIdChosen` (P-675)."""
 
     store_index: int
     store: Address
@@ -98,7 +98,7 @@ class AskRegId:
 
 @attrs.frozen
 class AskLow:
-    """Receiver: where to start? Answer with `LowChosen`; `low` unchanged means no wish (P-676)."""
+    """Receiver: ask the application where to start. Answer with `LowChosen`; `low` unchanged means no wish (P-676)."""
 
     high: int
     low_by_maximum: int
@@ -109,10 +109,13 @@ class AskLow:
 class Client:
     """A client of a store as it must survive a restart (P-014, P-244).
 
-    A receiver has consumed everything up to `acknowledged` if it `has_acknowledged`; else it may begin behind it. Of a
-    source, `term` counts the lives that registered, `lives` is the history as the life of `lives_term` told it;
-    `stores` and `group_sizes` are what its SRI named, for a proxy that may have to stand in. `election` is that of the
-    proxy that holds the RegID now, `freed` the first number that RPP has not let go of yet.
+    Attributes:
+        acknowledged: Newest number that a receiver consumed if it `has_acknowledged`; else it may begin one above.
+        lives: The history of a source, as the life of term `lives_term` announced it.
+        term: The lives of a source that registered.
+        stores: The stores in the SRI of a source, for a proxy, with `group_sizes`.
+        election: The token of the proxy that holds the RegID now.
+        freed: The first number that RPP has not released yet.
     """
 
     role: Role
@@ -151,7 +154,7 @@ class PersistClient:
 
 @record
 class CacheMessages:
-    """Store: keep `count` messages of run `token` from its `skip`th on in memory; they may go to disk later, or never.
+    """Store: keep `count` messages of run `token` from its `skip`th on in memory. They may go to disk later, or never.
 
     `first` is the extended number of the first of them. `done`: the run is not needed any more.
     """
@@ -185,7 +188,7 @@ class Uncache:
 
 @record
 class Reclaim:
-    """Store: let go of this source's messages below `number` for good, in memory and durably on disk."""
+    """Store: drop this source's messages below `number` for good, in memory and durably on disk."""
 
     ticket: int
     source_reg_id: int
@@ -211,7 +214,7 @@ class PersistMessages:
 
 @attrs.frozen
 class Cut:
-    """Store: durably forget this source's messages from `number` on; they are an older incarnation's tail."""
+    """Store: durably drop this source's messages from `number` on; they are the tail of an older incarnation."""
 
     ticket: int
     source_reg_id: int
@@ -255,10 +258,10 @@ class Leave:
 
 @attrs.frozen
 class StartProxy:
-    """Store: stand in for the source that has this RegID here (P-540): make a source like this and start it.
+    """Store: start a proxy for the source that has this RegID here (P-540).
 
     It registers with these stores under these RegIDs, or its session id, at the pace and with the wishes of the source,
-    for other ones would be refused (P-569). It sends no data of its own.
+    because stores refuse other ones (P-569). It sends no data of its own.
     """
 
     source_reg_id: int
@@ -273,29 +276,17 @@ class StartProxy:
 
 @attrs.frozen
 class StopProxy:
-    """Store: end the proxy that stands in for this source (P-541)."""
+    """Store: end the proxy for this source (P-541)."""
 
     source_reg_id: int
 
 
+# fmt: off
 SourceEffect = Send | Broadcast | Notify | Release | Resend
 ReceiverEffect = Send | Notify | Deliver | Discard | AskRegId | AskLow
 StoreEffect = (
-    Send
-    | Notify
-    | Discard
-    | PersistClient
-    | PersistMessages
-    | CacheMessages
-    | PersistCached
-    | Uncache
-    | Reclaim
-    | Cut
-    | Forget
-    | SendStored
-    | Join
-    | Leave
-    | StartProxy
-    | StopProxy
+    Send | Notify | Discard | PersistClient | PersistMessages | CacheMessages | PersistCached | Uncache | Reclaim | Cut
+    | Forget | SendStored | Join | Leave | StartProxy | StopProxy
 )
 Effect = SourceEffect | ReceiverEffect | StoreEffect
+# fmt: on

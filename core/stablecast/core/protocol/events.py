@@ -1,7 +1,7 @@
-"""Events for the application: what the guide calls source and receiver events (P-65x).
+"""Events for the application: the source and receiver events of the guide (P-65x).
 
-Numbers in events are extended (unbounded) sequence numbers; `serial.wire` folds them to what the wire shows. Ranges are
-inclusive: one event speaks for a run of messages, never one for each.
+Numbers in events are extended sequence numbers; `serial.wire` folds them to wire numbers. Ranges are inclusive: one
+event covers a run of messages.
 """
 
 from enum import IntEnum, IntFlag
@@ -24,7 +24,7 @@ class RegistrationFlag(IntFlag):
     RPP = 32
     NON_BLOCKING = 64
     SESSION = 128
-    """The RegID stands for a session id."""
+    """The RegID belongs to a session id."""
 
 
 class StableFlag(IntFlag):
@@ -39,7 +39,7 @@ class StableFlag(IntFlag):
 
 
 class NotStableFlag(IntFlag):
-    """Why messages will not be stable (P-656): lost at a store, or their lifetime is over."""
+    """The cause for which messages will not be stable (P-656): lost at a store, or their lifetime ended."""
 
     STORE = 8
     LOSS = 64
@@ -58,7 +58,7 @@ class ConfirmFlag(IntFlag):
 
 
 class LivenessFlag(IntFlag):
-    """How it is known that a receiver is gone (P-338): it was silent for too long, or its connection ended."""
+    """The evidence that a receiver is gone (P-338): it was silent for too long, or its connection ended."""
 
     TIMEOUT = 1
     END = 2
@@ -66,7 +66,7 @@ class LivenessFlag(IntFlag):
 
 @attrs.frozen
 class RegistrationSuccess:
-    """One store granted (P-652, P-666). `number`: a source's newest number there, or where a receiver would start."""
+    """One store granted (P-652, P-666). `number`: a source's newest number there, or a receiver's first."""
 
     store_index: int
     store: Address
@@ -78,10 +78,7 @@ class RegistrationSuccess:
 
 @attrs.frozen
 class RegistrationComplete:
-    """The stores that the group rules ask for have granted (P-653, P-667).
-
-    `number` is the first to be sent or delivered.
-    """
+    """Enough stores for the group rules granted (P-653, P-667). `number` is the first to be sent or delivered."""
 
     number: int
     flags: RegistrationFlag
@@ -89,7 +86,7 @@ class RegistrationComplete:
 
 @attrs.frozen
 class RegistrationError:
-    """A store refused, or something stands in the way of registering (P-654, P-672)."""
+    """A store refused, or something prevents the registration (P-654, P-672)."""
 
     store_index: int
     store: Address
@@ -105,7 +102,7 @@ class RegistrationChange:
 
 @attrs.frozen
 class StoreUnresponsive:
-    """A store went silent, or does not answer registrations (P-658). `text` says so."""
+    """A store is silent, or does not answer registrations (P-658); `text` describes it."""
 
     store_index: int
     store: Address
@@ -114,7 +111,7 @@ class StoreUnresponsive:
 
 @attrs.frozen
 class QuorumLost:
-    """Too few stores are registered: sending is refused until `needed` are again (P-336)."""
+    """Too few stores are registered: sending is refused until `needed` stores are (P-336)."""
 
     registered: int
     needed: int
@@ -122,7 +119,7 @@ class QuorumLost:
 
 @attrs.frozen
 class Overtaken:
-    """Another life of the source registered while this one had no quorum. This one is over: make a new source."""
+    """Another life of the source registered while this one had no quorum. This life is over: create a new source."""
 
 
 @record
@@ -137,7 +134,7 @@ class Stable:
 
 @attrs.frozen
 class NotStable:
-    """`first`..`last` will not be stable: at one store (STORE and LOSS), or at all for it took too long (TIMEOUT)."""
+    """`first`..`last` will not be stable: at one store (STORE and LOSS), or at any because time ran out (TIMEOUT)."""
 
     first: int
     last: int
@@ -147,7 +144,7 @@ class NotStable:
 
 @attrs.frozen
 class SequenceNumberInfo:
-    """A message was cut into fragments, which have the numbers `first`..`last` (P-334)."""
+    """A message was cut into fragments with the numbers `first`..`last` (P-334)."""
 
     first: int
     last: int
@@ -160,7 +157,7 @@ class Wakeup:
 
 @attrs.frozen
 class StoreMoved:
-    """The store of this name is somewhere else now (P-207)."""
+    """The store of this name has another address now (P-207)."""
 
     name: str
     before: Address
@@ -188,7 +185,7 @@ class DeregistrationSuccess:
 
 @attrs.frozen
 class DeregistrationComplete:
-    """All stores have (P-665, P-671): the object is of no more use."""
+    """All stores have forgotten the client (P-665, P-671): the object is of no more use."""
 
 
 @attrs.frozen
@@ -203,7 +200,7 @@ class Confirmed:
 
 @record
 class Reclaimed:
-    """The source let go of its copies of `first`..`last`; `forced`: before they were stable and confirmed (P-659)."""
+    """The source dropped its copies of `first`..`last`; `forced`: before they were stable and confirmed (P-659)."""
 
     first: int
     last: int
@@ -212,16 +209,16 @@ class Reclaimed:
 
 @attrs.frozen
 class FlightSize:
-    """The flight size was exceeded (`over`) or is free again (P-661)."""
+    """The flight size is exceeded (`over`) or free again (P-661)."""
 
     over: bool
 
 
 @attrs.frozen
 class UnrecoverableLoss:
-    """`first`..`last` could not be had from anybody in time; delivery goes on behind them (P-349).
+    """No store or source delivered `first`..`last` in time; delivery goes on above them (P-349).
 
-    `burst`: more was missing at once than is asked for (T30).
+    `burst`: more messages were missing at once than are requested (T30).
     """
 
     first: int
@@ -239,7 +236,7 @@ class SteppedBack:
 
 @attrs.frozen
 class ReleasedUnread:
-    """A store let go of messages below `number` that a receiver has not consumed; once a registration (P-122)."""
+    """A store dropped messages below `number` that a receiver has not consumed; once a registration (P-122)."""
 
     source_reg_id: int
     receiver_reg_id: int
@@ -247,7 +244,7 @@ class ReleasedUnread:
 
 
 class Farewell(IntEnum):
-    """Why a store forgot a client: its state lifetime is over, it deregistered, or its source was forgotten."""
+    """The cause for which a store forgot a client: its state lifetime ended, it deregistered, or its source is gone."""
 
     EXPIRED = 0
     DEREGISTERED = 1
@@ -258,8 +255,8 @@ class Farewell(IntEnum):
 class ClientForgotten:
     """A store forgot a client (P-533, P-584, P-587).
 
-    `messages`: of a source those that the store held of it, up to number `newest`, and that went with it; of a receiver
-    those that it had not acknowledged. `silent_ns`: since its last sign of life.
+    `messages`: for a source those that the store held of it, up to number `newest`, and dropped; for a receiver those
+    that it had not acknowledged. `silent_ns`: the time since its last sign of life.
     """
 
     role: Role
@@ -274,7 +271,7 @@ class ClientForgotten:
 
 @attrs.frozen
 class MessagesDropped:
-    """A store's memory is full: it dropped `first`..`last`, which it will not acknowledge (P-115, C-31)."""
+    """A store's memory is full: it dropped `first`..`last` and will not acknowledge them (P-115, C-31)."""
 
     source_reg_id: int
     first: int
@@ -283,7 +280,7 @@ class MessagesDropped:
 
 @attrs.frozen
 class HistoryForgotten:
-    """A store removed `first`..`last` of a source: it missed more lives than are remembered, so any may be dead."""
+    """A store dropped `first`..`last` of a source, which may be dead: it missed more lives than are remembered."""
 
     source_reg_id: int
     first: int
@@ -292,7 +289,7 @@ class HistoryForgotten:
 
 @attrs.frozen
 class LostAtStore:
-    """A store gave up on `first`..`last` of a source; `burst`: as one burst (P-917, P-918)."""
+    """A store gave up `first`..`last` of a source; `burst`: as one burst (P-917, P-918)."""
 
     source_reg_id: int
     first: int
@@ -309,14 +306,14 @@ class RequestsDropped:
 
 @attrs.frozen
 class ProxyStarted:
-    """A store stands in for a source (P-546)."""
+    """A store started a proxy for a source (P-546)."""
 
     source_reg_id: int
 
 
 @attrs.frozen
 class ProxyEnded:
-    """It does so no more; `text` says why."""
+    """A store ended its proxy for a source; `text` gives the reason."""
 
     source_reg_id: int
     text: str
@@ -324,53 +321,25 @@ class ProxyEnded:
 
 @attrs.frozen
 class Oddity:
-    """Something a peer did that the machine dropped, counted by `code`; `text` for people."""
+    """A peer's act that the machine ignored, counted by `code`; `text` describes it."""
 
     code: str
     text: str
 
 
+# fmt: off
 SourceEvent = (
-    RegistrationSuccess
-    | RegistrationComplete
-    | RegistrationError
-    | DeregistrationSuccess
-    | DeregistrationComplete
-    | StoreUnresponsive
-    | StoreMoved
-    | QuorumLost
-    | Overtaken
-    | Stable
-    | NotStable
-    | Confirmed
-    | Reclaimed
-    | FlightSize
-    | Wakeup
-    | SequenceNumberInfo
-    | ReceiverGone
-    | Oddity
+    RegistrationSuccess | RegistrationComplete | RegistrationError | DeregistrationSuccess | DeregistrationComplete
+    | StoreUnresponsive | StoreMoved | QuorumLost | Overtaken | Stable | NotStable | Confirmed | Reclaimed | FlightSize
+    | Wakeup | SequenceNumberInfo | ReceiverGone | Oddity
 )
 ReceiverEvent = (
-    RegistrationSuccess
-    | RegistrationComplete
-    | RegistrationError
-    | RegistrationChange
-    | DeregistrationSuccess
-    | DeregistrationComplete
-    | StoreUnresponsive
-    | UnrecoverableLoss
-    | SteppedBack
-    | Oddity
+    RegistrationSuccess | RegistrationComplete | RegistrationError | RegistrationChange | DeregistrationSuccess
+    | DeregistrationComplete | StoreUnresponsive | UnrecoverableLoss | SteppedBack | Oddity
 )
 StoreEvent = (
-    ClientForgotten
-    | ReleasedUnread
-    | MessagesDropped
-    | HistoryForgotten
-    | LostAtStore
-    | RequestsDropped
-    | ProxyStarted
-    | ProxyEnded
-    | Oddity
+    ClientForgotten | ReleasedUnread | MessagesDropped | HistoryForgotten | LostAtStore | RequestsDropped
+    | ProxyStarted | ProxyEnded | Oddity
 )
 Event = SourceEvent | ReceiverEvent | StoreEvent
+# fmt: on

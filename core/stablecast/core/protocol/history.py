@@ -1,14 +1,14 @@
-"""The lives of a source and where each began, as stores remember them and a source tells them.
+"""The lives of a source and the first number of each, as stores remember them and a source announces them.
 
-A history is a list of (incarnation, first number), oldest first; a number belongs to the newest life that began at or
+A history is a list of (incarnation, first number), oldest first. A number belongs to the newest life that began at or
 below it. A store that was away during a life may hold a *dead tail*: messages of an older life whose numbers that life
-used again. The history of the source tells where: at the first number that the two ascribe to different lives.
+used again. The tail begins at the first number that the histories of store and source ascribe to different lives.
 
-Which history is right? A store counts the lives that register with it, and keeps the history of the newest life whose
-SRI it saw with the *term* of that life: the highest count of its stores, which each of a quorum knew before it might
-send (`enrollment`). Two quorums share a store, at which the later of two lives was counted after the term of the
-earlier one was known: so later lives have higher terms, and of the histories a source is told the one with the highest
-term knows every life that may have sent something stable (formal design, 7.3, 7.4).
+The source must find the right history. A store counts the lives that register with it. It keeps the history of the
+newest life whose SRI it received, with the *term* of that life: the highest count of its stores. A quorum knew that
+term before the life might send (`registration_set`). Two quorums share a store. That store counted the later of two
+lives after it knew the term of the earlier one. So later lives have higher terms, and the history with the highest term
+names every life that may have sent something stable (formal design, 7.3, 7.4).
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ HISTORY_LIVES = 64
 
 
 def owner(history: Sequence[Life], number: int) -> Incarnation | None:
-    """Return the life that `number` belongs to; None if it is below all lives, FORGOTTEN if its life is not named.
+    """Return the life that `number` belongs to: None below all lives, FORGOTTEN if its life is no longer named.
 
     >>> owner([(7, 0), (8, 5)], 4), owner([(7, 0), (8, 5)], 5), owner([(8, 5)], 4)
     (7, 8, None)
@@ -47,8 +47,8 @@ def divergence(ours: Sequence[Life], theirs: Sequence[Life]) -> int | None:
     """Return the first number that two histories may ascribe to different lives, None if they agree.
 
     A life has one history, which begins when the life does. Hence two histories agree below the newest life that both
-    name, whatever they have forgotten. Above it, or if they name no life in common, a FORGOTTEN owner is never
-    agreement: a store that missed those lives may hold messages whose numbers they used again.
+    name, whatever they have forgotten. Above it, or without a life in common, a FORGOTTEN owner is never agreement: a
+    store that missed those lives may hold messages whose numbers they used again.
 
     >>> divergence([(7, 0)], [(7, 0), (8, 5), (9, 10)]), divergence([(7, 0), (8, 5)], [(8, 5), (9, 10)])
     (5, 10)
@@ -59,27 +59,28 @@ def divergence(ours: Sequence[Life], theirs: Sequence[Life]) -> int | None:
     agreed = max((first for _, first in common), default=None)
     for number in sorted({first for _, first in (*ours, *theirs) if agreed is None or first >= agreed}):
         owners = (owner(ours, number), owner(theirs, number))
+        # Below its first life a history says nothing, so it cannot contradict the other.
         if None not in owners and (owners[0] != owners[1] or owners[0] == FORGOTTEN):
             return number
     return None
 
 
 def continued(history: Iterable[Life], incarnation: Incarnation, first: int) -> list[Life]:
-    """The history with a new life: what began at or above its first number owns nothing any more."""
+    """Return the history with a new life. Lives that began at or above its first number own nothing any more."""
     return [*(life for life in history if life[1] < first), (incarnation, first)]
 
 
 def newest_history(answers: Sequence[Registered], near: int) -> tuple[list[Life], int]:
-    """What a source continues: the history with the highest term, extended near `near`; and its own term."""
+    """Return the history with the highest term, extended near `near`, and the term of the life that continues it."""
     best = max(answers, key=lambda answer: answer.lives_term)
     return unfold(best.lives, near), max(answer.term for answer in answers)
 
 
 def fold(history: Iterable[Life]) -> tuple[Life, ...]:
-    """A history with wire numbers."""
+    """Return a history with wire numbers."""
     return tuple((incarnation, serial.wire(first)) for incarnation, first in history)
 
 
 def unfold(lives: Iterable[Life], near: int) -> list[Life]:
-    """A history with extended numbers."""
+    """Return a history with extended numbers, near `near`."""
     return [(incarnation, serial.extend(first, near)) for incarnation, first in lives]

@@ -1,7 +1,7 @@
-"""Inputs: the closed union of what a driver may feed a machine. The log of inputs is the replay log.
+"""Inputs: the closed union of events that a driver may feed a machine. The log of inputs is the replay log.
 
-Numbers are extended unless the field says `wire`. A *token* is the driver's name for a run of messages it keeps the
-bytes of; machines hand it back in effects and never see a payload.
+Numbers are extended unless the field says `wire`. A *token* is the driver's name for a run of messages whose bytes it
+keeps. Machines return tokens in effects and never see a payload.
 """
 
 import attrs
@@ -17,7 +17,7 @@ class Start:
 
 @record
 class Arrived:
-    """A peer's message."""
+    """A message of a peer arrived."""
 
     message: Message
 
@@ -31,16 +31,16 @@ class Reset:
 
 @attrs.frozen
 class Gone:
-    """Nobody listens at this address any more (connection refused): the process that did has ended."""
+    """Nobody listens at this address (connection refused): the process that did has ended."""
 
     address: Address
 
 
 @record
 class Sent:
-    """Source: the application sent a run of `count` numbers from `first` on, `payload_bytes` in all, within the credit.
+    """Source: the application sent `count` numbers from `first` on, `payload_bytes` in all, within the credit.
 
-    A message that was cut into fragments has one number for each; `large` are the first and last of such (P-131).
+    A fragmented message has one number for each fragment; `large` has the first and last number of each (P-131).
     """
 
     first: int
@@ -51,10 +51,7 @@ class Sent:
 
 @attrs.frozen
 class Blocked:
-    """Source: the application found no credit for a message of so much and wants to hear when there is (T13).
-
-    `count` is its number of fragments.
-    """
+    """Source: the application found no credit for a message and waits for `Wakeup` (T13). `count`: its fragments."""
 
     payload_bytes: int = 0
     count: int = 1
@@ -62,10 +59,10 @@ class Blocked:
 
 @attrs.frozen
 class Held:
-    """Source: the transport takes no more for now, or takes more again.
+    """Source: the transport accepts no more for now (`held`), or accepts more again.
 
-    The machine does nothing about it: the driver holds the application, and says `Wakeup` when the transport goes on.
-    It is an input so that a trace shows for what a source waits. Drivers feed it only if there is a trace.
+    The machine ignores it: the driver holds the application, and reports `Wakeup` when the transport goes on. A trace
+    shows by it why a source waits. Drivers feed it only if there is a trace.
     """
 
     held: bool
@@ -73,7 +70,7 @@ class Held:
 
 @attrs.frozen
 class Located:
-    """Source: the store of this name is at `address` now (P-203)."""
+    """Source: the store of this name has `address` now (P-203)."""
 
     name: str
     address: Address
@@ -81,7 +78,7 @@ class Located:
 
 @attrs.frozen
 class Departed:
-    """Source: the connection over which this context's receivers kept in touch has ended (P-338)."""
+    """Source: the connection of this context's receivers ended (P-338)."""
 
     context: int
 
@@ -96,7 +93,7 @@ class Data:
     """Receiver or store: a run of messages arrived.
 
     `session` is the incarnation whose stream or recovery it belongs to, `incarnation` the one that sent it (older for
-    recovered ones). `recovered`: it comes as a retransmission, not on the stream; `proactive`: nobody had asked for it.
+    recovered ones). `recovered`: it is a retransmission; `proactive`: nobody had requested it.
     """
 
     session: Incarnation
@@ -143,7 +140,7 @@ class LowChosen:
 
 @record
 class Consumed:
-    """Receiver: the application is done with `first`..`last`."""
+    """Receiver: the application finished `first`..`last`."""
 
     first: int
     last: int
@@ -153,8 +150,8 @@ class Consumed:
 class Useless:
     """Receiver: `first`..`last` were delivered, but the application gets nothing of them.
 
-    They are pieces of a message that will never be whole, or an earlier session told of them as lost. They count as
-    lost: acknowledgements go past them, and no source is told that they were consumed (P-349).
+    They are pieces of a message that will never be whole, or an earlier session reported them as lost. They count as
+    lost: acknowledgements pass over them, and no confirmation covers them (P-349).
     """
 
     first: int
@@ -163,10 +160,10 @@ class Useless:
 
 @attrs.frozen
 class Acknowledge:
-    """Receiver: the application acknowledges everything up to `number` itself (P-346, P-347).
+    """Receiver: the application itself acknowledges everything up to `number` (P-346, P-347).
 
-    It was handed `first` (None: `number`) to `number`. In arrival order what is below that counts only if the
-    application is done with it: the rest it may not know of yet.
+    It was handed `first` (None: `number`) to `number`. In arrival order a lower number counts only if the application
+    has consumed it, because it may not have that message yet.
     """
 
     number: int
@@ -184,7 +181,7 @@ class History:
 
 @attrs.frozen
 class Finish:
-    """Receiver: the application closes; what it consumed is acknowledged now rather than at the next interval."""
+    """Receiver: the application closes; acknowledge now what it consumed, not at the next interval."""
 
 
 @record
@@ -196,7 +193,7 @@ class Persisted:
 
 @attrs.frozen
 class Damaged:
-    """Store: what was synced of a source, `first` to `last`, cannot be read back."""
+    """Store: synced messages `first`..`last` of a source cannot be read back."""
 
     source_reg_id: int
     first: int
@@ -205,7 +202,7 @@ class Damaged:
 
 @attrs.frozen
 class ProxyQuorum:
-    """Store: the proxy with this token, which it runs for a source, has a quorum (`held`), or has lost it."""
+    """Store: its proxy with this token got a quorum (`held`), or lost it."""
 
     source_reg_id: int
     election: ElectionToken
@@ -214,26 +211,15 @@ class ProxyQuorum:
 
 @attrs.frozen
 class Tick:
-    """Time has passed: `handle_timeout` as a record of the replay log."""
+    """Time has passed: the record of `handle_timeout` in the replay log."""
 
 
+# fmt: off
 SourceInput = Start | Arrived | Reset | Gone | Sent | Blocked | Held | Located | Departed | Withdraw | Tick
 ReceiverInput = (
-    Start
-    | Arrived
-    | Reset
-    | Gone
-    | Data
-    | Lost
-    | RegIdChosen
-    | LowChosen
-    | Consumed
-    | Useless
-    | Acknowledge
-    | History
-    | Withdraw
-    | Finish
-    | Tick
+    Start | Arrived | Reset | Gone | Data | Lost | RegIdChosen | LowChosen | Consumed | Useless | Acknowledge | History
+    | Withdraw | Finish | Tick
 )
 StoreInput = Start | Arrived | Reset | Gone | Data | Lost | Ended | Persisted | Damaged | ProxyQuorum | Tick
 Input = SourceInput | ReceiverInput | StoreInput
+# fmt: on

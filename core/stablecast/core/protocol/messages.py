@@ -1,9 +1,9 @@
-"""Messages between endpoints: what one machine says to another, free of bytes.
+"""Messages between endpoints, free of bytes.
 
-Sequence numbers in messages are 32-bit serial numbers as on the wire; a machine extends them when it reads a message
-and folds them when it writes one (`machine.serial`). Addresses are opaque `ip:port` texts. An *incarnation*
-names one life of one source: the session id of its transport in the upper and its topic index in the lower 32 bits.
-Every header of the protocol carries both, so late can always be told from current (formal design, section 3).
+Sequence numbers in messages are 32-bit serial numbers as on the wire. A machine extends them when it receives a message
+and folds them when it sends one (`machine.serial`). Addresses are opaque `ip:port` texts. An *incarnation* names one
+life of one source: the session id of its transport in the upper and its topic index in the lower 32 bits. Every header
+of the protocol carries both, so a machine can always tell a late message from a current one (formal design, section 3).
 """
 
 from enum import IntEnum, IntFlag
@@ -23,19 +23,19 @@ GENERATIONS = 128
 
 
 FROM_THE_START = -1
-"""As the first number of an acknowledgement: it speaks for everything up to its number."""
+"""The first number of an acknowledgement that covers everything up to its number."""
 
 ANY_STORE = -1
-"""A keepalive that does not say which store it concerns: it is taken for each with that RegID."""
+"""The store index of a keepalive that names none; it counts for each store with that RegID."""
 
 
 def earlier(one: Incarnation, other: Incarnation) -> bool:
-    """Return whether one life of a context began before another: it numbers its topics upward, in 32 bits that wrap."""
+    """Return whether one life of a context began before another: a context numbers its topics upward, modulo 2**32."""
     return serial.before(one % serial.MODULUS, other % serial.MODULUS)
 
 
 class Role(IntEnum):
-    """Who speaks; the values are those of the keepalive header."""
+    """The kind of an endpoint; the values are those of the keepalive header."""
 
     STORE = 0
     RECEIVER = 1
@@ -43,7 +43,7 @@ class Role(IntEnum):
 
 
 class Refusal(IntEnum):
-    """Why a store refused a registration (PREG_RESP error codes)."""
+    """The cause of a store's refusal of a registration (PREG_RESP error codes)."""
 
     NO_PATTERN = 1
     UNKNOWN_SOURCE = 2
@@ -54,7 +54,7 @@ class Refusal(IntEnum):
 
     @property
     def text(self) -> str:
-        """The reason as a person reads it."""
+        """The cause in words."""
         return _REFUSALS[self]
 
 
@@ -69,21 +69,21 @@ _REFUSALS = {
 
 
 class Pace(IntEnum):
-    """Who sets the pace of a repository (P-010): its source, or the receivers that must consume (RPP)."""
+    """The clients that set the pace of a repository (P-010): its source, or the receivers that must consume (RPP)."""
 
     SOURCE = 0
     RECEIVERS = 1
     NON_BLOCKING = 2
-    """Of a receiver: its messages are kept for it while there is room, and it never holds up the source (T18)."""
+    """A receiver whose messages are kept while there is room, and which never holds up the source (T18)."""
 
 
 UNSET = -1
-"""A wish that was not uttered, where 0 is one."""
+"""A wish that was not expressed, where 0 is a wish."""
 
 
 @attrs.frozen
 class Wishes:
-    """What a source asks of its repository, within the store's maxima (P-111, P-562, P-568).
+    """The repository that a source asks for, within the store's maxima (P-111, P-562, P-568).
 
     Sizes in bytes, 0: the store's value. `write_delay_ms` may be `UNSET`; 0 is no delay.
     """
@@ -99,9 +99,9 @@ class Wishes:
 
 @attrs.frozen
 class ElectionToken:
-    """What a proxy registers with: the lower one wins, by value and then by the index of the store (T23, C-14).
+    """The token with which a proxy registers: the lower one wins, by value and then by store index (T23, C-14).
 
-    `value` has 32 bits. `life` is the life of the source that it stands in for, 0: not said (formal design, 7.9).
+    `value` has 32 bits. `life` is the life of the source that the proxy replaces, 0: not stated (formal design, 7.9).
     """
 
     value: int
@@ -110,7 +110,7 @@ class ElectionToken:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """What tokens are told apart and ordered by."""
+        """The key by which tokens are compared and ordered."""
         return (self.value, self.store_index)
 
 
@@ -118,12 +118,17 @@ class ElectionToken:
 class Register:
     """PREG: a source or receiver asks a store to keep its state (P-214, P-227).
 
-    `reg_id` 0 asks the store to choose (P-234). `session_id` 0 means none. Timeouts of 0 ms leave the store's own
-    value. `transport` is where the source's data stream can be joined; receivers leave it empty. `context` names the
-    process that listens at `reply_to` (its context instance); 0: it did not say. `pace` asks for RPP, with `wishes`.
-    `wants_proxy`: a proxy may stand in for this source. A PREG with `election` is that of a proxy (P-554). Of a source
-    the store is to count at least `term` lives (`history`); if it was told of this life, then as of
-    `lives_term` at least (`stablecast.core.source.lineage`).
+    Attributes:
+        reg_id: 0 lets the store choose (P-234).
+        session_id: 0 means none.
+        transport: Address of the source's data stream; receivers leave it empty.
+        activity_timeout_ms: 0 leaves the store's own value, as it does for `state_lifetime_ms`.
+        context: The process that listens at `reply_to` (its context instance); 0: not stated.
+        pace: Asks for RPP, with `wishes`.
+        wants_proxy: A proxy may replace this source.
+        election: The token of a proxy (P-554).
+        term: The store must count at least this many lives of a source (`history`).
+        lives_term: If the store knows this life, it knows it under at least this term (`source.lineage`).
     """
 
     role: Role
@@ -148,19 +153,23 @@ class Register:
 
     @property
     def wishes_proxy(self) -> bool:
-        """Whether the wish for a proxy counts: whoever lets the store choose its RegID cannot return to it (U3)."""
+        """True if the wish for a proxy counts: a client whose RegID the store chose cannot return to it (U3)."""
         return self.wants_proxy and bool(self.reg_id or self.session_id)
 
 
 @attrs.frozen
 class Registered:
-    """PREG_RESP of a grant. `low`..`high` are the numbers the store offers; `low` = `high` + 1 when there are none.
+    """PREG_RESP of a grant.
 
-    For a receiver `low` is where it starts: after its last acknowledgement, or where it may begin if there was none.
-    `old`: the store knows an earlier registration of the source, or an acknowledgement of the receiver. The timeouts
-    are those in force, for the client's lease. `term`, `lives` and `lives_term` are for sources: see `history`.
-    `no_cache`: the store keeps state only, acknowledges nothing to a source and has nothing for a receiver (P-101).
-    `pace` is that of the repository, or for a receiver its own (P-571).
+    Attributes:
+        old: The store knows an earlier registration of the source, or an acknowledgement of the receiver.
+        low: First number that the store offers; for a receiver the first after its last acknowledgement, if there is
+            one.
+        high: Last number that the store offers; `low` - 1 when there is none.
+        activity_timeout_ms: The timeout in force, for the client's lease, as is `state_lifetime_ms`.
+        term: For sources, as are `lives` and `lives_term`: see `history`.
+        no_cache: The store keeps state only, so it acknowledges nothing and offers nothing (P-101).
+        pace: The pace of the repository, or for a receiver its own (P-571).
     """
 
     role: Role
@@ -184,8 +193,8 @@ class Registered:
 class Refused:
     """PREG_RESP with the error indicator.
 
-    `held_ms` is how long the holder of the RegID keeps it if it gives no further sign of life. 0: the store did not
-    say, or waiting does not help.
+    `held_ms` is the time for which the holder keeps the RegID if it stays silent. 0: not stated, or waiting does not
+    help.
     """
 
     role: Role
@@ -237,7 +246,7 @@ class StableAck:
 
 
 class AckFlag(IntFlag):
-    """How a receiver acknowledges; the values are those of the ACK header (P-330)."""
+    """The way in which a receiver acknowledges; the values are those of the ACK header (P-330)."""
 
     NONE = 0
     EXPLICIT = 0x08
@@ -247,12 +256,11 @@ class AckFlag(IntFlag):
 
 @attrs.frozen
 class ConsumptionAck:
-    """Receiver to store: all up to `number` are consumed, or lost to it (T3). To the source: a delivery confirmation.
+    """Receiver to store: all up to `number` are consumed or given up (T3). To the source: a delivery confirmation.
 
-    A confirmation speaks for `first`..`number` only: the receiver consumed each of these. Messages that were lost stay
-    outside, so that the source sees a gap (P-349). `FROM_THE_START` as `first` means everything up to `number`.
-    A confirmation names the session id, because RegIDs differ from store to store: a receiver that returns counts once
-    (P-329).
+    A confirmation covers `first`..`number` only: the receiver consumed each of these. Lost messages stay outside, so
+    that the source detects the gap (P-349). It names the session id, because RegIDs differ between stores: a receiver
+    that returns counts once (P-329).
     """
 
     incarnation: Incarnation
@@ -266,7 +274,7 @@ class ConsumptionAck:
 
 @attrs.frozen
 class ReceiverAlive:
-    """RCV_KEEPALIVE: a receiver tells the source that it lives, while it has nothing to confirm (P-338)."""
+    """RCV_KEEPALIVE: a receiver that has nothing to confirm notifies the source that it lives (P-338)."""
 
     incarnation: Incarnation
     receiver_reg_id: int
@@ -278,9 +286,8 @@ class ReceiverAlive:
 class RetransmitRequest:
     """RXREQ: send `first`..`last` to `reply_to`.
 
-    From a receiver to a store (`by` RECEIVER, with the source's RegID there) or from a store to a source (`by` STORE,
-    RegID 0); a store that forwards a receiver's request leaves the receiver's `reply_to` in it (P-404). A receiver asks
-    a source for late join as a store does.
+    A receiver sends it to a store (`by` RECEIVER, with the source's RegID there), a store or a late receiver to a
+    source (`by` STORE, RegID 0). A store that forwards a receiver's request keeps the receiver's `reply_to` (P-404).
     """
 
     by: Role
@@ -294,9 +301,9 @@ class RetransmitRequest:
 
 @attrs.frozen
 class Keepalive:
-    """KEEPALIVE: `role` is alive; with `respond` the other side answers with one of its own.
+    """KEEPALIVE: `role` is alive; with `respond` the other side answers with a keepalive of its own.
 
-    RegIDs are scoped to a store (P-018), so `store_index` says which store's RegID this is (STOREID).
+    RegIDs are scoped to a store (P-018), so `store_index` names the store (STOREID).
     """
 
     role: Role
@@ -308,7 +315,7 @@ class Keepalive:
 
 @attrs.frozen
 class StoreEntry:
-    """One store of a source as its SRI names it (P-220). `version` rises with each registration there."""
+    """One store of a source in its SRI (P-220). `version` rises with each registration there."""
 
     index: int
     group: int
@@ -319,12 +326,17 @@ class StoreEntry:
 
 @attrs.frozen
 class SourceInfo:
-    """SRI: what a receiver or a store must know of a source (P-219..P-223).
+    """SRI: the facts about a source that receivers and stores need (P-219..P-223).
 
-    `low` is the resume point: the first number this incarnation sends, `high` the newest sent (`low` - 1: none yet).
-    `request` is the source's request address. No stores: a streaming source. `group_sizes` are the configured sizes of
-    its groups. `lives` is the source's history, this life last; `term` says how new it is. `late_join`: the source
-    retransmits what it still has to receivers that ask it (P-411).
+    Attributes:
+        low: The resume point: the first number of this incarnation.
+        high: The newest number sent; `low` - 1 before the first.
+        request: The source's request address.
+        group_sizes: The configured sizes of the groups of its stores.
+        stores: Empty for a streaming source.
+        term: Orders histories by age; see `history`.
+        lives: The source's history, this life last.
+        late_join: The source retransmits what it retains to receivers that ask (P-411).
     """
 
     incarnation: Incarnation
@@ -350,7 +362,7 @@ class SourceInfoRequest:
 
 @attrs.frozen
 class LateJoinRequest:
-    """LJI_REQ: a store that catches up, or a receiver that joins late, asks what the source can still retransmit."""
+    """LJI_REQ: a store that catches up, or a late receiver, asks for the range that the source retains."""
 
     incarnation: Incarnation
     request: int
@@ -359,7 +371,7 @@ class LateJoinRequest:
 
 @attrs.frozen
 class LateJoinInfo:
-    """LJ_INFO: the source can retransmit `low`..`high`; what lies below is gone for good."""
+    """LJ_INFO: the source can retransmit `low`..`high`; lower numbers are gone for good."""
 
     incarnation: Incarnation
     request: int
@@ -367,19 +379,9 @@ class LateJoinInfo:
     high: int
 
 
+# fmt: off
 Message = (
-    Register
-    | Registered
-    | Refused
-    | Deregister
-    | Deregistered
-    | StableAck
-    | ConsumptionAck
-    | ReceiverAlive
-    | RetransmitRequest
-    | Keepalive
-    | SourceInfo
-    | SourceInfoRequest
-    | LateJoinRequest
-    | LateJoinInfo
+    Register | Registered | Refused | Deregister | Deregistered | StableAck | ConsumptionAck | ReceiverAlive
+    | RetransmitRequest | Keepalive | SourceInfo | SourceInfoRequest | LateJoinRequest | LateJoinInfo
 )
+# fmt: on

@@ -1,8 +1,8 @@
-"""Quorum arithmetic: when enough stores have registered or hold a message, and where a source or receiver resumes.
+"""Quorum arithmetic: the stores that suffice to register, and to make a message stable.
 
-Stores are bits of a mask, in the order of the source's configuration. Every store belongs to a group; a quorum is a
-simple majority of the *configured* group size, not of the stores that happen to be alive (P-026, T2). First a rule
-inside each group must be met, then one between the groups (P-515).
+Stores are bits of a mask, in the order of the source's configuration. Every store belongs to a group. A quorum is a
+simple majority of the *configured* group size, not of the stores that happen to be alive (P-026, T2). A rule inside
+each group must be met, then one between the groups (P-515).
 """
 
 from collections.abc import Sequence
@@ -15,27 +15,27 @@ from stablecast.core.protocol.repairs import Repair
 
 
 class Intragroup(IntEnum):
-    """Which stores of a group must hold a message before it is stable there (P-513)."""
+    """The stores of a group that must hold a message before it is stable there (P-513)."""
 
     QUORUM = 0
     ALL = 1
     ALL_ACTIVE = 2
-    """Every registered store, and a quorum at least."""
+    """Every registered store, and at least a quorum."""
 
 
 class Intergroup(IntEnum):
-    """In which groups a message must be stable before it is stable (P-514)."""
+    """The groups in which a message must be stable before it is stable (P-514)."""
 
     ANY = 0
     MAJORITY = 1
     """Of the configured groups (C-23)."""
     ALL = 2
     ALL_ACTIVE = 3
-    """Every group with a quorum of registered stores, and one at least (P-523, C-24)."""
+    """Every group with a quorum of registered stores, and at least one group (P-523, C-24)."""
 
 
 class Consensus(IntEnum):
-    """How differing answers of stores become one number (P-415, P-418)."""
+    """The number chosen from differing answers of stores (P-415, P-418)."""
 
     LOWEST = 0
     MAJORITY = 1
@@ -43,7 +43,7 @@ class Consensus(IntEnum):
 
 
 def quorum_of(size: int) -> int:
-    """Simple majority of a group (P-026).
+    """Return the simple majority of a group (P-026).
 
     >>> [quorum_of(size) for size in (1, 2, 3, 5)]
     [1, 2, 2, 3]
@@ -62,14 +62,14 @@ class GroupRules:
 
 @attrs.frozen
 class Quorums:
-    """The rules over the stores there are: `members` is the mask of each group's stores, by group index."""
+    """The rules over the configured stores: `members` is the mask of each group's stores, by group index."""
 
     rules: GroupRules
     members: tuple[int, ...]
 
     @classmethod
     def of(cls, rules: GroupRules, groups: Sequence[int]) -> "Quorums":
-        """For stores whose group indices are `groups`, in the order of the stores. Raises IndexError for a wrong one.
+        """Return the rules for stores whose group indices are `groups`, in the order of the stores. Raises IndexError.
 
         >>> Quorums.of(GroupRules((2, 1)), [0, 0, 1]).members
         (3, 4)
@@ -80,12 +80,12 @@ class Quorums:
         return cls(rules, tuple(members))
 
     def registered(self, mask: int) -> bool:
-        """Whether the stores in `mask` are enough to be registered with (P-217); always so without groups."""
+        """Return whether the stores in `mask` suffice to be registered (P-217); always true without groups."""
         return not self.members or self._between([self._registered(g, mask) for g in self._groups], mask)
 
     @property
     def needed(self) -> int:
-        """How many stores at least are enough to be registered with."""
+        """The least number of stores that can suffice to be registered."""
         all_stores = self.rules.intragroup is Intragroup.ALL
         least = sorted(size if all_stores else quorum_of(size) for size in self.rules.sizes)
         match self.rules.intergroup:
@@ -100,18 +100,18 @@ class Quorums:
 
     @property
     def any_group(self) -> bool:
-        """Whether one group of several may be enough to go on with (formal design, 7.2)."""
+        """True if one group of several may suffice to go on (formal design, 7.2)."""
         return len(self.members) > 1 and self.rules.intergroup in (Intergroup.ANY, Intergroup.ALL_ACTIVE)
 
     def group_of(self, store: int) -> int:
-        """The index of the store's group."""
+        """Return the group index of a store."""
         group = 0
         while not self.members[group] >> store & 1:
             group += 1
         return group
 
     def every_group(self, mask: int) -> bool:
-        """Whether `mask` has a quorum of every group: what a source that returns must hear (formal design, 7.2)."""
+        """Return whether `mask` has a quorum of every group, which a returning source needs (formal design, 7.2)."""
         return all(self._quorum(group, mask) for group in self._groups)
 
     def may_give_up(self, asked: int, repairs: Repair) -> bool:
@@ -122,11 +122,11 @@ class Quorums:
         return self.every_group(asked) if Repair.EVERY_GROUP in repairs else self.registered(asked)
 
     def active(self, registered: int) -> list[int]:
-        """The groups with a quorum of registered stores (P-523)."""
+        """Return the groups with a quorum of registered stores (P-523)."""
         return [group for group in self._groups if self._quorum(group, registered)]
 
     def intragroup(self, group: int, held: int, registered: int) -> bool:
-        """Whether a message that the stores in `held` hold is stable in a group (P-513)."""
+        """Return whether a message that the stores in `held` hold is stable in a group (P-513)."""
         ours = held & self.members[group]
         match self.rules.intragroup:
             case Intragroup.QUORUM:
@@ -139,11 +139,12 @@ class Quorums:
                 assert_never(self.rules.intragroup)
 
     def stable(self, held: int, registered: int) -> bool:
-        """Whether a message that the stores in `held` hold is stable (P-023)."""
+        """Return whether a message that the stores in `held` hold is stable (P-023)."""
         return self.judge(held, registered)[1]
 
     def judge(self, held: int, registered: int) -> tuple[list[bool], bool]:
-        """Whether such a message is stable in each group, and whether it is stable."""
+        """Return by group whether such a message is stable there, and whether it is stable."""
+        # This runs for each piece of each acknowledgement, and most sources have one group.
         if len(self.members) == 1 and self.rules.intergroup is not Intergroup.ALL_ACTIVE:
             met = self.intragroup(0, held, registered)
             return [met], met
@@ -178,10 +179,10 @@ class Quorums:
 
 
 def agree(numbers: Sequence[int], behavior: Consensus, size: int) -> int:
-    """The number that the answers of a group's stores amount to (T5).
+    """Return the number that the answers of a group's stores amount to (T5). Raises ValueError without an answer.
 
-    `majority` is the highest number that at least a quorum of the group reports or exceeds; with fewer answers than a
-    quorum it is the lowest of them. Raises ValueError when there is no answer.
+    `majority` is the highest number that at least a quorum of the group reports or exceeds. With fewer answers than a
+    quorum it is the lowest of them.
     """
     if not numbers:
         raise ValueError("consensus needs at least one answer")

@@ -1,4 +1,4 @@
-"""Why a store refused a registration, as a sentence that names the store, the RegID and the remedy."""
+"""The sentence for a store's refusal of a registration: the store, the RegID, the cause and the remedy."""
 
 from stablecast.core.protocol.messages import Address, Refusal, Refused
 
@@ -13,7 +13,7 @@ _REMEDIES = {
 
 
 def sentence(store: Address, answer: Refused) -> str:
-    """Return what is to be said of a refusal by the store at this address.
+    """Return the sentence for a refusal by the store at this address.
 
     >>> from stablecast.core.protocol.messages import Role
     >>> sentence("10.0.0.7:14567", Refused(Role.SOURCE, 0, 1, 1000, 9, Refusal.HELD_BY_SOURCE, held_ms=20_001))

@@ -1,26 +1,28 @@
-"""The rules where this system departs from documented ones that lose messages (formal design, section 7).
+"""Switches for the rules that depart from documented ones, because those lose messages (formal design, section 7).
 
-Profile `safe` has all of them; profile `5.3` none, to the letter of the guide. Every repair has a counterexample that
-a test replays under both (`tests/core/test_repairs_*.py`) and a paragraph in `spec/decisions.md`. The consensus of a
-source (7.1) and the intragroup rule (7.8) are options with a name of their own.
+Profile `safe` has all repairs; profile `5.3` has none and follows the guide to the letter. Each repair has a paragraph
+in `spec/decisions.md` and a counterexample that a test replays with and without it (`tests/core/*/test_repairs*.py`).
+The consensus of a source (7.1) and the intragroup rule (7.8) are options with names of their own.
 """
 
 from enum import IntFlag
 
 
 class Repair(IntFlag):
-    """A repaired rule; without it the documented one is in force."""
+    """A repaired rule. Without its switch the documented rule is in force."""
 
     NONE = 0
     EVERY_GROUP = 1
-    """7.2 A source that returns hears a quorum of every group before it resumes; a receiver before it gives up."""
+    """7.2 A quorum of every group answers before a source resumes, or before a receiver gives up a message."""
     ONE_LIFE = 2
-    """7.3 A store tells messages apart by life and number: it acks the same message only, and cuts back a dead tail.
-    A source sends only when a quorum knows the term of its life, so that the newest history can be told."""
+    """7.3 A store acknowledges a message by life and number, and cuts back a dead tail.
+
+    A source sends only when a quorum knows the term of its life, so that later lives find the newest history.
+    """
     TELL_LIVES = 4
-    """7.4 A receiver tells messages apart by life and number, not by number alone."""
+    """7.4 A receiver identifies messages by life and number, not by number alone."""
     HOLES = 8
-    """7.5 Holes that no store can fill are announced and passed over; they do not hold back what lies behind them."""
+    """7.5 Holes that no store can fill are announced and passed over; they do not hold back later messages."""
     LEASE = 16
     """7.6 A client stops using its RegID before the store may give it away."""
     MEMORY = 32
@@ -28,9 +30,12 @@ class Repair(IntFlag):
     PREFIX = 64
     """7.7 A receiver acknowledges contiguous prefixes only, in whatever order it delivers and consumes."""
     PACED = 128
-    """7.8 RPP: flight within capacity at registration, withheld acks looked at again whenever something goes, stored
-    and unacknowledged messages count as in flight after a restart, new receivers start behind all that was freed, what
-    goes unwritten is acknowledged once that is synced."""
+    """7.8 Rules for RPP that never lose a message.
+
+    A registration needs a flight within capacity, and messages stored but unacknowledged at a restart count as in
+    flight. Withheld acknowledgements are reviewed at each release. New receivers start above all released numbers.
+    Messages released unwritten are acknowledged once their release is synced.
+    """
     ELECTION = 256
-    """7.9 Proxies: tokens with the store's index, and no PREG of another life moves a source that is active."""
+    """7.9 Proxies: tokens carry the store's index, and no PREG of another life replaces an active source."""
     ALL = 511

@@ -1,9 +1,9 @@
-"""The request window: asking for missing messages, a bounded number at a time, of whoever may have them.
+"""The request window: missing messages are requested, a bounded number at a time, from targets that may have them.
 
-Used by a receiver (its stores have them) and by a store (the source has them). Requests go to the targets in turn
-(P-429); one unanswered for the retry interval is asked of the next target; a message asked for in vain for the give-up
-time is lost (P-433). Time counts against a message only while those who must have it are there: without targets
-everything waits, and the owner says whether the targets are enough to give up on.
+A receiver requests from its stores, a store from the source. Requests go to the targets in turn (P-429). A request
+unanswered for the retry interval goes to the next target; a message requested in vain for the give-up time is lost
+(P-433). Time counts against a message only while there are targets. The owner decides whether the targets suffice to
+give up.
 """
 
 import attrs
@@ -14,26 +14,26 @@ from stablecast.core.protocol.effects import Effect, Send
 from stablecast.core.protocol.messages import Address, Incarnation, RetransmitRequest, Role
 
 CHUNK_MESSAGES = 64
-"""Messages asked for in one request, where the window is small."""
+"""Messages in one request, where the window is small."""
 
 AT_ONCE = 4
 """Requests that share a large window, so that some are under way while others are answered."""
 
 MAX_CHUNK_MESSAGES = 4096
-"""Messages asked for in one request at most: a store takes no more."""
+"""Messages in one request at most: a store refuses larger requests."""
 
 
 @attrs.frozen
 class Target:
-    """Somebody to ask: `source_reg_id` is what the source is called there."""
+    """A peer to request from: `source_reg_id` is the RegID of the source there."""
 
     address: Address
     source_reg_id: int
 
 
 @attrs.define
-class Asked:
-    """An outstanding request for [start, stop), `since` its first try; `turn` tells whose turn it was."""
+class OpenRequest:
+    """An outstanding request for [start, stop); `since` is its first try, `turn` selects the target."""
 
     start: int
     stop: int
@@ -44,7 +44,7 @@ class Asked:
 
 @attrs.define
 class RequestWindow:
-    """What is missing, and what of it has been asked for. Numbers are extended, spans in ns."""
+    """Missing messages, and the requests for them. Numbers are extended, spans in ns."""
 
     by: Role
     incarnation: Incarnation
@@ -53,8 +53,8 @@ class RequestWindow:
     retry_ns: int
     give_up_ns: int
     wanted: RangeSet = attrs.field(factory=RangeSet)
-    retrying: list[Asked] = attrs.field(factory=list)
-    asked: list[Asked] = attrs.field(factory=list)
+    retrying: list[OpenRequest] = attrs.field(factory=list)
+    asked: list[OpenRequest] = attrs.field(factory=list)
     outstanding: int = 0
     turn: int = 0
     requests: int = 0
@@ -63,11 +63,12 @@ class RequestWindow:
         return bool(self.wanted or self.retrying or self.asked)
 
     def want(self, start: int, stop: int) -> None:
-        """[start, stop) is missing and not yet asked for."""
+        """Record that [start, stop) is missing and not yet requested."""
         self.wanted.add(start, stop)
 
     def got(self, start: int, stop: int) -> None:
-        """[start, stop) is no longer missing."""
+        """Record that [start, stop) is no longer missing."""
+        # This runs for every run that arrives, and mostly nothing is missing.
         if not (self.asked or self.retrying or self.wanted.ranges):
             return
         self.wanted.remove(start, stop)
@@ -76,20 +77,21 @@ class RequestWindow:
         self.outstanding = sum(request.stop - request.start for request in self.asked)
 
     def next(self) -> int | None:
-        """When `handle_timeout` is due."""
+        """Return when `handle_timeout` is due (ns), or None."""
         return min([request.deadline for request in self.asked]) if self.asked else None
 
     def handle_timeout(self, now: int, may_give_up: bool = True) -> list[tuple[int, int]]:
-        """Requests that were not answered in time are to be repeated; returns the ranges given up for lost.
+        """Schedule unanswered requests again; return the ranges that are given up for lost.
 
         Unless the owner `may_give_up`, nothing is lost and the time does not count.
         """
         lost: list[tuple[int, int]] = []
-        kept: list[Asked] = []
+        kept: list[OpenRequest] = []
         for request in self.asked:
             if request.deadline > now:
                 kept.append(request)
             elif not may_give_up:
+                # Time without enough targets must not count, or a partition would turn into losses.
                 self.retrying.append(attrs.evolve(request, since=now))
             elif now - request.since >= self.give_up_ns:
                 lost.append((request.start, request.stop))
@@ -100,7 +102,7 @@ class RequestWindow:
         return lost
 
     def issue(self, targets: list[Target], now: int, out: list[Effect]) -> None:
-        """Ask for as much as the window allows."""
+        """Request as much as the window allows. Without targets everything waits."""
         if not targets:
             self._wait()
             return
@@ -115,28 +117,28 @@ class RequestWindow:
             out.append(Send(target.address, self._message(request, target)))
 
     def _wait(self) -> None:
-        """Nobody to ask: what was asked for is asked again, from the start, when there is."""
+        # Nobody can answer, so the requests start from the beginning when a target appears.
         for request in (*self.asked, *self.retrying):
             self.wanted.add(request.start, request.stop)
         self.asked, self.retrying, self.outstanding = [], [], 0
 
-    def _pick(self, room: int, now: int) -> Asked | None:
+    def _pick(self, room: int, now: int) -> OpenRequest | None:
         size = min(room, MAX_CHUNK_MESSAGES, max(CHUNK_MESSAGES, self.window // AT_ONCE))
         if self.retrying:
             first = self.retrying.pop(0)
             if first.stop - first.start > size:
                 self.retrying.insert(0, attrs.evolve(first, start=first.start + size))
             stop = min(first.stop, first.start + size)
-            return Asked(first.start, stop, now + self.retry_ns, first.since, first.turn + 1)
+            return OpenRequest(first.start, stop, now + self.retry_ns, first.since, first.turn + 1)
         start = self.wanted.first
         if start is None:
             return None
         stop = self.wanted.within(start, start + size)[0][1]
         self.wanted.remove(start, stop)
         self.turn += 1
-        return Asked(start, stop, now + self.retry_ns, now, self.turn)
+        return OpenRequest(start, stop, now + self.retry_ns, now, self.turn)
 
-    def _message(self, request: Asked, target: Target) -> RetransmitRequest:
+    def _message(self, request: OpenRequest, target: Target) -> RetransmitRequest:
         return RetransmitRequest(
             self.by,
             self.incarnation,
@@ -148,16 +150,16 @@ class RequestWindow:
         )
 
     def abstract(self) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
-        """What is to be asked for, and what has been."""
+        """Return the ranges to be requested and the ranges that were."""
         waiting = self.wanted.copy()
         for request in self.retrying:
             waiting.add(request.start, request.stop)
         return (tuple(waiting), tuple(sorted((request.start, request.stop) for request in self.asked)))
 
 
-def _without(requests: list[Asked], start: int, stop: int) -> list[Asked]:
-    """The requests less [start, stop)."""
-    kept: list[Asked] = []
+def _without(requests: list[OpenRequest], start: int, stop: int) -> list[OpenRequest]:
+    """Return the requests without [start, stop)."""
+    kept: list[OpenRequest] = []
     for request in requests:
         if request.stop <= start or stop <= request.start:
             kept.append(request)

@@ -1,6 +1,6 @@
-"""Where to go on: the resume point of a source and the low number of a receiver, from what the stores answered.
+"""The resume point of a source and the low number of a receiver, computed from the stores' grants.
 
-All pure functions over grants; numbers in are 32-bit, numbers out extended near `near`.
+All functions are pure. Grants have 32-bit numbers; results are extended near `near`.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from stablecast.core.protocol.quorum import Consensus, Quorums, agree, quorum_of
 
 
 def span(low: int, high: int, near: int) -> tuple[int, int]:
-    """The extended numbers of wire `low`..`high`, low closest to `near`; an empty span has high = low - 1.
+    """Return the extended numbers of wire `low`..`high`, low closest to `near`; an empty span has high = low - 1.
 
     >>> span(low=5, high=4, near=0), span(low=5, high=3_000_000_000, near=0)
     ((5, 4), (5, 3000000000))
@@ -21,16 +21,16 @@ def span(low: int, high: int, near: int) -> tuple[int, int]:
 
 
 def offer(answer: Registered, near: int) -> tuple[int, int]:
-    """The extended (low, high) of a grant; high is low - 1 when the store holds nothing."""
+    """Return the extended (low, high) of a grant; high is low - 1 when the store holds nothing."""
     return span(answer.low, answer.high, near)
 
 
 def resume_point(answers: Sequence[Registered], consensus: Consensus, quorums: Quorums) -> int:
-    """The first number a source sends: one above the consensus of the stores' newest (T5, P-415, P-416).
+    """Return the first number that a source sends: one above the consensus of the stores' newest (T5, P-415, P-416).
 
-    `lowest` and `highest` look at all answers; `majority` takes the number that a quorum of a group holds or exceeds,
-    and of several groups the newest (C-15). A group of which no quorum answered has no majority; where none has one,
-    the lowest answer counts. Raises ValueError without an answer.
+    `lowest` and `highest` consider all answers. `majority` is the number that a quorum of a group holds or exceeds, and
+    of several groups the newest (C-15). A group without a quorum of answers has no majority; if no group has one, the
+    lowest answer counts. Raises ValueError without an answer.
     """
     if not answers:
         raise ValueError("a resume point needs at least one grant")
@@ -41,15 +41,16 @@ def resume_point(answers: Sequence[Registered], consensus: Consensus, quorums: Q
         return agree(everywhere, consensus, len(newest)) + 1
     groups = zip(quorums.members, quorums.rules.sizes, strict=True)
     held = [([high for store, high in newest if mask >> store & 1], size) for mask, size in groups]
+    # A group without a quorum may lack the newest numbers, so its answers are no majority.
     majorities = [agree(highs, consensus, size) for highs, size in held if len(highs) >= quorum_of(size)]
     return max(majorities, default=min(everywhere)) + 1
 
 
 def receiver_low(answers: Sequence[Registered], consensus: Consensus, near: int) -> int:
-    """Where a receiver's history begins (P-417, P-418).
+    """Return the number at which a receiver's history begins (P-417, P-418). Raises ValueError without an answer.
 
-    Behind its acknowledgements at the stores that know them, by `consensus`; the lowest on offer when none does. Raises
-    ValueError without an answer.
+    It is one above the receiver's acknowledgements, by `consensus` of the stores that know them, or else the lowest
+    offer.
     """
     known = [offer(answer, near)[0] for answer in answers if answer.old]
     if known:
@@ -58,9 +59,9 @@ def receiver_low(answers: Sequence[Registered], consensus: Consensus, near: int)
 
 
 def start_number(low: int, high: int, maximum: int, wish: int) -> int:
-    """Where recovery starts: the stores' `low`, the newest number, the application's wish (T9, T10, P-421..P-426).
+    """Return the number at which recovery starts (T9, T10, P-421..P-426), at most `high` + 1.
 
-    A wish equal to `low` is no wish: then the request maximum counts. Nothing starts beyond `high` + 1.
+    `low` comes from the stores, `high` is the newest number. A `wish` equal to `low` is no wish: then `maximum` counts.
 
     >>> start_number(low=1, high=6, maximum=2, wish=1), start_number(low=1, high=6, maximum=2, wish=2)
     (4, 2)

@@ -1,7 +1,7 @@
-"""What does not fit together in a configuration: relations between options, found before anything is sent.
+"""Relations between options: findings in a configuration, before anything is sent.
 
-A finding has a stable code, a sentence for people, and whether it is fatal: then the source cannot work, or would lose
-messages that may not be lost. The rest is advice; a driver shows it.
+A finding has a stable code, a sentence for people, and a severity. A configuration with a fatal finding cannot work, or
+would lose messages that may not be lost. Other findings are advice that a driver shows.
 """
 
 from collections.abc import Iterator
@@ -15,15 +15,15 @@ from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import ReceiverConfig, SourceConfig, StoreBehavior, StoreSpec
 
 LARGE_FLIGHT = 1_000_000
-"""Messages of a flight size beyond which creation is slow and memory large."""
+"""Flight size in messages above which creation is slow and memory use is large."""
 
 SAFE_GROUP = 3
-"""Stores that a group should have at least: it survives the loss of one (P-519, P-520)."""
+"""Stores that a group needs to survive the loss of one (P-519, P-520)."""
 
 
 @attrs.frozen
 class Finding:
-    """One thing that does not fit."""
+    """A contradiction, a risk or a peculiarity of a configuration."""
 
     code: str
     text: str
@@ -31,16 +31,16 @@ class Finding:
 
 
 def relations(config: SourceConfig) -> tuple[Finding, ...]:
-    """Everything that does not fit in this configuration."""
+    """Return every finding in a source's configuration."""
     rules = (_addresses, _reg_ids, _groups, _round_robin, _pace, _flight, _advice)
     return tuple(finding for rule in rules for finding in rule(config))
 
 
 def recovery_relations(config: ReceiverConfig, stores: int) -> tuple[Finding, ...]:
-    """What does not fit in how a receiver recovers from a source with so many stores.
+    """Return the findings in how a receiver recovers from a source with this many stores.
 
-    They are asked in turn, an interval each. A store that registers the receiver after the first round began is asked
-    in the next one only if there is time for one interval more (`tla/Recovery/doc_short.cfg`).
+    The receiver asks the stores in turn, one interval each. A store that registers it after the first round began is
+    asked in the next round only if there is time for one more interval (`tla/Recovery/doc_short.cfg`).
     """
     least = (stores + 1) * config.retry_ns
     if not stores or config.give_up_ns > least:
@@ -53,10 +53,9 @@ def recovery_relations(config: ReceiverConfig, stores: int) -> tuple[Finding, ..
 
 
 def without_duplicates(stores: tuple[StoreSpec, ...]) -> list[int]:
-    """The indices of the stores that are not listed before: one store must not count twice.
+    """Return the indices of the stores, each store once, because one store must not count twice.
 
-    A store that is nowhere only holds a place, so that a proxy calls the others by the indices that they have for its
-    source.
+    A store without address and name only holds a place, so that a proxy uses the same indices as its source.
     """
     keys = [(store.address, store.name) for store in stores]
     return [index for index, key in enumerate(keys) if any(key) if key not in keys[:index]]

@@ -1,7 +1,4 @@
-"""What an endpoint is told at its creation.
-
-Spans in ns, sizes in bytes; the option table of spec/ names the same values.
-"""
+"""Configurations of the endpoints. Spans in ns, sizes in bytes; the option table of spec/ names the same values."""
 
 import re
 from enum import IntEnum
@@ -16,14 +13,14 @@ from stablecast.core.protocol.repairs import Repair
 
 
 class FlightBehavior(IntEnum):
-    """What a send beyond the flight size does (P-309, P-310)."""
+    """The fate of a send beyond the flight size (P-309, P-310): it waits, or succeeds with an event."""
 
     BLOCK = 0
     NOTIFY = 1
 
 
 class StoreBehavior(IntEnum):
-    """How a source uses its stores (P-501): all of them by quorum and consensus, or one after the other.
+    """The use of several stores (P-501): all of them by quorum and consensus, or one after the other.
 
     `RR` is deprecated: a message that one store has is gone with that store (P-505).
     """
@@ -33,7 +30,7 @@ class StoreBehavior(IntEnum):
 
 
 class Notification(IntEnum):
-    """Of what a source's application hears: nothing, numbers, whole messages, or both (P-655, P-657)."""
+    """The events that a source's application gets: none, numbers, whole messages, or both (P-655, P-657)."""
 
     NONE = 0
     FRAGMENTS = 1
@@ -43,7 +40,7 @@ class Notification(IntEnum):
 
 @attrs.frozen
 class RegistrationTimes:
-    """Spans in ns: between requests, between probes, and of a store's silence (ume_store_activity_timeout)."""
+    """Spans in ns: between requests, between probes, and a store's silence (ume_store_activity_timeout)."""
 
     interval_ns: int = 500 * MILLISECOND
     probe_ns: int = 1 * SECOND
@@ -52,7 +49,7 @@ class RegistrationTimes:
 
 @attrs.frozen
 class Retention:
-    """When copies go: above `threshold_bytes` and after `age_ns` if settled, above `limit_bytes` in any case."""
+    """Limits of retention: above `threshold_bytes` settled copies older than `age_ns` go, above `limit_bytes` any."""
 
     threshold_bytes: int = 0
     limit_bytes: int = 25_165_824
@@ -62,9 +59,9 @@ class Retention:
 
 @attrs.frozen
 class StoreSpec:
-    """A store of the source's configuration (P-212): its address, or the name it is found by; its group.
+    """A store of the source's configuration (P-212): its address or name, and its group.
 
-    `reg_id` is the RegID to ask for there (0: its choice).
+    `reg_id` is the RegID to ask for there (0: the store chooses).
     """
 
     address: Address = ""
@@ -75,12 +72,15 @@ class StoreSpec:
 
 @attrs.frozen
 class SourceConfig:
-    """Everything a source endpoint is told. Spans in ns, sizes in bytes; a limit or span of 0 is none.
+    """The configuration of a source endpoint. Spans in ns, sizes in bytes; a limit or span of 0 is none.
 
-    `stability_timeout_ns`: after that long a message is sent again to stores that have not acknowledged it;
-    `stability_lifetime_ns`: after that long it is given up. Both are looked at every `check_ns`. A source with
-    `election` is a proxy. `liveness_ns`: a receiver that kept in touch is gone after so long a silence. `late_join` is
-    for sources without stores; stores switch it on (`offers_late_join`).
+    Attributes:
+        stability_timeout_ns: A message is sent again to stores that have not acknowledged it for this long.
+        stability_lifetime_ns: A message that is not stable after this long is given up.
+        check_ns: Interval at which both are checked.
+        late_join: Serve late receivers; a source with stores always does (`offers_late_join`).
+        liveness_ns: A watched receiver is gone after this much silence.
+        election: The token of a proxy; None for a real source.
     """
 
     topic: str
@@ -118,7 +118,7 @@ class SourceConfig:
 
 
 class AckMode(IntEnum):
-    """When consumption is acknowledged: at once, in contiguous runs at an interval, or by the application (P-343)."""
+    """The time of acknowledgement: at once, in contiguous runs at an interval, or by the application (P-343)."""
 
     IMMEDIATE = 0
     BATCHED = 1
@@ -126,14 +126,14 @@ class AckMode(IntEnum):
 
 
 class Ordering(IntEnum):
-    """In what order messages are delivered; the values are those of ordered_delivery. Arrival order keeps gaps."""
+    """The order of delivery; the values are those of ordered_delivery. Arrival order keeps gaps."""
 
     ARRIVAL = 0
     ORDERED = 1
 
 
 class UseOtr(IntEnum):
-    """When gaps are filled outside the transport: never, always, or where the source has stores."""
+    """The use of recovery outside the transport: never, always, or if the source has stores."""
 
     OFF = 0
     ON = 1
@@ -142,7 +142,7 @@ class UseOtr(IntEnum):
 
 @attrs.frozen
 class OtrTimes:
-    """Off-transport recovery: how old a gap must be, and how long it is asked for. Spans in ns."""
+    """Off-transport recovery: the age at which a gap is requested, and for how long. Spans in ns."""
 
     delay_ns: int = 0
     give_up_ns: int = 20 * SECOND
@@ -150,16 +150,19 @@ class OtrTimes:
 
 
 BURST_NEVER = 1_000_000_000
-"""delivery_control_maximum_burst_loss: no gap is a burst; the rule would pre-empt recovery from stores (T30)."""
+"""delivery_control_maximum_burst_loss: no gap is a burst, because that rule would pre-empt recovery from stores (T30).
+"""
 
 
 @attrs.frozen
 class ReceiverConfig:
-    """Everything one receiver's session with one source is told. Spans in ns.
+    """The configuration of one receiver's session with one source. Spans in ns.
 
-    `source_request` may be empty when the source's request address is not known (then no SRI is asked for).
-    `request_maximum` 0 recovers everything; `window`, `proximity` and `burst` count messages. `liveness_ns` is the
-    interval at which a silent receiver tells the source that it lives, 0: never.
+    Attributes:
+        source_request: The source's request address; empty if it is unknown, then no SRI is requested.
+        request_maximum: Messages of history to recover; 0 is all.
+        window: Messages requested at a time. `proximity` and `burst` count messages, too.
+        liveness_ns: Interval at which a silent receiver sends a sign of life; 0: never.
     """
 
     topic: str
@@ -194,16 +197,14 @@ class ReceiverConfig:
 
 
 ROLLBACK_ALL = 2_147_483_647
-"""receiver-new-registration-rollback: a new receiver starts at the oldest message the store holds."""
+"""receiver-new-registration-rollback: a new receiver starts at the oldest message that the store holds."""
 
 STATE_FOR_EVER = 0xFFFF_FFFF * MILLISECOND
-"""A state lifetime (ns) that never ends: the largest that 32 bits of milliseconds can say. State of this lifetime goes
-when its client deregisters, or when an operator lets it go.
-"""
+"""A state lifetime (ns) that never ends: the largest in 32 bits of ms. Only deregistration or an operator ends it."""
 
 
 class RepositoryType(IntEnum):
-    """What a store keeps of a source, and where (P-101..P-104)."""
+    """The messages that a store keeps of a source, and their place (P-101..P-104)."""
 
     NO_CACHE = 0
     MEMORY = 1
@@ -214,14 +215,14 @@ class RepositoryType(IntEnum):
 
 @attrs.frozen
 class RepositoryConfig:
-    """What a store allows each source of a topic. Sizes in bytes, spans in ns; 0 is none.
+    """The limits of a store for each source of a topic. Sizes in bytes, spans in ns; 0 is none.
 
-    Of the memory: `size_threshold` and `age_ns` let old messages go, `size_limit` keeps new ones out. `disk_limit`
-    bounds what is on disk. `ack_minimum` acknowledgements of stability are collected for at most `ack_interval_ns`.
-    `rollback`: how many messages back a new receiver may start (P-837).
+    In memory `size_threshold` and `age_ns` drop old messages, `size_limit` refuses new ones. `disk_limit` bounds the
+    disk. Acknowledgements of stability are collected up to `ack_minimum` messages for at most `ack_interval_ns`.
+    `rollback`: number of messages by which a new receiver may start back (P-837).
 
-    The lifetimes never end, against the documented 0: that one erases stable messages once their source was silent for
-    its activity timeout, and lets it use their numbers again. A lifetime of 0 is "not set" (T7).
+    By default lifetimes never end, against the documented 0. That 0 erases stable messages once their source was silent
+    for its activity timeout, and lets the source use their numbers again. A lifetime of 0 is "not set" (T7).
     """
 
     kind: RepositoryType = RepositoryType.DISK
@@ -244,7 +245,7 @@ class RepositoryConfig:
 
 
 class PatternType(IntEnum):
-    """How a pattern names topics (P-817): as they are, or by an expression found anywhere in them (C-13)."""
+    """The kind of a topic pattern (P-817): the topic itself, or an expression found anywhere in it (C-13)."""
 
     DIRECT = 0
     PCRE = 1
@@ -253,7 +254,7 @@ class PatternType(IntEnum):
 
 @attrs.frozen
 class TopicPattern:
-    """A repository configuration for the topics that match; the first one that does counts."""
+    """A repository configuration for the topics that match; the first match counts."""
 
     pattern: str
     repository: RepositoryConfig
@@ -262,11 +263,11 @@ class TopicPattern:
 
 @attrs.frozen
 class StoreConfig:
-    """Everything a store endpoint is told. Spans in ns.
+    """The configuration of a store endpoint. Spans in ns.
 
-    `topics` first, then `repository` for every other topic; None refuses those. `request_rate` is in messages per
-    second. `window`, `retry_ns`, `give_up_ns` and `burst` are those of the store's own recovery from sources.
-    `history_lives`: a store remembers so many lives of a source (`stablecast.core.protocol.history`).
+    `topics` first, then `repository` for every other topic; None refuses those. `request_rate` is in messages a second.
+    `window`, `retry_ns`, `give_up_ns` and `burst` govern the store's own recovery from sources. `history_lives` bounds
+    the lives of a source that the store remembers.
     """
 
     address: Address
@@ -288,9 +289,10 @@ class StoreConfig:
 
 
 def repository_for(config: StoreConfig, topic: str) -> RepositoryConfig | None:
-    """What the store keeps of this topic; None: it does not serve it (P-817)."""
+    """Return the repository configuration for this topic, or None if the store does not serve it (P-817)."""
     for rule in config.topics:
         direct = rule.kind is PatternType.DIRECT
+        # Expressions match anywhere in the topic, as the documented stores match (C-13).
         if rule.pattern == topic if direct else re.search(rule.pattern, topic):
             return rule.repository
     return config.repository
@@ -305,7 +307,7 @@ def register_request(
     source_reg_id: int,
     transport: Address,
 ) -> Register:
-    """The PREG with which a client of this configuration asks store `index`."""
+    """Return the PREG with which a client of this configuration registers at store `index`."""
     return Register(
         role=role,
         store_index=index,

@@ -1,4 +1,4 @@
-"""The room of the receiver: its session with one life of a source, and the machines that only it is made of."""
+"""The receiver: its session with one life of a source, and the machines that only the session is made of."""
 
 from stablecast.core.receiver.endpoint import RECEIVER, ReceiverChart, ReceiverSession, ReceiverState, ReceiverStep
 

@@ -1,13 +1,13 @@
-"""What arrives of a source's stream, and what does not: where it belongs, what goes through, what is to be recovered.
+"""Arrivals: the place of each run in a source's stream, what is delivered, and what must be recovered.
 
-* **Incarnations.** Numbers from the resume point on belong to this session's life of the source, numbers below it to
-  earlier ones. What does not fit is a dead tail and dropped. What the application consumed in an earlier session is not
-  handed over again. Without `Repair.TELL_LIVES` numbers are all there is (formal design, 7.4). A life that resumes
-  below what earlier sessions received is reported either way (T20).
-* **Burst** (T30). A live run that leaves out as many numbers as the limit, or more, ends all waiting for what is
-  missing below it, recovery included.
-* **Loss.** What the transport gives up is recovered where that is wanted (P-410), and lost where it is not. What it
-  gives up before delivery begins is history: it is recovered with the rest of that.
+* **Incarnations.** Numbers from the resume point on belong to this session's life of the source, lower numbers to
+  earlier lives. A run that does not fit is a dead tail and dropped. Messages that the application consumed in an
+  earlier session are not delivered again. Without `Repair.TELL_LIVES` only numbers count (formal design, 7.4). A life
+  that resumes below what earlier sessions received is reported either way (T20).
+* **Burst** (T30). A live run that leaves out at least the limit of numbers ends all waiting for what is missing below
+  it, recovery included.
+* **Loss.** Messages that the transport gives up are recovered if that is configured (P-410), else lost. What it gives
+  up before delivery begins is history, and recovered as such.
 """
 
 import attrs
@@ -39,7 +39,7 @@ class Arrivals:
 
     @classmethod
     def of(cls, config: ReceiverConfig) -> "Arrivals":
-        """Nothing has arrived."""
+        """Return arrivals of a session that has received nothing."""
         return cls(
             config,
             DeliveryWindow(config.proximity, config.ordering is Ordering.ORDERED),
@@ -49,7 +49,7 @@ class Arrivals:
 
     @property
     def high(self) -> int:
-        """The newest number that the source sent, as far as is known; the first SRI names one."""
+        """The newest number known to exist. Only after `inform`."""
         assert self.window.high is not None
         return self.window.high
 
@@ -60,7 +60,7 @@ class Arrivals:
         return held[0].first if held else self.high + 1
 
     def inform(self, info: SourceInfo, out: list[Effect]) -> None:
-        """The first SRI: what this life has sent."""
+        """Process the first SRI: the numbers of this life."""
         received = self.lives.newest(self.config.incarnation)
         self.resume_point, high = span(info.low, info.high, received or 0)
         self.window.learn(high)
@@ -68,16 +68,16 @@ class Arrivals:
             self.step_back(received, out)
 
     def step_back(self, known: int, out: list[Effect]) -> None:
-        """Numbers up to `known` were received from an earlier life, and will be used again."""
+        """Report that numbers up to `known`, received from an earlier life, will be used again."""
         out.append(Notify(SteppedBack(self.resume_point, known)))
 
     def begin(self, start: int, otr: bool, out: list[Effect]) -> None:
-        """Deliver from `start` on; what the stream leaves out from now on is recovered with `otr`."""
+        """Deliver from `start` on; with `otr` recover what the stream leaves out from now on."""
         self.window.begin(start, out)
         self.requests.begin(self.window.origin, otr)
 
     def abandon(self, out: list[Effect]) -> None:
-        """Nobody can be asked any more: what is missing is lost, what the stream brings is delivered (P-588)."""
+        """Give up recovery: missing messages are lost, live messages are delivered (P-588)."""
         at, stop = self.window.next, self.high + 1
         if at is None:
             self.window.begin(stop, out)
@@ -88,20 +88,21 @@ class Arrivals:
         self.requests.begin(stop, otr=False)
 
     def join(self, answer: LateJoinInfo) -> int:
-        """The source can retransmit so much; returns where to start, by the request maximum too.
+        """Return where to start, by the source's retained range and the request maximum.
 
-        Never behind what came on the stream meanwhile: the source may have let go of it at once.
+        The start is never above the live messages received meanwhile, because the source may have dropped those at
+        once.
         """
         low, high = span(answer.low, answer.high, self.high)
         self.window.learn(high)
         return min(start_number(low, self.high, self.config.request_maximum, low), self.first_live)
 
     def goes_on(self, wire_first: int, count: int) -> int | None:
-        """Take a live run of this life that simply goes on: the next number, and nothing before it is missing.
+        """Accept a live run of this life that continues the stream, and return its first number.
 
-        Nothing is held, lost or known of then, nothing asked for that it could be (see `check_invariants`), and to
-        deliver it is all that follows, at the number returned. None for every other run, and nothing was done: that is
-        for `on_data`, which would come to the same here.
+        Nothing is held, lost, known or requested then (see `check_invariants`), so nothing else needs to be done. For
+        every other run return None and change nothing: `on_data` handles it, and would come to the same result for this
+        one.
         """
         window, lives = self.window, self.lives
         at = window.next
@@ -117,7 +118,7 @@ class Arrivals:
         return at
 
     def on_data(self, event: Data, out: list[Effect]) -> bool:
-        """A run of this session; returns whether some of it was consumed in an earlier one."""
+        """Process a run of this session; return whether some of it was consumed in an earlier one."""
         window, high = self.window, self.high
         first = serial.extend(event.wire_first, high)
         stop = first + event.count
@@ -129,6 +130,7 @@ class Arrivals:
         known = self.lives.known(event.incarnation, first, stop)
         for start, end in known:
             window.know(start, end, out)
+        # A recovered run is far from the newest number by nature, so it is never a burst.
         if first - high > self.config.burst and not event.recovered:
             self._burst(high + 1, first, out)
         self.lives.saw(first, stop, event.incarnation)
@@ -138,7 +140,7 @@ class Arrivals:
         return bool(known)
 
     def on_lost(self, event: Lost, now: int, out: list[Effect]) -> None:
-        """The transport gave up on a run of this session."""
+        """Process a run that the transport gave up."""
         first = serial.extend(event.wire_first, self.high)
         stop = first + event.count
         self.window.learn(stop - 1)
@@ -153,23 +155,23 @@ class Arrivals:
             self.window.lose(max(first, self.window.origin), stop, out)
 
     def on_consumed(self, event: Consumed) -> None:
-        """The application is done with a run. Raises MisuseError if it was not delivered."""
+        """Count a run as consumed. Raises MisuseError if it was not delivered."""
         if not self.window.delivered(event.first, event.last + 1):
             raise MisuseError(f"consumed {event.first}..{event.last}, which is not delivered yet")
         self.window.on_consumed(event.first, event.last + 1)
         self.lives.on_consumed(event.first, event.last + 1)
 
     def on_useless(self, event: Useless) -> None:
-        """No message comes of a run. Raises MisuseError if it was not delivered.
+        """Count a run as lost to the application. Raises MisuseError if it was not delivered.
 
-        It is not remembered as consumed: a later session may get the rest of the message, and must not confirm this.
+        It is not recorded as consumed: a later session may get the rest of the message, and must not confirm this part.
         """
         if not self.window.delivered(event.first, event.last + 1):
             raise MisuseError(f"{event.first}..{event.last} is called useless and is not delivered yet")
         self.window.pass_over(event.first, event.last + 1)
 
     def on_acknowledged(self, event: Acknowledge) -> None:
-        """The application acknowledges itself, all up to a number. Raises MisuseError if that was not delivered."""
+        """Count the application's own acknowledgement, up to a number. Raises MisuseError if that was not delivered."""
         number = event.number
         if self.config.ack_mode is not AckMode.EXPLICIT:
             raise MisuseError(f"acknowledged {number} in mode {self.config.ack_mode.name}; choose EXPLICIT")
@@ -178,13 +180,13 @@ class Arrivals:
         self.window.claim(number if event.first is None else event.first, number)
 
     def recover(self, targets: list[Target], now: int, out: list[Effect]) -> None:
-        """Ask for what is missing, as far as the windows allow; more would only wait for the application."""
+        """Request missing messages, unless the application lags: more messages would only wait for it."""
         if self.window.unconsumed <= self.config.proximity:
             self.requests.look(self.window.missing(), now)
             self.requests.issue(targets, now, out)
 
     def handle_timeout(self, now: int, may_give_up: bool, out: list[Effect]) -> None:
-        """What was asked for in vain for long enough is lost."""
+        """Give up messages that were requested in vain for too long."""
         for start, stop in self.requests.handle_timeout(now, may_give_up):
             self.window.lose(start, stop, out)
 
@@ -195,12 +197,12 @@ class Arrivals:
 
     def _burst(self, first: int, stop: int, out: list[Effect]) -> None:
         before = self.window.next
-        if before is not None:  # What is missing before the start is history.
+        if before is not None:  # Before the start, missing numbers are history.
             self.window.burst(first, stop, out)
             self.requests.got(before, self.window.next or before)
 
     def check_invariants(self) -> None:
-        """What must hold between inputs (used by tests). `goes_on` counts on it."""
+        """Assert the rules that hold between inputs, for tests. `goes_on` relies on them."""
         window, cared = self.window, self.requests.cared
         window.check_invariants()
         assert window.high is None or window.high >= self.resume_point - 1

@@ -1,21 +1,21 @@
-"""Who is told what the application of a receiver has consumed, and when: every registered store, and the source.
+"""Acknowledgements of consumption, to every registered store and to the source, and their times.
 
 Stores get a receiver's acknowledgement under its RegID there (P-303, C-29). The source gets a *confirmation*, if it
-asks and we are willing (P-304), under one RegID for the whole session, so that it counts every receiver once, whatever
-stores come and go (P-329), and with the session id, so that it counts one that returned once; a broken connection may
-have swallowed some, so they are repeated then. While nothing is confirmed for an interval it gets a sign of life
-instead (P-338).
+asks for them and the receiver is willing (P-304). It names one RegID for the whole session, so the source counts every
+receiver once although stores come and go (P-329), and the session id, so it counts a returned receiver once. A broken
+connection may have swallowed confirmations, so they are repeated then. If nothing is confirmed for an interval, the
+source gets a sign of life (P-338).
 
-An acknowledgement to a store covers what was lost below it: it says where the receiver resumes (T3). A confirmation
-names the ranges that the session consumed. Lost messages are in none of them, so the source finds the gap (P-349).
+An acknowledgement to a store covers lost messages below its number, because it marks where the receiver resumes (T3). A
+confirmation names the ranges that the session consumed, without lost messages, so the source finds the gap (P-349).
 
     IMMEDIATE   with each consumption
     BATCHED     an interval after the first consumption that was not acknowledged (P-343)
-    EXPLICIT    when the application says so, and up to the number it says (P-346, P-347)
+    EXPLICIT    when the application asks, up to the number it gives (P-346, P-347)
 
-What is acknowledged is a contiguous prefix. The documented receiver does so only where it batches; one that does not,
-or that delivers in arrival order, tells the highest number at once, and a message below it that never came is lost to
-it (P-431; formal design, 7.7; without `Repair.PREFIX`).
+Acknowledgements cover a contiguous prefix. The documented receiver does so only where it batches. Otherwise, or in
+arrival order, it acknowledges the highest number at once, and a lower message that never came is lost to it (P-431;
+formal design, 7.7; without `Repair.PREFIX`).
 """
 
 from enum import IntEnum
@@ -43,24 +43,24 @@ class AckTimer(IntEnum):
 
 @attrs.define
 class Acknowledger:
-    """Sends consumption acknowledgements; `confirms_as` is the RegID that the source knows, 0 until it is told one."""
+    """Sends consumption acknowledgements; `confirms_as` is the RegID in confirmations, 0 before the first."""
 
     config: ReceiverConfig
     confirms_as: int = 0
     timers: TimerTable = attrs.field(factory=TimerTable)
 
     def watch(self, now: int) -> None:
-        """From now on the source is to know that we live."""
+        """Start the interval after which the source gets a sign of life."""
         if self.config.liveness_ns:
             self.timers.set(AckTimer.ALIVE, now + self.config.liveness_ns)
 
     def stop(self) -> None:
-        """Nobody is told anything any more."""
+        """Stop all timers."""
         for kind in AckTimer:
             self.timers.stop(kind)
 
     def plan(self, now: int) -> bool:
-        """Something was consumed; returns whether to acknowledge at once."""
+        """Plan an acknowledgement after consumption; return whether to acknowledge at once."""
         mode = self.config.ack_mode
         if mode is AckMode.EXPLICIT or self.timers.armed(AckTimer.ACK):
             return False
@@ -70,7 +70,7 @@ class Acknowledger:
         return False
 
     def number(self, window: DeliveryWindow) -> int | None:
-        """What there is to acknowledge, None for nothing new."""
+        """Return the number to acknowledge, None if there is no new one."""
         explicit = self.config.ack_mode is AckMode.EXPLICIT
         return window.leap(explicit) if self._leaps else window.acknowledge(explicit)
 
@@ -97,21 +97,16 @@ class Acknowledger:
         now: int,
         out: list[Effect],
     ) -> None:
-        """A connection broke. If the source is still there, confirmations that it waits for may have been lost."""
+        """Repeat confirmations that a broken connection to the source may have lost."""
         if info is None or info.request != event.address or isinstance(event, Gone):
             return
         if window.next is not None and window.acked >= window.start:
             self.confirm(counting, info, window.confirmed(window.start, window.acked + 1), now, out)
 
     def confirm(
-        self,
-        counting: list[Registration],
-        info: SourceInfo,
-        parts: list[tuple[int, int]],
-        now: int,
-        out: list[Effect],
+        self, counting: list[Registration], info: SourceInfo, parts: list[tuple[int, int]], now: int, out: list[Effect]
     ) -> None:
-        """Confirm the ranges [first, stop) to the source, if it wants to know."""
+        """Confirm the ranges [first, stop) to the source, if it asked for confirmations."""
         if not (info.confirmations and self.config.confirm and counting and parts):
             return
         who, session_id, flags = self._known_as(counting), self.config.session_id, self._flags
@@ -122,16 +117,16 @@ class Acknowledger:
         self.watch(now)
 
     def tell_store(self, registration: Registration, number: int, out: list[Effect]) -> None:
-        """The same for one store."""
+        """Acknowledge everything up to `number` to one store."""
         request = registration.request
         ack = ConsumptionAck(request.incarnation, request.source_reg_id, request.reg_id, serial.wire(number))
         out.append(Send(registration.address, ack))
 
     def catch_up(self, registration: Registration, window: DeliveryWindow, out: list[Effect]) -> None:
-        """Tell a store that granted what is acknowledged, which it may not know. Only after `window.begin`.
+        """Send a store that granted the newest acknowledgement, which it may lack. Only after `window.begin`.
 
-        A receiver that sets the pace also tells where it began: a store that believes that this receiver needs older
-        messages keeps them for ever, and withholds its acknowledgements when it has room for nothing more.
+        A receiver that sets the pace also acknowledges what lies below its start. Otherwise a store would keep these
+        messages for it for ever, and withhold acknowledgements once its room is used up.
         """
         behind = window.acked >= window.start
         if not behind and self.config.pace is not Pace.SOURCE and registration.granted is not None:
@@ -141,7 +136,7 @@ class Acknowledger:
             self.tell_store(registration, window.acked, out)
 
     def show_life(self, counting: list[Registration], info: SourceInfo, now: int, out: list[Effect]) -> None:
-        """Nothing was confirmed for an interval. The source knows us by a RegID, so one that has none yet is silent."""
+        """Send the source a sign of life. It needs a RegID to name, so a receiver without one stays silent."""
         if counting:
             config = self.config
             alive = ReceiverAlive(info.incarnation, self._known_as(counting), config.session_id, config.context)

@@ -1,19 +1,19 @@
-"""The receiver's window: in what order runs of messages reach the application, and what it has consumed.
+"""The receiver's window: the order of delivery, and what the application has consumed.
 
-Numbers are extended. `next` is the first number that is not settled: neither delivered nor passed over; None until the
-session knows where to start. Two kinds of numbers are passed over: those lost for good (reported) and those the
-application consumed in an earlier session (silently).
+Numbers are extended. `next` is the first number that is neither delivered nor passed over; None until the session knows
+where to start. Two kinds of numbers are passed over: those lost for good (reported), and those that the application
+consumed in an earlier session (silently).
 
-* **In order** a run that continues at `next` goes straight through; one further ahead is held if it is near enough
-  (retransmit_message_caching_proximity) and dropped otherwise, to be recovered later. Losses are told in their turn.
-* **In arrival order** every run goes through at once, less what was delivered before; gaps stay open until they are
-  filled or lost, and losses are told at once. `have` is then what is settled ahead of `next`.
-* **Burst** (T30). When more is missing at once than the application wants to wait for, everything from `next` on is
-  lost, with one event; what was held of it goes, and repairs that come later find their place taken.
+* **In order** a run that continues at `next` is delivered at once. A run further ahead is held if it is near enough
+  (retransmit_message_caching_proximity), else dropped and recovered later. Losses are reported in their turn.
+* **In arrival order** every run is delivered at once, less what was delivered before. Gaps stay open until they are
+  filled or lost, and losses are reported at once. `have` has the numbers settled ahead of `next`.
+* **Burst** (T30). When more messages are missing at once than the application wants to wait for, everything from `next`
+  on is lost, with one event. Held parts of it are dropped, and late repairs are duplicates.
 
-Acknowledgements speak for contiguous prefixes only, whatever order the application consumes in (T4; formal design 7.7):
-that is what makes the highest acknowledgement of all stores the right place to resume. `leap` is the documented rule
-beside it, which tells the stores the highest number whatever is missing below (P-431).
+Acknowledgements cover contiguous prefixes only, whatever the order of consumption (T4; formal design 7.7). So the
+highest acknowledgement of all stores is the right place to resume. `leap` is the documented rule beside it: it
+acknowledges the highest number whatever is missing below (P-431).
 """
 
 from bisect import bisect_left
@@ -25,14 +25,14 @@ from stablecast.core.protocol.effects import Deliver, Discard, Effect, Notify
 from stablecast.core.protocol.events import UnrecoverableLoss
 
 MAX_MISSED = 1_000
-"""Separate losses that a session remembers; what lies below the oldest of them is not confirmed again."""
+"""Separate losses that a session remembers; numbers below the oldest are not confirmed again."""
 
 MAX_GAPS = 10_000
-"""Gaps that arrival order keeps open; what would open one more is dropped, to be recovered later."""
+"""Gaps that arrival order keeps open; a run that would open one more is dropped and recovered later."""
 
 
 @attrs.define
-class Held:
+class HeldRun:
     """[first, stop) of run `token`, whose first message is number `origin`."""
 
     first: int
@@ -46,9 +46,12 @@ class Held:
 class DeliveryWindow:
     """Ordering and consumption of one session's messages.
 
-    `start` is where delivery began, `origin` the first number that was not sent by then: what is recovered of it fills
-    a gap of the stream (P-427). `claimed` is what the application acknowledged itself (P-346). `missed` is what was
-    lost for good from `known_from` on: no source is ever told that it was consumed (P-349).
+    Attributes:
+        start: The number where delivery began.
+        origin: The first number that was not sent by then. A recovered message from here on fills a gap of the stream
+            (P-427).
+        claimed: Numbers that the application acknowledged itself (P-346).
+        missed: Numbers from `known_from` on that were lost for good; they are never confirmed to a source (P-349).
     """
 
     proximity: int
@@ -57,7 +60,7 @@ class DeliveryWindow:
     high: int | None = None
     start: int = 0
     origin: int = 0
-    held: list[Held] = attrs.field(factory=list)
+    held: list[HeldRun] = attrs.field(factory=list)
     have: RangeSet = attrs.field(factory=RangeSet)
     users: dict[int, int] = attrs.field(factory=dict)
     lost: RangeSet = attrs.field(factory=RangeSet)
@@ -70,7 +73,7 @@ class DeliveryWindow:
     known_from: int = 0
 
     def begin(self, low: int, out: list[Effect]) -> None:
-        """Deliver from `low` on; what is held below it goes."""
+        """Deliver from `low` on; drop what is held below."""
         self.next = self.start = self.known_from = low
         self.origin = low if self.high is None else max(low, self.high + 1)
         self.acked = low - 1
@@ -79,13 +82,14 @@ class DeliveryWindow:
         self._drain(out)
 
     def learn(self, high: int) -> None:
-        """Numbers up to `high` exist."""
+        """Record that numbers up to `high` exist."""
         self.high = high if self.high is None else max(self.high, high)
 
     def on_run(self, first: int, stop: int, token: int, recovered: bool, out: list[Effect]) -> None:
-        """A run arrived: deliver, hold or discard it."""
+        """Deliver, hold or discard a run that arrived."""
         self.learn(stop - 1)
         at = self.next
+        # The usual run continues the stream, and nothing is held: no set is touched.
         if at is not None and first <= at < stop and not self.have and not self.known:
             out.append(Deliver(token, at - first, stop - at, at, recovered, True, recovered and at >= self.origin))
             self.next = stop
@@ -103,11 +107,11 @@ class DeliveryWindow:
             out.append(Discard(token))
             return
         for low, high in parts:
-            self._keep(Held(low, high, token, first, recovered))
+            self._keep(HeldRun(low, high, token, first, recovered))
         self._drain(out)
 
     def lose(self, start: int, stop: int, out: list[Effect]) -> None:
-        """What is missing of [start, stop) cannot be had from anybody. Only after `begin`."""
+        """Give up the missing parts of [start, stop). Only after `begin`."""
         for low, high in self._unsettled(start, stop):
             if self.in_order:
                 self.lost.add(low, high)
@@ -117,7 +121,7 @@ class DeliveryWindow:
         self._drain(out)
 
     def burst(self, start: int, stop: int, out: list[Effect]) -> None:
-        """Too much of [start, stop) is missing to wait for it (T30). Only after `begin`."""
+        """Give up [start, stop), because too much of it is missing to wait (T30). Only after `begin`."""
         assert self.next is not None
         if not self.in_order:
             for low, high in self._unsettled(start, stop):
@@ -136,42 +140,42 @@ class DeliveryWindow:
         self._drain(out)
 
     def know(self, start: int, stop: int, out: list[Effect]) -> None:
-        """[start, stop) was consumed in an earlier session."""
+        """Record that [start, stop) was consumed in an earlier session."""
         start = start if self.next is None else max(start, self.next)
         for low, high in self.have.missing(start, stop):
             self.known.add(low, high)
         self._drain(out)
 
     def missing(self) -> list[tuple[int, int]]:
-        """What stands between `next` and the newest number, as far as it may be held when it comes."""
+        """Return the missing ranges from `next` on, as far as their messages could be held on arrival."""
         if self.next is None or self.high is None:
             return []
         stop = self.high + 1
         return self._unsettled(self.next, min(stop, self.next + self.proximity) if self.in_order else stop)
 
     def delivered(self, start: int, stop: int) -> bool:
-        """Whether [start, stop) has been delivered, as far as it was not passed over."""
+        """Return whether [start, stop) was delivered, except for numbers passed over."""
         if self.next is None:
             return False
         return stop <= self.next or (not self.in_order and not self.have.missing(max(start, self.next), stop))
 
     @property
     def behind(self) -> bool:
-        """Whether something is missing."""
+        """True if something is missing."""
         return self.next is not None and self.high is not None and self.next <= self.high
 
     @property
     def unconsumed(self) -> int:
-        """Messages delivered that the application is not done with, counted from the first. Only after `begin`."""
+        """Delivered messages from the first unconsumed one on. Only after `begin`."""
         assert self.next is not None
         return self.next - self.skipped.contiguous_from(self.consumed.contiguous_from(self.acked + 1))
 
     def on_consumed(self, start: int, stop: int) -> None:
-        """The application is done with [start, stop)."""
+        """Record that the application finished [start, stop)."""
         self.consumed.add(start if start > self.acked else self.acked + 1, stop)
 
     def pass_over(self, start: int, stop: int) -> None:
-        """[start, stop) is lost for good, delivered or not: acknowledgements go past it, confirmations leave it out."""
+        """Give up [start, stop), delivered or not: acknowledgements pass over it, confirmations leave it out."""
         self.skipped.add(max(start, self.acked + 1), stop)
         self.missed.add(start, stop)
         if len(self.missed) > MAX_MISSED:
@@ -179,10 +183,10 @@ class DeliveryWindow:
             self.missed.forget(self.known_from)
 
     def claim(self, first: int, number: int) -> None:
-        """The application acknowledges all up to `number` that it was handed (P-347), `first` to `number` with it.
+        """Record the application's acknowledgement up to `number` (P-347); it was handed `first` to `number` last.
 
-        In order that is all that was delivered. Otherwise what is below `first` may have come later, and wait to be
-        taken, or for the other pieces of a message: of that only what the application is done with counts.
+        In order that is everything delivered. Otherwise messages below `first` may have come later and still wait for
+        the application, or for other pieces of a message. Of these only consumed ones count.
         """
         assert self.next is not None
         if self.in_order:
@@ -196,7 +200,7 @@ class DeliveryWindow:
             self.claimed.add(start, stop)
 
     def acknowledge(self, explicit: bool = False) -> int | None:
-        """The number to acknowledge now: the end of the prefix that is consumed (or claimed) if it grew, else None.
+        """Return the end of the consumed (or claimed) prefix if it grew, else None.
 
         Lost messages do not hold the prefix up and are never its end (T3, P-349).
         """
@@ -213,11 +217,11 @@ class DeliveryWindow:
         return self._acknowledged(end)
 
     def leap(self, explicit: bool = False) -> int | None:
-        """The highest number consumed (or claimed) if it grew, whatever is missing below it (P-431)."""
+        """Return the highest number consumed (or claimed) if it grew, whatever is missing below it (P-431)."""
         return self._acknowledged((self.claimed if explicit else self.consumed).last)
 
     def confirmed(self, start: int, stop: int) -> list[tuple[int, int]]:
-        """Return the parts [first, stop) of an acknowledged range that were not lost: what a source may be told."""
+        """Return the parts [first, stop) of an acknowledged range that were not lost, for confirmations."""
         return self.missed.missing(max(start, self.known_from), stop)
 
     def _acknowledged(self, end: int | None) -> int | None:
@@ -229,6 +233,7 @@ class DeliveryWindow:
 
     def _near(self, stop: int) -> bool:
         if self.next is None:
+            # Before the start only nearness to the oldest held run bounds the memory.
             base = self.held[0].first if self.held else stop
             return stop - base <= self.proximity
         return stop - self.next <= self.proximity if self.in_order else len(self.have) < MAX_GAPS
@@ -244,14 +249,14 @@ class DeliveryWindow:
         self.pass_over(start, stop)
         out.append(Notify(UnrecoverableLoss(start, stop - 1, burst)))
 
-    def _keep(self, part: Held) -> None:
+    def _keep(self, part: HeldRun) -> None:
         self.have.add(part.first, part.stop)
         self.users[part.token] = self.users.get(part.token, 0) + 1
         at = bisect_left(self.held, part.first, key=lambda held: held.first)
         self.held.insert(at, part)
 
     def _drop_held(self, low: int, out: list[Effect]) -> None:
-        """Let go of what is held below `low`."""
+        """Drop what is held below `low`."""
         while self.held and self.held[0].first < low:
             old = self.held.pop(0)
             self.have.remove(old.first, old.stop)
@@ -269,7 +274,7 @@ class DeliveryWindow:
         return True
 
     def _drain(self, out: list[Effect]) -> None:
-        """Deliver or pass over what now continues at `next`; in arrival order deliver everything."""
+        """Deliver or pass over what continues at `next`; in arrival order deliver everything."""
         if self.next is None:
             return
         if self.held and not self.in_order:
@@ -301,7 +306,7 @@ class DeliveryWindow:
             out.append(Deliver(part.token, skip, length, part.first, part.recovered, done, otr))
 
     def check_invariants(self) -> None:
-        """What must hold between inputs (used by tests)."""
+        """Assert the rules that hold between inputs, for tests."""
         spans = [(held.first, held.stop) for held in self.held]
         assert spans == sorted(spans)
         assert all(first < stop for first, stop in spans)
@@ -312,5 +317,5 @@ class DeliveryWindow:
         assert sum(self.users.values()) == len(self.held)
 
     def abstract(self) -> tuple[int | None, int | None, tuple[tuple[int, int], ...], int]:
-        """Next, newest known, what is held or settled ahead, last acknowledged: what the recovery model sees."""
+        """Return what the recovery model sees: next, newest known, held or settled ahead, last acknowledged."""
         return (self.next, self.high, tuple(self.have), self.acked)

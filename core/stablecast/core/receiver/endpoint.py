@@ -5,16 +5,16 @@
     WAITING --informed--> ACTIVE                                (no stores: from now on)
     any state --withdraw--> WITHDRAWN                           (delivers what comes, acknowledges nothing)
 
-* Nothing is known before the SRI, which `contact` asks for (P-226..P-229).
-* One RegID per store: the application chooses it (`AskRegId`), or the session id stands for it (P-244, P-249). Where a
-  receiver registers and what the answers amount to is told in `enlistment`.
-* Complete like a source: all stores in the first interval, a quorum later (T1, C-30). Until then live data is held, not
-  delivered (P-230).
-* The stores say where to begin, and the application may move it: see `starting` (T9, T10).
-* A source without stores, or whose stores are not to be used, is asked for what it can retransmit to those who join
-  late; this then is history like that of stores.
-* Which life sent what, what is passed over and what is asked for: see `arrival` and `recovery`; acks: `acknowledging`.
-* After `Withdraw` the session goes on like a streaming one: what was missing is lost, what comes is delivered (P-588).
+* A session knows nothing before the SRI, which `source_contact` requests (P-226..P-229).
+* There is one RegID for each store: the application chooses it (`AskRegId`), or the session id replaces it (P-244,
+  P-249). `store_registrations` decides where to register and what the answers amount to.
+* Registration completes like a source's: all stores in the first interval, a quorum later (T1, C-30). Until then live
+  data is held, not delivered (P-230).
+* The stores propose where to begin, and the application may change it: see `first_number` (T9, T10).
+* A source without usable stores is asked for the range that it retransmits to late receivers; that range is history,
+  like that of stores.
+* `arrival` sorts runs by life, `recovery` requests missing ones, `consumption_acks` acknowledges.
+* After `Withdraw` the session goes on like a streaming one: missing messages are lost, live ones delivered (P-588).
 """
 
 from collections.abc import Callable
@@ -61,17 +61,17 @@ from stablecast.core.protocol.settings import AckMode, ReceiverConfig, UseOtr
 from stablecast.core.receiver.arrival import Arrivals
 from stablecast.core.receiver.consumption_acks import Acknowledger, AckTimer
 from stablecast.core.receiver.delivery_window import DeliveryWindow
-from stablecast.core.receiver.first_number import Starting
+from stablecast.core.receiver.first_number import FirstNumberChoice
 from stablecast.core.receiver.lives import Lives
 from stablecast.core.receiver.recovery import Recovery
-from stablecast.core.receiver.source_contact import Contact, News
+from stablecast.core.receiver.source_contact import SourceContact, SourceNews
 from stablecast.core.receiver.status import ReceiverStatus
-from stablecast.core.receiver.store_registrations import Enlistment
-from stablecast.core.registration.registration_set import Enrollment
+from stablecast.core.receiver.store_registrations import StoreRegistrations
+from stablecast.core.registration.registration_set import RegistrationSet
 
 
 class ReceiverState(IntEnum):
-    """How far the session is."""
+    """The progress of the session."""
 
     WAITING = 0
     REGISTERING = 1
@@ -82,7 +82,7 @@ class ReceiverState(IntEnum):
 
 
 class ReceiverStep(IntEnum):
-    """What moves the session on."""
+    """The events that move the session on."""
 
     INFORMED = 0
     COMPLETE = 1
@@ -92,7 +92,7 @@ class ReceiverStep(IntEnum):
 
 
 class ReceiverChart(Chart):
-    """A receiver's session with one life of a source; it ends with its stream, not by an event."""
+    """The chart of a receiver's session with one life of a source; it ends with its stream, not by an event."""
 
     validate_trap_states = False
     states = States.from_enum(ReceiverState, initial=ReceiverState.WAITING, use_enum_instance=True)
@@ -117,17 +117,23 @@ class ReceiverSession:
 
     config: ReceiverConfig
     arrivals: Arrivals
-    enlistment: Enlistment
+    enlistment: StoreRegistrations
     acknowledger: Acknowledger
-    contact: Contact
-    starting: Starting
+    contact: SourceContact
+    starting: FirstNumberChoice
     state: ReceiverState = ReceiverState.WAITING
     outbox: list[Effect] = attrs.field(factory=list, eq=False)
 
     @classmethod
     def create(cls, config: ReceiverConfig) -> "ReceiverSession":
-        """A session that has not started."""
-        parts = (Arrivals.of(config), Enlistment(config), Acknowledger(config), Contact(config), Starting(config))
+        """Return a session that has not started."""
+        parts = (
+            Arrivals.of(config),
+            StoreRegistrations(config),
+            Acknowledger(config),
+            SourceContact(config),
+            FirstNumberChoice(config),
+        )
         return cls(config, *parts)
 
     # The machine contract.
@@ -185,13 +191,13 @@ class ReceiverSession:
         self._recover(now)
 
     def next_timeout(self) -> int | None:
-        """When `handle_timeout` wants to be called."""
+        """Return when `handle_timeout` is due (ns), or None."""
         requests, enrollment = self.arrivals.requests, self.enlistment.enrollment
         due = (self.contact.due, self.acknowledger.timers.next(), requests.next(), enrollment.next())
         return min([deadline for deadline in due if deadline is not None], default=None)
 
     def take_effects(self) -> list[ReceiverEffect]:
-        """What the driver must do, in order."""
+        """Return the effects to perform, in order, and empty the outbox."""
         effects: list[ReceiverEffect] = self.outbox  # type: ignore[assignment] # what this machine says is nothing else
         self.outbox = []
         return effects
@@ -234,7 +240,7 @@ class ReceiverSession:
     def _on_useless(self, event: Useless, now: int) -> None:
         self.arrivals.on_useless(event)
         if self.config.ack_mode is AckMode.EXPLICIT:
-            self._acknowledge(now)  # What the application acknowledged behind it may have waited for this.
+            self._acknowledge(now)  # Acknowledgements of later messages may have waited for this one.
         else:
             self._plan_ack(now)
         self._recover(now)
@@ -270,12 +276,12 @@ class ReceiverSession:
 
     def _on_info(self, info: SourceInfo, now: int) -> None:
         news = self.contact.on_info(info, self.outbox)
-        if news is News.FIRST:
+        if news is SourceNews.FIRST:
             self.arrivals.inform(info, self.outbox)
             fire(RECEIVER, self, ReceiverStep.INFORMED, now, self.arrivals.high)
-        elif news is not News.NOTHING and (self.enrollment or self.requests.otr):
+        elif news is not SourceNews.NOTHING and (self.enrollment or self.requests.otr):
             self.window.learn(serial.extend(info.high, self.arrivals.high))
-            if news is News.NEWER and self.enrollment:
+            if news is SourceNews.NEWER and self.enrollment:
                 self.enlistment.on_info(info, now, self.outbox)
         self._recover(now)
 
@@ -283,13 +289,15 @@ class ReceiverSession:
         registration = self.enlistment.on_answer(answer, self.window.high or 0, now, self.outbox)
         if registration is None or not isinstance(answer, Registered):
             return
+        # A store may know newer numbers than the stream has shown yet.
         low, high = offer(answer, self.arrivals.high)
         if high >= low and not answer.no_cache:
             self.window.learn(high)
         self._review(now)
         if self.window.next is not None:
             self.acknowledger.catch_up(registration, self.window, self.outbox)
-        if self.enrollment.counting == [registration]:  # A receiver that no store counts has no name to confirm by.
+        if self.enrollment.counting == [registration]:
+            # Without a counting store the receiver had no RegID to confirm under, so confirmations were left out.
             again = (Reset(self.contact.source.request), self.enrollment.counting, self.info, self.window)
             self.acknowledger.on_broken(*again, now, self.outbox)
         self._recover(now)
@@ -352,21 +360,21 @@ class ReceiverSession:
 
     @property
     def advance(self) -> Callable[[int, int], int | None]:
-        """The shortcut of a driver for the live data of this life, `(wire_first, count)`.
+        """The shortcut of a driver for the live data of this life: a function of `(wire_first, count)`.
 
-        It delivers a run that continues the stream and returns its first number. For any other run it returns None and
-        changes nothing; feed a `Data` input then. Neither way makes effects for the run that this one delivered.
+        It accepts a run that continues the stream and returns its first number; the driver delivers the run itself. For
+        any other run it returns None and changes nothing: feed a `Data` input then.
         """
         return self.arrivals.goes_on
 
     def record_consumed(self, first: int, stop: int) -> None:
-        """Record that [first, stop) was consumed after the session ended: nobody is notified, `status` shows it."""
+        """Record that [first, stop) was consumed after the session ended, for `status.lives`."""
         self.lives.on_consumed(first, stop)
 
     # Parts.
 
     @property
-    def enrollment(self) -> Enrollment:
+    def enrollment(self) -> RegistrationSet:
         """The registrations with the source's stores."""
         return self.enlistment.enrollment
 
@@ -377,22 +385,22 @@ class ReceiverSession:
 
     @property
     def window(self) -> DeliveryWindow:
-        """What was delivered and consumed."""
+        """The delivered and consumed messages."""
         return self.arrivals.window
 
     @property
     def begins_where_stores_said(self) -> bool:
-        """Whether its stores set where delivery began: nobody could have had what is below from them."""
+        """True if its stores set where delivery began: no store could have supplied lower messages."""
         return bool(self.enrollment) and self.contact.recovers and self.window.start == self.starting.low
 
     @property
     def requests(self) -> Recovery:
-        """What is asked for."""
+        """The requests for missing messages."""
         return self.arrivals.requests
 
     @property
     def lives(self) -> Lives:
-        """What was consumed, by the life that sent it."""
+        """The consumed messages by the life that sent them."""
         return self.arrivals.lives
 
     def _review(self, now: int) -> None:
@@ -402,11 +410,11 @@ class ReceiverSession:
     # Guards and actions of the chart.
 
     def persistent(self, now: int, number: int) -> bool:
-        """Whether the source has stores that we are to use."""
+        """Return whether the source has stores to use."""
         return self.contact.persistent
 
     def recovers(self, now: int, number: int) -> bool:
-        """Whether the source retransmits to those who join late."""
+        """Return whether the source retransmits to late receivers."""
         return self.contact.recovers
 
     def register(self, now: int, number: int) -> None:
@@ -415,15 +423,15 @@ class ReceiverSession:
         self.acknowledger.watch(now)
 
     def ask_source(self, now: int, number: int) -> None:
-        """Ask the source what it can retransmit."""
+        """Ask the source for the range that it retransmits."""
         self.contact.begin(now)
 
     def follow(self, now: int, high: int) -> None:
-        """Deliver whatever comes from now on."""
+        """Deliver everything from now on."""
         self.begin_at(now, high + 1)
 
     def ask_low(self, now: int, number: int) -> None:
-        """Tell the application where recovery would start (P-421)."""
+        """Propose to the application where recovery starts (P-421)."""
         high = self.arrivals.high
         said = self.enlistment.low(high)
         if said > high + 1:
@@ -431,19 +439,19 @@ class ReceiverSession:
         self.starting.ask(said, high, self.contact.recovers, self.outbox)
 
     def begin(self, now: int, wish: int) -> None:
-        """Start to deliver."""
+        """Start to deliver, where the application wishes."""
         self.begin_at(now, self.starting.choose(wish, self.arrivals.high, self.enrollment.everyone, self.outbox))
         for registration in self.enrollment.counting:
             self.acknowledger.catch_up(registration, self.window, self.outbox)
 
     def begin_at(self, now: int, start: int) -> None:
-        """Deliver from `start` on; what the stream leaves out is recovered as configured."""
+        """Deliver from `start` on; recover what the stream leaves out, as configured."""
         use = self.config.otr.use
         wanted = use is UseOtr.ON or (use is UseOtr.PERSISTENT and bool(self.enrollment))
         self.arrivals.begin(start, wanted and self.contact.recovers, self.outbox)
 
     def leave(self, now: int, number: int) -> None:
-        """Deregister; nobody can be asked for anything from now on (P-588)."""
+        """Deregister, and give up recovery: no peer is asked from now on (P-588)."""
         self.enrollment.withdraw(now, self.outbox)
         self.acknowledger.stop()
         self.contact.stop()
@@ -451,15 +459,15 @@ class ReceiverSession:
             self.go_alone(now, number)
 
     def go_alone(self, now: int, number: int) -> None:
-        """Deliver what the stream brings, and no more."""
+        """Deliver live messages only."""
         self.arrivals.abandon(self.outbox)
 
     def check_invariants(self) -> None:
-        """What must hold between inputs (used by tests)."""
+        """Assert the rules that hold between inputs, for tests."""
         self.arrivals.check_invariants()
 
     def abstract(self) -> tuple[object, ...]:
-        """What the models see: state, registrations, window, requests."""
+        """Return what the models see: state, registrations, window, requests."""
         return (self.state.name, self.enrollment.abstract(), self.window.abstract(), self.requests.abstract())
 
 

@@ -1,9 +1,9 @@
-"""What a receiver asks for, whom, and when: recovery of what came before it, and of what the stream left out.
+"""Recovery of missing messages: the history before the session, and gaps that the stream left.
 
-What existed when delivery began is *history*: nobody will send it again unasked, so it is asked for at once. A gap
-above that is of the stream, and the transport may still fill it. Off-transport recovery (P-410) asks for such a gap
-when it is as old as the delay, or as soon as the transport gives up on it; without it gaps are left to the transport
-alone. Both have a window and a give-up time of their own (P-432, P-433), and nothing is asked for twice at a time.
+Messages that existed when delivery began are *history*: nobody sends them again unasked, so they are requested at once.
+A gap above is of the stream, and the transport may still fill it. Off-transport recovery (P-410) requests such a gap
+when it is as old as the delay, or when the transport gives up on it. Without it gaps are left to the transport. Both
+have a window and a give-up time of their own (P-432, P-433), and nothing is requested twice at a time.
 """
 
 import attrs
@@ -19,8 +19,8 @@ from stablecast.core.protocol.settings import ReceiverConfig
 class Recovery:
     """Requests of one session. Numbers are extended; `origin` is the first that is not history.
 
-    `cared` is everything that is asked for or will be; `young` are gaps by the time they are old enough (ns). There are
-    no more of either than the window keeps open.
+    `cared` has everything that is or will be requested; `young` has gaps by the time at which they are old enough (ns).
+    The window bounds both.
     """
 
     history: RequestWindow
@@ -33,7 +33,7 @@ class Recovery:
 
     @classmethod
     def of(cls, config: ReceiverConfig) -> "Recovery":
-        """Nothing is missing yet."""
+        """Return a recovery with nothing missing."""
         spans = (config.give_up_ns, config.otr.give_up_ns)
         history, gaps = (
             RequestWindow(Role.RECEIVER, config.incarnation, config.reply_to, config.window, config.retry_ns, give_up)
@@ -45,11 +45,11 @@ class Recovery:
         return bool(self.cared)
 
     def begin(self, origin: int, otr: bool) -> None:
-        """From here on gaps are of the stream; with `otr` they are recovered too."""
+        """Set the first number that is not history; with `otr` recover gaps of the stream, too."""
         self.origin, self.otr = origin, otr
 
     def look(self, missing: list[tuple[int, int]], now: int) -> None:
-        """Take care of what is missing and new."""
+        """Schedule requests for missing ranges that are new."""
         for start, stop in missing:
             for low, high in self.cared.missing(start, stop):
                 if low < self.origin:
@@ -58,13 +58,13 @@ class Recovery:
                     self._wait(max(low, self.origin), high, now)
 
     def hurry(self, start: int, stop: int) -> None:
-        """The transport gave up on [start, stop): nothing is left to wait for (P-410)."""
+        """Request the young parts of [start, stop) at once, because the transport gave up on them (P-410)."""
         for gaps in self.young.values():
             for low, high in gaps.remove(start, stop):
                 self.gaps.want(low, high)
 
     def got(self, start: int, stop: int) -> None:
-        """[start, stop) is no longer missing."""
+        """Record that [start, stop) is no longer missing."""
         if self.cared.remove(start, stop):
             for gaps in self.young.values():
                 gaps.remove(start, stop)
@@ -72,13 +72,13 @@ class Recovery:
             self.gaps.got(start, stop)
 
     def issue(self, targets: list[Target], now: int, out: list[Effect]) -> None:
-        """Ask for as much as the windows allow."""
+        """Request as much as the windows allow."""
         if self.cared:
             self.history.issue(targets, now, out)
             self.gaps.issue(targets, now, out)
 
     def handle_timeout(self, now: int, may_give_up: bool) -> list[tuple[int, int]]:
-        """Do what is due; returns the ranges given up for lost."""
+        """Do what is due; return the ranges given up for lost."""
         for due in [due for due in self.young if due <= now]:
             for start, stop in self.young.pop(due):
                 self.gaps.want(start, stop)
@@ -88,9 +88,9 @@ class Recovery:
         return lost
 
     def next(self) -> int | None:
-        """When `handle_timeout` is due."""
+        """Return when `handle_timeout` is due (ns), or None."""
         if not (self.history.asked or self.gaps.asked or self.young):
-            return None  # as a rule
+            return None  # the usual case, for every input of a healthy session
         due = (self.history.next(), self.gaps.next(), *self.young)
         return min([deadline for deadline in due if deadline is not None], default=None)
 
@@ -106,7 +106,7 @@ class Recovery:
         self.young.setdefault(now + self.delay_ns, RangeSet()).add(start, stop)
 
     def abstract(self) -> tuple[object, ...]:
-        """What is asked for and to be asked for: history, gaps, gaps that are not old enough."""
+        """Return what is and will be requested: history, gaps, and gaps that are too young."""
         young = RangeSet()
         for gaps in self.young.values():
             for start, stop in gaps:

@@ -1,11 +1,13 @@
-"""What a receiver knows of its source, and what it asks it for.
+"""A receiver's knowledge of its source, and its requests to it.
 
-The SRI with the highest version is the newest (P-223); an older one that comes late says nothing, one of the same
-version only how far the source is. Two things are asked for by unicast, again at an interval while no answer comes, and
-not for ever:
+The SRI with the highest version is the newest (P-223). An older one that comes late is ignored; one of the same version
+only shows how far the source is. Two requests go by unicast, again at an interval while no answer comes, for a limited
+number of times:
 
-* the first SRI (P-227). Sources put theirs on the stream for a while, so an interval passes before the first request;
-* what a source without stores can retransmit to one that joins late (P-411). Nobody sends that unasked: at once.
+* for the first SRI (P-227). Sources put theirs on the stream for a while, so an interval passes before the first
+  request;
+* for the range that a source without stores retransmits to late receivers (P-411). Nobody sends that unasked, so it is
+  requested at once.
 """
 
 from enum import IntEnum
@@ -21,8 +23,8 @@ MAX_STORES = 255
 """Stores that an SRI may name; the index is one byte in the election header."""
 
 
-class News(IntEnum):
-    """What an SRI is: nothing to us, the first one, one of the version we have, a newer one."""
+class SourceNews(IntEnum):
+    """The novelty of an SRI: none for us, the first one, one of the known version, a newer one."""
 
     NOTHING = 0
     FIRST = 1
@@ -31,8 +33,8 @@ class News(IntEnum):
 
 
 @attrs.define
-class Contact:
-    """The newest SRI, and the question that is open: `due` is when to ask (again), in ns."""
+class SourceContact:
+    """The newest SRI, and the open request: `due` is when to send it (again), in ns."""
 
     config: ReceiverConfig
     info: SourceInfo | None = None
@@ -41,34 +43,34 @@ class Contact:
 
     @property
     def source(self) -> SourceInfo:
-        """The newest SRI; not before there is one."""
+        """The newest SRI; only after the first."""
         assert self.info is not None
         return self.info
 
     @property
     def persistent(self) -> bool:
-        """Whether the source has stores that we are to use."""
+        """True if the source has stores to use."""
         return self.config.use_store and bool(self.source.stores)
 
     @property
     def recovers(self) -> bool:
-        """Whether both sides allow late join, without which nothing is recovered (P-411)."""
+        """True if both sides allow late join, without which nothing is recovered (P-411)."""
         return self.config.late_join and self.source.late_join
 
     def begin(self, at: int) -> None:
-        """A question, to be asked from `at` on."""
+        """Open a request, to be sent from `at` (ns) on."""
         self.asked, self.due = 0, at
 
     def stop(self) -> None:
-        """There is an answer, or nobody wants one."""
+        """Close the request: it was answered, or nobody needs the answer."""
         self.due = None
 
     def expired(self, now: int) -> bool:
-        """Whether it is time to ask."""
+        """Return whether it is time to send the request."""
         return self.due is not None and self.due <= now
 
     def ask_info(self, now: int, out: list[Effect]) -> str:
-        """Ask for the SRI; returns what is wrong if that was in vain often enough."""
+        """Request the SRI; return a sentence if that was in vain often enough."""
         to = self.config.source_request
         if self._may_ask(now):
             out.append(Send(to, SourceInfoRequest(self.config.incarnation)))
@@ -76,28 +78,29 @@ class Contact:
         return f"no SRI after {self.asked} requests to {to}"
 
     def ask_range(self, now: int, out: list[Effect]) -> str:
-        """Ask what can be retransmitted; returns what is wrong if that was in vain often enough."""
+        """Request the retained range; return a sentence if that was in vain often enough."""
         to = self.source.request
         if self._may_ask(now):
             out.append(Send(to, LateJoinRequest(self.config.incarnation, self.asked, self.config.reply_to)))
             return ""
         return f"no answer to {self.asked} late join requests to {to}; only new messages are delivered"
 
-    def on_info(self, info: SourceInfo, out: list[Effect]) -> News:
-        """Take an SRI."""
+    def on_info(self, info: SourceInfo, out: list[Effect]) -> SourceNews:
+        """Process an SRI, and return its novelty."""
         known = self.info
         if known is not None and info.version < known.version:
-            return News.NOTHING
+            return SourceNews.NOTHING
+        # A hostile SRI could name an index twice, or a huge one, which would become a mask of that many bits.
         indices = {entry.index for entry in info.stores}
         if len(indices) < len(info.stores) or not all(0 <= index < MAX_STORES for index in indices):
             text = f"the source names {len(info.stores)} stores, {len(indices)} of them different"
             out.append(Notify(Oddity("wild-info", text)))
-            return News.NOTHING
+            return SourceNews.NOTHING
         self.info = info
         if known is None:
             self.stop()
-            return News.FIRST
-        return News.SAME if info.version == known.version else News.NEWER
+            return SourceNews.FIRST
+        return SourceNews.SAME if info.version == known.version else SourceNews.NEWER
 
     def _may_ask(self, now: int) -> bool:
         if self.asked == self.config.sri_request_maximum:

@@ -7,10 +7,10 @@ properties of `ReceiverSession`.
 import attrs
 
 from stablecast.core.machine.ranges import RangeSet
-from stablecast.core.protocol.request_window import Asked
+from stablecast.core.protocol.request_window import OpenRequest
 from stablecast.core.receiver.arrival import Arrivals
 from stablecast.core.receiver.consumption_acks import Acknowledger, AckTimer
-from stablecast.core.registration.registration_set import Enrollment
+from stablecast.core.registration.registration_set import RegistrationSet
 from stablecast.core.registration.status import RegistrationStatus, registrations_of
 
 
@@ -52,11 +52,11 @@ class ReceiverStatus:
     seen: frozenset[int]
     confirmable: tuple[tuple[int, int], ...]
     wanted: RangeSet
-    asked: tuple[Asked, ...]
+    asked: tuple[OpenRequest, ...]
     turn: int | None
 
     @classmethod
-    def of(cls, enrollment: Enrollment, arrivals: Arrivals, acknowledger: Acknowledger) -> "ReceiverStatus":
+    def of(cls, enrollment: RegistrationSet, arrivals: Arrivals, acknowledger: Acknowledger) -> "ReceiverStatus":
         """Return the status of the session that has these parts."""
         window, history, lives = arrivals.window, arrivals.requests.history, arrivals.lives
         return cls(

@@ -1,20 +1,19 @@
-"""Where a receiver registers, and what the stores' answers amount to.
+"""A receiver's registrations with the stores of its source, and the meaning of their answers.
 
-* It registers with the stores that the source's SRI names. An SRI with a higher overall version may bring stores in; a
-  store whose own version rose has the source's registration anew and is asked to register us again, the others are left
-  alone (T21, P-224). A store that calls the source by another RegID than before is a new store to us.
+* It registers with the stores that the SRI names. An SRI with a higher version may add stores. A store whose own
+  version rose has the source's registration anew, so the receiver registers there again; the others are left alone
+  (T21, P-224). A store that uses another RegID for the source than before is a new store.
 * The groups are those of the SRI, and completion is by quorum like the source's (C-30). Where the entries contradict
   the sizes, all stores count as one group.
-* **Low number.** Stores that know the receiver say where its acknowledgements end; since those are contiguous prefixes
-  the highest is right (formal design, 7.7), and the settings name the documented choices beside it (P-418): `majority`
-  is agreed on in each group, and the newest of the groups counts. When no store knows it, the lowest on offer is where
-  the history starts; one that the pace depends on starts behind all that any store let go of (P-572; formal design,
-  7.8). A store without a cache knows the receiver, but has nothing to offer (P-101).
-* A non-blocking receiver that a store takes for a blocking one hears of it. That a store does not know RPP at all is a
-  matter of `registration` (P-574).
-* **Giving up.** What is missing may be at any store. A message that is stable in one group of several may be held there
-  alone, so it is given up only while a quorum of every group can be asked (formal design, 7.2); the documented receiver
-  is content with the stores that completed its registration.
+* **Low number.** Stores that know the receiver answer where its acknowledgements end. These are contiguous prefixes, so
+  the highest is right (formal design, 7.7). The settings offer the documented choices beside it (P-418): `majority` is
+  agreed on in each group, and the newest of the groups counts. When no store knows the receiver, the lowest offer is
+  where the history starts. A receiver that the pace depends on starts above everything that any store released (P-572;
+  formal design, 7.8). A store without a cache knows the receiver, but offers nothing (P-101).
+* A non-blocking receiver that a store takes for a blocking one gets an event. `store_registration` detects stores that
+  do not know RPP at all (P-574).
+* **Giving up.** A missing message may be at any store, and one that is stable in one group of several may be held there
+  alone. So it is given up only while a quorum of every group can be asked (formal design, 7.2).
 """
 
 from collections.abc import Iterable
@@ -22,19 +21,14 @@ from collections.abc import Iterable
 import attrs
 
 from stablecast.core.protocol.effects import AskRegId, Effect, Notify
-from stablecast.core.protocol.events import (
-    Oddity,
-    RegistrationChange,
-    RegistrationFlag,
-    RegistrationSuccess,
-)
+from stablecast.core.protocol.events import Oddity, RegistrationChange, RegistrationFlag, RegistrationSuccess
 from stablecast.core.protocol.messages import Deregistered, Pace, Refused, Registered, Role, SourceInfo, StoreEntry
 from stablecast.core.protocol.quorum import Consensus, GroupRules, Quorums
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.request_window import Target
 from stablecast.core.protocol.resume_point import offer, receiver_low
 from stablecast.core.protocol.settings import ReceiverConfig, register_request
-from stablecast.core.registration.registration_set import Enrollment
+from stablecast.core.registration.registration_set import RegistrationSet
 from stablecast.core.registration.store_registration import Registration, RegistrationState
 
 _FLAGS = {
@@ -45,23 +39,23 @@ _FLAGS = {
 
 
 @attrs.define
-class Enlistment:
+class StoreRegistrations:
     """A receiver's registrations; by store its group, and its version when it was asked last."""
 
     config: ReceiverConfig
-    enrollment: Enrollment = attrs.field(factory=lambda: Enrollment(Quorums(GroupRules(), ())))
+    enrollment: RegistrationSet = attrs.field(factory=lambda: RegistrationSet(Quorums(GroupRules(), ())))
     groups: dict[int, int] = attrs.field(factory=dict)
     versions: dict[int, int] = attrs.field(factory=dict)
 
     def begin(self, info: SourceInfo, now: int, out: list[Effect]) -> None:
-        """The first SRI: ask every store that it names."""
+        """Process the first SRI: ask every store that it names."""
         self.enrollment.open(now + self.config.times.interval_ns)
         self.on_info(info, now, out)
 
     def on_info(self, info: SourceInfo, now: int, out: list[Effect]) -> None:
-        """Register with stores that are new, and again where the store's own version rose (T21) or that moved.
+        """Register with new stores, and again with stores that moved or whose version rose (T21).
 
-        Who leaves only asks those that moved to forget it where they are now.
+        A leaving receiver only asks the stores that moved to forget it at their new address.
         """
         if self.enrollment.leaving:
             for entry in info.stores:
@@ -86,7 +80,7 @@ class Enlistment:
             out.append(Notify(RegistrationChange(f"registering again with {', '.join(changed)}")))
 
     def on_reg_id(self, store_index: int, reg_id: int, now: int, out: list[Effect]) -> None:
-        """The application chose a RegID; without effect unless the store was asked about."""
+        """Register under the RegID that the application chose; ignored unless the store was asked about."""
         registration = self.enrollment.registrations.get(store_index)
         if registration is not None and registration.state is RegistrationState.IDLE:
             registration.start(reg_id, now, out)
@@ -94,7 +88,7 @@ class Enlistment:
     def on_answer(
         self, answer: Registered | Refused | Deregistered, near: int, now: int, out: list[Effect]
     ) -> Registration | None:
-        """Take a store's answer; returns the registration if it began (anew). Numbers are extended near `near`."""
+        """Process a store's answer; return the registration if it began (anew). Numbers are extended near `near`."""
         registration = self.enrollment.on_answer(answer, now, out, near)
         if registration is None or not isinstance(answer, Registered):
             return None
@@ -111,11 +105,11 @@ class Enlistment:
 
     @property
     def may_give_up(self) -> bool:
-        """Whether those who may have what is missing can be asked."""
+        """True if enough stores that may have a missing message can be asked."""
         return self.enrollment.quorums.may_give_up(self.enrollment.mask, self.config.repairs)
 
     def targets(self, source: Target) -> list[Target]:
-        """Who can be asked for messages; `source` where there are no stores, or none that keeps any."""
+        """Return the peers to request messages from: `source` if there are no stores, or none that keeps messages."""
         counting = self.enrollment.counting
         keeping = [registration for registration in counting if not _granted(registration).no_cache]
         if not self.enrollment or (counting and not keeping):
@@ -127,7 +121,7 @@ class Enlistment:
         ]
 
     def low(self, high: int) -> int:
-        """Where the receiver may begin, by what the stores that count say; `high` is the newest number."""
+        """Return where the receiver may begin, by the counting stores' answers; `high` is the newest number."""
         answers = [_granted(registration) for registration in self.enrollment.counting]
         known = [answer for answer in answers if answer.old]
         offers = known or [answer for answer in answers if not answer.no_cache]
@@ -152,7 +146,7 @@ class Enlistment:
         return flags
 
     def _regroup(self, info: SourceInfo, out: list[Effect]) -> None:
-        """Stores that an SRI no longer names keep their group."""
+        # Stores that an SRI no longer names keep their group: they may still hold messages.
         sizes = info.group_sizes
         self.groups.update((entry.index, entry.group) for entry in info.stores)
         if not _fit(self.groups.values(), sizes):
@@ -183,6 +177,6 @@ def _fit(groups: Iterable[int], sizes: tuple[int, ...]) -> bool:
 
 
 def _granted(registration: Registration) -> Registered:
-    """The grant of a registration that counts."""
+    """Return the grant of a registration that counts."""
     assert registration.granted is not None
     return registration.granted

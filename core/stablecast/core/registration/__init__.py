@@ -1,1 +1,1 @@
-"""Registration of a client with its stores: one store, all of them, and the deprecated round robin."""
+"""A client's registrations with its stores: the rules that sources and receivers share."""

@@ -1,18 +1,18 @@
-"""All of a client's registrations: the same rules of completion and of leaving for sources and receivers.
+"""All of a client's registrations: one set of rules of completion and of leaving for sources and receivers.
 
-* Complete in the first interval only when *all* stores granted; from the second on when the rules of the groups are met
-  (T1, P-217). A store whose address is not known yet has not granted.
-* **Every group** (formal design, 7.2). Where one group is enough to go on, a source that was away may have got messages
-  stable in a group that does not answer now; it would use their numbers again. So a client that may have lived before
-  (`returning`) hears a quorum of every group before it is complete for the first time. One that is certainly new, and
-  one that was complete before, need the rules only. The source sets `returning` under `Repair.EVERY_GROUP`, where its
-  rules let one group do (`Quorums.any_group`): it has a session id, asks for a RegID, or a store knows it.
+* In the first interval registration is complete only when *all* stores granted, from the second on when the rules of
+  the groups are met (T1, P-217). A store without a known address has not granted.
+* **Every group** (formal design, 7.2). Where one group suffices, a source that was away may have made messages stable
+  in a group that does not answer now, and would use their numbers again. So a client that may have lived before
+  (`returning`) needs a quorum of every group before it is complete for the first time. A certainly new client, and one
+  that was complete before, need the rules only. The source sets `returning` under `Repair.EVERY_GROUP` where one group
+  may suffice (`Quorums.any_group`) and it has a session id, asks for a RegID, or a store knows it.
 * **One term.** A store counts the lives that register with it, and stores that were away count fewer. Before a source
-  is complete for the first time, every count that is needed is as high as the highest: stores that granted a lower one
-  are asked again and told it (`agree`). So of two lives that completed the later one has the higher term (`history`;
-  formal design, 7.3), which the source wants under `Repair.ONE_LIFE`. One that lost its quorum and hears of more lives
-  has to agree once more before it goes on (`lineage`).
-* Round robin asks one store at a time (`rotation`); then that one is everyone.
+  is complete for the first time, every count that is needed must equal the highest: stores that granted a lower one are
+  asked again with it (`agree`). So of two lives that completed the later one has the higher term (`history`; formal
+  design, 7.3). The source needs that under `Repair.ONE_LIFE`. A source that lost its quorum and learns of more lives
+  must agree once more before it goes on (`lineage`).
+* Round robin asks one store at a time (`rotation`); then that store is everyone.
 * Leaving is over when every store has forgotten the client, or never knew it (P-586).
 """
 
@@ -28,8 +28,8 @@ from stablecast.core.registration.store_registration import Registration, Regist
 
 
 @attrs.define
-class Enrollment:
-    """Registrations by store index, and when the first interval ends (ns). `term`: what their counts must reach."""
+class RegistrationSet:
+    """Registrations by store index, and when the first interval ends (ns). `term`: the count that stores must reach."""
 
     quorums: Quorums
     registrations: dict[int, Registration] = attrs.field(factory=dict)
@@ -55,30 +55,30 @@ class Enrollment:
 
     @property
     def settled(self) -> int:
-        """Those of them whose count of lives is high enough."""
+        """The counting stores whose count of lives is high enough."""
         known = self.registrations.items()
         return self.mask & sum(1 << index for index, registration in known if _count(registration) >= self.term)
 
     @property
     def enough(self) -> bool:
-        """Whether the rules of the groups are met."""
+        """True if the rules of the groups are met."""
         return self._allows(self.mask)
 
     @property
     def agreed(self) -> bool:
-        """Whether they are by those alone whose count of lives is high enough."""
+        """True if the rules of the groups are met by stores whose count of lives is high enough."""
         return self._allows(self.settled)
 
     @property
     def everyone(self) -> bool:
-        """Whether every store granted that is asked."""
+        """True if every store that is asked granted."""
         if self.rotation is not None:
             return self.enough
         return all(registration.counts for registration in self.registrations.values())
 
     @property
     def complete(self) -> bool:
-        """Whether registration may be called complete for the first time."""
+        """True if registration is complete for the first time."""
         settled = self.settled
         heard = not self.returning or self.quorums.every_group(settled)
         everyone = self.everyone and settled == self.mask
@@ -86,26 +86,26 @@ class Enrollment:
 
     @property
     def replaced(self) -> bool:
-        """Whether so many stores gave the RegID to another source since they granted that the others are not enough."""
+        """True if stores gave the RegID to another source after their grant, and the others are not enough."""
         rest = sum(1 << index for index, registration in self.registrations.items() if not registration.replaced)
         return any(registration.replaced for registration in self.registrations.values()) and not self._allows(rest)
 
     @property
     def left(self) -> bool:
-        """Whether the client has withdrawn and no store knows it any more."""
+        """True if the client withdrew and no store knows it any more."""
         return self.leaving and all(registration.left for registration in self.registrations.values())
 
     def open(self, ends: int) -> None:
-        """The first interval runs until `ends`."""
+        """Begin the first interval, which ends at `ends` (ns)."""
         self.first_interval_ends = ends
 
     def granted(self, index: int) -> Registered | None:
-        """What a store granted last."""
+        """Return a store's newest grant, or None."""
         registration = self.registrations.get(index)
         return None if registration is None else registration.granted
 
     def ask(self, now: int, out: list[Effect]) -> None:
-        """Register with every store that was not asked yet and is to be, once it is known where it is."""
+        """Register with every store that was not asked yet, once its address is known."""
         if self.rotation is not None:
             self.rotation.review(self.registrations, now, out)
             return
@@ -116,7 +116,7 @@ class Enrollment:
     def on_answer(
         self, answer: Registered | Refused | Deregistered, now: int, out: list[Effect], near: int = 0
     ) -> Registration | None:
-        """Take a store's answer; returns the registration if it began (anew).
+        """Process a store's answer; return the registration if the answer began it (anew).
 
         `near` is an extended number close to the newest, for the event of a deregistration.
         """
@@ -132,7 +132,7 @@ class Enrollment:
         return None
 
     def agree(self, term: int, now: int, out: list[Effect]) -> None:
-        """A store counts lives up to `term`: whoever counts fewer is asked again."""
+        """Ask the stores again that count fewer lives than `term`."""
         self.term = max(self.term, term)
         for _, registration in sorted(self.registrations.items()):
             registration.request = attrs.evolve(registration.request, term=self.term)
@@ -140,13 +140,13 @@ class Enrollment:
                 registration.renew(now, out)
 
     def prove(self, term: int, now: int, out: list[Effect]) -> None:
-        """The life goes on under this term: every store is told, and asked to show that it was."""
+        """Ask every store to prove that it knows this life under `term`."""
         for _, registration in sorted(self.registrations.items()):
             registration.request = attrs.evolve(registration.request, lives_term=term)
             registration.renew(now, out)
 
     def on_keepalive(self, message: Keepalive, now: int, out: list[Effect]) -> None:
-        """A store is alive. If it asks whether we are, say so: a question answers no probe and renews no lease."""
+        """Process a store's keepalive, and answer it if it asks. A question answers no probe and renews no lease."""
         for registration in self.registrations.values():
             request = registration.request
             if (
@@ -163,7 +163,7 @@ class Enrollment:
                 registration.on_keepalive(now)
 
     def on_broken(self, event: Reset | Gone, now: int, out: list[Effect]) -> None:
-        """A store's connection broke, or nobody listens at its address."""
+        """Process a broken connection to an address, or its refusal."""
         for registration in self.registrations.values():
             if registration.address != event.address:
                 continue
@@ -173,7 +173,7 @@ class Enrollment:
                 registration.renew(now, out)
 
     def withdraw(self, now: int, out: list[Effect]) -> None:
-        """Deregister everywhere, for good (P-584); once it is over the application hears of it."""
+        """Deregister everywhere, for good (P-584); an event reports the end."""
         if self.leaving:
             return
         self.leaving = True
@@ -183,7 +183,7 @@ class Enrollment:
         self._report_left(out)
 
     def handle_timeout(self, now: int, out: list[Effect]) -> None:
-        """Do what is due."""
+        """Do what is due at `now`."""
         for registration in self.registrations.values():
             registration.handle_timeout(now, out)
         if self.first_interval_ends is not None and self.first_interval_ends <= now:
@@ -191,7 +191,8 @@ class Enrollment:
             self.first_interval_over = True
 
     def next(self) -> int | None:
-        """When `handle_timeout` is due."""
+        """Return when `handle_timeout` is due (ns), or None."""
+        # This runs for every acknowledgement that a driver feeds, so it builds no lists.
         due = self.first_interval_ends
         for registration in self.registrations.values():
             for deadline in registration.timers.deadlines.values():
@@ -207,10 +208,10 @@ class Enrollment:
             out.append(Notify(DeregistrationComplete()))
 
     def abstract(self) -> tuple[tuple[str, int, int], ...]:
-        """The registrations in the order of the stores."""
+        """Return the registrations in the order of the stores."""
         return tuple(registration.abstract() for _, registration in sorted(self.registrations.items()))
 
 
 def _count(registration: Registration) -> int:
-    """How many lives the store counts, as far as we know."""
+    """Return the lives that the store counted at its newest grant."""
     return 0 if registration.granted is None else registration.granted.term

@@ -1,9 +1,9 @@
 """Round robin: one store at a time, in the order of the list (P-502..P-504). Deprecated.
 
-The source registers with the first store only. When that stays away, for a whole interval without an answer or until
-the lease is over, it has nothing to do with it any more and tries the next, round and round. The store whose turn it is
-decides alone what is stable, and a message that only an earlier one has is gone with it (P-505). A store whose turn has
-come fills itself from what the source retains, by late join (P-503).
+The source registers with the first store only. If that store stays away, for an interval without an answer or until the
+lease ends, the source drops it and tries the next, round and round. The store whose turn it is decides alone what is
+stable. A message that only an earlier store has is lost (P-505). A store whose turn has come fills itself by late join
+from what the source retains (P-503).
 """
 
 import attrs
@@ -24,11 +24,11 @@ class Rotation:
 
     @staticmethod
     def quorums(stores: int) -> Quorums:
-        """The rules over this many stores."""
+        """Return the rules over this many stores."""
         return Quorums.of(ONE_STORE, [0] * stores)
 
     def review(self, registrations: dict[int, Registration], now: int, out: list[Effect]) -> None:
-        """It is the next store's turn if this one stays away; ask the store whose turn it is."""
+        """Pass the turn on if its store stays away, and ask the store whose turn it is."""
         order = [index for index, registration in sorted(registrations.items()) if registration.address]
         current = registrations[self.turn]
         if order and (current.failing or not current.address):

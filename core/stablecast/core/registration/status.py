@@ -3,7 +3,7 @@
 import attrs
 
 from stablecast.core.protocol.messages import Address, Register, Registered
-from stablecast.core.registration.registration_set import Enrollment
+from stablecast.core.registration.registration_set import RegistrationSet
 from stablecast.core.registration.store_registration import Registration, RegistrationState
 
 
@@ -34,6 +34,6 @@ class RegistrationStatus:
         return cls(known.request, known.address, known.state, known.granted, *flags)
 
 
-def registrations_of(enrollment: Enrollment) -> dict[int, RegistrationStatus]:
+def registrations_of(enrollment: RegistrationSet) -> dict[int, RegistrationStatus]:
     """Return the status of every registration by store index, in the order in which they were made."""
     return {index: RegistrationStatus.of(known) for index, known in enrollment.registrations.items()}

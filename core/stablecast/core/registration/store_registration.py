@@ -5,23 +5,22 @@
     any --withdraw--> WITHDRAWING --forgotten--> WITHDRAWN          (at once where the store never granted)
     REGISTERING, UNRESPONSIVE --park--> IDLE                        (round robin: another store's turn)
 
-Rules that live here and nowhere else:
-
 * A request is repeated every registration interval until it is answered (T6). All requests of one attempt share a
-  *generation*, echoed in the answer: an answer to an earlier attempt is late and dropped.
-* A store that falls silent, refuses connections or broke one is asked to register us again at once; it goes on to count
-  until a whole interval has passed without an answer, for a restarting store must not stop the source (P-027). The
-  application hears of both: "unresponsive", then "unresponsive - no registration response." (P-602).
-* **Lease.** The RegID is ours until the grant's activity timeout has passed since the *sending* of the oldest request
-  the store answered, less a margin for clocks of different rate. Without an answer in that time the store may have
-  given the RegID to another, so the registration is over (formal design, 7.6). Without `Repair.LEASE` a client goes on.
-* A probe (keepalive that wants an answer) is sent when its interval is over and none is outstanding; its answer renews
-  the lease from the time the probe was sent.
-* A store that is found by name may move: it is asked to register us again where it is now (P-203, P-207).
-* A client that asked for RPP and was granted something else has a "granted - error": an old store does not know RPP. It
+  *generation*, which the answer echoes: an answer to an earlier attempt is late and dropped.
+* A store that falls silent, refuses or breaks a connection is asked again at once. It counts until a whole interval has
+  passed without an answer, because a restarting store must not stop the source (P-027). The application gets an event
+  for both: "unresponsive", then "unresponsive - no registration response." (P-602).
+* **Lease.** The RegID belongs to the client until the grant's activity timeout has passed since the *sending* of the
+  oldest request that the store answered, less a margin for clocks of different rate. After that without an answer the
+  store may have given the RegID to another, so the registration is over (formal design, 7.6). Without `Repair.LEASE` a
+  client goes on.
+* A probe (a keepalive that requests an answer) is sent when its interval ends and none is outstanding. Its answer
+  renews the lease from the time of sending.
+* A store that is found by name may move: the client registers again at the new address (P-203, P-207).
+* A client that asked for RPP and got something else has a "granted - error", because an old store does not know RPP. It
   counts as a refusal (P-573, P-574).
-* Deregistration is asked for until the store says that it has forgotten us (P-584, P-586). A store that never granted
-  need not be asked; should the grant be on its way, the state lifetime ends what it began.
+* Deregistration is repeated until the store confirms it (P-584, P-586). A store that never granted need not be asked.
+  If its grant is on the way, the state lifetime ends what the grant began.
 """
 
 from enum import IntEnum
@@ -54,11 +53,11 @@ LEASE_MARGIN = 8
 """One part in this many of the activity timeout is given up for the drift between two clocks."""
 
 NOT_PACED = "granted - error: the store does not know receiver-paced persistence"
-"""What a client is told whose RPP was not acknowledged (P-574)."""
+"""The text of the event when a store does not acknowledge RPP (P-574)."""
 
 
 class RegistrationState(IntEnum):
-    """Where a client stands with one store."""
+    """The standing of a client at one store."""
 
     IDLE = 0
     REGISTERING = 1
@@ -70,7 +69,7 @@ class RegistrationState(IntEnum):
 
 
 class RegistrationEvent(IntEnum):
-    """What can happen between a client and one store."""
+    """The events between a client and one store."""
 
     START = 0
     ANSWER = 1
@@ -95,7 +94,7 @@ class RegistrationTimer(IntEnum):
 
 
 class RegistrationChart(Chart):
-    """A client's registration with one store."""
+    """The chart of a client's registration with one store."""
 
     states = States.from_enum(
         RegistrationState, initial=RegistrationState.IDLE, final=RegistrationState.WITHDRAWN, use_enum_instance=True
@@ -139,9 +138,13 @@ class RegistrationChart(Chart):
 class Registration:
     """One client's registration with the store at `address`.
 
-    `request` is the PREG to send, its RegID and generation kept current; `granted` the newest answer, or None.
-    `leased`: the client keeps to the lease (`Repair.LEASE`). `refused`: the store's newest answer is a refusal.
-    `passed_over`: an interval ended without a grant. `replaced`: another source holds the RegID that we were granted.
+    Attributes:
+        request: The PREG to send, its RegID and generation kept current.
+        granted: The newest grant, or None.
+        leased: The client keeps to the lease (`Repair.LEASE`).
+        refused: The store's newest answer is a refusal.
+        passed_over: An interval ended without a grant.
+        replaced: Another source holds the RegID that this client was granted.
     """
 
     request: Register
@@ -162,27 +165,27 @@ class Registration:
 
     @property
     def counts(self) -> bool:
-        """Whether the store counts towards a quorum of registered stores."""
+        """True if the store counts towards a quorum of registered stores."""
         return self.state in (RegistrationState.REGISTERED, RegistrationState.RENEWING)
 
     @property
     def present(self) -> bool:
-        """Whether the store is there as far as we know: it granted, and nothing says that it is away."""
+        """True if the store granted, and nothing indicates that it is away."""
         return self.state is RegistrationState.REGISTERED
 
     @property
     def failing(self) -> bool:
-        """Whether the store does not grant: an interval ended without a grant, or the lease is over."""
+        """True if the store does not grant: an interval ended without a grant, or the lease ended."""
         return self.passed_over or self.state is RegistrationState.UNRESPONSIVE
 
     @property
     def involved(self) -> bool:
-        """Whether the client is, or wants to be, registered there."""
+        """True if the client is registered there, or asks to be."""
         return RegistrationState.IDLE < self.state < RegistrationState.WITHDRAWING
 
     @property
     def left(self) -> bool:
-        """Whether nothing is left to be forgotten there."""
+        """True if the store knows the client no more."""
         return self.state is RegistrationState.WITHDRAWN
 
     def start(self, reg_id: int, now: int, out: list[Effect]) -> None:
@@ -191,7 +194,7 @@ class Registration:
         fire(REGISTRATION, self, RegistrationEvent.START, now, out)
 
     def on_answer(self, answer: Registered, now: int, out: list[Effect]) -> bool:
-        """Take a grant; returns whether it began a new registration."""
+        """Process a grant; return whether it began a new registration."""
         if not self._current(answer):
             return False
         if self.state is RegistrationState.REGISTERED:
@@ -207,13 +210,13 @@ class Registration:
         return fire(REGISTRATION, self, RegistrationEvent.ANSWER, now, out)
 
     def on_refused(self, answer: Refused, now: int, out: list[Effect]) -> None:
-        """Take a refusal: reported, and asked again after the interval, for the holder may time out (T6)."""
+        """Process a refusal: report it, and ask again after the interval, because the holder may time out (T6)."""
         if self._current(answer):
             self.replaced = self.granted is not None and answer.reason is Refusal.HELD_BY_SOURCE
             fire(REGISTRATION, self, RegistrationEvent.REFUSAL, now, out, sentence(self.address, answer))
 
     def on_deregistered(self, answer: Deregistered, near: int, now: int, out: list[Effect]) -> bool:
-        """The store has forgotten us; returns whether that is news. `near`: see `serial.extend`."""
+        """Process a store's farewell; return whether it is news. `near`: see `serial.extend`."""
         late = answer.generation != self.request.generation
         if late or not fire(REGISTRATION, self, RegistrationEvent.FORGOTTEN, now, out):
             return False
@@ -222,7 +225,7 @@ class Registration:
         return True
 
     def on_keepalive(self, now: int) -> None:
-        """The store answered a probe."""
+        """Process a store's answer to a probe."""
         if self.state is not RegistrationState.REGISTERED:
             return
         self._heard(now)
@@ -232,34 +235,34 @@ class Registration:
             self.timers.set(RegistrationTimer.PROBE, now + self.times.probe_ns)
 
     def on_traffic(self, now: int) -> None:
-        """Anything else came from the store."""
+        """Count any other message of the store as a sign of life."""
         if self.state is RegistrationState.REGISTERED:
             self._heard(now)
 
     def keepalive(self, respond: bool) -> Keepalive:
-        """The client's sign of life for this store."""
+        """Return the client's sign of life for this store."""
         request = self.request
         return Keepalive(request.role, request.incarnation, request.reg_id, respond, request.store_index)
 
     def renew(self, now: int, out: list[Effect]) -> None:
-        """The connection broke, or the source registered there anew (T21): register again, nothing reported."""
+        """Register again, without an event: the connection broke, or the source registered there anew (T21)."""
         fire(REGISTRATION, self, RegistrationEvent.RESET, now, out)
 
     def on_gone(self, now: int, out: list[Effect]) -> None:
-        """Nobody listens at the store's address."""
+        """Ask again: nobody listens at the store's address."""
         fire(REGISTRATION, self, RegistrationEvent.SILENCE, now, out)
 
     def move(self, address: Address, now: int, out: list[Effect]) -> None:
-        """The store is at `address` now: register there."""
+        """Register at the store's new address."""
         self.address = address
         fire(REGISTRATION, self, RegistrationEvent.MOVE, now, out)
 
     def park(self, now: int, out: list[Effect]) -> None:
-        """Have nothing to do with the store until the next start."""
+        """Drop the store until the next start."""
         fire(REGISTRATION, self, RegistrationEvent.PARK, now, out)
 
     def withdraw(self, now: int, out: list[Effect]) -> None:
-        """Deregister."""
+        """Deregister at the store."""
         fire(REGISTRATION, self, RegistrationEvent.WITHDRAW, now, out)
 
     def handle_timeout(self, now: int, out: list[Effect]) -> None:
@@ -277,7 +280,7 @@ class Registration:
     # Guards and actions of the chart.
 
     def was_granted(self, now: int, out: list[Effect]) -> bool:
-        """Whether the store knows us."""
+        """Return whether the store knows the client."""
         return self.granted is not None
 
     def ask(self, now: int, out: list[Effect], *_: object) -> None:
@@ -293,7 +296,7 @@ class Registration:
         self.timers.set(RegistrationTimer.RETRY, now + self.times.interval_ns)
 
     def grant(self, now: int, out: list[Effect], *_: object) -> None:
-        """Registered: from now on ask for the RegID that the store gave."""
+        """Start the lease and the probes, and ask for the granted RegID from now on."""
         assert self.granted is not None
         self.request = attrs.evolve(self.request, reg_id=self.granted.reg_id)
         self.renewals += 1
@@ -306,39 +309,39 @@ class Registration:
         self._lease_from(self.asked_at)
 
     def report_refusal(self, now: int, out: list[Effect], reason: str) -> None:
-        """Tell the application why; the next try comes with the interval."""
+        """Report the cause; the next try comes with the interval."""
         self.refused = True
         out.append(Notify(RegistrationError(self.request.store_index, self.address, reason)))
         self.timers.set(RegistrationTimer.RETRY, now + self.times.interval_ns)
 
     def report_no_response(self, now: int, out: list[Effect]) -> None:
-        """Once for each time the store stays away. A store that refused has answered."""
+        """Report once for each absence that a request had no answer. A store that refused has answered."""
         answered, self.refused, self.passed_over = self.refused, False, True
         if not (answered or self.no_response_reported):
             self.no_response_reported = True
             self._unresponsive(" - no registration response.", out)
 
     def report_silence(self, now: int, out: list[Effect]) -> None:
-        """Once for each time: no sign of life, nobody listening, or the lease ran out."""
+        """Report once for each absence a silent store, a refused connection, or the end of the lease."""
         if not self.silence_reported:
             self.silence_reported = True
             self._unresponsive("", out)
 
     def take_leave(self, now: int, out: list[Effect]) -> None:
-        """Ask the store to forget us."""
+        """Send the first deregistration."""
         self.rest(now, out)
         self._next_generation()
         self.repeat_farewell(now, out)
 
     def repeat_farewell(self, now: int, out: list[Effect]) -> None:
-        """Send it (again)."""
+        """Send the deregistration (again)."""
         asked = self.request
         key = (asked.role, asked.store_index, asked.generation, asked.reg_id, asked.incarnation, asked.source_reg_id)
         out.append(Send(self.address, Deregister(*key, asked.reply_to)))
         self.timers.set(RegistrationTimer.RETRY, now + self.times.interval_ns)
 
     def rest(self, now: int, out: list[Effect]) -> None:
-        """Nothing more is due here."""
+        """Stop all timers."""
         self.probed_at, self.timers = None, TimerTable()
         self.silence_reported = self.no_response_reported = False
         self.refused = self.passed_over = self.replaced = False
@@ -373,7 +376,7 @@ class Registration:
             out.append(Send(self.address, self.keepalive(respond=True)))
 
     def abstract(self) -> tuple[str, int, int]:
-        """State, RegID asked for and generation: what the registration model sees."""
+        """Return what the registration model sees: the state, the RegID asked for and the generation."""
         return (self.state.name, self.request.reg_id, self.request.generation)
 
 
@@ -384,7 +387,7 @@ def _lease_end(grant: Registered, sent_at: int) -> int:
 
 _S = RegistrationState
 _E = RegistrationEvent
-_THERE = (_S.REGISTERED, _S.RENEWING)  # only a store that stays away loses its turn (P-503)
+_THERE = (_S.REGISTERED, _S.RENEWING)  # Only a store that stays away loses its turn (P-503).
 REGISTRATION = lower(
     RegistrationChart,
     Registration,

@@ -1,4 +1,4 @@
-"""The room of the source: its endpoint, and the machines that only it is made of."""
+"""The source: its endpoint, and the machines that only the source is made of."""
 
 from stablecast.core.source.endpoint import SOURCE, SourceChart, SourceEndpoint, SourceState, SourceStep
 

@@ -1,8 +1,8 @@
-"""How a source announces itself: what its SRI says, and when it goes out.
+"""The announcements of a source: the contents of its SRI, and when it is sent.
 
-Several go out, at an interval, after every change of a registration (P-221); the version rises with each change, as the
-version of the store concerned does with its registrations (P-220, P-222). Round robin names the store whose turn it is;
-otherwise every store is named that ever granted, present or not, for receivers may still find it.
+Several SRIs go out, at an interval, after every change of a registration (P-221). The version rises with each change,
+as the version of the store concerned does (P-220, P-222). Round robin names the store whose turn it is. Otherwise the
+SRI names every store that ever granted, present or not, because receivers may still find it.
 """
 
 import attrs
@@ -11,13 +11,13 @@ from stablecast.core.machine import serial
 from stablecast.core.protocol.history import fold
 from stablecast.core.protocol.messages import SourceInfo, StoreEntry
 from stablecast.core.protocol.settings import SourceConfig
-from stablecast.core.registration.registration_set import Enrollment
+from stablecast.core.registration.registration_set import RegistrationSet
 from stablecast.core.source.lineage import Lineage
 from stablecast.core.source.parts import offers_late_join
 
 
 @attrs.define
-class Announcing:
+class Announcements:
     """`version` rises with each change; `left` announcements follow, the next when `due` (ns)."""
 
     config: SourceConfig
@@ -26,25 +26,25 @@ class Announcing:
     due: int | None = None
 
     def on_change(self, now: int) -> None:
-        """Something that an SRI tells has changed: announce now."""
+        """Announce from now on: a fact in the SRI has changed."""
         self.version += 1
         self.left = self.config.sri_maximum
         self.due = now
 
     def stop(self) -> None:
-        """Say nothing more: who may not send has nothing to tell a store that another life may have been at."""
+        """Stop announcing: another life may have registered with a store, which must not learn of this one now."""
         self.due = None
 
     def take_due(self, now: int) -> bool:
-        """Whether an announcement is due; the next one is planned then."""
+        """Return whether an announcement is due, and plan the next one if so."""
         if self.due is None or self.due > now:
             return False
         self.left -= 1
         self.due = now + self.config.sri_interval_ns if self.left > 0 else None
         return True
 
-    def info(self, enrollment: Enrollment, lineage: Lineage, newest: int) -> SourceInfo:
-        """The SRI as of now; `newest` is the newest number sent."""
+    def info(self, enrollment: RegistrationSet, lineage: Lineage, newest: int) -> SourceInfo:
+        """Return the SRI as of now; `newest` is the newest number sent."""
         config = self.config
         stores = tuple(
             StoreEntry(index, config.stores[index].group, r.address, r.granted.reg_id, r.renewals)

@@ -1,10 +1,9 @@
-"""Which receivers consumed what, and what enough of them did (P-329, P-330).
+"""Confirmed consumption: by receiver, and by the number of receivers (P-329, P-330).
 
 A confirmation names a range. `unique` different receivers must have confirmed a message before it counts as confirmed;
-0 asks for none. A message that a receiver lost for good is in no range of that receiver: it stays unconfirmed, whatever
-the receiver confirms above it (P-349). A receiver is identified by its session id, as a negative number: its RegID
-differs from store to store, and the RegID it names may change when it returns. A receiver without a session id is
-identified by the RegID that it names.
+0 requires none. A receiver never confirms a message that it lost for good, even if it confirms higher ones (P-349). A
+receiver is identified by its session id, as a negative number, because its RegID differs between stores and may change
+when it returns. A receiver without a session id is identified by the RegID that it names.
 """
 
 import attrs
@@ -12,25 +11,26 @@ import attrs
 from stablecast.core.machine.ranges import RangeSet
 
 MAX_RECEIVERS = 10_000
-"""Receivers whose confirmations a source keeps count of; later ones are not counted."""
+"""Receivers whose confirmations a source counts; later ones are not counted."""
 
 MAX_RUNS = 1_000
-"""Separate ranges that are remembered of a receiver; below the oldest of them it confirms nothing more."""
+"""Separate ranges that are kept of a receiver; below the oldest of them it confirms nothing more."""
 
 Parts = list[tuple[int, int]]
 
 
 @attrs.define
 class ConfirmedRanges:
-    """What one receiver confirmed, from `low` on."""
+    """The numbers that one receiver confirmed, from `low` on."""
 
     low: int
     numbers: RangeSet = attrs.field(factory=RangeSet)
 
     def add(self, first: int, stop: int) -> Parts:
-        """Add [first, stop) and return the parts that are news."""
+        """Add [first, stop) and return the new parts."""
         news = self.numbers.add(max(first, self.low), stop)
         if len(self.numbers) > MAX_RUNS:
+            # A receiver that confirms every second number must not grow this set without end.
             _, self.low = self.numbers.ranges[0]
             self.numbers.forget(self.low)
         return news
@@ -38,9 +38,9 @@ class ConfirmedRanges:
 
 @attrs.define
 class Confirmations:
-    """Confirmed ranges by receiver; `counted[n]` is what more than n receivers confirmed, up to `unique` of them.
+    """Confirmed ranges by receiver. `counted[n]` has the numbers that more than n receivers confirmed, up to `unique`.
 
-    What is confirmed counts for the application whether its copy is still retained or not.
+    A confirmation counts whether the copy of the message is still retained or not.
     """
 
     unique: int = 0
@@ -51,7 +51,7 @@ class Confirmations:
     )
 
     def begin(self, number: int) -> None:
-        """Take `number` as the first that there is to confirm."""
+        """Set the first number that can be confirmed."""
         self.first = number
 
     def enough(self, start: int, stop: int) -> Parts:
@@ -61,8 +61,7 @@ class Confirmations:
     def on_confirmed(self, receiver: int, first: int, stop: int) -> tuple[Parts, Parts]:
         """Count that a receiver consumed [first, stop).
 
-        Returns the parts that this receiver had not confirmed before, and those that enough receivers have confirmed
-        only now.
+        Return the parts that this receiver had not confirmed before, and those that only now have enough confirmations.
         """
         who = self.confirmed.get(receiver)
         if stop <= max(first, self.first) or (who is None and len(self.confirmed) >= MAX_RECEIVERS):
@@ -73,12 +72,13 @@ class Confirmations:
         return news, self._count(news)
 
     def _count(self, news: Parts) -> Parts:
-        """Another receiver confirmed these: each number rises by one level."""
+        # One more receiver confirmed these numbers, so each rises by one level.
         rising, risen = news, list[tuple[int, int]]()
         for counted in self.counted:
             before = [part for low, high in rising for part in counted.within(low, high)]
             risen = [part for low, high in rising for part in counted.add(low, high)]
             rising = before
             if len(counted) > MAX_RUNS:
+                # The same bound for the sums: old numbers count as never confirmed.
                 counted.forget(counted.ranges[0][1])
         return risen

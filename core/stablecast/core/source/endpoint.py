@@ -5,18 +5,18 @@
     IDLE --start--> ACTIVE                                       (no stores configured: a streaming source, P-028)
     any --withdraw--> WITHDRAWING --left--> OVER
 
-* Registration is complete by the rules of `enrollment`. The first completion fixes the *resume point*: one above the
-  consensus of the stores' newest numbers (T5). Later grants never move it; stores learn it from the SRI and cut back
+* `registration_set` decides when registration is complete. The first completion fixes the *resume point*: one above the
+  consensus of the stores' newest numbers (T5). Later grants never move it. Stores learn it from the SRI and cut back
   what an older incarnation left above it.
-* While the stores that count do not meet the rules of the groups, sending is refused, for it would be unsafe (P-336).
-* **Overtaken.** Meanwhile another life may have registered. If a store that answers then counts more lives than it did,
-  or was told of a later one, this life is over, under `Repair.LEASE` (formal design, 7.6). Else it goes on (`lineage`).
-  It is over as well when stores that had granted refuse it, because another source holds the RegID, and the rest of the
-  stores are too few: this life could only go on after a grant that counts the other.
-* An SRI goes out after every change (`announcing`); its version rises, as the version of that store does (P-222).
-* A source with an `election` token is a proxy: it registers and announces like any other, serves what it is asked for,
-  and never sends data of its own (P-549, C-35). Refused, it waits and asks again.
-* A source that withdrew is of no more use: what it sends is dropped, and it waits only for its stores (P-587).
+* While too few stores count for the rules of the groups, sending is refused as unsafe (P-336).
+* **Overtaken.** Another life may register meanwhile. If a store then counts more lives than it did, or knows a later
+  one, this life is over, under `Repair.LEASE` (formal design, 7.6). Otherwise it goes on (`lineage`). It is also over
+  when stores that had granted refuse it because another source holds the RegID, and too few other stores are left: it
+  could only go on after a grant that counts the other life.
+* An SRI goes out after every change (`announcements`); its version rises, as the version of that store does (P-222).
+* A source with an `election` token is a proxy: it registers, announces and retransmits, and never sends data of its own
+  (P-549, C-35). If it is refused, it waits and asks again.
+* A source that withdrew drops what it is told to send, and waits only for its stores (P-587).
 """
 
 from enum import IntEnum
@@ -42,18 +42,18 @@ from stablecast.core.protocol.messages import Message, Registered
 from stablecast.core.protocol.resume_point import offer
 from stablecast.core.protocol.setting_relations import relations
 from stablecast.core.protocol.settings import SourceConfig
-from stablecast.core.registration.registration_set import Enrollment
-from stablecast.core.source.announcements import Announcing
+from stablecast.core.registration.registration_set import RegistrationSet
+from stablecast.core.source.announcements import Announcements
 from stablecast.core.source.lineage import Lineage
 from stablecast.core.source.parts import agrees, ends, enrollment_of, offers_late_join, success, wants_every_group
 from stablecast.core.source.retransmission import resend, tell_range
 from stablecast.core.source.stability import StabilityWindow
 from stablecast.core.source.status import SourceStatus
-from stablecast.core.source.transmission import Sending
+from stablecast.core.source.transmission import Transmission
 
 
 class SourceState(IntEnum):
-    """Whether the source may send."""
+    """The source's right to send."""
 
     IDLE = 0
     REGISTERING = 1
@@ -64,7 +64,7 @@ class SourceState(IntEnum):
 
 
 class SourceStep(IntEnum):
-    """What moves a source between its states."""
+    """The events that change the right to send."""
 
     START = 0
     COMPLETE = 1
@@ -75,7 +75,7 @@ class SourceStep(IntEnum):
 
 
 class SourceChart(Chart):
-    """A source's right to send."""
+    """The chart of a source's right to send."""
 
     states = States.from_enum(SourceState, initial=SourceState.IDLE, final=SourceState.OVER, use_enum_instance=True)
 
@@ -97,26 +97,26 @@ class SourceEndpoint:
     """One life of one source on one topic. Driver contract: `stablecast.core` package docs."""
 
     config: SourceConfig
-    enrollment: Enrollment
-    sending: Sending
-    announcing: Announcing
+    enrollment: RegistrationSet
+    sending: Transmission
+    announcing: Announcements
     lineage: Lineage = attrs.field(factory=Lineage)
     state: SourceState = SourceState.IDLE
     outbox: list[Effect] = attrs.field(factory=list, eq=False)
 
     @classmethod
     def create(cls, config: SourceConfig) -> "SourceEndpoint":
-        """A source that has not started. Raises ConfigError for a configuration that cannot work (`relations`)."""
+        """Return a source that has not started. Raises ConfigError for a fatal finding (`relations`)."""
         fatal = [finding.text for finding in relations(config) if finding.fatal]
         if fatal:
             raise ConfigError("; ".join(fatal))
         enrollment = enrollment_of(config)
-        return cls(config, enrollment, Sending.create(config, enrollment.quorums), Announcing(config))
+        return cls(config, enrollment, Transmission.create(config, enrollment.quorums), Announcements(config))
 
     # The machine contract.
 
     def receive(self, event: inputs.SourceInput, now: int) -> None:
-        """Feed one input. Raises MisuseError when the driver sent what it was never granted.
+        """Feed one input. Raises MisuseError if the driver sent without a grant.
 
         Credit granted before a quorum was lost may still be reported as sent afterwards.
         """
@@ -143,7 +143,7 @@ class SourceEndpoint:
                 fire(SOURCE, self, SourceStep.WITHDRAW, now)
                 self._review(now)
             case inputs.Held():
-                pass  # The transport's affair: it stands in the trace for those who judge it.
+                pass  # The machine needs nothing of it; it stands in the trace for those who judge why a source waits.
             case inputs.Start():
                 fire(SOURCE, self, SourceStep.START, now)
             case _:
@@ -160,14 +160,18 @@ class SourceEndpoint:
         self._announce(now)
 
     def next_timeout(self) -> int | None:
-        """When `handle_timeout` wants to be called."""
+        """Return when `handle_timeout` is due (ns), or None."""
         if self.state is SourceState.OVER:
             return None
-        due = self.enrollment.next(), self.sending.next(), self.announcing.due
-        return min([deadline for deadline in due if deadline is not None], default=None)
+        # Drivers ask after each input, so this builds no lists.
+        due = self.enrollment.next()
+        for deadline in (self.sending.next(), self.announcing.due):
+            if deadline is not None and (due is None or deadline < due):
+                due = deadline
+        return due
 
     def take_effects(self) -> list[SourceEffect]:
-        """What the driver must do, in order."""
+        """Return the effects to perform, in order, and empty the outbox."""
         effects: list[SourceEffect] = self.outbox  # type: ignore[assignment] # what this machine says is nothing else
         self.outbox = []
         return effects
@@ -176,7 +180,7 @@ class SourceEndpoint:
 
     @property
     def window(self) -> StabilityWindow:
-        """What was sent and is not released yet."""
+        """The messages sent and not released; a part, for the core."""
         return self.sending.window
 
     @property
@@ -215,7 +219,7 @@ class SourceEndpoint:
 
     @property
     def can_send(self) -> bool:
-        """Whether enough stores are registered; a proxy never sends."""
+        """True while enough stores are registered; a proxy never sends."""
         return self.state is SourceState.ACTIVE and self.config.election is None
 
     @property
@@ -229,11 +233,11 @@ class SourceEndpoint:
         return self.sending.flight.credit_bytes(self.window)
 
     def check_size(self, payload_bytes: int, count: int = 1) -> None:
-        """Raise OversizeError for a message of so many bytes and fragments that could never be sent (T14)."""
+        """Raise OversizeError for a message of this many bytes and fragments that could never be sent (T14)."""
         self.sending.flight.check_size(payload_bytes, count)
 
     def info(self) -> msg.SourceInfo:
-        """The SRI as of now."""
+        """Return the SRI as of now."""
         return self.announcing.info(self.enrollment, self.lineage, self.window.next - 1)
 
     # Inputs.
@@ -281,7 +285,8 @@ class SourceEndpoint:
         if registration is not None and self._between_terms:
             registration.on_traffic(now)
         elif registration is not None and not self.lineage.proven(registration.granted):
-            registration.renew(now, self.outbox)  # It was told of this life at last, and can show under which term.
+            # The store knows this life at last. The renewal lets it prove under which term.
+            registration.renew(now, self.outbox)
         elif registration is None or not self.sending.on_stable(ack, self.resume_point, self.outbox):
             self._odd("wild-ack", f"store {ack.store_index} acknowledged {ack.first}..{ack.last}, never sent")
         else:
@@ -303,6 +308,7 @@ class SourceEndpoint:
         announced = self.state is SourceState.ACTIVE
         newest = offer(answer, self.window.next)[1]
         if self.state is not SourceState.REGISTERING:
+            # A store that restarted without its newest writes no longer bears them out.
             self.window.forget_store(answer.store_index, newest + 1)
         if before is None or (before.term >= self.enrollment.term and self.lineage.proven(before)):
             self.outbox.append(Notify(success(answer, registration, newest)))
@@ -313,7 +319,7 @@ class SourceEndpoint:
             self._change_info(now)
 
     def _on_located(self, event: inputs.Located, now: int) -> None:
-        """A store that has a name is somewhere, or somewhere else (P-203, P-207). Raises MisuseError for nowhere."""
+        """Move the registrations of a store that was located (P-203, P-207). Raises MisuseError without an address."""
         if not event.address:
             raise MisuseError(f"store '{event.name}' cannot be located nowhere: say where it is")
         for index, registration in self.enrollment.registrations.items():
@@ -327,7 +333,7 @@ class SourceEndpoint:
     # Rules.
 
     def _review(self, now: int) -> None:
-        """Stores came, went or answered: what becomes stable, whose turn it is, and whether this is enough."""
+        """Apply every rule that depends on the stores, after one granted, left or answered."""
         enrollment = self.enrollment
         if self.state is SourceState.WITHDRAWING:
             if enrollment.left:
@@ -338,7 +344,7 @@ class SourceEndpoint:
             self._judge(now)
 
     def _judge(self, now: int) -> None:
-        """Registration is complete, or no longer (T1, P-217, P-336)."""
+        """Fire when registration becomes complete, or incomplete (T1, P-217, P-336)."""
         enrollment = self.enrollment
         if self.state is SourceState.ACTIVE and not enrollment.enough:
             fire(SOURCE, self, SourceStep.LOST, now)
@@ -348,7 +354,7 @@ class SourceEndpoint:
             fire(SOURCE, self, SourceStep.COMPLETE, now)
 
     def _judge_refusals(self, now: int) -> None:
-        """Whoever holds the RegID now was counted: a later grant would say the same. A proxy asks on (T23)."""
+        # The holder of the RegID was counted, so a later grant would end this life, too. A proxy keeps asking (T23).
         if self.enrollment.replaced and self.config.election is None:
             fire(SOURCE, self, SourceStep.OVERTAKEN, now)
 
@@ -370,7 +376,7 @@ class SourceEndpoint:
     # Guards and actions of the chart.
 
     def persistent(self, now: int) -> bool:
-        """Whether stores are configured."""
+        """Return whether stores are configured."""
         return bool(self.enrollment)
 
     def register(self, now: int) -> None:
@@ -379,7 +385,7 @@ class SourceEndpoint:
         self.enrollment.open(now + self.config.times.interval_ns)
 
     def open(self, now: int) -> None:
-        """A streaming source may send at once."""
+        """Let a streaming source send at once."""
         self._report_complete(RegistrationFlag.NONE)
 
     def resume(self, now: int) -> None:
@@ -389,28 +395,28 @@ class SourceEndpoint:
         self.window.begin(self.resume_point)
 
     def renew_term(self, now: int) -> None:
-        """Stores count lives that this one did not know of (formal design, 7.6)."""
+        """Adopt the newer term of stores that counted lives unknown to this one (formal design, 7.6)."""
         if self._between_terms:
             self.lineage.renew(self.enrollment.term)
             self.window.forget_acks()
             self.enrollment.prove(self.lineage.term, now, self.outbox)
 
     def report_complete(self, now: int) -> None:
-        """Tell joiners, then the application that it may send, and from which number."""
+        """Announce the source, then report that it may send and from which number."""
         self._change_info(now)
         self._report_complete(RegistrationFlag.NONE if self.enrollment.everyone else RegistrationFlag.QUORUM)
 
     def report_lost(self, now: int) -> None:
-        """Too few stores are left: sending is refused until enough have answered."""
+        """Stop announcing, and report that sending is refused until enough stores have answered."""
         self.announcing.stop()
         self.outbox.append(Notify(QuorumLost(len(self.enrollment.counting), self.enrollment.quorums.needed)))
 
     def report_overtaken(self, now: int) -> None:
-        """Another life has taken our place."""
+        """Report that another life has replaced this one."""
         self.outbox.append(Notify(Overtaken()))
 
     def take_leave(self, now: int) -> None:
-        """Deregister everywhere; nothing else is of interest any more."""
+        """Deregister everywhere, and stop everything else."""
         self.announcing.stop()
         self.sending.stop()
         self.enrollment.withdraw(now, self.outbox)
@@ -419,12 +425,12 @@ class SourceEndpoint:
         self.outbox.append(Notify(RegistrationComplete(self.window.next, flags)))
 
     def check_invariants(self) -> None:
-        """What must hold between inputs (used by tests)."""
+        """Assert the rules that hold between inputs, for tests."""
         self.window.check_invariants()
         assert not self.outbox or self.state is not SourceState.IDLE
 
     def abstract(self) -> tuple[object, ...]:
-        """What the models see: the right to send, the resume point, the registrations, the window."""
+        """Return what the models see: the right to send, the resume point, the registrations, the window."""
         return (self.state.name, self.resume_point, self.enrollment.abstract(), self.window.abstract())
 
 

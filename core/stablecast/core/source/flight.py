@@ -1,11 +1,11 @@
-"""The flight: how much may be sent before some of it is settled, and who is told when that changes.
+"""The flight: how much may be sent before some of it is settled.
 
 * A message is in flight until it is stable and confirmed (`stability`). Both limits count, whichever is reached first
   (P-306, P-308): numbers, that is fragments (U4), and payload bytes (P-314).
-* Behaviour *block*: a send beyond the limit waits. The driver reports a send that found no credit as `Blocked` and
-  hears one `Wakeup` when there is enough for it, at once if there is by then: the acknowledgement that made room may
-  have come between the refusal and the report (T13). Several that wait are woken together, as soon as one of them fits.
-* Behaviour *notify*: sends succeed; the application hears OVER once and UNDER once (P-310).
+* Behaviour *block*: a send beyond the limit waits. The driver reports it as `Blocked` and gets one `Wakeup` when there
+  is enough credit. That may be at once, because the acknowledgement that made room may come between the refusal and the
+  report (T13). Several waiting sends wake together, as soon as one of them fits.
+* Behaviour *notify*: sends succeed; the application gets OVER once and UNDER once (P-310).
 * A message larger than the whole flight could never be sent: that is misuse, not a reason to wait (T14).
 """
 
@@ -24,8 +24,8 @@ UNLIMITED = 1 << 62
 class Flight:
     """Limits in messages and bytes, 0: none.
 
-    `waiting` are the messages and bytes that blocked sends need, without those that need no less than another; so there
-    are never more than a message can have fragments.
+    `waiting` has the messages and bytes that blocked sends need, without those that need no less than another. So it
+    never has more entries than a message can have fragments.
     """
 
     messages: int
@@ -35,11 +35,11 @@ class Flight:
     waiting: list[tuple[int, int]] = attrs.field(factory=list)
 
     def credit_messages(self, window: StabilityWindow) -> int:
-        """Messages that may be sent before the flight is full."""
+        """Return the messages that may be sent before the flight is full."""
         return max(0, self.messages - window.unsettled_messages) if self.messages else UNLIMITED
 
     def credit_bytes(self, window: StabilityWindow) -> int | None:
-        """Payload bytes that may be sent before the flight is full; None without such a limit."""
+        """Return the payload bytes that may be sent before the flight is full; None without such a limit."""
         return max(0, self.payload_bytes - window.unsettled_bytes) if self.payload_bytes else None
 
     def check_size(self, payload_bytes: int, count: int) -> None:
@@ -52,14 +52,15 @@ class Flight:
             raise OversizeError(f"a message of {count} fragments exceeds the flight of {self.messages}")
 
     def on_blocked(self, count: int, payload_bytes: int, window: StabilityWindow, out: list[Effect]) -> None:
-        """A send of so much found no credit."""
+        """Remember a send of this size that found no credit."""
         if not any(least <= count and fewest <= payload_bytes for least, fewest in self.waiting):
+            # Needs that include another are redundant, which bounds the list.
             smaller = [need for need in self.waiting if need[0] < count or need[1] < payload_bytes]
             self.waiting = [*smaller, (count, payload_bytes)]
         self.review(window, out)
 
     def review(self, window: StabilityWindow, out: list[Effect]) -> None:
-        """Something was sent or settled."""
+        """Report what changed after something was sent or settled."""
         if self.notify:
             full = self.credit_messages(window) == 0 or self.credit_bytes(window) == 0
             if full != self.over:

@@ -1,6 +1,6 @@
-"""Messages that were cut into fragments: which ranges of numbers are whole messages.
+"""Messages that were cut into fragments: the ranges of numbers that are whole messages.
 
-Every number that no large message covers is a message of its own. Events for whole messages speak of a range of numbers
+Every number that no large message covers is a message of its own. Events for whole messages name a range of numbers
 that begins and ends with a message (P-334, P-335).
 """
 
@@ -20,18 +20,18 @@ class LargeMessages:
     lasts: list[int] = attrs.field(factory=list)
 
     def add(self, first: int, last: int) -> None:
-        """A message has the numbers `first`..`last`, which lie above all before."""
+        """Add a message with the numbers `first`..`last`, above all earlier ones."""
         self.firsts.append(first)
         self.lasts.append(last)
 
     def forget(self, below: int) -> None:
-        """Numbers below are of no interest any more; a message that reaches beyond is remembered."""
+        """Forget the messages that end below a number."""
         if self.firsts and self.firsts[0] < below:
             gone = bisect_left(self.lasts, below)
             del self.firsts[:gone], self.lasts[:gone]
 
     def whole(self, parts: list[tuple[int, int]], held: RangeSet) -> list[tuple[int, int]]:
-        """The whole messages that became so when these ranges were added to `held`, as ranges."""
+        """Return as ranges the messages that became whole when these parts were added to `held`."""
         if not self.firsts:
             return parts
         told: list[tuple[int, int]] = []
@@ -46,23 +46,18 @@ class LargeMessages:
                 told.append((start, stop))
         return told
 
-    def whole_through(self, number: int) -> int:
-        """The last number of the newest message of which nothing lies above `number`."""
-        first, last = self._around(number)
-        return number if last == number else first - 1
-
     def first_of(self, number: int) -> int:
-        """The first number of the message that has this one."""
+        """Return the first number of the message that contains this one."""
         return self._around(number)[0]
 
     def check_invariants(self, below: int) -> None:
-        """What must hold between inputs (used by tests); nothing from `below` on was sent."""
+        """Assert the rules that hold between inputs, for tests; nothing from `below` on was sent."""
         spans = list(zip(self.firsts, self.lasts, strict=True))
         assert all(first < last < below for first, last in spans)
         assert all(one[1] < other[0] for one, other in pairwise(spans))
 
     def _around(self, number: int) -> tuple[int, int]:
-        """First and last number of the message that has this one."""
+        """Return the first and last number of the message that contains this one."""
         at = bisect_right(self.firsts, number) - 1
         if at >= 0 and self.lasts[at] >= number:
             return (self.firsts[at], self.lasts[at])

@@ -1,14 +1,14 @@
-"""Where this life of a source stands among its lives: its resume point, its history, and whether another came after.
+"""The place of this life among the source's lives: its resume point, its history, and its successors.
 
 The first completion of registration fixes the *resume point*, one above the consensus of the stores' newest numbers
-(T5, P-415), and with it the history that stores are told and its *term*: the highest count of lives that the stores
-kept by then (`history`).
+(T5, P-415). It also fixes the history that stores receive and its *term*: the highest count of lives that the stores
+had (`history`).
 
 **A second round** (formal design, 7.6). A life that lost its quorum may come back through a store that it never reached
-and that counts more lives than it knew of. Another may be among them, with a higher term, that told somebody where it
-begins. So this one goes on under a newer term, which a quorum knows first, as when it began (`Enrollment.agree`), and
-then only what a store says counts that has shown that it was told of this life under that term. Whoever begins later
-and hears such a store, and one that was told of the other, finds this history the newer one.
+and that counts more lives than it knew. One of these may have a higher term and may have announced its resume point. So
+this life goes on under a newer term, which a quorum knows first, as at its beginning (`RegistrationSet.agree`). From
+then on an acknowledgement counts only if its store has proved that it knows this life under that term. A later life
+that finds such a store and a store that knows the other life then takes this history for the newer one.
 """
 
 from collections.abc import Sequence
@@ -23,9 +23,9 @@ from stablecast.core.protocol.resume_point import resume_point
 
 @attrs.define
 class Lineage:
-    """The lives of the source as it tells them, this one last.
+    """The lives of the source as it announces them, this one last.
 
-    `proof`: the term that a store must show before its acknowledgements count; 0: any store that was told of this life.
+    `proof`: the term that a store must prove before its acknowledgements count; 0: knowing this life is enough.
     """
 
     resume_point: int = 0
@@ -36,24 +36,24 @@ class Lineage:
     def begin(
         self, answers: Sequence[Registered], incarnation: Incarnation, consensus: Consensus, quorums: Quorums
     ) -> None:
-        """These stores are enough to begin with."""
+        """Fix the resume point, the history and the term from the grants of enough stores."""
         self.resume_point = resume_point(answers, consensus, quorums)
         history, self.term = newest_history(answers, self.resume_point)
         self.lives = continued(history, incarnation, self.resume_point)
 
     def succeeded(self, answer: Registered, before: Registered | None, asked: int) -> bool:
-        """Whether another life came after this one, by what a store grants now and what it granted `before`.
+        """Return whether another life came after this one, by a store's grant now and its grant `before`.
 
-        One that was told of a later life has had it. So has one that counts more lives than it did, and more than the
-        `asked`; one that is heard for the first time may have counted more all along.
+        A store that knows a later life proves it. So does a store that counts more lives than it did, and more than
+        were `asked` for. A store that grants for the first time may have counted more all along.
         """
         counted = before is not None and answer.term > max(self.term, asked, before.term)
         return counted or answer.lives_term > self.term
 
     def renew(self, term: int) -> None:
-        """The life goes on under a newer term."""
+        """Go on under a newer term."""
         self.term = self.proof = term
 
     def proven(self, granted: Registered | None) -> bool:
-        """Whether what a store acknowledges was told under the term of this life, by what it granted last."""
+        """Return whether a store's acknowledgements count, by its newest grant."""
         return not self.proof or (granted is not None and granted.lives_term == self.proof)

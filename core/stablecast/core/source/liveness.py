@@ -1,9 +1,8 @@
-"""Receivers that keep in touch with a source, and how it learns that they are gone (P-338..P-341).
+"""Receivers that keep in touch with a source, and the detection of their end (P-338..P-341).
 
-A receiver's confirmations and, while it has nothing to confirm, its `ReceiverAlive` are its signs of life. It is gone
-when it was silent for the timeout, or when the connection over which its process kept in touch ended. Not every death
-is seen and not every one that is seen is real: a process that lives on without the receiver keeps the connection, and a
-path that fails for a while looks like a death (P-341).
+A receiver's confirmations, and its `ReceiverAlive` while it has nothing to confirm, are its signs of life. It is gone
+when it was silent for the timeout, or when its process's connection ended. Neither is exact. A process that lives on
+without the receiver keeps the connection, and a path that fails for a while looks like a death (P-341).
 """
 
 import attrs
@@ -16,8 +15,8 @@ MAX_RECEIVERS = 10_000
 
 
 @attrs.frozen
-class Watched:
-    """A receiver's session id and context as far as it told them, and when it was heard (ns)."""
+class WatchedReceiver:
+    """A receiver's session id and context as far as known, and its newest sign of life (ns)."""
 
     session_id: int
     context: int
@@ -29,34 +28,34 @@ class Liveness:
     """Watched receivers by RegID, the one silent for longest first. A `timeout_ns` of 0 watches nobody."""
 
     timeout_ns: int
-    watched: dict[int, Watched] = attrs.field(factory=dict)
+    watched: dict[int, WatchedReceiver] = attrs.field(factory=dict)
 
     def on_alive(self, receiver: int, session_id: int, context: int, now: int) -> None:
-        """A receiver told that it lives."""
+        """Record a receiver's sign of life."""
         if not self.timeout_ns or (receiver not in self.watched and len(self.watched) >= MAX_RECEIVERS):
             return
         if receiver in self.watched:
-            del self.watched[receiver]  # The order is that of the signs of life.
-        self.watched[receiver] = Watched(session_id, context, now)
+            del self.watched[receiver]  # The order of the dict is that of the signs of life.
+        self.watched[receiver] = WatchedReceiver(session_id, context, now)
 
     def on_confirmed(self, receiver: int, now: int) -> None:
-        """A receiver confirmed something."""
+        """Record a confirmation as a sign of life."""
         known = self.watched.get(receiver)
         session_id, context = (known.session_id, known.context) if known else (0, 0)
         self.on_alive(receiver, session_id, context, now)
 
     def on_departed(self, context: int, out: list[Effect]) -> None:
-        """The connection of this context ended."""
+        """Report the receivers of a context whose connection ended."""
         for receiver in [receiver for receiver, known in self.watched.items() if known.context == context]:
             self._gone(receiver, LivenessFlag.END, out)
 
     def handle_timeout(self, now: int, out: list[Effect]) -> None:
-        """Tell of those that were silent for too long."""
+        """Report the receivers that were silent for too long."""
         while (due := self.next()) is not None and due <= now:
             self._gone(next(iter(self.watched)), LivenessFlag.TIMEOUT, out)
 
     def next(self) -> int | None:
-        """When `handle_timeout` is due."""
+        """Return when `handle_timeout` is due (ns), or None."""
         oldest = next(iter(self.watched.values()), None)
         return oldest.heard_at + self.timeout_ns if oldest else None
 

@@ -1,4 +1,4 @@
-"""The parts of a source endpoint, made from its configuration, and the small translations between them."""
+"""The parts of a source endpoint, made from its configuration, and small translations between them."""
 
 import attrs
 
@@ -15,23 +15,23 @@ from stablecast.core.protocol.settings import (
     StoreBehavior,
     register_request,
 )
-from stablecast.core.registration.registration_set import Enrollment
+from stablecast.core.registration.registration_set import RegistrationSet
 from stablecast.core.registration.round_robin import Rotation
 from stablecast.core.registration.store_registration import Registration
 from stablecast.core.source.flight import Flight
-from stablecast.core.source.proactive_retransmission import Proactive
+from stablecast.core.source.proactive_retransmission import ProactiveRetransmission
 from stablecast.core.source.stability import Notices, StabilityWindow
 
 
-def enrollment_of(config: SourceConfig) -> Enrollment:
-    """The registrations with all stores; round robin does not wait for the others."""
+def enrollment_of(config: SourceConfig) -> RegistrationSet:
+    """Return the registrations with all stores; round robin does not wait for the others."""
     if config.behavior is StoreBehavior.RR:
         quorums = Rotation.quorums(len(config.stores))
     else:
         quorums = Quorums.of(config.groups, [store.group for store in config.stores])
     registrations = {index: _registration(index, config) for index in without_duplicates(config.stores)}
     asked = any(registration.request.reg_id for registration in registrations.values())
-    return Enrollment(
+    return RegistrationSet(
         quorums,
         registrations,
         returning=wants_every_group(config, quorums) and (bool(config.session_id) or asked),
@@ -40,34 +40,35 @@ def enrollment_of(config: SourceConfig) -> Enrollment:
 
 
 def _registration(index: int, config: SourceConfig) -> Registration:
-    """A session id stands for the RegIDs (U20). A source that asks for RPP says how much it may have in flight."""
     store = config.stores[index]
+    # A session id replaces the RegIDs (U20).
     reg_id = 0 if config.session_id else store.reg_id
     request = register_request(Role.SOURCE, index, config, reg_id=reg_id, source_reg_id=0, transport=config.transport)
     wishes = Wishes()
     if config.pace is Pace.RECEIVERS:
+        # A paced repository must have room for one flight, so the store has to know its size.
         wishes = attrs.evolve(config.wishes, flight_messages=config.flight_messages, flight_bytes=config.flight_bytes)
     request = attrs.evolve(request, wishes=wishes, wants_proxy=config.wants_proxy, election=config.election)
     return Registration(request, store.address, config.times, leased=Repair.LEASE in config.repairs)
 
 
 def wants_every_group(config: SourceConfig, quorums: Quorums) -> bool:
-    """Whether one group could be enough where every group must be heard (formal design, 7.2)."""
+    """Return whether one group could be enough although every group must answer (formal design, 7.2)."""
     return Repair.EVERY_GROUP in config.repairs and quorums.any_group
 
 
 def agrees(config: SourceConfig) -> bool:
-    """Whether the stores must know one term before it may send; alone, as in round robin, each knows its own (7.3)."""
+    """Return whether the stores must agree on one term first; in round robin each store knows its own (7.3)."""
     return Repair.ONE_LIFE in config.repairs and config.behavior is not StoreBehavior.RR
 
 
 def ends(config: SourceConfig) -> bool:
-    """Whether a life is over when another came after it; alone, as in round robin, a store cannot tell (7.6)."""
+    """Return whether a later life ends this one; in round robin a single store cannot tell (7.6)."""
     return Repair.LEASE in config.repairs and config.behavior is not StoreBehavior.RR
 
 
 def window_of(config: SourceConfig, quorums: Quorums) -> StabilityWindow:
-    """What was sent."""
+    """Return an empty stability window."""
     window = StabilityWindow.create(quorums, retention_of(config), len(config.stores))
     window.stable_notices = _notices(config.stable_notification)
     window.confirmed_notices = _notices(config.confirmed_notification)
@@ -80,25 +81,25 @@ def _notices(wanted: Notification) -> Notices:
 
 
 def flight_of(config: SourceConfig) -> Flight:
-    """The limits of what may be in flight."""
+    """Return an empty flight with the configured limits."""
     return Flight(config.flight_messages, config.flight_bytes, config.flight_behavior is FlightBehavior.NOTIFY)
 
 
-def proactive_of(config: SourceConfig) -> Proactive:
-    """What is sent again unasked; nobody waits for what a streaming source sends."""
-    return Proactive(config.stability_timeout_ns if config.stores else 0)
+def proactive_of(config: SourceConfig) -> ProactiveRetransmission:
+    """Return the proactive retransmission; a streaming source has none, because nobody acknowledges its messages."""
+    return ProactiveRetransmission(config.stability_timeout_ns if config.stores else 0)
 
 
 def offers_late_join(config: SourceConfig) -> bool:
-    """Whether those who come late are served; a source with stores always does, for recovery rests on it (P-412)."""
+    """Return whether late receivers are served; a source with stores always does, because recovery needs it (P-412)."""
     return config.late_join or bool(config.stores)
 
 
 def retention_of(config: SourceConfig) -> Retention:
-    """What is retained.
+    """Return the limits of retention.
 
-    Nobody but late receivers asks a streaming source for copies: unless it is told when they may go, they stay up to
-    the limit (M-003).
+    Only late receivers ask a streaming source for copies. Unless the configuration limits them, copies stay up to the
+    byte limit (M-003).
     """
     rules = config.retention
     if config.stores or rules.threshold_bytes or rules.age_ns:
@@ -107,12 +108,12 @@ def retention_of(config: SourceConfig) -> Retention:
 
 
 def keeps_nothing(config: SourceConfig) -> bool:
-    """Whether what is sent is forgotten at once: a streaming source retains for late join only."""
+    """Return whether sent messages are forgotten at once: a streaming source retains for late join only."""
     return not (config.stores or config.late_join)
 
 
 def lifetime_of(config: SourceConfig) -> int:
-    """After how long (ns) an unstable message is given up, 0: never.
+    """Return the time (ns) after which an unstable message is given up, 0: never.
 
     Under RPP never: a message that a receiver has not consumed must not open the window (formal design, 7.8).
     """
@@ -120,12 +121,13 @@ def lifetime_of(config: SourceConfig) -> int:
     return 0 if kept or not config.stores else config.stability_lifetime_ns
 
 
-def acknowledging(enrollment: Enrollment) -> tuple[int, bool]:
-    """The stores that are there and acknowledge, and whether none of those that count ever does (P-321)."""
+def acknowledging(enrollment: RegistrationSet) -> tuple[int, bool]:
+    """Return the mask of stores present that acknowledge, and whether none of the counting ones ever does (P-321)."""
     mask = 0
     for index, registration in enrollment.registrations.items():
         if registration.present and registration.granted is not None and not registration.granted.no_cache:
             mask |= 1 << index
+    # A store without a cache counts as registered, but will never acknowledge.
     silent = [
         registration.granted is not None and registration.granted.no_cache for registration in enrollment.counting
     ]
@@ -133,7 +135,7 @@ def acknowledging(enrollment: Enrollment) -> tuple[int, bool]:
 
 
 def success(answer: Registered, registration: Registration, newest: int) -> RegistrationSuccess:
-    """What the application is told of a grant: the store's newest number, and flags (P-332, P-652, P-662)."""
+    """Return the event for a grant: the store's newest number, and flags (P-332, P-652, P-662)."""
     flags = RegistrationFlag.OLD if answer.old else RegistrationFlag.NONE
     flags |= RegistrationFlag.NO_ACKS if answer.no_cache else RegistrationFlag.NONE
     flags |= RegistrationFlag.RPP if answer.pace is Pace.RECEIVERS else RegistrationFlag.NONE
@@ -141,7 +143,7 @@ def success(answer: Registered, registration: Registration, newest: int) -> Regi
 
 
 def confirm_flags(flags: AckFlag) -> ConfirmFlag:
-    """What the application is told of how a receiver acknowledges (P-330)."""
+    """Return the event flags for the flags of a confirmation (P-330)."""
     told = ConfirmFlag.NONE
     for asked, flag in _CONFIRM_FLAGS:
         if flags & asked:

@@ -1,9 +1,9 @@
-"""Proactive retransmission: what a store has not acknowledged in time is sent to it again, unasked (P-436..P-441).
+"""Proactive retransmission: messages that a store has not acknowledged in time go to it again (P-436..P-441).
 
-Runs wait in a queue in the order in which they are due. At each check those whose time has come are looked at: what is
-not stable goes to every store that is there and neither acknowledged it nor said that it is lost for good (T16), and
-the run waits for its time anew. A run that is stable is of no interest; the oldest of them leave the queue at each
-check, so that a healthy window costs a comparison for each run and the queue is no longer than the window.
+Runs wait in a queue in the order in which they are due. Each check sends the unstable parts of due runs to every store
+that is present and neither acknowledged nor lost them (T16), and such a run waits for its time anew. Stable runs leave
+the queue at each check, so a healthy window costs one comparison for each run, and the queue is no longer than the
+window.
 """
 
 from collections import deque
@@ -18,8 +18,8 @@ MESSAGES_PER_CHECK = 4096
 
 
 @attrs.define
-class Proactive:
-    """Runs as (first, stop, when due in ns). A `timeout_ns` of 0 turns it off, then nothing waits (P-439)."""
+class ProactiveRetransmission:
+    """Runs as (first, stop, when due in ns). A `timeout_ns` of 0 turns it off, and then nothing waits (P-439)."""
 
     timeout_ns: int
     queue: deque[tuple[int, int, int]] = attrs.field(factory=deque)
@@ -28,12 +28,12 @@ class Proactive:
         return bool(self.queue)
 
     def sent(self, first: int, stop: int, now: int) -> None:
-        """The run [first, stop) was sent."""
+        """Queue a run that was sent."""
         if self.timeout_ns:
             self.queue.append((first, stop, now + self.timeout_ns))
 
     def check(self, window: StabilityWindow, now: int) -> list[tuple[int, int, int]]:
-        """What is sent again, as (store, first, stop), in the order of the stores."""
+        """Return what to send again, as (store, first, stop), in the order of the stores."""
         wanted: dict[int, RangeSet] = {}
         left = MESSAGES_PER_CHECK
         stable = window.stable.contiguous_from(window.trail)

@@ -1,7 +1,7 @@
-"""What a source answers to those who ask for messages that it has sent before.
+"""Answers of a source to requests for messages that it has sent before.
 
-Stores that catch up and receivers that join late ask what there still is, then for ranges of it. Where late join is off
-receivers get nothing, stores are served all the same (P-411).
+Stores that catch up and late receivers ask for the retained range, then for parts of it. Without late join receivers
+get nothing; stores are served all the same (P-411).
 """
 
 from collections.abc import Collection
@@ -13,9 +13,10 @@ from stablecast.core.source.stability import StabilityWindow
 
 
 def resend(request: RetransmitRequest, window: StabilityWindow, late_join: bool, out: list[Effect]) -> None:
-    """Send what is retained of the range that was asked for."""
+    """Send the retained part of the requested range."""
     if request.by is Role.RECEIVER and not late_join:
         return
+    # Requests carry 32-bit numbers of a peer: whatever they extend to, only retained numbers are sent.
     first = serial.extend(request.first, window.next)
     last = serial.extend(request.last, window.next)
     low, stop = window.retained(first, last + 1)
@@ -26,7 +27,7 @@ def resend(request: RetransmitRequest, window: StabilityWindow, late_join: bool,
 def tell_range(
     request: LateJoinRequest, window: StabilityWindow, stores: Collection[Address], late_join: bool, out: list[Effect]
 ) -> None:
-    """Say what is retained; an empty range if the asker gets nothing."""
+    """Answer with the retained range; it is empty for a peer that is not served."""
     low = window.trail if late_join or request.reply_to in stores else window.next
     answer = LateJoinInfo(request.incarnation, request.request, serial.wire(low), serial.wire(window.next - 1))
     out.append(Send(request.reply_to, answer))

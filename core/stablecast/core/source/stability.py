@@ -1,22 +1,22 @@
-"""The source's window: what is in flight, what is stable and confirmed, and which copies may go.
+"""The source's window: what is in flight, stable and confirmed, and which copies may go.
 
 Numbers are extended. A message is
 
-* *stable* when the stores that hold it satisfy the rules of the groups (P-023, P-515). What was stable stays so. The
-  rules that speak of active stores are applied anew when a store falls silent or comes back: then messages may become
-  stable without an acknowledgement, for a store that is away does not impede stability (P-521, P-523, P-524);
+* *stable* when the stores that hold it satisfy the rules of the groups (P-023, P-515). A stable message stays stable.
+  The rules that depend on active stores are applied anew when a store falls silent or returns: then messages may become
+  stable without an acknowledgement, because an absent store does not impede stability (P-521, P-523, P-524);
 * *settled* when it is stable and `unique_confirmations` receivers have consumed it. Where no store acknowledges
-  (`unruled`: none is configured, or all that are registered keep no messages) confirmations alone settle (P-321);
+  (`unruled`: none is configured, or all registered ones keep no messages) confirmations alone settle (P-321);
 * *in flight* from sending until it is settled (P-307);
-* *retained* until it is released: oldest first, settled, older than `age_ns`, and more bytes retained than the
-  threshold (P-319..P-321, T11). More than the limit forces the oldest out, settled or not (P-323, T12), and so does
-  the stability lifetime (P-324, P-438). What was forced out is not in flight either (C-36).
+* *retained* until it is released. Settled copies older than `age_ns` go, oldest first, while more bytes are retained
+  than the threshold (P-319..P-321, T11). Above the limit the oldest go, settled or not (P-323, T12), and so they do
+  after the stability lifetime (P-324, P-438). A message forced out is not in flight either (C-36).
 
-The unit is the run: the messages of one flush. Stability is counted message by message, bytes run by run: a run gives
-its bytes back only when all of it is settled, so the byte limit is never exceeded, at worst used late.
+The unit is the run: the messages of one flush. Stability is counted by message, bytes by run: a run returns its bytes
+only when all of it is settled. So the byte limit is never exceeded, at worst used late.
 
-Of stability the application hears once for each store, once for each group that a store's acknowledgement completed,
-and once when all rules are met (P-331, P-517, U17); for numbers, for whole messages, for both or not at all (U1).
+The application gets one event for each store, one for each group that an acknowledgement completed, and one when all
+rules are met (P-331, P-517, U17): for numbers, for whole messages, for both or for none (U1).
 """
 
 from collections import deque
@@ -41,15 +41,15 @@ from stablecast.core.source.confirmations import Confirmations
 from stablecast.core.source.large_messages import LargeMessages
 
 OVERHEAD_BYTES = 12
-"""What a retained message costs beside its payload: its header (P-319: the threshold counts payload and headers)."""
+"""Bytes that a retained message costs beside its payload: its header (P-319: the threshold counts both)."""
 
 _ACROSS = StableFlag.INTERGROUP | StableFlag.STABLE
 _ALL_RULES = StableFlag.INTRAGROUP | _ACROSS
 
 
 @attrs.define
-class Run:
-    """Messages of one flush, [first, stop), their payload bytes, and when they were sent (ns)."""
+class SentRun:
+    """Messages of one flush, [first, stop), with their payload bytes and the time of sending (ns)."""
 
     first: int
     stop: int
@@ -64,7 +64,7 @@ class Run:
 
 @attrs.frozen
 class Notices:
-    """Whether the application hears of numbers, and of whole messages."""
+    """The events that the application wants: for numbers, for whole messages."""
 
     numbers: bool = True
     messages: bool = False
@@ -78,9 +78,13 @@ def _sets(count: int) -> list[RangeSet]:
 class StabilityWindow:
     """Sent messages from `trail` (oldest retained) to `next` (not yet sent).
 
-    `kept` are the runs settled up to there but still retained, `runs` those behind them. By store: what it `acked` and
-    what is `lost` there; by group: what is stable in it (`grouped`). `registered` are the stores that are there and
-    acknowledge. `now` is the time of the input at work; whoever feeds the window sets it.
+    Attributes:
+        now: Time of the current input (ns), set by the owner.
+        kept: Runs that are settled and still retained; `runs` follow them.
+        registered: Mask of the stores that are present and acknowledge.
+        unruled: No store acknowledges.
+        acked: By store, the numbers it acknowledged; `lost`: those it lost.
+        grouped: By group, the numbers that are stable in it.
     """
 
     quorums: Quorums
@@ -89,8 +93,8 @@ class StabilityWindow:
     next: int = 0
     trail: int = 0
     now: int = 0
-    kept: deque[Run] = attrs.field(factory=deque)
-    runs: deque[Run] = attrs.field(factory=deque)
+    kept: deque[SentRun] = attrs.field(factory=deque)
+    runs: deque[SentRun] = attrs.field(factory=deque)
     retained_bytes: int = 0
     unsettled_bytes: int = 0
     unsettled_messages: int = 0
@@ -111,7 +115,7 @@ class StabilityWindow:
 
     @classmethod
     def create(cls, quorums: Quorums, retention: Retention, stores: int) -> "StabilityWindow":
-        """An empty window; without stores nothing needs to be stable."""
+        """Return an empty window; without stores nothing needs to be stable."""
         return cls(quorums, retention, _sets(stores), unruled=stores == 0)
 
     def begin(self, number: int) -> None:
@@ -120,8 +124,8 @@ class StabilityWindow:
         self.confirmations.begin(number)
 
     def sent(self, count: int, payload_bytes: int, out: list[Effect]) -> None:
-        """Account for a run that starts at `next`."""
-        run = Run(self.next, self.next + count, payload_bytes, self.now)
+        """Add a run that starts at `next`."""
+        run = SentRun(self.next, self.next + count, payload_bytes, self.now)
         self.runs.append(run)
         self.next += count
         self.unsettled_messages += count
@@ -133,9 +137,10 @@ class StabilityWindow:
             self._release(out)
 
     def on_acked(self, store: int, start: int, stop: int, out: list[Effect]) -> None:
-        """Store number `store` holds [start, stop)."""
+        """Count that store number `store` holds [start, stop)."""
         if stop <= self.trail:
             return
+        # A peer may acknowledge numbers that were released or never sent.
         if start < self.trail or stop > self.next:
             start, stop = self.retained(start, stop)
         news = self.acked[store].add(start, stop)
@@ -151,7 +156,7 @@ class StabilityWindow:
         self._settle(out)
 
     def on_nacked(self, store: int, start: int, stop: int, out: list[Effect]) -> None:
-        """[start, stop) are lost at a store for good (P-441, T16)."""
+        """Count that a store lost [start, stop) for good (P-441, T16)."""
         for first, end in self.lost[store].add(max(start, self.trail), min(stop, self.next)):
             flags = NotStableFlag.STORE | NotStableFlag.LOSS
             out.append(Notify(NotStable(first, end - 1, store, flags)))
@@ -165,7 +170,7 @@ class StabilityWindow:
         session_id: int = 0,
         first: int | None = None,
     ) -> None:
-        """A receiver consumed `first`..`number`; without `first` everything up to `number`.
+        """Count that a receiver consumed `first`..`number`, or without `first` everything up to `number`.
 
         The session id identifies the receiver if it has one, else the RegID does.
         """
@@ -184,7 +189,7 @@ class StabilityWindow:
             self._settle(out)
 
     def on_stores(self, registered: int, unruled: bool, out: list[Effect]) -> None:
-        """Other stores are there than before: look at what is not stable again."""
+        """Judge unstable messages again, because the set of present stores changed."""
         if (registered, unruled) == (self.registered, self.unruled):
             return
         self.registered, self.unruled = registered, unruled
@@ -193,17 +198,17 @@ class StabilityWindow:
         self._settle(out)
 
     def forget_store(self, store: int, stop: int) -> None:
-        """The store came back and holds nothing from `stop` on: what it acknowledged there no longer counts."""
+        """Forget a store's acknowledgements from `stop` on, which the returned store does not hold."""
         self.acked[store].remove(stop, self.next)
         self.lost[store].remove(stop, self.next)
 
     def forget_acks(self) -> None:
-        """What was acknowledged so far no longer counts for what is not stable yet; stores will say it again."""
+        """Forget all acknowledgements of messages that are not stable yet; stores will repeat them."""
         for store in range(len(self.acked)):
             self.forget_store(store, self.trail)
 
     def give_up(self, before: int, out: list[Effect]) -> None:
-        """Force out what was sent up to instant `before` (ns) and is not settled yet (P-324, P-438)."""
+        """Force out messages sent up to instant `before` (ns) and not settled yet (P-324, P-438)."""
         if not self.runs or self.runs[0].sent_at > before:
             return
         self._reclaim(len(self.kept), out)
@@ -219,7 +224,6 @@ class StabilityWindow:
             self._keep_settled()
 
     def _expired(self, before: int) -> int:
-        """Count the runs up to the last unsettled one that was sent by `before` (ns): a settled run behind it stays."""
         count = 0
         for index, run in enumerate(self.runs):
             if run.sent_at > before:
@@ -229,16 +233,16 @@ class StabilityWindow:
         return count
 
     def review(self, out: list[Effect]) -> None:
-        """Time has passed: let go of what is old enough by now."""
+        """Release what is old enough by now."""
         self._release(out)
 
     def retained(self, start: int, stop: int) -> tuple[int, int]:
-        """The part of [start, stop) that is still retained, empty if none."""
+        """Return the part of [start, stop) that is still retained, empty if none."""
         low, high = max(start, self.trail), min(stop, self.next)
         return (low, max(low, high))
 
     def unacknowledged(self, start: int, stop: int) -> list[tuple[int, int, int]]:
-        """Parts of [start, stop) that a store which is there neither acknowledged nor lost: (store, first, stop)."""
+        """Return (store, first, stop) for parts of [start, stop) that a present store neither acknowledged nor lost."""
         return [
             (store, low, high)
             for store, held in enumerate(self.acked)
@@ -248,7 +252,7 @@ class StabilityWindow:
         ]
 
     def _judge(self, start: int, stop: int, store: int, out: list[Effect]) -> None:
-        """Apply the rules to [start, stop), which a store acknowledged or for which stores came or went."""
+        """Apply the rules to [start, stop), which a store acknowledged, or whose stores changed (`ANY_STORE`)."""
         quorums, registered = self.quorums, self.registered
         groups = range(len(self.grouped)) if store == ANY_STORE else (quorums.group_of(store),)
         for low, high, held in self._pieces(start, stop, store):
@@ -256,6 +260,7 @@ class StabilityWindow:
             across = self.stable.add(low, high) if stable else []
             for group in groups:
                 inside = self.grouped[group].add(low, high) if met[group] else []
+                # One event instead of two where both rules are met at once, the usual case.
                 if inside and inside == across:
                     self._report(across, store, _ALL_RULES, out)
                     across = []
@@ -273,10 +278,11 @@ class StabilityWindow:
                 out.append(Notify(Stable(first, stop - 1, ANY_STORE, _ALL_RULES | StableFlag.WHOLE_MESSAGE)))
 
     def _pieces(self, start: int, stop: int, holder: int) -> list[tuple[int, int, int]]:
-        """[start, stop), which `holder` holds, cut where the stores that hold it change: (first, stop, mask)."""
+        """Return [start, stop), which `holder` holds, cut where its holders change: (first, stop, mask)."""
         whole, mask = [(start, stop)], 0
         for store, held in enumerate(self.acked):
             inside = whole if store == holder else held.within(start, stop)
+            # A store mostly holds all of a piece or nothing, so no cut is needed.
             if inside == whole:
                 mask |= 1 << store
             elif inside:
@@ -298,7 +304,7 @@ class StabilityWindow:
         self._release(out)
 
     def _release(self, out: list[Effect]) -> None:
-        """Let go of what may go, oldest first, and of what must."""
+        """Release what may go, oldest first, and what must go."""
         before = self.trail
         while True:
             if self.runs and self.settled.ranges:
@@ -322,7 +328,7 @@ class StabilityWindow:
             self.kept.append(run)
 
     def _reclaim(self, runs: int, out: list[Effect]) -> None:
-        """Drop the oldest `runs` settled runs, and what the rules let go beyond."""
+        """Drop the oldest `runs` settled runs, and those that the limits release."""
         first, rules = self.trail, self.retention
         limit, threshold, old = rules.limit_bytes, rules.threshold_bytes, self.now - rules.age_ns
         while self.kept and (
@@ -333,18 +339,17 @@ class StabilityWindow:
         if self.trail != first:
             out.append(Notify(Reclaimed(first, self.trail - 1, forced=False)))
 
-    def _drop(self, run: Run) -> None:
+    def _drop(self, run: SentRun) -> None:
         self.retained_bytes -= run.size
         self.trail = run.stop
 
-    def _force(self, run: Run) -> None:
-        """A run leaves although it is not settled: it no longer counts as in flight either (T12)."""
+    def _force(self, run: SentRun) -> None:
+        # The run leaves unsettled, so it must not count as in flight any more (T12).
         done = sum(high - low for low, high in self.settled.within(run.first, run.stop))
         self.unsettled_messages -= run.stop - run.first - done
         self.unsettled_bytes -= run.payload_bytes
 
     def _trim(self, out: list[Effect]) -> None:
-        """Nothing below the trail is remembered: windows are a few ranges, whatever was sent before."""
         trail = self.trail
         for held in (self.stable, self.settled, *self.acked, *self.lost, *self.grouped):
             if held.ranges and held.ranges[0][0] < trail:
@@ -354,7 +359,7 @@ class StabilityWindow:
         out.append(Release(trail))
 
     def check_invariants(self) -> None:
-        """What must hold between inputs (used by tests)."""
+        """Assert the rules that hold between inputs, for tests."""
         in_window = self.next - self.trail
         assert self.unsettled_messages == in_window - self.settled.total()
         assert self.retained_bytes == sum(run.size for run in (*self.kept, *self.runs))
@@ -363,18 +368,14 @@ class StabilityWindow:
         self.large.check_invariants(self.next)
 
     def abstract(self) -> tuple[int, int, tuple[tuple[int, int], ...], tuple[tuple[tuple[int, int], ...], ...]]:
-        """Trail, next, stable ranges and what each store acknowledged: what the stability model sees."""
+        """Return what the stability model sees: trail, next, stable ranges, and acknowledgements by store."""
         return (self.trail, self.next, tuple(self.stable), tuple(tuple(held) for held in self.acked))
 
 
 def _report_confirmed(
-    parts: list[tuple[int, int]],
-    unique: list[tuple[int, int]],
-    receiver: int,
-    flags: ConfirmFlag,
-    out: list[Effect],
+    parts: list[tuple[int, int]], unique: list[tuple[int, int]], receiver: int, flags: ConfirmFlag, out: list[Effect]
 ) -> None:
-    """Report confirmed ranges, cut where the flag changes that enough receivers have confirmed."""
+    """Report confirmed ranges, cut where enough receivers have confirmed."""
     enough = RangeSet(unique)
     for start, stop in parts:
         cut = [(part, flags | ConfirmFlag.UNIQUE) for part in enough.within(start, stop)]
@@ -384,7 +385,7 @@ def _report_confirmed(
 
 
 def _split(held: RangeSet, low: int, high: int, mask: int, bit: int) -> list[tuple[int, int, int]]:
-    """[low, high) cut where membership in `held` changes, with `bit` set in the mask where it is held."""
+    """Return [low, high) cut where membership in `held` changes, with `bit` in the mask where it is held."""
     inside = held.within(low, high)
     pieces: list[tuple[int, int, int]] = []
     at = low

@@ -9,10 +9,10 @@ import attrs
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.messages import Life
 from stablecast.core.protocol.quorum import Quorums
-from stablecast.core.registration.registration_set import Enrollment
+from stablecast.core.registration.registration_set import RegistrationSet
 from stablecast.core.registration.status import RegistrationStatus, registrations_of
 from stablecast.core.source.lineage import Lineage
-from stablecast.core.source.transmission import Sending
+from stablecast.core.source.transmission import Transmission
 
 
 @attrs.frozen
@@ -57,7 +57,7 @@ class SourceStatus:
     blocked: bool
 
     @classmethod
-    def of(cls, enrollment: Enrollment, lineage: Lineage, sending: Sending) -> "SourceStatus":
+    def of(cls, enrollment: RegistrationSet, lineage: Lineage, sending: Transmission) -> "SourceStatus":
         """Return the status of the source that has these parts."""
         window, known = sending.window, registrations_of(enrollment)
         return cls(

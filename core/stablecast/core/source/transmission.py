@@ -1,7 +1,7 @@
-"""What a source has sent: the window, the flight, what is sent again unasked, and which receivers are still there.
+"""Transmission: a source's window, flight, proactive retransmission and watched receivers.
 
-Everything a source knows about its messages meets here; whether it may send at all is the business of `source`. The
-window is looked at every `check_ns` while there is anything in it that may take too long (P-436, P-438).
+All state about messages meets here. `endpoint` decides whether the source may send at all. The window is checked every
+`check_ns` while anything in it may take too long (P-436, P-438).
 """
 
 import attrs
@@ -14,7 +14,7 @@ from stablecast.core.protocol.inputs import Sent
 from stablecast.core.protocol.messages import FROM_THE_START, ConsumptionAck, StableAck
 from stablecast.core.protocol.quorum import Quorums
 from stablecast.core.protocol.settings import SourceConfig
-from stablecast.core.registration.registration_set import Enrollment
+from stablecast.core.registration.registration_set import RegistrationSet
 from stablecast.core.source.flight import Flight
 from stablecast.core.source.liveness import Liveness
 from stablecast.core.source.parts import (
@@ -26,29 +26,29 @@ from stablecast.core.source.parts import (
     proactive_of,
     window_of,
 )
-from stablecast.core.source.proactive_retransmission import Proactive
+from stablecast.core.source.proactive_retransmission import ProactiveRetransmission
 from stablecast.core.source.stability import StabilityWindow
 
 
 @attrs.define
-class Sending:
-    """The messages of one life of a source. `check_at`: when the window is looked at (ns)."""
+class Transmission:
+    """The messages of one life of a source. `check_at`: when the window is checked next (ns)."""
 
     config: SourceConfig
     window: StabilityWindow
     flight: Flight
-    proactive: Proactive
+    proactive: ProactiveRetransmission
     liveness: Liveness
     check_at: int | None = None
 
     @classmethod
-    def create(cls, config: SourceConfig, quorums: Quorums) -> "Sending":
-        """Nothing is sent yet."""
+    def create(cls, config: SourceConfig, quorums: Quorums) -> "Transmission":
+        """Return a transmission without messages."""
         window = window_of(config, quorums)
         return cls(config, window, flight_of(config), proactive_of(config), Liveness(config.liveness_ns))
 
     def on_sent(self, event: Sent, now: int, out: list[Effect]) -> None:
-        """A run was sent. Raises MisuseError if it is not the next one, or its large messages are not in it."""
+        """Add a run. Raises MisuseError if it does not follow the newest one, or its large messages are not in it."""
         window, stop = self.window, event.first + event.count
         if event.first != window.next or event.count < 1:
             raise MisuseError(f"sent {event.count} from {event.first}, expected a run from {window.next}")
@@ -75,13 +75,13 @@ class Sending:
             out.append(Notify(SequenceNumberInfo(first, last)))
 
     def on_blocked(self, count: int, payload_bytes: int, out: list[Effect]) -> None:
-        """A send found no credit (T13)."""
+        """Remember a send that found no credit (T13)."""
         self.flight.on_blocked(count, payload_bytes, self.window, out)
 
     def on_stable(self, ack: StableAck, oldest: int, out: list[Effect]) -> bool:
-        """A store has, or has lost, a range of what was sent from number `oldest` on; returns whether it is one.
+        """Count a store's acknowledgement of numbers from `oldest` on; return whether its range was sent.
 
-        Acks count by content: what a store synced is synced, whatever has become of its registration since.
+        Acknowledgements count by content: a synced message stays synced, whatever becomes of the registration.
         """
         window = self.window
         last = serial.extend(ack.last, window.next)
@@ -96,7 +96,7 @@ class Sending:
         return True
 
     def on_confirmed(self, ack: ConsumptionAck, now: int, out: list[Effect]) -> None:
-        """A receiver has consumed a range, or everything up to a number."""
+        """Count that a receiver consumed a range, or everything up to a number."""
         number, first = serial.extend(ack.number, self.window.next), None
         if ack.first != FROM_THE_START:
             first = number - (ack.number - ack.first) % serial.MODULUS
@@ -104,13 +104,13 @@ class Sending:
         self.window.on_confirmed(ack.receiver_reg_id, number, out, confirm_flags(ack.flags), ack.session_id, first)
         self.flight.review(self.window, out)
 
-    def on_stores(self, enrollment: Enrollment, out: list[Effect]) -> None:
-        """Stores may have come or gone."""
+    def on_stores(self, enrollment: RegistrationSet, out: list[Effect]) -> None:
+        """Review the window after stores may have come or gone."""
         self.window.on_stores(*acknowledging(enrollment), out)
         self.flight.review(self.window, out)
 
-    def handle_timeout(self, enrollment: Enrollment, now: int, out: list[Effect]) -> None:
-        """Do what is due: send again what stores have not acknowledged in time, give up what took too long."""
+    def handle_timeout(self, enrollment: RegistrationSet, now: int, out: list[Effect]) -> None:
+        """Send again what stores have not acknowledged in time; give up what took too long."""
         self.liveness.handle_timeout(now, out)
         if self.check_at is None or self.check_at > now:
             return
@@ -124,14 +124,14 @@ class Sending:
         self._plan_check(now)
 
     def next(self) -> int | None:
-        """When `handle_timeout` is due."""
+        """Return when `handle_timeout` is due (ns), or None."""
         if not self.liveness.watched:
             return self.check_at
         due = self.check_at, self.liveness.next()
         return min([deadline for deadline in due if deadline is not None], default=None)
 
     def stop(self) -> None:
-        """Nothing of this is of interest any more."""
+        """Stop all timers."""
         self.check_at = None
         self.liveness.watched.clear()
 

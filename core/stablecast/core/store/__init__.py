@@ -1,4 +1,4 @@
-"""The room of the store: its endpoint, and the machines that only it is made of."""
+"""The store: its endpoint, and the machines that only the store is made of."""
 
 from stablecast.core.store.endpoint import StoreEndpoint
 

@@ -1,12 +1,12 @@
-"""How long a store keeps a client: activity timeout and state lifetime.
+"""The time for which a store keeps a client: activity timeout and state lifetime.
 
     ACTIVE --silent--> INACTIVE --expire--> EXPIRED
     ACTIVE --gone----> INACTIVE --heard---> ACTIVE
 
-Both spans count from the last sign of life (P-530..P-535, T7). When the activity timeout is over the RegID may be taken
-by another; when both are over, state and messages go. A lifetime of 0 is "not set": then both happen at once. A
-lifetime of `STATE_FOR_EVER` is never over. A process known to have ended is inactive at once: it cannot use its RegID
-any more, but its state stays for the full time.
+Both spans count from the last sign of life (P-530..P-535, T7). After the activity timeout another client may get the
+RegID; after both, state and messages go. A lifetime of 0 is "not set": then both happen at once. A lifetime of
+`STATE_FOR_EVER` never ends. A client whose process is known to have ended is inactive at once, because it cannot use
+its RegID any more. Its state stays for the full time.
 """
 
 from enum import IntEnum
@@ -18,7 +18,7 @@ from stablecast.core.protocol.settings import STATE_FOR_EVER
 
 
 class LifetimeState(IntEnum):
-    """What a client still owns at a store."""
+    """The rights that a client still has at a store."""
 
     ACTIVE = 0
     INACTIVE = 1
@@ -26,7 +26,7 @@ class LifetimeState(IntEnum):
 
 
 class LifetimeEvent(IntEnum):
-    """What can happen to it."""
+    """The events of a client's lifetime."""
 
     HEARD = 0
     SILENT = 1
@@ -35,7 +35,7 @@ class LifetimeEvent(IntEnum):
 
 
 class LifetimeChart(Chart):
-    """A client's hold on its RegID and state at a store."""
+    """The chart of a client's hold on its RegID and state at a store."""
 
     states = States.from_enum(
         LifetimeState, initial=LifetimeState.ACTIVE, final=LifetimeState.EXPIRED, use_enum_instance=True
@@ -59,11 +59,11 @@ class Lifetime:
 
     @property
     def active(self) -> bool:
-        """Whether the RegID is held."""
+        """True while the client holds the RegID."""
         return self.state is LifetimeState.ACTIVE
 
     def held_ns(self, now: int) -> int:
-        """Return for how long the RegID is held if the client stays silent."""
+        """Return the time for which the RegID is held if the client stays silent."""
         return max(0, self.heard_at + self.activity_ns - now) if self.active else 0
 
     @property
@@ -74,15 +74,15 @@ class Lifetime:
         return self.heard_at + max(self.activity_ns, self.lifetime_ns)
 
     def on_heard(self, now: int) -> None:
-        """The client gave a sign of life."""
+        """Record a sign of life of the client."""
         fire(LIFETIME, self, LifetimeEvent.HEARD, now)
 
     def on_gone(self, now: int) -> None:
-        """The client's process has ended."""
+        """Record that the client's process has ended."""
         fire(LIFETIME, self, LifetimeEvent.GONE, now)
 
     def check(self, now: int) -> bool:
-        """Do what is due; returns whether the client's state is to be deleted now."""
+        """Do what is due; return whether the client's state is to be deleted now."""
         silence = now - self.heard_at
         if self.active and silence >= self.activity_ns:
             fire(LIFETIME, self, LifetimeEvent.SILENT, now)
@@ -92,7 +92,7 @@ class Lifetime:
         return False
 
     def next_timeout(self) -> int | None:
-        """When `check` is due, in ns; None when nothing is left to happen."""
+        """Return when `check` is due (ns), or None."""
         if self.state is LifetimeState.EXPIRED:
             return None
         return self.heard_at + self.activity_ns if self.active else self.ends_at
@@ -102,7 +102,7 @@ class Lifetime:
         self.heard_at = now
 
     def abstract(self) -> str:
-        """The state's name."""
+        """Return the name of the state."""
         return self.state.name
 
 

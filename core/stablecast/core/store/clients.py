@@ -1,11 +1,11 @@
-"""Who is registered with a store: RegIDs, session ids, and who holds them.
+"""The clients of a store: RegIDs, session ids, and their holders.
 
-A RegID names one source or one receiver at one store (P-017..P-019); a session id stands for (topic, role) and is
-looked up here (P-244). If a client gives both, the RegID is ignored (U20). A RegID that was given to a session is that
-session's: nobody else registers with the bare number (P-246).
+A RegID names one source or one receiver at one store (P-017..P-019). A session id replaces it within a topic and role,
+and is resolved here (P-244). If a client gives both, the RegID is ignored (U20). A RegID that was given to a session
+belongs to it: nobody else registers with the bare number (P-246).
 
-Whoever is silent for the keepalive interval is asked for a sign of life, once an interval (P-538, P-836). Timers are
-kept in an agenda: with ten thousand clients a check costs what is due (P-835).
+A client that is silent for the keepalive interval is asked for a sign of life, once an interval (P-538, P-836). Timers
+are kept in a deadline queue: with ten thousand clients a check costs only what is due (P-835).
 """
 
 from bisect import bisect_left, insort
@@ -18,7 +18,7 @@ from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import Address, Deregister, Refusal, Register, Role, earlier
 from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig, repository_for
 from stablecast.core.store.client_lifetime import Lifetime, LifetimeState
-from stablecast.core.store.deadline_queue import Agenda
+from stablecast.core.store.deadline_queue import DeadlineQueue
 
 MAX_CLIENTS = 100_000
 """Sources and receivers that one store keeps."""
@@ -26,14 +26,14 @@ MAX_CLIENTS = 100_000
 LAST_REG_ID = 0xFFFF_FFFF
 
 LAST_TERM = 0xFFFF_FFFF
-"""Where the count of a source's lives ends: it has 32 bits on the wire, and one that a peer made up must fit."""
+"""The end of the count of a source's lives: it has 32 bits on the wire, and a term that a peer invented must fit."""
 
 
 @attrs.define
 class ClientRecord:
-    """A client, its timers; `client` is what the journal holds of it.
+    """A client and its timers; `client` is its record in the journal.
 
-    `asked_at` (ns): when it was asked for a sign of life. `warned`: it was said that something unread had to go.
+    `asked_at` (ns): when it was asked for a sign of life. `warned`: the release of unread messages was reported.
     """
 
     client: Client
@@ -42,17 +42,18 @@ class ClientRecord:
     warned: bool = False
 
     def silent_at(self, keepalive_ns: int) -> int | None:
-        """When to ask for a sign of life, if it gives none before; None: never."""
+        """Return when to ask for a sign of life, if none comes before; None: never."""
         if not keepalive_ns or not self.lifetime.active:
             return None
         return max(self.lifetime.heard_at, self.asked_at) + keepalive_ns
 
 
 @attrs.define
-class Clients:
+class ClientTable:
     """All clients of a store, by RegID.
 
-    `readers`: the receivers of each source; `contexts`: who listens where; `places`: who registered from an address.
+    `readers`: the receivers of each source. `contexts`: the context at each address. `places`: the clients at an
+    address.
     """
 
     config: StoreConfig
@@ -62,13 +63,13 @@ class Clients:
     readers: dict[int, list[int]] = attrs.field(factory=dict)
     contexts: dict[str, int] = attrs.field(factory=dict)
     places: dict[str, list[int]] = attrs.field(factory=dict)
-    agenda: Agenda = attrs.field(factory=Agenda)
+    agenda: DeadlineQueue = attrs.field(factory=DeadlineQueue)
     next_reg_id: int = 0
 
     def find(self, request: Register, admitted: bool | None = None) -> ClientRecord | Refusal | None:
-        """The client that this registration continues, None if it is a new one, or why it is refused.
+        """Return the client that this registration continues, None for a new one, or the cause of a refusal.
 
-        `admitted`: whether an election lets it have the RegID; None: the holder's activity decides.
+        `admitted`: an election grants (or denies) the RegID; None: the holder's activity decides.
         """
         record = self.holder(request)
         if record is None:
@@ -89,7 +90,7 @@ class Clients:
         return record
 
     def holder(self, request: Register) -> ClientRecord | None:
-        """Whoever has the RegID or session that is asked for."""
+        """Return the client that has the requested RegID or session."""
         reg_id = self.sessions.get(_session(request), 0) if request.session_id else request.reg_id
         return self.records.get(reg_id)
 
@@ -101,7 +102,7 @@ class Clients:
         return milliseconds(record.lifetime.held_ns(now))
 
     def add(self, request: Register, now: int) -> ClientRecord:
-        """A new client, with the RegID it asks for or one of the store's choice (P-234)."""
+        """Add a client, with the RegID it asks for or one of the store's choice (P-234)."""
         reg_id = 0 if request.session_id else request.reg_id
         client = Client(
             role=request.role,
@@ -127,7 +128,7 @@ class Clients:
         return self.restore(client, now)
 
     def restore(self, client: Client, now: int) -> ClientRecord:
-        """A client as the journal has it; its timers start anew."""
+        """Add a client from the journal; its timers start anew."""
         record = ClientRecord(client, Lifetime(*self._spans(client), heard_at=now))
         self.records[client.reg_id] = record
         self._settle(client)
@@ -139,9 +140,10 @@ class Clients:
         return record
 
     def renew(self, record: ClientRecord, request: Register, now: int) -> None:
-        """A client registered again: where it listens may change, its timeouts may not (T8).
+        """Register a client again: its addresses may change, its timeouts may not (T8).
 
-        Another life is counted; a source that heard of more lives elsewhere says so, and then they count here as well.
+        Another life is counted. A source that learned of more lives elsewhere reports them, and then they count here as
+        well.
         """
         self._leave(record.client)
         lives = record.client.term + (record.client.incarnation != request.incarnation)
@@ -160,7 +162,7 @@ class Clients:
         self.on_heard(record, now)
 
     def on_heard(self, record: ClientRecord, now: int) -> None:
-        """A client gave a sign of life."""
+        """Record a sign of life of a client."""
         lifetime = record.lifetime
         returned = lifetime.state is not LifetimeState.ACTIVE
         lifetime.on_heard(now)
@@ -168,9 +170,9 @@ class Clients:
             self._schedule(record)
 
     def on_acknowledged(self, record: ClientRecord, number: int) -> bool:
-        """A receiver consumed everything up to `number`; returns whether that is news.
+        """Record that a receiver consumed everything up to `number`; return whether that is news.
 
-        Its first acknowledgement may lie below where it was let begin: elsewhere it is known for longer.
+        Its first acknowledgement may lie below its start, because another store may know it for longer.
         """
         client = record.client
         if client.has_acknowledged and number <= client.acknowledged:
@@ -179,21 +181,18 @@ class Clients:
         return True
 
     def on_term(self, record: ClientRecord, term: int) -> None:
-        """The source's life has this term; the count of lives never falls below one that got to send."""
+        """Raise the count of lives to the term of a life that got to send."""
         record.client = attrs.evolve(record.client, term=max(record.client.term, term))
 
     def cut_back(self, record: ClientRecord, number: int) -> bool:
-        """What was acknowledged from `number` on is gone; returns whether there was any."""
+        """Lower an acknowledgement of numbers from `number` on, which are gone; return whether there was one."""
         if record.client.acknowledged < number:
             return False
         record.client = attrs.evolve(record.client, acknowledged=number - 1)
         return True
 
     def is_holder(self, record: ClientRecord, request: Deregister) -> bool:
-        """Whether this client deregisters, not one that had the RegID before or has it elsewhere.
-
-        A source that was cut off may deregister while a proxy stands in for that very life: then it is the source's.
-        """
+        """Return whether this client deregisters, not an earlier holder of the RegID or a client of another store."""
         client = record.client
         if client.role is not request.role:
             return False
@@ -219,15 +218,16 @@ class Clients:
                 del self.readers[client.source_reg_id]
 
     def on_gone(self, address: Address, now: int) -> None:
-        """Nobody listens at this address any more: who did has ended."""
+        """End the activity of the clients at an address where nobody listens any more."""
         for reg_id in self.places.get(address, ()):
             self.records[reg_id].lifetime.on_gone(now)
 
     def on_heard_from(self, address: Address, context: int, now: int) -> None:
-        """This context listens at the address: whoever registered from there before has ended, a port has one owner."""
+        """End the activity of other contexts' clients at this address: a port has one owner."""
         if not context or self.contexts.get(address) == context:
             return
         if len(self.contexts) >= MAX_CLIENTS:
+            # Contexts are a hint only; forgetting them costs an activity timeout.
             self.contexts.clear()
         self.contexts[address] = context
         for reg_id in self.places.get(address, ()):
@@ -236,7 +236,7 @@ class Clients:
                 record.lifetime.on_gone(now)
 
     def check(self, now: int) -> tuple[list[ClientRecord], list[ClientRecord]]:
-        """Look at those whose time has come: who is to be deleted, and who is to be asked for a sign of life."""
+        """Check the clients that are due; return those to delete, and those to ask for a sign of life."""
         expired: list[ClientRecord] = []
         silent: list[ClientRecord] = []
         for reg_id in self.agenda.due(now):
@@ -252,20 +252,18 @@ class Clients:
         return expired, silent
 
     def sources(self) -> list[ClientRecord]:
-        """The sources, by RegID."""
+        """Return the sources, by RegID."""
         return [record for _, record in sorted(self.records.items()) if record.client.role is Role.SOURCE]
 
     def receivers_of(self, source_reg_id: int) -> list[ClientRecord]:
-        """The receivers of one source, by RegID."""
+        """Return the receivers of one source, by RegID."""
         return [self.records[reg_id] for reg_id in self.readers.get(source_reg_id, [])]
 
     def _settle(self, client: Client) -> None:
-        """It may be reached at these addresses."""
         for address in dict.fromkeys((client.reply_to, client.transport)):
             insort(self.places.setdefault(address, []), client.reg_id)
 
     def _leave(self, client: Client) -> None:
-        """It is reached there no more."""
         for address in dict.fromkeys((client.reply_to, client.transport)):
             here = self.places[address]
             del here[bisect_left(here, client.reg_id)]
@@ -273,14 +271,14 @@ class Clients:
                 del self.places[address]
 
     def _schedule(self, record: ClientRecord) -> None:
-        """Look at it when its state may change, or when it has been silent for long."""
         self.agenda.wake(record.client.reg_id, record.lifetime.next_timeout())
         self.agenda.wake(record.client.reg_id, record.silent_at(self.config.keepalive_ns))
 
     def _choose(self) -> int:
-        """The next free RegID: from a random start, counting up, never 0 (P-235)."""
+        """Return the next free RegID: from a random start, counting up, never 0 (P-235)."""
         if not self.next_reg_id:
             self.next_reg_id = self.seeded.between(1, LAST_REG_ID)
+        # At most `MAX_CLIENTS` RegIDs of 2**32 are used, so this ends soon.
         while self.next_reg_id in self.records:
             self.next_reg_id = self.next_reg_id % LAST_REG_ID + 1
         chosen = self.next_reg_id
@@ -288,7 +286,7 @@ class Clients:
         return chosen
 
     def _spans(self, client: Client) -> tuple[int, int]:
-        """Activity timeout: a client's own value counts; state lifetime: the shorter one that is set (P-531, P-534)."""
+        """Return activity timeout and state lifetime in ns: the client's own, the shorter one (P-531, P-534)."""
         source = client.role is Role.SOURCE
         kept = repository_for(self.config, client.topic) or RepositoryConfig()
         activity = kept.source_activity_ns if source else kept.receiver_activity_ns
@@ -298,7 +296,7 @@ class Clients:
         return (client.activity_timeout_ms * MILLISECOND or activity, shorter)
 
     def abstract(self) -> tuple[tuple[int, str, str, int, int], ...]:
-        """RegID, role, lifetime state, incarnation and acknowledged number of every client."""
+        """Return RegID, role, lifetime state, incarnation and acknowledged number of every client."""
         return tuple(
             (reg_id, r.client.role.name, r.lifetime.abstract(), r.client.incarnation, r.client.acknowledged)
             for reg_id, r in sorted(self.records.items())
@@ -306,16 +304,16 @@ class Clients:
 
 
 def _session(who: Register | Client) -> str:
-    """What a session id stands for: one source of a topic, or one receiver of each of its sources (P-242, P-250)."""
+    """Return the key of a session id: one source of a topic, or one receiver of each of its sources (P-242, P-250)."""
     return f"{who.role.name}:{who.session_id}:{who.source_reg_id}:{who.topic}"
 
 
 def _follows(client: Client, request: Register) -> bool:
-    """Whether the request comes from the holder of the RegID itself, or from one that takes the holder's place at once.
+    """Return whether a request comes from the holder of the RegID itself, or from one that replaces it at once.
 
     A source is the same while its incarnation is, a receiver while it listens at the same address. A port has one
-    owner, so whoever asks from the holder's address is of the same context, or of a process that followed it there. Of
-    one context's lives the later one holds the RegID: a context counts its lives upward, and an earlier life that asks
+    owner, so a request from the holder's address is of the same context, or of a process that replaced it there. Of one
+    context's lives the later one holds the RegID: a context counts its lives upward, and an earlier life that asks
     again is refused. Otherwise two lives of one context would take the RegID from each other without end.
     """
     if client.role is not Role.SOURCE:

@@ -1,17 +1,17 @@
-"""The store endpoint: what arrives goes to who keeps it, what the disk has taken to who waits for it.
+"""The store endpoint: it routes inputs to repositories, and sync reports to whoever waits for them.
 
 * **Sync first.** A grant is answered, a message acknowledged and a deregistration confirmed only when everything
-  written before is synced: effects carry tickets, `Persisted` brings them back. What a store says it holds it holds
-  after a power cut.
-* **One holder per RegID.** A registration for a RegID whose holder is active is refused (T6), unless it is the same
-  life asking again, or comes from the very address the holder listens at: a port has one owner. Another process there
-  shows that the holder is gone. In the same context a later life replaces an earlier one, which is refused then.
-* A client whose process is known to have ended (connection refused) gives its RegID up at once; otherwise the activity
+  written before is synced: effects carry tickets, `Persisted` brings them back. So a store still holds after a power
+  cut what it claimed to hold.
+* **One holder per RegID.** A registration for a RegID whose holder is active is refused (T6), except for the same life,
+  and for a request from the very address where the holder listens: a port has one owner, so another process there
+  proves that the holder is gone. In one context a later life replaces an earlier one, which is refused then.
+* A client whose process is known to have ended (connection refused) loses its RegID at once; otherwise the activity
   timeout decides (T7). All timers start anew when a store restarts (C-37).
-* A tick costs what is due: repositories and clients stand on agendas, and are looked at when their time has come.
+* A tick costs only what is due: repositories and clients stand in deadline queues.
 
-Clients and repositories are the registry's (`registry`), messages a repository's (`repository`), retransmissions the
-service's (`serving`).
+The registry has the clients and repositories (`registry`), a repository the messages (`repository`), and the service
+the retransmissions (`retransmission`).
 """
 
 from collections.abc import Iterable
@@ -49,36 +49,36 @@ from stablecast.core.protocol.messages import (
     SourceInfo,
 )
 from stablecast.core.protocol.settings import StoreConfig
-from stablecast.core.store.clients import Clients
+from stablecast.core.store.clients import ClientTable
 from stablecast.core.store.proxy_elections import Elections
 from stablecast.core.store.registry import Registry
 from stablecast.core.store.repository import Repository
-from stablecast.core.store.retransmission import Serving
+from stablecast.core.store.retransmission import RetransmissionService
 from stablecast.core.store.status import StoreStatus
-from stablecast.core.store.sync_tickets import Tickets
+from stablecast.core.store.sync_tickets import SyncTickets
 
 
 @attrs.define
 class StoreEndpoint:
     """One store. Driver contract: `stablecast.core` package docs.
 
-    `check_at` (ns): when to look at the clients. `early_acks`: by RegID, what receivers acknowledged of a life that has
-    not told here where it resumes.
+    `check_at` (ns): when to check the clients. `early_acks`: by RegID, acknowledgements of receivers for a life that
+    has not announced here where it resumes.
     """
 
     config: StoreConfig
     registry: Registry
-    serving: Serving
+    serving: RetransmissionService
     check_at: int | None = None
     early_acks: dict[int, ConsumptionAck] = attrs.field(factory=dict)
     outbox: list[Effect] = attrs.field(factory=list, eq=False)
 
     @classmethod
     def create(cls, config: StoreConfig) -> "StoreEndpoint":
-        """A store that is known to be new."""
+        """Return a store that is known to be new."""
         elections = Elections(config, Seeded(Seeded(config.seed).next_u64()))
-        registry = Registry(config, Clients(config, Seeded(config.seed)), elections)
-        return cls(config, registry, Serving(config.request_rate))
+        registry = Registry(config, ClientTable(config, Seeded(config.seed)), elections)
+        return cls(config, registry, RetransmissionService(config.request_rate))
 
     def recover(
         self,
@@ -88,14 +88,14 @@ class StoreEndpoint:
         now: int,
         memory: bool = True,
     ) -> None:
-        """Take what the journal kept; all of it is synced. Timers start anew at `now`.
+        """Restore what the journal kept; all of it is synced. Timers start anew at `now`.
 
         Args:
             clients: The newest state of each.
-            extents: Of stored messages: source RegID, first number, count, bytes of payload.
+            extents: Stored messages: source RegID, first number, count, bytes of payload.
             trails: The oldest number kept, by source RegID.
             now: In ns.
-            memory: Whether this is all there was; False when an earlier journal may have been lost.
+            memory: The journal is complete; False when an earlier journal may have been lost.
         """
         for client in clients:
             self.registry.restore(client, trails.get(client.reg_id, 0), now)
@@ -119,7 +119,7 @@ class StoreEndpoint:
         return self.clients.holder(request) is not None
 
     def draw_ticket(self) -> int:
-        """Return a ticket for a write of the driver's own; feed `Persisted` for it like for any other."""
+        """Return a ticket for the driver's own write; feed `Persisted` for it like for any other."""
         return self.tickets.draw()
 
     def reset_rates(self, now: int) -> None:
@@ -127,23 +127,23 @@ class StoreEndpoint:
         self.serving.reset(now)
 
     @property
-    def clients(self) -> Clients:
-        """Who is registered."""
+    def clients(self) -> ClientTable:
+        """The registered clients; a part, for the core."""
         return self.registry.clients
 
     @property
     def repositories(self) -> dict[int, Repository]:
-        """What is kept, by source RegID."""
+        """The repositories by source RegID; a part, for the core."""
         return self.registry.repositories
 
     @property
     def streams(self) -> dict[int, int]:
-        """The RegID of each source's current life."""
+        """The RegID of each source's current life; a part, for the core."""
         return self.registry.streams
 
     @property
-    def tickets(self) -> Tickets:
-        """What waits for the disk."""
+    def tickets(self) -> SyncTickets:
+        """The writes that are not synced; a part, for the core."""
         return self.registry.tickets
 
     # The machine contract.
@@ -187,6 +187,7 @@ class StoreEndpoint:
         self.serving.serve(self.repositories, now, self.outbox)
         if self.check_at is None or now < self.check_at:
             return
+        # Lifetimes come first: an election looks at who is still active.
         expired, silent = self.clients.check(now)
         expired += self.registry.elections.check(self.clients.records, now, self.outbox)
         for record in expired:
@@ -199,18 +200,18 @@ class StoreEndpoint:
         self._arm(now)
 
     def next_timeout(self) -> int | None:
-        """When `handle_timeout` wants to be called."""
+        """Return when `handle_timeout` is due (ns), or None."""
         times = (self.check_at, self.registry.agenda.next(), self.serving.next())
         return min((time for time in times if time is not None), default=None)
 
     def take_effects(self) -> list[StoreEffect]:
-        """What the driver must do, in order."""
+        """Return the effects to perform, in order, and empty the outbox."""
         effects: list[StoreEffect] = self.outbox  # type: ignore[assignment] # what this machine says is nothing else
         self.outbox = []
         return effects
 
     def checkpoint(self) -> list[Client]:
-        """Every client as it must survive a restart."""
+        """Return every client as it must survive a restart."""
         return [self.registry.durable(record) for record in self.clients.records.values()]
 
     # Inputs.
@@ -239,6 +240,7 @@ class StoreEndpoint:
                 registry.after(repository, now, out)
 
     def _on_damaged(self, damaged: Damaged, now: int) -> None:
+        """Count damaged messages as a hole like any other, which the source may still fill."""
         repository = self.repositories.get(damaged.source_reg_id)
         if repository is not None:
             repository.on_damaged(damaged.first, damaged.last + 1, now, self.outbox)
@@ -283,8 +285,8 @@ class StoreEndpoint:
             return
         self.clients.on_heard(record, now)
         if repository.resume_point is None:
-            # The receiver numbers by the history of a life that is not told here yet, and may never be: until then the
-            # same numbers are other messages here, which are stable and which the receiver may never have had.
+            # The receiver counts by the history of a life that is not announced here yet, and may never be. Until then
+            # its number names another message here, which may be stable and which the receiver may never have had.
             self.early_acks[ack.receiver_reg_id] = ack
             return
         if self.clients.on_acknowledged(record, serial.extend(ack.number, record.client.acknowledged)):
@@ -292,7 +294,7 @@ class StoreEndpoint:
             self.registry.on_receivers(repository, now, self.outbox)
 
     def _take_early_acks(self, now: int) -> None:
-        """A life told where it resumes: what its receivers acknowledged before counts now."""
+        """Count the acknowledgements that came before their life announced where it resumes."""
         early, self.early_acks = self.early_acks, {}
         for ack in early.values():
             self._on_consumed(ack, now)
@@ -331,11 +333,11 @@ class StoreEndpoint:
         self.outbox.append(Notify(Oddity(code, text)))
 
     def check_invariants(self) -> None:
-        """What must hold between inputs (used by tests)."""
+        """Assert the rules that hold between inputs, for tests."""
         self.registry.check_invariants()
 
     def abstract(self) -> tuple[object, ...]:
-        """What the models see: clients with their timers, and the repositories."""
+        """Return what the models see: clients with their timers, and the repositories."""
         return (
             self.clients.abstract(),
             tuple((reg_id, repository.abstract()) for reg_id, repository in sorted(self.repositories.items())),

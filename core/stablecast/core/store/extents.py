@@ -1,7 +1,8 @@
-"""Runs of stored messages with their sizes and times: what a limit in bytes or an age is measured on.
+"""Runs of stored messages with their sizes and times, against which limits in bytes and ages are measured.
 
-Numbers are kept in runs, never one by one. A run that is cut is taken to have messages of one size: the parts differ
-from the truth by less than the run, the sum does not. Runs come nearly in order, so adding is O(1) but for late ones.
+Numbers are kept in runs, never one by one. A run that is cut is assumed to have messages of one size: the parts differ
+from the truth by less than the run, the sum does not. Runs come nearly in order, so adding is O(1) except for late
+ones.
 """
 
 from bisect import bisect_left
@@ -12,7 +13,7 @@ from operator import attrgetter
 import attrs
 
 OVERHEAD_BYTES = 12
-"""What a stored message costs beside its payload: its header (P-128). Receiver-paced repositories do not count it."""
+"""Bytes that a stored message costs beside its payload (P-128). Receiver-paced repositories do not count it."""
 
 RUN_BYTES = 65_536
 """Neighbouring runs of one instant are joined up to this size in bytes, so that small ones cost little."""
@@ -22,7 +23,7 @@ _first = attrgetter("first")
 
 @attrs.define
 class Extent:
-    """[first, stop) with `payload_bytes` in all, here since `at` (ns)."""
+    """[first, stop) with `payload_bytes` in all, stored at `at` (ns)."""
 
     first: int
     stop: int
@@ -30,7 +31,7 @@ class Extent:
     at: int
 
     def share(self, number: int) -> int:
-        """The bytes below `number`, which lies inside."""
+        """Return the bytes below `number`, which lies inside."""
         return self.payload_bytes * (number - self.first) // (self.stop - self.first)
 
 
@@ -51,7 +52,7 @@ class Extents:
         return self.runs[0]
 
     def add(self, first: int, stop: int, payload_bytes: int, at: int) -> None:
-        """[first, stop) came, of which nothing was here."""
+        """Add [first, stop), of which nothing was stored."""
         self.messages += stop - first
         self.payload_bytes += payload_bytes
         runs = self.runs
@@ -64,7 +65,7 @@ class Extents:
             runs.append(Extent(first, stop, payload_bytes, at))
 
     def below(self, number: int, excess: int, overhead: int, horizon: int | None = None) -> int:
-        """The least number, `number` at least, below which lie `excess` bytes and all that came by `horizon` (ns)."""
+        """Return the least number >= `number` below which lie `excess` bytes and all that came by `horizon` (ns)."""
         for run in self.runs:
             if horizon is None or run.at > horizon:
                 if excess <= 0:
@@ -80,7 +81,7 @@ class Extents:
         return number
 
     def forget(self, number: int) -> None:
-        """Everything below `number` goes."""
+        """Remove everything below `number`."""
         runs = self.runs
         while runs and (run := runs[0]).first < number:
             if run.stop > number:
@@ -93,7 +94,7 @@ class Extents:
             self.payload_bytes -= run.payload_bytes
 
     def cut(self, number: int) -> None:
-        """Everything from `number` on goes."""
+        """Remove everything from `number` on."""
         runs = self.runs
         while runs and runs[-1].stop > number:
             run = runs[-1]
@@ -106,7 +107,7 @@ class Extents:
             self._count(run.first, run.stop, run.payload_bytes)
 
     def remove(self, first: int, stop: int) -> None:
-        """What is here of [first, stop) goes."""
+        """Remove [first, stop)."""
         runs, self.runs = self.runs, deque()
         self.messages = self.payload_bytes = 0
         for run in runs:
@@ -120,7 +121,7 @@ class Extents:
 
 
 def restored_from(extents: Sequence[tuple[int, int, int]], span: int) -> int:
-    """From which number a store loads what it finds: what came within `span` of the newest message, not of now (T24).
+    """Return the number from which a store loads: what came within `span` of the newest message, not of now (T24).
 
     `extents` are (first, last, time) in ascending order; `span` 0 loads everything. Raises ValueError for no extents.
 

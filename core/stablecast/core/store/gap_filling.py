@@ -1,10 +1,10 @@
-"""How a store gets what it missed, and when it gives up: what a source's stream has shown, and the holes in it.
+"""Recovery of messages that a store missed: the numbers that a source's stream has shown, and the holes in them.
 
-* Whatever shows that numbers exist (later data, an SRI, a transport that lost them) shows the holes. The source is
-  asked what it still has (late join); what lies below is lost, the rest is requested and retried until it is given up.
-* A transport's own recovery comes first where there is one; when it gives up, recovery from the source begins at once.
-* More missing in a row than the burst limit is lost at once, as one burst (P-917, T30).
-* What is lost is passed over and never acknowledged. Told of a loss again, unasked, a store refuses it (T16).
+* Later data, an SRI, or a loss of the transport shows that numbers exist, and with them the holes. The store asks the
+  source what it retains (late join). Lower numbers are lost, the others are requested until they are given up.
+* If the transport recovers by itself, recovery from the source begins when the transport gives up.
+* A row of missing messages above the burst limit is lost at once, as one burst (P-917, T30).
+* Lost messages are passed over and never acknowledged. A lost message that comes again unasked is refused (T16).
 """
 
 import attrs
@@ -18,16 +18,16 @@ from stablecast.core.protocol.request_window import RequestWindow, Target
 from stablecast.core.protocol.settings import StoreConfig
 
 MAX_HOLES = 4096
-"""Ranges of lost numbers that are told apart; below the trail the oldest become one beyond that."""
+"""Ranges of lost numbers that are told apart; beyond that the oldest below the trail become one."""
 
 
 @attrs.define
-class Filling:
-    """The holes of one source. `high` is the newest number known to exist, `asked_at` (ns) when it was asked.
+class GapFilling:
+    """The holes of one source. `high` is the newest number known to exist, `asked_at` (ns) when the source was asked.
 
     Since the store started (P-917, P-918) `losses` counts lost messages, `burst_losses` those of them in `bursts` lost
-    bursts; `newest_burst` is the last number of the newest one. While `paused` nobody is asked, because nothing more
-    could be kept.
+    bursts; `newest_burst` is the last number of the newest one. While `paused` nothing is requested, because it would
+    find no room.
     """
 
     reg_id: int
@@ -43,17 +43,17 @@ class Filling:
     newest_burst: int | None = None
 
     @classmethod
-    def create(cls, config: StoreConfig, reg_id: int, incarnation: Incarnation) -> "Filling":
-        """Nothing is known yet."""
+    def create(cls, config: StoreConfig, reg_id: int, incarnation: Incarnation) -> "GapFilling":
+        """Return a filling that knows nothing yet."""
         requests = RequestWindow(
             Role.STORE, incarnation, config.address, config.window, config.retry_ns, config.give_up_ns
         )
         return cls(reg_id, requests, config.burst)
 
     def begin_life(self, incarnation: Incarnation, trail: int, *, new: bool) -> None:
-        """The source registered. If its life is a new one, what was asked of the one before is over.
+        """Adapt to a registration of the source. A new life ends all requests to the one before.
 
-        If not, it may still have what was given up while it was away; what lies below the trail stays lost.
+        The same life may still retain what was given up during its absence; numbers below the trail stay lost.
         """
         if new:
             self.high = self.asked_at = None
@@ -63,20 +63,21 @@ class Filling:
             self.lost.remove(trail, self.lost.ranges[-1][1])
 
     def missing(self, held: RangeSet, bottom: int) -> list[tuple[int, int]]:
-        """The holes from `bottom` on that are not given up."""
+        """Return the holes from `bottom` on that are not given up."""
         assert self.high is not None
         return [gap for low, high in held.missing(bottom, self.high + 1) for gap in self.lost.missing(low, high)]
 
     def learn(self, high: int, held: RangeSet, bottom: int, source: Address, now: int, out: list[Effect]) -> None:
-        """Numbers up to `high` exist; what is missing is asked for."""
+        """Record that numbers up to `high` exist, and ask for the missing ones."""
         self.high = high if self.high is None else max(self.high, high)
+        # One question at a time: the answer decides what is requested and what is lost.
         if self.asked_at is None and not self.paused and not self.requests and self.missing(held, bottom):
             self._ask(source, now, out)
 
     def on_late_join(
         self, info: LateJoinInfo, held: RangeSet, bottom: int, source: Address, now: int, out: list[Effect]
     ) -> None:
-        """The source says what it can still send."""
+        """Process the source's retained range: give up lower holes, request the others."""
         if self.asked_at is None or self.high is None:
             return
         self.asked_at = None
@@ -94,7 +95,7 @@ class Filling:
             self.requests.issue([Target(source, 0)], now, out)
 
     def handle_timeout(self, source: Address, now: int, out: list[Effect]) -> bool:
-        """Repeat what was not answered; what could not be had in time is lost. Returns whether anything is."""
+        """Repeat unanswered requests and give up old ones; return whether any was given up."""
         if self.asked_at is not None and now - self.asked_at >= self.requests.retry_ns:
             self._ask(source, now, out)
         given_up = self.requests.handle_timeout(now)
@@ -103,23 +104,23 @@ class Filling:
         return bool(given_up)
 
     def next_timeout(self) -> int | None:
-        """When `handle_timeout` is due."""
+        """Return when `handle_timeout` is due (ns), or None."""
         requests = self.requests.next() if self.requests.asked else None
         asked = None if self.asked_at is None else self.asked_at + self.requests.retry_ns
         return asked if requests is None else requests if asked is None else min(asked, requests)
 
     def got(self, first: int, stop: int) -> None:
-        """[first, stop) is there, or needed no more."""
+        """Record that [first, stop) is there, or needed no more."""
         self.requests.got(first, stop)
 
     def lose(self, first: int, stop: int, out: list[Effect]) -> None:
-        """Nobody can send [first, stop)."""
+        """Give up [first, stop), which nobody can send, and report it."""
         self.give_up(first, stop)
         self.losses += stop - first
         out.append(Notify(LostAtStore(self.reg_id, first, stop - 1)))
 
     def lose_burst(self, gaps: list[tuple[int, int]], out: list[Effect]) -> None:
-        """So much is missing that it is not asked for."""
+        """Give up gaps that are too large to be requested, and report them as one burst."""
         for first, stop in gaps:
             self.give_up(first, stop)
             self.losses += stop - first
@@ -128,19 +129,19 @@ class Filling:
         out.append(Notify(LostAtStore(self.reg_id, gaps[0][0], self.newest_burst, burst=True)))
 
     def give_up(self, first: int, stop: int) -> None:
-        """[first, stop) will not be had."""
+        """Give up [first, stop) without an event."""
         self.lost.add(first, stop)
         self.got(first, stop)
 
     def tidy(self, trail: int) -> None:
-        """Keep the account of old losses short: below the trail, where nothing is held, they may become one."""
+        """Join old losses below the trail, where nothing is held, so that the list stays short."""
         if len(self.lost) > MAX_HOLES:
             old = self.lost.within(self.lost.ranges[0][0], trail)
             if old:
                 self.lost.add(old[0][0], old[-1][1])
 
     def pause(self) -> None:
-        """Nothing more can be kept for now."""
+        """Stop requesting, because nothing more finds room."""
         self.paused, self.asked_at = True, None
         self._forget_requests(self.requests.incarnation)
 

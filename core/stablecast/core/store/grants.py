@@ -1,8 +1,8 @@
-"""Who may register with a store, where a receiver begins, and what a grant says.
+"""Admission to a store: who may register, where a receiver begins, and the contents of a grant.
 
-A registration is refused, in this order, when no pattern of the store matches its topic, when a receiver's source is
-not the one registered here, when somebody else holds the RegID (`clients`), and when it does not fit the terms of the
-repository, or those the store allows for a new one (`terms`).
+A registration is refused, in this order: no pattern of the store matches its topic; a receiver's source is not the one
+registered here; another client holds the RegID (`clients`); it does not fit the terms of the repository, or the terms
+that the store allows for a new one (`retention_terms`).
 """
 
 from stablecast.core.machine import serial
@@ -10,19 +10,22 @@ from stablecast.core.machine.units import milliseconds
 from stablecast.core.protocol.history import fold
 from stablecast.core.protocol.messages import Refusal, Register, Registered, Role
 from stablecast.core.protocol.settings import ROLLBACK_ALL, StoreConfig, repository_for
-from stablecast.core.store.clients import ClientRecord, Clients
+from stablecast.core.store.clients import ClientRecord, ClientTable
 from stablecast.core.store.repository import Repository
 from stablecast.core.store.retention_terms import acceptable, consistent, fits
 
 
 def verdict(
     request: Register,
-    clients: Clients,
+    clients: ClientTable,
     source: Repository | None,
     config: StoreConfig,
     admitted: bool | None = None,
 ) -> ClientRecord | Refusal | None:
-    """The client that may go on, None for a new one, or why not (T6, P-019). `source` is the repository it names."""
+    """Return the client that may go on, None for a new one, or the cause of a refusal (T6, P-019).
+
+    `source` is the repository that a receiver names.
+    """
     kept = repository_for(config, request.topic)
     if kept is None:
         return Refusal.NO_PATTERN
@@ -41,7 +44,7 @@ def verdict(
 
 
 def first_number(request: Register, source: Repository, config: StoreConfig) -> int:
-    """Where a new receiver begins: so many messages back (P-837), or where not all have consumed (P-564, C-34)."""
+    """Return where a new receiver begins: `rollback` messages back (P-837), or at the trail if paced (P-564, C-34)."""
     if source.terms.paced:
         return source.trail
     kept = repository_for(config, request.topic)
@@ -50,7 +53,7 @@ def first_number(request: Register, source: Repository, config: StoreConfig) -> 
 
 
 def grant(record: ClientRecord, source: Repository, generation: int, old: bool) -> Registered:
-    """The answer to the source of a repository, or to one of its receivers: what is held here."""
+    """Return the grant for the source of a repository, or for one of its receivers."""
     client = record.client
     own = client.role is Role.SOURCE
     low = source.trail if own else client.acknowledged + 1

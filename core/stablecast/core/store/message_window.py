@@ -1,18 +1,16 @@
-"""The messages of one source that a store keeps: in memory, on disk, and what goes when there is too much.
+"""The messages of one source that a store keeps, in memory and on disk, and the release of excess ones.
 
     trail ....... mem_trail ....... lead          (P-911)
       on disk only      in memory
 
-Rules that live here and nowhere else:
-
 * **On disk** (P-103) a message is held in memory first, and written at once or after the write delay (P-576, P-579).
   Beyond the size threshold or the age the oldest leave the memory once they are synced; on disk they remain (P-116).
   Beyond the disk limit the oldest go for good (P-118).
-* **In memory** (P-102), and where the source has acknowledgement on reception (P-577), nothing is written; what was
-  received counts as synced. That promise is weaker: a store that ends forgets. Beyond threshold or age the oldest go.
-* The size limit keeps newcomers out (C-31). Of a repository on disk only what is not synced yet counts, because the
-  rest can leave the memory (P-115, P-117).
-* A receiver-paced repository never lets go by size or age; its owner says what has been consumed (P-012).
+* **In memory** (P-102), and with acknowledgement on reception (P-577), nothing is written and received messages count
+  as synced. That promise is weaker: a store that ends forgets them. Beyond threshold or age the oldest go.
+* The size limit refuses new messages (C-31). In a repository on disk only unsynced messages count, because the others
+  can leave the memory (P-115, P-117).
+* A receiver-paced repository never releases by size or age; its owner tracks consumption (P-012).
 """
 
 from collections import deque
@@ -32,11 +30,11 @@ from stablecast.core.protocol.effects import (
 from stablecast.core.protocol.inputs import Data
 from stablecast.core.store.extents import OVERHEAD_BYTES, Extent, Extents
 from stablecast.core.store.retention_terms import MAX_NUMBERS, Terms
-from stablecast.core.store.sync_tickets import Tickets
+from stablecast.core.store.sync_tickets import SyncTickets
 
 
 @attrs.define
-class Delayed:
+class DelayedWrite:
     """[first, stop) is to be written at `due` (ns)."""
 
     due: int
@@ -45,8 +43,8 @@ class Delayed:
 
 
 @attrs.define
-class Window:
-    """What is kept of one source. `trail` is the oldest number that may be kept, `lead` the newest."""
+class MessageWindow:
+    """The kept messages of one source. `trail` is the oldest number that may be kept, `lead` the newest."""
 
     reg_id: int
     terms: Terms
@@ -55,7 +53,7 @@ class Window:
     synced: RangeSet = attrs.field(factory=RangeSet)
     memory: Extents = attrs.field(factory=Extents)
     disk: Extents = attrs.field(factory=Extents)
-    delayed: deque[Delayed] = attrs.field(factory=deque)
+    delayed: deque[DelayedWrite] = attrs.field(factory=deque)
 
     @property
     def lead(self) -> int:
@@ -65,7 +63,7 @@ class Window:
 
     @property
     def kept(self) -> Extents:
-        """All that is kept: what is on disk or on its way there, or what is in memory."""
+        """All kept messages: those on disk or on their way there, or those in memory."""
         return self.disk if self.terms.written else self.memory
 
     @property
@@ -74,13 +72,13 @@ class Window:
         return self.memory.oldest.first if self.memory else self.lead + 1
 
     def sync(self, lost: RangeSet) -> tuple[int, int, int]:
-        """The newest synced, the newest given to the disk, and the newest up to which all is synced or lost (P-914)."""
+        """Return the newest number synced, the newest given to the disk, and the last without a gap (P-914)."""
         complete = self.synced.ranges[-1][1] - 1 if self.synced else self.trail - 1
         initiated = self.lead if not self.delayed else max(complete, self.delayed[0].first - 1)
         return (complete, initiated, self.contiguous_from(self.trail, lost) - 1)
 
     def contiguous_from(self, number: int, lost: RangeSet) -> int:
-        """The first number from `number` on that is neither synced nor lost."""
+        """Return the first number from `number` on that is neither synced nor lost."""
         if not lost.ranges:
             return self.synced.contiguous_from(number)
         while (stop := lost.contiguous_from(self.synced.contiguous_from(number))) != number:
@@ -88,11 +86,11 @@ class Window:
         return number
 
     def bytes(self, extents: Extents) -> int:
-        """What they count against a limit (P-128)."""
+        """Return the bytes that these extents count against a limit (P-128)."""
         return extents.payload_bytes + self.terms.overhead * extents.messages
 
     def free_bytes(self) -> int | None:
-        """Bytes of payload that still find room, None without a limit."""
+        """Return the bytes of payload that still find room, None without a limit."""
         terms = self.terms
         rooms = [terms.size_limit - self.bytes(self.memory)] if terms.size_limit else []
         if terms.disk_limit and terms.written:
@@ -100,7 +98,7 @@ class Window:
         return min(rooms, default=None)
 
     def admits(self, data: Data, parts: list[tuple[int, int]], out: list[Effect]) -> bool:
-        """Whether these parts of a run may be kept; what is synced leaves the memory for them."""
+        """Return whether these parts of a run may be kept; synced messages leave the memory for them."""
         terms = self.terms
         if not terms.size_limit and not terms.paced:
             return True
@@ -115,7 +113,7 @@ class Window:
         return not (terms.paced and terms.written and 0 < terms.disk_limit < self.bytes(self.disk) + size)
 
     def store(
-        self, data: Data, first: int, parts: list[tuple[int, int]], now: int, tickets: Tickets, out: list[Effect]
+        self, data: Data, first: int, parts: list[tuple[int, int]], now: int, tickets: SyncTickets, out: list[Effect]
     ) -> None:
         """Keep these parts of a run that begins at `first`."""
         terms = self.terms
@@ -136,12 +134,12 @@ class Window:
             if not terms.written:
                 self.synced.add(low, high)
                 continue
-            self.disk.add(low, high, size, 0)  # Of what is on disk no age counts: neighbours are one run.
+            self.disk.add(low, high, size, 0)  # No age counts on disk, so neighbours are one run.
             if terms.write_delay_ns:
-                self.delayed.append(Delayed(now + terms.write_delay_ns, low, high))
+                self.delayed.append(DelayedWrite(now + terms.write_delay_ns, low, high))
 
-    def write_delayed(self, life: int, now: int, tickets: Tickets, out: list[Effect]) -> None:
-        """Write what has waited long enough, neighbours together."""
+    def write_delayed(self, life: int, now: int, tickets: SyncTickets, out: list[Effect]) -> None:
+        """Write messages that have waited long enough, neighbours together."""
         while self.delayed and self.delayed[0].due <= now:
             first, stop = self.delayed[0].first, self.delayed.popleft().stop
             while self.delayed and self.delayed[0].due <= now and self.delayed[0].first == stop:
@@ -150,12 +148,12 @@ class Window:
             out.append(PersistCached(ticket, self.reg_id, first, stop - 1))
 
     def on_synced(self, first: int, stop: int) -> None:
-        """What is still held of [first, stop) is on disk."""
+        """Count held messages of [first, stop) as on disk."""
         for low, high in self.held.within(first, stop):
             self.synced.add(low, high)
 
     def shrink(self, reserve: int, now: int, out: list[Effect]) -> None:
-        """Let the memory go down to its threshold, or so that `reserve` bytes are free below its limit."""
+        """Drop messages from memory down to the threshold, or until `reserve` bytes are free below its limit."""
         terms = self.terms
         most = terms.size_threshold or None
         if reserve and terms.size_limit:
@@ -165,11 +163,12 @@ class Window:
             self._uncache(most, now - terms.age_ns if terms.age_ns else None, out)
 
     def overflow(self, now: int) -> int:
-        """The number below which a source-paced repository must let go: of its size, its age, its span.
+        """Return the number below which a source-paced repository must release: by size, age and span.
 
-        What is not on disk yet stays until it is, or it could never be acknowledged.
+        Unwritten messages stay until they are on disk; otherwise they could never be acknowledged.
         """
         terms, number, ranges = self.terms, self.trail, self.held.ranges
+        # A span of 2**31 numbers or more could not be told apart on the wire (P-127).
         if ranges and ranges[-1][1] - MAX_NUMBERS > number:
             number = ranges[-1][1] - MAX_NUMBERS
         if terms.written:
@@ -188,17 +187,17 @@ class Window:
         return max(number, stop)
 
     def short_of(self, payload_bytes: int) -> int:
-        """The number below which a paced repository must let go to have so many bytes free."""
+        """Return the number below which a paced repository must release to have this many bytes free."""
         limit = self.terms.disk_limit if self.terms.written else self.terms.size_limit
         missing = payload_bytes - (limit - self.kept.payload_bytes) if limit else 0
         return self.kept.below(self.trail, missing, 0)
 
     def unwritten(self, start: int, stop: int) -> list[tuple[int, int]]:
-        """The parts of [start, stop) that are to be written and are not on disk."""
+        """Return the parts of [start, stop) that are to be written and are not on disk."""
         return self.synced.missing(start, stop) if self.terms.written else []
 
-    def let_go(self, number: int, tickets: Tickets, out: list[Effect]) -> None:
-        """Everything below `number` goes for good."""
+    def let_go(self, number: int, tickets: SyncTickets, out: list[Effect]) -> None:
+        """Release everything below `number` for good."""
         self.trail = number
         self.held.forget(number)
         self.synced.forget(number)
@@ -208,8 +207,8 @@ class Window:
             self._drop_delayed(number, None)
         out.append(Reclaim(tickets.draw(), self.reg_id, number))
 
-    def cut(self, number: int, tickets: Tickets, out: list[Effect]) -> None:
-        """Everything from `number` on goes for good: the tail of a dead life."""
+    def cut(self, number: int, tickets: SyncTickets, out: list[Effect]) -> None:
+        """Drop everything from `number` on for good: the tail of a dead life."""
         stop = self.lead + 1
         for kept in (self.held, self.synced):
             kept.remove(number, stop)
@@ -220,7 +219,7 @@ class Window:
         out.append(Cut(tickets.draw(), self.reg_id, number))
 
     def spoil(self, first: int, stop: int) -> list[tuple[int, int]]:
-        """Drop the synced messages of [first, stop), which cannot be read; return their numbers."""
+        """Drop synced messages of [first, stop), which cannot be read."""
         spoilt = self.synced.remove(first, stop)
         for low, high in spoilt:
             self.held.remove(low, high)
@@ -229,14 +228,14 @@ class Window:
         return spoilt
 
     def restore(self, first: int, stop: int, payload_bytes: int) -> None:
-        """[first, stop) was found on disk at a restart: held and synced, and not in memory."""
+        """Add [first, stop), found on disk at a restart: held and synced, and not in memory."""
         self.terms = self.terms.on_disk()
         for low, high in self.held.add(max(first, self.trail), stop):
             self.synced.add(low, high)
             self.disk.add(low, high, payload_bytes * (high - low) // (stop - first), 0)
 
     def next_timeout(self) -> int | None:
-        """When something is to be written, or gets too old."""
+        """Return when a write is due, or a message gets too old (ns); None: neither."""
         due = self.delayed[0].due if self.delayed else None
         if self.terms.age_ns and self.memory and self._may_leave(self.memory.oldest):
             old = self.memory.oldest.at + self.terms.age_ns
@@ -244,7 +243,7 @@ class Window:
         return due
 
     def _uncache(self, most: int | None, horizon: int | None, out: list[Effect]) -> None:
-        """What is on disk leaves the memory, the oldest first, while there are more bytes or it came by `horizon`."""
+        """Drop written messages from memory, oldest first, down to `most` bytes, and those that came by `horizon`."""
         memory, overhead, number = self.memory, self.terms.overhead, None
         while memory.runs and self.terms.written:
             oldest, size = memory.runs[0], memory.payload_bytes + overhead * memory.messages
@@ -258,13 +257,13 @@ class Window:
             out.append(Uncache(self.reg_id, number))
 
     def _may_leave(self, run: Extent) -> bool:
-        """Whether a run may leave the memory by itself: it is on disk, or its age is all that counts."""
+        """Return whether a run may leave the memory by itself: it is on disk, or only its age counts."""
         if self.terms.written:
             return self.synced.contiguous_from(run.first) >= run.stop
         return not self.terms.paced
 
     def _drop_delayed(self, first: int, stop: int | None) -> None:
-        """Nothing outside [first, stop) will be written."""
+        """Cancel delayed writes outside [first, stop)."""
         end = self.lead + 1 if stop is None else stop
         self.delayed = deque(
             attrs.evolve(wait, first=max(wait.first, first), stop=min(wait.stop, end))
@@ -273,7 +272,7 @@ class Window:
         )
 
     def check_invariants(self) -> None:
-        """What must hold between inputs (used by tests)."""
+        """Assert the rules that hold between inputs, for tests."""
         assert all(self.held.within(low, high) == [(low, high)] for low, high in self.synced)
         assert not self.held or self.trail <= self.held.ranges[0][0]
         assert self.trail <= self.mem_trail <= self.lead + 1

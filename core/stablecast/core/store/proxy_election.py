@@ -1,34 +1,34 @@
-"""Proxy elections: which store stands in for a source that fell silent, so that receivers still join and recover.
+"""Proxy elections: one store replaces a source that fell silent, so that receivers can still join and recover.
 
     WATCHING --silent--> WAITING --over--> STANDING --own--> SERVING     --silent, lost--> WAITING
                          WAITING --taken---------------> FOLLOWING       --silent--> WAITING
     any other --returned--> WATCHING             STANDING, SERVING --taken--> FOLLOWING
 
 A *proxy* is an ordinary source that registers with all stores of the real one, the store that runs it included, under
-the same RegID or session id; its registration carries a token. Stores talk about the election by these registrations
-alone. The rules:
+the same RegID or session id. Its registration carries a token, and stores learn of each other's proxies by these
+registrations alone.
 
-* A store waits between half and one and a half election intervals after the holder of the RegID fell silent, so that
-  one is first (P-547, P-552). It stands if no proxy of another store has registered by then (P-553).
-* **Lower wins** (P-554, C-14): tokens are random, and unique with the index of the store. A store that stands gives way
-  to a lower token and refuses a higher one; a store that follows one proxy moves to another only for a lower token. So
-  of all that stand the lowest remains, once their registrations got through to each other.
+* A store waits between half and one and a half election intervals after the RegID's holder fell silent, so that one
+  store is first (P-547, P-552). It stands if no proxy of another store has registered by then (P-553).
+* **Lower wins** (P-554, C-14): tokens are random, and unique with the index of the store. A standing store yields to a
+  lower token and refuses a higher one. A store that follows one proxy moves to another only for a lower token. So the
+  lowest of all remains, once their registrations reached each other.
 * A registration with our own token is that of our own proxy, and no news (T23); if that proxy has ended, it is late.
-* Whoever holds the RegID may fall silent again: the source, the proxy of another store (P-548), or our own. Then the
-  election begins anew. It does as well if our proxy does not register with us within an interval.
-* The real source takes its RegID back from whoever has it: the one theft of an active RegID, in one step with the end
-  of the proxy (P-541; formal design, 7.9).
-* With Repair.ELECTION a proxy never takes the RegID of a source that is active here, and while nobody has it, one that
-  stands in for a life of the source which is known to be over is late: nobody would ever answer for it. Between two
-  proxies tokens alone decide, for stores may differ in which life was the last. Without the repair any proxy moves the
-  RegID, and tokens are compared by value alone, so that of two equal ones none gives way.
+* The holder of the RegID may fall silent again: the source, the proxy of another store (P-548), or our own. Then the
+  election begins anew, as it does if our proxy does not register with us within an interval.
+* The real source takes its RegID back from any holder: the one theft of an active RegID, in one step with the end of
+  the proxy (P-541; formal design, 7.9).
+* With Repair.ELECTION a proxy never takes the RegID of an active source. While nobody has it, a proxy for a life that
+  is known to be over is late, because nobody would ever answer for it. Between two proxies tokens alone decide, because
+  stores may disagree on the last life. Without the repair any proxy moves the RegID, and tokens are compared by value
+  alone, so that of two equal ones neither yields.
 * The state lifetime counts from the last sign of life of the real source, whoever held the RegID since (P-533, T7).
-  Without one, state stays for as long as a proxy holds the RegID or this store may still run one (P-535).
+  Without one, state stays while a proxy holds the RegID or this store may still run one (P-535).
 * **Quorum required** (proxy-source-repo-quorum-required, C-40): only stores that have state of the source let a proxy
-  register, so the quorum that a proxy registers with is one of stores that have it. Ours serves no earlier than it has
-  that quorum, and ends when it loses it. Each try without one doubles the wait before the next; any registration of
-  the source, or of another store's proxy, has the waits begin anew.
-* A restart re-arms: the timers of the store begin anew, our proxy is gone, and that of another may still be there.
+  register, so its quorum is one of stores with state. Our proxy serves when it has that quorum, and ends when it loses
+  it. Each try without one doubles the wait before the next. A registration of the source, or of another store's proxy,
+  resets the wait.
+* A restart re-arms: the timers of the store begin anew, our proxy is gone, and that of another may still exist.
 """
 
 from enum import IntEnum
@@ -48,31 +48,30 @@ TOKEN_VALUES = 1 << 32
 """Count of distinct token values: 32 bits on the wire."""
 
 MAX_PAST = 16
-"""Lives of one source, and proxies of ours for it, remembered as over; following an older one costs no more than an
-activity timeout.
+"""Ended lives of one source, and ended proxies of ours, that are remembered; following an older one costs one timeout.
 """
 
 MAX_DOUBLINGS = 4
-"""How often the wait is doubled at most, after tries without a quorum."""
+"""Doublings of the wait at most, after tries without a quorum."""
 
 
 class ElectionState(IntEnum):
-    """Who has the RegID of the source at this store."""
+    """The holder of the source's RegID at this store."""
 
     WATCHING = 0
-    """The source."""
+    """The source holds it."""
     WAITING = 1
-    """Nobody that is alive."""
+    """No live process holds it."""
     STANDING = 2
-    """Our proxy is to have it; it has not registered here yet, or not with the quorum that is required."""
+    """Our proxy is to have it; it has not registered here yet, or not with the required quorum."""
     SERVING = 3
-    """Our proxy."""
+    """Our proxy holds it."""
     FOLLOWING = 4
-    """The proxy of another store."""
+    """The proxy of another store holds it."""
 
 
 class ElectionEvent(IntEnum):
-    """What can happen to it."""
+    """The events of an election."""
 
     SILENT = 0
     RETURNED = 1
@@ -99,7 +98,7 @@ _ENDINGS = {
 
 
 class ElectionChart(Chart):
-    """The election of a proxy for one source, as one store sees it."""
+    """The chart of an election of a proxy for one source, at one store."""
 
     states = States.from_enum(ElectionState, initial=ElectionState.WATCHING, use_enum_instance=True)
 
@@ -134,9 +133,12 @@ class ElectionChart(Chart):
 class Election:
     """The election for one source. Spans in ns. The store's record of the source comes with every call.
 
-    `may_stand`: this store runs proxies, and the source asked for one. `life` is the newest life of the source known
-    here, `past` those before. `holder` is the token of the proxy that has the RegID, ours or another's; `ended` are the
-    tokens of our proxies that ended. `quorum`: a proxy needs one; `backed`: ours has it; `tries` that had none.
+    Attributes:
+        may_stand: This store runs proxies, and the source asked for one.
+        life: The newest life of the source known here; `past` has those before.
+        holder: The token of the proxy that has the RegID, ours or another's.
+        ended: The tokens of our proxies that ended.
+        quorum: A proxy needs a quorum; `backed`: ours has it; `tries` had none.
     """
 
     seeded: Seeded
@@ -155,11 +157,11 @@ class Election:
 
     @property
     def ours(self) -> bool:
-        """Whether we run the proxy."""
+        """True if this store runs the proxy."""
         return self.state in (ElectionState.STANDING, ElectionState.SERVING)
 
     def admits(self, token: ElectionToken) -> bool:
-        """Whether the proxy with this token may have the RegID."""
+        """Return whether the proxy with this token may have the RegID."""
         if self._has_ended(token):
             return False
         if self.state is ElectionState.WATCHING:
@@ -169,7 +171,7 @@ class Election:
         return token.rank == self.holder.rank or self._beats(token, self.holder)
 
     def resume(self, token: ElectionToken, record: ClientRecord, now: int) -> None:
-        """After a restart: the proxy with this token had the RegID. Another's may live; ours went with the process."""
+        """Resume after a restart, when the proxy with this token held the RegID; our own ended with the process."""
         if token.store_index == record.client.store_index:
             self.ended.append(token)
             self._fire(_E.SILENT, record, now, [])
@@ -177,7 +179,7 @@ class Election:
             self._fire(_E.TAKEN, record, now, [], token)
 
     def on_registered(self, request: Register, record: ClientRecord, now: int, out: list[Effect]) -> None:
-        """The source, or a proxy that was admitted, registered here."""
+        """Process the registration of the source, or of a proxy that was admitted."""
         token = request.election
         if token is None:
             self._succeed(request.incarnation)
@@ -188,7 +190,7 @@ class Election:
             self._fire(_E.TAKEN, record, now, out, token)
 
     def on_quorum(self, token: ElectionToken, held: bool, record: ClientRecord, now: int, out: list[Effect]) -> None:
-        """The proxy with this token is registered with a quorum of stores, or is so no more; late news is none."""
+        """Process that the proxy with this token got or lost a quorum; late reports are ignored."""
         if not (self.quorum and self._is_ours(token)):
             return
         self.backed = held
@@ -198,7 +200,7 @@ class Election:
             self._fire(_E.LOST, record, now, out)
 
     def check(self, record: ClientRecord, now: int, out: list[Effect]) -> bool:
-        """See who is alive and do what is due; returns whether the state of the source is to be deleted now."""
+        """Check who is alive and do what is due; return whether the source's state is to be deleted now."""
         if not record.lifetime.active:
             self._fire(_E.SILENT, record, now, out)
         elif self.state in (ElectionState.WAITING, ElectionState.STANDING):
@@ -211,25 +213,25 @@ class Election:
         return False
 
     def forget(self, record: ClientRecord, out: list[Effect]) -> None:
-        """The state of the source is gone, and with it our proxy (T7)."""
+        """End our proxy, because the state of the source is gone (T7)."""
         if self.ours:
             self._end(record, "the state of its source is gone", out)
 
     def informed(self, event: ElectionEvent, now: int, record: ClientRecord, *_: object) -> bool:
-        """Whether it is known with which stores a proxy has to register, this one among them."""
+        """Return whether the stores are known with which a proxy has to register, this one among them."""
         client = record.client
         return any(entry.index == client.store_index for entry in client.stores)
 
     # Actions of the chart.
 
     def count(self, event: ElectionEvent, now: int, record: ClientRecord, *_: object) -> None:
-        """The state lifetime counts from the last sign of life of the real source."""
+        """Start the state lifetime from the last sign of life of the real source."""
         held = record.lifetime
         if 0 < held.lifetime_ns < STATE_FOR_EVER:
             self.timers.set(ElectionTimer.EXPIRE, held.heard_at + max(held.activity_ns, held.lifetime_ns))
 
     def wait(self, event: ElectionEvent, now: int, record: ClientRecord, *_: object) -> None:
-        """Nobody holds the RegID: another store may be first."""
+        """Wait, because nobody holds the RegID and another store may be first."""
         self.holder = None
         if self.may_stand:
             half = self.interval_ns // 2
@@ -256,12 +258,12 @@ class Election:
         out.extend((start, Notify(ProxyStarted(client.reg_id))))
 
     def serve(self, *_: object) -> None:
-        """Our proxy has all that it needs."""
+        """Stop waiting: our proxy has all that it needs."""
         self.tries = 0
         self.timers.stop(ElectionTimer.WAIT)
 
     def follow(self, event: ElectionEvent, now: int, record: ClientRecord, out: object, token: ElectionToken) -> None:
-        """The proxy of another store has the RegID."""
+        """Follow the proxy of another store."""
         self.holder = token
         self.tries = 0
         self._succeed(token.life)
@@ -270,7 +272,7 @@ class Election:
             self.timers.stop(ElectionTimer.EXPIRE)
 
     def settle(self, *_: object) -> None:
-        """The source has its RegID again."""
+        """Return the RegID to the source."""
         self.holder = None
         self.tries = 0
         self.timers.stop(ElectionTimer.WAIT)
@@ -282,12 +284,11 @@ class Election:
         self._end(record, "too few stores have its state, or could be reached" if alone else _ENDINGS[event], out)
 
     def try_later(self, *_: object) -> None:
-        """There was no quorum: what keeps it away may last, and a proxy costs its stores something."""
+        """Double the next wait: the cause of the missing quorum may last, and each proxy costs its stores work."""
         if self.quorum:
             self.tries = min(self.tries + 1, MAX_DOUBLINGS)
 
     def _revive(self, record: ClientRecord, now: int, out: list[Effect]) -> None:
-        """Whoever registered last is alive after all, and it is not our proxy."""
         token = record.client.election
         if token is None:
             self._fire(_E.RETURNED, record, now, out)
@@ -295,7 +296,6 @@ class Election:
             self._fire(_E.TAKEN, record, now, out, token)
 
     def _settle_in(self, record: ClientRecord, now: int, out: list[Effect]) -> None:
-        """Our proxy registered here, or has a quorum: see whether that is all it needs."""
         token = record.client.election
         if token is not None and self._is_ours(token) and (self.backed or not self.quorum):
             self._fire(_E.OWN, record, now, out)
@@ -327,12 +327,13 @@ class Election:
         return any(token.rank == ours.rank for ours in self.ended)
 
     def _succeed(self, life: Incarnation) -> None:
+        # A late token of a dead life must not count as a newer one.
         if life not in (0, self.life, *self.past):
             self.past = [past for past in (*self.past, self.life) if past][-MAX_PAST:]
             self.life = life
 
     def check_invariants(self) -> None:
-        """What must hold between inputs (used by tests)."""
+        """Assert the rules that hold between inputs, for tests."""
         assert (self.holder is None) is (self.state in (ElectionState.WATCHING, ElectionState.WAITING))
         waits = self.state is ElectionState.WAITING and self.may_stand
         assert self.timers.armed(ElectionTimer.WAIT) is (waits or self.state is ElectionState.STANDING)
@@ -341,7 +342,7 @@ class Election:
         assert self.backed or not self.quorum or self.state is not ElectionState.SERVING
 
     def abstract(self) -> tuple[str, tuple[int, int] | None, Incarnation]:
-        """State, the holder's token, and the newest life of the source."""
+        """Return the state, the holder's token, and the newest life of the source."""
         return (self.state.name, None if self.holder is None else self.holder.rank, self.life)
 
 

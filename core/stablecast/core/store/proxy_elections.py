@@ -1,13 +1,9 @@
-"""The proxy elections of one store: one for each source that wishes for a proxy (P-545, P-550).
+"""The proxy elections of one store: one for each source that asks for a proxy (P-545, P-550).
 
-What a store does with them, and when:
-
-* a source is new, or known from before a restart: `enter`. If it is true, the `Lifetime` of the source tells who is
-  active and no more: it is the election that knows how long the state is kept;
-* a source asks to register: `admits`, before anything changes; and once its record is renewed, `on_registered`;
-* whoever runs our proxy tells that it has a quorum, or lost it: `on_quorum`;
-* at every check, after the lifetimes: `check`, which returns what is to be deleted;
-* a source is deleted or deregistered: `forget`.
+The registry calls `enter` for a new or restored source, `admits` before a registration changes anything, and
+`on_registered` once the record is renewed. A proxy's driver reports its quorum (`on_quorum`). `check` runs after the
+lifetimes and returns sources to delete; `forget` follows every deletion. Where `enter` returned True, the `Lifetime` of
+the source only tells who is active: the election decides how long the state is kept.
 """
 
 from collections.abc import Mapping
@@ -26,14 +22,14 @@ from stablecast.core.store.proxy_election import MAX_PAST, Election, ElectionSta
 
 @attrs.define
 class Elections:
-    """The elections of one store, by source RegID; sources that wish for no proxy have none."""
+    """The elections of one store, by source RegID; sources that ask for no proxy have none."""
 
     config: StoreConfig
     seeded: Seeded
     running: dict[int, Election] = attrs.field(factory=dict)
 
     def enter(self, record: ClientRecord, now: int) -> bool:
-        """A client is new here, or known from before a restart; returns whether there is an election for it."""
+        """Begin the election for a client that is new here or restored; return whether it has one."""
         client = record.client
         token = client.election
         if client.role is not Role.SOURCE or not (client.wants_proxy or token):
@@ -53,7 +49,7 @@ class Elections:
         return True
 
     def admits(self, request: Register, record: ClientRecord | None) -> bool | None:
-        """Whether a source may register with the RegID of `record`; None: the rule of all clients decides (T6)."""
+        """Return whether a source may have the RegID of `record`; None: the rule of all clients decides (T6)."""
         election = None if record is None else self.running.get(record.client.reg_id)
         token = request.election
         if token is None:
@@ -64,33 +60,33 @@ class Elections:
         return election.admits(token)
 
     def on_registered(self, request: Register, record: ClientRecord, now: int, out: list[Effect]) -> None:
-        """A source or proxy that was admitted has registered; its record says so already."""
+        """Process the registration of an admitted source or proxy, after its record was renewed."""
         election = self.running.get(record.client.reg_id)
         if election is not None:
             election.on_registered(request, record, now, out)
 
     def on_quorum(self, event: ProxyQuorum, records: Mapping[int, ClientRecord], now: int, out: list[Effect]) -> None:
-        """A proxy of ours has a quorum, or has lost it."""
+        """Process that our proxy got or lost a quorum."""
         election = self.running.get(event.source_reg_id)
         if election is not None:
             election.on_quorum(event.election, event.held, records[event.source_reg_id], now, out)
 
     def forget(self, record: ClientRecord, out: list[Effect]) -> None:
-        """A client is forgotten."""
+        """End the election for a client that is forgotten."""
         election = self.running.pop(record.client.reg_id, None)
         if election is not None:
             election.forget(record, out)
 
     def check(self, records: Mapping[int, ClientRecord], now: int, out: list[Effect]) -> list[ClientRecord]:
-        """Look at every election, after the lifetimes; returns the sources whose state is to be deleted now."""
+        """Check every election, after the lifetimes; return the sources whose state is to be deleted now."""
         sources = [records[reg_id] for reg_id in self.running]
         return [record for record in sources if self.running[record.client.reg_id].check(record, now, out)]
 
     def check_invariants(self) -> None:
-        """What must hold between inputs (used by tests)."""
+        """Assert the rules that hold between inputs, for tests."""
         for election in self.running.values():
             election.check_invariants()
 
     def abstract(self) -> tuple[tuple[int, tuple[str, tuple[int, int] | None, Incarnation]], ...]:
-        """Each election, by RegID."""
+        """Return each election, by RegID."""
         return tuple((reg_id, election.abstract()) for reg_id, election in sorted(self.running.items()))

@@ -1,13 +1,13 @@
-"""Who is registered with a store and what it keeps for them: clients and repositories, entered and left together.
+"""The registry of a store: clients and repositories, which come and go together.
 
-* A registration that is granted changes the client, its repository and the streams at once; the answer waits until the
-  record is on disk.
-* **No memory, no grants.** A store that may have forgotten whom it granted what answers no registration until the
-  longest of its activity timeouts has passed; clients repeat their requests (formal design, 7.6).
-* A receiver that comes before the SRI of its source waits for it (T22).
-* When a source goes, by timeout or by deregistration, its messages and its receivers go with it (P-584, P-587).
-  Deregistering what is not known is confirmed as well; only the log tells the difference (P-586). A source is known by
-  its life, too: it goes even if it names a RegID that it had before.
+* A granted registration changes the client, its repository and the streams at once; the answer waits until the record
+  is on disk.
+* **No memory, no grants.** A store that may have forgotten its grants answers no registration until the longest of its
+  activity timeouts has passed; clients repeat their requests (formal design, 7.6).
+* A receiver that registers before the SRI of its source waits for it (T22).
+* When a source goes, by timeout or by deregistration, its messages and receivers go with it (P-584, P-587). A
+  deregistration of an unknown client is confirmed as well, and logged (P-586). A source is also known by its life, so
+  it is found even under a RegID that it had before.
 """
 
 import attrs
@@ -28,42 +28,43 @@ from stablecast.core.protocol.messages import (
 )
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig, repository_for
-from stablecast.core.store.clients import ClientRecord, Clients
-from stablecast.core.store.deadline_queue import Agenda
+from stablecast.core.store.clients import ClientRecord, ClientTable
+from stablecast.core.store.deadline_queue import DeadlineQueue
 from stablecast.core.store.grants import first_number, grant, verdict
 from stablecast.core.store.proxy_elections import Elections
 from stablecast.core.store.repository import Repository
 from stablecast.core.store.retention_terms import Terms, terms_of
-from stablecast.core.store.sync_tickets import Tickets, Waiting
+from stablecast.core.store.sync_tickets import PendingSync, SyncTickets
 
 MAX_EARLY = 1000
-"""Receivers whose registration waits for their source's SRI; the oldest goes, and asks again after its interval."""
+"""Receivers whose registration waits for their source's SRI; the oldest is dropped, and asks again after its interval.
+"""
 
 
 @attrs.define
 class Registry:
-    """The clients of a store and their repositories, by RegID; `streams` names the RegID of each life.
+    """The clients of a store and their repositories, by RegID; `streams` has the RegID of each life.
 
-    `agenda` says when to look at which repository. Until `mute_until` (ns) nothing is granted.
+    `agenda` has the deadline of each repository. Until `mute_until` (ns) nothing is granted.
     """
 
     config: StoreConfig
-    clients: Clients
+    clients: ClientTable
     elections: Elections
     repositories: dict[int, Repository] = attrs.field(factory=dict)
     streams: dict[int, int] = attrs.field(factory=dict)
-    tickets: Tickets = attrs.field(factory=Tickets)
-    agenda: Agenda = attrs.field(factory=Agenda)
+    tickets: SyncTickets = attrs.field(factory=SyncTickets)
+    agenda: DeadlineQueue = attrs.field(factory=DeadlineQueue)
     early: list[Register] = attrs.field(factory=list)
     mute_until: int | None = None
 
     def of_stream(self, incarnation: Incarnation) -> Repository | None:
-        """The repository of the source whose current life this is."""
+        """Return the repository of the source whose current life this is."""
         reg_id = self.streams.get(incarnation)
         return None if reg_id is None else self.repositories[reg_id]
 
     def restore(self, client: Client, trail: int, now: int) -> None:
-        """A client as the journal has it."""
+        """Add a client from the journal."""
         record = self.clients.restore(client, now)
         record.lifetime.kept = self.elections.enter(record, now)
         if client.role is Role.SOURCE:
@@ -72,7 +73,7 @@ class Registry:
             self.agenda.wake(client.reg_id, now)
 
     def mute(self, now: int) -> None:
-        """The store may have forgotten what it granted."""
+        """Grant nothing for the longest activity timeout, because earlier grants may be forgotten."""
         if Repair.MEMORY in self.config.repairs:
             kept = [rule.repository for rule in self.config.topics] + [self.config.repository or RepositoryConfig()]
             self.mute_until = now + max(max(one.source_activity_ns, one.receiver_activity_ns) for one in kept)
@@ -80,17 +81,19 @@ class Registry:
     # Registrations.
 
     def register(self, request: Register, now: int, out: list[Effect]) -> None:
-        """A client asks to be kept."""
+        """Process a registration."""
         if self.mute_until is not None and now < self.mute_until:
             return
         if request.role is Role.SOURCE and not request.reg_id and not request.session_id:
-            # Its life may have a RegID of the store's choice: it asks again while it has not heard of that (T6, P-234).
+            # The store may have chosen a RegID for this life already: the source repeats the request until the answer
+            # arrives (T6, P-234).
             request = attrs.evolve(request, reg_id=self.streams.get(request.incarnation, 0))
         source = self.repositories.get(request.source_reg_id) if request.role is Role.RECEIVER else None
         if source is not None and source.incarnation == request.incarnation and source.resume_point is None:
-            # Before the SRI what is held may be a dead tail, so nothing can be offered.
+            # Before the SRI held messages may be a dead tail, so nothing can be offered.
             if request not in self.early:
                 self.early.append(request)
+                # Receivers that wait for an SRI that never comes must not fill the memory.
                 del self.early[:-MAX_EARLY]
             return
         self.clients.on_heard_from(request.reply_to, request.context, now)
@@ -103,8 +106,8 @@ class Registry:
         else:
             self._enter_receiver(found, source, request, now, out)
 
-    def answer(self, due: Waiting, now: int, out: list[Effect]) -> None:
-        """A registration is on disk: grant it, with what the store holds."""
+    def answer(self, due: PendingSync, now: int, out: list[Effect]) -> None:
+        """Grant a registration that is on disk, with the numbers that the store holds."""
         record = self.clients.records.get(due.reg_id)
         if record is None or record.client.incarnation != due.incarnation:
             return
@@ -116,7 +119,7 @@ class Registry:
             repository.acknowledge_all(now, out)
 
     def on_info(self, info: SourceInfo, now: int, out: list[Effect]) -> None:
-        """The SRI of a source; if it tells where a life resumes, the receivers that waited for that come in."""
+        """Process the SRI of a source; if it announces a resume point, admit the receivers that waited for it."""
         repository = self.of_stream(info.incarnation)
         if repository is None:
             return
@@ -125,7 +128,8 @@ class Registry:
         self._learn_stores(record, info, out)
         cut = repository.on_info(info, self.tickets, now, out)
         if cut is not None:
-            # Receivers first: what a crash leaves of this is all done again unless the source's record is there.
+            # Receivers first: after a crash between the writes all of this happens again, because the source's record
+            # comes last.
             for receiver in self.clients.receivers_of(repository.reg_id):
                 if self.clients.cut_back(receiver, cut):
                     self.persist(receiver, out)
@@ -138,7 +142,7 @@ class Registry:
         self.after(repository, now, out)
 
     def deregister(self, request: Deregister, now: int, out: list[Effect]) -> None:
-        """A client asks to be forgotten."""
+        """Process a deregistration, and confirm it."""
         record = self._leaver(request)
         number = -1
         if record is None:
@@ -157,12 +161,12 @@ class Registry:
             serial.wire(number),
         )
         if self.tickets.pending:
-            self.tickets.wait(Waiting(self.tickets.last, 0, 0, farewell=farewell, to=request.reply_to))
+            self.tickets.wait(PendingSync(self.tickets.last, 0, 0, farewell=farewell, to=request.reply_to))
         else:
             out.append(Send(request.reply_to, farewell))
 
     def delete(self, record: ClientRecord, now: int, out: list[Effect], why: Farewell) -> None:
-        """State goes, and with a source its messages and its receivers: never silently, for it may be waited for."""
+        """Delete a client, and with a source its messages and receivers. Report every loss: someone may wait."""
         client = record.client
         own = client.role is Role.SOURCE
         source = self.repositories.get(client.reg_id if own else client.source_reg_id)
@@ -181,7 +185,7 @@ class Registry:
     def _part(
         self, record: ClientRecord, source: Repository | None, now: int, out: list[Effect], why: Farewell
     ) -> None:
-        """Forget one client, and report what went with it; `source` is its repository, or that of its source."""
+        """Forget one client, and report its losses; `source` is its repository, or that of its source."""
         client = record.client
         messages, newest = 0, -1
         if source is not None:
@@ -198,14 +202,14 @@ class Registry:
     # What follows from changes.
 
     def on_receivers(self, repository: Repository, now: int, out: list[Effect]) -> None:
-        """A receiver of this source came, went or acknowledged."""
+        """Review the pace after a receiver of this source came, went or acknowledged."""
         if repository.paced is not None:
             receivers = [record.client for record in self.clients.receivers_of(repository.reg_id)]
             repository.on_receivers(receivers, self.tickets, now, out)
             self.after(repository, now, out)
 
     def after(self, repository: Repository, now: int, out: list[Effect]) -> None:
-        """Something happened to a repository: see to its timer, and say whose unread messages had to go (P-122)."""
+        """Arm the timer of a changed repository, and report receivers whose unread messages were released (P-122)."""
         due = repository.next_timeout()
         if due is not None:
             self.agenda.wake(repository.reg_id, due)
@@ -222,7 +226,7 @@ class Registry:
         out.append(PersistClient(self.tickets.draw(), self.durable(record)))
 
     def durable(self, record: ClientRecord) -> Client:
-        """A client as it must survive a restart."""
+        """Return a client as it must survive a restart."""
         repository = self.repositories.get(record.client.reg_id)
         if repository is None:
             return record.client
@@ -236,10 +240,10 @@ class Registry:
         out.append(Send(client.reply_to, keepalive))
 
     def _leaver(self, request: Deregister) -> ClientRecord | None:
-        """Who asks to be forgotten, if it is known.
+        """Return the client that asks to be forgotten, if it is known.
 
-        A source may name a RegID that a store without memory knows nothing of, while it has another here by its
-        session id, which it has not heard of, or heard when it was another store's turn. So its life counts as well.
+        A source may name a RegID that this store does not know. The store may hold it under another RegID, by its
+        session id, and that answer was lost or came when it was another store's turn. So its life is looked up as well.
         """
         record = self.clients.records.get(request.reg_id)
         if record is not None and self.clients.is_holder(record, request):
@@ -248,10 +252,7 @@ class Registry:
         return None if current is None else self.clients.records[current]
 
     def _refuse(self, request: Register, why: Refusal, now: int, out: list[Effect]) -> None:
-        """Refuse, and say for how long the RegID is held.
-
-        The holder is asked for a sign of life: if its process has ended, its port says so.
-        """
+        """Refuse, and state for how long the RegID is held."""
         holder = self.clients.holder(request)
         refused = Refused(
             request.role, request.store_index, request.generation, request.reg_id, request.incarnation, why
@@ -259,6 +260,7 @@ class Registry:
         if holder is not None and why in (Refusal.HELD_BY_SOURCE, Refusal.HELD_BY_RECEIVER):
             refused = attrs.evolve(refused, reg_id=holder.client.reg_id, held_ms=self.clients.held_ms(request, now))
         out.append(Send(request.reply_to, refused))
+        # If the holder's process has ended, its port refuses this probe, and the RegID is free at once.
         if holder is not None and holder.lifetime.active:
             self.probe(holder.client, out)
 
@@ -285,7 +287,8 @@ class Registry:
         repository.begin_life(request.incarnation, request.reply_to, request.store_index)
         repository.life.affirm(request.lives_term)
         if repository.resume_point is not None:
-            self.agenda.wake(repository.reg_id, now)  # The life goes on: what was given up may be had again.
+            # The life goes on, so messages that were given up may be available again.
+            self.agenda.wake(repository.reg_id, now)
         self.streams[request.incarnation] = repository.reg_id
         self._persist_and_answer(record, request, old, out)
         out.append(Join(request.incarnation, request.transport))
@@ -298,7 +301,7 @@ class Registry:
             start = first_number(request, source, self.config)
             record.client = attrs.evolve(record.client, acknowledged=start - 1)
             if source.terms.paced:
-                # What went before it came must never be offered to it, whatever a crash takes (formal design, 7.8).
+                # Messages released before it came must never be offered to it, even after a crash (formal design, 7.8).
                 self.persist(self.clients.records[source.reg_id], out)
             self.on_receivers(source, now, out)
         self.clients.renew(record, request, now)
@@ -307,14 +310,14 @@ class Registry:
     def _persist_and_answer(self, record: ClientRecord, request: Register, old: bool, out: list[Effect]) -> None:
         self.persist(record, out)
         self.tickets.wait(
-            Waiting(self.tickets.last, record.client.reg_id, request.incarnation, request.generation, old)
+            PendingSync(self.tickets.last, record.client.reg_id, request.incarnation, request.generation, old)
         )
 
     def _learn_stores(self, record: ClientRecord, info: SourceInfo, out: list[Effect]) -> None:
-        """What a proxy would need, from the SRI of the real source; that of a proxy is an echo.
+        """Record the stores that a proxy would need, from the SRI of the real source; a proxy's own SRI is an echo.
 
-        A life names the stores that granted it. One that an earlier life named is still known: a proxy that does not
-        ask it would never meet the one that it may have (formal design, 7.9).
+        A life names the stores that granted it. A store that only an earlier life named stays known: a proxy that does
+        not ask it could miss the proxy that store follows (formal design, 7.9).
         """
         client = record.client
         if not client.wants_proxy or client.election is not None:
@@ -327,12 +330,12 @@ class Registry:
             self.persist(record, out)
 
     def _terms(self, client: Client) -> Terms:
-        """What the store's configuration makes of the wishes that were granted to a source."""
+        """Return the terms that follow from the store's configuration and the wishes of a source."""
         kept = repository_for(self.config, client.topic) or RepositoryConfig()
         return terms_of(kept, client.pace, client.wishes)
 
     def check_invariants(self) -> None:
-        """What must hold between inputs (used by tests)."""
+        """Assert the rules that hold between inputs, for tests."""
         self.elections.check_invariants()
         for repository in self.repositories.values():
             repository.check_invariants()

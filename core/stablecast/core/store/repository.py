@@ -1,22 +1,21 @@
-"""What a store holds of one source: received, synced, lost, acknowledged.
+"""A repository: the messages that a store received, synced, lost and acknowledged of one source.
 
-Numbers are extended. A message is held by (life, number): data of another life than the registered one is refused, and
-so is data of one whose resume point is not known yet; it is fetched again once it is (`lifeline`). What is kept where
-and what goes is the window's (`window`), what is missing and how it is had the filling's (`filling`). Rules that live
-here and nowhere else:
+Numbers are extended. A message is held by (life, number). Data of a life that is not the registered one, or whose
+resume point is unknown, is refused; it is fetched again later (`source_history`). `message_window` decides what is kept
+where, `gap_filling` how missing messages are recovered.
 
-* Stability is reported for what is synced, in contiguous runs from the resume point: a hole holds back everything
-  behind it until it is filled or known to be lost (T15). What is lost is passed over and never acknowledged. Holes
-  below the resume point died with their life; as documented they hold back for ever (formal design, 7.5).
-* A duplicate is acknowledged again if it is synced, or was and had to go, and stored once (P-440, T16). One that comes
-  unasked of what is lost here is refused for good (P-441); one that answers a request of ours is stored. What had to go
-  before a restart may have been lost as well: nobody remembers, so it is refused too.
+* Stability is reported for synced messages in contiguous runs from the resume point. A hole holds back everything above
+  it until it is filled or known to be lost (T15). Lost messages are passed over and never acknowledged. Holes below the
+  resume point ended with their life; as documented they hold back for ever (formal design, 7.5).
+* A duplicate is stored once, and acknowledged again if it is synced, or was and had to go (P-440, T16). A lost message
+  that comes unasked is refused for good (P-441); one that answers a request is stored. A message released before a
+  restart may have been lost as well, and nobody remembers, so it is refused too.
 * A repository that only keeps state (no cache) drops data, acknowledges nothing and offers nothing (P-101).
-* **Receiver-paced** (`paced`): what all have consumed goes, and if it was not acknowledged it is, written or not, and
-  even if it never came here (T19), once its going is synced. While there is less room than a flight acknowledgements
-  are withheld, those of resent messages too (C-32). A repository that is full all the same, for its source restarted,
-  refuses newcomers and asks for them again when something has gone: what it holds unacknowledged counts as under way
-  (formal design, 7.8).
+* **Receiver-paced** (`paced`): messages that all receivers consumed are released. If one was not acknowledged it is
+  then, written or not, and even if it never came here (T19), once its release is synced. While there is less room than
+  a flight acknowledgements are withheld, those of resent messages too (C-32). A repository may be full all the same,
+  because its source restarted. Then it refuses new messages and asks for them again after a release: its unacknowledged
+  messages count as under way (formal design, 7.8).
 """
 
 import attrs
@@ -31,25 +30,28 @@ from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.resume_point import span
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.core.store.ack_batch import AckBatch
-from stablecast.core.store.gap_filling import Filling
-from stablecast.core.store.message_window import Window
-from stablecast.core.store.receiver_pacing import Paced
+from stablecast.core.store.gap_filling import GapFilling
+from stablecast.core.store.message_window import MessageWindow
+from stablecast.core.store.receiver_pacing import ReceiverPacing
 from stablecast.core.store.retention_terms import Terms
-from stablecast.core.store.source_history import Lifeline
-from stablecast.core.store.sync_tickets import Tickets
+from stablecast.core.store.source_history import SourceHistory
+from stablecast.core.store.sync_tickets import SyncTickets
 
 
 @attrs.define
 class Repository:
-    """One source's messages at one store. `acked` is the next number to acknowledge, `noticed` the trail last seen."""
+    """One source's messages at one store.
+
+    `acked` is the next number to acknowledge, `noticed` the trail last reported.
+    """
 
     repairs: Repair
     reg_id: int
-    life: Lifeline
-    window: Window
-    filling: Filling
+    life: SourceHistory
+    window: MessageWindow
+    filling: GapFilling
     acks: AckBatch
-    paced: Paced | None = None
+    paced: ReceiverPacing | None = None
     acked: int = 0
     dropped: int = 0
     noticed: int = 0
@@ -64,23 +66,23 @@ class Repository:
         incarnation: Incarnation,
         terms: Terms | None = None,
     ) -> "Repository":
-        """A repository that holds nothing."""
+        """Return a repository that holds nothing."""
         terms = terms or Terms()
         return cls(
             config.repairs,
             reg_id,
-            Lifeline(config.repairs, incarnation, history_lives=config.history_lives),
-            Window(reg_id, terms),
-            Filling.create(config, reg_id, incarnation),
+            SourceHistory(config.repairs, incarnation, history_lives=config.history_lives),
+            MessageWindow(reg_id, terms),
+            GapFilling.create(config, reg_id, incarnation),
             AckBatch(terms.ack_minimum, terms.ack_interval_ns, source, store_index, incarnation),
-            Paced() if terms.paced else None,
+            ReceiverPacing() if terms.paced else None,
         )
 
     @classmethod
     def recover(cls, config: StoreConfig, client: Client, trail: int, terms: Terms | None = None) -> "Repository":
-        """A repository as it is known from its source's record, still without messages (`restore`)."""
+        """Return a repository from its source's record, still without messages (`restore`)."""
         repository = cls.create(config, client.reg_id, client.store_index, client.reply_to, client.incarnation, terms)
-        repository.life = Lifeline.recover(config.repairs, client, config.history_lives)
+        repository.life = SourceHistory.recover(config.repairs, client, config.history_lives)
         freed = client.freed if Repair.PACED in config.repairs else 0
         repository.window.trail = repository.noticed = max(trail, freed)
         repository.begin_acks()
@@ -90,7 +92,7 @@ class Repository:
 
     @property
     def terms(self) -> Terms:
-        """What was agreed with the source."""
+        """The limits agreed with the source."""
         return self.window.terms
 
     @property
@@ -105,11 +107,11 @@ class Repository:
 
     @property
     def held(self) -> RangeSet:
-        """What is kept."""
+        """The kept numbers."""
         return self.window.held
 
     def available(self, start: int, stop: int) -> list[tuple[int, int]]:
-        """The parts of [start, stop) that can be sent again; none while a dead tail may be among them."""
+        """Return the parts of [start, stop) that can be sent again; none while a dead tail may be among them."""
         return [] if self.resume_point is None else self.held.within(start, stop)
 
     @property
@@ -119,18 +121,18 @@ class Repository:
 
     @property
     def resume_point(self) -> int | None:
-        """The first number of the current life, None: not known yet."""
+        """The first number of the current life; None: not known yet."""
         return self.life.resume_point
 
     # A source's life.
 
     def begin_life(self, incarnation: Incarnation, source: Address, store_index: int) -> None:
-        """The source registered: nothing is accepted until its resume point is known."""
+        """Begin a life at its registration; nothing is accepted until its resume point is known."""
         self.acks.address(source, store_index, incarnation)
         self.filling.begin_life(incarnation, self.trail, new=self.life.begin(incarnation))
 
-    def on_info(self, info: SourceInfo, tickets: Tickets, now: int, out: list[Effect]) -> int | None:
-        """Take an SRI; if it set the resume point, returns from where on what older lives left is cut back."""
+    def on_info(self, info: SourceInfo, tickets: SyncTickets, now: int, out: list[Effect]) -> int | None:
+        """Process an SRI; if it set the resume point, return the number from which older lives' messages are cut."""
         cut = None
         if self.resume_point is None:
             number, high = span(info.low, info.high, self.newest)
@@ -140,7 +142,7 @@ class Repository:
                     out.append(Notify(HistoryForgotten(self.reg_id, cut, self.newest)))
                 self.window.cut(cut, tickets, out)
             if not self.held and (self.paced is None or number < self.trail):
-                self.window.trail = number  # What a paced store never had it did not let go: others may have it.
+                self.window.trail = number  # A paced store did not release what it never had: other stores may have it.
             self.begin_acks()
             self._acknowledge(now, out)
         else:
@@ -149,11 +151,7 @@ class Repository:
         return cut
 
     def begin_acks(self) -> None:
-        """Everything from the resume point on is to be acknowledged.
-
-        What had to go below the trail may have been lost before it went. After a restart, or when a life comes back
-        behind another, nobody remembers that: none of it is acknowledged.
-        """
+        """Acknowledge everything from the resume point on."""
         if self.resume_point is not None:
             self.acked = max(self.resume_point, self.trail)
             if self.paced is None:
@@ -164,8 +162,8 @@ class Repository:
 
     # Messages.
 
-    def on_data(self, data: Data, tickets: Tickets, now: int, out: list[Effect]) -> None:
-        """A run arrived."""
+    def on_data(self, data: Data, tickets: SyncTickets, now: int, out: list[Effect]) -> None:
+        """Process a run that arrived."""
         window, life = self.window, self.life
         lead, trail, resumed = window.lead, window.trail, life.resume_point
         first = serial.extend(data.wire_first, lead)
@@ -186,7 +184,9 @@ class Repository:
             self._keep(data, first, stop, lead + 1, tickets, now, out)
             self.settle(tickets, now, out)
 
-    def _keep(self, data: Data, first: int, stop: int, end: int, tickets: Tickets, now: int, out: list[Effect]) -> None:
+    def _keep(
+        self, data: Data, first: int, stop: int, end: int, tickets: SyncTickets, now: int, out: list[Effect]
+    ) -> None:
         window, filling = self.window, self.filling
         if first - end > filling.burst:
             self._lose_burst(end, first, now, out)
@@ -211,9 +211,9 @@ class Repository:
             self.filling.issue(self.acks.source, now, out)
 
     def on_synced(
-        self, incarnation: Incarnation, start: int, stop: int, tickets: Tickets, now: int, out: list[Effect]
+        self, incarnation: Incarnation, start: int, stop: int, tickets: SyncTickets, now: int, out: list[Effect]
     ) -> None:
-        """[start, stop) reached the disk, or that it is gone did."""
+        """Count [start, stop), or its release, as on disk."""
         self.acks.owed.remove(start, stop)
         if self.life.resume_point is not None and self.life.is_current(incarnation):
             self._on_synced(start, stop, now, out)
@@ -222,7 +222,7 @@ class Repository:
         self.settle(tickets, now, out)
 
     def on_lost(self, lost: Lost, now: int, out: list[Effect]) -> None:
-        """The transport gave up: the source is asked at once, but for bursts (T30, P-917)."""
+        """Process a loss of the transport: ask the source at once, except for bursts (T30, P-917)."""
         if self.resume_point is None or not self.terms.keeps:
             return
         first = serial.extend(lost.wire_first, self.newest)
@@ -246,29 +246,29 @@ class Repository:
             self.on_lost(Lost(self.incarnation, serial.wire(first), spoilt[-1][1] - first), now, out)
 
     def on_late_join(self, info: LateJoinInfo, now: int, out: list[Effect]) -> None:
-        """The source says what it can still send."""
+        """Process the range that the source retains."""
         if self.resume_point is not None:
             self.filling.on_late_join(info, self.held, self._bottom, self.acks.source, now, out)
             self._acknowledge(now, out)
 
     def restore(self, first: int, stop: int, payload_bytes: int) -> None:
-        """[first, stop) was found on disk at a restart: held, synced, and to be acknowledged again when asked."""
+        """Add [first, stop), found on disk at a restart: held, synced, and acknowledged again on request."""
         self.window.restore(first, stop, payload_bytes)
         self.begin_acks()
         if self.paced is None:
             self.acked = self.window.synced.contiguous_from(self.acked)
 
     def acknowledge_all(self, now: int, out: list[Effect]) -> None:
-        """The source registered again: acknowledgements may have been lost with a connection."""
+        """Acknowledge again after a registration: acknowledgements may have been lost with a connection."""
         if self.resume_point is not None:
             self._advance()
-            oldest = max(self.resume_point, self.acked - serial.HALF + 1)  # One ack cannot span more.
+            oldest = max(self.resume_point, self.acked - serial.HALF + 1)  # One acknowledgement cannot span more.
             self._acknowledge_again(oldest, self.acked, now, out)
 
     # Time and space.
 
-    def handle_timeout(self, tickets: Tickets, now: int, out: list[Effect]) -> None:
-        """Do what is due; looking too early is harmless."""
+    def handle_timeout(self, tickets: SyncTickets, now: int, out: list[Effect]) -> None:
+        """Do what is due; an early call is harmless."""
         if self.filling.handle_timeout(self.acks.source, now, out):
             self._acknowledge(now, out)
         if self.filling.high is not None:
@@ -279,12 +279,12 @@ class Repository:
         self.settle(tickets, now, out)
 
     def next_timeout(self) -> int | None:
-        """When `handle_timeout` is due, None: not before something else happens."""
+        """Return when `handle_timeout` is due (ns); None: not before another input."""
         times = (self.acks.due, self.filling.next_timeout(), self.window.next_timeout())
         return None if times == (None, None, None) else min(time for time in times if time is not None)
 
-    def settle(self, tickets: Tickets, now: int, out: list[Effect]) -> None:
-        """Let go of what is too much, or consumed by all."""
+    def settle(self, tickets: SyncTickets, now: int, out: list[Effect]) -> None:
+        """Release what exceeds the limits, or what all receivers consumed."""
         window = self.window
         if self.paced is None:
             number = window.overflow(now)
@@ -300,22 +300,22 @@ class Repository:
             crowded = max(window.short_of(self.terms.flight_bytes), window.trail + missing)
             self._release(min(crowded, self.paced.required_floor(stop)), tickets, now, out)
 
-    def on_receivers(self, receivers: list[Client], tickets: Tickets, now: int, out: list[Effect]) -> None:
-        """A receiver came, went, or acknowledged."""
+    def on_receivers(self, receivers: list[Client], tickets: SyncTickets, now: int, out: list[Effect]) -> None:
+        """Review the pace after a receiver came, went, or acknowledged."""
         if self.paced is not None:
             self.paced.update(receivers)
             self.settle(tickets, now, out)
 
-    def _overflow(self, number: int, tickets: Tickets, now: int, out: list[Effect]) -> None:
-        """A limit says that everything below `number` goes: what is missing there is lost."""
+    def _overflow(self, number: int, tickets: SyncTickets, now: int, out: list[Effect]) -> None:
+        """Release everything below `number` by a limit; what is missing there is lost."""
         if self.life.resume_point is not None:
             for low, high in self.window.held.missing(self._bottom, number):
                 self.filling.give_up(low, high)
             self._acknowledge(now, out)
         self._let_go(number, tickets, out)
 
-    def _release(self, number: int, tickets: Tickets, now: int, out: list[Effect]) -> None:
-        """Everything below `number` goes if there is any: who paces has consumed it, so it is stable."""
+    def _release(self, number: int, tickets: SyncTickets, now: int, out: list[Effect]) -> None:
+        """Release everything below `number`, which the receivers that pace have consumed: so it is stable."""
         if number <= self.window.trail:
             return
         withheld = max(self.acked, self.window.trail)
@@ -330,14 +330,14 @@ class Repository:
             self._learn(number - 1, now, out)
             self._acknowledge(now, out)
 
-    def _let_go(self, number: int, tickets: Tickets, out: list[Effect]) -> None:
+    def _let_go(self, number: int, tickets: SyncTickets, out: list[Effect]) -> None:
         self.filling.requests.got(self.window.trail, number)
         self.window.let_go(number, tickets, out)
         self.filling.tidy(number)
         self.acked = max(self.acked, number)
 
     def _drop(self, data: Data, parts: list[tuple[int, int]], now: int, out: list[Effect]) -> None:
-        """There is no room (C-31): a paced repository asks for it again when there is, any other gives it up."""
+        """Drop a run without room (C-31): a paced repository asks for it again later, any other gives it up."""
         out.append(Discard(data.token))
         first, stop = parts[0][0], parts[-1][1]
         self.dropped += sum(high - low for low, high in parts)
@@ -354,7 +354,6 @@ class Repository:
 
     @property
     def _bottom(self) -> int:
-        """From here on holes are filled."""
         assert self.resume_point is not None
         return max(self.resume_point, self.trail)
 
@@ -371,7 +370,7 @@ class Repository:
     def _on_synced(self, start: int, stop: int, now: int, out: list[Effect]) -> None:
         self.window.on_synced(start, stop)
         if start < self.acked:
-            self._acknowledge_again(start, stop, now, out)  # Only what came after it had been given up.
+            self._acknowledge_again(start, stop, now, out)  # Only a message that came after it had been given up.
         self._acknowledge(now, out)
 
     def _has_room(self) -> bool:
@@ -379,20 +378,19 @@ class Repository:
         return paced is None or paced.has_room(window.terms, window.free_bytes(), window.kept.messages)
 
     def _advance(self) -> int:
-        """Pass over what is newly stable in contiguous order, while there is room (T17); returns where that began."""
+        """Pass over newly stable messages in contiguous order, while there is room (T17); return where that began."""
         first, stop = self.acked, self.window.contiguous_from(self.acked, self.filling.lost)
         if stop > first and (self.paced is None or self._has_room()):
             self.acked = stop
         return first
 
     def _acknowledge(self, now: int, out: list[Effect]) -> None:
-        """Report what is newly stable."""
         first = self._advance()
         if first < self.acked:
             self._acknowledge_again(first, self.acked, now, out)
 
     def _acknowledge_again(self, start: int, stop: int, now: int, out: list[Effect]) -> None:
-        """Acknowledge what of [start, stop) is stable and not withheld; what had to go was stable unless lost."""
+        """Acknowledge the stable part of [start, stop) if not withheld; released messages were stable unless lost."""
         resumed, acked, trail = self.life.resume_point, self.acked, self.window.trail
         if resumed is None or start >= acked or not self.window.terms.keeps:
             return
@@ -410,10 +408,10 @@ class Repository:
             self.acks.refuse(low, high, out)
 
     def check_invariants(self) -> None:
-        """What must hold between inputs (used by tests)."""
+        """Assert the rules that hold between inputs, for tests."""
         self.window.check_invariants()
         assert all(not self.held.within(low, high) for low, high in self.filling.lost)
 
     def abstract(self) -> tuple[object, ...]:
-        """What the stability model sees of a store: life, resume point, held, synced, acknowledged."""
+        """Return what the stability model sees of a store: life, resume point, held, synced, acknowledged."""
         return (self.incarnation, self.resume_point, tuple(self.held), tuple(self.window.synced), self.acked)

@@ -1,18 +1,17 @@
-"""On what terms a store keeps a source's messages: its own configuration and what the source wished.
+"""The terms of a repository: the store's configuration and the source's wishes.
 
 The first registration decides, for as long as the RegID lives (P-598): kind, pace, sizes, delays. A wish within the
-store's maxima is granted, one beyond them refuses the registration (P-562, P-592, P-593; U13). Who registers again must
-say the same (P-569), only addresses and transports may change.
+store's maxima is granted; a larger one refuses the registration (P-562, P-592, P-593; U13). A client that registers
+again must ask for the same (P-569); only addresses and transports may change.
 
-| registers | repository-allow-receiver-paced-persistence | on a paced repository | on a source-paced one |
-|---|---|---|---|
-| a source, paced | grants a paced repository, else refused | granted | refused |
-| a source, not paced | grants a source-paced repository | refused | granted |
-| a receiver, paced (blocking or not) | - | granted | refused |
-| a receiver, not paced | - | refused | granted |
+    registers                               no repository yet        paced one   source-paced one
+    a source, paced                         granted if allowed (*)   granted     refused
+    a source, not paced                     granted, source-paced    refused     granted
+    a receiver, paced (blocking or not)     -                        granted     refused
+    a receiver, not paced                   -                        refused     granted
 
-Clients older than receiver pacing cannot be told from those that do not ask for it (P-573, P-575). A client that asks a
-store older than it sees that its answer does not say so (P-574).
+(*) by repository-allow-receiver-paced-persistence. Clients older than receiver pacing look like those that do not ask
+for it (P-573, P-575). A client that asks a store older than it finds no answer to that (P-574).
 """
 
 from functools import cached_property
@@ -51,22 +50,22 @@ class Terms:
 
     @cached_property
     def paced(self) -> bool:
-        """Whether the receivers set the pace."""
+        """True if the receivers set the pace."""
         return self.pace is not Pace.SOURCE
 
     @cached_property
     def keeps(self) -> bool:
-        """Whether messages are kept at all."""
+        """True if messages are kept at all."""
         return self.kind is not RepositoryType.NO_CACHE
 
     @cached_property
     def overhead(self) -> int:
-        """What a message counts beside its payload, in bytes (P-128)."""
+        """Bytes that a message counts beside its payload (P-128)."""
         return 0 if self.paced else OVERHEAD_BYTES
 
     @cached_property
     def written(self) -> bool:
-        """Whether messages go to disk; what does not counts as stable at its reception, which is a weaker promise."""
+        """True if messages go to disk. Others count as stable at their reception, which is a weaker promise."""
         return self.kind in _ON_DISK and not self.ack_on_reception
 
     @property
@@ -76,12 +75,12 @@ class Terms:
         return min((limit for limit in limits if limit), default=None)
 
     def on_disk(self) -> "Terms":
-        """The same in a repository of which messages were found on disk: it stays one (P-109)."""
+        """Return the terms of a repository whose messages were found on disk: it stays disk-backed (P-109)."""
         return self if self.kind in _ON_DISK else attrs.evolve(self, kind=RepositoryType.DISK)
 
 
 def terms_of(config: RepositoryConfig, pace: Pace, wishes: Wishes) -> Terms:
-    """What a store of this configuration makes of acceptable wishes."""
+    """Return the terms that follow from a store's configuration and acceptable wishes."""
     paced, on_disk = pace is not Pace.SOURCE, config.kind in _ON_DISK
     delay = config.write_delay_ns if wishes.write_delay_ms == UNSET else wishes.write_delay_ms * MILLISECOND
     return Terms(
@@ -102,7 +101,7 @@ def terms_of(config: RepositoryConfig, pace: Pace, wishes: Wishes) -> Terms:
 
 
 def acceptable(config: RepositoryConfig, request: Register, repairs: Repair) -> bool:
-    """Whether a source's first registration keeps within what the store allows."""
+    """Return whether a source's first registration keeps within what the store allows."""
     wishes = request.wishes
     sizes = (
         (wishes.size_threshold, config.size_threshold),
@@ -117,12 +116,12 @@ def acceptable(config: RepositoryConfig, request: Register, repairs: Repair) -> 
 
 
 def consistent(pace: Pace, wishes: Wishes, request: Register) -> bool:
-    """Whether who registers again asks for the same; a proxy stands in without wishes of its own (P-569)."""
+    """Return whether a client that registers again asks for the same; a proxy has no wishes of its own (P-569)."""
     return request.election is not None or (request.pace, request.wishes) == (pace, wishes)
 
 
 def fits(repository: Terms, request: Register) -> bool:
-    """Whether a receiver's way of pacing is that of the repository."""
+    """Return whether a receiver's way of pacing is that of the repository."""
     return request.role is Role.SOURCE or repository.paced is (request.pace is not Pace.SOURCE)
 
 

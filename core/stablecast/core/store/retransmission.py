@@ -1,10 +1,10 @@
-"""The retransmission service of a store: so many messages a second, over all topics (P-407, P-816).
+"""The retransmission service of a store, with one rate over all topics (P-407, P-816).
 
-Requests go through a queue, whose length is four times the rate (P-408), and leave it as tokens of a bucket allow; live
-data never waits for them (P-406). What finds the queue full is dropped: receivers ask again, and of another store.
-What is not held goes on to the source, which answers the receiver directly, if the repository forwards (P-404, P-405);
-if it does not, nobody here can serve it, and that is counted. A range is counted by its messages. Rates are the
-counters since the last reset divided by its age (P-409, P-905).
+Requests go through a queue of four times the rate (P-408), and leave it as tokens of a bucket allow; live data never
+waits for them (P-406). A request that finds the queue full is dropped: receivers ask again, and another store. A
+request for messages that are not held goes on to the source, which answers the receiver directly, if the repository
+forwards (P-404, P-405). If it does not, nobody here can serve it, and that is counted. A range counts by its messages.
+Rates are the counters since the last reset divided by its age (P-409, P-905).
 """
 
 from collections import deque
@@ -25,15 +25,15 @@ MAX_REQUEST_MESSAGES = 4096
 """Messages that one retransmission request may ask for."""
 
 BURST_NS = 100 * MILLISECOND
-"""What an idle service saves up, in ns of its rate."""
+"""Credit that an idle service saves, in ns of its rate."""
 
 PACE_NS = 5 * MILLISECOND
-"""A service with a queue wakes about so often, in ns."""
+"""Interval at which a service with a queue wakes, in ns."""
 
 
 @attrs.define
-class Wanted:
-    """[first, stop) of a source, of the life that was asked for, wanted at `to`."""
+class QueuedRequest:
+    """[first, stop) of a source's life, requested by `to`."""
 
     to: Address
     session: Incarnation
@@ -43,13 +43,13 @@ class Wanted:
 
 
 @attrs.define
-class Serving:
-    """The queue, the bucket and the counters (of messages). `rate` in messages per second, `credit` in message-ns."""
+class RetransmissionService:
+    """The queue, the bucket and the counters (of messages). `rate` in messages a second, `credit` in message-ns."""
 
     rate: int
     credit: int = 0
     filled_at: int | None = None
-    queue: deque[Wanted] = attrs.field(factory=deque)
+    queue: deque[QueuedRequest] = attrs.field(factory=deque)
     queued: int = 0
     received: int = 0
     served: int = 0
@@ -59,9 +59,10 @@ class Serving:
     reset_at: int = 0
 
     def on_request(self, request: RetransmitRequest, repository: Repository, out: list[Effect]) -> None:
-        """A receiver asks for messages of this repository."""
+        """Queue a receiver's request for messages of this repository."""
         first = serial.extend(request.first, repository.newest)
         stop = serial.extend(request.last, first) + 1
+        # A hostile range of 2**32 messages must not occupy the queue.
         if not 0 < stop - first <= MAX_REQUEST_MESSAGES:
             out.append(Notify(Oddity("wild-request", f"retransmission request for {first}..{stop - 1}")))
             return
@@ -69,13 +70,13 @@ class Serving:
         dropped, at = 0, first
         for low, high in (*repository.available(first, stop), (stop, stop)):
             self._pass_on(request, at, low, repository, out)
-            dropped += self._enqueue(Wanted(request.reply_to, request.incarnation, repository.reg_id, low, high))
+            dropped += self._enqueue(QueuedRequest(request.reply_to, request.incarnation, repository.reg_id, low, high))
             at = high
         if dropped:
             out.append(Notify(RequestsDropped(dropped)))
 
     def serve(self, repositories: dict[int, Repository], now: int, out: list[Effect]) -> None:
-        """Send what may be sent now, in order. What went meanwhile, or is of a life that is over, is passed over."""
+        """Send what the rate allows, in order; released messages, and those of ended lives, are passed over."""
         if not self.queue:
             return
         self._fill(now)
@@ -88,6 +89,7 @@ class Serving:
             self.queued -= count
             self.credit -= count * SECOND
             repository = repositories.get(wanted.source_reg_id)
+            # The source, or its life, may have gone since the request was queued.
             if repository is None or repository.incarnation != wanted.session:
                 continue
             for low, high in repository.available(first, first + count):
@@ -95,25 +97,25 @@ class Serving:
                 out.append(SendStored(wanted.to, wanted.session, wanted.source_reg_id, low, high - 1))
 
     def next(self) -> int | None:
-        """When `take` has something; None with an empty queue."""
+        """Return when `serve` has something to send (ns); None with an empty queue."""
         if not self.queue or self.filled_at is None:
             return None
         worthwhile = max(SECOND, min(self.queued * SECOND, self.rate * PACE_NS))
         return self.filled_at + max(0, -(-(worthwhile - self.credit) // self.rate))
 
     def rates(self, now: int) -> tuple[int, int, int]:
-        """Messages a second that were received, served and dropped since the reset (P-905)."""
+        """Return the messages a second that were received, served and dropped since the reset (P-905)."""
         age = max(1, now - self.reset_at)
         received, served, dropped = (n * SECOND // age for n in (self.received, self.served, self.dropped))
         return (received, served, dropped)
 
     def reset(self, now: int) -> None:
-        """Count anew (P-906); what was dropped since the start stays."""
+        """Count anew (P-906); the drops since the start stay."""
         self.received = self.served = self.dropped = self.unserved = 0
         self.reset_at = now
 
-    def _enqueue(self, wanted: Wanted) -> int:
-        """Take a request; returns how many of its messages the queue had no room for."""
+    def _enqueue(self, wanted: QueuedRequest) -> int:
+        """Queue a request; return how many of its messages found no room."""
         asked = wanted.stop - wanted.first
         taken = min(asked, QUEUE_RATES * self.rate - self.queued)
         if taken > 0:
@@ -127,7 +129,6 @@ class Serving:
     def _pass_on(
         self, request: RetransmitRequest, first: int, stop: int, repository: Repository, out: list[Effect]
     ) -> None:
-        """[first, stop) is not held here."""
         if first < stop and repository.terms.forwarding:
             forwarded = attrs.evolve(
                 request, by=Role.STORE, source_reg_id=0, first=serial.wire(first), last=serial.wire(stop - 1)

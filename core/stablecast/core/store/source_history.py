@@ -1,11 +1,11 @@
-"""Which life of a source may be stored, from which number on, and what of older lives has to go.
+"""The history of a source at a store: the life that may be stored, its first number, and the cut of older lives.
 
-* A life that registers is current at once, but nothing of it is accepted before its SRI says where it resumes.
-* Then everything an older life left there or above is cut back: those numbers are used again. If the source's history
-  says that lives were missed here, the cut is where the histories part (formal design, 7.3, 7.4).
-* A life may come back to a store after another life was there. Its messages below the parting of the two are its own
-  and may be stable, so the cut is at the parting, not at the resume point.
-* As documented, without the repair, a number alone says what is held and nothing is cut back.
+* A life that registers is current at once, but nothing of it is accepted before its SRI announces where it resumes.
+* Then everything that an older life left from there on is cut, because those numbers are used again. If the source's
+  history names lives that this store missed, the cut is where the histories part (formal design, 7.3, 7.4).
+* A life may return to a store after another life was there. Its messages below the parting of the two are its own and
+  may be stable, so the cut is at the parting, not at the resume point.
+* As documented, without the repair, a number alone identifies a message and nothing is cut.
 """
 
 import attrs
@@ -17,10 +17,10 @@ from stablecast.core.protocol.repairs import Repair
 
 
 @attrs.define
-class Lifeline:
-    """The current life, its first number once that is known, and the history as the life of `term` told it.
+class SourceHistory:
+    """The current life, its first number once known, and the history as the life of `term` announced it.
 
-    `history_lives`: so many entries of a history are kept.
+    `history_lives`: entries of a history that are kept.
     """
 
     repairs: Repair
@@ -31,35 +31,34 @@ class Lifeline:
     history_lives: int = HISTORY_LIVES
 
     @classmethod
-    def recover(cls, repairs: Repair, client: Client, history_lives: int = HISTORY_LIVES) -> "Lifeline":
-        """As it is known from the source's record. One that others followed here begins anew: theirs may be held."""
+    def recover(cls, repairs: Repair, client: Client, history_lives: int = HISTORY_LIVES) -> "SourceHistory":
+        """Return the history from the source's record. A life that others followed here begins anew."""
         incarnation, first = client.lives[-1] if client.lives else (None, None)
         resumed = first if incarnation == client.incarnation else None
         return cls(repairs, client.incarnation, resumed, list(client.lives), client.lives_term, history_lives)
 
     def begin(self, incarnation: Incarnation) -> bool:
-        """The source registered; returns whether it is another life than before."""
+        """Begin a life at its registration; return whether it is another one than before."""
         if incarnation == self.incarnation:
             return False
         self.incarnation, self.resume_point = incarnation, None
         return True
 
     def affirm(self, term: int) -> None:
-        """The current life goes on under a newer term: what it told here is as new as that (formal design, 7.6)."""
+        """Raise the term of a current life that goes on: what it announced here is that new (formal design, 7.6)."""
         if self.lives and self.lives[-1][0] == self.incarnation:
             self.term = max(self.term, term)
 
     def is_current(self, incarnation: Incarnation) -> bool:
-        """Whether a message of this life may count as one of the current life."""
+        """Return whether a message of this life counts as one of the current life."""
         return incarnation == self.incarnation or Repair.ONE_LIFE not in self.repairs
 
     def resume(self, number: int, info: SourceInfo, newest: int) -> tuple[int, bool]:
-        """Take the SRI with which the current life resumes at `number`.
+        """Process the SRI with which the current life resumes at `number`.
 
-        Return from where on the store cuts, and whether that is because the lives it missed are forgotten.
-
-        A life that this store was told of before left messages here, and they may be stable: only what other lives
-        wrote since goes, from the parting on. All that is held at the numbers of a life that is new here goes.
+        Return from where on the store cuts, and whether that is because the lives it missed are forgotten. All messages
+        at the numbers of a life that is new here go. A life that announced itself here before left messages that may be
+        stable, so only what other lives wrote since goes, from the parting on.
         """
         theirs = unfold(info.lives, number) or continued(self.lives, self.incarnation, number)
         ours = self.lives
@@ -72,6 +71,7 @@ class Lifeline:
         if Repair.ONE_LIFE not in self.repairs:
             cut = newest + 1
         self.resume_point = number
+        # A life that was told of here under a newer term keeps that term when its SRI says nothing new.
         affirmed = self.term if known and parting is None else 0
         self.lives, self.term = remembered(theirs, self.history_lives), max(info.term, affirmed)
         forgotten = parting is not None and FORGOTTEN in (owner(ours, parting), owner(theirs, parting))

@@ -4,11 +4,11 @@ Nothing is copied until it is asked for, so a daemon may look at one of ten thou
 returned is a copy. A status follows the store: ask again after an input.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Generic, TypeVar
 
 import attrs
 
-from stablecast.core.machine.lazy_mapping import LazyMapping
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import Incarnation, LateJoinRequest, Life
@@ -16,10 +16,29 @@ from stablecast.core.store.clients import ClientRecord
 from stablecast.core.store.registry import Registry
 from stablecast.core.store.repository import Repository
 from stablecast.core.store.retention_terms import Terms
-from stablecast.core.store.retransmission import Serving
-from stablecast.core.store.sync_tickets import Waiting
+from stablecast.core.store.retransmission import RetransmissionService
+from stablecast.core.store.sync_tickets import PendingSync
 
 Spans = list[tuple[int, int]]
+PartT = TypeVar("PartT")
+ShownT = TypeVar("ShownT")
+
+
+@attrs.frozen
+class LazyMapping(Mapping[int, ShownT], Generic[PartT, ShownT]):
+    """Parts by RegID, each shown through a function when it is asked for."""
+
+    parts: Mapping[int, PartT]
+    show: Callable[[PartT], ShownT]
+
+    def __getitem__(self, key: int) -> ShownT:
+        return self.show(self.parts[key])
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.parts)
+
+    def __len__(self) -> int:
+        return len(self.parts)
 
 
 @attrs.frozen
@@ -197,7 +216,7 @@ class StoreStatus:
     """The clients of a store, its repositories by the RegID of their source, and its service."""
 
     _registry: Registry
-    _serving: Serving
+    _serving: RetransmissionService
 
     @property
     def clients(self) -> Mapping[int, ClientStatus]:
@@ -219,7 +238,7 @@ class StoreStatus:
         return None if repository is None else RepositoryStatus(repository)
 
     @property
-    def waiting(self) -> tuple[Waiting, ...]:
+    def waiting(self) -> tuple[PendingSync, ...]:
         """What waits for the disk, oldest first."""
         return tuple(self._registry.tickets.waiting)
 

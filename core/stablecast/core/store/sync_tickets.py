@@ -1,8 +1,8 @@
-"""What a store does when the disk has caught up: grants to answer, messages to call synced, farewells.
+"""Tickets of a store's writes, and what is due when they are synced: grants, stability, farewells.
 
-Each write carries a *ticket*, counted up; `Persisted` names the newest ticket that is synced, and whatever waits for it
-or an earlier one is due, in the order written. Neighbouring runs of one life come back as one: a sync is acknowledged
-once for each source, however many runs it covered.
+Each write has a *ticket*, counted up; `Persisted` names the newest ticket that is synced. Everything that waits for it
+or an earlier one is then due, in the order written. Neighbouring runs of one life come back as one: a sync is
+acknowledged once for each source, however many runs it covered.
 """
 
 from collections import deque
@@ -13,8 +13,8 @@ from stablecast.core.protocol.messages import Address, Deregistered, Incarnation
 
 
 @attrs.define
-class Waiting:
-    """What is due when `ticket` is synced.
+class PendingSync:
+    """The consequence of syncing `ticket`.
 
     With a `farewell` that goes `to` its address; with a generation `reg_id` is answered; else [first, stop) is synced.
     """
@@ -29,8 +29,8 @@ class Waiting:
     farewell: Deregistered | None = None
     to: Address = ""
 
-    def continued_by(self, run: "Waiting") -> bool:
-        """Whether `run` is the next run of the same life."""
+    def continued_by(self, run: "PendingSync") -> bool:
+        """Return whether `run` is the next run of the same life."""
         return (
             self.first < self.stop
             and run.first < run.stop
@@ -39,33 +39,33 @@ class Waiting:
 
 
 @attrs.define
-class Tickets:
-    """The tickets of one store; `last` is the newest given out, `synced` the newest reported.
+class SyncTickets:
+    """The tickets of one store; `last` is the newest drawn, `synced` the newest reported.
 
     The driver bounds what may wait: it syncs in time.
     """
 
     last: int = 0
     synced: int = 0
-    waiting: deque[Waiting] = attrs.field(factory=deque)
+    waiting: deque[PendingSync] = attrs.field(factory=deque)
 
     @property
     def pending(self) -> bool:
-        """Whether anything is still to be synced, so that a report will come."""
+        """True if anything is still to be synced, so that a report will come."""
         return self.synced < self.last
 
     def draw(self) -> int:
-        """The next ticket."""
+        """Return the next ticket."""
         self.last += 1
         return self.last
 
     def draw_for(self, reg_id: int, incarnation: Incarnation, first: int, stop: int) -> int:
-        """The next ticket: it brings [first, stop), sent by this life."""
+        """Return the next ticket, for a write of [first, stop) from this life."""
         self.last = ticket = self.last + 1
-        self.waiting.append(Waiting(ticket, reg_id, incarnation, first=first, stop=stop))
+        self.waiting.append(PendingSync(ticket, reg_id, incarnation, first=first, stop=stop))
         return ticket
 
-    def wait(self, what: Waiting) -> None:
+    def wait(self, what: PendingSync) -> None:
         """Remember what the newest ticket brings."""
         self.waiting.append(what)
 
@@ -79,12 +79,13 @@ class Tickets:
             if run.reg_id == reg_id and run.stop > number:
                 run.stop = max(run.first, number)
 
-    def due(self, ticket: int) -> list[Waiting]:
-        """Everything up to `ticket` is synced: what waited for that, oldest first."""
+    def due(self, ticket: int) -> list[PendingSync]:
+        """Count everything up to `ticket` as synced; return what waited for that, oldest first."""
         self.synced = max(self.synced, ticket)
-        due: list[Waiting] = []
+        due: list[PendingSync] = []
         while self.waiting and self.waiting[0].ticket <= ticket:
             run = self.waiting.popleft()
+            # One acknowledgement for a whole sync: one for each run would cost the source a message each.
             if due and due[-1].continued_by(run):
                 due[-1] = attrs.evolve(due[-1], ticket=run.ticket, stop=run.stop)
             else:

@@ -1,11 +1,12 @@
-"""Names of captures."""
+"""Names of captures: files, directories and patterns."""
 
 from pathlib import Path
 
 import pytest
 
-from stablecast.evidence.capture.capture_paths import captures_in, files_of, is_pattern
+from stablecast.evidence.capture.capture_paths import captures_in, files_of
 from stablecast.evidence.capture.errors import CaptureError
+from stablecast.evidence.trace.file_names import is_pattern
 
 NAMES = ["a.pcap", "b.pcapng.gz", "c.cap"]
 

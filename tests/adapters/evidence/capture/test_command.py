@@ -46,7 +46,7 @@ def test_each_packet_may_be_json(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize("frames", [[NONSENSE], [*OURS, NONSENSE], [OTHER], []])
-def test_what_is_not_decoded_is_a_failure(
+def test_packets_that_are_not_decoded_are_a_failure(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], frames: list[bytes]
 ) -> None:
     assert run_decode(of(tmp_path, *frames), [], roundtrip=False, as_json=True) == 1

@@ -1,4 +1,4 @@
-"""Both capture formats, read to the end, from a mark on, and never past damage."""
+"""Capture files of both formats, read to the end, from a mark on, and never past damage."""
 
 import bz2
 import gzip
@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stablecast.evidence.capture.errors import CaptureError, CutError
-from stablecast.evidence.capture.files import Frame, Mark, frames, is_capture, marks
+from stablecast.evidence.capture.files import CaptureFrame, FrameMark, frames, is_capture, marks
 from tests.support import captures
 from tests.support.captures import SECOND, block, enhanced, interface, section
 from tests.support.layouts import mutations
@@ -69,7 +69,7 @@ def test_a_section_starts_anew(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_the_modified_pcap(tmp_path: Path, order: str) -> None:
-    """Each frame says by which interface and protocol it came, too."""
+    """A frame of this format names its interface and protocol too."""
     path = tmp_path / "a.pcap"
     head = struct.pack(f"{order}IHHiIII", 0xA1B2CD34, 2, 4, 0, 0, 262_144, 1)
     lines = [struct.pack(f"{order}IIIIIHBB", SECOND, 5, len(one), len(one), 2, 0x0800, 0, 0) + one for one in FRAMES]
@@ -89,7 +89,7 @@ def test_the_modified_pcap(tmp_path: Path, order: str) -> None:
         (b"\x04\x22\x4d\x18" + bytes(99), "is compressed by lz4, which is not read; unpack it first"),
     ],
 )
-def test_what_is_not_read_is_known_and_told(tmp_path: Path, octets: bytes, sentence: str) -> None:
+def test_formats_that_are_not_read_are_recognized_and_named(tmp_path: Path, octets: bytes, sentence: str) -> None:
     path = tmp_path / "a.cap"
     path.write_bytes(octets)
     assert is_capture(path)
@@ -123,7 +123,7 @@ def test_parts_between_marks_are_the_whole(tmp_path: Path, write: object) -> Non
     stops = [mark.offset for mark in found[1:]] + [None]
     parts = [list(frames(path, mark, stop)) for mark, stop in zip(found, stops, strict=True)]
     assert [frame for part in parts for frame in part] == whole
-    assert found[0] == Mark(whole[0].offset, 1)
+    assert found[0] == FrameMark(whole[0].offset, 1)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_parts_between_marks_are_the_whole(tmp_path: Path, write: object) -> Non
         ),
     ],
 )
-def test_what_is_no_capture_is_told_in_one_sentence(tmp_path: Path, octets: bytes, sentence: str) -> None:
+def test_a_file_that_is_no_capture_gets_one_sentence(tmp_path: Path, octets: bytes, sentence: str) -> None:
     path = tmp_path / "a.pcap"
     path.write_bytes(octets)
     with pytest.raises(CaptureError) as caught:
@@ -171,7 +171,7 @@ def test_a_file_that_its_writer_never_filled_is_read_as_far_as_it_is(
     """A host that fails may leave zeros behind what it wrote."""
     path = write(tmp_path / "a", FRAMES)
     path.write_bytes(path.read_bytes() + bytes(4096))
-    found: list[Frame] = []
+    found: list[CaptureFrame] = []
     with pytest.raises(CutError, match="ends after 4 frames, the rest is zeros"):
         found.extend(frames(path))
     assert [frame.octets for frame in found] == FRAMES
@@ -200,7 +200,7 @@ def test_damaged_files_give_frames_or_a_sentence(tmp_path: Path, data: st.DataOb
 def test_compressed_captures_are_captures(
     tmp_path: Path, compress: Callable[[bytes], bytes], write: Callable[..., Path]
 ) -> None:
-    """From the start, from a mark, and cut off."""
+    """They can be read from the start, from a mark, and cut off."""
     path = write(tmp_path / "a.pcap", [b"E" * size for size in range(20, 200)])
     plain, found = list(frames(path)), marks(path, 4_000)
     octets = compress(path.read_bytes())
@@ -210,7 +210,7 @@ def test_compressed_captures_are_captures(
     assert marks(path, 4_000) == found
     assert list(frames(path, found[1])) == plain[found[1].number - 1 :]
     path.write_bytes(octets[: len(octets) // 2])
-    read: list[Frame] = []
+    read: list[CaptureFrame] = []
     with pytest.raises(CaptureError if compress is zstandard.compress else CutError):
         read.extend(frames(path))
     assert read == plain[: len(read)]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.evidence.capture.flow_guess import guess_datagram, guess_stream
-from stablecast.evidence.capture.ports import Kind
+from stablecast.evidence.capture.ports import TrafficKind
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc, lbmr, lbtrm, lbtru, rsocket
 from stablecast.transports.wire.lbmc import Message, MessageKind
@@ -25,21 +25,21 @@ SETUP = rsocket.encode(rsocket.setup_frame(rsocket.RsocketSetup(1, 2)))
 @pytest.mark.parametrize(
     ("octets", "kind"),
     [
-        (lbmr.encode(QUERY), Kind.LBMR),
-        (lbmr.encode(attrs.evolve(QUERY, queries=(), options=lbmr.standard_options(bytes(8)))), Kind.LBMR),
-        (lbmr.encode(lbmr.ContextInfo(flags=0)), Kind.LBMR),
-        (lbtrm.encode(RM_DATA), Kind.LBTRM),
-        (lbtrm.encode(SM), Kind.LBTRM),
-        (lbtrm.encode(NAK), Kind.LBTRM),
-        (lbtrm.encode(NCF), Kind.LBTRM),
-        (lbtru.encode(RU_DATA), Kind.LBTRU),
-        (lbtru.encode(lbtru.SessionMessage(sm_sqn=0, lead=1, trail=0)), Kind.LBTRU),
-        (lbtru.encode(lbtru.Nak(sqns=(1,))), Kind.LBTRU),
-        (lbtru.encode(lbtru.Ack(sqn=1, options=(SID,))), Kind.LBTRU),
-        (lbtru.encode(lbtru.Request(options=(SID,))), Kind.LBTRU),
+        (lbmr.encode(QUERY), TrafficKind.LBMR),
+        (lbmr.encode(attrs.evolve(QUERY, queries=(), options=lbmr.standard_options(bytes(8)))), TrafficKind.LBMR),
+        (lbmr.encode(lbmr.ContextInfo(flags=0)), TrafficKind.LBMR),
+        (lbtrm.encode(RM_DATA), TrafficKind.LBTRM),
+        (lbtrm.encode(SM), TrafficKind.LBTRM),
+        (lbtrm.encode(NAK), TrafficKind.LBTRM),
+        (lbtrm.encode(NCF), TrafficKind.LBTRM),
+        (lbtru.encode(RU_DATA), TrafficKind.LBTRU),
+        (lbtru.encode(lbtru.SessionMessage(sm_sqn=0, lead=1, trail=0)), TrafficKind.LBTRU),
+        (lbtru.encode(lbtru.Nak(sqns=(1,))), TrafficKind.LBTRU),
+        (lbtru.encode(lbtru.Ack(sqn=1, options=(SID,))), TrafficKind.LBTRU),
+        (lbtru.encode(lbtru.Request(options=(SID,))), TrafficKind.LBTRU),
     ],
 )
-def test_our_datagrams_are_found(octets: bytes, kind: Kind) -> None:
+def test_our_datagrams_are_found(octets: bytes, kind: TrafficKind) -> None:
     assert guess_datagram(octets) is kind
 
 
@@ -73,11 +73,11 @@ GREETING = lbmc.encode(Message(MessageKind.CONTROL, headers=(h.TcpSid(sid=5),)))
 @pytest.mark.parametrize(
     ("octets", "kind"),
     [
-        (GREETING, Kind.LBTTCP),
-        (GREETING + MESSAGE[:9], Kind.LBTTCP),
-        (MESSAGE, Kind.LBTTCP),
-        (SETUP, Kind.SRS),
-        (SETUP + rsocket.encode(rsocket.Frame(rsocket.FrameKind.REQUEST_N, 2, number=1)), Kind.SRS),
+        (GREETING, TrafficKind.LBTTCP),
+        (GREETING + MESSAGE[:9], TrafficKind.LBTTCP),
+        (MESSAGE, TrafficKind.LBTTCP),
+        (SETUP, TrafficKind.SRS),
+        (SETUP + rsocket.encode(rsocket.Frame(rsocket.FrameKind.REQUEST_N, 2, number=1)), TrafficKind.SRS),
         (b"", None),
         (MESSAGE[:9], None),  # not one whole message
         (GREETING + b"\xff" * 9, None),
@@ -89,7 +89,7 @@ GREETING = lbmc.encode(Message(MessageKind.CONTROL, headers=(h.TcpSid(sid=5),)))
         (b"SSH-2.0-OpenSSH_9.2p1\r\n", None),
     ],
 )
-def test_streams_are_ours_or_not(octets: bytes, kind: Kind | None) -> None:
+def test_streams_are_ours_or_not(octets: bytes, kind: TrafficKind | None) -> None:
     assert guess_stream(octets) is kind
 
 

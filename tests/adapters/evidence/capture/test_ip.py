@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from stablecast.evidence.capture.ip import (
     MAX_APART_NS,
     MAX_HELD,
-    Packet,
-    Reassembly,
-    Segment,
-    Whole,
+    IpPacket,
+    IpReassembly,
+    TcpSegment,
+    WholePacket,
     parse,
     parse_tcp,
     parse_udp,
@@ -24,7 +24,7 @@ A, B = ("10.0.0.1", 1000), ("10.0.0.2", 2000)
 UDP, OTHER = (datagram(A, B, octets) for octets in (b"payload of some length", b"PAYLOAD OF SOME LENGTH"))
 
 
-def parsed(octets: bytes) -> Packet:
+def parsed(octets: bytes) -> IpPacket:
     packet = parse(octets, len(octets))
     assert packet is not None
     return packet
@@ -42,7 +42,7 @@ def test_padding_of_the_link_layer_is_cut_off() -> None:
     assert found.payload == b"payload of some length"
 
 
-def test_what_the_capture_cut_off_is_missing() -> None:
+def test_bytes_that_the_capture_cut_off_are_missing() -> None:
     packet = parse(UDP[:-5], len(UDP))
     assert packet is not None
     assert packet.missing == 5
@@ -53,7 +53,7 @@ def test_what_the_capture_cut_off_is_missing() -> None:
 
 def test_a_segment() -> None:
     found = parse_tcp(parsed(segment(A, B, 7, b"bytes", flags=0x02)))
-    assert found == Segment(A, B, 7, 0x02, b"bytes", 0)
+    assert found == TcpSegment(A, B, 7, 0x02, b"bytes", 0)
     assert found.syn
 
 
@@ -73,11 +73,11 @@ def test_a_length_that_the_card_writes_later_is_that_of_the_frame() -> None:
         UDP[:2] + b"\0\x13" + UDP[4:],  # shorter than its header
     ],
 )
-def test_what_is_no_packet_is_none(octets: bytes) -> None:
+def test_malformed_packets_are_none(octets: bytes) -> None:
     assert parse(octets, len(octets)) is None
 
 
-def test_what_is_no_datagram_or_segment_is_none() -> None:
+def test_malformed_datagrams_and_segments_are_none() -> None:
     packet = parsed(UDP)
     assert parse_udp(attrs.evolve(packet, payload=b"short")) is None
     assert parse_udp(attrs.evolve(packet, payload=b"\0\1\0\2\0\7\0\0")) is None
@@ -87,8 +87,8 @@ def test_what_is_no_datagram_or_segment_is_none() -> None:
 
 def test_pieces_in_any_order_make_the_datagram() -> None:
     for order in permutations(enumerate(pieces(UDP, 8), 1)):
-        reassembly = Reassembly()
-        *first, last = [reassembly.take(parsed(piece), number, 0) for number, piece in order]
+        reassembly = IpReassembly()
+        *first, last = [reassembly.add_piece(parsed(piece), number, 0) for number, piece in order]
         assert first == [None] * len(first)
         assert last is not None
         assert (last.packet.payload, last.packet.piece) == (UDP[20:], False)
@@ -99,11 +99,11 @@ def test_pieces_in_any_order_make_the_datagram() -> None:
 @given(st.lists(st.integers(0, 3), max_size=8))
 def test_a_datagram_needs_all_its_pieces(numbers: list[int]) -> None:
     parts = pieces(UDP, 8)
-    reassembly = Reassembly()
+    reassembly = IpReassembly()
     seen: set[int] = set()
     for number in numbers:
         seen.add(number)
-        whole = reassembly.take(parsed(parts[number]), number, 0)
+        whole = reassembly.add_piece(parsed(parts[number]), number, 0)
         assert (whole is not None) == (len(seen) == len(parts))
         if whole is not None:
             seen.clear()
@@ -111,11 +111,11 @@ def test_a_datagram_needs_all_its_pieces(numbers: list[int]) -> None:
 
 def test_the_first_piece_tells_whose_a_lost_datagram_is() -> None:
     first, second, *_ = (parsed(piece) for piece in pieces(UDP, 8))
-    reassembly = Reassembly()
-    reassembly.take(second, 1, 0)
-    reassembly.take(first, 2, 0)
+    reassembly = IpReassembly()
+    reassembly.add_piece(second, 1, 0)
+    reassembly.add_piece(first, 2, 0)
     assert reassembly.abandon(MAX_HELD) == []
-    assert reassembly.abandon(0) == [Whole(first, (1, 2))]
+    assert reassembly.abandon(0) == [WholePacket(first, (1, 2))]
 
 
 @pytest.mark.parametrize(
@@ -129,10 +129,10 @@ def test_the_first_piece_tells_whose_a_lost_datagram_is() -> None:
 def test_a_number_that_comes_again_is_of_another_datagram(earlier: list[int], later: bytes, apart_ns: int) -> None:
     """Senders count to 65,536: where pieces are lost, two datagrams were put together to one that nobody sent."""
     before, after = ([attrs.evolve(parsed(piece), ident=7) for piece in pieces(octets, 8)] for octets in (UDP, later))
-    reassembly = Reassembly()
+    reassembly = IpReassembly()
     for place in earlier:
-        assert reassembly.take(before[place], place, 0) is None
-    found = [reassembly.take(piece, 10 + place, apart_ns) for place, piece in enumerate(after)]
+        assert reassembly.add_piece(before[place], place, 0) is None
+    found = [reassembly.add_piece(piece, 10 + place, apart_ns) for place, piece in enumerate(after)]
     assert found[:-1] == [None] * (len(after) - 1)
     assert found[-1] is not None
     assert found[-1].packet.payload == later[20:]
@@ -140,9 +140,9 @@ def test_a_number_that_comes_again_is_of_another_datagram(earlier: list[int], la
     assert reassembly.abandon(0) == []
 
 
-def test_so_many_datagrams_are_held_and_no_more() -> None:
+def test_incomplete_datagrams_are_bounded() -> None:
     piece = parsed(pieces(UDP, 8)[0])
-    reassembly = Reassembly()
+    reassembly = IpReassembly()
     for number in range(MAX_HELD + 2):
-        reassembly.take(attrs.evolve(piece, ident=number), number, 0)
+        reassembly.add_piece(attrs.evolve(piece, ident=number), number, 0)
     assert [whole.frames for whole in reassembly.abandon(MAX_HELD)] == [(0,), (1,)]

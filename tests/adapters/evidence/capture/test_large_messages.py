@@ -7,9 +7,9 @@ import pytest
 from stablecast.evidence.capture import large_messages as module
 from stablecast.evidence.capture.decoder import packets
 from stablecast.evidence.capture.ip import Endpoint
-from stablecast.evidence.capture.large_messages import LargeMessages
+from stablecast.evidence.capture.large_messages import CapturedLargeMessages
 from stablecast.evidence.capture.layers import Large, Layer, message
-from stablecast.transports.codec.fragments import PIECE_BYTES, cut
+from stablecast.transports.codec.fragments import PIECE_BYTES, encode_pieces
 from stablecast.transports.wire import lbtrm, properties
 from tests.support.pcap import Capture
 
@@ -26,18 +26,18 @@ def layers(octets: bytes) -> tuple[Layer, ...]:
     return decoded.layers
 
 
-def completed(found: LargeMessages, octets: bytes) -> list[Layer]:
-    """What a piece completes."""
+def completed(found: CapturedLargeMessages, octets: bytes) -> list[Layer]:
+    """Return the messages that a piece completes."""
     before = layers(octets)
-    after = found.take(ENDS, before)
+    after = found.reassemble(ENDS, before)
     assert after[: len(before)] == before
     return list(after[len(before) :])
 
 
 def test_the_last_piece_shows_the_message_and_its_properties() -> None:
-    """In any order; pieces that come again show nothing again."""
-    found = LargeMessages()
-    pieces = cut(TOPIC, 0xFFFF_FFFE, PAYLOAD + BLOCK, ROOM, len(BLOCK))
+    """Pieces may come in any order; repeated pieces show nothing again."""
+    found = CapturedLargeMessages()
+    pieces = encode_pieces(TOPIC, 0xFFFF_FFFE, PAYLOAD + BLOCK, ROOM, len(BLOCK))
     assert [completed(found, piece) for piece in reversed(pieces[1:])] == [[]] * (len(pieces) - 1)
     whole, block = completed(found, pieces[0])
     assert (whole.type, whole.record) == ("LBMC LARGE", Large(TOPIC, 0xFFFF_FFFE, 2, 2000 + len(BLOCK), PAYLOAD))
@@ -46,24 +46,24 @@ def test_the_last_piece_shows_the_message_and_its_properties() -> None:
 
 
 def test_properties_that_are_none_are_the_applications() -> None:
-    found = LargeMessages()
-    *_, last = (completed(found, piece) for piece in cut(TOPIC, 0, PAYLOAD, ROOM, 8))
+    found = CapturedLargeMessages()
+    *_, last = (completed(found, piece) for piece in encode_pieces(TOPIC, 0, PAYLOAD, ROOM, 8))
     assert [layer.type for layer in last] == ["LBMC LARGE"]
 
 
 def test_topics_are_told_apart() -> None:
-    found = LargeMessages()
-    pairs = zip(cut(1, 0, PAYLOAD, ROOM), cut(2, 0, PAYLOAD[::-1], ROOM), strict=True)
+    found = CapturedLargeMessages()
+    pairs = zip(encode_pieces(1, 0, PAYLOAD, ROOM), encode_pieces(2, 0, PAYLOAD[::-1], ROOM), strict=True)
     shown = [layer.record for pair in pairs for piece in pair for layer in completed(found, piece)]
     assert shown == [Large(1, 0, 4, 2000, PAYLOAD), Large(2, 0, 4, 2000, PAYLOAD[::-1])]
 
 
-def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_pieces_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The topic that was silent for longest goes."""
     monkeypatch.setattr(module, "MAX_HELD", 2 * (ROOM + PIECE_BYTES))
-    found = LargeMessages()
+    found = CapturedLargeMessages()
     for topic in (1, 2, 1, 3):
-        pieces = cut(topic, 0, PAYLOAD, ROOM)
+        pieces = encode_pieces(topic, 0, PAYLOAD, ROOM)
         completed(found, pieces[0])
     assert [topic for _, _, topic in found.topics] == [1, 3]
     assert found.held == sum(topic.held for topic in found.topics.values()) <= module.MAX_HELD
@@ -72,7 +72,7 @@ def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_capture_of_datagrams_shows_large_messages(tmp_path: Path) -> None:
     capture = Capture()
-    for sqn, piece in enumerate(cut(TOPIC, 0, PAYLOAD, ROOM)):
+    for sqn, piece in enumerate(encode_pieces(TOPIC, 0, PAYLOAD, ROOM)):
         datagram = lbtrm.Data(nak_port=14_390, session_id=9, sqn=sqn, trail=0, payload=piece)
         capture.udp(*ENDS, lbtrm.encode(datagram))
     capture.write(tmp_path / "large.pcap")
@@ -82,4 +82,4 @@ def test_a_capture_of_datagrams_shows_large_messages(tmp_path: Path) -> None:
 
 
 def test_whole_messages_are_shown_as_before() -> None:
-    assert completed(LargeMessages(), cut(TOPIC, 0, PAYLOAD + BLOCK, 9000, len(BLOCK))[0]) == []
+    assert completed(CapturedLargeMessages(), encode_pieces(TOPIC, 0, PAYLOAD + BLOCK, 9000, len(BLOCK))[0]) == []

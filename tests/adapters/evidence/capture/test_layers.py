@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stablecast.core.protocol import messages as core
 from stablecast.evidence.capture import layers
 from stablecast.evidence.capture.layers import Decoded, Layer
-from stablecast.evidence.capture.verdicts import Verdict
+from stablecast.evidence.capture.verdicts import FrameVerdict
 from stablecast.transports import codec
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc, lbmr, lbmr_extended, lbtrm, lbtru, rsocket, srs
@@ -27,7 +27,7 @@ QUERY = lbmr.Packet(lbmr.PacketKind.NORMAL, (lbmr.TopicQuery("orders"),), (), OP
 DATA = Message(MessageKind.DATA, 1, 2, (), b"payload")
 
 
-def verdicts(found: Decoded) -> list[Verdict]:
+def verdicts(found: Decoded) -> list[FrameVerdict]:
     return [problem.verdict for problem in found.problems]
 
 
@@ -71,11 +71,11 @@ def test_extended_packets() -> None:
         (g.GatewayRequest(length=2), []),
         (g.GatewayInterest(length=4), []),
         (g.GatewayContext(length=12, flags1=0, options=(g.DomainOption(flags=0, domain=1),)), []),
-        (g.GatewayContext(length=12, flags1=0, options=(lbmr.UnknownOption(9, b"xx"),)), [Verdict.UNKNOWN]),
-        (g.UnknownMessage(type=3, body=b"x"), [Verdict.UNKNOWN]),
+        (g.GatewayContext(length=12, flags1=0, options=(lbmr.UnknownOption(9, b"xx"),)), [FrameVerdict.UNKNOWN]),
+        (g.UnknownMessage(type=3, body=b"x"), [FrameVerdict.UNKNOWN]),
     ],
 )
-def test_messages_of_gateways(body: g.GatewayBody, expected: list[Verdict]) -> None:
+def test_messages_of_gateways(body: g.GatewayBody, expected: list[FrameVerdict]) -> None:
     packet = lbmr_extended.Packet(g.Gateway(length=6, body=body))
     found = layers.resolution(lbmr_extended.encode(packet), roundtrip=True)
     assert (types(found), verdicts(found)) == (["LBMR GATEWAY"], expected)
@@ -84,21 +84,21 @@ def test_messages_of_gateways(body: g.GatewayBody, expected: list[Verdict]) -> N
 @pytest.mark.parametrize(
     ("octets", "verdict"),
     [
-        (b"\x16\0\0\0", Verdict.UNKNOWN),  # of queues
-        (b"\x17\2\0\0", Verdict.UNKNOWN),
-        (b"\x15\0\0\0", Verdict.MALFORMED),  # no such type
-        (b"\x17\x09\0\0", Verdict.MALFORMED),  # no such extension
-        (b"\x10", Verdict.MALFORMED),
-        (lbmr.encode(attrs.evolve(QUERY, version=0)), Verdict.MALFORMED),
-        (b"\x04\0\0\0\0\4\0\0", Verdict.MALFORMED),  # of version 0
-        (lbmr.encode(attrs.evolve(QUERY, options=(lbmr.UnknownOption(200, b"xx"),))), Verdict.UNKNOWN),
-        (advertised(lbmr.UnknownTransport(0x30, b"")), Verdict.UNKNOWN),
-        (advertised(lbmr.UnknownTransport(0x40, bytes(9))), Verdict.MALFORMED),
-        (advertised(lbmr.TcpTransport("10.0.0.1", 5, 6), lbmr.UnknownOption(99, b"xx")), Verdict.UNKNOWN),
-        (advertised(lbmr.TcpTransport("10.0.0.1", 5, 6), lbmr.UnknownOption(12, b"xx")), Verdict.MALFORMED),
+        (b"\x16\0\0\0", FrameVerdict.UNKNOWN),  # of queues
+        (b"\x17\2\0\0", FrameVerdict.UNKNOWN),
+        (b"\x15\0\0\0", FrameVerdict.MALFORMED),  # no such type
+        (b"\x17\x09\0\0", FrameVerdict.MALFORMED),  # no such extension
+        (b"\x10", FrameVerdict.MALFORMED),
+        (lbmr.encode(attrs.evolve(QUERY, version=0)), FrameVerdict.MALFORMED),
+        (b"\x04\0\0\0\0\4\0\0", FrameVerdict.MALFORMED),  # of version 0
+        (lbmr.encode(attrs.evolve(QUERY, options=(lbmr.UnknownOption(200, b"xx"),))), FrameVerdict.UNKNOWN),
+        (advertised(lbmr.UnknownTransport(0x30, b"")), FrameVerdict.UNKNOWN),
+        (advertised(lbmr.UnknownTransport(0x40, bytes(9))), FrameVerdict.MALFORMED),
+        (advertised(lbmr.TcpTransport("10.0.0.1", 5, 6), lbmr.UnknownOption(99, b"xx")), FrameVerdict.UNKNOWN),
+        (advertised(lbmr.TcpTransport("10.0.0.1", 5, 6), lbmr.UnknownOption(12, b"xx")), FrameVerdict.MALFORMED),
     ],
 )
-def test_what_keeps_a_packet_of_resolution_from_being_decoded(octets: bytes, verdict: Verdict) -> None:
+def test_defects_of_a_packet_of_resolution_are_named(octets: bytes, verdict: FrameVerdict) -> None:
     assert verdicts(layers.resolution(octets, roundtrip=True)) == [verdict]
 
 
@@ -131,13 +131,13 @@ def test_options_of_multicast_are_unknown() -> None:
     packet = lbtrm.SessionMessage(
         nak_port=1, session_id=2, sm_sqn=0, lead=0, trail=0, options=(lbtrm.Option(9, b"xx"),)
     )
-    assert verdicts(layers.multicast(lbtrm.encode(packet), roundtrip=True)) == [Verdict.UNKNOWN]
+    assert verdicts(layers.multicast(lbtrm.encode(packet), roundtrip=True)) == [FrameVerdict.UNKNOWN]
 
 
 @pytest.mark.parametrize("decode", [layers.multicast, layers.unicast])
-def test_what_is_no_datagram_is_malformed(decode: object) -> None:
+def test_other_datagrams_are_malformed(decode: object) -> None:
     assert callable(decode)
-    assert verdicts(decode(b"nonsense", True)) == [Verdict.MALFORMED]
+    assert verdicts(decode(b"nonsense", True)) == [FrameVerdict.MALFORMED]
 
 
 # Messages.
@@ -146,13 +146,13 @@ def test_what_is_no_datagram_is_malformed(decode: object) -> None:
 def test_behind_a_malformed_message_the_next_one_is_read() -> None:
     good = lbmc.encode(DATA)
     found = layers.messages(good + b"\x08\x65\0\x08\xff\0\0\0" + good, roundtrip=True)
-    assert (types(found), verdicts(found)) == (["LBMC DATA", "LBMC DATA"], [Verdict.MALFORMED])
+    assert (types(found), verdicts(found)) == (["LBMC DATA", "LBMC DATA"], [FrameVerdict.MALFORMED])
 
 
 @pytest.mark.parametrize("tail", [b"\0", b"\0\0\0\0", b"\0\0\xff\xff\0\0\0\0\0\0\0\0"])
-def test_what_follows_the_last_message_is_malformed(tail: bytes) -> None:
+def test_bytes_after_the_last_message_are_malformed(tail: bytes) -> None:
     found = layers.messages(lbmc.encode(DATA) + tail, roundtrip=True)
-    assert (types(found), verdicts(found)) == (["LBMC DATA"], [Verdict.MALFORMED])
+    assert (types(found), verdicts(found)) == (["LBMC DATA"], [FrameVerdict.MALFORMED])
 
 
 def test_a_message_without_headers_or_payload_says_nothing() -> None:
@@ -195,16 +195,16 @@ def headed(*headers: h.Header) -> bytes:
 @pytest.mark.parametrize(
     ("octets", "verdict"),
     [
-        (headed(h.UnknownHeader(48, b"xx")), Verdict.UNKNOWN),  # of queues
-        (headed(h.UnknownHeader(200, b"xx")), Verdict.MALFORMED),
-        (headed(h.Fragment(first_sqn=1, offset=5, len=11)), Verdict.MALFORMED),  # behind the end of its message
-        (headed(h.ApplicationHeader(data=b"")), Verdict.MALFORMED),
-        (headed(h.ApplicationChain(first=1, chain=b"\0")), Verdict.MALFORMED),
-        (with_properties(8, b"payload"), Verdict.MALFORMED),  # more than the payload
-        (with_properties(7, b"payload"), Verdict.MALFORMED),  # no magic number
+        (headed(h.UnknownHeader(48, b"xx")), FrameVerdict.UNKNOWN),  # of queues
+        (headed(h.UnknownHeader(200, b"xx")), FrameVerdict.MALFORMED),
+        (headed(h.Fragment(first_sqn=1, offset=5, len=11)), FrameVerdict.MALFORMED),  # behind the end of its message
+        (headed(h.ApplicationHeader(data=b"")), FrameVerdict.MALFORMED),
+        (headed(h.ApplicationChain(first=1, chain=b"\0")), FrameVerdict.MALFORMED),
+        (with_properties(8, b"payload"), FrameVerdict.MALFORMED),  # more than the payload
+        (with_properties(7, b"payload"), FrameVerdict.MALFORMED),  # no magic number
     ],
 )
-def test_what_keeps_a_message_from_being_decoded(octets: bytes, verdict: Verdict) -> None:
+def test_defects_of_a_message_are_named(octets: bytes, verdict: FrameVerdict) -> None:
     assert verdicts(layers.message(octets, roundtrip=True)) == [verdict]
 
 
@@ -248,12 +248,12 @@ def test_messages_of_newer_services_are_read() -> None:
 @pytest.mark.parametrize(
     ("frame", "verdict"),
     [
-        (rsocket.Frame(rsocket.FrameKind.PAYLOAD, 1, payload=b"\0\x0d\0\1"), Verdict.MALFORMED),
-        (rsocket.Frame(rsocket.FrameKind.PAYLOAD, 1, payload=b"\0\x63\0\0"), Verdict.MALFORMED),
-        (rsocket.Frame(rsocket.FrameKind.SETUP, payload=b"short"), Verdict.MALFORMED),
+        (rsocket.Frame(rsocket.FrameKind.PAYLOAD, 1, payload=b"\0\x0d\0\1"), FrameVerdict.MALFORMED),
+        (rsocket.Frame(rsocket.FrameKind.PAYLOAD, 1, payload=b"\0\x63\0\0"), FrameVerdict.MALFORMED),
+        (rsocket.Frame(rsocket.FrameKind.SETUP, payload=b"short"), FrameVerdict.MALFORMED),
     ],
 )
-def test_what_keeps_a_frame_from_being_decoded(frame: rsocket.Frame, verdict: Verdict) -> None:
+def test_defects_of_a_frame_are_named(frame: rsocket.Frame, verdict: FrameVerdict) -> None:
     found = layers.resolution_frame(rsocket.encode(frame), frame, frame.payload, roundtrip=False)
     assert verdicts(found) == [verdict]
     assert types(found) == [f"RSOCKET {frame.kind.name}"]
@@ -262,18 +262,18 @@ def test_what_keeps_a_frame_from_being_decoded(frame: rsocket.Frame, verdict: Ve
 # Again.
 
 
-def test_what_differs_when_encoded_again_is_told() -> None:
+def test_a_different_encoding_is_reported() -> None:
     (problem,) = Decoded().checked(b"abcd", lambda: b"abXd").problems
-    assert (problem.verdict, problem.text[-21:]) == (Verdict.DIFFERENT, "first difference at 2")
+    assert (problem.verdict, problem.text[-21:]) == (FrameVerdict.DIFFERENT, "first difference at 2")
     (problem,) = Decoded().checked(b"abcd", lambda: b"ab").problems
     assert problem.text.endswith("2 bytes instead of 4, the first difference at 2")
 
 
-def test_what_cannot_be_encoded_again_is_told() -> None:
+def test_a_failed_encoding_is_reported() -> None:
     def encode() -> bytes:
         raise WireError("too long")
 
-    assert verdicts(Decoded().checked(b"", encode)) == [Verdict.DIFFERENT]
+    assert verdicts(Decoded().checked(b"", encode)) == [FrameVerdict.DIFFERENT]
 
 
 RM = RM_PACKETS.map(lbtrm.encode)
@@ -296,4 +296,4 @@ CASES = st.one_of(
 def test_mutated_packets_never_raise_and_never_differ(case: tuple[object, bytes]) -> None:
     decode, octets = case
     assert callable(decode)
-    assert Verdict.DIFFERENT not in verdicts(decode(octets, True))
+    assert FrameVerdict.DIFFERENT not in verdicts(decode(octets, True))

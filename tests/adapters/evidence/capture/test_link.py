@@ -58,7 +58,7 @@ def test_the_family_stands_in_either_byte_order() -> None:
         (ETHERNET, framed(ETHERNET, b"")),
     ],
 )
-def test_what_is_no_ipv4_is_none(link: int, octets: bytes) -> None:
+def test_other_packets_are_none(link: int, octets: bytes) -> None:
     assert ipv4_packet(link, octets) is None
 
 

@@ -1,4 +1,4 @@
-"""Packets as lines."""
+"""Packets as lines and as objects."""
 
 import json
 from pathlib import Path
@@ -88,7 +88,7 @@ def test_pieces_and_problems(tmp_path: Path) -> None:
     assert found[4].endswith("[INCOMPLETE: 5 bytes of a message that does not end] (with frames 4)")
 
 
-def test_what_is_not_ours_has_no_ends(tmp_path: Path) -> None:
+def test_packets_of_others_have_no_endpoints(tmp_path: Path) -> None:
     assert lines(captures.pcap(tmp_path / "a.pcap", [b"\x60"])) == ["     1 0.000000 ? > ?"]
 
 

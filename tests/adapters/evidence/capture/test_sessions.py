@@ -3,7 +3,7 @@
 import pytest
 
 from stablecast.evidence.capture.layers import Layer
-from stablecast.evidence.capture.ports import Kind, Plan, TransportKey
+from stablecast.evidence.capture.ports import PortPlan, TrafficKind, TransportKey
 from stablecast.evidence.capture.sessions import session_name, transport_of
 from stablecast.transports.wire import lbtrm, lbtru
 
@@ -15,12 +15,12 @@ KEY: TransportKey = ("10.0.0.1", 14_390, 0x77)
 
 
 def test_multicast() -> None:
-    plan = Plan()
-    assert transport_of(plan, Kind.LBTRM, SOURCE, GROUP, [Layer("LBT-RM", "SM", SM)]) == KEY
-    assert transport_of(plan, Kind.LBTRM, RECEIVER, ("10.0.0.1", 14_390), [Layer("LBT-RM", "NAK", NAK)]) == KEY
-    assert session_name(plan, Kind.LBTRM, KEY) == "LBTRM:10.0.0.1:14390:00000077"
+    plan = PortPlan()
+    assert transport_of(plan, TrafficKind.LBTRM, SOURCE, GROUP, [Layer("LBT-RM", "SM", SM)]) == KEY
+    assert transport_of(plan, TrafficKind.LBTRM, RECEIVER, ("10.0.0.1", 14_390), [Layer("LBT-RM", "NAK", NAK)]) == KEY
+    assert session_name(plan, TrafficKind.LBTRM, KEY) == "LBTRM:10.0.0.1:14390:00000077"
     plan.learn_session(*KEY[:2], 0x77, GROUP)
-    assert session_name(plan, Kind.LBTRM, KEY) == "LBTRM:10.0.0.1:14390:00000077:224.10.10.10:14400"
+    assert session_name(plan, TrafficKind.LBTRM, KEY) == "LBTRM:10.0.0.1:14390:00000077:224.10.10.10:14400"
 
 
 @pytest.mark.parametrize(
@@ -33,19 +33,21 @@ def test_multicast() -> None:
     ],
 )
 def test_unicast(packet: lbtru.Packet, source: tuple[str, int], target: tuple[str, int], session: int | None) -> None:
-    transport = transport_of(Plan(), Kind.LBTRU, source, target, [Layer("LBT-RU", "", packet)])
+    transport = transport_of(PortPlan(), TrafficKind.LBTRU, source, target, [Layer("LBT-RU", "", packet)])
     assert transport == (*SOURCE, session)
     expected = "LBTRU:10.0.0.1:35000" + (":00000077" if session else "")
-    assert session_name(Plan(), Kind.LBTRU, transport) == expected
+    assert session_name(PortPlan(), TrafficKind.LBTRU, transport) == expected
 
 
-@pytest.mark.parametrize(("kind", "name"), [(Kind.LBTTCP, "TCP"), (Kind.STORE, "TCP"), (Kind.SRS, "SRS")])
-def test_streams(kind: Kind, name: str) -> None:
-    transport = transport_of(Plan(), kind, RECEIVER, SOURCE, [])
-    assert session_name(Plan(), kind, transport) == f"{name}:10.0.0.1:35000"
+@pytest.mark.parametrize(
+    ("kind", "name"), [(TrafficKind.LBTTCP, "TCP"), (TrafficKind.STORE, "TCP"), (TrafficKind.SRS, "SRS")]
+)
+def test_streams(kind: TrafficKind, name: str) -> None:
+    transport = transport_of(PortPlan(), kind, RECEIVER, SOURCE, [])
+    assert session_name(PortPlan(), kind, transport) == f"{name}:10.0.0.1:35000"
 
 
-@pytest.mark.parametrize("kind", [None, Kind.LBMR, Kind.LBTRM, Kind.LBTRU])
-def test_what_belongs_to_none_or_cannot_be_told(kind: Kind | None) -> None:
-    assert transport_of(Plan(), kind, SOURCE, RECEIVER, []) is None
-    assert session_name(Plan(), kind, None) == ""
+@pytest.mark.parametrize("kind", [None, TrafficKind.LBMR, TrafficKind.LBTRM, TrafficKind.LBTRU])
+def test_packets_without_a_known_transport_have_none(kind: TrafficKind | None) -> None:
+    assert transport_of(PortPlan(), kind, SOURCE, RECEIVER, []) is None
+    assert session_name(PortPlan(), kind, None) == ""

@@ -14,9 +14,9 @@ from stablecast.evidence.capture.streams import (
     FrameReader,
     Item,
     MessageReader,
-    Reader,
+    StreamReader,
 )
-from stablecast.evidence.capture.verdicts import Verdict
+from stablecast.evidence.capture.verdicts import FrameVerdict
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc, rsocket, srs
 from stablecast.transports.wire.lbmc import Message, MessageKind
@@ -33,12 +33,12 @@ def records(items: list[Item]) -> list[Any]:
     return [layer.record for item in items for layer in item.decoded.layers]
 
 
-def verdicts(items: list[Item]) -> list[tuple[Verdict, tuple[int, ...]]]:
+def verdicts(items: list[Item]) -> list[tuple[FrameVerdict, tuple[int, ...]]]:
     return [(problem.verdict, item.frames) for item in items for problem in item.decoded.problems]
 
 
-def fed(reader: Reader, *chunks: bytes) -> list[Item]:
-    """All that some chunks bring, in frames 1, 2 and so on, and the end."""
+def fed(reader: StreamReader, *chunks: bytes) -> list[Item]:
+    """Return everything that some chunks complete, in frames 1, 2 and so on, and at the end."""
     items = []
     for number, chunk in enumerate(chunks, 1):
         items += reader.feed(chunk, number)
@@ -75,19 +75,19 @@ def test_the_frames_of_a_piece_are_awaited() -> None:
 def test_a_malformed_message_does_not_hide_the_next() -> None:
     items = fed(message_reader(), DATA[0] + BROKEN + DATA[1])
     assert [record.sequence for record in records(items)] == [0, 1]
-    assert verdicts(items) == [(Verdict.MALFORMED, (1,))]
+    assert verdicts(items) == [(FrameVerdict.MALFORMED, (1,))]
 
 
 def test_behind_a_length_that_cannot_be_messages_are_found_again() -> None:
     items = fed(message_reader(), DATA[0] + NONSENSE, NONSENSE, DATA[1])
     assert [record.sequence for record in records(items)] == [0, 1]
-    assert verdicts(items) == [(Verdict.MALFORMED, (1,)), (Verdict.INCOMPLETE, (2,))]
+    assert verdicts(items) == [(FrameVerdict.MALFORMED, (1,)), (FrameVerdict.INCOMPLETE, (2,))]
 
 
 def test_a_capture_may_begin_inside_a_message() -> None:
     items = fed(message_reader(whole=False), b"essage 0", b"y" + DATA[1] + DATA[2], DATA[3])
     assert [record.sequence for record in records(items)] == [1, 2, 3]
-    assert verdicts(items) == [(Verdict.INCOMPLETE, (1,)), (Verdict.INCOMPLETE, (2,))]
+    assert verdicts(items) == [(FrameVerdict.INCOMPLETE, (1,)), (FrameVerdict.INCOMPLETE, (2,))]
 
 
 def test_a_capture_may_begin_with_a_message() -> None:
@@ -97,22 +97,22 @@ def test_a_capture_may_begin_with_a_message() -> None:
 
 
 def test_a_stream_without_any_message_is_malformed() -> None:
-    assert verdicts(fed(message_reader(whole=False), NONSENSE, NONSENSE)) == [(Verdict.MALFORMED, (1, 2))]
+    assert verdicts(fed(message_reader(whole=False), NONSENSE, NONSENSE)) == [(FrameVerdict.MALFORMED, (1, 2))]
 
 
 def test_a_first_header_that_is_not_listed_is_no_beginning() -> None:
-    assert verdicts(fed(message_reader(whole=False), b"\x08\xc8\0\x08\xff\x04\0\0")) == [(Verdict.MALFORMED, (1,))]
+    assert verdicts(fed(message_reader(whole=False), b"\x08\xc8\0\x08\xff\x04\0\0")) == [(FrameVerdict.MALFORMED, (1,))]
 
 
 def test_nonsense_at_the_end_of_a_stream_that_had_messages_is_incomplete() -> None:
     reader = message_reader()
     reader.feed(DATA[0] + NONSENSE, 1)
     reader.feed(NONSENSE, 2)
-    assert verdicts(reader.close()) == [(Verdict.INCOMPLETE, (2,))]
+    assert verdicts(reader.close()) == [(FrameVerdict.INCOMPLETE, (2,))]
 
 
 def test_a_message_that_does_not_end_is_incomplete() -> None:
-    assert verdicts(fed(message_reader(), DATA[0], DATA[1][:9])) == [(Verdict.INCOMPLETE, (2,))]
+    assert verdicts(fed(message_reader(), DATA[0], DATA[1][:9])) == [(FrameVerdict.INCOMPLETE, (2,))]
 
 
 def test_lost_bytes_cost_the_message_around_them() -> None:
@@ -122,20 +122,20 @@ def test_lost_bytes_cost_the_message_around_them() -> None:
     items += reader.lose(100)
     items += reader.feed(DATA[2], 2)
     assert [record.sequence for record in records(items)] == [0, 2]
-    assert verdicts(items) == [(Verdict.INCOMPLETE, (1,))]
+    assert verdicts(items) == [(FrameVerdict.INCOMPLETE, (1,))]
 
 
 def test_strays_are_bounded() -> None:
     reader = message_reader(whole=False)
     items = [item for number in range(MAX_STRAYS + 2) for item in reader.feed(NONSENSE, number)]
-    assert verdicts(items) == [(Verdict.INCOMPLETE, tuple(range(MAX_STRAYS + 1)))]
-    assert verdicts(reader.close()) == [(Verdict.INCOMPLETE, (MAX_STRAYS + 1,))]
+    assert verdicts(items) == [(FrameVerdict.INCOMPLETE, tuple(range(MAX_STRAYS + 1)))]
+    assert verdicts(reader.close()) == [(FrameVerdict.INCOMPLETE, (MAX_STRAYS + 1,))]
 
 
 @pytest.mark.parametrize("reader", [MessageReader(True, False), MessageReader(False, False), FrameReader(True, False)])
-def test_an_encrypted_stream_is_told_from_nonsense(reader: Reader) -> None:
+def test_an_encrypted_stream_is_told_from_nonsense(reader: StreamReader) -> None:
     items = reader.feed(b"\x16\x03\x01\0\x10hello", 1) + reader.feed(b"\x17\x03\x03\0\5data!", 2) + reader.lose(5)
-    assert verdicts(items + reader.feed(DATA[0], 3)) == [(Verdict.UNKNOWN, (number,)) for number in (1, 2, 3)]
+    assert verdicts(items + reader.feed(DATA[0], 3)) == [(FrameVerdict.UNKNOWN, (number,)) for number in (1, 2, 3)]
     assert reader.close() == []
 
 
@@ -185,19 +185,19 @@ def test_pieces_are_bounded() -> None:
         octets = rsocket.encode(Frame(FrameKind.PAYLOAD, stream, 0x80, payload=b"x"))
         assert verdicts(reader.feed(octets, stream)) == []
     octets = rsocket.encode(Frame(FrameKind.PAYLOAD, 999, 0x80, payload=b"x"))
-    assert verdicts(reader.feed(octets, 1)) == [(Verdict.MALFORMED, (1,))]
+    assert verdicts(reader.feed(octets, 1)) == [(FrameVerdict.MALFORMED, (1,))]
 
 
 def test_a_payload_in_pieces_is_bounded() -> None:
     reader = frame_reader()
     octets = rsocket.encode(Frame(FrameKind.PAYLOAD, 2, 0x80, payload=bytes(MAX_PIECES // 2 + 1)))
     assert verdicts(reader.feed(octets, 1)) == []
-    assert verdicts(reader.feed(octets, 2)) == [(Verdict.MALFORMED, (2,))]
+    assert verdicts(reader.feed(octets, 2)) == [(FrameVerdict.MALFORMED, (2,))]
 
 
 def test_a_frame_that_is_none_is_malformed() -> None:
     items = fed(frame_reader(), b"\0\0\6\0\0\0\0\x3c\0" + STREAM)
-    assert verdicts(items) == [(Verdict.MALFORMED, (1,))]
+    assert verdicts(items) == [(FrameVerdict.MALFORMED, (1,))]
     assert len(records(items)) == 2
 
 
@@ -213,7 +213,7 @@ def test_a_frame_that_is_none_is_malformed() -> None:
     ],
 )
 def test_frames_that_cannot_be_are_no_beginning(octets: bytes) -> None:
-    assert verdicts(fed(frame_reader(whole=False), octets)) == [(Verdict.MALFORMED, (1,))]
+    assert verdicts(fed(frame_reader(whole=False), octets)) == [(FrameVerdict.MALFORMED, (1,))]
 
 
 def test_half_a_frame_may_be_a_beginning() -> None:
@@ -224,4 +224,4 @@ def test_half_a_frame_may_be_a_beginning() -> None:
 def test_a_capture_may_begin_inside_a_frame() -> None:
     items = fed(frame_reader(whole=False), STREAM[5:], STREAM[7:] + STREAM + STREAM)
     assert len(records(items)) == 4
-    assert verdicts(items) == [(Verdict.INCOMPLETE, (1,)), (Verdict.INCOMPLETE, (2,))]
+    assert verdicts(items) == [(FrameVerdict.INCOMPLETE, (1,)), (FrameVerdict.INCOMPLETE, (2,))]

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stablecast.evidence.capture.tcp import MAX_SEGMENTS, MAX_WAITING, Chunk, HalfStream
+from stablecast.evidence.capture.tcp import MAX_SEGMENTS, MAX_WAITING, HalfStream, StreamChunk
 
 STREAM = bytes(range(64))
 
@@ -42,7 +42,7 @@ def test_overlapping_segments_give_each_byte_once(spans: list[tuple[int, int]], 
 
 def test_a_capture_may_begin_in_the_middle() -> None:
     half = HalfStream()
-    assert half.feed(500, b"middle", 1) == [Chunk(b"middle", 1)]
+    assert half.feed(500, b"middle", 1) == [StreamChunk(b"middle", 1)]
     assert not half.whole
     assert half.opens_anew(499)
 
@@ -50,12 +50,12 @@ def test_a_capture_may_begin_in_the_middle() -> None:
 def test_the_first_segment_may_be_captured_later() -> None:
     half = HalfStream(start=0xFFFF_FFFE)
     assert half.feed(3, b"second", 1) == []
-    assert half.feed(0xFFFF_FFFE, b"first", 2) == [Chunk(b"first", 2), Chunk(b"second", 1)]
+    assert half.feed(0xFFFF_FFFE, b"first", 2) == [StreamChunk(b"first", 2), StreamChunk(b"second", 1)]
 
 
 def test_a_start_far_away_is_that_of_another_part() -> None:
     half = HalfStream(start=0)
-    assert half.feed(MAX_WAITING, b"middle", 1) == [Chunk(b"middle", 1)]
+    assert half.feed(MAX_WAITING, b"middle", 1) == [StreamChunk(b"middle", 1)]
 
 
 def test_a_repeated_syn_opens_nothing() -> None:
@@ -70,16 +70,16 @@ def test_a_repeated_syn_opens_nothing() -> None:
 
 def test_bytes_behind_a_gap_wait_and_are_given_up_at_the_end() -> None:
     half = HalfStream()
-    assert half.feed(0, b"start", 1) == [Chunk(b"start", 1)]
+    assert half.feed(0, b"start", 1) == [StreamChunk(b"start", 1)]
     assert half.feed(10, b"behind", 2) == []
     assert half.frames == {2}
-    assert half.close() == [Chunk(b"behind", 2, lost=5)]
+    assert half.close() == [StreamChunk(b"behind", 2, lost=5)]
 
 
 def test_bytes_that_the_capture_cut_off_are_lost() -> None:
     half = HalfStream()
-    assert half.feed(0, b"cut", 1, missing=4) == [Chunk(b"cut", 1)]
-    assert half.feed(7, b"next", 2) == [Chunk(b"next", 2, lost=4)]
+    assert half.feed(0, b"cut", 1, missing=4) == [StreamChunk(b"cut", 1)]
+    assert half.feed(7, b"next", 2) == [StreamChunk(b"next", 2, lost=4)]
 
 
 def test_a_gap_is_given_up_when_too_many_bytes_wait() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from stablecast.evidence.capture.errors import CaptureError
 from stablecast.evidence.capture.ip import TCP, UDP, Endpoint
-from stablecast.evidence.capture.ports import Kind
+from stablecast.evidence.capture.ports import TrafficKind
 from stablecast.evidence.capture.traffic_survey import MAX_ORDER, MAX_TRIES, survey
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc, lbmr, lbtrm, lbtru
@@ -30,32 +30,32 @@ def of(tmp_path: Path, *packets: bytes) -> Path:
 def test_an_advertisement_explains_what_came_before_it(tmp_path: Path) -> None:
     path = of(tmp_path, segment(A, B, 1, b"in the middle"), datagram(B, RESOLUTION, ADVERTISEMENT))
     plan = survey(path)
-    assert plan.kind(TCP, A, B) is Kind.LBTTCP
+    assert plan.kind(TCP, A, B) is TrafficKind.LBTTCP
     assert plan.topic(("10.0.0.1", 41_000, None), 1) == "orders"
 
 
 def test_multicast_on_a_port_of_its_own_is_found_with_its_naks(tmp_path: Path) -> None:
     plan = survey(of(tmp_path, datagram(A, GROUP, RM_DATA), datagram(A, GROUP, b"nonsense")))
-    assert plan.kind(UDP, B, GROUP) is Kind.LBTRM
-    assert plan.kind(UDP, B, ("10.0.0.1", 31_000)) is Kind.LBTRM
+    assert plan.kind(UDP, B, GROUP) is TrafficKind.LBTRM
+    assert plan.kind(UDP, B, ("10.0.0.1", 31_000)) is TrafficKind.LBTRM
 
 
 def test_unicast_and_streams_on_ports_of_their_own_are_found(tmp_path: Path) -> None:
     ack = lbtru.encode(lbtru.Ack(sqn=1))
     data = lbtru.encode(lbtru.Data(sqn=1, trail=0, payload=MESSAGE))
     plan = survey(of(tmp_path, datagram(A, B, ack), datagram(B, A, data), segment(A, B, 1, GREETING)))
-    assert plan.kind(UDP, A, B) is Kind.LBTRU
-    assert plan.kind(TCP, B, A) is Kind.LBTTCP
+    assert plan.kind(UDP, A, B) is TrafficKind.LBTRU
+    assert plan.kind(TCP, B, A) is TrafficKind.LBTTCP
 
 
 def test_resolution_on_a_port_of_its_own_is_learned_from(tmp_path: Path) -> None:
     plan = survey(of(tmp_path, datagram(B, GROUP, ADVERTISEMENT)))
-    assert plan.kind(TCP, B, A) is Kind.LBTTCP
+    assert plan.kind(TCP, B, A) is TrafficKind.LBTTCP
 
 
-def test_what_the_caller_says_is_kept(tmp_path: Path) -> None:
+def test_ports_of_the_caller_are_kept(tmp_path: Path) -> None:
     plan = survey(of(tmp_path, datagram(A, B, b"anything")), ["lbtru=42000"])
-    assert plan.kind(UDP, A, B) is Kind.LBTRU
+    assert plan.kind(UDP, A, B) is TrafficKind.LBTRU
     with pytest.raises(CaptureError, match="'x' is not kind=port"):
         survey(tmp_path / "a.pcap", ["x"])
 
@@ -96,8 +96,8 @@ def test_a_syn_tells_the_start_itself(tmp_path: Path) -> None:
     assert plan.starts == {}
 
 
-@pytest.mark.parametrize(("others", "kind"), [(MAX_TRIES - 1, Kind.LBTTCP), (MAX_TRIES, None)])
-def test_a_flow_of_others_is_soon_left_alone(tmp_path: Path, others: int, kind: Kind | None) -> None:
+@pytest.mark.parametrize(("others", "kind"), [(MAX_TRIES - 1, TrafficKind.LBTTCP), (MAX_TRIES, None)])
+def test_a_flow_of_others_is_soon_left_alone(tmp_path: Path, others: int, kind: TrafficKind | None) -> None:
     packets = [segment(A, B, 1, b"nonsense")] * others + [segment(A, B, 9, GREETING)]
     assert survey(of(tmp_path, *packets)).kind(TCP, A, B) is kind
 
@@ -108,7 +108,7 @@ def tiny(octets: bytes, size: int) -> list[bytes]:
 
 @pytest.mark.parametrize("size", [1, 3, 10])
 def test_segments_smaller_than_messages_are_read_together(tmp_path: Path, size: int) -> None:
-    assert survey(of(tmp_path, *tiny(GREETING + MESSAGE, size))).kind(TCP, A, B) is Kind.LBTTCP
+    assert survey(of(tmp_path, *tiny(GREETING + MESSAGE, size))).kind(TCP, A, B) is TrafficKind.LBTTCP
     assert survey(of(tmp_path, *tiny(MESSAGE[:12], 3))).kind(TCP, A, B) is None
 
 
@@ -118,11 +118,11 @@ def test_bytes_that_fit_once_they_are_put_together_are_no_proof(tmp_path: Path) 
     assert survey(of(tmp_path, *tiny(others + b"\xff" * 12, 5))).kind(TCP, A, B) is None
 
 
-def test_what_is_settled_is_passed_over(tmp_path: Path) -> None:
+def test_settled_flows_are_skipped(tmp_path: Path) -> None:
     """A flow of which everything is known, and then a new connection between the same endpoints."""
     packets = [segment(A, B, 1 + at, GREETING) for at in range(0, 200 * len(GREETING), len(GREETING))]
     plan = survey(of(tmp_path, *packets, segment(A, B, 9, b"", 0x02), segment(B, A, 7, MESSAGE)))
-    assert plan.kind(TCP, A, B) is Kind.LBTTCP
+    assert plan.kind(TCP, A, B) is TrafficKind.LBTTCP
     assert plan.starts == {(A, B): 1, (B, A): 7}
 
 

@@ -1,4 +1,4 @@
-"""What we decode, the public dissectors decode as well, and they count the same."""
+"""The public dissectors decode the same packets, and count the same."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ PORTS = {
 }
 DISSECTORS = {"LBMR": "lbmr", "LBT-RM": "lbtrm", "LBT-RU": "lbtru", "LBMC": "lbmc", "RSOCKET": "lbmsrs"}
 EVENTS = {"NAK"}
-"""What dissectors warn of in every packet of the kind."""
+"""Warnings of dissectors about every packet of the kind."""
 
 
 def test_public_dissectors_agree(tmp_path: Path) -> None:

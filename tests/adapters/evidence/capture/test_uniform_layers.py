@@ -1,4 +1,4 @@
-"""What is alike makes one layer, and says what the messages say one by one."""
+"""A run of equal messages makes one layer with the same contents as its messages."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,11 +17,12 @@ from stablecast.transports.codec import lbttcp
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.lbmc import Message, MessageKind
-from tests.adapters.evidence.capture.judge.talk import LIFE, SESSION, TOPIC, World, settled
+from tests.adapters.evidence.capture.judge.wire_session import LIFE, SESSION, TOPIC, World, settled
+from tests.support.retransmissions import encode_recovered
 
 PLAIN = lbttcp.build(TOPIC, 0xFFFF_FFF0, [b"x" * 20] * 40)
 MIXED = lbttcp.build(TOPIC, 5, [b"x" * size for size in range(9)])
-AGAIN = b"".join(codec.encode_recovered(codec.Recovered(LIFE + 1, LIFE, number, b"again")) for number in range(7, 20))
+AGAIN = b"".join(encode_recovered(codec.Recovered(LIFE + 1, LIFE, number, b"again")) for number in range(7, 20))
 ACK = codec.encode(core.StableAck(1, LIFE, 3, 9))
 CONSUMED = codec.encode(core.ConsumptionAck(LIFE, 100, 200, 9))
 GREETING = codec.greeting(SESSION)
@@ -34,7 +35,7 @@ Said = tuple[str, object]
 
 
 def said(decoded: Decoded) -> Iterator[Said]:
-    """What layers say, a message at a time."""
+    """Return the contents of layers, a message at a time."""
     for layer in decoded.layers:
         match layer.record:
             case lbttcp.Run(topic_index=topic, first=first, count=count):
@@ -78,7 +79,7 @@ def test_a_run_is_one_layer() -> None:
 
 
 @pytest.mark.parametrize("octets", [b"", b"\0\0", PLAIN[:31], b"\0\0\0\x05" + bytes(20), WRONG, NONSENSE * 3])
-def test_what_is_not_alike_is_left_to_others(octets: bytes) -> None:
+def test_other_messages_are_read_one_by_one(octets: bytes) -> None:
     assert uniform_layers.start_of(octets, 0) is None
 
 

@@ -2,16 +2,16 @@
 
 import pytest
 
-from stablecast.evidence.capture.verdicts import Verdict, gravest
+from stablecast.evidence.capture.verdicts import FrameVerdict, gravest
 
 
 @pytest.mark.parametrize(
     ("verdicts", "verdict"),
     [
-        ([], Verdict.DECODED),
-        ([Verdict.DECODED, Verdict.UNKNOWN], Verdict.UNKNOWN),
-        ([Verdict.MALFORMED, Verdict.INCOMPLETE, Verdict.DIFFERENT], Verdict.MALFORMED),
+        ([], FrameVerdict.DECODED),
+        ([FrameVerdict.DECODED, FrameVerdict.UNKNOWN], FrameVerdict.UNKNOWN),
+        ([FrameVerdict.MALFORMED, FrameVerdict.INCOMPLETE, FrameVerdict.DIFFERENT], FrameVerdict.MALFORMED),
     ],
 )
-def test_the_gravest(verdicts: list[Verdict], verdict: Verdict) -> None:
+def test_the_gravest(verdicts: list[FrameVerdict], verdict: FrameVerdict) -> None:
     assert gravest(verdicts) is verdict

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from stablecast.evidence.trace.file_names import find
-from stablecast.evidence.trace.reports import Summary
+from stablecast.evidence.trace.reports import VerificationSummary
 from stablecast.evidence.trace.trace_judge import verify_paths
 from stablecast.lab.sim.runner import run
 from stablecast.lab.sim.schedule import draw
@@ -24,7 +24,7 @@ HERE: Final = "here"
 
 
 def worlds(seeds: range, directory: Path) -> tuple[list[Path], list[str]]:
-    """The traces of these worlds, and what the simulator's own checkers find in them."""
+    """Return the traces of these worlds, and the findings of the simulator's own checkers."""
     files, broken = [], []
     for seed in seeds:
         folder = directory / f"seed-{seed}"
@@ -34,14 +34,14 @@ def worlds(seeds: range, directory: Path) -> tuple[list[Path], list[str]]:
 
 
 def demo(directory: Path) -> list[Path]:
-    """The traces of a demo."""
+    """Return the traces of a demo run."""
     status, out, err = outcome("demo", "--json", "--keep", str(directory))
     assert status == 0, err
     return [Path(path) for path in json.loads(out)["traces"]]
 
 
-def judge(files: list[Path], master: str) -> Summary:
-    """What a judge says of all of it."""
+def judge(files: list[Path], master: str) -> VerificationSummary:
+    """Return the verdict of a judge on all of it."""
     if master == HERE:
         return verify_paths(files)
     from stablecast.evidence.spark import connect, verify_on  # noqa: PLC0415 - an extra that the other judge does without
@@ -50,7 +50,7 @@ def judge(files: list[Path], master: str) -> Summary:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command line."""
+    """Run the command line of this module."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seeds", type=int, default=500)

@@ -1,4 +1,4 @@
-"""One session for all tests, as small as it gets; without a Java the tests that need it are skipped and say so."""
+"""A Spark session for all tests, as small as possible; without a Java the tests that need it are skipped."""
 
 import gc
 import os
@@ -11,21 +11,21 @@ pytest.importorskip("pyspark", reason="skipped: the spark extra is not installed
 
 from pyspark.sql import SparkSession
 
-from stablecast.evidence.spark.formats import register
+from stablecast.evidence.spark import register
 from stablecast.evidence.spark.spark_session import SparkError, check_java, connect
 from tests.adapters.evidence.trace.traced import TracedWorld, play, tapping
 
 
 @pytest.fixture(autouse=True)
 def thawed() -> Iterator[None]:
-    """What a task tells the collector is for its worker, not for this process."""
+    """Undo the settings of the garbage collector, which a task makes for its worker only."""
     yield
     gc.unfreeze()
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """A local session that knows the format."""
+    """Return a local session that knows the format."""
     try:
         check_java()
     except SparkError as error:
@@ -40,7 +40,7 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def whole_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A world whose every trace tells everything."""
+    """Return a world with complete traces only."""
     directory = tmp_path_factory.mktemp("whole")
     play(TracedWorld(wrap=tapping(directory, kill=False)))
     return directory

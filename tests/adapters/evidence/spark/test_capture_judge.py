@@ -8,13 +8,13 @@ from pyspark.sql import SparkSession
 
 from stablecast.evidence.capture.judge import judged
 from stablecast.evidence.spark import judge_on
-from tests.adapters.evidence.capture.judge.talk import World, settled
+from tests.adapters.evidence.capture.judge.wire_session import World, settled
 from tests.support.program import outcome
 
 
 @pytest.fixture
 def captures(tmp_path: Path) -> list[Path]:
-    """One that is fine, one that is broken, one that is cut, and none."""
+    """Return a clean capture, a broken one, a cut one, and a file that is none."""
     bad = settled(World())
     bad.ack(1, 39, 4_000)
     bad.wait(2_000)

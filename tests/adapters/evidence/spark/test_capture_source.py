@@ -10,8 +10,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import EqualTo, In, IsNull
 from pyspark.sql.types import StructType
 
-from stablecast.evidence.capture import CaptureError, packets
 from stablecast.evidence.capture.capture_paths import files_of
+from stablecast.evidence.capture.decoder import packets
+from stablecast.evidence.capture.errors import CaptureError
 from stablecast.evidence.spark import capture_source
 from stablecast.evidence.spark.capture_source import COLUMNS, FORMAT, SCHEMA, CaptureReader, CaptureSource, parts_of
 from tests.support import captures as files
@@ -32,7 +33,7 @@ def schema(*names: str) -> StructType:
 
 @pytest.fixture
 def capture(tmp_path: Path) -> Path:
-    """All kinds, and a packet of nonsense."""
+    """Return a capture with all kinds of packets, and one of nonsense."""
     return files.pcap(tmp_path / "a.pcap", [*OURS, datagram(SOURCE, GROUP, b"nonsense")])
 
 
@@ -96,7 +97,7 @@ def test_files_directories_and_patterns(capture: Path, tmp_path: Path) -> None:
             files_of([nothing])
 
 
-def test_what_cannot_be_read_is_a_sentence_that_names_it(
+def test_an_unreadable_capture_is_a_sentence_that_names_it(
     capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cut, empty, missing = tmp_path / "cut.pcap", tmp_path / "empty.pcap", tmp_path / "missing.pcap"

@@ -1,4 +1,4 @@
-"""What a task says of a piece, without any Spark."""
+"""The rows of a task about a piece, without any Spark."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -7,7 +7,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from stablecast.evidence.spark.piece_judge import SCHEMA, TYPES, dumps, judge_piece, judge_with, loads
-from stablecast.evidence.spark.piece_plan import END, Piece, pieces_of
+from stablecast.evidence.spark.piece_plan import END, TracePiece, pieces_of
 from stablecast.evidence.trace.file_names import find
 from stablecast.lab.sim.runner import run
 from stablecast.lab.sim.schedule import draw
@@ -40,7 +40,7 @@ def test_violations_and_errors_are_rows(whole_world: Path, tmp_path: Path) -> No
     frames[2][0]["snapshot"] = {}
     path = put_together(tmp_path / "a.1.sct", frames)
     path.write_bytes(path.read_bytes()[:-1])
-    rows = [row for some in judge_piece(Piece(str(path), 0, END)) for row in some]
+    rows = [row for some in judge_piece(TracePiece(str(path), 0, END)) for row in some]
     (found,) = [row for row in rows if row["what"] == "violation"]
     assert (found["rule"], found["part"], found["trace"]) == ("schema", 1, str(tmp_path / "a.sct"))
     (error,) = [row for row in rows if row["what"] == "error"]
@@ -50,13 +50,13 @@ def test_violations_and_errors_are_rows(whole_world: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("seed", [12, 27])
 def test_any_frame_can_be_judged_alone(tmp_path: Path, seed: int) -> None:
-    """Where stores write late and let go of what they have: a frame begins with all that its rules must know."""
+    """Stores write late and release messages: a frame begins with everything that its rules need."""
     assert run(draw(seed), tmp_path).violations == ()
-    rows = [row for path in find([tmp_path]) for some in judge_piece(Piece(str(path), 0, END)) for row in some]
+    rows = [row for path in find([tmp_path]) for some in judge_piece(TracePiece(str(path), 0, END)) for row in some]
     assert [row["text"] for row in rows if row["what"] not in ("frame", "fact")] == []
 
 
-def test_what_was_expected_survives_as_text() -> None:
+def test_expected_values_survive_as_text() -> None:
     for value in (None, [1, 2], {"_": "Send"}, "x"):
         assert loads(dumps(value)) == value
 

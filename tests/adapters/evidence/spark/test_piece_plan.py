@@ -3,11 +3,10 @@
 from pathlib import Path
 
 from stablecast.evidence.spark.piece_judge import judge_piece
-from stablecast.evidence.spark.piece_plan import END, Piece, pieces_of, plan
+from stablecast.evidence.spark.piece_plan import END, TracePiece, pieces_of, plan
 from stablecast.evidence.trace import container
 from stablecast.evidence.trace.file_names import find
-from stablecast.evidence.trace.frames import read_frames
-from tests.adapters.evidence.trace.traced import TracedWorld, play, tapping
+from tests.adapters.evidence.trace.traced import TracedWorld, play, read_frames, tapping
 
 
 def test_pieces_follow_each_other_and_end_where_the_file_does(whole_world: Path) -> None:
@@ -25,23 +24,23 @@ def test_pieces_follow_each_other_and_end_where_the_file_does(whole_world: Path)
 def test_pieces_of_what_is_new(whole_world: Path) -> None:
     path = find([whole_world])[0]
     middle = container.offsets(path)[2]
-    assert pieces_of(path, 1 << 20, middle) == [Piece(str(path), middle, path.stat().st_size)]
+    assert pieces_of(path, 1 << 20, middle) == [TracePiece(str(path), middle, path.stat().st_size)]
     assert pieces_of(path, 1, path.stat().st_size) == []
 
 
 def test_a_file_with_something_wrong_is_one_piece(tmp_path: Path) -> None:
     missing = tmp_path / "missing.sct"
-    assert plan([missing]) == [Piece(str(missing), 0, END)]
+    assert plan([missing]) == [TracePiece(str(missing), 0, END)]
 
 
 def test_a_frame_that_was_not_finished_is_a_piece(tmp_path: Path) -> None:
     play(TracedWorld(wrap=tapping(tmp_path, torn=True)))
     for path in find([tmp_path]):
         pieces, end = pieces_of(path, 1), container.offsets(path)[-1]
-        if [*read_frames(path)][-1].foot.tells:
+        if [*read_frames(path)][-1].foot.ends_known:
             assert pieces[-1].stop == end == path.stat().st_size
         else:
-            assert pieces[-1] == Piece(str(path), end, END)
+            assert pieces[-1] == TracePiece(str(path), end, END)
             assert pieces_of(path, 1, end, whole=True) == pieces[-1:]
         found = [row for piece in pieces for rows in judge_piece(piece) for row in rows]
         assert not [row for row in found if row["what"] in ("violation", "error")]

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from stablecast.evidence.spark.piece_plan import END
-from stablecast.evidence.spark.record_rows import COLUMNS, SCHEMA, Bounds, batches
+from stablecast.evidence.spark.record_rows import COLUMNS, SCHEMA, RowBounds, batches
 from tests.adapters.evidence.trace.traced import put_together, records, take_apart
 
 
-def rows(path: Path, *names: str, bounds: Bounds | None = None) -> list[dict[str, object]]:
-    given = bounds or Bounds()
+def rows(path: Path, *names: str, bounds: RowBounds | None = None) -> list[dict[str, object]]:
+    given = bounds or RowBounds()
     return [row for batch in batches(str(path), 0, END, list(names), given) for row in batch.to_pylist()]
 
 
@@ -44,12 +44,12 @@ def test_only_the_columns_that_are_asked_for(whole_world: Path) -> None:
 def test_frames_without_anything_asked_for_are_left_out(whole_world: Path) -> None:
     path = next(whole_world.glob("source-*"))
     every = rows(path, "record", "frame")
-    some = rows(path, "record", "frame", bounds=Bounds(low={"record": 30}, high={"record": 31}))
+    some = rows(path, "record", "frame", bounds=RowBounds(low={"record": 30}, high={"record": 31}))
     assert 0 < len(some) < len(every)
     assert {30, 31} <= {row["record"] for row in some}
-    assert rows(path, "record", bounds=Bounds(values={"role": ["store"]})) == []
-    assert rows(path, "record", bounds=Bounds(low={"frame": 10_000})) == []
-    assert rows(path, "record", bounds=Bounds(values={"role": ["source"], "kind": []})) != [], "not of whole frames"
+    assert rows(path, "record", bounds=RowBounds(values={"role": ["store"]})) == []
+    assert rows(path, "record", bounds=RowBounds(low={"frame": 10_000})) == []
+    assert rows(path, "record", bounds=RowBounds(values={"role": ["source"], "kind": []})) != [], "not of whole frames"
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("master", ["", "locl", "local[", "local[]", "spark://", "host:7077", "yarn-client"])
-def test_what_is_no_master_is_not_tried(master: str) -> None:
+def test_an_invalid_master_is_not_tried(master: str) -> None:
     with pytest.raises(SparkError, match=r"is no Spark master: local\[2\], spark://host:port"):
         connect(master)
 

@@ -1,5 +1,5 @@
 """The simulator's checkers, the judge in process and Spark agree: on clean worlds, on worlds in which one endpoint lies
-(`tests.adapters.evidence.trace.lies`), and on worlds of a faulty core.
+(`tests.adapters.evidence.trace.planted_faults`), and on worlds of a faulty core.
 
 The checkers see the disks, the judges have the traces and the core without the fault.
 """
@@ -11,13 +11,13 @@ from pyspark.sql import SparkSession
 
 from stablecast.evidence.spark.verification_job import verify_on
 from stablecast.evidence.trace.file_names import find
-from stablecast.evidence.trace.reports import Summary, Violation
+from stablecast.evidence.trace.reports import TraceViolation, VerificationSummary
 from stablecast.evidence.trace.trace_judge import verify_paths
 from stablecast.lab.sim.runner import run as run_world
 from stablecast.lab.sim.schedule import Act, Fault, Schedule, draw
 from tests.adapters.evidence.spark.test_verification_job import seen
-from tests.adapters.evidence.trace.lies import LIES
-from tests.adapters.evidence.trace.lying import tell
+from tests.adapters.evidence.trace.fault_injection import tell
+from tests.adapters.evidence.trace.planted_faults import LIES
 from tests.mutants.mutant import FOUND, Mutant, Worlds, run
 from tests.mutants.table import MUTANTS
 
@@ -29,8 +29,8 @@ PLANTED = [mutant for mutant in MUTANTS if isinstance(mutant.killer, Worlds) and
 SAMPLE = ("one-more-message-is-acknowledged", "acknowledged-before-it-is-synced")
 
 
-def judge_all(spark: SparkSession, worlds: dict[str, Path]) -> tuple[Summary, Summary]:
-    """Both judges about all worlds in one go; each is judged with its own."""
+def judge_all(spark: SparkSession, worlds: dict[str, Path]) -> tuple[VerificationSummary, VerificationSummary]:
+    """Judge all worlds by both judges in one go."""
     files = [path for directory in worlds.values() for path in find([directory])]
     return verify_paths(files), verify_on(spark, files).summary
 
@@ -75,9 +75,9 @@ def test_three_judges_agree_that_what_no_quorum_survived_is_not_promised(spark: 
     assert {text[:2] for text in here.untold} >= {"S2", "S3"}, "they do not say that it is right, either"
 
 
-def firsts(summary: Summary) -> set[tuple[str, int, str]]:
-    """The first record of each file that is blamed, by each rule: what follows in later frames, Spark does not tell."""
-    blamed: dict[Path, list[Violation]] = {}
+def firsts(summary: VerificationSummary) -> set[tuple[str, int, str]]:
+    """Return the first record of each file that each rule blames; Spark omits later frames."""
+    blamed: dict[Path, list[TraceViolation]] = {}
     for one in summary.violations:
         blamed.setdefault(one.path, []).append(one)
     return {

@@ -20,19 +20,19 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from stablecast.evidence.spark.piece_plan import PIECE_BYTES
-from stablecast.evidence.spark.record_rows import COLUMNS, Bounds
+from stablecast.evidence.spark.record_rows import COLUMNS, RowBounds
+from stablecast.evidence.spark.table_format import column_names
 from stablecast.evidence.spark.trace_source import (
     FORMAT,
     PiecePartition,
     TraceReader,
     TraceSource,
     TraceStreamReader,
-    names_of,
     narrow,
 )
 from stablecast.evidence.trace import container
 from stablecast.evidence.trace.errors import TraceError
-from tests.adapters.evidence.trace.traced import put_together, records, take_apart
+from tests.adapters.evidence.trace.traced import put_together, records, take_apart, texts
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -85,11 +85,11 @@ def test_a_stream_reads_what_comes(spark: SparkSession, whole_world: Path, tmp_p
 
 
 def test_a_stream_reads_while_a_trace_is_written(spark: SparkSession, whole_world: Path, tmp_path: Path) -> None:
-    """One query: it sees a file that has nothing yet, its frames as they are finished, and a file that comes."""
+    """The query reads an empty file, its frames as they are finished, and a new file."""
     live = tmp_path / "live"
     live.mkdir()
     first, second, *_ = sorted(whole_world.glob("store-*"))
-    frames = [text for text in container.texts(first) if text.count(b"\n") > 2]
+    frames = [text for text in texts(first) if text.count(b"\n") > 2]
     seen: list[int] = []
     stream = spark.readStream.format("stablecast").load(str(live)).select("record", "endpoint")
     query = stream.writeStream.foreachBatch(lambda rows, _: seen.append(rows.count())).start()
@@ -134,8 +134,8 @@ def test_the_format_has_a_name() -> None:
     assert TraceSource.name() == FORMAT == "stablecast"
 
 
-def test_what_filters_mean() -> None:
-    bounds = Bounds()
+def test_filters_narrow_the_bounds() -> None:
+    bounds = RowBounds()
     for one in (
         GreaterThan(("record",), 5),
         GreaterThanOrEqual(("record",), 3),
@@ -148,7 +148,7 @@ def test_what_filters_mean() -> None:
         IsNull(("role",)),
     ):
         narrow(bounds, one)
-    assert bounds == Bounds({"record": 5}, {"frame": 7}, {"role": ["store", "source"]})
+    assert bounds == RowBounds({"record": 5}, {"frame": 7}, {"role": ["store", "source"]})
 
 
 def test_a_file_that_cannot_be_read_fails_or_is_read_as_far_as_it_goes(whole_world: Path, tmp_path: Path) -> None:
@@ -161,8 +161,8 @@ def test_a_file_that_cannot_be_read_fails_or_is_read_as_far_as_it_goes(whole_wor
         read(strict, list(mild.partitions()))
 
 
-def test_what_cannot_be_read_is_told_before_there_are_tasks(whole_world: Path, tmp_path: Path) -> None:
-    """What a task raises comes with a page of Java."""
+def test_an_unreadable_file_is_reported_before_there_are_tasks(whole_world: Path, tmp_path: Path) -> None:
+    """An error in a task comes with a page of Java."""
     source = next(whole_world.glob("source-*"))
     frames = take_apart(source)
     frames[0][0]["version"] = 3
@@ -200,7 +200,7 @@ def test_options_that_make_no_sense(options: dict[str, str], sentence: str) -> N
 
 def test_a_column_that_there_is_not() -> None:
     with pytest.raises(TraceError, match="no column 'color'"):
-        names_of(schema("record", "color"))
+        column_names(schema("record", "color"), COLUMNS, "traces", TraceError)
 
 
 def test_the_offset_of_a_stream_is_how_far_frames_are_finished(whole_world: Path, tmp_path: Path) -> None:

@@ -17,9 +17,9 @@ from stablecast.evidence.spark.piece_plan import plan
 from stablecast.evidence.spark.verification_job import LIGHT, at_ease, tuned, verify_on
 from stablecast.evidence.trace.file_names import find
 from stablecast.evidence.trace.report_page import render
-from stablecast.evidence.trace.reports import TABLE, FileReport, Summary
+from stablecast.evidence.trace.reports import TABLE, FileReport, VerificationSummary
 from stablecast.evidence.trace.trace_judge import verify_paths
-from tests.adapters.evidence.trace.crossfaults import CROSS_FAULTS, put_world_together, take_world_apart
+from tests.adapters.evidence.trace.cross_faults import CROSS_FAULTS, put_world_together, take_world_apart
 from tests.adapters.evidence.trace.test_trace_judge import RECEIVER_CORRUPTIONS, SOURCE_CORRUPTIONS, STORE_CORRUPTIONS
 from tests.adapters.evidence.trace.traced import TracedWorld, play, put_together, take_apart, tapping
 
@@ -32,7 +32,7 @@ Blame = tuple[str, int, str]
 
 @pytest.fixture(scope="module")
 def faulty(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[Blame]]:
-    """Worlds with a fault each, and what must be blamed: file, record, rule."""
+    """Return worlds with a fault each, and the expected file, record and rule."""
     directory, blamed = tmp_path_factory.mktemp("faulty"), set()
     clean = tmp_path_factory.mktemp("clean")
     play(TracedWorld(wrap=tapping(clean)))
@@ -57,8 +57,8 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[Blame]]:
     return directory, blamed
 
 
-def seen(summary: Summary) -> set[tuple[str, str, int]]:
-    """The first record of each file that breaks a rule."""
+def seen(summary: VerificationSummary) -> set[tuple[str, str, int]]:
+    """Return the first record of each file that breaks a rule."""
     first: dict[tuple[str, str], int] = {}
     for one in summary.violations:
         key = one.path.name, one.rule
@@ -143,7 +143,7 @@ def test_settings_of_the_session_come_back(spark: SparkSession) -> None:
 
 def test_nothing_to_judge_is_clean(spark: SparkSession) -> None:
     outcome = verify_on(spark, [])
-    assert outcome.summary == Summary([], [])
+    assert outcome.summary == VerificationSummary([], [])
     assert outcome.points == []
 
 
@@ -152,7 +152,7 @@ def test_a_file_that_is_named_twice_counts_once(spark: SparkSession, whole_world
     assert [report.path for report in verify_on(spark, [path, path]).summary.files] == [FileReport(path).path]
 
 
-def test_of_what_a_store_lost_the_rest_is_stable(spark: SparkSession) -> None:
+def test_numbers_below_those_that_a_store_lost_stay_stable(spark: SparkSession) -> None:
     """S2 and S3: as `stablecast.evidence.trace.cross_rules` has it."""
     told = [("0x1", 0, 4), ("0x1", 5, 9), ("0x2", 5, 9), ("0x3", 0, 4)]
     columns = "life string, first bigint, last bigint, kind string"

@@ -10,7 +10,7 @@ from stablecast.evidence.whatif import command
 def test_a_sweep_is_spread(spark: SparkSession, whole_world: Path) -> None:
     lines: list[str] = []
     for master in (None, "local[2]"):
-        job = command.Job([whole_world], {}, {"ume_flight_size": ["1", "2"]}, master)
+        job = command.WhatIfJob([whole_world], {}, {"ume_flight_size": ["1", "2"]}, master)
         assert command.run(job, as_json=False, say=lambda line: lines.append(str(line))) == 0
     half = len(lines) // 2
     assert lines[:half] == lines[half:]

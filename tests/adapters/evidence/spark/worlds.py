@@ -11,7 +11,7 @@ from stablecast.lab.sim.schedule import draw
 
 
 def main(rule: str, first: int, count: int, directory: Path) -> int:
-    """See above."""
+    """Run worlds in a process of their own."""
     for seed in range(first, first + count):
         if rule in [violation.rule for violation in run(draw(seed)).violations]:
             run(draw(seed), directory)

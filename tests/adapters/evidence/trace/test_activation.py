@@ -1,4 +1,4 @@
-"""Whether an endpoint is traced, where to, and how much of a trace stays: the environment says so."""
+"""Environment variables decide whether, where, and how much an endpoint is traced."""
 
 from pathlib import Path
 
@@ -48,7 +48,7 @@ def test_the_environment_says_how_much_of_a_trace_stays(
 
 
 @pytest.mark.parametrize(("variable", "unit"), [(KEEP, "files"), (LIMIT, "bytes")])
-def test_what_the_environment_says_must_be_a_number(
+def test_environment_variables_must_be_numbers(
     tmp_path: Path, store: StoreEndpoint, monkeypatch: pytest.MonkeyPatch, variable: str, unit: str
 ) -> None:
     monkeypatch.setenv(variable, "many")

@@ -12,15 +12,16 @@ import pytest
 import zstandard
 
 from stablecast.evidence.trace import container
-from stablecast.evidence.trace.container import HEAD, MAGIC, Growing, append, offsets, texts, texts_from
+from stablecast.evidence.trace.container import HEAD, MAGIC, Growing, append, offsets, texts_from
 from stablecast.evidence.trace.errors import TraceError, TruncatedError
+from tests.adapters.evidence.trace.traced import texts
 
 TEXTS = (b"one\n", b"two\n" * 5000, b"three\n")
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A file of three frames."""
+    """Return a trace file of three frames."""
     path = tmp_path / "three.sct"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT)
     end = 0
@@ -32,14 +33,14 @@ def path(tmp_path: Path) -> Path:
 
 
 def ends(path: Path) -> list[int]:
-    """Where each frame ends."""
+    """Return the offset of each frame's end."""
     data, found = path.read_bytes(), [0]
     while found[-1] < len(data):
         found.append(found[-1] + HEAD.size + HEAD.unpack_from(data, found[-1])[2])
     return found
 
 
-def test_what_was_written_is_read(path: Path) -> None:
+def test_written_texts_are_read_back(path: Path) -> None:
     assert tuple(texts(path)) == TEXTS
 
 
@@ -131,7 +132,7 @@ PIECES = [b"".join(b"%d is a line\n" % (1000 * piece + line) for line in range(5
 
 
 def grown(path: Path, finished: bool) -> None:
-    """Adds a frame to a file that was written in pieces."""
+    """Add a frame to a file that was written in pieces."""
     descriptor = os.open(path, os.O_WRONLY)
     frame = Growing(descriptor, path.stat().st_size)
     for piece in PIECES[:-1]:
@@ -154,7 +155,7 @@ def test_the_usual_tool_prints_what_was_written_in_pieces(path: Path) -> None:
     assert printed.stdout == b"".join((*TEXTS, *PIECES))
 
 
-def test_of_a_frame_that_was_not_finished_the_whole_lines_of_whole_blocks_are_read(path: Path) -> None:
+def test_an_unfinished_frame_has_the_whole_lines_of_its_whole_blocks(path: Path) -> None:
     """Wherever the last write was cut short."""
     begin = path.stat().st_size
     grown(path, finished=False)
@@ -247,7 +248,7 @@ def test_a_bomb_does_not_go_off(
 
 
 @pytest.mark.parametrize("name", ["missing.sct", "."])
-def test_what_cannot_be_opened_is_named(tmp_path: Path, name: str) -> None:
+def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path, name: str) -> None:
     with pytest.raises(TraceError, match="cannot be read: "):
         list(texts(tmp_path / name))
 

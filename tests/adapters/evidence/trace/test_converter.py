@@ -33,8 +33,7 @@ from stablecast.evidence.trace.converter import (
     snapshot,
 )
 from stablecast.evidence.trace.errors import SchemaError
-from stablecast.evidence.trace.frames import read_frames
-from tests.adapters.evidence.trace.traced import TracedWorld, play
+from tests.adapters.evidence.trace.traced import TracedWorld, play, read_frames
 
 NUMBERS = st.integers(0, 2**64)
 
@@ -170,7 +169,7 @@ GOOD: Json = {"_": "Sent", "first": 0, "count": 1, "payload_bytes": 2}
     ],
     ids=str,
 )
-def test_what_is_no_input_of_a_source_is_refused(value: Json) -> None:
+def test_inputs_of_other_roles_are_refused(value: Json) -> None:
     assert decode_input(Role.SOURCE, GOOD) == inputs.Sent(0, 1, 2)
     with pytest.raises(SchemaError, match="not a "):
         decode_input(Role.SOURCE, value)
@@ -240,6 +239,6 @@ def test_runs_of_a_store_are_a_flat_list() -> None:
 
 
 @pytest.mark.parametrize("value", [[0, 1, 100], [0, 1, 100, True], [0, 1, 100, 1.0], [0, 1, 100, "1"], {}, None, [[]]])
-def test_what_are_no_runs_is_refused(value: object) -> None:
+def test_malformed_runs_are_refused(value: object) -> None:
     with pytest.raises(SchemaError, match="not numbers of Extent, 4 each"):
         _structure(value, deque[Extent])

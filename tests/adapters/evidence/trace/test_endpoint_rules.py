@@ -45,10 +45,10 @@ from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
 from stablecast.core.store.repository import Repository
 from stablecast.core.store.retention_terms import Terms
-from stablecast.core.store.sync_tickets import Waiting
+from stablecast.core.store.sync_tickets import PendingSync
 from stablecast.evidence.trace import endpoint_rules
 from stablecast.evidence.trace.converter import Endpoint
-from tests.adapters.evidence.trace.asking import ask
+from tests.adapters.evidence.trace.rule_probe import ask
 from tests.core.drivers import StoreDriver
 from tests.core.samples import register
 
@@ -75,7 +75,7 @@ def store(**more: Any) -> StoreEndpoint:
 
 
 def judged(machine: Endpoint, *facts: Fact) -> list[tuple[str, str]]:
-    """What each rule says first of these inputs and effects."""
+    """Return the first sentence of each rule about these inputs and effects."""
     found = []
     for rule in endpoint_rules.begin(machine):
         texts = [text for fact in facts if (text := ask(rule, fact)) is not None]
@@ -153,9 +153,9 @@ FORGOTTEN = Forget(1, Role.SOURCE, 50)
     ],
 )
 def test_a_reg_id_does_not_go_to_and_fro_between_lives_of_one_context(facts: list[Fact], broken: bool) -> None:
-    """R1, P-019: one that came back once may have outlived the other."""
+    """R6, P-019: one that came back once may have outlived the other."""
     text = "RegID 50 goes to and fro between lives 0x7 and 0x8 of one context"
-    assert judged(store(), *facts) == ([("R1", text)] if broken else [])
+    assert judged(store(), *facts) == ([("R6", text)] if broken else [])
 
 
 @pytest.mark.parametrize("start", [0, WRAP - 5])
@@ -196,7 +196,7 @@ def test_s1_knows_the_rules_of_groups(rules: GroupRules, enough: list[int], too_
 
 
 def test_s1_asks_for_one_store_where_they_take_turns() -> None:
-    """P-502."""
+    """The store whose turn it is decides (P-502)."""
     machine = source(behavior=StoreBehavior.RR)
     assert judged(machine, begins(0), Sent(0, 5, 1), ack(2, 0, 4), stable(0, 4)) == []
     assert judged(machine, begins(0), Sent(0, 5, 1), stable(0, 4))[0][0] == "S1"
@@ -262,7 +262,7 @@ def test_d1_is_for_receivers_that_deliver_in_order() -> None:
 
 
 def test_d1_in_arrival_order_a_number_is_delivered_once() -> None:
-    """P-431."""
+    """A number comes once in any order (P-431)."""
     machine = receiver(ordering=Ordering.ARRIVAL)
     lost = Notify(UnrecoverableLoss(8, 9))
     assert judged(machine, deliver(5, 2), deliver(3, 1), lost, deliver(4, 1), Tick()) == []
@@ -315,7 +315,7 @@ def test_p1_waits_for_the_disk() -> None:
 
 
 def test_p1_is_about_what_is_to_be_synced() -> None:
-    """What is for the memory only is never synced; a farewell to what is lost says nothing of the disk."""
+    """Messages for the memory only are never synced; a farewell says nothing of the disk."""
     cached = CacheMessages(1, LIFE, 1, 0, 5, 0, done=True)
     lost = Send("a:1", StableAck(0, LIFE, 0, 9, nack=True))
     assert judged(store(), cached, held(0, 4), lost) == []
@@ -335,7 +335,7 @@ def granted(reg_id: int, life: int = LIFE) -> Send:
 
 
 def test_p1_where_receivers_set_the_pace_asks_for_what_was_kept_or_went() -> None:
-    """P-010, T19."""
+    """Messages may wait in memory (P-010, T19)."""
     paced = known(5, pace=Pace.RECEIVERS)
     assert judged(store(), paced, written(1, 0, 5), held(0, 4)) == []
     assert judged(store(), paced, CacheMessages(5, LIFE, 1, 0, 5, 0, done=True), held(0, 4)) == []
@@ -349,14 +349,14 @@ def test_p1_where_receivers_set_the_pace_asks_for_what_was_kept_or_went() -> Non
     assert judged(machine, held(0, 5))[0][0] == "P1"
 
 
-def test_p1_grants_what_is_written_down() -> None:
+def test_a_store_grants_what_is_written_down() -> None:
     """P-014: to this life, and not before the sync."""
     assert judged(store(), known(5), Persisted(1), granted(5)) == []
     assert judged(store(), known(5), granted(5)) == [
-        ("P1", "RegID 5 is granted to life 0x7, which is not written down")
+        ("R2", "RegID 5 is granted to life 0x7, which is not written down")
     ]
-    assert judged(store(), known(5, ticket=2), Persisted(1), granted(5))[0][0] == "P1"
-    assert judged(store(), known(5), Persisted(1), granted(5, life=8))[0][0] == "P1"
+    assert judged(store(), known(5, ticket=2), Persisted(1), granted(5))[0][0] == "R2"
+    assert judged(store(), known(5), Persisted(1), granted(5, life=8))[0][0] == "R2"
     machine = store()
     machine.clients.restore(known(5).client, 0)
     assert judged(machine, granted(5), Tick()) == []
@@ -367,14 +367,14 @@ def test_p1_may_begin_anywhere() -> None:
     repository = Repository.create(machine.config, 1, 0, "a:1", LIFE)
     repository.restore(0, 5, 5)
     machine.repositories[1] = repository
-    machine.tickets.wait(Waiting(4, 1, LIFE, first=5, stop=10))
+    machine.tickets.wait(PendingSync(4, 1, LIFE, first=5, stop=10))
     assert judged(machine, held(0, 4)) == []
     assert judged(machine, held(0, 9)) == [("P1", "number 5 is acknowledged and was never synced")]
     assert judged(machine, Persisted(4), held(0, 9)) == []
 
 
 def test_p1_knows_what_had_to_go_and_what_older_lives_left() -> None:
-    """What was synced once may be acknowledged again, by the life that sent it. P-440."""
+    """Synced messages may be acknowledged again, by the life that sent them (P-440)."""
     machine = store()
     repository = Repository.create(machine.config, 1, 0, "a:1", LIFE)
     repository.restore(5, 20, 5)
@@ -434,7 +434,7 @@ def test_every_role_has_rules() -> None:
         for machine in (source(), receiver(), store())
     }
     assert names == {
-        SourceEndpoint: ["S1", "F1", "C1", "L1"],
+        SourceEndpoint: ["S1", "F1", "C1", "L2"],
         ReceiverSession: ["D1", "A1"],
-        StoreEndpoint: ["P1", "P1", "R1"],
+        StoreEndpoint: ["P1", "R2", "R6"],
     }

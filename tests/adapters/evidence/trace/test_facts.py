@@ -1,4 +1,4 @@
-"""What frames tell of others: ranges that grow while they go on, whatever the frame begins with."""
+"""Facts of frames about other endpoints: ranges that grow, whatever the frame begins with."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -31,10 +31,10 @@ from stablecast.core.protocol.settings import RepositoryConfig, StoreBehavior, S
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
 from stablecast.core.store.repository import Repository
-from stablecast.core.store.sync_tickets import Waiting
+from stablecast.core.store.sync_tickets import PendingSync
 from stablecast.evidence.trace.converter import Endpoint
 from stablecast.evidence.trace.facts import ALL_GROUPS, PATIENCE, Book, gatherer, identity
-from stablecast.evidence.trace.watch import Watch, unjudged
+from stablecast.evidence.trace.watch import RecordWatch, unjudged
 from tests.adapters.evidence.trace.test_endpoint_rules import LIFE, receiver, source, store
 
 TICK = Tick()
@@ -45,7 +45,7 @@ Row = tuple[str, int, str, int, int]
 def told(machine: Endpoint, *records: tuple[Input, Iterable[Effect]], fresh: bool = False) -> list[Row]:
     """Kind, life, peer and range of each fact."""
     book = Book()
-    watch = Watch([], gatherer(machine, book, fresh=fresh), book, unjudged)
+    watch = RecordWatch([], gatherer(machine, book, fresh=fresh), book, unjudged)
     watch.judge([(number, number, event, [*effects]) for number, (event, effects) in enumerate(records)])
     return [(one.kind, one.life, one.peer, one.first, one.last) for one in book.facts]
 
@@ -71,7 +71,7 @@ def test_a_fresh_source_says_what_it_asks_for() -> None:
     assert told(streaming, fresh=True) == [], "it asks for nothing"
 
 
-def test_what_is_stable_in_turns_is_no_fact_for_other_lives() -> None:
+def test_stability_in_turns_is_no_fact_for_other_lives() -> None:
     turning = source(behavior=StoreBehavior.RR)
     assert told(turning, (Sent(0, 5, 5), [stable(0, 4)])) == [
         ("sent", LIFE, "", 0, 4),
@@ -79,7 +79,7 @@ def test_what_is_stable_in_turns_is_no_fact_for_other_lives() -> None:
     ]
 
 
-def test_what_a_source_sends_and_hears() -> None:
+def test_a_source_has_facts_of_its_sends_and_acknowledgements() -> None:
     rows = told(
         source(),
         (TICK, [Notify(RegistrationComplete(100, RegistrationFlag.NONE))]),
@@ -139,8 +139,8 @@ def test_a_store_holds_what_is_synced_or_kept_in_memory() -> None:
     ]
 
 
-def test_what_a_paced_store_says_it_holds() -> None:
-    """Its source agreed to that (P-575)."""
+def test_a_paced_store_holds_the_messages_that_it_acknowledges() -> None:
+    """The source agreed to that (P-575)."""
     assert told(store(repository=RepositoryConfig(allow_rpp=True)), (TICK, [said(0, 4)])) == [
         ("said", LIFE, "s:1", 0, 4),
         ("held", LIFE, "s:1", 0, 4),
@@ -148,7 +148,7 @@ def test_what_a_paced_store_says_it_holds() -> None:
 
 
 def kept(trail: int, lives: list[tuple[int, int]]) -> StoreEndpoint:
-    """A store with 10..19 synced, and 20..24 on its way."""
+    """Return a store with 10..19 synced, and 20..24 in writing."""
     machine = store()
     repository = Repository.create(machine.config, 5, 0, "a:1", LIFE)
     repository.window.trail = trail
@@ -156,7 +156,7 @@ def kept(trail: int, lives: list[tuple[int, int]]) -> StoreEndpoint:
     repository.window.synced.add(10, 20)
     repository.life.lives = lives
     machine.registry.repositories[5] = repository
-    machine.tickets.wait(Waiting(3, 5, LIFE, first=20, stop=25))
+    machine.tickets.wait(PendingSync(3, 5, LIFE, first=20, stop=25))
     return machine
 
 
@@ -173,7 +173,7 @@ def test_a_fresh_store_says_what_it_has_and_what_nobody_can_know() -> None:
     assert told(machine, (Persisted(3), [])) == [("held", LIFE, "s:1", 20, 24)]
 
 
-def test_what_a_store_cuts_and_forgets() -> None:
+def test_a_store_has_facts_of_cuts_and_forgotten_sources() -> None:
     machine = kept(0, [(LIFE - 1, 0), (LIFE, 14)])
     assert told(machine, (TICK, [Cut(4, 5, 12)]), (TICK, [Cut(4, 5, 0)]), (TICK, [Cut(4, 6, 0)])) == [
         ("cut", LIFE - 1, "s:1", 12, 13),
@@ -209,7 +209,7 @@ def test_acknowledgements_speak_of_all_up_to_a_number_at_both_ends() -> None:
     ]
 
 
-def test_what_is_delivered_is_ascribed_to_who_sent_it() -> None:
+def test_deliveries_are_ascribed_to_the_life_that_sent_them() -> None:
     data = Data(LIFE, LIFE - 1, 3, 2, 20, recovered=True, token=1)
     deliver = Deliver(1, 0, 2, 3, recovered=True, done=True)
     unknown = Deliver(7, 0, 2, 5, recovered=False, done=True)
@@ -244,7 +244,7 @@ def test_endpoints_are_known_by_their_addresses() -> None:
     assert identity(StoreEndpoint.create(StoreConfig("s:1", 1, proxy_interval_ns=7))) == ("s:1", 0, PATIENCE * 7)
 
 
-def test_what_is_missing_of_ranges_is_not_invented() -> None:
+def test_gaps_of_ranges_are_not_filled() -> None:
     """Runs that do not touch stay apart."""
     assert told(source(), (Sent(0, 2, 2), []), (Sent(5, 2, 2), [])) == [
         ("sent", LIFE, "", 0, 1),

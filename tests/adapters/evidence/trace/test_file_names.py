@@ -1,4 +1,4 @@
-"""Which files are one trace, and which files a path means."""
+"""The files of one trace, and the files that a path stands for."""
 
 import errno
 from collections.abc import Iterator
@@ -51,14 +51,14 @@ def test_files_directories_and_patterns(tmp_path: Path) -> None:
     assert find([tmp_path]) == find([tmp_path / "*.sct"]) == every
     assert find([odd, tmp_path / "gone.sct"]) == [odd, tmp_path / "gone.sct"], "who reads it says that it is missing"
     assert find([tmp_path / "[ab].sct"]) == every[:2]
-    with pytest.raises(TraceError, match="no file matches"):
+    with pytest.raises(TraceError, match=r"there are no traces .* that match"):
         find([tmp_path / "c*.sct"])
     (tmp_path / "empty").mkdir()
     with pytest.raises(TraceError, match=r"there are no traces \(\*\.sct\) in the directory"):
         find([tmp_path / "empty"])
 
 
-def test_where_nobody_may_look_is_not_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_directory_is_not_called_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pattern skips what it may not read; the test may run as root, who may read everything."""
     (tmp_path / "a.sct").touch()
 

@@ -10,7 +10,7 @@ from stablecast.core.protocol.inputs import Sent, Tick
 from stablecast.core.protocol.settings import FlightBehavior
 from stablecast.core.source import SourceEndpoint
 from stablecast.evidence.trace.flight_rule import FlightKept
-from tests.adapters.evidence.trace.asking import ask
+from tests.adapters.evidence.trace.rule_probe import ask
 from tests.adapters.evidence.trace.test_endpoint_rules import source
 
 TOO_MANY = "11 messages are in flight, the flight size is 10"
@@ -21,7 +21,7 @@ def small(**more: Any) -> SourceEndpoint:
 
 
 def judged(*facts: Any, machine: SourceEndpoint | None = None) -> list[str]:
-    """What the rule says of these inputs and effects."""
+    """Return the verdict of the rule on these inputs and effects."""
     rule = FlightKept.begin(machine or small())
     told = [ask(rule, one) for one in facts]
     return [text for text in told if text is not None]
@@ -32,12 +32,12 @@ def sent(first: int, count: int, **more: Any) -> Sent:
 
 
 def test_no_more_than_the_flight_size_is_in_flight() -> None:
-    """P-307."""
+    """A send beyond the flight size is named (P-307)."""
     assert judged(sent(0, 10), Tick()) == []
     assert judged(sent(0, 10), sent(10, 1)) == [TOO_MANY]
 
 
-def test_what_is_stable_or_given_up_is_not_in_flight() -> None:
+def test_messages_that_are_stable_or_given_up_are_not_in_flight() -> None:
     stable, one_store = (Notify(Stable(0, 4, 0, flag)) for flag in (StableFlag.STABLE, StableFlag.STORE))
     gone, lost = (Notify(NotStable(0, 4, 0, flag)) for flag in (NotStableFlag.TIMEOUT, NotStableFlag.LOSS))
     forced = Notify(Reclaimed(0, 4, forced=True))
@@ -48,7 +48,7 @@ def test_what_is_stable_or_given_up_is_not_in_flight() -> None:
 
 
 def test_a_large_message_is_sent_whole() -> None:
-    """P-131."""
+    """The judge excuses large messages (P-131)."""
     assert judged(sent(0, 30, large=((0, 29),))) == []
 
 

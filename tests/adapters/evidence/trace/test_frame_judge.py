@@ -1,4 +1,4 @@
-"""One frame alone: what a worker says that has nothing else."""
+"""The verdict on one frame alone, as a worker gives it."""
 
 from pathlib import Path
 
@@ -8,33 +8,34 @@ import pytest
 from stablecast.core.protocol.messages import Role
 from stablecast.evidence.trace import frame_judge
 from stablecast.evidence.trace.converter import Endpoint, Json, restore
-from stablecast.evidence.trace.frame_judge import FrameJudge, Known
-from stablecast.evidence.trace.frames import Frame, read_frames
-from stablecast.evidence.trace.reports import Violation
+from stablecast.evidence.trace.frame_judge import FrameJudge, KnownState
+from stablecast.evidence.trace.frames import TraceFrame
+from stablecast.evidence.trace.reports import TraceViolation
+from tests.adapters.evidence.trace.traced import read_frames
 
 PATH = Path("somewhere.sct")
 
 
 @pytest.fixture
-def frames(traces: Path) -> list[Frame]:
-    """Those of the busiest store."""
+def frames(traces: Path) -> list[TraceFrame]:
+    """Return the frames of the busiest store."""
     return list(read_frames(max(traces.glob("store-*"), key=lambda path: path.stat().st_size)))
 
 
-def found(frame: Frame) -> list[Violation]:
+def found(frame: TraceFrame) -> list[TraceViolation]:
     one = FrameJudge(PATH, frame)
     one.run(None)
     return list(one.found.values())
 
 
-def busy(frames: list[Frame]) -> Frame:
+def busy(frames: list[TraceFrame]) -> TraceFrame:
     return max(frames, key=lambda frame: len(frame.records))
 
 
-def with_record(frame: Frame, at: int, **fields: object) -> Frame:
+def with_record(frame: TraceFrame, at: int, **fields: object) -> TraceFrame:
     records: list[Json] = [*frame.records]
     records[at] = {**records[at], **fields}
-    return Frame.of(frame.head, records, frame.foot)
+    return TraceFrame.of(frame.head, records, frame.foot)
 
 
 def test_each_frame_is_clean_without_the_others(traces: Path) -> None:
@@ -42,13 +43,13 @@ def test_each_frame_is_clean_without_the_others(traces: Path) -> None:
         assert [found(frame) for frame in read_frames(path) if found(frame)] == []
 
 
-def test_rules_remember_the_frames_before(frames: list[Frame]) -> None:
+def test_rules_remember_the_frames_before(frames: list[TraceFrame]) -> None:
     standing = FrameJudge(PATH, frames[0]).run(None)
     for frame in frames[1:]:
         assert FrameJudge(PATH, frame).run(standing) is standing
 
 
-def test_a_snapshot_that_is_none_ends_the_judging(frames: list[Frame]) -> None:
+def test_a_snapshot_that_is_none_ends_the_judging(frames: list[TraceFrame]) -> None:
     frame = attrs.evolve(frames[2], head=attrs.evolve(frames[2].head, text={}))
     one = FrameJudge(PATH, frame)
     assert one.run(None) is None
@@ -58,7 +59,7 @@ def test_a_snapshot_that_is_none_ends_the_judging(frames: list[Frame]) -> None:
     assert violation.text.startswith(f"the snapshot before record {first} is not a StoreEndpoint: ")
 
 
-def test_what_comes_before_a_record_that_is_none_is_replayed(frames: list[Frame]) -> None:
+def test_records_before_a_malformed_one_are_replayed(frames: list[TraceFrame]) -> None:
     frame = busy(frames)
     first = frame.head.first
     frame = with_record(with_record(frame, 1, out=[]), -1, out=[7])
@@ -66,7 +67,7 @@ def test_what_comes_before_a_record_that_is_none_is_replayed(frames: list[Frame]
     assert "replay" not in {v.rule for v in found(with_record(busy(frames), -1, out=[7]))}
 
 
-def test_a_machine_that_fails_is_a_violation_and_no_crash(frames: list[Frame]) -> None:
+def test_a_machine_that_fails_is_a_violation_and_no_crash(frames: list[TraceFrame]) -> None:
     frame = busy(frames)
     at = next(at for at, record in enumerate(frame.records) if "PersistMessages" in str(record["out"]))
     event = {**frame.records[at]["in"], "wire_first": -1}
@@ -78,7 +79,7 @@ def test_a_machine_that_fails_is_a_violation_and_no_crash(frames: list[Frame]) -
 
 @pytest.mark.parametrize("extra", [0, 1])
 def test_long_values_are_cut_in_sentences_only(
-    frames: list[Frame], monkeypatch: pytest.MonkeyPatch, extra: int
+    frames: list[TraceFrame], monkeypatch: pytest.MonkeyPatch, extra: int
 ) -> None:
     monkeypatch.setattr(frame_judge, "SHOWN", 10)
     frame = busy(frames)
@@ -91,10 +92,10 @@ def test_long_values_are_cut_in_sentences_only(
     assert violation.text.count("nothing") == 1
 
 
-def test_a_record_too_few_is_named(frames: list[Frame]) -> None:
+def test_a_record_too_few_is_named(frames: list[TraceFrame]) -> None:
     frame = busy(frames)
     last = frame.head.first + len(frame.records) - 1
-    violations = found(Frame.of(frame.head, frame.records[:-1], frame.foot))
+    violations = found(TraceFrame.of(frame.head, frame.records[:-1], frame.foot))
     assert (last, "numbering") in [(violation.record, violation.rule) for violation in violations]
 
 
@@ -108,13 +109,13 @@ def test_a_snapshot_that_fits_the_schema_and_means_nothing_is_a_violation(traces
     assert "makes no sense: KeyError" in violation.text
 
 
-def test_a_time_that_no_table_can_hold_is_no_record(frames: list[Frame]) -> None:
+def test_a_time_that_no_table_can_hold_is_no_record(frames: list[TraceFrame]) -> None:
     (violation, *_) = found(with_record(busy(frames), 3, t=1 << 70))
     assert (violation.record, violation.rule) == (busy(frames).head.first + 3, "schema")
     assert "does not fit 64 bits" in violation.text
 
 
-def test_a_machine_that_is_known_is_not_restored(frames: list[Frame], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_that_is_known_is_not_restored(frames: list[TraceFrame], monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor is the snapshot read that says what it is; but for one of another role, or another state."""
     restored: list[Role] = []
 
@@ -123,7 +124,7 @@ def test_a_machine_that_is_known_is_not_restored(frames: list[Frame], monkeypatc
         return restore(role, value)
 
     monkeypatch.setattr(frame_judge, "restore", counted)
-    known = Known()
+    known = KnownState()
     for frame in frames:
         one = FrameJudge(PATH, frame, known=known)
         one.run(None)

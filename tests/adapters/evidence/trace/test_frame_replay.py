@@ -12,10 +12,11 @@ from stablecast.evidence.trace import frame_judge, frame_replay
 from stablecast.evidence.trace.converter import decode_effects, decode_input, restore
 from stablecast.evidence.trace.frame_judge import FrameJudge
 from stablecast.evidence.trace.frame_replay import Step, replayed
-from stablecast.evidence.trace.frames import Foot, Frame, read_frames
+from stablecast.evidence.trace.frames import Foot, TraceFrame
+from tests.adapters.evidence.trace.traced import read_frames
 
 
-def quick(frame: Frame) -> list[Step] | None:
+def quick(frame: TraceFrame) -> list[Step] | None:
     steps: list[Step] = []
     for batch in replayed(frame, restore(frame.head.role, frame.head.snapshot)):
         if batch is None:
@@ -25,8 +26,8 @@ def quick(frame: Frame) -> list[Step] | None:
 
 
 @pytest.fixture
-def frame(traces: Path) -> Frame:
-    """The longest of a store."""
+def frame(traces: Path) -> TraceFrame:
+    """Return the longest frame of a store."""
     frames = [frame for path in traces.glob("store-*") for frame in read_frames(path)]
     return max(frames, key=lambda frame: frame.count)
 
@@ -41,21 +42,21 @@ def test_steps_are_what_the_converter_decodes(traces: Path) -> None:
             ]
 
 
-def edited(before: bytes, after: bytes) -> Callable[[Frame], Frame]:
+def edited(before: bytes, after: bytes) -> Callable[[TraceFrame], TraceFrame]:
     return lambda frame: attrs.evolve(frame, body=frame.body.replace(before, after, 1))
 
 
-def footed(**fields: Any) -> Callable[[Frame], Frame]:
+def footed(**fields: Any) -> Callable[[TraceFrame], TraceFrame]:
     return lambda frame: attrs.evolve(frame, foot=attrs.evolve(frame.foot, **fields))
 
 
-def without_last_line(frame: Frame) -> Frame:
+def without_last_line(frame: TraceFrame) -> TraceFrame:
     body = frame.body[: frame.body.rindex(b"\n", 0, -1) + 1]
     return attrs.evolve(frame, body=body, foot=Foot(frame.count - 1, frame.foot.digest, frame.foot.closed))
 
 
-def with_lines_broken_elsewhere(frame: Frame) -> Frame:
-    """As many lines as records: the first one is two lines, the second shares one with the third."""
+def with_lines_broken_elsewhere(frame: TraceFrame) -> TraceFrame:
+    """Return the frame with as many lines as records, but one record in two lines and two in one."""
     first, second, third, rest = frame.body.split(b"\n", 3)
     body = b"\n".join([first.replace(b",", b",\n", 1), second + third, rest])
     return attrs.evolve(frame, body=body)
@@ -80,16 +81,16 @@ def with_lines_broken_elsewhere(frame: Frame) -> Frame:
         with_lines_broken_elsewhere,
     ],
 )
-def test_whatever_is_not_as_it_should_be_is_doubted(frame: Frame, edit: Callable[[Frame], Frame]) -> None:
+def test_every_defect_of_a_frame_is_doubted(frame: TraceFrame, edit: Callable[[TraceFrame], TraceFrame]) -> None:
     assert quick(frame) is not None
     assert edit(frame) != frame
     assert quick(edit(frame)) is None
 
 
 def test_doubt_finds_nothing_where_there_is_nothing(whole_world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ways say the same of the same records."""
+    """The fast and the slow way agree on the same records."""
 
-    def told(frame: Frame) -> tuple[object, ...]:
+    def told(frame: TraceFrame) -> tuple[object, ...]:
         one = FrameJudge(Path("a.sct"), frame)
         standing = one.run(None)
         return one.found, one.book.facts, standing

@@ -16,15 +16,14 @@ from stablecast.evidence.trace.converter import Json
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.frames import (
     Foot,
-    Frame,
     Head,
+    TraceFrame,
     digest,
     frames_from,
     parse_frame,
-    read_frames,
     write_frame,
 )
-from tests.adapters.evidence.trace.traced import Frames, put_together, take_apart
+from tests.adapters.evidence.trace.traced import Frames, put_together, read_frames, take_apart
 
 HEAD = Head(3, Role.STORE, "10.0.0.1:14567", 100, 7, 5_000, {"config": {"seed": 1}})
 RECORDS: list[Json] = [{"n": 100, "t": 6_000, "in": {"_": "Tick"}, "out": []}]
@@ -32,12 +31,12 @@ BODY = b'{"n":100,"t":6000,"in":{"_":"Tick"},"out":[]}\n'
 FOOT = Foot(1, digest({}), closed=True)
 
 
-def test_what_was_written_is_read() -> None:
+def test_written_frames_are_read_back() -> None:
     found = parse_frame(write_frame(HEAD, BODY, FOOT))
-    assert found == Frame(HEAD, BODY, FOOT) == Frame.of(HEAD, RECORDS, FOOT)
+    assert found == TraceFrame(HEAD, BODY, FOOT) == TraceFrame.of(HEAD, RECORDS, FOOT)
     assert (found.records, found.count, found.end) == (RECORDS, 1, 6_000)
     empty = parse_frame(write_frame(HEAD, b"", FOOT))
-    assert (empty, empty.records, empty.count, empty.end) == (Frame(HEAD, b"", FOOT), [], 0, 5_000)
+    assert (empty, empty.records, empty.count, empty.end) == (TraceFrame(HEAD, b"", FOOT), [], 0, 5_000)
 
 
 def test_the_lines_can_be_read_by_people() -> None:
@@ -53,17 +52,17 @@ def test_the_lines_can_be_read_by_people() -> None:
 def test_a_frame_that_was_not_finished_may_lack_its_last_line() -> None:
     text = write_frame(HEAD, BODY, FOOT)
     lines = text.splitlines(keepends=True)
-    assert parse_frame(text, finished=False) == Frame(HEAD, BODY, FOOT)
+    assert parse_frame(text, finished=False) == TraceFrame(HEAD, BODY, FOOT)
     found = parse_frame(b"".join(lines[:2]), finished=False)
-    assert found == Frame(HEAD, BODY, Foot(1, "", closed=False))
-    assert not found.foot.tells
-    assert parse_frame(lines[0], finished=False) == Frame(HEAD, b"", Foot(0, "", closed=False))
+    assert found == TraceFrame(HEAD, BODY, Foot(1, "", closed=False))
+    assert not found.foot.ends_known
+    assert parse_frame(lines[0], finished=False) == TraceFrame(HEAD, b"", Foot(0, "", closed=False))
     with pytest.raises(TraceError, match="'end' should be"):
         parse_frame(b"".join(lines[:2]))
 
 
 def test_an_endpoint_that_ends_its_trace_says_in_which_state() -> None:
-    assert Foot(1, "", closed=True).tells
+    assert Foot(1, "", closed=True).ends_known
 
 
 def test_the_order_in_a_snapshot_counts() -> None:
@@ -99,7 +98,7 @@ def one_line(frames: Frames) -> None:
         (one_line, "has a first and a last line, this one has 1"),
     ],
 )
-def test_what_is_no_frame_gets_one_sentence(
+def test_a_malformed_frame_gets_one_sentence(
     traces: Path, tmp_path: Path, damage: Callable[[Frames], None], sentence: str
 ) -> None:
     frames = take_apart(next(traces.glob("store-*")))
@@ -114,9 +113,9 @@ def test_lines_that_are_no_objects_get_one_sentence(line: bytes) -> None:
     with pytest.raises(TraceError, match="a line is not"):
         parse_frame(line + b"\n" + line)
     with pytest.raises(TraceError, match=r"^a line is not"):
-        _ = Frame(HEAD, line + b"\n", FOOT).records
+        _ = TraceFrame(HEAD, line + b"\n", FOOT).records
     with pytest.raises(TraceError, match=r"^here: a line is not"):
-        _ = Frame(HEAD, BODY + line + b"\n", FOOT, "here").records
+        _ = TraceFrame(HEAD, BODY + line + b"\n", FOOT, "here").records
 
 
 def test_frames_from_the_middle_name_their_place(traces: Path, tmp_path: Path) -> None:

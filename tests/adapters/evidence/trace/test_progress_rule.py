@@ -1,4 +1,4 @@
-"""L1: sources that wait for their transport, or for credit, and what excuses them."""
+"""L2: sources that wait for their transport, or for credit, and what excuses them."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -31,7 +31,7 @@ from stablecast.evidence.trace.progress_rule import GoesOn
 from stablecast.evidence.trace.quorums import Acknowledged
 from stablecast.evidence.trace.trace_judge import verify_paths
 from stablecast.runtime.reliable_stream import ReliableStream
-from tests.adapters.evidence.trace.asking import ask
+from tests.adapters.evidence.trace.rule_probe import ask
 from tests.adapters.evidence.trace.test_endpoint_rules import LIFE, source
 from tests.support.network import Network, network, until
 
@@ -54,7 +54,7 @@ class Trace:
         self.found: list[str] = []
 
     def tell(self, *facts: Any) -> None:
-        """Each of these is a record."""
+        """Add a record for each of these."""
         for fact in facts:
             text = self.rule.at(self.record, self.now)
             self.found += [] if text is None else [text]
@@ -73,7 +73,7 @@ class Trace:
             self.tell(*each, Tick())
 
     def stop(self, seconds: int) -> None:
-        """The process is stopped for so long."""
+        """Stop the process for this time."""
         self.now += seconds * SECOND
 
 
@@ -173,7 +173,7 @@ def test_stores_that_answer_and_never_acknowledge() -> None:
         pytest.param({"each": acked(0, 0, 0)}, id="stores acknowledge all the time"),
     ],
 )
-def test_what_excuses_a_source_whose_messages_do_not_become_stable(excuse: dict[str, Any]) -> None:
+def test_unstable_messages_have_excuses(excuse: dict[str, Any]) -> None:
     trace = Trace(**excuse.get("more", {}))
     trace.tell(*BEGUN, acked(0, 1, 9), FULL)
     first, each = excuse.get("first"), excuse.get("each")
@@ -191,7 +191,7 @@ def test_a_store_that_was_away_has_time_when_it_is_back() -> None:
     assert trace.found == []
 
 
-def test_what_is_reclaimed_is_not_waited_for() -> None:
+def test_reclaimed_messages_are_not_waited_for() -> None:
     trace = Trace()
     trace.tell(*BEGUN, FULL, Notify(Reclaimed(0, 9, forced=True)), Notify(Wakeup()))
     trace.run(500, *alive(0, 1, 2))
@@ -206,7 +206,7 @@ async def net(tmp_path: Path) -> AsyncIterator[Network]:
 
 @pytest.fixture
 def where(tmp_path: Path) -> Path:
-    """A directory for traces."""
+    """Return a directory for traces."""
     directory = tmp_path / "traces"
     directory.mkdir()
     return directory
@@ -238,7 +238,7 @@ async def test_a_source_that_its_transport_forgot_is_named(
         await asyncio.sleep(1.2)  # A record comes at least each half second, and that is what is judged.
         sending.cancel()
     summary = verify_paths(find([where]))
-    assert [one.rule for one in summary.violations] == ["L1"]
+    assert [one.rule for one in summary.violations] == ["L2"]
     assert "it waits for its transport" in summary.violations[0].text
 
 

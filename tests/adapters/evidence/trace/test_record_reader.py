@@ -1,4 +1,4 @@
-"""What is read by its schema is what the converter reads, for every class and value, and nothing looser."""
+"""The fast reader reads exactly the values of the converter, for every class."""
 
 import json
 from typing import Any, get_args
@@ -37,7 +37,7 @@ def test_inputs_are_read_as_the_converter_reads_them(role: Role) -> None:
 
 
 def spoiled(event: Input) -> list[Json]:
-    """The same with a field that is missing, is too many, or is of another type."""
+    """Return the value with a field that is missing, unknown, or of another type."""
     value = json.loads(input_text(event))
     last = [*value][-1]
     return [
@@ -64,7 +64,7 @@ def spoiled(event: Input) -> list[Json]:
         {},
     ],
 )
-def test_what_the_writer_would_not_write_is_not_read(value: Json) -> None:
+def test_texts_that_no_writer_writes_are_refused(value: Json) -> None:
     role = Role.SOURCE if value.get("_") == "Sent" else Role.STORE
     with pytest.raises(msgspec.ValidationError):
         read(role, json.dumps(value))

@@ -1,4 +1,4 @@
-"""From a suspect to the very record."""
+"""The exact record of a suspect."""
 
 from pathlib import Path
 
@@ -27,12 +27,12 @@ def test_the_record_is_found_in_the_frame(whole_world: Path) -> None:
     assert hit.time == line["t"]
     assert (
         hit.text
-        == f"record {line['n']}: number {number} of life {FIRST_LIFE:#x} is delivered, which that life never sent"
+        == f"record {line['n']}: number {number} is delivered as one of life {FIRST_LIFE:#x}, which never sent it"
     )
     assert hit.found == {"kind": "sent", "life": hex(FIRST_LIFE), "peer": "", "number": number}
 
 
-def test_what_is_not_there_any_more_stays_where_it_was_suspected(whole_world: Path, tmp_path: Path) -> None:
+def test_a_suspect_of_a_changed_file_keeps_its_place(whole_world: Path, tmp_path: Path) -> None:
     path = first_source(whole_world)
     end = path.stat().st_size
     for gone in (suspect(path, 1, end), suspect(tmp_path / "gone.sct", 1, 0), suspect(path, 10**6, 0)):

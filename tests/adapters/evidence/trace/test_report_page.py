@@ -9,7 +9,7 @@ from stablecast.evidence.trace import report_page
 from stablecast.evidence.trace.cross_rules import Told
 from stablecast.evidence.trace.facts import Fact
 from stablecast.evidence.trace.report_page import MAX_POINTS, Point, points_of, render
-from stablecast.evidence.trace.reports import FileReport, Summary, Violation
+from stablecast.evidence.trace.reports import FileReport, TraceViolation, VerificationSummary
 
 LIFE = 7
 PATH = Path("a<b>.sct")
@@ -24,7 +24,7 @@ def point(time: int, number: int, kind: str = "sent", life: int = LIFE) -> Point
 
 
 def test_a_clean_page() -> None:
-    text = render(Summary([report()]), [])
+    text = render(VerificationSummary([report()]), [])
     assert '<span class="good">clean</span>' in text
     assert "Violations" not in text
     assert "Cannot be told" not in text
@@ -32,9 +32,11 @@ def test_a_clean_page() -> None:
 
 
 def test_a_page_needs_nothing_else_and_nothing_that_traces_say_is_markup() -> None:
-    broken = Violation(PATH, 3, "S1", "<script>alert(1)</script>", None, None, 500)
-    untimed = Violation(PATH, 4, "D1", "text")
-    summary = Summary([report(violations=[broken, untimed]), FileReport(Path("b.sct"), error="b is <cut>")], ["<what>"])
+    broken = TraceViolation(PATH, 3, "S1", "<script>alert(1)</script>", None, None, 500)
+    untimed = TraceViolation(PATH, 4, "D1", "text")
+    summary = VerificationSummary(
+        [report(violations=[broken, untimed]), FileReport(Path("b.sct"), error="b is <cut>")], ["<what>"]
+    )
     text = render(summary, [point(0, 5), point(1000, 9), point(500, 7, "held")])
     assert "<script" not in text
     assert not re.search(r"(?:src|href|url)\s*[=(]", text)
@@ -47,24 +49,24 @@ def test_a_page_needs_nothing_else_and_nothing_that_traces_say_is_markup() -> No
     assert "stroke-dasharray" in text
 
 
-def test_of_many_violations_most_are_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_folds_most_of_many_violations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report_page, "MAX_OPEN", 2)
-    broken = [Violation(PATH, record, "S1", f"text {record}") for record in range(5)]
-    text = render(Summary([report(violations=broken)]), [])
+    broken = [TraceViolation(PATH, record, "S1", f"text {record}") for record in range(5)]
+    text = render(VerificationSummary([report(violations=broken)]), [])
     assert "<summary>and 3 more</summary>" in text
     assert all(f"text {record}" in text for record in range(5))
-    assert "<details>" not in render(Summary([report(violations=broken[:2])]), [])
+    assert "<details>" not in render(VerificationSummary([report(violations=broken[:2])]), [])
 
 
 def test_violations_of_others_are_not_marked_in_a_session() -> None:
-    other = FileReport(Path("c.sct"), "store", "s", violations=[Violation(Path("c.sct"), 1, "P1", "text")])
-    assert "stroke='#d33'" not in render(Summary([report(), other]), [point(0, 1)])
+    other = FileReport(Path("c.sct"), "store", "s", violations=[TraceViolation(Path("c.sct"), 1, "P1", "text")])
+    assert "stroke='#d33'" not in render(VerificationSummary([report(), other]), [point(0, 1)])
 
 
 def test_a_page_has_so_many_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report_page, "MAX_SESSIONS", 2)
     points = [point(0, 1, life=life) for life in range(5)]
-    text = render(Summary([report()]), points)
+    text = render(VerificationSummary([report()]), points)
     assert text.count("<svg") == 2
     assert "and 3 sessions more" in text
 

@@ -13,29 +13,29 @@ from stablecast.evidence.trace.reports import (
     NOT_JUDGED,
     TABLE,
     FileReport,
-    Summary,
-    Violation,
+    TraceViolation,
+    VerificationSummary,
     rows_of,
     write_table,
 )
 
 PATH = Path("a.sct")
-VIOLATION = Violation(PATH, 7, "S1", "number 3 is reported stable too soon", None, {"_": "Notify"})
+VIOLATION = TraceViolation(PATH, 7, "S1", "number 3 is reported stable too soon", None, {"_": "Notify"})
 
 
 def test_clean_means_read_to_the_end_without_violations() -> None:
     assert FileReport(PATH).clean
     assert not FileReport(PATH, violations=[VIOLATION]).clean
     assert not FileReport(PATH, error="a.sct is truncated").clean
-    assert Summary().clean
-    assert Summary([FileReport(PATH)]).clean
-    assert not Summary([FileReport(PATH), FileReport(PATH, violations=[VIOLATION])]).clean
+    assert VerificationSummary().clean
+    assert VerificationSummary([FileReport(PATH)]).clean
+    assert not VerificationSummary([FileReport(PATH), FileReport(PATH, violations=[VIOLATION])]).clean
 
 
 def test_a_summary_is_plain_json() -> None:
     whole = FileReport(PATH, "source", "orders", frames=2, records=10, gaps=1, closed=True, violations=[VIOLATION])
     broken = FileReport(Path("b.sct"), records=5, error="b.sct is truncated at byte 7", truncated=True)
-    value = Summary([whole, broken], ["S1 cannot be told"]).as_json()
+    value = VerificationSummary([whole, broken], ["S1 cannot be told"]).as_json()
     assert json.loads(json.dumps(value)) == value
     assert value == {
         "records": 15,
@@ -82,17 +82,17 @@ def test_a_summary_is_plain_json() -> None:
     }
 
 
-def test_what_is_added_is_listed_once_for_each_record_in_order_and_bounded() -> None:
-    summary = Summary([FileReport(PATH, violations=[VIOLATION]), FileReport(Path("b.sct"))])
-    earlier = Violation(PATH, 3, "P1", "number 1 counts as acknowledged")
+def test_added_violations_are_listed_once_for_each_record_in_order_and_bounded() -> None:
+    summary = VerificationSummary([FileReport(PATH, violations=[VIOLATION]), FileReport(Path("b.sct"))])
+    earlier = TraceViolation(PATH, 3, "P1", "number 1 counts as acknowledged")
     summary.add([VIOLATION, earlier])
     assert summary.violations == [earlier, VIOLATION]
-    summary.add(Violation(PATH, record, "D1", "again") for record in range(2 * MAX_VIOLATIONS))
+    summary.add(TraceViolation(PATH, record, "D1", "again") for record in range(2 * MAX_VIOLATIONS))
     assert len(summary.violations) == MAX_VIOLATIONS
 
 
 def test_the_violations_are_a_table(tmp_path: Path) -> None:
-    summary = Summary([FileReport(PATH, "source", "orders", violations=[VIOLATION])])
+    summary = VerificationSummary([FileReport(PATH, "source", "orders", violations=[VIOLATION])])
     write_table(summary, tmp_path / "new")
     table = parquet.read_table(tmp_path / "new" / "violations.parquet")
     assert table.column_names == list(TABLE)
@@ -103,4 +103,4 @@ def test_the_violations_are_a_table(tmp_path: Path) -> None:
 def test_a_table_needs_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(TraceError, match=r"pip install 'stablecast\[spark\]'"):
-        write_table(Summary(), tmp_path)
+        write_table(VerificationSummary(), tmp_path)

@@ -17,7 +17,7 @@ from stablecast.core.store.repository import Repository
 from stablecast.core.store.retention_terms import Terms
 from stablecast.evidence.trace import endpoint_rules
 from stablecast.evidence.trace.converter import Endpoint
-from tests.adapters.evidence.trace.asking import ask
+from tests.adapters.evidence.trace.rule_probe import ask
 
 LIFE = 7
 BEGUN = Notify(RegistrationComplete(0, RegistrationFlag.NONE))
@@ -25,7 +25,7 @@ SENT = Sent(0, 10, 100)
 
 
 def judged(machine: Endpoint, rule: str, *facts: Input | Effect) -> list[str]:
-    """What a rule says of these inputs and effects; the rules before it hear them, too."""
+    """Return the verdict of a rule on these inputs and effects, which the rules before it get too."""
     standing = endpoint_rules.begin(machine)
     found = []
     for fact in facts:

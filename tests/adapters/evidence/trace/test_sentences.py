@@ -1,4 +1,4 @@
-"""What cannot be read is one sentence that names it, whichever tool is asked."""
+"""An unreadable file is one sentence that names it, in each tool."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,29 +7,29 @@ import pytest
 
 from stablecast.core.errors import StablecastError
 from stablecast.evidence.trace.tools.command import run_analyze, run_diff, run_dump, run_prune, run_why
-from stablecast.evidence.trace.tools.prune import Window
-from stablecast.evidence.trace.tools.records import Wanted
-from stablecast.evidence.trace.tools.travel_prompt import Session
+from stablecast.evidence.trace.tools.prune import PruneWindow
+from stablecast.evidence.trace.tools.records import RecordFilter
+from stablecast.evidence.trace.tools.travel_prompt import TravelSession
 from stablecast.evidence.whatif.recording import recordings
 from tests.adapters.evidence.trace.traced import put_together, take_apart
 
 
 def nothing(_: object) -> None:
-    """What is said does not matter here."""
+    """Ignore the output of a tool."""
 
 
 def travel(path: Path) -> None:
     """Open it, and look at each record: opening alone reads the index."""
-    for trace in Session.open([path]).traces:
+    for trace in TravelSession.open([path]).traces:
         for number in range(trace.first, trace.count):
             trace.record(number)
 
 
 TOOLS: dict[str, Callable[[Path], object]] = {
-    "dump": lambda path: run_dump([path], Wanted(), False, nothing),
+    "dump": lambda path: run_dump([path], RecordFilter(), False, nothing),
     "diff": lambda path: run_diff(path, path, False, False, nothing),
     "analyze": lambda path: run_analyze([path], False, nothing),
-    "prune": lambda path: run_prune([path], path.parent / "pruned", Window(), False, nothing),
+    "prune": lambda path: run_prune([path], path.parent / "pruned", PruneWindow(), False, nothing),
     "why": lambda path: run_why([path], 5, nothing),
     "open": travel,
     "whatif": lambda path: recordings([path]),
@@ -37,7 +37,7 @@ TOOLS: dict[str, Callable[[Path], object]] = {
 
 
 def older(path: Path, whole: Path) -> None:
-    """A trace of an older release, in the middle of which this one took over."""
+    """Return a trace of an older release that this one continued."""
     frames = take_apart(whole)
     frames[1][0]["version"] = 1
     put_together(path, frames)
@@ -61,7 +61,7 @@ BAD: dict[str, tuple[Callable[[Path, Path], object], str]] = {
 
 @pytest.mark.parametrize("tool", TOOLS.values(), ids=TOOLS)
 @pytest.mark.parametrize(("spoil", "sentence"), BAD.values(), ids=BAD)
-def test_what_cannot_be_read_is_a_sentence(
+def test_an_unreadable_file_is_one_sentence(
     traces: Path, tmp_path: Path, tool: Callable[[Path], object], spoil: Callable[[Path, Path], object], sentence: str
 ) -> None:
     path = tmp_path / "it.sct"

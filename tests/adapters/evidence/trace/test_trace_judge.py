@@ -14,7 +14,16 @@ from stablecast.evidence.trace import container
 from stablecast.evidence.trace.converter import Json
 from stablecast.evidence.trace.reports import MAX_VIOLATIONS, FileReport
 from stablecast.evidence.trace.trace_judge import verify_file, verify_paths
-from tests.adapters.evidence.trace.traced import Frames, TracedWorld, play, put_together, records, take_apart, tapping
+from tests.adapters.evidence.trace.traced import (
+    Frames,
+    TracedWorld,
+    play,
+    put_together,
+    records,
+    take_apart,
+    tapping,
+    texts,
+)
 
 GROUP_STABLE = {"_": "Notify", "event": {"_": "Stable", "first": 0, "last": 4, "store_index": 0, "flags": 7}}
 TICK = {"_": "Tick"}
@@ -77,7 +86,7 @@ def remove_an_ack(frames: Frames) -> Found:
 
 
 def deny_an_ack(frames: Frames) -> Found:
-    """The ack never came, but the stability that it brought did."""
+    """Remove an acknowledgement and keep the stability that it brought."""
     record = [r for r in records(frames) if is_ack(r) and r["out"]][1]
     record["in"] = TICK
     return record["n"], "S1"
@@ -135,7 +144,7 @@ def let_a_frame_begin_too_early(frames: Frames) -> Found:
 
 
 def ask_for_a_smaller_group(frames: Frames) -> Found:
-    """With a group of one store everything is stable sooner; but the frame ended with a group of three."""
+    """Shrink the group to one store, although the frame ended with three."""
     for lines in frames:
         snapshot = lines[0]["snapshot"]
         snapshot["config"]["groups"]["sizes"] = [1]
@@ -289,7 +298,7 @@ RECEIVER_CORRUPTIONS = [deliver_twice, pass_over_a_message, acknowledge_the_unre
 
 
 def corrupted(traces: Path, role: str, corrupt: Callable[[Frames], Found], into: Path) -> tuple[Found, FileReport]:
-    """The first trace of this role, changed, and what verification says of it."""
+    """Change the first trace of this role, and return the verification."""
     original = min(traces.glob(f"{role}-*"), key=lambda path: int(path.stem.rpartition("-")[2]))
     frames = take_apart(original)
     assert verify_file(put_together(into / "same.sct", frames)).clean, "taking apart and putting together is harmless"
@@ -364,7 +373,7 @@ def test_records_that_are_not_a_line_each_cannot_be_read(traces: Path, tmp_path:
     """Although every value in them is right, and there are as many lines as records."""
     path, end = tmp_path / "lines.sct", 0
     with path.open("wb") as file:
-        for text in container.texts(next(traces.glob("store-*"))):
+        for text in texts(next(traces.glob("store-*"))):
             lines = text.split(b"\n")
             if len(lines) > 6:
                 lines[1:4] = lines[1].replace(b",", b",\n", 1), lines[2] + lines[3]

@@ -5,14 +5,14 @@ from pathlib import Path
 
 from stablecast.evidence.trace.container import Growing, offsets
 from stablecast.evidence.trace.file_names import find, part_path, traces_in
-from stablecast.evidence.trace.frames import first_line, read_frames
+from stablecast.evidence.trace.frames import first_line
 from stablecast.evidence.trace.trace_judge import verify_file, verify_paths
 from stablecast.evidence.verification.traces import _sentence
-from tests.adapters.evidence.trace.traced import put_together, take_apart
+from tests.adapters.evidence.trace.traced import put_together, read_frames, take_apart
 
 
 def split(source: Path, into: Path, *ends: int) -> list[Path]:
-    """The trace in parts that end before these frames."""
+    """Write the trace in parts that end before these frames."""
     frames, paths = take_apart(source), []
     for part, (start, stop) in enumerate(pairwise((0, *ends, len(frames)))):
         paths.append(put_together(part_path(into / "rolled.sct", part), frames[start:stop]))
@@ -51,8 +51,8 @@ def test_progress_is_told_of_all_files(traces: Path) -> None:
     assert verify_paths(sorted(traces.iterdir()), told.append).records == sum(told)
 
 
-def test_what_a_killed_process_wrote_of_its_last_frame_is_judged(torn: Path, tmp_path: Path) -> None:
-    unfinished = [path for path in traces_in(torn) if not [*read_frames(path)][-1].foot.tells]
+def test_the_unfinished_last_frame_of_a_killed_process_is_judged(torn: Path, tmp_path: Path) -> None:
+    unfinished = [path for path in traces_in(torn) if not [*read_frames(path)][-1].foot.ends_known]
     assert unfinished
     summary = verify_paths(find([torn]))
     assert summary.clean

@@ -19,7 +19,6 @@ from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace import trace_recorder
 from stablecast.evidence.trace.activation import VARIABLE
 from stablecast.evidence.trace.errors import TraceError
-from stablecast.evidence.trace.frames import read_frames
 from stablecast.evidence.trace.trace_judge import verify_file, verify_paths
 from stablecast.evidence.trace.trace_recorder import (
     FLUSH_NS,
@@ -32,6 +31,7 @@ from stablecast.evidence.trace.trace_recorder import (
 )
 from stablecast.evidence.trace.writer import MAX_PENDING
 from stablecast.runtime.driven_machine import Driven
+from tests.adapters.evidence.trace.traced import read_frames
 
 
 class Gate:
@@ -54,7 +54,7 @@ def new_store() -> StoreEndpoint:
 
 
 def counts(path: Path) -> list[int]:
-    """The records in each frame but the first, which never has any."""
+    """Return the records in each frame except the first, which never has any."""
     first, *others = [len(frame.records) for frame in read_frames(path)]
     assert first == 0
     return others
@@ -71,7 +71,7 @@ def trace(tmp_path: Path, store: StoreEndpoint) -> Recorder:
 
 
 def written(path: Path) -> int:
-    """Records that a reader finds, those of a frame that is not finished included."""
+    """Return the records that a reader finds, with those of an unfinished frame."""
     return sum(frame.count for frame in read_frames(path))
 
 
@@ -177,7 +177,7 @@ def test_an_endpoint_that_did_nothing_leaves_a_trace_that_says_so(trace: Recorde
     assert (report.clean, report.closed, report.frames, report.records) == (True, True, 2, 0)
 
 
-def test_what_comes_after_close_is_not_kept(trace: Recorder) -> None:
+def test_records_after_close_are_dropped(trace: Recorder) -> None:
     trace.close()
     trace.record(Tick(), 0, [])
     trace.flush()
@@ -225,7 +225,7 @@ def test_after_a_gap_the_trace_goes_on(tmp_path: Path, store: StoreEndpoint, mon
     assert counts(trace.path) == [1 + MAX_PENDING, 1]
     frames = list(read_frames(trace.path))
     assert [frame.head.gap for frame in frames] == [0, 0, 6]
-    assert [frame.foot.tells for frame in frames] == [True, False, True]
+    assert [frame.foot.ends_known for frame in frames] == [True, False, True]
     assert verify_file(trace.path).clean
 
 
@@ -251,7 +251,7 @@ def test_a_frame_that_was_to_begin_in_a_gap_is_none(
     assert report.records + report.gaps == 3 * MAX_PENDING + 3
     frames = list(read_frames(trace.path))
     assert [(frame.head.frame, frame.head.gap) for frame in frames] == [(0, 0), (1, 0), (2, 2 * MAX_PENDING + 1)]
-    assert all(frame.foot.tells for frame in frames)
+    assert all(frame.foot.ends_known for frame in frames)
 
 
 def test_a_full_disk_ends_the_trace_and_not_the_endpoint(
@@ -360,7 +360,7 @@ def test_a_killed_process_leaves_a_trace_that_verifies(tmp_path: Path) -> None:
     assert not report.closed
     assert report.records > 0
     *finished, last = read_frames(path)
-    assert not last.foot.tells, "the frame that was open"
+    assert not last.foot.ends_known, "the frame that was open"
     assert last.count
     assert verify_paths([path]).records == sum(frame.count for frame in (*finished, last))
 

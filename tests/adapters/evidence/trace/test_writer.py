@@ -10,28 +10,41 @@ from stablecast.core.protocol.effects import Release
 from stablecast.core.protocol.inputs import Start
 from stablecast.core.protocol.messages import Role
 from stablecast.evidence.trace.converter import Json
-from stablecast.evidence.trace.frames import Foot, digest, read_frames, text_of
-from stablecast.evidence.trace.writer import PARTS, ROLLING, Encoder, Ending, Opening, Piece, Record, Rolling, Writer
+from stablecast.evidence.trace.frames import Foot, digest, text_of
+from stablecast.evidence.trace.writer import (
+    PARTS,
+    ROLLING,
+    Encoder,
+    FrameEnding,
+    FrameOpening,
+    Record,
+    RecordPiece,
+    TraceRolling,
+    TraceWriter,
+)
+from tests.adapters.evidence.trace.traced import read_frames
 
 BEFORE: Json = {"before": 1}
 AFTER: Json = {"after": 2}
 
 
-def whole(number: int, *records: Record, time: int = 5) -> Piece:
-    """A frame of one piece."""
-    return Piece(10, time, list(records), Opening(number, 0, BEFORE), Ending(AFTER, closed=False))
+def whole(number: int, *records: Record, time: int = 5) -> RecordPiece:
+    """Return a frame of one piece."""
+    return RecordPiece(10, time, list(records), FrameOpening(number, 0, BEFORE), FrameEnding(AFTER, closed=False))
 
 
-def writer_at(path: Path, report: Callable[[str], None] = pytest.fail, rolling: Rolling = ROLLING) -> Writer:
-    return Writer(os.open(path, os.O_WRONLY | os.O_CREAT), 0, path, Encoder(Role.SOURCE, "orders"), report, rolling)
+def writer_at(path: Path, report: Callable[[str], None] = pytest.fail, rolling: TraceRolling = ROLLING) -> TraceWriter:
+    return TraceWriter(
+        os.open(path, os.O_WRONLY | os.O_CREAT), 0, path, Encoder(Role.SOURCE, "orders"), report, rolling
+    )
 
 
 def test_a_frame_is_encoded_with_consecutive_numbers(tmp_path: Path) -> None:
     path = tmp_path / "a.sct"
     writer = writer_at(path)
-    writer.offer(Piece(10, 5, [(5, Start(), [])], Opening(3, 0, BEFORE)), wait=True)
-    writer.offer(Piece(11, 6, [(6, Start(), [Release(9)])]), wait=True)
-    writer.close(Piece(12, 7, [], None, Ending(AFTER, closed=True)))
+    writer.offer(RecordPiece(10, 5, [(5, Start(), [])], FrameOpening(3, 0, BEFORE)), wait=True)
+    writer.offer(RecordPiece(11, 6, [(6, Start(), [Release(9)])]), wait=True)
+    writer.close(RecordPiece(12, 7, [], None, FrameEnding(AFTER, closed=True)))
     (frame,) = read_frames(path)
     assert (frame.head.frame, frame.head.role, frame.head.endpoint, frame.head.first) == (3, Role.SOURCE, "orders", 10)
     assert frame.head.snapshot == BEFORE
@@ -64,7 +77,7 @@ def test_a_snapshot_between_two_frames_is_encoded_once(tmp_path: Path, monkeypat
     monkeypatch.setattr("stablecast.evidence.trace.writer.text_of", counted)
     writer = writer_at(tmp_path / "a.sct")
     writer.offer(whole(0), wait=True)
-    writer.close(Piece(10, 5, [], Opening(1, 0, AFTER), Ending({"end": 3}, closed=True)))
+    writer.close(RecordPiece(10, 5, [], FrameOpening(1, 0, AFTER), FrameEnding({"end": 3}, closed=True)))
     assert encoded == [BEFORE, AFTER, {"end": 3}]
     assert writer.snapshot_bytes == len(b'{"end":3}')
 
@@ -72,14 +85,14 @@ def test_a_snapshot_between_two_frames_is_encoded_once(tmp_path: Path, monkeypat
 def test_a_frame_behind_which_records_were_dropped_does_not_say_its_end(tmp_path: Path) -> None:
     path = tmp_path / "a.sct"
     writer = writer_at(path)
-    writer.offer(Piece(10, 5, [(5, Start(), [])], Opening(0, 0, BEFORE)), wait=True)
-    writer.close(Piece(13, 7, [], Opening(1, 2, AFTER), Ending(AFTER, closed=True)))
+    writer.offer(RecordPiece(10, 5, [(5, Start(), [])], FrameOpening(0, 0, BEFORE)), wait=True)
+    writer.close(RecordPiece(13, 7, [], FrameOpening(1, 2, AFTER), FrameEnding(AFTER, closed=True)))
     first, second = read_frames(path)
     assert first.foot == Foot(1, "", closed=False)
     assert (second.head.gap, second.head.first) == (2, 13)
 
 
-def test_what_cannot_be_encoded_ends_the_trace(tmp_path: Path) -> None:
+def test_a_record_that_cannot_be_encoded_ends_the_trace(tmp_path: Path) -> None:
     path = tmp_path / "a.sct"
     told: list[str] = []
     writer = writer_at(path, told.append)
@@ -93,12 +106,12 @@ def test_what_cannot_be_encoded_ends_the_trace(tmp_path: Path) -> None:
 
 
 def parts(directory: Path) -> dict[str, list[int]]:
-    """The frames of each file."""
+    """Return the frames of each file."""
     return {path.name: [frame.head.frame for frame in read_frames(path)] for path in sorted(directory.iterdir())}
 
 
 def test_a_trace_goes_on_in_another_file_after_so_many_bytes(tmp_path: Path) -> None:
-    writer = writer_at(tmp_path / "a.sct", rolling=Rolling(size_bytes=1))
+    writer = writer_at(tmp_path / "a.sct", rolling=TraceRolling(size_bytes=1))
     for number in range(3):
         writer.offer(whole(number), wait=True)
     writer.close(whole(3))
@@ -106,7 +119,7 @@ def test_a_trace_goes_on_in_another_file_after_so_many_bytes(tmp_path: Path) -> 
 
 
 def test_a_trace_goes_on_in_another_file_after_so_long(tmp_path: Path) -> None:
-    writer = writer_at(tmp_path / "a.sct", rolling=Rolling(span_ns=10))
+    writer = writer_at(tmp_path / "a.sct", rolling=TraceRolling(span_ns=10))
     for number, time in enumerate((5, 14, 15, 24)):
         writer.offer(whole(number, time=time), wait=True)
     writer.close(whole(4, time=30))
@@ -115,7 +128,7 @@ def test_a_trace_goes_on_in_another_file_after_so_long(tmp_path: Path) -> None:
 
 def test_only_so_many_files_of_a_trace_stay_and_it_is_said_once(tmp_path: Path) -> None:
     path, told = tmp_path / "a.sct", list[str]()
-    writer = writer_at(path, told.append, Rolling(size_bytes=1, keep=2))
+    writer = writer_at(path, told.append, TraceRolling(size_bytes=1, keep=2))
     for number in range(4):
         writer.offer(whole(number), wait=True)
     writer.close(whole(4))
@@ -130,7 +143,7 @@ def test_only_so_many_files_of_a_trace_stay_and_it_is_said_once(tmp_path: Path) 
 def test_only_so_many_bytes_of_a_trace_stay(tmp_path: Path) -> None:
     """Whatever is written; the newest file always stays."""
     limit, told = 4000, list[str]()
-    writer = writer_at(tmp_path / "a.sct", told.append, Rolling(limit_bytes=limit))
+    writer = writer_at(tmp_path / "a.sct", told.append, TraceRolling(limit_bytes=limit))
     for number in range(200):
         writer.offer(whole(number), wait=True)
         writer._queue.join()
@@ -144,7 +157,7 @@ def test_only_so_many_bytes_of_a_trace_stay(tmp_path: Path) -> None:
 
 
 def test_without_a_limit_all_stays(tmp_path: Path) -> None:
-    writer = writer_at(tmp_path / "a.sct", rolling=Rolling(size_bytes=1, limit_bytes=0))
+    writer = writer_at(tmp_path / "a.sct", rolling=TraceRolling(size_bytes=1, limit_bytes=0))
     for number in range(20):
         writer.offer(whole(number), wait=True)
     writer.close(whole(20))
@@ -154,7 +167,7 @@ def test_without_a_limit_all_stays(tmp_path: Path) -> None:
 def test_a_part_that_is_there_already_ends_the_trace(tmp_path: Path) -> None:
     (tmp_path / "a.1.sct").write_text("somebody else's")
     told: list[str] = []
-    writer = writer_at(tmp_path / "a.sct", told.append, Rolling(size_bytes=1))
+    writer = writer_at(tmp_path / "a.sct", told.append, TraceRolling(size_bytes=1))
     writer.offer(whole(0), wait=True)
     writer.close(whole(1))
     assert len(told) == 1

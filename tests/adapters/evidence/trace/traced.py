@@ -1,4 +1,4 @@
-"""What the tests of traces share: a world whose endpoints are traced, and traces taken apart and put together again."""
+"""Common code of the tests of traces: a traced world, and traces changed and written again."""
 
 import json
 import os
@@ -15,6 +15,7 @@ from stablecast.core.protocol.quorum import GroupRules
 from stablecast.core.protocol.settings import ReceiverConfig, SourceConfig, StoreConfig, StoreSpec
 from stablecast.evidence.trace import container
 from stablecast.evidence.trace.converter import Json
+from stablecast.evidence.trace.frames import TraceFrame, frames_from
 from stablecast.evidence.trace.trace_recorder import FLUSH_NS, Recorder
 from tests.support.world import Node, ReceiverNode, SourceNode, StoreNode, World
 
@@ -54,7 +55,7 @@ class Tap:
         return effects
 
     def kill(self) -> None:
-        """What a process leaves that dies right after it wrote a frame, or in the middle of one, or a whole trace."""
+        """Leave the files of a process that dies after a frame, or in the middle of one, or leave a whole trace."""
         if self.leaves_all:
             self.recorder.close()
             return
@@ -165,7 +166,7 @@ def play(world: TracedWorld) -> None:
 
 
 def _at(world: TracedWorld, address: str) -> str:
-    """Each universe has addresses of its own."""
+    """Return an address; each universe has its own."""
     return address.replace("10.", f"{10 + world.universe}.", 1)
 
 
@@ -194,12 +195,12 @@ def _until_all(world: TracedWorld, source: SourceNode, receiver: ReceiverNode) -
 
 
 def take_apart(path: Path) -> Frames:
-    """The lines of each frame."""
-    return [[json.loads(line) for line in text.splitlines()] for text in container.texts(path)]
+    """Return the lines of each frame."""
+    return [[json.loads(line) for line in text.splitlines()] for text in texts(path)]
 
 
 def put_together(path: Path, frames: Frames) -> Path:
-    """Writes a trace of these lines, with lengths and checksums that are right."""
+    """Write a trace of these lines, with correct lengths and checksums."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     end = 0
     for lines in frames:
@@ -210,6 +211,16 @@ def put_together(path: Path, frames: Frames) -> Path:
 
 
 def records(frames: Frames) -> Iterator[Json]:
-    """All records of a trace."""
+    """Return all records of a trace."""
     for lines in frames:
         yield from lines[1:-1]
+
+
+def read_frames(path: Path) -> Iterator[TraceFrame]:
+    """Yield the frames of a trace file. Raise TraceError."""
+    return (frame for frame, _ in frames_from(path))
+
+
+def texts(path: Path) -> Iterator[bytes]:
+    """Yield the lines of each finished frame. Raise TraceError."""
+    return (text for _, text, finished in container.texts_from(path) if finished)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from stablecast.evidence.capture.judge import judge
-from tests.adapters.evidence.capture.judge.talk import STORES, World, settled
+from stablecast.evidence.rules.judges import CAPTURES
+from tests.adapters.evidence.capture.judge.wire_session import STORES, World, settled
 from tests.adapters.evidence.trace.traced import TracedWorld, play, tapping
 from tests.support import captures
 from tests.support.program import outcome
@@ -30,8 +31,9 @@ def bad(tmp_path: Path) -> Path:
 def test_people_read_verdicts_and_reasons(clean: Path, bad: Path) -> None:
     status, out, err = outcome("verify", str(clean))
     assert (status, err) == (0, "")
-    assert f"{clean}: P1 {STORES[0]}: fine, a store acknowledges only what was sent (40 times)" in out
-    assert f"{clean}: 0 broken, 0 cannot tell, 8 fine" in out
+    checks = CAPTURES.checks["P7"]
+    assert f"{clean}: P7 AckOfSent of {STORES[0]}: fine, {checks} (40 times)" in out
+    assert f"{clean}: 0 broken, 0 cannot tell, 9 fine" in out
     status, out, err = outcome("verify", str(clean), str(bad))
     assert (status, err) == (1, "")
     assert "broken: number 4000 is acknowledged, and the newest that was sent is 40" in out
@@ -41,11 +43,11 @@ def test_machines_read_json(bad: Path) -> None:
     status, out, _ = outcome("verify", "--json", str(bad))
     found = json.loads(out)
     assert (status, found["broken"], found["file"]) == (1, 1, str(bad))
-    assert {"rule": "P1", "whose": STORES[1], "verdict": "broken", "times": 41} in found["verdicts"]
-    assert [one["rule"] for one in found["findings"]] == ["P1"]
+    assert {"rule": "P7", "whose": STORES[1], "verdict": "broken", "times": 41} in found["verdicts"]
+    assert [one["rule"] for one in found["findings"]] == ["P7"]
 
 
-def test_who_waits_hears_how_far_it_is(clean: Path) -> None:
+def test_progress_is_reported(clean: Path) -> None:
     heard: list[tuple[str, int]] = []
     judge(clean, watch=lambda what, offset: heard.append((what, offset)))
     assert heard == [("survey", 24), ("judge", 24)]
@@ -62,7 +64,7 @@ def test_ports_of_ones_own(tmp_path: Path) -> None:
     assert err.startswith("stablecast: 'nothing' is not kind=port or kind=low-high with one of the kinds lbmr, ")
 
 
-def test_what_cannot_be_judged_gets_a_sentence(tmp_path: Path, clean: Path) -> None:
+def test_a_capture_without_judged_traffic_gets_a_sentence(tmp_path: Path, clean: Path) -> None:
     foreign = captures.pcap(tmp_path / "foreign.pcap", [])
     status, _, err = outcome("verify", str(foreign))
     assert (status, err) == (
@@ -87,7 +89,7 @@ def test_frames_of_a_link_that_is_not_read_are_said_to_be(tmp_path: Path, clean:
 
 
 def test_a_page_and_a_table_of_captures_and_traces(tmp_path: Path, clean: Path, bad: Path) -> None:
-    """One page for all, with a timeline of each life; in the table records are frames."""
+    """The page has a timeline of each life; records in the table are frames."""
     pytest.importorskip("pyarrow")
     from pyarrow import parquet  # type: ignore[import-untyped]  # noqa: PLC0415 - an extra
 
@@ -103,10 +105,10 @@ def test_a_page_and_a_table_of_captures_and_traces(tmp_path: Path, clean: Path, 
     assert f"store {STORES[1]}" in text
     assert "receiver 10.0.0.9:14391: consumed" in text
     (row,) = parquet.read_table(tmp_path / "table").to_pylist()
-    assert (row["role"], row["endpoint"], row["rule"]) == ("store", STORES[1], "P1")
+    assert (row["role"], row["endpoint"], row["rule"]) == ("store", STORES[1], "P7")
     assert row["text"] == f"frame {row['record']}: number 4000 is acknowledged, and the newest that was sent is 40"
     assert outcome("verify", str(bad), "--report", str(page))[0] == 1
-    assert "cannot be told" not in page.read_text(encoding="utf-8").lower()
+    assert "cannot be decided" not in page.read_text(encoding="utf-8").lower()
 
 
 def test_a_page_that_cannot_be_written_is_a_sentence(tmp_path: Path, clean: Path) -> None:
@@ -119,12 +121,12 @@ def test_a_page_that_cannot_be_written_is_a_sentence(tmp_path: Path, clean: Path
 
 
 def test_captures_and_traces_together(clean: Path, tmp_path: Path) -> None:
-    """Each by its own rules; the gravest exit status counts."""
+    """Each file is judged by its own rules; the gravest exit status counts."""
     traces = tmp_path / "traces"
     play(TracedWorld(wrap=tapping(traces)))
     status, out, _ = outcome("verify", str(clean), str(traces))
     assert status == 0
-    assert "8 fine" in out
+    assert "9 fine" in out
     assert "0 violations" in out
     shutil.copy(clean, clean.with_name("copy"))
     assert outcome("verify", str(clean.with_name("copy")))[0] == 0

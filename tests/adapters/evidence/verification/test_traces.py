@@ -7,17 +7,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from stablecast.evidence.trace.reports import FileReport, Summary
+from stablecast.evidence.trace.reports import FileReport, VerificationSummary
 from stablecast.evidence.verification import traces as command
-from stablecast.evidence.verification.traces import EVERY_CORE, UNREADABLE, VIOLATED, Wanted, run_verify
+from stablecast.evidence.verification.traces import EVERY_CORE, UNREADABLE, VIOLATED, VerificationRequest, run_verify
 from tests.adapters.evidence.trace.traced import FIRST_LIFE, put_together, take_apart
 
-JSON = Wanted(as_json=True)
+JSON = VerificationRequest(as_json=True)
 
 
 @pytest.fixture
 def corrupted(traces: Path, tmp_path: Path) -> Path:
-    """A trace with a wrong effect in its first record, without its end, and with a gap that it admits."""
+    """Return a trace with a wrong first effect, without its end, and with an announced gap."""
     frames = take_apart(next(traces.glob("source-*")))
     lines = next(lines for lines in frames if len(lines) > 2)
     lines[1]["out"] = []
@@ -28,7 +28,7 @@ def corrupted(traces: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def truncated(traces: Path, tmp_path: Path) -> Path:
-    """A trace without its last byte."""
+    """Return a trace without its last byte."""
     path = tmp_path / "truncated.sct"
     path.write_bytes(next(traces.glob("store-*")).read_bytes()[:-1])
     return path
@@ -38,7 +38,7 @@ def test_clean_traces_end_with_0(traces: Path, capsys: pytest.CaptureFixture[str
     paths = sorted(traces.iterdir())
     assert run_verify(paths) == 0
     printed = capsys.readouterr()
-    lines = [line for line in printed.out.splitlines() if "cannot be told" not in line]
+    lines = [line for line in printed.out.splitlines() if "cannot be decided" not in line]
     assert len(lines) == len(paths) + 1
     assert all(line.startswith(f"{path}: clean: ") for path, line in zip(paths, lines, strict=False))
     assert lines[-1].endswith(f" records in {len(paths)} files, 0 violations")
@@ -69,7 +69,7 @@ def test_violations_end_with_1(corrupted: Path, capsys: pytest.CaptureFixture[st
     assert f"  {violation['rule']}: {violation['text']}" in out
 
 
-def test_what_cannot_be_read_gets_one_sentence_and_ends_with_2(
+def test_an_unreadable_file_gets_one_sentence_and_status_2(
     traces: Path, truncated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     missing = tmp_path / "missing.sct"
@@ -100,32 +100,32 @@ def test_a_directory_without_traces_is_one_sentence(tmp_path: Path, capsys: pyte
 
 
 def test_a_page_and_a_table_are_written(corrupted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    wanted = Wanted(report=tmp_path / "out.html", parquet=tmp_path / "table")
+    wanted = VerificationRequest(report=tmp_path / "out.html", parquet=tmp_path / "table")
     assert run_verify([corrupted], wanted) == VIOLATED
     assert "<svg" in (tmp_path / "out.html").read_text()
     assert (tmp_path / "table" / "violations.parquet").stat().st_size > 0
     capsys.readouterr()
 
 
-def test_what_cannot_be_told_is_said_but_not_at_length(
+def test_undecided_questions_are_printed_briefly(
     traces: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = min(traces.glob("source-*"), key=lambda path: int(path.stem.rpartition("-")[2]))
-    assert run_verify([source]) == 0, "what cannot be told is no violation"
+    assert run_verify([source]) == 0, "an undecided question is no violation"
     out = capsys.readouterr().out
-    assert f"S1 cannot be told of what is stable (life {FIRST_LIFE:#x})" in out
-    command._print(Summary([FileReport(source)], [f"number {number}" for number in range(9)]))
-    assert "and 4 more that cannot be told" in capsys.readouterr().out
+    assert f"S1 cannot be decided for numbers that are stable (life {FIRST_LIFE:#x})" in out
+    command._print(VerificationSummary([FileReport(source)], [f"number {number}" for number in range(9)]))
+    assert "and 4 more that cannot be decided" in capsys.readouterr().out
 
 
 @pytest.fixture
 def on_spark(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The masters that were asked, instead of any Spark."""
+    """Return the masters that were asked, instead of any Spark."""
     asked: list[str] = []
 
-    def judge(files: list[Path], master: str, *, timeline: bool) -> tuple[Summary, list[object]]:
+    def judge(files: list[Path], master: str, *, timeline: bool) -> tuple[VerificationSummary, list[object]]:
         asked.append(master)
-        return Summary([FileReport(path) for path in files]), []
+        return VerificationSummary([FileReport(path) for path in files]), []
 
     monkeypatch.setattr(command, "_judge_on_spark", judge)
     return asked
@@ -136,7 +136,7 @@ def test_spark_is_for_much_and_for_whoever_asks(
 ) -> None:
     assert run_verify([traces]) == 0
     assert on_spark == []
-    assert run_verify([traces], Wanted(master="spark://there:7077")) == 0
+    assert run_verify([traces], VerificationRequest(master="spark://there:7077")) == 0
     assert on_spark == ["spark://there:7077"]
     monkeypatch.setattr(command, "SPARK_BYTES", 1)
     monkeypatch.setattr("stablecast.evidence.spark.spark_session.check_java", lambda: None)
@@ -157,7 +157,7 @@ def test_asking_for_a_spark_that_is_not_installed_is_one_sentence(
     traces: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "stablecast.evidence.spark", None)
-    assert run_verify([traces], Wanted(master="local")) == UNREADABLE
+    assert run_verify([traces], VerificationRequest(master="local")) == UNREADABLE
     assert "pip install 'stablecast[spark]'" in capsys.readouterr().err
 
 
@@ -166,9 +166,9 @@ def test_spark_is_asked_for_what_is_wanted(traces: Path, tmp_path: Path, monkeyp
 
     def verify_on(session: str, files: list[Path], *, timeline: bool) -> object:
         asked.extend((session, files, timeline))
-        return SimpleNamespace(summary=Summary(), points=[])
+        return SimpleNamespace(summary=VerificationSummary(), points=[])
 
     monkeypatch.setattr("stablecast.evidence.spark.connect", lambda master: f"session at {master}")
     monkeypatch.setattr("stablecast.evidence.spark.verify_on", verify_on)
-    assert run_verify([traces], Wanted(master="local", report=tmp_path / "out.html")) == 0
+    assert run_verify([traces], VerificationRequest(master="local", report=tmp_path / "out.html")) == 0
     assert asked == ["session at local", sorted(traces.glob("*.sct")), True]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from stablecast.evidence.trace.tools.analysis import percentiles
 from stablecast.evidence.whatif import command
 from stablecast.evidence.whatif.recording import WhatIfError
 from tests.adapters.evidence.trace.traced import TracedWorld, play, tapping
@@ -19,23 +20,23 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def told(job: command.Job) -> list[str]:
+def told(job: command.WhatIfJob) -> list[str]:
     lines: list[str] = []
     assert command.run(job, as_json=False, say=lambda line: lines.append(str(line))) == 0
     return lines
 
 
 def test_variants_stand_beside_what_was(world: Path) -> None:
-    lines = told(command.Job([world], {"ume_flight_size": "2"}, {}))
+    lines = told(command.WhatIfJob([world], {"ume_flight_size": "2"}, {}))
     assert lines[0].endswith("80 messages")
     assert lines[1].startswith("  as recorded: sent 80, stable 80; to stable p50 ")
     assert lines[2].startswith("  ume_flight_size=2: sent 80, stable 80;")
 
 
 def test_a_sweep_tries_all_combinations(world: Path) -> None:
-    """In processes, for there are many."""
+    """Many replays run in processes of their own."""
     sweep = {"ume_flight_size": ["1", "5"], "ume_retention_intragroup_stability_behavior": ["quorum", "all"]}
-    lines = told(command.Job([world], {}, sweep))
+    lines = told(command.WhatIfJob([world], {}, sweep))
     sources = sum(line.startswith("source") for line in lines)
     assert sum(line.startswith("  ume_flight_size=1,") for line in lines) == 2 * sources
 
@@ -58,7 +59,7 @@ def test_on_the_command_line(world: Path) -> None:
         (["--sweep", f"ume_flight_size={','.join(map(str, range(1001)))}"], "1001 variants are too many"),
     ],
 )
-def test_what_cannot_be_tried_is_one_sentence(world: Path, words: list[str], sentence: str) -> None:
+def test_an_impossible_variant_is_one_sentence(world: Path, words: list[str], sentence: str) -> None:
     status, out, err = outcome("whatif", str(world), *words)
     assert (status, out) == (1, "")
     assert sentence in err
@@ -66,11 +67,11 @@ def test_what_cannot_be_tried_is_one_sentence(world: Path, words: list[str], sen
 
 
 def test_a_configuration_that_no_source_starts_with_is_told(world: Path) -> None:
-    job = command.Job([world], {"ume_proxy_source": "1", "ume_store_behavior": "rr"}, {})
+    job = command.WhatIfJob([world], {"ume_proxy_source": "1", "ume_store_behavior": "rr"}, {})
     with pytest.raises(WhatIfError, match="does not run with"):
         command.run(job, as_json=True, say=print)
 
 
 def test_percentiles_are_those_of_messages() -> None:
-    assert command.percentiles(Counter()) == {}
-    assert command.percentiles(Counter({1_000: 98, 5_000: 2})) == {"p50": 1, "p99": 5, "max": 5}
+    assert percentiles(Counter()) == {}
+    assert percentiles(Counter({1_000: 98, 5_000: 2})) == {"p50": 1, "p99": 5, "max": 5}

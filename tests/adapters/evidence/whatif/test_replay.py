@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.config.options import OptionError
-from stablecast.evidence.trace.tools.analyze import analyze
+from stablecast.evidence.trace.tools.analysis import analyze
 from stablecast.evidence.whatif.recording import Recording, WhatIfError, recordings
 from stablecast.evidence.whatif.replay import configured, replay
 from tests.adapters.evidence.trace.traced import FIRST_LIFE, TracedWorld, play, tapping
@@ -20,7 +20,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def recording(world: Path) -> Recording:
-    """The first life: 16 runs of 5 messages at three stores, one of which dies and returns."""
+    """Return the first life: 16 runs of 5 messages at three stores, one of which dies and returns."""
     return next(one for one in recordings([world]) if one.config.incarnation == FIRST_LIFE)
 
 

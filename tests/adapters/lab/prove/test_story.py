@@ -50,10 +50,10 @@ def test_everything_that_can_happen_has_words() -> None:
     )
     told = story.steps(world, FoundRun(run))
     assert [step.action for step in told[2:8]] == [
-        "C comes back",
-        "C has the source fill its holes",
+        "C returns",
+        "C recovers its holes from the source",
         "C crashes and loses what is not synced",
-        "A is cut off, what it has is synced",
+        "A is partitioned, its messages are synced",
         "A loses its disk",
         "the source crashes; B loses what is not synced",
     ]
@@ -75,8 +75,8 @@ def test_what_helps_is_found_by_trying() -> None:
     world, result = search("one_group_of_three", "5.3")
     assert result.loss is not None
     assert story.remedies(world.instance, result.loss) == [
-        "ume_consensus_sequence_number_behavior highest: this run does no harm",
-        "profile safe: this run does no harm",
+        "ume_consensus_sequence_number_behavior highest: this run is harmless",
+        "profile safe: this run is harmless",
     ]
 
 
@@ -94,12 +94,12 @@ def test_groups_and_rotation_have_remedies_of_their_own() -> None:
     """P-505, P-523, P-525; formal design, 7.2."""
     world, result = search("three_groups_all_active", "5.3")
     assert result.loss is not None
-    assert "the repair EVERY_GROUP of profile safe: this run does no harm" in story.remedies(
+    assert "the repair EVERY_GROUP of profile safe: this run is harmless" in story.remedies(
         world.instance, result.loss
     )
     world, result = search("round_robin", "safe")
     assert result.loss is not None
-    assert story.remedies(world.instance, result.loss) == ["ume_store_behavior qc: this run does no harm"]
+    assert story.remedies(world.instance, result.loss) == ["ume_store_behavior qc: this run is harmless"]
 
 
 def test_the_rule_that_is_there_is_no_remedy() -> None:

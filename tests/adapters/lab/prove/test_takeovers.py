@@ -12,7 +12,7 @@ import pytest
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.source.lineage import Lineage
 from stablecast.core.store import clients
-from stablecast.core.store.source_history import Lifeline
+from stablecast.core.store.source_history import SourceHistory
 from stablecast.lab.prove import story
 from stablecast.lab.prove.bounds import TakeoverFault
 from stablecast.lab.prove.instance import ProofBounds
@@ -25,10 +25,10 @@ RIVAL = ProofBounds(1, faults=(TakeoverFault.RIVAL,))
 ALL = (0, 1, 2)
 
 Patch = Callable[[pytest.MonkeyPatch], None]
-_RESUME = Lifeline.resume
+_RESUME = SourceHistory.resume
 
 
-def _at_the_resume_point(self: Lifeline, number: int, info: Any, newest: int) -> tuple[int, bool]:
+def _at_the_resume_point(self: SourceHistory, number: int, info: Any, newest: int) -> tuple[int, bool]:
     """The cut of a store that does not ask whether it was told of the returning life before."""
     newest_here = self.lives[-1:] == [(self.incarnation, number)]
     cut, forgotten = _RESUME(self, number, info, newest)
@@ -37,7 +37,7 @@ def _at_the_resume_point(self: Lifeline, number: int, info: Any, newest: int) ->
 
 FAULTS: dict[str, tuple[Patch, ProofVerdict, LossKind | None]] = {
     "a store cuts a returning life back to where that began": (
-        lambda patch: patch.setattr(Lifeline, "resume", _at_the_resume_point),
+        lambda patch: patch.setattr(SourceHistory, "resume", _at_the_resume_point),
         *(ProofVerdict.LOSS, LossKind.UNRECOVERABLE),
     ),
     "a life that comes back does not see that another followed": (
@@ -49,7 +49,7 @@ FAULTS: dict[str, tuple[Patch, ProofVerdict, LossKind | None]] = {
         *(ProofVerdict.LOSS, LossKind.REUSED),
     ),
     "a store does not note the newer term of a life that it knows": (
-        lambda patch: patch.setattr(Lifeline, "affirm", lambda self, term: None),
+        lambda patch: patch.setattr(SourceHistory, "affirm", lambda self, term: None),
         *(ProofVerdict.STALL, None),
     ),
 }
@@ -155,10 +155,10 @@ def test_what_happens_to_two_processes_has_words() -> None:
     world = ProofWorld.create(read("one_group_of_three", "safe", bounds=ProofBounds(1, faults=tuple(TakeoverFault))))
     run = ((Deed.BEGIN, ALL), (Deed.TAKE_OVER, (0, 1)), (Deed.INFORM, (1,)), (Deed.STOP, ()), (Deed.COME_BACK, (2,)))
     assert [step.action for step in story.steps(world, FoundRun(run))[1:]] == [
-        "the source is cut off; another process with its RegID starts and reaches A, B; C cannot be reached",
+        "the source is partitioned; another process with its RegID starts and reaches A, B; C cannot be reached",
         "B is told where the source resumed",
         "the source crashes",
-        "the process that was cut off comes back and reaches C; A, B cannot be reached",
+        "the partitioned process returns and reaches C; A, B cannot be reached",
     ]
     twins = ((Deed.BEGIN, ALL), (Deed.DOUBLE, ()), (Deed.ALTERNATE, ()))
     assert [step.action for step in story.steps(world, FoundRun(twins))[1:]] == [

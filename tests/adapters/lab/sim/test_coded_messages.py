@@ -14,11 +14,12 @@ from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.lbmc import DATA_HEADER
+from tests.support.retransmissions import encode_recovered
 
 ALIVE = Keepalive(Role.SOURCE, 7, 50, True, 0)
 RECOVERED = codec.Recovered(7, 8, 3, b"again")
 DATA = DATA_HEADER.pack(0, 0, DATA_HEADER.size + 1, 5, 9) + b"x"
-STREAM = codec.greeting(77) + codec.encode(ALIVE) + DATA + codec.encode_recovered(RECOVERED)
+STREAM = codec.greeting(77) + codec.encode(ALIVE) + DATA + encode_recovered(RECOVERED)
 
 
 def told(items: Iterable[Item]) -> list[object]:

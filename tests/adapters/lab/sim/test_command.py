@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stablecast.core.source.stability import StabilityWindow
-from stablecast.evidence.trace import verify_paths
+from stablecast.evidence.trace.trace_judge import verify_paths
 from stablecast.lab.sim import command
 from stablecast.lab.sim.command import SeedRange, run_sim
 from stablecast.lab.sim.schedule import draw

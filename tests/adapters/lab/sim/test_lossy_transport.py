@@ -7,7 +7,7 @@ from stablecast.lab.sim.lossy_transport import GIVE_UP_NS, LATE_NS, Lossy, parte
 from stablecast.lab.sim.network import VirtualNetwork
 from stablecast.lab.sim.process import VirtualProcess
 from stablecast.lab.sim.virtual_time import VirtualClock, VirtualWorld
-from stablecast.transports.codec.fragments import cut
+from stablecast.transports.codec.fragments import encode_pieces
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder
 
 RUNS = 400
@@ -47,7 +47,7 @@ def test_nothing_vanishes_without_a_word() -> None:
 
 def test_a_run_of_pieces_is_parted_between_two_of_them() -> None:
     """Across the wrap of the numbers; both are runs as they come on a stream."""
-    octets = cut(7, 0xFFFF_FFFE, bytes(range(250)) * 8, 500)
+    octets = encode_pieces(7, 0xFFFF_FFFE, bytes(range(250)) * 8, 500)
     (run,) = StreamDecoder().feed(b"".join(octets))
     assert isinstance(run, Run)
     for at in range(1, run.count):

@@ -110,7 +110,7 @@ def test_a_source_that_is_away_is_to_have_one_proxy() -> None:
     """P-540, P-554: if any store knows where a proxy would register."""
     cluster = quiet(WorldSetup(proxies=True, orphaned=True))
     cluster.calm()
-    assert trouble(cluster) == ("E1", "nobody runs a proxy while source is away")
+    assert trouble(cluster) == ("E8", "nobody runs a proxy while source is away")
     for disk in cluster.disks.values():
         disk.log.clear()
     assert trouble(cluster) is None

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from stablecast.core.machine.units import MILLISECOND, SECOND
-from stablecast.core.store.source_history import Lifeline
+from stablecast.core.store.source_history import SourceHistory
 from stablecast.lab.sim.cluster import Cluster
 from stablecast.lab.sim.endpoint_configs import HOSTS
 from stablecast.lab.sim.quiescence import trouble
@@ -56,14 +56,14 @@ def test_the_run_finds_a_store_that_cuts_where_the_life_began(
 
     A disk that is lost excuses that only if no quorum remembers the life any more.
     """
-    resume = Lifeline.resume
+    resume = SourceHistory.resume
 
-    def planted(self: Lifeline, number: int, *args: Any) -> tuple[int, bool]:
+    def planted(self: SourceHistory, number: int, *args: Any) -> tuple[int, bool]:
         newest_here = self.lives[-1:] == [(self.incarnation, number)]
         cut, forgotten = resume(self, number, *args)
         return (cut if newest_here else min(cut, number)), forgotten
 
-    monkeypatch.setattr(Lifeline, "resume", planted)
+    monkeypatch.setattr(SourceHistory, "resume", planted)
     schedules = [attrs.evolve(plain, faults=(*wiped, *plain.faults)) for plain in map(comes_back, SEEDS)]
     found = [{violation.rule for violation in run(schedule).violations} for schedule in schedules]
     assert found.count({"S3"}) >= len(SEEDS) // 2

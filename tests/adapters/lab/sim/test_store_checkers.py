@@ -60,7 +60,7 @@ def test_a_store_says_only_what_its_disk_has() -> None:
     assert broken(checkers) == []
     checkers.stores.on_acknowledged(STORES[0], LIFE, 0, 4)
     checkers.stores.on_granted(STORES[0], STREAM, NEXT)
-    assert broken(checkers) == ["P1", "P1"]
+    assert broken(checkers) == ["P1", "R2"]
 
 
 @pytest.mark.parametrize(("acknowledged", "excused"), [(True, []), (False, [(0, 2)])])

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from stablecast.config.plan import Limits
+from stablecast.config.plan import StoreLimits
 from stablecast.core.machine.serial import wire
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
@@ -14,12 +14,12 @@ from stablecast.core.protocol.inputs import Arrived, Data, Persisted, StoreInput
 from stablecast.core.protocol.messages import ConsumptionAck, Deregister, Message, Pace, Role
 from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig
 from stablecast.core.store import StoreEndpoint
-from stablecast.core.store.clients import Clients
+from stablecast.core.store.clients import ClientTable
 from stablecast.core.store.registry import Registry
 from stablecast.core.store.repository import Repository
-from stablecast.core.store.retransmission import Serving
-from stablecast.store.free_space import Room
-from stablecast.store.observatory import JournalView, Traffic, Watched
+from stablecast.core.store.retransmission import RetransmissionService
+from stablecast.store.failed_stores import FreeSpace
+from stablecast.store.observatory import JournalView, Traffic, WatchedStore
 from tests.core.samples import info, register
 
 KEPT = RepositoryConfig(source_lifetime_ns=3600 * SECOND, receiver_lifetime_ns=3600 * SECOND)
@@ -32,7 +32,7 @@ class Settings:
     name: str
     directory: str
     state_directory: str | None = None
-    limits: Limits = Limits()
+    limits: StoreLimits = StoreLimits()
 
 
 class Staged:
@@ -51,14 +51,14 @@ class Staged:
         self.sessions: dict[str, dict[str, int]] = {}
         self.events: dict[str, int] = {}
         self.expired = (0, 0)
-        self.room = Room(0)
+        self.room = FreeSpace(0)
         self.reports = ["<b>cut</b> 12 bytes of an unfinished write"]
         self.syncing = True
 
     config = property(lambda self: self.machine.config)
     registry: Registry = property(lambda self: self.machine.registry)  # type: ignore[assignment]
-    serving: Serving = property(lambda self: self.machine.serving)  # type: ignore[assignment]
-    clients: Clients = property(lambda self: self.machine.clients)  # type: ignore[assignment]
+    serving: RetransmissionService = property(lambda self: self.machine.serving)  # type: ignore[assignment]
+    clients: ClientTable = property(lambda self: self.machine.clients)  # type: ignore[assignment]
     repositories: dict[int, Repository] = property(lambda self: self.machine.repositories)  # type: ignore[assignment]
 
     def reads_of(self, _: int) -> int:
@@ -128,9 +128,9 @@ class Staged:
         """A receiver has consumed everything up to a number."""
         self.tell(ConsumptionAck(life, source, receiver, wire(number)))
 
-    def watched(self, index: int = 0) -> Watched:
+    def watched(self, index: int = 0) -> WatchedStore:
         """As a daemon hands it to the monitor; it lives on the running loop."""
-        return Watched(self, asyncio.get_running_loop(), index)  # type: ignore[arg-type]
+        return WatchedStore(self, asyncio.get_running_loop(), index)  # type: ignore[arg-type]
 
 
 def busy(directory: str = "cache") -> Staged:

@@ -15,7 +15,7 @@ from stablecast.client import Context
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.ops.monitor import Monitor, MonitorSettings, Permission
 from stablecast.store import observatory
-from stablecast.store.observatory import Watched
+from stablecast.store.observatory import WatchedStore
 from stablecast.store.store import Store, StoreSettings
 from tests.adapters.ops.monitor.staged import Staged, busy
 from tests.support.browser import NEEDS_CHROMIUM, Browser, Tab, browser
@@ -45,7 +45,7 @@ async def opened(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Brow
 
 @asynccontextmanager
 async def looking(
-    opened: Browser, *stores: Watched, permission: Permission = Permission.READ_ONLY, token: str = ""
+    opened: Browser, *stores: WatchedStore, permission: Permission = Permission.READ_ONLY, token: str = ""
 ) -> AsyncIterator[tuple[Tab, str]]:
     """A browser's page, and where the monitor of these stores is."""
     monitor = Monitor(MonitorSettings(permission=permission, token=token), stores)
@@ -83,7 +83,7 @@ async def test_a_real_store_is_seen_at_work(opened: Browser, tmp_path: Path) -> 
     config = StoreConfig(f"{LOCAL}:0", 1, repository=KEPT)
     store = Store(StoreSettings(f"{LOCAL}:0", tmp_path / "store", config, new=True))
     await store.start()
-    watched = Watched(store, asyncio.get_running_loop(), 0)
+    watched = WatchedStore(store, asyncio.get_running_loop(), 0)
     async with (
         Context(session_id=1) as context,
         Context(session_id=2) as other,

@@ -15,7 +15,7 @@ from stablecast.client import Context, Receiver, Source
 from stablecast.ops.operations.inspection import inspect
 from stablecast.ops.operations.monitor_client import MonitorClient, drained
 from stablecast.ops.operations.target import Remote
-from stablecast.store.statistics import Kind
+from stablecast.store.statistics import StatKind
 from tests.support.network import network
 from tests.support.program import running
 
@@ -118,5 +118,10 @@ async def test_statistics_are_published_on_their_topic(tmp_path: Path) -> None:
             await receiver.close()
     kinds = Counter(int.from_bytes(payload[2:4], "little") for payload in found)
     assert all(payload[:2] == b"BE" and len(payload) == int.from_bytes(payload[6:8], "little") for payload in found)
-    assert set(kinds) >= {Kind.STORE_CONFIG, Kind.PATTERN_CONFIG, Kind.TOPIC_CONFIG, Kind.SOURCE_CONFIG}
-    assert kinds[Kind.SOURCE] < kinds[Kind.SOURCE_CONFIG]
+    assert set(kinds) >= {
+        StatKind.STORE_CONFIG,
+        StatKind.PATTERN_CONFIG,
+        StatKind.TOPIC_CONFIG,
+        StatKind.SOURCE_CONFIG,
+    }
+    assert kinds[StatKind.SOURCE] < kinds[StatKind.SOURCE_CONFIG]

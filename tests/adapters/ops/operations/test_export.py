@@ -26,7 +26,7 @@ from stablecast.ops.operations.export import (
 )
 from stablecast.ops.operations.target import OperationError
 from stablecast.store.journal import Journal, JournalError
-from stablecast.transports.codec.fragments import cut
+from stablecast.transports.codec.fragments import encode_pieces
 from stablecast.transports.wire import properties
 from tests.adapters.ops.operations.kept import SOURCE, block, fill, kept
 
@@ -199,12 +199,14 @@ def test_times_are_written_as_people_and_machines_do() -> None:
 async def test_a_message_in_pieces_is_one_row_if_it_is_whole(tmp_path: Path) -> None:
     """P-129: across runs; of one whose beginning is gone, or not wanted, there is none. Properties are beside it."""
     told = properties.block({"symbol": "ABC"})
-    large = [cut(7, 0, bytes([1]) * 900, 500), cut(7, 2, bytes([2]) * 800 + told, 500, len(told))]
-    broken = cut(7, 6, b"xy" + told[:-1], 500, len(told) - 1)
+    large = [encode_pieces(7, 0, bytes([1]) * 900, 500), encode_pieces(7, 2, bytes([2]) * 800 + told, 500, len(told))]
+    broken = encode_pieces(7, 6, b"xy" + told[:-1], 500, len(told) - 1)
 
     def then(journal: Journal) -> None:
         journal.append_messages(1001, 0, 3, 55, b"".join([*large[0], large[1][0]]), 1)
-        journal.append_messages(1001, 3, 2, 55, b"".join([*large[1][1:], *cut(7, 4, b"z" + told, 500, len(told))]), 2)
+        journal.append_messages(
+            1001, 3, 2, 55, b"".join([*large[1][1:], *encode_pieces(7, 4, b"z" + told, 500, len(told))]), 2
+        )
         journal.append_messages(1001, 5, 1, 55, block(5, 1), 3)
         journal.append_messages(1001, 6, 1, 55, broken[0], 4)
 

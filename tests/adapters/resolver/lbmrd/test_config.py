@@ -1,4 +1,4 @@
-"""The XML file of a relay: the documented example, and what is said of a wrong one."""
+"""The XML file of a relay: the documented example, and the problems of wrong files."""
 
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from stablecast.config import xml_reader
-from stablecast.config.xml_reader import XmlConfigError
+from stablecast.config.findings import ConfigFileError
 from stablecast.core.machine.units import SECOND
-from stablecast.resolver.lbmrd.config import LbmrdConfig, interface_of, load
+from stablecast.resolver.lbmrd.config import LbmrdConfig, load
+from stablecast.runtime.interfaces import address_of
 from stablecast.transports.resolution.udp.address_translation import ANY_PORT, AddressDomain, AddressRule, Transform
 
 NAT = """<?xml version="1.0" encoding="UTF-8" ?>
@@ -61,7 +62,7 @@ def test_the_documented_example(tmp_path: Path) -> None:
     assert relay.translation.transforms == (Transform("A", "B", rules),)
 
 
-def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
+def test_omitted_elements_have_their_defaults(tmp_path: Path) -> None:
     text = NAT[: NAT.index("  <daemon>")] + NAT[NAT.index("  <domains>") :]
     config = load(write(tmp_path, text))
     assert (config.interface, config.port, config.ttl, config.log) == ("127.0.0.1", 15_380, 60_000, None)
@@ -70,38 +71,41 @@ def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "line", "text"),
     [
-        (' version="1.0">', ">", 3, "lbmrd.*version"),
-        ('<lbmrd version="1.0">', '<lbmrd version="2.0">', 3, "element lbmrd: version '2.0' is not '1.0'"),
+        (' version="1.0">', ">", 3, "<lbmrd>: .*version"),
+        ('<lbmrd version="1.0">', '<lbmrd version="2.0">', 3, "<lbmrd>: version '2.0' is not '1.0'"),
         ("<port>12000</port>", "<prt>12000</prt>", 4, "daemon"),
-        ("12000", "65536", 6, "element port: '65536' is no whole number from 0 to 65535"),
-        ("12000", "many", 6, "element port: 'many'"),
-        ("65000", "0", 8, "element ttl: '0' is no whole number from 1"),
-        ("lbmrd.log", " ", 9, "element log: it is empty"),
-        ("127.0.0.1/32", "no0", 5, "element interface: 'no0' is no interface"),
-        ("10.1.0.0/16", "10.1.0.0/99", 14, "element network: '10.1.0.0/99' is no network"),
+        ("12000", "65536", 6, "<port>: option port must lie between 0 and 65535, not 65536"),
+        ("12000", "many", 6, "<port>: option port wants a whole number, not 'many'"),
+        ("65000", "0", 8, "<ttl>: option ttl must lie between 1"),
+        ("lbmrd.log", " ", 9, "<log>: option log wants a text"),
+        ("127.0.0.1/32", "no0", 5, "<interface>: 'no0' is not an interface"),
+        ("10.1.0.0/16", "10.1.0.0/99", 14, "<network>: '10.1.0.0/99' is not a network"),
         ('destination="B"', 'destination="C"', None, "IDREF|unknown ID|C"),
-        ('destination="B"', 'destination="A"', 18, "element transform: source and destination are both 'A'"),
-        ('match address="10.1.1.50"', 'match address="host"', 19, "element match: 'host' is not an IPv4 address"),
-        ('port="9"', 'port="0"', 20, "element match: port '0' is neither"),
-        ("</lbmrd>", "", None, "this is no XML"),
+        ('destination="B"', 'destination="A"', 18, "<transform>: source and destination are both 'A'"),
+        ('match address="10.1.1.50"', 'match address="host"', 19, "<match>: 'host' is not an IPv4 address"),
+        (
+            'port="9"',
+            'port="0"',
+            20,
+            "<match>: port, unless it is \\*, must be .* 1 to 65535, not '0'",
+        ),
+        ("</lbmrd>", "", None, "<xml>: "),
         ("<!-- two networks -->", "<!DOCTYPE lbmrd>", 1, "leave out <!DOCTYPE>"),
     ],
 )
-def test_line_and_element_of_what_is_wrong_are_named(
-    tmp_path: Path, old: str, new: str, line: int | None, text: str
-) -> None:
+def test_problems_have_line_and_element(tmp_path: Path, old: str, new: str, line: int | None, text: str) -> None:
     assert old in NAT
-    with pytest.raises(XmlConfigError, match=text) as told:
+    with pytest.raises(ConfigFileError, match=text) as told:
         load(write(tmp_path, NAT.replace(old, new)))
-    assert f"lbmrd.xml, line {line or ''}" in str(told.value)
+    assert f"lbmrd.xml:{line or ''}" in str(told.value)
 
 
-def test_a_giant_file_is_no_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_giant_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(xml_reader, "MAX_BYTES", 100)
-    with pytest.raises(XmlConfigError, match="more than 100 bytes"):
+    with pytest.raises(ConfigFileError, match="more than 100 bytes"):
         load(write(tmp_path, NAT))
 
 
 def test_interfaces_by_address_or_device() -> None:
-    assert (interface_of("192.0.2.77"), interface_of("lo")) == ("192.0.2.77", "127.0.0.1")
+    assert (address_of("192.0.2.77"), address_of("lo")) == ("192.0.2.77", "127.0.0.1")
     assert LbmrdConfig().relay().client_ttl == 60 * SECOND

@@ -1,13 +1,14 @@
-"""The relay daemon: where it listens, what it says when it cannot."""
+"""The relay daemon: its address, its log, and its errors."""
 
 import asyncio
 import json
 
 import pytest
 
-from stablecast.resolver import RelayDaemon, ResolverError
-from stablecast.resolver.endpoint import bind
+from stablecast.resolver import RelayDaemon
 from stablecast.runtime.address import AddressError
+from stablecast.runtime.datagrams import bind
+from stablecast.runtime.ports import PortError
 from stablecast.transports.wire import lbmr
 
 LOCAL = "127.0.0.1"
@@ -18,33 +19,33 @@ async def test_it_answers_keepalives_until_it_is_closed() -> None:
     assert daemon.address == f"{LOCAL}:{daemon.port}"
     alive = lbmr.Packet(lbmr.PacketKind.RECEIVER_ALIVE, options=lbmr.standard_options(b"instance"))
     loop = asyncio.get_running_loop()
-    with bind(LOCAL, (0,)) as client:
+    with bind(LOCAL, 0) as client:
         await loop.sock_sendto(client, lbmr.encode(alive), (LOCAL, daemon.port))
         answer = lbmr.decode(await loop.sock_recv(client, lbmr.MAX_DATAGRAM))
     assert isinstance(answer, lbmr.Packet)
     assert (answer.kind, answer.queries, answer.advertisements) == (lbmr.PacketKind.NORMAL, (), ())
     assert daemon.statistics()["keepalives"] == 1
     await daemon.close()
-    bind(LOCAL, (daemon.port,)).close()
+    bind(LOCAL, daemon.port).close()
 
 
-async def test_a_port_in_use_is_told_with_the_remedy() -> None:
+async def test_a_port_in_use_is_reported_with_the_remedy() -> None:
     daemon = await RelayDaemon.start(LOCAL, 0)
-    with pytest.raises(ResolverError) as told:
+    with pytest.raises(PortError) as told:
         await RelayDaemon.start(LOCAL, daemon.port)
     assert str(told.value) == (
-        f"port {daemon.port} on 127.0.0.1 is in use: stop the other lbmrd or choose another port"
+        f"port {daemon.port} on 127.0.0.1 is in use: stop the program that holds it or choose another port or interface"
     )
     await daemon.close()
 
 
-async def test_it_tells_who_comes_and_what_it_drops() -> None:
+async def test_it_logs_new_clients_and_dropped_datagrams() -> None:
     """T-213: the client table; statistics as JSON from time to time."""
     lines: asyncio.Queue[str] = asyncio.Queue()
     daemon = await RelayDaemon.start(LOCAL, 0, log=lines.put_nowait, report_every=0.01)
     alive = lbmr.Packet(lbmr.PacketKind.RECEIVER_ALIVE, options=lbmr.standard_options(b"instance"))
     loop = asyncio.get_running_loop()
-    with bind(LOCAL, (0,)) as client:
+    with bind(LOCAL, 0) as client:
         for data in (b"nonsense", lbmr.encode(alive)):
             await loop.sock_sendto(client, data, (LOCAL, daemon.port))
         here = f"{LOCAL}:{client.getsockname()[1]}"
@@ -63,17 +64,8 @@ async def test_it_tells_who_comes_and_what_it_drops() -> None:
     await daemon.close()
 
 
-async def test_an_interface_of_another_machine_is_told() -> None:
-    with pytest.raises(ResolverError, match="not an address of this machine"):
+async def test_an_interface_of_another_machine_is_reported() -> None:
+    with pytest.raises(PortError, match="not an address of this machine"):
         await RelayDaemon.start("192.0.2.1", 0)
     with pytest.raises(AddressError, match="not an IPv4 address"):
         await RelayDaemon.start("eth0", 0)
-
-
-async def test_other_failures_are_not_called_a_port_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
-        raise OSError(105, "No buffer space available")
-
-    monkeypatch.setattr("stablecast.resolver.lbmrd.daemon.bind", fail)
-    with pytest.raises(OSError, match="buffer space"):
-        await RelayDaemon.start(LOCAL, 0)

@@ -72,7 +72,7 @@ class Place:
 
 @asynccontextmanager
 async def place() -> AsyncIterator[Place]:
-    """Nothing yet."""
+    """Provide a place without services and contexts."""
     async with AsyncExitStack() as stack:
         yield Place(stack)
 

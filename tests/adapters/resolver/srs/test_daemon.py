@@ -1,4 +1,4 @@
-"""The service's daemon: where it listens, whom it cuts off, and that the others do not notice."""
+"""The service's daemon: its address, and clients that it cuts off without harm to others."""
 
 import asyncio
 import errno
@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from stablecast.resolver.srs import SrsConfig, SrsDaemon, daemon
-from stablecast.runtime.resolver_error import ResolverError
+from stablecast.runtime.ports import PortError
 from stablecast.transports.resolution.srs.events import ConnectionClosed
 from stablecast.transports.wire import rsocket, srs
 from stablecast.transports.wire.rsocket import Frame, FrameKind
@@ -33,7 +33,7 @@ GREETING = rsocket.encode(rsocket.setup_frame(rsocket.RsocketSetup(5000, 15_000)
 )
 
 
-async def test_nonsense_is_cut_off_and_logged_and_the_rest_is_served(here: Place) -> None:
+async def test_a_malformed_client_is_cut_off_alone(here: Place) -> None:
     """A client that speaks no SRS, or sends a giant frame, ends its own connection only."""
     service = await here.service()
     left, right = await here.context(service.address), await here.context(service.address, instance=b"neighbor")
@@ -54,7 +54,7 @@ async def test_nonsense_is_cut_off_and_logged_and_the_rest_is_served(here: Place
     assert (await right.found.get())[0] == "orders"
 
 
-async def test_who_floods_is_cut_off_and_the_rest_is_served(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_flooding_client_is_cut_off_alone(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bound: records in a second."""
     service = await here.service()
     service._machine.config = attrs.evolve(service._machine.config, max_burst=1_000, max_rate=100)
@@ -126,28 +126,29 @@ async def test_silence_ends_a_connection(here: Place) -> None:
         await until(lambda: service.statistics()["silent"] == 1)
 
 
-async def test_a_port_in_use_is_told_with_the_remedy(here: Place) -> None:
+async def test_a_port_in_use_is_reported_with_the_remedy(here: Place) -> None:
     service = await here.service()
     port = int(service.address.rpartition(":")[2])
-    with pytest.raises(ResolverError, match=f"port {port} on 127.0.0.1 is in use: stop the other service"):
+    with pytest.raises(
+        PortError,
+        match=f"port {port} on 127.0.0.1 is in use: stop the program that holds it or choose another port or interface",
+    ):
         await here.service(port)
-    with pytest.raises(ResolverError, match=r"192\.0\.2\.1 is not an address of this machine: choose another"):
+    with pytest.raises(PortError, match=r"192\.0\.2\.1 is not an address of this machine: choose another"):
         await SrsDaemon.start(SrsConfig("192.0.2.1", 0), here.log.append)
 
 
-async def test_a_service_that_cannot_listen_says_why(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_service_that_cannot_listen_has_a_reason(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     async def exhausted(*_: object, **__: object) -> None:
         raise OSError(errno.EMFILE, "Too many open files")
 
     monkeypatch.setattr(asyncio.get_running_loop(), "create_server", exhausted)
-    with pytest.raises(
-        ResolverError, match=r"the service cannot listen at port 0 on 127\.0\.0\.1: Too many open files"
-    ):
+    with pytest.raises(PortError, match=r"no descriptor left: raise its limit of open files"):
         await here.service()
 
 
 @pytest.mark.parametrize("turns", range(5))
-async def test_who_is_accepted_while_the_service_closes_is_hung_up_on(turns: int, here: Place) -> None:
+async def test_a_client_accepted_while_the_service_closes_is_disconnected(turns: int, here: Place) -> None:
     service = await here.service()
     client = knocking(int(service.address.rpartition(":")[2]))
     for _ in range(turns):

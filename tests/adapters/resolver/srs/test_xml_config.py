@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.config.xml_reader import XmlConfigError
-from stablecast.resolver.srs.config import LogConfig, SrsConfig
+from stablecast.config.findings import ConfigFileError
+from stablecast.resolver.srs.config import SrsConfig, SrsLogConfig
 from stablecast.resolver.srs.xml_config import load_xml
 from stablecast.runtime.logs import Compression, Frequency
 
@@ -48,7 +48,7 @@ def test_the_documented_elements_in_any_order(tmp_path: Path) -> None:
         state_lifetime=100,
         interest_state_lifetime=0,
         source_leave_backoff=250,
-        log=LogConfig(Path("srs.log"), Frequency.DAILY, 23, 7, 100, Compression.ZIP),
+        log=SrsLogConfig(Path("srs.log"), Frequency.DAILY, 23, 7, 100, Compression.ZIP),
         publishing_interval=5_000,
         pid_file=Path("srs.pid"),
     )
@@ -65,19 +65,19 @@ def test_nothing_but_defaults(tmp_path: Path) -> None:
     [
         (' version="1.0">', ">", 2, "um-srs'.*version"),
         (' version="1.0">', ' version="2.0">', 2, "um-srs"),
-        ("<port>12000", "<port>70000", 15, "element port|Element 'port'"),
-        ("<interface>10.29.3.41</interface>", "<interface/>", 14, "element interface: .* must be a text"),
-        ("100</state-lifetime>", "20736001</state-lifetime>", 16, "element state-lifetime: .*between 0 and 20736000"),
-        (">5000<", ">5<", 6, "element default: .*0 or at least 200"),
-        (">srs.log<", "><", 9, "element log: .*type 'file' with a name"),
-        (">srs.pid<", "><", 10, "element pid-file: .*must be a text"),
+        ("<port>12000", "<port>70000", 15, "<port>: Element 'port'"),
+        ("<interface>10.29.3.41</interface>", "<interface/>", 14, "<interface>: option interface wants a text"),
+        ("100</state-lifetime>", "20736001</state-lifetime>", 16, "<state-lifetime>: .*between 0 and 20736000"),
+        (">5000<", ">5<", 6, "<default>: .*must lie between 200"),
+        (">srs.log<", "><", 9, "<log>: .*type 'file' with a name"),
+        (">srs.pid<", "><", 10, "<pid-file>: .*wants a text"),
         ('"daily"', '"weekly"', 9, "log.*weekly|frequency"),
         ('"zip"', '"7z"', 9, "compression"),
         ("</um-srs>", "<srs/></um-srs>", 21, "srs"),
     ],
 )
-def test_line_and_element_of_what_is_wrong_are_named(tmp_path: Path, old: str, new: str, line: int, text: str) -> None:
+def test_problems_have_line_and_element(tmp_path: Path, old: str, new: str, line: int, text: str) -> None:
     assert old in EXAMPLE
-    with pytest.raises(XmlConfigError, match=text) as told:
+    with pytest.raises(ConfigFileError, match=text) as told:
         load_xml(write(tmp_path, EXAMPLE.replace(old, new, 1)))
-    assert str(told.value).startswith(f"{tmp_path / 'srs.xml'}, line {line}: ")
+    assert str(told.value).startswith(f"{tmp_path / 'srs.xml'}:{line}: ")

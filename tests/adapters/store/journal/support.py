@@ -74,6 +74,15 @@ def segments(directory: Path) -> list[Path]:
     return list(list_segments(directory)[0].values())
 
 
+def read(journal: Journal, stream: int, number: int) -> tuple[int, int, int, bytes] | None:
+    """(first, count, tag, block) of the run that holds a number, from memory or the disk."""
+    found = journal.find(stream, number)
+    if found is None:
+        return None
+    block = journal._reader.block(found.record) if found.block is None else bytes(found.block)
+    return found.first, found.count, found.tag, block
+
+
 def numbers(journal: Journal, stream: int) -> dict[int, int]:
     """Each live number of a stream and its tag."""
     return {number: tag for first, count, tag in journal.extents(stream) for number in range(first, first + count)}

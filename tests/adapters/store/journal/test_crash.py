@@ -26,7 +26,7 @@ from stablecast.store.journal import Disk, Journal
 from stablecast.store.journal import segments as segment_files
 from stablecast.store.journal.disk import SHORT_NS
 from stablecast.store.journal.record_format import HIGHEST, Block
-from tests.adapters.store.journal.support import FAST_DIRECTORY, numbers, segments, start
+from tests.adapters.store.journal.support import FAST_DIRECTORY, numbers, read, segments, start
 
 STREAMS = 3
 SEGMENT_BYTES = 400
@@ -148,7 +148,7 @@ def check(directory: Path, twin: Twin, reported: int, *, verify: bool) -> None:
         for live, trimmed, states in candidates
     ), (found, trails, journal.recovered_states, candidates)
     for stream, number in found:
-        hit = journal.read(stream, number)
+        hit = read(journal, stream, number)
         assert hit is not None
         first, count, tag, block = hit
         assert first <= number < first + count
@@ -264,7 +264,7 @@ def test_killed_process(tmp_path: Path, reports: int) -> None:
     kept = whole[-1] + 20 - 500  # what the child wrote since, and trimmed with it, may have been synced and not said
     assert set(range(max(1, kept), whole[-1] + 1)) <= set(found)
     for number in found:
-        assert journal.read(1, number) == (number, 1, 5, b"%d " % number * 50)
+        assert read(journal, 1, number) == (number, 1, 5, b"%d " % number * 50)
     journal.abort()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from stablecast.store.journal import Journal, JournalError
 from stablecast.store.journal.fetcher import Fetcher
-from stablecast.store.journal.segments import Segment
+from stablecast.store.journal.segments import JournalSegment
 from tests.adapters.store.journal.support import numbers, segments, start
 
 
@@ -76,7 +76,7 @@ class Removals:
         self.numbers: list[int] = []
         patch.setattr(Fetcher, "remove", self)
 
-    def __call__(self, segment: Segment, failed: object) -> None:
+    def __call__(self, segment: JournalSegment, failed: object) -> None:
         self.numbers.append(segment.number)
 
 

@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 from stablecast.core.errors import MisuseError
 from stablecast.store.journal.index import Erase, Index
 from stablecast.store.journal.record_format import HIGHEST, LOWEST
-from stablecast.store.journal.segments import Place, Segment
+from stablecast.store.journal.segments import JournalSegment, RecordPlace
 
 RUN = st.tuples(st.just("add"), st.integers(0, 30), st.integers(1, 8))
 ERASE = st.tuples(st.just("erase"), st.integers(-1, 32) | st.just(LOWEST), st.integers(0, 32) | st.just(HIGHEST))
 
 
-def segment(number: int) -> Segment:
-    return Segment(number, 0, Path("unused"))
+def segment(number: int) -> JournalSegment:
+    return JournalSegment(number, 0, Path("unused"))
 
 
-def record(place: Segment, offset: int, first: int, count: int, tag: int = 0) -> Place:
-    return Place(place, offset, 1, first, tag, count)
+def record(place: JournalSegment, offset: int, first: int, count: int, tag: int = 0) -> RecordPlace:
+    return RecordPlace(place, offset, 1, first, tag, count)
 
 
 @given(st.lists(RUN | ERASE, max_size=25), st.integers(0, 25))

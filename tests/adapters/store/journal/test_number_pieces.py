@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from stablecast.store.journal import number_pieces as tested
 from stablecast.store.journal.number_pieces import Pieces
-from stablecast.store.journal.segments import Place, Segment
+from stablecast.store.journal.segments import JournalSegment, RecordPlace
 from stablecast.store.journal.summary import Runs
 
-Naive = dict[int, tuple[Segment, int, int]]
+Naive = dict[int, tuple[JournalSegment, int, int]]
 """Segment, offset and tag of the record that shows a number."""
 
 NUMBERS = st.integers(0, 60) | st.integers(900, 930)
@@ -25,11 +25,11 @@ STEPS = st.lists(
 )
 
 
-def segments(count: int) -> list[Segment]:
-    return [Segment(number, 0, Path("unused")) for number in range(1, count + 1)]
+def segments(count: int) -> list[JournalSegment]:
+    return [JournalSegment(number, 0, Path("unused")) for number in range(1, count + 1)]
 
 
-def check(pieces: Pieces, naive: Naive, places: list[Segment]) -> None:
+def check(pieces: Pieces, naive: Naive, places: list[JournalSegment]) -> None:
     """The pieces are disjoint, ascending, in chunks that are not empty, and say what the dict says."""
     shown: Naive = {}
     stop = -1
@@ -64,7 +64,7 @@ def test_against_a_dict(
             else:
                 start = first + (max(naive, default=0) + 1 if what == "next" else 0)
                 place = places[step * count // len(steps)]
-                emptied = pieces.add(Place(place, step, 1, start, step % 3, length))
+                emptied = pieces.add(RecordPlace(place, step, 1, start, step % 3, length))
                 naive |= dict.fromkeys(range(start, start + length), (place, step, step % 3))
             check(pieces, naive, places)
             assert emptied <= {place for place in before if not place.live}
@@ -79,9 +79,9 @@ def test_origins_that_are_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(tested, "CHUNK_PIECES", 4)
     (place,), pieces = segments(1), Pieces()
     for number in (1, 5):
-        pieces.add(Place(place, 0, 1, number, 0, 1))
+        pieces.add(RecordPlace(place, 0, 1, number, 0, 1))
     for tag in range(1, 40):
-        pieces.add(Place(place, tag, 1, 1, tag, 1))
+        pieces.add(RecordPlace(place, tag, 1, 1, tag, 1))
     (chunk,) = pieces.chunks
     assert [(start, found.tag) for start, _, found in pieces] == [(1, 39), (5, 0)]
     assert len(chunk.origins) <= 4
@@ -105,7 +105,7 @@ def test_records_far_apart_are_entered_at_once(monkeypatch: pytest.MonkeyPatch) 
 def test_a_piece_far_below_begins_a_chunk_of_its_own() -> None:
     (place,), pieces = segments(1), Pieces()
     for number in (1 << 40, 0, 1 << 41):
-        pieces.add(Place(place, 0, 1, number, 0, 1))
+        pieces.add(RecordPlace(place, 0, 1, number, 0, 1))
     assert [start for start, _, _ in pieces] == [0, 1 << 40, 1 << 41]
     assert len(pieces.chunks) == 3
     assert pieces.find(1 << 40) is not None

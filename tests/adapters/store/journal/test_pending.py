@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from stablecast.core.errors import MisuseError
 from stablecast.store.journal.pending import Pending
-from stablecast.store.journal.record_format import Kind
-from stablecast.store.journal.segments import Place, Record, Segment
+from stablecast.store.journal.record_format import RecordKind
+from stablecast.store.journal.segments import JournalRecord, JournalSegment, RecordPlace
 
-PLACE = Segment(3, 0, Path("unused"))
+PLACE = JournalSegment(3, 0, Path("unused"))
 
 
-def record(ticket: int, kind: Kind = Kind.STATE) -> Record:
-    return Record(PLACE, 0, 10, kind, ticket, (b"{}",))
+def record(ticket: int, kind: RecordKind = RecordKind.STATE) -> JournalRecord:
+    return JournalRecord(PLACE, 0, 10, kind, ticket, (b"{}",))
 
 
 @given(st.lists(st.tuples(st.sampled_from([0, 0, 1, 2]), st.booleans()), max_size=30), st.data())
@@ -40,15 +40,15 @@ def test_a_ticket_is_done_with_its_last_record(steps: list[tuple[int, bool]], da
 
 def test_commit_finds_the_root() -> None:
     pending = Pending(1)
-    pending.add(record(0, Kind.CHECKPOINT))
+    pending.add(record(0, RecordKind.CHECKPOINT))
     assert pending.root == 1
     pending.commit(1)
     assert pending.root == 3
 
 
 def test_a_block_is_here_until_it_is_synced() -> None:
-    pending, place = Pending(0), Place(PLACE, 0, 10, 5, 1, 2)
-    pending.add(Record(PLACE, 0, 10, Kind.MESSAGES, 1, (b"head", b"block")))
+    pending, place = Pending(0), RecordPlace(PLACE, 0, 10, 5, 1, 2)
+    pending.add(JournalRecord(PLACE, 0, 10, RecordKind.MESSAGES, 1, (b"head", b"block")))
     assert pending.block(place) == b"block"
     pending.commit(1)
     assert pending.block(place) is None

@@ -9,8 +9,8 @@ from stablecast.store.journal import JournalError
 from stablecast.store.journal import record_format as layout
 from stablecast.store.journal.record_format import (
     Entry,
-    Gap,
-    Kind,
+    RecordKind,
+    SegmentGap,
     entry_at,
     file_header,
     file_salt,
@@ -23,7 +23,7 @@ SALT = 0xDEADBEEF
 HEADER = file_header(1, SALT)
 
 
-def record(body: bytes, *, kind: int = Kind.STATE, synced: int = 24, salt: int = SALT) -> bytes:
+def record(body: bytes, *, kind: int = RecordKind.STATE, synced: int = 24, salt: int = SALT) -> bytes:
     return seal(kind, 9, synced, (body[:2], memoryview(body)[2:]), salt) + body
 
 
@@ -34,7 +34,7 @@ def test_file_header_vector() -> None:
 
 
 def test_record_header_vector() -> None:
-    head = seal(Kind.STATE, 9, 24, (b"{}",), SALT)
+    head = seal(RecordKind.STATE, 9, 24, (b"{}",), SALT)
     assert len(head) == layout.RECORD_HEADER_BYTES == 32
     assert head[:24].hex() == "5ca502000000000200000000000000090000000000000018"
 
@@ -63,7 +63,7 @@ def test_scan_finds_what_was_sealed(bodies: list[bytes], newest: bool) -> None:
     data = HEADER + b"".join(map(record, bodies))
     found = list(scan(data, SALT, newest=newest))
     assert [data[item.body] for item in found if isinstance(item, Entry)] == bodies
-    assert not any(isinstance(item, Gap) for item in found)
+    assert not any(isinstance(item, SegmentGap) for item in found)
 
 
 @given(data=st.data())
@@ -77,7 +77,9 @@ def test_one_flipped_bit_loses_one_record(data: st.DataObject) -> None:
     segment = HEADER + b"".join([*records[:victim], bytes(broken), *records[victim + 1 :]])
     found = list(scan(segment, SALT, newest=False))
     offset = 24 + sum(map(len, records[:victim]))
-    assert [item for item in found if isinstance(item, Gap)] == [Gap(offset, offset + len(broken), torn=False)]
+    assert [item for item in found if isinstance(item, SegmentGap)] == [
+        SegmentGap(offset, offset + len(broken), torn=False)
+    ]
     good = [segment[item.body] for item in found if isinstance(item, Entry)]
     assert good == bodies[:victim] + bodies[victim + 1 :]
 
@@ -88,7 +90,7 @@ def test_torn_end(data: st.DataObject) -> None:
     cut = data.draw(st.integers(24, len(whole)))
     left = whole[:cut] + data.draw(st.binary(max_size=20))
     found = list(scan(left, SALT, newest=True))
-    gaps = [item for item in found if isinstance(item, Gap)]
+    gaps = [item for item in found if isinstance(item, SegmentGap)]
     assert len(gaps) <= 1
     assert all(gap.torn for gap in gaps)
     assert len(found) - len(gaps) == left.startswith(whole[:59]) + left.startswith(whole)
@@ -97,14 +99,14 @@ def test_torn_end(data: st.DataObject) -> None:
 def test_hole_in_an_unfinished_batch_is_torn() -> None:
     first, second, third = record(b"{1}"), record(b"{2}", synced=59), record(b"{3}", synced=59)
     data = HEADER + first + bytes(len(second)) + third
-    assert list(scan(data, SALT, newest=True))[1:] == [Gap(59, len(data), torn=True)]
+    assert list(scan(data, SALT, newest=True))[1:] == [SegmentGap(59, len(data), torn=True)]
 
 
 def test_hole_before_a_later_batch_is_damage() -> None:
     first, second, third = record(b"{1}"), record(b"{2}", synced=59), record(b"{3}", synced=94)
     data = HEADER + first + bytes(len(second)) + third
     found = list(scan(data, SALT, newest=True))
-    assert found[1] == Gap(59, 94, torn=False)
+    assert found[1] == SegmentGap(59, 94, torn=False)
     assert isinstance(found[2], Entry)
 
 
@@ -112,11 +114,11 @@ def test_record_inside_a_block_is_not_taken_for_one() -> None:
     foreign = record(b"{}", salt=SALT + 1)
     broken = b"x" + record(b"--" + foreign)[1:]
     data = HEADER + broken + record(b"{1}")
-    assert next(scan(data, SALT, newest=False)) == Gap(24, 24 + len(broken), torn=False)
+    assert next(scan(data, SALT, newest=False)) == SegmentGap(24, 24 + len(broken), torn=False)
 
 
 def test_end_of_an_older_segment_is_damage() -> None:
-    assert list(scan(HEADER + b"xx", SALT, newest=False)) == [Gap(24, 26, torn=False)]
+    assert list(scan(HEADER + b"xx", SALT, newest=False)) == [SegmentGap(24, 26, torn=False)]
 
 
 STATES = st.lists(st.sampled_from([b"{}", b'{"a": [1, 2]}', '{"é": "},{"}'.encode(), b'{ "b" :\n1}']), max_size=4)
@@ -150,7 +152,7 @@ def test_body_beyond_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_segment_is_intact_if_a_scan_finds_nothing_but_records_where_they_are_said_to_be(
     bodies: list[bytes], drawn: st.DataObject
 ) -> None:
-    segment = HEADER + b"".join(record(body, kind=Kind.MESSAGES) for body in bodies)
+    segment = HEADER + b"".join(record(body, kind=RecordKind.MESSAGES) for body in bodies)
     entries = [item for item in scan(segment, SALT, newest=False) if isinstance(item, Entry)]
     offsets = [entry.offset for entry in entries]
     assert len(entries) == len(bodies)

@@ -12,34 +12,34 @@ from stablecast.store.journal.record_format import (
     HIGHEST,
     LOWEST,
     MESSAGES_HEAD,
-    Kind,
+    RecordKind,
     file_header,
     join_states,
     seal,
 )
-from stablecast.store.journal.recovery import Recovered, recover
+from stablecast.store.journal.recovery import RecoveredJournal, recover
 from stablecast.store.journal.segments import segment_path
 
 SALT = 77
 
 
-def messages(first: int, count: int = 1, tag: int = 5, stream: int = 1) -> tuple[Kind, bytes]:
-    return Kind.MESSAGES, MESSAGES_HEAD.pack(stream, first, count, tag, 0) + b"block"
+def messages(first: int, count: int = 1, tag: int = 5, stream: int = 1) -> tuple[RecordKind, bytes]:
+    return RecordKind.MESSAGES, MESSAGES_HEAD.pack(stream, first, count, tag, 0) + b"block"
 
 
-def erase(start: int, stop: int, segment: int, offset: int) -> tuple[Kind, bytes]:
-    return Kind.ERASE, ERASE_BODY.pack(1, start, stop, segment, offset)
+def erase(start: int, stop: int, segment: int, offset: int) -> tuple[RecordKind, bytes]:
+    return RecordKind.ERASE, ERASE_BODY.pack(1, start, stop, segment, offset)
 
 
-def state(number: int) -> tuple[Kind, bytes]:
-    return Kind.STATE, b'{"n":%d}' % number
+def state(number: int) -> tuple[RecordKind, bytes]:
+    return RecordKind.STATE, b'{"n":%d}' % number
 
 
-def checkpoint(*states: bytes) -> tuple[Kind, bytes]:
-    return Kind.CHECKPOINT, join_states(states)
+def checkpoint(*states: bytes) -> tuple[RecordKind, bytes]:
+    return RecordKind.CHECKPOINT, join_states(states)
 
 
-def write(directory: Path, number: int, *records: tuple[Kind, bytes]) -> Path:
+def write(directory: Path, number: int, *records: tuple[RecordKind, bytes]) -> Path:
     """Writes a segment in which every record was a batch of its own."""
     data = file_header(number, SALT)
     for kind, body in records:
@@ -55,7 +55,7 @@ def flip(path: Path, at: int) -> None:
     path.write_bytes(data)
 
 
-def opened(directory: Path) -> Recovered:
+def opened(directory: Path) -> RecoveredJournal:
     return recover(directory, Disk())
 
 

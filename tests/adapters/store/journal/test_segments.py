@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from stablecast.store.journal import JournalError, segments
-from stablecast.store.journal.record_format import MESSAGES_HEAD, Kind, file_salt, seal
+from stablecast.store.journal.record_format import MESSAGES_HEAD, RecordKind, file_salt, seal
 from stablecast.store.journal.segments import (
-    Place,
-    Segment,
+    JournalSegment,
+    RecordPlace,
     SegmentReader,
     list_segments,
     open_for_writing,
@@ -17,16 +17,16 @@ from stablecast.store.journal.segments import (
 )
 
 
-def segment(directory: Path, number: int) -> Segment:
-    return Segment(number, 5, segment_path(directory, number))
+def segment(directory: Path, number: int) -> JournalSegment:
+    return JournalSegment(number, 5, segment_path(directory, number))
 
 
-def written(directory: Path, number: int, block: bytes) -> Place:
+def written(directory: Path, number: int, block: bytes) -> RecordPlace:
     place = segment(directory, number)
     parts = (MESSAGES_HEAD.pack(1, 2, 3, 4, 5), block)
-    data = seal(Kind.MESSAGES, 1, 0, parts, place.salt) + b"".join(parts)
+    data = seal(RecordKind.MESSAGES, 1, 0, parts, place.salt) + b"".join(parts)
     place.path.write_bytes(b"abc" + data)
-    return Place(place, 3, len(data), 2, 4, 3)
+    return RecordPlace(place, 3, len(data), 2, 4, 3)
 
 
 def test_listing_sorts_and_ignores_strangers(tmp_path: Path) -> None:
@@ -93,4 +93,4 @@ def test_damage_since_the_open(tmp_path: Path, size: int) -> None:
 
 def test_file_that_is_gone(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match=r"cannot read .*00000001.seg"):
-        SegmentReader().block(Place(segment(tmp_path, 1), 0, 9, 2, 4, 3))
+        SegmentReader().block(RecordPlace(segment(tmp_path, 1), 0, 9, 2, 4, 3))

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from stablecast.store.journal import Disk, Journal
-from stablecast.store.journal.summary import Summary, decoded
-from tests.adapters.store.journal.support import numbers, segments, start
+from stablecast.store.journal.summary import SegmentSummary, decoded
+from tests.adapters.store.journal.support import numbers, read, segments, start
 
 UNVERIFIED = Disk(verify=False)
 HEADER_BYTES = 40
 
 
-def example() -> Summary:
-    summary = Summary()
+def example() -> SegmentSummary:
+    summary = SegmentSummary()
     for offset in (24, 90):
         summary.note(offset)
     summary.add(7, -5, 3, 99, 130, 60)
@@ -72,7 +72,7 @@ def full(directory: Path) -> list[str]:
 
 def shown(directory: Path, disk: Disk) -> tuple[object, ...]:
     journal = Journal.open(directory, disk)
-    blocks = {(stream, n): journal.read(stream, n) for stream in (1, 2) for n in numbers(journal, stream)}
+    blocks = {(stream, n): read(journal, stream, n) for stream in (1, 2) for n in numbers(journal, stream)}
     found = (blocks, journal.trail(1), journal.trail(2), journal.recovered_states, journal.reports, journal.whole)
     journal.abort()
     return found

@@ -10,9 +10,9 @@ import pytest
 
 from stablecast.store.journal import writer
 from stablecast.store.journal.disk import SHORT_NS, Disk
-from stablecast.store.journal.record_format import RECORD_HEADER_BYTES, Entry, Kind, scan
-from stablecast.store.journal.segments import Record, Segment
-from stablecast.store.journal.writer import SMALL_BYTES, STEADY, Writer
+from stablecast.store.journal.record_format import RECORD_HEADER_BYTES, Entry, RecordKind, scan
+from stablecast.store.journal.segments import JournalRecord, JournalSegment
+from stablecast.store.journal.writer import SMALL_BYTES, STEADY, JournalWriter
 
 LOOP, THREAD = "loop", "thread"
 
@@ -24,7 +24,7 @@ class Turns:
         self.took_ns = SHORT_NS
         self.fails = False
         self.flushed: list[str] = []
-        self.segment = Segment(1, 5, directory / "00000001.seg")
+        self.segment = JournalSegment(1, 5, directory / "00000001.seg")
         self._now = 0
         self._due: list[Callable[[], None]] = []
         self._told: queue.Queue[tuple[Callable[..., None], tuple[object, ...]]] = queue.Queue()
@@ -32,7 +32,7 @@ class Turns:
         self.errors: list[Exception] = []
         self.ended = False
         monkeypatch.setattr(writer, "monotonic_ns", lambda: self._now)
-        self.writer = Writer(
+        self.writer = JournalWriter(
             Disk(sync=self._sync),
             lambda *told: self._told.put((told[0], told[1:])),
             self.reports.append,
@@ -41,11 +41,13 @@ class Turns:
         )
         self.writer.start(self._due.append)
 
-    def put(self, *sizes: int, segment: Segment | None = None) -> None:
+    def put(self, *sizes: int, segment: JournalSegment | None = None) -> None:
         """Records with bodies of these sizes."""
         segment = segment or self.segment
         for size in sizes:
-            record = Record(segment, segment.end, RECORD_HEADER_BYTES + size, Kind.STATE, 1, (bytes(size),))
+            record = JournalRecord(
+                segment, segment.end, RECORD_HEADER_BYTES + size, RecordKind.STATE, 1, (bytes(size),)
+            )
             segment.end += record.size
             self.writer.put(record)
 
@@ -137,7 +139,7 @@ def test_more_than_a_little_is_the_threads_at_once_and_what_follows_too(turns: T
 def test_a_new_segment_is_opened_by_the_thread(turns: Turns, tmp_path: Path) -> None:
     turns.warm()
     before = len(turns.flushed)
-    new = Segment(2, 5, tmp_path / "00000002.seg")
+    new = JournalSegment(2, 5, tmp_path / "00000002.seg")
     turns.put(1)
     turns.put(2, segment=new)
     turns.end_turn()

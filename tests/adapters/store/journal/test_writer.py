@@ -10,9 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.store.journal.disk import Disk, Sync, Write
-from stablecast.store.journal.record_format import FILE_HEADER_BYTES, RECORD_HEADER_BYTES, Block, Entry, Kind, scan
-from stablecast.store.journal.segments import Record, Segment
-from stablecast.store.journal.writer import IOV_MAX, Writer, _behind
+from stablecast.store.journal.record_format import (
+    FILE_HEADER_BYTES,
+    RECORD_HEADER_BYTES,
+    Block,
+    Entry,
+    RecordKind,
+    scan,
+)
+from stablecast.store.journal.segments import JournalRecord, JournalSegment
+from stablecast.store.journal.writer import IOV_MAX, JournalWriter, _unwritten
 
 
 def call(callback: Callable[..., None], *args: object) -> None:
@@ -31,19 +38,19 @@ class Bench:
         self.entered, self.go, self.ended = threading.Semaphore(0), threading.Semaphore(0), threading.Event()
         self._inner_write, self._inner_sync = write, sync
         disk = Disk(self._write, self._sync, short_ns=-1)
-        self.writer = Writer(disk, call, self.reports.append, self.errors.append, self.ended.set)
+        self.writer = JournalWriter(disk, call, self.reports.append, self.errors.append, self.ended.set)
         self.writer.start(call)
 
-    def segment(self, number: int) -> Segment:
-        return Segment(number, 5, self.directory / f"{number:08}.seg")
+    def segment(self, number: int) -> JournalSegment:
+        return JournalSegment(number, 5, self.directory / f"{number:08}.seg")
 
-    def put(self, segment: Segment, *bodies: bytes) -> None:
+    def put(self, segment: JournalSegment, *bodies: bytes) -> None:
         for body in bodies:
             size = RECORD_HEADER_BYTES + len(body)
-            self.writer.put(Record(segment, segment.end, size, Kind.STATE, 1, (body,)))
+            self.writer.put(JournalRecord(segment, segment.end, size, RecordKind.STATE, 1, (body,)))
             segment.end += size
 
-    def roll(self) -> tuple[Segment, Segment]:
+    def roll(self) -> tuple[JournalSegment, JournalSegment]:
         """The header of a segment is being synced, behind it wait {0} and {1}, and {2}, which is the next segment's."""
         old, new = self.segment(1), self.segment(2)
         self.put(old, b"{0}")
@@ -67,7 +74,7 @@ class Bench:
         self._inner_sync(fd)
 
 
-def bodies(segment: Segment) -> list[bytes]:
+def bodies(segment: JournalSegment) -> list[bytes]:
     data = segment.path.read_bytes()
     found = list(scan(data, segment.salt, newest=True))
     return [data[item.body] for item in found if isinstance(item, Entry)]
@@ -212,4 +219,4 @@ def test_abort_ends_after_the_call_under_way(tmp_path: Path) -> None:
 def test_behind_is_the_rest(buffers: list[bytes], data: st.DataObject) -> None:
     whole = b"".join(buffers)
     written = data.draw(st.integers(0, len(whole)))
-    assert b"".join(_behind(list(buffers), written)) == whole[written:]
+    assert b"".join(_unwritten(list(buffers), written)) == whole[written:]

@@ -22,6 +22,7 @@ from stablecast.transports.reliable.lbtrm.receiver import LISTENING, ListeningCh
 from stablecast.transports.reliable.settings import ReceiverSettings
 from stablecast.transports.wire import lbtrm
 from stablecast.transports.wire.reliable_packets import Format
+from tests.transports.reliable import invariants
 from tests.transports.reliable.network import NAK_PORT, SESSION_ID, SOURCE, block
 from tests.transports.resolution.charts import agree
 
@@ -50,7 +51,7 @@ def receiver(settings: ReceiverSettings | None = None) -> LbtrmReceiver:
 
 def hear(machine: LbtrmReceiver, *datagrams: bytes, now: int = 0) -> list[ReceiverEffect]:
     machine.receive(SessionDatagrams(datagrams), now)
-    machine.check_invariants()
+    invariants.check(machine)
     return machine.take_effects()
 
 
@@ -73,7 +74,7 @@ def test_the_rows_do_what_the_library_does(events: list[ListeningEvent]) -> None
 
 
 def test_the_first_sign_of_life_begins_the_session() -> None:
-    """BOS comes with activity of any kind, and says nothing of topics."""
+    """Activity of any kind reports BOS, which contains nothing about topics."""
     machine = receiver()
     assert hear(machine, standing(4)) == [Began()]
     assert machine.abstract() == ("ACTIVE", 4, ())
@@ -81,7 +82,7 @@ def test_the_first_sign_of_life_begins_the_session() -> None:
     assert isinstance(effect, Received)
 
 
-def test_what_is_missing_is_asked_for_where_the_header_says() -> None:
+def test_missing_datagrams_are_requested_at_the_port_in_the_header() -> None:
     """P-401: by unicast to the source's NAK port."""
     machine = receiver()
     hear(machine, data(0), data(2), data(4))
@@ -116,7 +117,7 @@ def test_a_silent_source_ends_the_session_and_what_topics_lack_is_lost() -> None
 
 
 @pytest.mark.parametrize(("preactivity", "expected"), [(0, 60 * SECOND), (5 * SECOND, 5 * SECOND)])
-def test_before_anything_is_heard_another_timeout_may_count(preactivity: int, expected: int) -> None:
+def test_another_timeout_may_apply_before_the_first_datagram(preactivity: int, expected: int) -> None:
     machine = receiver(ReceiverSettings(preactivity_ns=preactivity))
     assert machine.next_timeout() == expected
     machine.handle_timeout(expected)
@@ -124,7 +125,7 @@ def test_before_anything_is_heard_another_timeout_may_count(preactivity: int, ex
     assert isinstance(ended, SessionEnded)
 
 
-def test_who_leaves_hears_nothing_more() -> None:
+def test_a_receiver_that_leaves_gets_no_more_effects() -> None:
     machine = receiver()
     machine.receive(SessionDatagrams((data(0), data(2))), 0)
     machine.receive(LeaveSession(), 0)
@@ -132,7 +133,7 @@ def test_who_leaves_hears_nothing_more() -> None:
     assert machine.abstract() == ("OVER", 2, ())
 
 
-def test_what_is_not_of_the_session_is_counted_and_no_sign_of_life() -> None:
+def test_foreign_datagrams_are_counted_and_are_no_sign_of_life() -> None:
     machine = receiver()
     nak = lbtrm.encode(lbtrm.Nak(**NAMES, sqns=(1,)))
     strange = (b"?", data(0, session_id=9), data(0, nak_port=9), nak, ncf(1, form=Format.PARITY))
@@ -162,7 +163,7 @@ def test_a_datagram_names_its_session() -> None:
 
 
 def test_a_series_is_taken_at_once_and_what_breaks_it_one_by_one() -> None:
-    """A repair, a gap and a session message among data: the same comes up, and is counted, as one at a time."""
+    """A repair, a gap and a session message among data: effects and counters equal those of single datagrams."""
     datagrams = [data(0), data(1), data(2), data(4), data(3, again=True), standing(4), data(5), data(6, trail=2)]
     together, apart = receiver(), receiver()
     effects = hear(together, *datagrams)

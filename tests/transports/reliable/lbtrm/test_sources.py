@@ -1,4 +1,4 @@
-"""The LBT-RM sources of a context: bytes to the group, NAKs from anybody."""
+"""The LBT-RM sources of a context: bytes to the group, NAKs from any receiver."""
 
 from typing import Any
 
@@ -19,6 +19,7 @@ from stablecast.transports.reliable.lbtrm import LbtrmSources
 from stablecast.transports.reliable.settings import LBTRM_RATES, RateSettings, SourceSettings
 from stablecast.transports.wire import lbtrm
 from stablecast.transports.wire.reliable_packets import Format, Reason
+from tests.transports.reliable import invariants
 from tests.transports.reliable.network import GROUP, NAK_PORT, SESSION_ID, block
 
 MS = MILLISECOND
@@ -34,7 +35,7 @@ def opened(rates: RateSettings = LBTRM_RATES, settings: SourceSettings = SINGLE)
 
 def submit(machine: LbtrmSources, first: int, count: int = 1, now: int = 0, session: int = 1) -> None:
     machine.receive(Submit(session, block(7, first, count)), now)
-    machine.check_invariants()
+    invariants.check(machine)
 
 
 def packets(effects: list[SourceEffect]) -> list[lbtrm.Packet]:
@@ -46,7 +47,7 @@ def nak(*numbers: int, form: int = Format.SELECTIVE, **other: int) -> bytes:
 
 
 def test_data_is_what_the_product_sends() -> None:
-    """As observed: unicast NAKs, group size 3, symbol sqn mod 8; sent again, one flag differs."""
+    """As observed: unicast NAKs, group size 3, symbol sqn mod 8; a retransmission differs in one flag."""
     machine = opened()
     for first in range(10):
         submit(machine, first)
@@ -82,7 +83,7 @@ def test_session_messages_and_ncfs() -> None:
     assert packets(machine.take_effects()) == [lbtrm.SessionMessage(**NAMES, sm_sqn=0, lead=0, trail=0)]
 
 
-def test_what_is_no_nak_of_ours_is_dropped_and_counted() -> None:
+def test_other_datagrams_than_own_naks_are_dropped_and_counted() -> None:
     machine = opened()
     submit(machine, 0)
     machine.take_effects()
@@ -106,7 +107,7 @@ def test_messages_wait_for_a_flush() -> None:
     assert len(packets(machine.take_effects())) == 1
 
 
-def test_a_topic_that_is_gone_is_not_told_any_more() -> None:
+def test_a_closed_topic_is_no_longer_announced() -> None:
     machine = opened()
     submit(machine, 0)
     machine.take_effects()
@@ -130,7 +131,7 @@ def test_at_the_rate_limit_the_context_is_blocked() -> None:
 
 
 def test_a_session_leaves_in_silence() -> None:
-    """As observed: no farewell. It is gone after it lingered."""
+    """As observed, there is no message for the end. The session ends after it lingered."""
     machine = opened()
     submit(machine, 0)
     machine.take_effects()

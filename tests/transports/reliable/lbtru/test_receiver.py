@@ -1,4 +1,4 @@
-"""A receiver's session with one LBT-RU source: connecting, staying, losing it."""
+"""A receiver's session with one LBT-RU source: connection, signs of life, loss."""
 
 import pytest
 from hypothesis import given
@@ -19,6 +19,7 @@ from stablecast.transports.reliable.lbtru.receiver import CONNECTION, Connection
 from stablecast.transports.reliable.settings import LBTRU_RECEIVER, ReceiverSettings
 from stablecast.transports.wire import lbtru
 from stablecast.transports.wire.reliable_packets import Format
+from tests.transports.reliable import invariants
 from tests.transports.reliable.network import SESSION_ID, SOURCE, block
 from tests.transports.resolution.charts import agree
 
@@ -37,7 +38,7 @@ def receiver(settings: ReceiverSettings = LBTRU_RECEIVER, session_id: int = SESS
 
 def hear(machine: LbtruReceiver, *packets: lbtru.Packet, now: int = 0) -> list[ReceiverEffect]:
     machine.receive(SessionDatagrams(tuple(map(lbtru.encode, packets))), now)
-    machine.check_invariants()
+    invariants.check(machine)
     return machine.take_effects()
 
 
@@ -78,7 +79,7 @@ def test_requests_are_repeated_until_there_were_too_many() -> None:
     assert "600" in ended.reason
 
 
-def test_a_client_that_is_connected_says_so_now_and_then() -> None:
+def test_a_connected_client_sends_signs_of_life() -> None:
     """Each 500 ms, with the number up to which nothing is missing."""
     machine = connected()
     assert machine.abstract() == ("CONNECTED", -1, ())
@@ -91,13 +92,13 @@ def test_a_client_that_is_connected_says_so_now_and_then() -> None:
 
 
 def test_it_asks_at_once_for_what_is_missing() -> None:
-    """P-401: the initial backoff is 0, for nobody else may have lost the same."""
+    """P-401: the initial backoff is 0, because no other receiver can have lost the same datagram."""
     machine = connected()
     assert said(hear(machine, data(0), data(2))) == [lbtru.Nak(sqns=(1,), options=SID)]
     assert said(hear(machine, data(3), now=1)) == []
 
 
-def test_what_was_lost_right_after_the_answer_is_asked_for() -> None:
+def test_a_datagram_lost_right_after_the_answer_is_requested() -> None:
     machine = connected()
     assert said(hear(machine, data(1))) == [lbtru.Nak(sqns=(0,), options=SID)]
 
@@ -134,7 +135,7 @@ def test_a_source_that_falls_silent_ends_the_session() -> None:
     assert isinstance(ended, SessionEnded)
 
 
-def test_who_leaves_hears_nothing_more() -> None:
+def test_a_receiver_that_leaves_gets_no_more_effects() -> None:
     machine = connected()
     machine.receive(SessionDatagrams((lbtru.encode(data(0)),)), 0)
     machine.receive(LeaveSession(), 0)
@@ -142,7 +143,7 @@ def test_who_leaves_hears_nothing_more() -> None:
     assert machine.next_timeout() is None
 
 
-def test_what_is_not_of_the_session_is_counted_and_no_sign_of_life() -> None:
+def test_foreign_datagrams_are_counted_and_are_no_sign_of_life() -> None:
     machine = receiver()
     machine.receive(SessionDatagrams((b"?",)), 0)
     wrong = (lbtru.SessionId(session_id=9),)

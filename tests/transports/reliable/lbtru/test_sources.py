@@ -25,6 +25,7 @@ from stablecast.transports.reliable.lbtru import sources as sources_module
 from stablecast.transports.reliable.settings import LBTRU_RATES, RateSettings, SourceSettings
 from stablecast.transports.wire import lbtru
 from stablecast.transports.wire.reliable_packets import Format, Reason
+from tests.transports.reliable import invariants
 from tests.transports.reliable.network import SESSION_ID, SOURCE, block
 
 MS = MILLISECOND
@@ -49,7 +50,7 @@ def hear(machine: LbtruSources, client: str, packet: lbtru.Packet, now: int = 0)
 
 def submit(machine: LbtruSources, first: int, count: int = 1, now: int = 0) -> list[SourceEffect]:
     machine.receive(Submit(1, block(7, first, count)), now)
-    machine.check_invariants()
+    invariants.check(machine)
     return machine.take_effects()
 
 
@@ -63,7 +64,7 @@ def data(number: int, flags: int = 0) -> lbtru.Data:
 
 
 def test_a_request_is_answered_by_a_session_message_that_opens_the_session() -> None:
-    """A request repeated is answered again, and makes no second client."""
+    """A repeated request is answered again, and makes no second client."""
     machine = opened()
     syn = lbtru.SessionMessage(flags=lbtru.SessionMessage.SYN, sm_sqn=0, lead=0xFFFF_FFFF, trail=0, options=SID)
     joined, answer = hear(machine, A, REQUEST)
@@ -93,7 +94,7 @@ def test_each_client_gets_each_datagram() -> None:
 
 
 def test_a_repair_goes_to_the_one_that_asked_and_an_ncf_too() -> None:
-    """U21, P-401: and each has an ignore interval of its own."""
+    """U21, P-401: each requester has an ignore interval of its own."""
     machine = opened(A, B)
     submit(machine, 0)
     nak = lbtru.Nak(sqns=(0,), options=SID)
@@ -106,7 +107,7 @@ def test_a_repair_goes_to_the_one_that_asked_and_an_ncf_too() -> None:
     assert packets(hear(machine, A, lbtru.Nak(sqns=(0,), format=Format.PARITY, options=SID))) == []
 
 
-def test_who_is_no_client_is_reset() -> None:
+def test_a_sender_that_is_no_client_is_reset() -> None:
     machine = opened()
     for packet in (lbtru.Ack(sqn=0, options=SID), lbtru.Nak(sqns=(0,), options=SID)):
         assert packets(hear(machine, A, packet)) == [(A, lbtru.Reset())]
@@ -134,7 +135,7 @@ def test_a_silent_client_is_dropped_with_what_waits_for_it() -> None:
 
 
 def test_a_wrong_session_and_what_a_client_does_not_say_are_dropped_and_counted() -> None:
-    """The client of an earlier life is not told anything: it times out."""
+    """The client of an earlier life gets no answer and times out."""
     machine = opened()
     wrong = lbtru.Request(options=(lbtru.SessionId(session_id=9),))
     for packet in (wrong, lbtru.Request(), lbtru.Reset(), data(0)):

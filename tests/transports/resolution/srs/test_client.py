@@ -1,4 +1,4 @@
-"""A client's life at a service: connections, marks, lifetimes."""
+"""The life cycle of a client at a service: connections, marks, lifetimes."""
 
 import pytest
 from hypothesis import given
@@ -19,8 +19,16 @@ from tests.transports.resolution.charts import agree
 ORDERS, TRADES = Interest("orders"), Interest("trades")
 
 
+def abstract(client: ServiceClient) -> tuple[str, int, int, int, int]:
+    """Return the state's name; sources up and potentially down; interests up and potentially down."""
+    up = client.connection if client.up else None
+    sources = sum(mark == up for mark in client.sources.values())
+    interests = sum(mark == up for mark in client.interests.values())
+    return (client.state.name, sources, len(client.sources) - sources, interests, len(client.interests) - interests)
+
+
 def client(source_ns: int = 100, interest_ns: int = 50) -> ServiceClient:
-    """On connection 1, with two sources and an interest, all told."""
+    """Return a client on connection 1 that has announced two sources and an interest."""
     made = ServiceClient(b"instance", 1, source_ns, interest_ns, connection=1, counter=1)
     made.sources = {b"1": 1, b"2": 1}
     made.interests = {ORDERS: 1}
@@ -36,25 +44,25 @@ def test_the_rows_do_what_the_library_does(events: list[ClientEvent]) -> None:
 def test_a_lost_connection_makes_records_potentially_down() -> None:
     """T-413."""
     lost = client()
-    assert lost.abstract() == ("CURRENT", 2, 0, 1, 0)
+    assert abstract(lost) == ("CURRENT", 2, 0, 1, 0)
     lost.lost(10)
-    assert lost.abstract() == ("DOWN", 0, 2, 0, 1)
+    assert abstract(lost) == ("DOWN", 0, 2, 0, 1)
     assert not lost.up
     assert lost.is_down(b"1")
     assert lost.lapse(59) == Dropped()
     assert lost.next_lapse() == 60
 
 
-def test_what_is_announced_again_is_up() -> None:
+def test_a_record_announced_again_is_up() -> None:
     """T-414: record by record, before the exchange is over."""
     back = client()
     back.lost(10)
     back.hello(2, 2, 20)
     back.sources[b"1"] = 2
-    assert back.abstract() == ("ANNOUNCING", 1, 1, 0, 1)
+    assert abstract(back) == ("ANNOUNCING", 1, 1, 0, 1)
     assert (back.is_down(b"1"), back.is_down(b"2")) == (False, True)
     assert back.complete(30) == Dropped((b"2",), (ORDERS,))
-    assert back.abstract() == ("CURRENT", 1, 0, 0, 0)
+    assert abstract(back) == ("CURRENT", 1, 0, 0, 0)
     assert back.next_lapse() is None
     assert back.complete(40) == Dropped()
 
@@ -64,16 +72,16 @@ def test_each_kind_has_its_lifetime() -> None:
     lost = client()
     lost.lost(10)
     assert lost.lapse(60) == Dropped((), (ORDERS,))
-    assert lost.abstract()[0] == "DOWN"
+    assert abstract(lost)[0] == "DOWN"
     assert lost.next_lapse() == 110
     assert lost.lapse(110) == Dropped((b"1", b"2"))
-    assert lost.abstract()[0] == "GONE"
+    assert abstract(lost)[0] == "GONE"
     with pytest.raises(MisuseError):
         lost.hello(3, 3, 120)
 
 
 def test_a_lifetime_runs_from_the_break_of_the_announcing_connection() -> None:
-    """Formal design, 7.10: a connection that never told all does not prolong what it did not name."""
+    """Formal design, 7.10: a connection without complete exchange does not prolong records that it did not name."""
     flapping = client()
     flapping.lost(10)
     flapping.hello(2, 2, 20)
@@ -86,7 +94,7 @@ def test_a_lifetime_runs_from_the_break_of_the_announcing_connection() -> None:
 def test_a_newer_hello_replaces_a_connection_that_is_still_there() -> None:
     replaced = client()
     replaced.hello(2, 2, 10)
-    assert replaced.abstract() == ("ANNOUNCING", 0, 2, 0, 1)
+    assert abstract(replaced) == ("ANNOUNCING", 0, 2, 0, 1)
     replaced.hello(3, 3, 20)
     assert replaced.next_lapse() == 60
     assert replaced.lost_at == {1: 10}
@@ -94,7 +102,7 @@ def test_a_newer_hello_replaces_a_connection_that_is_still_there() -> None:
 
 @pytest.mark.parametrize(("counter", "late"), [(0, False), (1, True), (2, True), (3, False)])
 def test_a_hello_is_late_if_its_number_is_not_higher(counter: int, late: bool) -> None:
-    """Formal design, 7.10; 0 is a context that does not count."""
+    """Formal design, 7.10; 0 is a context that does not number connections."""
     assert ServiceClient(b"instance", 1, 0, 0, connection=1, counter=2).is_late(counter) is late
 
 

@@ -1,4 +1,4 @@
-"""A context's side of resolution over services: what it refuses, forgets, leaves aside. See also `test_srs_traps`."""
+"""A context's side of resolution over services: refused, forgotten and ignored input. See also `test_srs_traps`."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def domain(*services: str) -> SrsDomain:
 
 
 def said(context: SrsContext, *messages: srs.Message) -> BytesReceived:
-    """What the context's first service might say."""
+    """Return messages of the context's first service."""
     payload = b"".join(map(srs.encode, messages))
     frame = Frame(FrameKind.PAYLOAD, 5, FrameFlag.NEXT, payload=payload)
     return BytesReceived(context.links[0].connection, rsocket.encode(frame))
@@ -70,14 +70,14 @@ def test_one_to_five_services(count: int) -> None:
         (AddPattern("a{99999999999}"), "is malformed"),
     ],
 )
-def test_what_cannot_be_written_is_the_callers_mistake(event: Any, told: str) -> None:
+def test_inputs_that_do_not_fit_the_wire_raise_misuse(event: Any, told: str) -> None:
     context = SrsContext.create(INSTANCE, [SRS], 1)
     with pytest.raises(MisuseError, match=told):
         context.receive(event, 0)
     assert context == SrsContext.create(INSTANCE, [SRS], 1)
 
 
-def test_what_is_one_too_many_is_the_callers_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inputs_beyond_a_bound_raise_misuse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inputs, "MAX_SOURCES", 1)
     for bound in ("MAX_TOPICS", "MAX_PATTERNS"):
         monkeypatch.setattr(srs_context, bound, 1)
@@ -91,7 +91,7 @@ def test_what_is_one_too_many_is_the_callers_mistake(monkeypatch: pytest.MonkeyP
             context.receive(event, 0)
 
 
-def test_what_is_removed_twice_or_never_was_is_ignored() -> None:
+def test_an_unknown_removal_is_ignored() -> None:
     played = domain()
     played.context("context")
     before = len(played.wire)
@@ -99,7 +99,7 @@ def test_what_is_removed_twice_or_never_was_is_ignored() -> None:
     assert len(played.wire) == before
 
 
-def test_what_happens_on_a_connection_of_before_is_late() -> None:
+def test_input_of_a_former_connection_is_late() -> None:
     """Formal design, 7.10."""
     played = domain()
     context = played.context("context")
@@ -143,7 +143,7 @@ def test_interest_of_others_is_left_aside() -> None:
 
 
 def test_a_deletion_is_believed_in_both_forms() -> None:
-    """T-016: what is deleted is known no more."""
+    """T-016: a deleted source is no longer known."""
     played = domain()
     context = played.context("context")
     played.feed("context", AddReceiver("orders"))
@@ -168,15 +168,15 @@ def test_why_a_receiver_has_no_session() -> None:
     assert context.why("orders") == "services know 1 sources, none could be joined"
 
 
-def test_a_second_receiver_is_told_of_all_again() -> None:
+def test_a_second_receiver_gets_all_reports_again() -> None:
     played = domain()
     played.pair()
     played.feed("receiver", AddReceiver("orders"), AddPattern("^ord"), AddPattern("^ord"))
     assert played.discovered("receiver") == [("orders", 1)] * 4
 
 
-def test_what_is_not_wanted_any_more_is_forgotten() -> None:
-    """Unless another receiver still wants it, or it is ours."""
+def test_unwanted_sources_are_forgotten() -> None:
+    """A source stays if another receiver wants it, or if it is an own source."""
     played = domain()
     played.pair()
     played.feed("receiver", source(index=9), AddPattern("^ord"), RemoveReceiver("orders"))
@@ -187,7 +187,7 @@ def test_what_is_not_wanted_any_more_is_forgotten() -> None:
     assert played.services[SRS].counters()["topics_wanted"] == 0
 
 
-def test_what_is_known_is_reported_again_once_if_still_wanted() -> None:
+def test_known_sources_are_reported_again_once_if_still_wanted() -> None:
     """T27: a second after the first complaint."""
     played = domain()
     played.pair()
@@ -210,7 +210,7 @@ def test_a_lost_transport_of_ours_is_no_ones_business() -> None:
     assert len(played.wire) == before
 
 
-def test_everything_is_told_to_each_service_however_late_it_comes() -> None:
+def test_each_service_receives_all_records_however_late_it_connects() -> None:
     """T-401, T-402, T-408."""
     played = domain()
     played.context("source", SRS, SECOND_SRS)
@@ -254,12 +254,12 @@ def test_the_grace_does_not_outlive_the_connection() -> None:
     link = played.contexts["receiver"].links[0]
     context = played.contexts["receiver"]
     context.handle_timeout(played.now + 60 * SECOND)  # A driver that slept: silence and grace are due at once.
-    assert link.abstract() == "WAITING"
+    assert link.state.name == "WAITING"
     assert context.counters()["known"] == 1
 
 
 def test_interest_may_end_while_no_service_is_there() -> None:
-    """The next full exchange does not name it (T-402); with flood, what is known stays known."""
+    """The next full exchange does not name it (T-402); with flood, known sources stay known."""
     played = SrsDomain()
     played.service(SRS)
     played.context("source")

@@ -1,4 +1,4 @@
-"""The agenda against a naive twin: every key once, never too early, in order."""
+"""The deadlines of a service against a naive twin: every key once, never too early, in order."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""The directory against a naive twin: who is told of a source, and what a client is told."""
+"""The directory against a naive twin: the clients for a source, and the sources for a client."""
 
 import re
 

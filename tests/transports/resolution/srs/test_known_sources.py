@@ -1,4 +1,4 @@
-"""What several services say, merged, against a naive twin."""
+"""The merged records of several services, against a naive twin."""
 
 import attrs
 from hypothesis import given, settings
@@ -25,7 +25,7 @@ def entry(name: int, topic: str, version: int = 0) -> KnownSource:
 @given(st.lists(STEPS, max_size=30))
 @settings(max_examples=200)
 def test_it_does_what_a_plain_table_does(steps: list[tuple[str, int, int, str, int]]) -> None:
-    """T-401: a source is known while somebody holds it on a connection that is there."""
+    """T-401: a source is known while a service holds it on a live connection."""
     known = KnownSources()
     said: dict[bytes, dict[int, int]] = {}
     shown: dict[bytes, tuple[str, SourceRecord]] = {}
@@ -65,7 +65,7 @@ def test_it_does_what_a_plain_table_does(steps: list[tuple[str, int, int, str, i
 
 
 def test_a_service_without_a_connection_keeps_nothing_alive() -> None:
-    """Its word of before does not count against one that is there."""
+    """Its earlier record does not outweigh a service that is connected."""
     known = KnownSources()
     known.put(entry(1, "orders"), 0, 1)
     known.put(entry(1, "orders"), 1, 1)
@@ -83,7 +83,7 @@ def test_a_changed_record_is_news_and_stays_held() -> None:
 
 
 def test_one_service_takes_nothing_away_from_the_other() -> None:
-    """T-401: nor does one that never told of a source."""
+    """T-401: nor does a service that never announced the source."""
     known = KnownSources()
     live = {OWN: 0, 0: 1, 1: 1}
     known.put(entry(1, "orders"), 0, 1)

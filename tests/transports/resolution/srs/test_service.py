@@ -1,4 +1,4 @@
-"""The service: what each frame and record does, what is refused, and who is cut off. See also `test_srs_traps`."""
+"""The service: effects of each frame and record, refusals, and disconnections. See also `test_srs_traps`."""
 
 from typing import Any
 
@@ -11,6 +11,7 @@ from stablecast.transports.resolution.srs.directory import Interest
 from stablecast.transports.resolution.srs.events import BytesReceived, SendBytes
 from stablecast.transports.wire import rsocket, srs
 from stablecast.transports.wire.rsocket import Frame, FrameFlag, FrameKind
+from tests.transports.resolution.invariants import check_service
 from tests.transports.resolution.srs_played import (
     ASK,
     CONFIG,
@@ -26,7 +27,7 @@ from tests.transports.resolution.srs_played import (
 
 
 def test_registration_and_the_full_exchange() -> None:
-    """T-402, T-408: an answer with an ID that tells the life of the service, every source of interest, then the end."""
+    """T-402, T-408: an answer with an ID that names the life of the service, every source of interest, then the end."""
     played = Played()
     played.join(1, info("orders", 1), info("trades", 2))
     heard = played.join(2, wants("orders"))
@@ -43,7 +44,7 @@ def test_registration_and_the_full_exchange() -> None:
 
 
 def test_changes_travel_one_by_one() -> None:
-    """T-403: creation, change, deletion in both forms; what is the same as before does not travel."""
+    """T-403: creation, change, deletion in both forms; an unchanged record does not travel."""
     played = Played()
     played.join(1, info())
     played.join(2, wants("orders"))
@@ -83,8 +84,8 @@ def test_interest_is_answered_at_once_and_its_end_is_sent_back() -> None:
     assert played.service.counters()["topics_wanted"] == played.service.counters()["patterns_wanted"] == 0
 
 
-def test_who_has_not_asked_for_the_stream_or_is_away_is_not_told() -> None:
-    """T-402: the full exchange tells."""
+def test_a_client_without_stream_or_connection_receives_no_records() -> None:
+    """T-402: the full exchange sends them."""
     played = Played()
     played.join(1)
     played.accept(2)
@@ -95,7 +96,7 @@ def test_who_has_not_asked_for_the_stream_or_is_away_is_not_told() -> None:
     assert played.join(3, wants("orders"), name=2, counter=2)[1:] == [info(), info(index=2), srs.StreamRequest()]
 
 
-def test_flood_tells_all_once() -> None:
+def test_flood_sends_every_source_once() -> None:
     played = Played()
     played.join(1, info("fx.eur", 1))
     played.accept(2)
@@ -173,7 +174,7 @@ def test_the_last_source_of_a_lost_client_takes_it_along() -> None:
 
 
 def test_a_client_that_came_back_is_not_forgotten() -> None:
-    """T-414: its agenda finds nothing due."""
+    """T-414: nothing is due for it."""
     played = Played()
     played.join(1, info())
     played.lose(1)
@@ -204,7 +205,7 @@ def test_a_newer_hello_ends_the_connection_before_and_an_older_one_is_refused() 
 
 
 def test_silence_cuts_off() -> None:
-    """T-406, U7: before SETUP too; who speaks stays."""
+    """T-406, U7: before SETUP too; a peer that sends anything stays."""
     played = Played()
     played.accept(1)
     played.join(2)
@@ -275,7 +276,7 @@ def test_bounds_cut_off(told: list[Any]) -> None:
     assert played.service.counters()["refused"] == 1
 
 
-def test_who_floods_is_cut_off() -> None:
+def test_a_client_that_floods_is_disconnected() -> None:
     """Records and frames count, and are forgotten with time; the others are served."""
     played = Played(attrs.evolve(CONFIG, max_burst=10, max_rate=1))
     played.join(1, info())
@@ -306,14 +307,14 @@ def test_clients_and_connections_are_bounded() -> None:
     assert played.service.counters()["down"] == 3
 
 
-def test_what_must_not_be_is_found() -> None:
+def test_a_broken_invariant_is_found() -> None:
     played = Played()
     played.join(1, info())
     played.service.clients[instance(1)].sources.clear()
     with pytest.raises(InvariantError, match="sources"):
-        played.service.check_invariants()
+        check_service(played.service)
     played = Played()
     played.join(1, wants("orders"), matches("x"))
     del played.service.clients[instance(1)].interests[Interest("orders")]
     with pytest.raises(InvariantError, match="interest"):
-        played.service.check_invariants()
+        check_service(played.service)

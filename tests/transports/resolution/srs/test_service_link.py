@@ -1,4 +1,4 @@
-"""A context's connection to one service: its states, its timers, and what it makes of nonsense."""
+"""A context's connection to one service: its states, its timers, and malformed input."""
 
 import pytest
 from hypothesis import given
@@ -40,7 +40,7 @@ def registered(number: int | None, epoch: int = 7) -> bytes:
 
 
 class Driven:
-    """A link and what it asked for."""
+    """A link and its effects."""
 
     def __init__(self) -> None:
         self.out: list[SrsContextEffect] = []
@@ -73,7 +73,7 @@ def test_the_rows_do_what_the_library_does(events: list[LinkEvent]) -> None:
 
 
 def test_a_connection_from_the_first_attempt_to_the_end_of_the_exchange() -> None:
-    """T-402: SETUP, registration with a hello, and current once the request for the stream comes back."""
+    """T-402: SETUP, registration with a hello, and current once the service returns the request for the stream."""
     driven = Driven()
     link = driven.link
     assert link.handle_timeout(0, 1) == [LinkTimer.RETRY]
@@ -88,16 +88,16 @@ def test_a_connection_from_the_first_attempt_to_the_end_of_the_exchange() -> Non
     assert (message.address, message.port, message.interest_mode) == ("10.0.0.1", 41000, srs.FILTER)
     assert message.host_id.to_bytes(4) + message.session_id.to_bytes(4) == INSTANCE
     assert len(driven.hear(registered(1))) == 1
-    assert (link.abstract(), link.told, link.numbered) == ("EXCHANGING", True, True)
+    assert (link.state.name, link.told, link.numbered) == ("EXCHANGING", True, True)
     link.request_stream()
     (stream,) = driven.frames()
     assert (stream.kind, stream.stream, stream.number) == (FrameKind.REQUEST_STREAM, 3, rsocket.FOREVER)
     driven.hear(payload(ALL) + payload(ALL))
     assert driven.take() == [ServiceChanged(ADDRESS, up=True)]
-    assert link.abstract() == "CURRENT"
+    assert link.state.name == "CURRENT"
 
 
-def test_what_comes_from_another_connection_is_late() -> None:
+def test_input_of_another_connection_is_late() -> None:
     driven = Driven()
     assert not driven.link.is_on(0)
     driven.current(4)
@@ -107,7 +107,7 @@ def test_what_comes_from_another_connection_is_late() -> None:
 
 
 def test_attempts_never_end_and_their_waits_double_up_to_a_bound() -> None:
-    """T-407: each wait is shortened by up to a half; a series of failures is told once."""
+    """T-407: each wait is shortened by up to a half; a series of failures is reported once."""
     driven = Driven()
     link, now, waits = driven.link, 0, []
     for number in range(1, 12):
@@ -151,7 +151,7 @@ def test_silence_ends_a_connection_and_an_attempt(connected: bool) -> None:
     cut, changed = driven.take()
     assert cut == Disconnect(1)
     assert changed == ServiceChanged(ADDRESS, up=False, reason="it was silent for 15000 ms")
-    assert driven.link.abstract() == "WAITING"
+    assert driven.link.state.name == "WAITING"
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_nonsense_ends_the_connection(data: bytes) -> None:
     driven = Driven().current()
     driven.hear(data)
     assert driven.take()[0] == Disconnect(1)
-    assert driven.link.abstract() == "WAITING"
+    assert driven.link.state.name == "WAITING"
 
 
 def test_records_of_sources_are_handed_on() -> None:
@@ -176,7 +176,7 @@ def test_records_of_sources_are_handed_on() -> None:
     assert Driven().current().hear(payload(srs.encode(record))) == [record]
 
 
-def test_an_error_is_told_with_its_text() -> None:
+def test_an_error_is_reported_with_its_text() -> None:
     driven = Driven().current()
     driven.hear(rsocket.encode(Frame(FrameKind.ERROR, number=0x202, payload=b"too many")))
     assert driven.take()[1] == ServiceChanged(ADDRESS, up=False, reason="the service refused: error 0x202 too many")
@@ -185,7 +185,7 @@ def test_an_error_is_told_with_its_text() -> None:
 def test_a_frame_that_may_be_ignored_is_ignored() -> None:
     driven = Driven().current()
     assert driven.hear(rsocket.encode(Frame(FrameKind.EXT, flags=FrameFlag.IGNORE))) == []
-    assert driven.link.abstract() == "CURRENT"
+    assert driven.link.state.name == "CURRENT"
 
 
 def test_records_before_registration_end_the_connection() -> None:
@@ -193,7 +193,7 @@ def test_records_before_registration_end_the_connection() -> None:
     driven.link.handle_timeout(0, 1)
     driven.link.on_opened("10.0.0.1:41000", 0)
     driven.hear(payload(ALL))
-    assert driven.link.abstract() == "WAITING"
+    assert driven.link.state.name == "WAITING"
 
 
 def test_an_unasked_connection_is_the_callers_mistake() -> None:
@@ -239,7 +239,7 @@ def test_a_service_that_knows_no_numbers_answers_no_withdrawal() -> None:
 
 
 def test_a_restarted_service_takes_nothing_away_for_a_grace() -> None:
-    """T-407, T-418: its memory is younger than ours."""
+    """T-407, T-418: its memory is younger than the context's."""
     driven = Driven().current(1)
     link = driven.link
     assert link.settled == link.epoch == 7

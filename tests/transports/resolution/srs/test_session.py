@@ -17,33 +17,33 @@ def test_records_share_frames_and_keep_their_order() -> None:
         session.say(bytes((number,)) * (MAX_PAYLOAD // 2))
     session.answer(INFO)
     session.say(b"behind")
-    frames = FrameDecoder().feed(session.take())
+    frames = FrameDecoder().feed(session.take_bytes())
     assert [len(frame.payload) for frame in frames[:2]] == [MAX_PAYLOAD, MAX_PAYLOAD // 2]
     assert srs.decode(frames[2].payload) == [INFO]
     assert frames[3].payload == b"behind"
     assert {(frame.kind, frame.stream) for frame in frames} == {(FrameKind.PAYLOAD, 3)}
-    assert session.take() == b""
+    assert session.take_bytes() == b""
 
 
-def test_nothing_is_said_on_a_stream_that_nobody_asked_for() -> None:
+def test_nothing_is_sent_before_the_stream_is_requested() -> None:
     """T-402: the full exchange will tell it."""
     session = ServiceSession(1, "10.0.0.1:41000", 0)
     session.say(b"record")
     session.answer(INFO)
-    assert session.take() == b""
+    assert session.take_bytes() == b""
     session.send(Frame(FrameKind.KEEPALIVE))
-    assert len(FrameDecoder().feed(session.take())) == 1
+    assert len(FrameDecoder().feed(session.take_bytes())) == 1
 
 
 @pytest.mark.parametrize(("asked", "granted"), [(0, 1), (15_000, 15), (3_600_000, 600)])
-def test_a_client_says_how_long_it_may_be_silent_within_bounds(asked: int, granted: int) -> None:
+def test_a_client_sets_its_allowed_silence_within_bounds(asked: int, granted: int) -> None:
     """U7."""
     session = ServiceSession(1, "10.0.0.1:41000", 0)
     session.on_setup(rsocket.setup_frame(rsocket.RsocketSetup(1, asked)))
     assert session.lifetime == granted * SECOND
 
 
-def test_what_a_client_sends_counts_for_a_while() -> None:
+def test_records_of_a_client_count_for_a_while() -> None:
     session = ServiceSession(1, "10.0.0.1:41000", 0)
     assert session.spend(100, 10, 0) == 100
     assert session.spend(1, 10, SECOND // 20) == 101

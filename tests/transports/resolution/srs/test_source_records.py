@@ -34,7 +34,7 @@ def test_the_source_string_and_the_name() -> None:
 
 
 @pytest.mark.parametrize("place", ["LBTRM:10.0.0.1:14390:00000055:239.1.1.1:14400", "LBT-RU:10.0.0.1:14380:00000055"])
-def test_sources_on_other_transports_are_told_by_their_places(place: str) -> None:
+def test_sources_on_other_transports_are_recorded_by_their_places(place: str) -> None:
     """T-418: the OTID begins with the transport."""
     record = attrs.evolve(RECORD, address=place)
     info = source_info("orders", record)

@@ -1,4 +1,4 @@
-"""Addresses as other networks see them."""
+"""Addresses in other networks."""
 
 from ipaddress import IPv4Network
 
@@ -30,7 +30,7 @@ def packet(*transports: lbmr.Transport, options: tuple[lbmr.TirOption, ...] = ()
     return lbmr.Packet(lbmr.PacketKind.NORMAL, (lbmr.TopicQuery("trades"),), tirs)
 
 
-def test_who_is_where() -> None:
+def test_clients_belong_to_the_first_domain_that_holds_them() -> None:
     """T-222."""
     assert [TRANSLATION.domain_of(client) for client in ("10.1.1.50:1", "192.168.1.7:1", "10.2.0.1:1")] == [
         "A",
@@ -66,7 +66,7 @@ def test_the_request_address_is_rewritten_too() -> None:
     )
 
 
-def test_what_no_rule_is_about_stays_the_same_object() -> None:
+def test_a_packet_without_matching_rule_stays_the_same_object() -> None:
     for same in (
         packet(lbmr.TcpTransport("10.9.9.9", 7, 1)),
         packet(lbmr.LbtrmTransport("10.1.1.50", "224.1.1.1", 1, 2, 3)),

@@ -1,4 +1,4 @@
-"""The source side: when it advertises, what it answers."""
+"""The source side: the times of advertisements, and the answers to queries."""
 
 import attrs
 import pytest
@@ -33,12 +33,12 @@ def asks_for(*patterns: str, kind: int = lbmr.PatternType.PCRE) -> RecordsReceiv
 
 
 def told(effects: list[Transmit]) -> list[list[tuple[str, int]]]:
-    """(topic, index) of the advertisements in each datagram."""
+    """Return (topic, index) of the advertisements in each datagram."""
     return [[(tir.name, tir.index) for tir in effect.advertisements] for effect in effects]
 
 
 def test_the_whole_life_of_a_source() -> None:
-    """T-025, T-109: at creation with the first TTL, then by the schedule, for as long as it lives."""
+    """T-025, T-109: at creation with the first TTL, then by the schedule, as long as it lives."""
     machine = Advertiser(INSTANCE)
     machine.receive(source(), 0)
     (created,) = machine.take_effects()
@@ -143,7 +143,7 @@ def test_sources_of_one_tick_share_datagrams() -> None:
 
 
 def test_new_sources_share_the_limit_with_the_initial_phase() -> None:
-    """T-104: what is said at creation waits, too."""
+    """T-104: the advertisement at creation waits, too."""
     machine = Advertiser(INSTANCE, limits=ResolutionLimits(initial_advertisements=RateLimit(records=20, bits=0)))
     for index in range(4):
         machine.receive(source(f"topic/{index}", index), 0)

@@ -1,4 +1,4 @@
-"""What a context remembers of sources."""
+"""A context's cache of sources."""
 
 import re
 
@@ -31,7 +31,7 @@ def test_sources_by_topic() -> None:
 
 
 def test_a_source_that_is_made_anew_is_there_twice() -> None:
-    """T-015: nothing says that the first one is no more; our expiry forgets it."""
+    """T-015: no message ends the first one; the expiry, an extension of ours, forgets it."""
     cache = SourceCache(CacheOptions(forget_after=60 * SECOND))
     cache.heard("orders", record(1), 0)
     cache.heard("orders", record(2), 30 * SECOND)

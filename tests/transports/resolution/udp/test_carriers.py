@@ -7,7 +7,7 @@ from stablecast.transports.resolution.udp.carriers import DEFAULT_GROUP, Multica
 
 
 def test_a_group_asks_for_nothing() -> None:
-    """T-022: everything goes to the group, anybody is heard, nobody is kept alive."""
+    """T-022: everything goes to the group, all senders are accepted, and there are no keepalives."""
     group = MulticastGroup()
     before = group.running
     group.start(0)
@@ -24,6 +24,6 @@ def test_a_group_asks_for_nothing() -> None:
 
 
 @pytest.mark.parametrize("address", ["10.0.0.1:12965", "224.9.10.11:0", "224.9.10.11", "group:1"])
-def test_what_is_no_group_is_refused(address: str) -> None:
+def test_an_address_that_is_no_group_is_refused(address: str) -> None:
     with pytest.raises(MisuseError, match=address.partition(":")[0]):
         MulticastGroup(address)

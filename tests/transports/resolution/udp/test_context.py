@@ -72,7 +72,7 @@ def test_a_receiver_finds_a_source_that_was_there_before() -> None:
     assert domain.found == [(20_020 * MS, B, "orders", RECORD)]
 
 
-def test_a_receiver_finds_at_once_what_its_context_has_heard() -> None:
+def test_a_receiver_finds_sources_that_its_context_knows_at_once() -> None:
     """T-004, T-028: no wait."""
     domain = pair()
     domain.feed(B, AddReceiver("trades"))
@@ -156,7 +156,7 @@ def test_a_lost_session_is_found_again() -> None:
 
 
 def test_a_partition_of_any_length_heals() -> None:
-    """T26 must not happen here: nobody goes quiet."""
+    """T26 must not happen here: no side becomes quiescent."""
     domain = pair()
     domain.down = {RELAY}
     domain.feed(A, ORDERS)
@@ -169,7 +169,7 @@ def test_a_partition_of_any_length_heals() -> None:
 
 
 def test_a_restarted_relay_learns_its_clients_again() -> None:
-    """T-017: it has nothing else to lose."""
+    """T-017: it has no other state to lose."""
     domain = pair()
     domain.feed(A, ORDERS)
     domain.feed(B, AddReceiver("orders"))
@@ -244,7 +244,7 @@ def test_contexts_at_different_relays_find_each_other() -> None:
 
 
 def test_a_group_is_joined_when_there_is_something_to_resolve() -> None:
-    """T-007, T-022: everybody hears everybody; what comes back is dropped."""
+    """T-007, T-022: all members receive all datagrams; own ones that return are dropped."""
     domain = Domain()
     domain.member(A)
     domain.member(B)
@@ -282,7 +282,7 @@ def test_patterns_find_sources_of_others_and_of_ours() -> None:
 
 
 def test_our_own_queries_find_our_own_silent_sources() -> None:
-    """Without cache and advertisements nothing else tells of them."""
+    """Without cache and advertisements nothing else reveals them."""
     silent = PRESETS["query-centric"].config
     assert silent is not None
     context = ResolutionContext.over_relays(b"instance", [RELAY], attrs.evolve(silent, cache=CacheOptions(on=False)))
@@ -302,7 +302,7 @@ def test_our_own_receivers_hear_of_the_end() -> None:
     assert [effect for _, _, effect in domain.others if isinstance(effect, Withdrawn)] == [Withdrawn("orders", RECORD)]
 
 
-def test_a_last_word_is_said_before_the_context_falls_silent() -> None:
+def test_a_final_advertisement_leaves_before_the_context_falls_silent() -> None:
     """The final advertisement waits for its limit."""
     slow = attrs.evolve(
         SAFE,

@@ -1,4 +1,4 @@
-"""One context: what goes quiet and what wakes it, names of stores, the domain."""
+"""One context: quiescence and its end, names of stores, the domain."""
 
 import pytest
 
@@ -56,7 +56,7 @@ def test_why_a_receiver_is_not_resolved() -> None:
 
 
 def quiet_pair() -> Domain:
-    """A source and a receiver that were apart for longer than the documented phases last."""
+    """Return a source and a receiver that were separated for longer than the documented phases last."""
     domain = Domain()
     domain.relay()
     for address in (A, B):
@@ -72,7 +72,7 @@ def quiet_pair() -> Domain:
 
 
 def test_quiet_is_not_dead_a_request_wakes_it() -> None:
-    """T26, T-012: deaf for ever; until somebody asks for it."""
+    """T26, T-012: deaf forever, until another context requests its records."""
     flags = lbmr.ResolutionRequest
     domain = quiet_pair()
     domain.feed(B, Wake(flags.ADVERTISEMENTS, SECOND, 2 * SECOND))
@@ -112,7 +112,7 @@ def told_by(source_type: int, domain: int) -> bytes:
 
 
 def test_the_domain_is_learnt_from_routers() -> None:
-    """T-203: and told in what we send."""
+    """T-203: and it is in the trailer of sent packets."""
     context = ResolutionContext.over_relays(b"instance", [RELAY])
     context.receive(AddReceiver("orders"), 0)
     for source_type, domain in ((0, 9), (1, 0), (1, 7), (1, 7)):

@@ -1,4 +1,4 @@
-"""What a context does not take, or takes in part; and the length of what it sends."""
+"""Datagrams that a context refuses, or uses in part; and the length of its own datagrams."""
 
 import attrs
 
@@ -49,7 +49,7 @@ def test_strangers_and_nonsense_are_counted_and_dropped() -> None:
 
 
 def test_the_whole_records_of_a_malformed_datagram_are_used() -> None:
-    """It counts as malformed all the same."""
+    """The datagram still counts as malformed."""
     context = ResolutionContext.over_relays(b"instance", [RELAY])
     context.receive(AddReceiver("orders"), 0)
     domain = pair()

@@ -1,4 +1,4 @@
-"""How much is admitted in an interval, and in a second."""
+"""The records that a limit admits in an interval, and in a second."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ from tests.transports.resolution.virtual import MS
 
 
 def spent(limiter: Limiter, now: int, octets: int = 100, most: int = 1_000) -> int:
-    """Records that go out at once."""
+    """Return the number of records that leave at once."""
     count = 0
     while count < most and limiter.admits(now):
         limiter.spend(octets, now)

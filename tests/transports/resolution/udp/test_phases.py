@@ -1,4 +1,4 @@
-"""The phases of one topic: instants, what switches them off, and the chart against the library's engine."""
+"""The phases of one topic: instants, options that switch phases off, and the chart against the library's engine."""
 
 from contextlib import suppress
 from itertools import pairwise
@@ -210,7 +210,7 @@ def test_the_initial_phase_of_every_preset(name: str) -> None:
 
 @given(st.lists(st.sampled_from(PhaseEvent), max_size=12), st.booleans(), st.booleans())
 def test_rows_and_library_agree(events: list[PhaseEvent], initial: bool, sustaining: bool) -> None:
-    """The chart is what runs."""
+    """The rows of the chart equal the library's engine."""
 
     class Model:
         def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The receiver side: when it asks, what it reports."""
+"""The receiver side: the times of queries, and the reports."""
 
 import attrs
 import pytest
@@ -42,7 +42,7 @@ def tells(topic: str, *records: SourceRecord, ttl: int = 60) -> RecordsReceived:
 
 
 def asked(done: list[tuple[int, QuerierEffect]]) -> list[tuple[int, list[str]]]:
-    """Instants, and topics or patterns, of the queries."""
+    """Return instants, and topics or patterns, of the queries."""
     return [
         (at, [q.name if isinstance(q, lbmr.TopicQuery) else q.pattern for q in e.queries])
         for at, e in done
@@ -115,7 +115,7 @@ def test_topics_lost_together_are_asked_for_together() -> None:
 
 
 def test_a_known_number_of_sources_is_enough() -> None:
-    """T-307, T-308: primary and standby; asking stops in any phase, and resumes when one fails."""
+    """T-307, T-308: primary and standby; queries stop in any phase, and resume when one fails."""
     two = QueryOptions(QUERYING, enough=2, until_resolved=False)
     machine = Querier()
     machine.receive(AddReceiver("orders", two), 0)
@@ -144,8 +144,8 @@ def test_a_source_is_reported_once_and_again_after_a_loss() -> None:
     assert found(machine) == [("orders", RECORD)]
 
 
-def test_what_was_heard_before_is_joined_at_once() -> None:
-    """T-005, T-028; not what is lost, for nobody knows whether it is still there."""
+def test_a_known_source_is_joined_at_once() -> None:
+    """T-005, T-028: but not a lost source, which may be gone."""
     machine = Querier()
     machine.receive(tells("orders", RECORD), 0)
     assert found(machine) == []
@@ -181,7 +181,7 @@ def test_a_final_advertisement_is_an_end() -> None:
 
 
 def test_nobody_answers() -> None:
-    """The event after N unanswered queries; asking goes on. An answer starts the count anew."""
+    """The event after N unanswered queries; queries continue. An answer restarts the count."""
     machine = Querier()
     machine.receive(AddReceiver("orders", QueryOptions(report_after=3)), 0)
     play(machine, 20 * MS)
@@ -211,7 +211,7 @@ def test_a_pattern_is_asked_for_and_finds_topics() -> None:
 
 
 def test_a_topic_found_by_a_pattern_is_left_when_nobody_answers() -> None:
-    """Ten queries once its sources are lost, then it lingers for a second."""
+    """Ten queries after the loss of its sources, then it lingers for a second."""
     machine = Querier(pattern_options=PatternOptions(attrs.evolve(DOCUMENTED.patterns.pace, initial=SECOND)))
     machine.receive(AddPattern("^orders"), 0)
     machine.receive(tells("orders/1", RECORD), 0)

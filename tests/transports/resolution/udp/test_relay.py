@@ -1,4 +1,4 @@
-"""The relay: who gets what, who is a client for how long, what is dropped."""
+"""The relay: destinations, clients and their time to live, dropped datagrams."""
 
 from ipaddress import IPv4Network
 
@@ -27,7 +27,7 @@ ANSWER = packet(lbmr.PacketKind.NORMAL)
 
 
 def known(*clients: str) -> RelayMachine:
-    """A relay that knows these clients since 0."""
+    """Return a relay that knows these clients since 0."""
     relay = RelayMachine(b"instance")
     for client in clients:
         relay.receive(DatagramArrived(RECEIVER_ALIVE, client), 0)
@@ -36,7 +36,7 @@ def known(*clients: str) -> RelayMachine:
 
 
 def sent(relay: RelayMachine) -> list[tuple[str, bytes]]:
-    """Copies and answers, to whom and what."""
+    """Return copies and answers with their destinations."""
     found: list[tuple[str, bytes]] = []
     for effect in relay.take_effects():
         match effect:
@@ -93,7 +93,7 @@ def test_other_resolution_traffic_is_forwarded_too() -> None:
 
 
 def test_kinds_that_are_not_known_here_are_forwarded() -> None:
-    """A newer or a wider product may speak through us."""
+    """A newer or larger product may send them through this relay."""
     relay = known(A, B)
     for octets in ("14 00 0000", "17 06 0000 00000000", "1d 00 0000 8408 8000 00000000 8004 000c"):
         relay.receive(DatagramArrived(bytes.fromhex(octets), A), 1)
@@ -107,7 +107,7 @@ def tir(address: str, port: int) -> bytes:
 
 
 def test_rules_rewrite_what_goes_to_the_other_domain() -> None:
-    """T-221, T-222, T-223, T28: A to B translated; A to A, B to A, B to B and to strangers as it was."""
+    """T-221, T-222, T-223, T28: A to B is translated; A to A, B to A, B to B and to strangers is not."""
     inside, neighbour, outside, stranger = "10.1.1.50:14402", "10.1.1.51:1", "192.168.1.7:14402", "172.16.0.1:1"
     translation = Translation(
         (AddressDomain("A", (IPv4Network("10.1.0.0/16"),)), AddressDomain("B", (IPv4Network("192.168.1.0/24"),))),
@@ -187,8 +187,8 @@ def test_nonsense_is_counted_and_makes_nobody_a_client() -> None:
     }
 
 
-def test_of_a_malformed_datagram_the_whole_records_are_forwarded() -> None:
-    """tr.md, lbmrd: the remainder is dropped and told of; who sent it is a client."""
+def test_the_whole_records_of_a_malformed_datagram_are_forwarded() -> None:
+    """tr.md, lbmrd: the remainder is dropped and logged; the sender is a client."""
     relay = known(A)
     relay.receive(DatagramArrived(QUERY[:-1], B), 1)
     ((to, octets),) = sent(relay)
@@ -209,5 +209,5 @@ def test_whatever_arrives_is_dropped_answered_or_forwarded_as_far_as_it_is_whole
     for data, sender in arrivals:
         relay.receive(DatagramArrived(data, sender), 1)
         for to, octets in sent(relay):
-            whole = data if lbmr.is_foreign(data) else lbmr.encode(lbmr.read(data).packet)
+            whole = data if lbmr.is_foreign(data) else lbmr.encode(lbmr.decode_partly(data).packet)
             assert (to, octets) == (sender, ANSWER) or (octets == whole and to != sender)

@@ -1,4 +1,4 @@
-"""Which relay is used: turns, silence, and keepalives."""
+"""The choice of a relay: turns, silence, and keepalives."""
 
 from collections import Counter
 from itertools import pairwise
@@ -55,7 +55,7 @@ def test_keepalives_go_to_all_relays_at_once_and_when_nothing_else_was_sent() ->
 
 
 def test_a_relay_that_is_only_sent_to_is_asked_for_a_sign_of_life() -> None:
-    """It answers nothing but keepalives, and would count as inactive."""
+    """It answers keepalives only, and would count as inactive."""
     relays = started(A)
     kept_alive(relays, 0)
     relays.on_heard(A, 100 * MS)
@@ -88,7 +88,7 @@ def test_active_relays_are_used_in_turn() -> None:
     assert {100 <= later - earlier <= 300 for earlier, later in pairwise(changes[2:])} == {True}
 
 
-def test_while_none_is_active_all_are_tried_twice_as_quickly() -> None:
+def test_all_relays_are_tried_twice_as_fast_while_none_is_active() -> None:
     relays = started(A, B)
     turns = [relays.pick(now * MS) for now in range(10_000)]
     changes = [now for now, (earlier, later) in enumerate(pairwise(turns)) if earlier != later]
@@ -102,7 +102,7 @@ def test_the_first_one_that_answers_is_used() -> None:
     assert relays.pick(7) == B
 
 
-def test_a_silent_relay_is_inactive_and_told_of() -> None:
+def test_a_silent_relay_is_inactive_and_logged() -> None:
     """T-219: two of three may fail."""
     relays = started(A, B, C)
     for address in (A, B, C):

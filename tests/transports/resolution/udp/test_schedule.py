@@ -25,7 +25,7 @@ def play(plan: TurnSchedule[str], until: int) -> list[tuple[int, str]]:
     """Instants (ms) of all turns up to `until`."""
     found = []
     while (due := plan.next()) is not None and due <= until:
-        found += [(due // MS, key) for key in plan.take(due)]
+        found += [(due // MS, key) for key in plan.take_turns(due)]
         assert (plan.next() or due + 1) > due
     return found
 
@@ -35,7 +35,7 @@ def test_turns_stand_on_the_grid_and_share_ticks() -> None:
     plan.begin("b", ADVERTISING, 1, 3 * MS)
     plan.begin("a", ADVERTISING, 1, 7 * MS)
     assert plan.next() == 10 * MS
-    assert plan.take(10 * MS) == ["b", "a"]
+    assert plan.take_turns(10 * MS) == ["b", "a"]
     assert plan.next() == 20 * MS
 
 
@@ -58,14 +58,14 @@ def test_stopping_and_starting_leave_no_turn_of_the_past() -> None:
     assert plan.next() is None
     plan.begin("a", ADVERTISING, 1, 0)
     plan.begin("a", ADVERTISING, 1, 0)
-    assert plan.take(0) == ["a"]
+    assert plan.take_turns(0) == ["a"]
     plan.enough("a")
     assert plan.next() is None
     assert plan.phase("a") is Phase.QUIESCENT
 
 
 def test_many_topics_share_the_limit_and_phases_stretch() -> None:
-    """T-104, T-105: 3,000 topics at 1,000 a second take 3 s a round; none has less than its 16 turns."""
+    """T-104, T-105: 3,000 topics at 1,000 a second take 3 s a round; each has its 16 turns."""
     plan: TurnSchedule[int] = TurnSchedule(Limiter(RateLimit(records=1_000, bits=0)), Limiter(FREE))
     for key in range(3_000):
         plan.begin(key, attrs.evolve(ADVERTISING, sustain=0), 80, 0)
@@ -73,7 +73,7 @@ def test_many_topics_share_the_limit_and_phases_stretch() -> None:
     turns: Counter[int] = Counter()
     last = 0
     while (due := plan.next()) is not None:
-        taken = plan.take(due)
+        taken = plan.take_turns(due)
         seconds[due // SECOND] += len(taken)
         turns.update(taken)
         last = due
@@ -90,38 +90,38 @@ def test_the_sustaining_phase_has_a_limit_of_its_own() -> None:
         plan.begin(key, ADVERTISING, 1, 0)
     for key in "cd":
         plan.begin(key, attrs.evolve(ADVERTISING, shortest=0), 1, 0)
-    assert plan.take(0) == ["a", "c"]
-    assert plan.take(50 * MS) == []
+    assert plan.take_turns(0) == ["a", "c"]
+    assert plan.take_turns(50 * MS) == []
     assert plan.next() == 100 * MS
-    assert plan.take(100 * MS) == ["b", "d"]
+    assert plan.take_turns(100 * MS) == ["b", "d"]
 
 
 def test_a_topic_that_waits_for_its_limit_is_not_put_off_by_questions() -> None:
     plan = rounds(sustaining=RateLimit(records=10, bits=0))
     for key in "ab":
         plan.begin(key, attrs.evolve(ADVERTISING, shortest=0), 1, 0)
-    assert plan.take(0) == ["a"]
+    assert plan.take_turns(0) == ["a"]
     plan.asked("b", 10 * MS, answered=False)
-    assert plan.take(100 * MS) == ["b"]
+    assert plan.take_turns(100 * MS) == ["b"]
     plan.asked("b", 110 * MS, answered=False)
-    plan.take(120 * MS)
+    plan.take_turns(120 * MS)
     plan.asked("b", 130 * MS, answered=True)
-    assert plan.take(200 * MS) == []
-    assert plan.take(1_200 * MS) == ["a"]
+    assert plan.take_turns(200 * MS) == []
+    assert plan.take_turns(1_200 * MS) == ["a"]
 
 
 def test_the_plan_is_bounded() -> None:
     plan = rounds(RateLimit(records=10, bits=0))
     plan.begin("kept", ADVERTISING, 1, 0)
     plan.begin("waits", ADVERTISING, 1, 0)
-    assert plan.take(0) == ["kept"]
+    assert plan.take_turns(0) == ["kept"]
     for number in range(1_000):
         plan.begin(str(number), ADVERTISING, 1, number * 10 * MS)
         plan.stop(str(number))
         entries = plan.planned + sum(map(len, plan.waiting.values()))
         assert entries <= 2 * len(plan.topics) + STALE_TURNS
-    assert plan.take(100 * MS) == ["waits"]
-    assert plan.take(200 * MS) == ["kept"]
+    assert plan.take_turns(100 * MS) == ["waits"]
+    assert plan.take_turns(200 * MS) == ["kept"]
 
 
 STEP = st.tuples(
@@ -142,7 +142,9 @@ def test_against_one_plan_for_each_topic(steps: list[tuple[str, str, int]], pace
     for step, key, wait in steps:
         now += wait * MS
         if step == "take":
-            assert sorted(together.take(now)) == sorted(taken for plan in apart.values() for taken in plan.take(now))
+            assert sorted(together.take_turns(now)) == sorted(
+                taken for plan in apart.values() for taken in plan.take_turns(now)
+            )
         for plan in (together, apart[key]):
             match step:
                 case "begin":

@@ -1,4 +1,4 @@
-"""Names of stores: who has one, who looks for one."""
+"""Names of stores: own names, and queries for names."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def queries(done: list[tuple[int, NameEffect]]) -> list[int]:
     return [at for at, effect in done if effect == Tell(ASKS)]
 
 
-def test_a_name_is_asked_for_until_it_is_told() -> None:
+def test_a_name_is_queried_until_it_is_answered() -> None:
     """T-201, T-205, T-206."""
     machine = StoreNames(b"instance")
     machine.receive(AskName("store-A"), 0)
@@ -37,7 +37,7 @@ def test_a_name_is_asked_for_until_it_is_told() -> None:
     assert queries(play(machine, 60 * SECOND)) == []
 
 
-def test_a_store_tells_its_name_when_it_starts_and_when_asked() -> None:
+def test_a_store_announces_its_name_at_start_and_on_query() -> None:
     """T-202, T-204."""
     machine = StoreNames(b"store..1")
     machine.receive(AddName("store-A", AT), 0)
@@ -55,7 +55,7 @@ def test_a_store_tells_its_name_when_it_starts_and_when_asked() -> None:
 
 
 def test_a_silent_store_is_lost_and_asked_for_again() -> None:
-    """Anything that the store says to us keeps its name."""
+    """Any message of the store to this context keeps its name."""
     machine = StoreNames(b"instance")
     machine.receive(AskName("store-A"), 0)
     machine.heard(tells(), 0, 0)
@@ -70,7 +70,7 @@ def test_a_silent_store_is_lost_and_asked_for_again() -> None:
     assert machine.take_effects() == [NameFound("store-A", AT)]
 
 
-def test_a_store_that_moved_is_told_of() -> None:
+def test_a_store_that_moved_is_reported() -> None:
     """T-207."""
     machine = StoreNames(b"instance")
     machine.receive(AskName("store-A"), 0)
@@ -84,7 +84,7 @@ def test_a_store_that_moved_is_told_of() -> None:
     ]
 
 
-def test_two_stores_of_one_name_are_told_of_at_both_ends() -> None:
+def test_two_stores_of_one_name_are_reported_at_both_ends() -> None:
     """T-207."""
     asking, owner = StoreNames(b"instance"), StoreNames(b"store..1")
     asking.receive(AskName("store-A"), 0)
@@ -106,7 +106,7 @@ def test_two_stores_of_one_name_are_told_of_at_both_ends() -> None:
     assert owner.take_effects() == [Remark("another store at 10.0.0.4:14567 is called 'store-A' as well", warning=True)]
 
 
-def test_what_is_not_asked_for_or_without_address_means_nothing() -> None:
+def test_an_answer_without_query_or_address_is_ignored() -> None:
     machine = StoreNames(b"instance")
     machine.receive(AskName("store-A"), 0)
     machine.heard(tells(name="store-B"), 0, 0)
@@ -118,7 +118,7 @@ def test_what_is_not_asked_for_or_without_address_means_nothing() -> None:
 
 
 def test_names_are_woken() -> None:
-    """T26: a resolution request; what is known, and what is being asked for, is left alone."""
+    """T26: a resolution request; resolved names, and names that are being queried, are unaffected."""
     store, source = StoreNames(b"store..1"), StoreNames(b"instance")
     store.receive(AddName("store-A", AT), 0)
     store.take_effects()

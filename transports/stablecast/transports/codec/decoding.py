@@ -276,7 +276,7 @@ def _store_index(message: lbmc.Message) -> int:
 
 
 def _transport(otid: bytes) -> Address:
-    transport = places.joinable(places.named(otid))
+    transport = places.joinable(places.of_otid(otid))
     if transport is None:
         raise WireError(f"a source on transport {otid[0]:#x}: receivers cannot join it")
     return places.place_of(transport)

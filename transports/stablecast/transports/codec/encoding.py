@@ -155,7 +155,7 @@ def _encode_deregistered(m: Deregistered) -> tuple[h.Header, ...]:
 
 def _stable(m: StableAck) -> bytes:
     session, index = split(m.incarnation)
-    return common_messages.STABLE.write(
+    return common_messages.STABLE.pack(
         h.Ack.NACK if m.nack else 0, session, index, 0, m.last, m.store_index, 0, m.first, m.last
     )
 
@@ -165,11 +165,11 @@ def _consumed(m: ConsumptionAck) -> bytes:
     values = m.flags, session, m.source_reg_id, m.receiver_reg_id, m.number, 0, 0, index
     if m.first == FROM_THE_START:
         return (
-            common_messages.CONSUMED_BY.write(*values, 0, m.session_id)
+            common_messages.CONSUMED_BY.pack(*values, 0, m.session_id)
             if m.session_id
-            else common_messages.CONSUMED.write(*values)
+            else common_messages.CONSUMED.pack(*values)
         )
-    return common_messages.CONSUMED_RANGE.write(*values, 0, m.first, m.number, 0, m.session_id)
+    return common_messages.CONSUMED_RANGE.pack(*values, 0, m.first, m.number, 0, m.session_id)
 
 
 def _encode_receiver_alive(m: ReceiverAlive) -> tuple[h.Header, ...]:
@@ -198,9 +198,9 @@ def _alive(m: Keepalive) -> bytes:
     session, index = split(m.incarnation)
     values = h.Keepalive.RESPONSE_REQUESTED if m.respond else 0, m.role, session, index, m.reg_id
     return (
-        common_messages.ALIVE.write(*values, m.store_index)
+        common_messages.ALIVE.pack(*values, m.store_index)
         if m.store_index >= 0
-        else common_messages.ALIVE_ANYWHERE.write(*values)
+        else common_messages.ALIVE_ANYWHERE.pack(*values)
     )
 
 

@@ -6,10 +6,10 @@ because public dissectors call an option malformed if it comes in more than two.
 A *history* holds term (32 bits), term of the history (32 bits), then each life as incarnation (64 bits) and first
 number (32 bits).
 
-The *terms* of receiver-paced persistence complete the public flag, which PREG and PREG_RESP have: their layouts have no
-place for sizes, and none for the receiver that never blocks. The data are a byte of flags, three reserved ones, the
-write delay in ms (32 bits), then threshold, limit and disk limit in bytes, flight size in messages and in bytes (64
-bits each). A message whose flag says everything has no terms.
+The *terms* of receiver-paced persistence complete the public flag of PREG and PREG_RESP. Their layouts have no place
+for sizes, and none for the receiver that never blocks. The data begin with a byte of flags, three reserved bytes, and
+the write delay in ms (32 bits). Threshold, limit and disk limit in bytes follow, then the flight size in messages and
+in bytes (64 bits each). A message whose flag says everything has no terms.
 """
 
 import struct

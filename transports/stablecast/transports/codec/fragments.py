@@ -52,12 +52,12 @@ def count(size: int, properties: int, room: int) -> int:
     return -(-size // (room - FRAGMENT_BYTES - lead))
 
 
-def cut(topic: int, number: int, payload: bytes, room: int, properties: int = 0) -> list[bytes]:
+def encode_pieces(topic: int, number: int, payload: bytes, room: int, properties: int = 0) -> list[bytes]:
     """Return the encoded pieces of a message; a single message if it fits `room` bytes.
 
     `number` is the extended number of the first piece. The last `properties` bytes of the payload are properties.
 
-    >>> [len(piece) for piece in cut(1, 0, bytes(1000), 528)]
+    >>> [len(piece) for piece in encode_pieces(1, 0, bytes(1000), 528)]
     [528, 528]
     """
     element = bytes((ApplicationChain.NONE, 8, 0, 0)) + properties.to_bytes(4)
@@ -89,7 +89,7 @@ class WholeMessage:
         last: Its last (extended) number.
         payload: The application's data, without the properties.
         properties: The block of properties; may be empty.
-        recovered: Whether any piece was retransmitted.
+        recovered: True if any piece was retransmitted.
     """
 
     first: int
@@ -146,7 +146,7 @@ class FragmentReassembly:
 
     Attributes:
         floor: The number at which the application began.
-        owed: Whether stores had discarded the numbers below `floor`. Then a message that they discarded in part is
+        owed: True if stores had discarded the numbers below `floor`. Then a message that they discarded in part is
             reported as lost. Otherwise the application chose the floor itself.
         held: Bytes of memory that all of them take.
         dead: First numbers of messages that will not become complete.
@@ -164,7 +164,7 @@ class FragmentReassembly:
     passed: RangeSet = attrs.field(factory=RangeSet)
     lost: RangeSet = attrs.field(factory=RangeSet)
 
-    def take(
+    def add_run(
         self, block: bytes | memoryview, skip: int, count: int, first: int, recovered: bool = False
     ) -> list[WholeMessage]:
         """Add `count` messages of a chained run, without the first `skip`; their first extended number is `first`.
@@ -189,6 +189,7 @@ class FragmentReassembly:
         partial = self.partials.get(first)
         if first < self.floor:
             count = 0  # Stores have discarded its first pieces, so it cannot become complete.
+        # A message with a lost piece cannot become complete, so it gets no memory.
         if partial is None and count and first not in self.dead and not self.missing.within(first, first + count):
             self.settle(first, first + count)
             partial = self.partials[first] = PartialMessage(fragment.len, count, properties=piece.properties)
@@ -219,7 +220,7 @@ class FragmentReassembly:
         return (list(passed), list(lost))
 
     def check_invariants(self) -> None:
-        """Assert what must hold between inputs (used by tests)."""
+        """Assert what must hold between inputs (used by the simulator and tests)."""
         assert self.held == sum(partial.cost for partial in self.partials.values())
         assert self.held <= MAX_PARTIAL_BYTES or len(self.partials) == 1
         assert all(partial.held < partial.size <= MAX_LARGE for partial in self.partials.values())
@@ -238,6 +239,7 @@ class FragmentReassembly:
         partial.recovered |= recovered
         self.held += partial.cost
         if partial.held < partial.size:
+            # A source that never completes its messages must not fill the memory.
             while self.held > MAX_PARTIAL_BYTES and len(self.partials) > 1:
                 self._give_up(next(iter(self.partials)))
             return None

@@ -87,22 +87,6 @@ def session_of(message: lbmc.Message) -> int | None:
     return None if sid is None else sid.sid
 
 
-def encode_recovered(recovered: Recovered) -> bytes:
-    """Encode a retransmission (kind 10, proactive: 2) with both incarnations."""
-    destination = h.CtxInstD(ctxinst=INSTANCE.pack(recovered.session))
-    sender = h.CtxInst(ctxinst=INSTANCE.pack(recovered.incarnation))
-    topic_index = split(recovered.incarnation)[1]
-    return lbmc.encode(
-        lbmc.Message(
-            lbmc.MessageKind.PROACTIVE if recovered.proactive else lbmc.MessageKind.RETRANSMISSION,
-            topic_index,
-            recovered.wire_number,
-            (destination, sender, *recovered.headers),
-            recovered.payload,
-        )
-    )
-
-
 def decode_recovered(message: lbmc.Message) -> Recovered:
     """Decode a retransmission. Raises WireError if an incarnation is missing, or for a message of another kind."""
     if message.kind not in RECOVERED_KINDS:

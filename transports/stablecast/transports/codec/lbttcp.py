@@ -55,7 +55,7 @@ class Run:
         count: Number of messages, at least one.
         payload_bytes: Sum of the sizes of their payloads, properties included.
         block: The messages as received, headers included, back to back.
-        chained: Whether they have chained headers. Then `chained_messages.pieces` splits them instead of `payloads`.
+        chained: True if they have chained headers. Then `chained_messages.pieces` splits them instead of `payloads`.
         kind: Always DATA.
     """
 

@@ -40,7 +40,7 @@ def transport_of(place: str, session_id: int) -> Joinable:
     if not place.startswith(SOURCE_STRINGS):
         host, port = split(place)
         return lbmr.TcpTransport(host, session_id, port)
-    found = read(place)
+    found = from_source_string(place)
     if found is None or found.session_id != session_id:
         forms = "LBTRM:host:nak-port:session:group:port or LBT-RU:host:port:session"
         raise MisuseError(f"'{place}' is not a place of session {session_id:#x}: write {forms}")
@@ -63,10 +63,14 @@ def joinable(transport: lbmr.Transport | None) -> Joinable | None:
 
 def place_of(transport: Joinable) -> str:
     """Return the place of a transport."""
-    return f"{transport.address}:{transport.port}" if isinstance(transport, lbmr.TcpTransport) else written(transport)
+    return (
+        f"{transport.address}:{transport.port}"
+        if isinstance(transport, lbmr.TcpTransport)
+        else source_string(transport)
+    )
 
 
-def written(transport: Joinable) -> str:
+def source_string(transport: Joinable) -> str:
     """Return the source string without an index."""
     session = f"{transport.session_id or 0:08x}"
     match transport:
@@ -78,7 +82,7 @@ def written(transport: Joinable) -> str:
             return f"TCP:{transport.address}:{transport.port}:{session}"
 
 
-def read(source: str) -> Joinable | None:
+def from_source_string(source: str) -> Joinable | None:
     """Return the transport of a source string, with or without its index; None if it is malformed."""
     found = _FORM.fullmatch(source)
     if found is None:
@@ -113,7 +117,7 @@ def otid(transport: Joinable, index: int, instance: bytes) -> bytes:
     return _OTID.pack(transport.CODE, address, transport.port, transport.session_id or 0, index, instance)
 
 
-def named(octets: bytes) -> Joinable | None:
+def of_otid(octets: bytes) -> Joinable | None:
     """Return the transport that an OTID names; None if receivers cannot join it."""
     if octets[0] == lbmr.LbtrmTransport.CODE:
         _, source, nak_port, group, port, session, *_ = _OTID_LBTRM.unpack(octets)

@@ -33,7 +33,7 @@ class Batcher:
         floor: Bytes at which a batch leaves.
         span_ns: Time that a message may wait.
         since: Arrival of the oldest message in it (ns).
-        explicit: Whether an explicit batch is open.
+        explicit: True if an explicit batch is open.
         last_at: Start of the last message in the last block.
     """
 
@@ -55,11 +55,13 @@ class Batcher:
         """
         if mark is BatchMark.BEGIN:
             self.explicit = True
+        # After the mark, because an explicit batch has no floor.
         cuts = self._cuts(block)
         full: list[bytes | memoryview] = []
         start, view = 0, memoryview(block)
         if cuts:
             if self.pending:
+                # The first datagram starts with the pending messages: only this one must be copied.
                 start = cuts.pop(0)
                 full.append(b"".join((*self.pending, view[:start])))
                 self.pending, self.size = [], 0
@@ -91,6 +93,7 @@ class Batcher:
         """Return the ends of datagrams in the block; an end at 0 is that of the messages pending before."""
         floor = self.room if self.explicit else self.floor
         length = int.from_bytes(block[2:4])
+        # Streams of uniform messages are the rule: a step for each datagram replaces a walk over all messages.
         even = DATA_HEADER.size <= length <= self.room and not len(block) % length
         if even and uniform_runs.size(block, len(block) // length):
             self.last_at = len(block) - length

@@ -5,8 +5,8 @@ requested after the initial backoff, and again after each further backoff. Both 
 lost the same datagram only the fastest requests it, and the repair silences the others. An NCF silences the datagram
 for the suppress interval, which replaces the running backoff (U22).
 
-A datagram is given up when the source no longer has it (it is below the trail, and then it is never requested), or when
-it was missing for the generation interval.
+A datagram is given up when it was missing for the generation interval, or when the source no longer has it. In the
+latter case it is below the trail, and it is never requested.
 
 Each datagram has a deadline of its own, and all datagrams due at one time share a NAK. (The product starts one timer
 with the first loss and lets later ones wait for it, up to a second. The observed traffic shows a cost and no gain.)
@@ -58,7 +58,7 @@ class Gaps:
         """Begin after `high`: the receiver joined later, so earlier datagrams are not missing."""
         self.high = self.trail = high
 
-    def take(self, number: int, again: bool, now: int, out: list[ReceiverEffect]) -> bool:
+    def on_datagram(self, number: int, again: bool, now: int, out: list[ReceiverEffect]) -> bool:
         """Note the arrival of a datagram, and return whether it is new. Call `begin` first."""
         assert self.high is not None
         if number > self.high:
@@ -85,6 +85,7 @@ class Gaps:
         self.statistics.lost += stop - first
         gone = min(max(first, self.trail), stop)
         self._give_up(first, gone, LossReason.WINDOW, out)
+        # A hostile source may announce any number: a gap for each missing datagram could fill the memory.
         start = max(gone, stop - MAX_MISSING)
         excess = max(0, len(self.missing) + stop - start - MAX_MISSING)
         self._lose(list(islice(self.missing, excess)), LossReason.TOO_MANY, out)
@@ -103,6 +104,7 @@ class Gaps:
         self.trail = trail
         lost: list[int] = []
         for number in self.missing:
+            # Numbers ascend, so the first one that the source still has ends the search.
             if number >= trail:
                 break
             lost.append(number)
@@ -130,6 +132,7 @@ class Gaps:
                 gap.due = None
                 due.append(number)
         if due:
+            # One backoff for all of them, so that they share a NAK next time as well.
             again = now + self._varied(self.settings.backoff_ns)
             for number in due:
                 gap = self.missing[number]
@@ -158,6 +161,7 @@ class Gaps:
             gap = self.missing.get(number)
             if gap is not None and gap.due == due:
                 return min(due, expiry)
+            # A stale deadline would wake the driver up for nothing.
             heapq.heappop(self.deadlines)
         return expiry
 

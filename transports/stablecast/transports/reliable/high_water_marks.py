@@ -46,6 +46,7 @@ class TopicMarks:
             self.topics[topic] = TopicMark(high, due, until)
         else:
             raise MisuseError(f"a session has at most {MAX_TOPICS} topics: use another session")
+        # An early look is harmless, so `next` is not recomputed for each message.
         if self.interval and self.next is None:
             self.next = due
 
@@ -53,7 +54,7 @@ class TopicMarks:
         """Remove a topic, because its source is closed."""
         self.topics.pop(topic, None)
 
-    def take(self, now: int) -> bytes:
+    def due_message(self, now: int) -> bytes:
         """Return a message with the topics that are due; empty if there are none."""
         if self.next is None or now < self.next:
             return b""
@@ -62,6 +63,7 @@ class TopicMarks:
             if mark.due <= now and (not mark.until or now < mark.until) and len(told) < self.most:
                 told.append((topic, mark.high))
                 mark.due = now + self.interval
+        # Topics beyond `most` are still due, so the next call returns them.
         self.next = min((m.due for m in self.topics.values() if not m.until or m.due < m.until), default=None)
         return message(told)
 

@@ -54,13 +54,14 @@ class NakAnswers:
         self.queued[number] = None
 
     def on_sent(self, number: int, now: int) -> None:
-        """Note a retransmission."""
+        """Note a retransmission, which starts the ignore interval."""
         self.sent.pop(number, None)
         self.sent[number] = now
 
     def _forget(self, now: int) -> None:
         while self.sent:
             number = next(iter(self.sent))
+            # The earliest is first, so the first recent one ends the search.
             if now < self.sent[number] + self.ignore_ns:
                 return
             del self.sent[number]

@@ -49,8 +49,8 @@ class RateLimiter:
         data_left: Bytes of data that may still leave in it. Only a datagram that is alone in its interval may exceed
             them.
         repairs_left: The same for retransmissions.
-        data_went: Whether data left in this interval.
-        starved: Whether data waited in the last interval and none left.
+        data_went: True if data left in this interval.
+        starved: True if data waited in the last interval and none left.
     """
 
     settings: RateSettings
@@ -64,7 +64,7 @@ class RateLimiter:
 
     @property
     def blocked(self) -> bool:
-        """Whether data waits, so that no more may be submitted."""
+        """True if data waits, so that no more may be submitted."""
         return bool(self.data)
 
     def admits(self, size: int, now: int) -> bool:
@@ -138,6 +138,7 @@ class RateLimiter:
         return True
 
     def _has_room(self, size: int) -> bool:
+        # A datagram larger than the whole allowance leaves alone: otherwise it would never leave.
         return size <= self.data_left or self.data_left == self._full(self.settings.data_bits)
 
     def _takes_repair(self, size: int) -> bool:
@@ -145,6 +146,7 @@ class RateLimiter:
         if size > self.repairs_left < self._full(settings.repair_bits):
             return False
         if settings.repairs_count:
+            # Data that waited for a whole interval goes first: otherwise retransmissions could starve it.
             if not self._has_room(size) or (self.data and self.starved and not self.data_went):
                 return False
             self.data_left -= size

@@ -14,7 +14,7 @@ from stablecast.transports.codec.lbttcp import Run, StreamDecoder
 from stablecast.transports.reliable.effects import Received, ReceiverEffect
 from stablecast.transports.reliable.gaps import Gaps
 from stablecast.transports.reliable.high_water_marks import marks
-from stablecast.transports.reliable.settings import MAX_MISSING, MAX_NUMBERS, ReceiverSettings
+from stablecast.transports.reliable.settings import MAX_NUMBERS, ReceiverSettings
 from stablecast.transports.reliable.statistics import ReceiverStatistics
 from stablecast.transports.reliable.topics import Topics
 from stablecast.transports.wire.errors import WireError
@@ -83,11 +83,12 @@ class SessionReception:
             if again:
                 self.statistics.dgrams_dropped_other += 1
                 return
+            # The first datagram is itself new, so the session begins before it.
             gaps.begin(serial.extend(sqn, 0) - 1)
             assert gaps.high is not None
         number = serial.extend(sqn, gaps.high)
         gaps.advance(serial.extend(trail, number), self.out)
-        if gaps.take(number, again, now, self.out):
+        if gaps.on_datagram(number, again, now, self.out):
             self.arrived.append(payload)
 
     def on_standing(self, lead: int, trail: int, now: int) -> None:
@@ -102,7 +103,7 @@ class SessionReception:
             gaps.extend(newest, now, self.out)
 
     def on_refused(self, trail: int, reason: int, numbers: tuple[int, ...], now: int) -> None:
-        """Handle an NCF."""
+        """Handle an NCF, with wire numbers."""
         self.statistics.refused(reason, len(numbers))
         gaps = self.gaps
         if gaps.high is not None:
@@ -124,6 +125,7 @@ class SessionReception:
             if welcome:
                 self.out.append(Received(welcome))
         self.topics.look(now, self.out)
+        # After delivery, so that repairs in this read are not requested again.
         asked = [serial.wire(number) for number in self.gaps.ask(now)]
         naks = [tuple(asked[start : start + MAX_NUMBERS]) for start in range(0, len(asked), MAX_NUMBERS)]
         self.statistics.naks_sent += len(asked)
@@ -136,22 +138,12 @@ class SessionReception:
         self.gaps.missing.clear()
         self.gaps.deadlines.clear()
 
-    def check_invariants(self) -> None:
-        """Assert what must hold between inputs (used by tests)."""
-        gaps = self.gaps
-        assert not self.arrived
-        assert not gaps.missing or gaps.high is not None
-        assert list(gaps.missing) == sorted(gaps.missing)
-        assert all(gaps.trail <= number <= (gaps.high or 0) for number in gaps.missing)
-        wanted = {(gap.due, number) for number, gap in gaps.missing.items() if gap.due is not None}
-        assert wanted <= set(gaps.deadlines)
-        assert len(gaps.missing) <= MAX_MISSING
-
     def next_timeout(self) -> int | None:
         """Return when `settle` is due, in nanoseconds."""
         return soonest(self.gaps.next(), self.topics.look_at)
 
     def _items(self, payloads: list[bytes | memoryview]) -> list[Run | Message]:
+        # Datagrams hold whole messages, so all of them are usually decoded in one pass.
         items = _split(b"".join(payloads))
         if items is not None:
             return items

@@ -32,7 +32,7 @@ class RateSettings:
     """Limits of one context for one kind of transport, in bits per second, over intervals that divide a second.
 
     Attributes:
-        repairs_count: Whether retransmissions count towards the limit of data as well (LBT-RM).
+        repairs_count: True if retransmissions count towards the limit of data as well (LBT-RM).
     """
 
     interval_ns: int
@@ -89,7 +89,7 @@ class ReceiverSettings:
         backoff_ns: Before each further NAK, times 0.5 to 1.5 at random.
         suppress_ns: Silence for a datagram after an NCF.
         generation_ns: From detection until a datagram is given up, and until a topic's gap is lost.
-        send_naks: Whether to request missing datagrams.
+        send_naks: True to request missing datagrams.
         activity_ns: Silence of the source that ends the session.
         preactivity_ns: The same before the first datagram; 0: the same value.
         loss_check_ns: Between checks for old gaps of topics; 0: check only when a datagram arrives.

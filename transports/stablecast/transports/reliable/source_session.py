@@ -64,7 +64,7 @@ class Heartbeat:
     Attributes:
         shortest, longest: Intervals in nanoseconds.
         number: The number of the next session message.
-        due: When it is due (ns); None: never.
+        due: Time at which it is due (ns); None: never.
     """
 
     shortest: int
@@ -74,7 +74,7 @@ class Heartbeat:
     due: int | None = None
 
     def on_data(self, now: int) -> None:
-        """Note that data has left."""
+        """Note that data has left, which resets the wait."""
         self.interval = self.shortest
         self.due = now + self.shortest
 
@@ -179,13 +179,14 @@ class SourceSession:
             raise MisuseError(f"{len(event.block)} bytes exceed the {MAX_SUBMITTED} that may be submitted at once")
         datagrams = self.batcher.add(event.block, now, event.mark)
         last = self.batcher.last_at
+        # The last message has the newest number of its topic.
         if event.block and event.block[last] == MessageKind.DATA:
             _, _, _, topic, number = DATA_HEADER.unpack_from(event.block, last)
             self.marks.on_data(topic, number, now)
         self._launch(datagrams, now)
 
     def flush(self, now: int) -> None:
-        """Send the batch now."""
+        """Send the batch now, even below its floor."""
         self._launch(self.batcher.flush(), now)
 
     def close(self, linger: bool, now: int) -> None:
@@ -214,6 +215,7 @@ class SourceSession:
         """Answer a NAK for these wire numbers."""
         self.statistics.nak_pckts_rcved += 1
         self.statistics.naks_rcved += len(numbers)
+        # The trail already excludes datagrams that are too old: they must not be retransmitted.
         self.window.trim(now)
         answers = self.answers.setdefault(to, NakAnswers(self.settings.ignore_ns))
         refused: dict[Reason, list[int]] = {}
@@ -242,6 +244,7 @@ class SourceSession:
                 self.flush(now)
             if marks:
                 self._tell_marks(now)
+        # While data waits for the rate limit, the session is not silent.
         if self.heartbeat.is_due(now) and self.window.sent == self.window.lead:
             self.heartbeat.advance(now)
             self.statistics.sms_sent += 1
@@ -268,30 +271,22 @@ class SourceSession:
         """Stop the session messages."""
         self.heartbeat.due = None
 
-    def check_invariants(self) -> None:
-        """Assert what must hold between inputs (used by tests)."""
-        window = self.window
-        assert window.trail - 1 <= window.sent <= window.lead
-        assert list(window.datagrams) == list(range(window.trail, window.lead + 1))
-        assert window.payload_bytes == sum(map(len, window.datagrams.values()))
-        assert self.batcher.size == sum(map(len, self.batcher.pending)) <= self.batcher.room
-        assert all(number <= window.sent for answers in self.answers.values() for number in answers.sent)
-
     def abstract(self) -> tuple[str, int, int, int]:
         """Return state, trail, newest datagram sent, and number of waiting datagrams."""
         return (self.state.name, self.window.trail, self.window.sent, self.window.lead - self.window.sent)
 
     def _tell_marks(self, now: int) -> None:
         """Announce idle topics, as far as the rate limit permits."""
-        told = self.marks.take(now)
+        told = self.marks.due_message(now)
         while told:
             self._launch([*self.batcher.flush(), told], now)
-            told = b"" if self.limiter.blocked else self.marks.take(now)
+            told = b"" if self.limiter.blocked else self.marks.due_message(now)
 
     def _launch(self, datagrams: list[bytes | memoryview], now: int) -> None:
         """Send new datagrams together if the rate limit permits all of them, the usual case; otherwise one by one."""
         if not datagrams:
             return
+        # Each client of LBT-RU gets a copy, and the limit counts all copies.
         number, copies = self.window.add(datagrams), max(1, self.copies)
         if self.limiter.admits((sum(map(len, datagrams)) + len(datagrams) * self.header) * copies, now):
             self._leave(number, datagrams, now)

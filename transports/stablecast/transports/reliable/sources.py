@@ -74,7 +74,7 @@ class SourceSessions(ABC):
 
     @property
     def blocked(self) -> bool:
-        """Whether nothing may be submitted until `Unblocked`."""
+        """True if nothing may be submitted until `Unblocked`."""
         return self.limiter.blocked
 
     def receive(self, event: SourceInput, now: int) -> None:
@@ -103,7 +103,7 @@ class SourceSessions(ABC):
                 assert_never(event)
 
     def handle_timeout(self, now: int) -> None:
-        """Perform what is due."""
+        """Perform what is due in all sessions."""
         blocked = self.blocked
         repairs, data = self.limiter.release(now)
         for item in repairs:
@@ -136,13 +136,6 @@ class SourceSessions(ABC):
         self._flush()
         effects, self.out = self.out, []
         return effects
-
-    def check_invariants(self) -> None:
-        """Assert what must hold between inputs (used by tests)."""
-        for session in self.sessions.values():
-            session.check_invariants()
-        queued = {item.session for item in (*self.limiter.data, *self.limiter.repairs)}
-        assert queued <= set(self.sessions)
 
     def statistics(self, number: int) -> dict[str, int]:
         """Return the counters of a session. Raises MisuseError for an unknown session."""

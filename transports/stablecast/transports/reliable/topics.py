@@ -2,9 +2,10 @@
 
 A datagram that is given up shows nothing about its topics, so each topic keeps its own count. A gap shows with the next
 message, or with the topic's high-water mark (TSNI). It closes when the messages arrive. It is lost when it reaches the
-generation interval, independent of the datagrams. In the worked example of the reference, messages are lost at 0 s, the
-mark reveals this at 5 s, and they are lost for good at 15 s; without a mark never. A topic begins with its first
-message: nothing before it is missing.
+generation interval, independent of the datagrams. A topic begins with its first message: nothing before it is missing.
+
+The worked example of the reference: messages are lost at 0 s, and the mark reveals this at 5 s. They are lost for good
+at 15 s; without a mark never.
 
 Gaps are checked whenever a datagram arrives, and every check interval.
 """
@@ -82,6 +83,7 @@ class Topics:
     def look(self, now: int, out: list[ReceiverEffect]) -> None:
         """Report old gaps as lost, and the oldest of too many gaps."""
         oldest = now - self.generation_ns
+        # Gaps are in the order of detection, so the first young one ends the search.
         while self.gaps and (self.gaps[0].found_at <= oldest or len(self.gaps) > MAX_TOPIC_GAPS):
             self._lose(self.gaps.popleft(), out)
         if self.look_at is not None and self.look_at <= now:
@@ -94,6 +96,7 @@ class Topics:
         self.look_at = None
 
     def _begin(self, index: int, high: int) -> bool:
+        # Topic indices come from the peer: without a bound they could fill the memory.
         if len(self.topics) >= MAX_TOPICS:
             return False
         self.topics[index] = SessionTopic(high)

@@ -55,6 +55,7 @@ class TransmissionWindow:
         self.sent += 1
         if self.age_ns:
             self.sent_at.update(dict.fromkeys(range(self.sent, self.sent + count), now))
+        # The first of them counts as the newest here, so that the common trail is not above it.
         self.trim(now)
         self.sent += count - 1
         return self.trail

@@ -30,7 +30,7 @@ class SourceRecord:
         session_id: Its transport session, 32 bits.
         index: Its topic index, 32 bits; with the session ID it names the source.
         request_address: Request port of its context, `ip:port`; "" if unknown.
-        persistent: Whether it registers at stores.
+        persistent: True if it registers at stores.
         instance: The 8 bytes that name its context; empty if unknown.
     """
 

@@ -40,7 +40,7 @@ class UnresolvedTopics:
         self.since.pop(topic, None)
         self.wait.pop(topic, None)
 
-    def take(self, now: int) -> dict[str, int]:
+    def due_reports(self, now: int) -> dict[str, int]:
         """Return the wait of each topic whose report is due."""
         told: dict[str, int] = {}
         while self.plan and self.plan[0][0] <= now:
@@ -54,7 +54,7 @@ class UnresolvedTopics:
         return told
 
     def next(self) -> int | None:
-        """Return when `take` has a report, in nanoseconds."""
+        """Return when `due_reports` has a report, in nanoseconds."""
         while self.plan and not self._is_due(*self.plan[0]):
             heapq.heappop(self.plan)
         return self.plan[0][0] if self.plan else None

@@ -21,9 +21,7 @@ HeaderT = TypeVar("HeaderT")
 def check_length(header: object, body: bytes) -> None:
     """Raise WireError if a header with this body has no length in `MIN_LENGTH`..`MAX_LENGTH`."""
     if not MIN_LENGTH <= LEAD + len(body) <= MAX_LENGTH:
-        raise WireError(
-            f"{type(header).__name__} of {LEAD + len(body)} bytes: a header has {MIN_LENGTH} to {MAX_LENGTH}"
-        )
+        raise WireError(f"{type(header).__name__} has {LEAD + len(body)} bytes, not {MIN_LENGTH} to {MAX_LENGTH}")
 
 
 def encode_chain(

@@ -42,13 +42,13 @@ class Shape:
         self._read = struct.Struct(">" + "".join(f"{before}x{form}" for before, form, _ in sizes)).unpack_from
         self._write = struct.Struct(">" + "".join(f"{before}s{form}" for before, form, _ in sizes)).pack
 
-    def read(self, octets: bytes, position: int) -> tuple[int, ...] | None:
+    def unpack(self, octets: bytes, position: int) -> tuple[int, ...] | None:
         """Return the values of the fields, in their order; None unless a whole message of this shape stands there."""
         if len(octets) - position < self.size or self._find(octets, position) != self._marks:
             return None
         return self._read(octets, position)
 
-    def write(self, *values: int) -> bytes:
+    def pack(self, *values: int) -> bytes:
         """Return the message with these values. Raises WireError if a value does not fit its field."""
         try:
             return self._write(*chain.from_iterable(zip(self._marks, values, strict=True)))
@@ -87,7 +87,7 @@ class ShapedMessage(Message):
 def shaped(octets: bytes, position: int) -> ShapedMessage | None:
     """Return the message of a known shape that begins at `position`, or None."""
     shape = SHAPES.get(octets[position + PREFIX.size - 1])
-    values = None if shape is None else shape.read(octets, position)
+    values = None if shape is None else shape.unpack(octets, position)
     if shape is None or values is None:
         return None
     return ShapedMessage(MessageKind.CONTROL, size=shape.size, values=values)

@@ -104,7 +104,7 @@ class CtxInstR:
 
 @attrs.frozen(kw_only=True)
 class SourceIndex:
-    """SRCIDX: source index."""
+    """SRCIDX: index of a source on its transport."""
 
     CODE: ClassVar[int] = 14
     flags: U16 = 0
@@ -168,7 +168,7 @@ class LjiReq:
 
 @attrs.frozen(kw_only=True)
 class TopicIdx:
-    """TOPIC_IDX: topic index."""
+    """TOPIC_IDX: index of a topic on its transport."""
 
     CODE: ClassVar[int] = 101
     flags: U8 = 0
@@ -653,7 +653,7 @@ class Authentication:
 
 @attrs.frozen(kw_only=True)
 class Hmac:
-    """HMAC: a keyed hash."""
+    """HMAC: a keyed hash of the message."""
 
     CODE: ClassVar[int] = 98
     flags: U8 = 0

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeVar, assert_never, get_args
 
 import attrs
 
+from stablecast.transports.wire.chained_headers import LEAD, MIN_LENGTH, check_length
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.fields import (
     I32,
@@ -34,12 +35,6 @@ from stablecast.transports.wire.fields import (
 )
 
 # Options and transports.
-
-LEAD = 2
-"""Bytes before the body of each option: code, length."""
-MIN_LENGTH = 4
-MAX_LENGTH = 255
-"""Bytes of an option with its lead."""
 
 
 @attrs.frozen(kw_only=True)
@@ -65,7 +60,7 @@ class Ume:
 
 @attrs.frozen(kw_only=True)
 class UmeStore:
-    """A store of the source."""
+    """A store of the persistent source."""
 
     CODE: ClassVar[int] = 2
     CONTEXT_ID: ClassVar[int] = 0x40
@@ -144,7 +139,7 @@ class StoreContextInstance:
 
 @attrs.frozen(kw_only=True)
 class DomainId:
-    """Domain of the source."""
+    """Routing domain of the source."""
 
     CODE: ClassVar[int] = 13
     flags: U16 = IGNORE
@@ -293,10 +288,8 @@ def pack_options(registry: CodeSpace[OptionT], options: Iterable[OptionT]) -> by
     packed = []
     for option in options:
         code, body = registry.pack(option)
-        length = LEAD + len(body)
-        if not MIN_LENGTH <= length <= MAX_LENGTH:
-            raise WireError(f"option {code} of {length} bytes: an option has {MIN_LENGTH} to {MAX_LENGTH}")
-        packed.append(bytes((code, length)) + body)
+        check_length(option, body)
+        packed.append(bytes((code, LEAD + len(body))) + body)
     return b"".join(packed)
 
 
@@ -669,13 +662,13 @@ def decode(data: bytes) -> AnyPacket:
     Raises:
         WireError: If it is no whole packet of a known kind, or if bytes follow its last record.
     """
-    reading = read(data)
+    reading = decode_partly(data)
     if reading.fault:
         raise reading.fault
     return reading.packet
 
 
-def read(data: bytes) -> DecodedPacket:
+def decode_partly(data: bytes) -> DecodedPacket:
     """Decode as much of a datagram as possible.
 
     In a plain packet, a malformed advertisement is skipped. If a record exceeds the packet, only the records before it

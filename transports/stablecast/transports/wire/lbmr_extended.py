@@ -33,7 +33,7 @@ from stablecast.transports.wire.lbmr import (
     trailer_start,
     unpack_options,
 )
-from stablecast.transports.wire.lbmr_gateway import Gateway, decode_gateway, encode_gateway
+from stablecast.transports.wire.lbmr_gateway import Gateway, decode_gateway, encode_gateway, split_records
 
 VERSION = 1
 MANAGEMENT, QUEUES, EXTENDED = 4, 6, 7
@@ -302,24 +302,16 @@ def _decode_management(octets: bytes) -> Management:
     if len(octets) < start:
         raise WireError("topic management without its block")
     queries, advertisements, length, count = struct.unpack_from(">BHHH", octets)
-    records, at = [], start
-    for _ in range(count):
-        record, at = _take_record(octets, at)
-        records.append(record)
-    if at != len(octets) or length != at - start + _TMB.size:
+    if length != len(octets) - start + _TMB.size:
         raise WireError(f"a block of {length} bytes does not fill its packet")
-    return Management(counts=(queries, advertisements), records=tuple(records))
+    found = split_records(octets[start:], count, _TMR)
+    return Management(counts=(queries, advertisements), records=tuple(_topic_record(*fields) for fields in found))
 
 
-def _take_record(octets: bytes, at: int) -> tuple[TopicRecord, int]:
-    if at + _TMR.size > len(octets):
-        raise WireError("a record of topic management is missing")
-    length, kind, flags = _TMR.unpack_from(octets, at)
-    end = at + length
-    name = octets[at + _TMR.size : end]
-    if end > len(octets) or name.find(0) != len(name) - 1:
+def _topic_record(kind: int, flags: int, name: bytes) -> TopicRecord:
+    if name.find(0) != len(name) - 1:
         raise WireError("a record of topic management does not end with its name")
-    return TopicRecord(kind, flags, text_of(name[:-1])), end
+    return TopicRecord(kind, flags, text_of(name[:-1]))
 
 
 def _decode_election(octets: bytes) -> Election:
@@ -350,19 +342,9 @@ def _take_instances(octets: bytes) -> tuple[tuple[int, bytes], ...]:
 
 def _decode_remote(octets: bytes) -> RemoteContexts:
     head = _REMOTE.unpack(octets)
-    records, at = [], 0
-    for _ in range(head.count):
-        if at + _RECORD.size > len(head.rest):
-            raise WireError("the record of a context is missing")
-        length, flags = _RECORD.unpack_from(head.rest, at)
-        end = at + length
-        if length < _RECORD.size or end > len(head.rest):
-            raise WireError(f"the record of a context cannot be {length} bytes long")
-        records.append(RemoteRecord(flags, unpack_options(REMOTE_OPTIONS, head.rest[at + _RECORD.size : end])))
-        at = end
-    if at != len(head.rest):
-        raise WireError(f"{len(head.rest) - at} bytes follow the last record")
-    return RemoteContexts(length=head.length, reserved=head.reserved, records=tuple(records))
+    found = split_records(head.rest, head.count, _RECORD)
+    records = tuple(RemoteRecord(flags, unpack_options(REMOTE_OPTIONS, options)) for flags, options in found)
+    return RemoteContexts(length=head.length, reserved=head.reserved, records=records)
 
 
 _DECODERS: dict[int, Callable[[bytes], Body]] = {

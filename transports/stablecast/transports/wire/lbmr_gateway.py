@@ -5,15 +5,15 @@ assume that the length of a context counts its head and its options.
 """
 
 import struct
-from typing import ClassVar, assert_never, get_args
+from typing import Annotated, Any, ClassVar, get_args
 
 import attrs
 
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.fields import U8, U16, U32, CodeSpace, Ipv4, Layout, Octets8, Rest
+from stablecast.transports.wire.fields import U8, U16, U32, CodeSpace, Ipv4, Layout, Octets8, Rest, Tail
 from stablecast.transports.wire.lbmr import UnknownOption, pack_options, unpack_options
 
-_RECORD = struct.Struct(">HBBI")
+_RECORD, _COUNT = struct.Struct(">HBBI"), struct.Struct(">H")
 
 
 @attrs.frozen
@@ -29,18 +29,54 @@ class InterestRecord:
     symbol: bytes
 
 
+def split_records(octets: bytes, count: int, layout: struct.Struct) -> list[tuple[Any, ...]]:
+    """Split bytes into records that begin with `layout`, whose first field is the length of the record.
+
+    Returns:
+        The other fields of each record, and the bytes after them.
+
+    Raises:
+        WireError: If there are not exactly `count` whole records.
+    """
+    records, at = [], 0
+    for _ in range(count):
+        if at + layout.size > len(octets):
+            raise WireError("a record is missing")
+        length, *fields = layout.unpack_from(octets, at)
+        end = at + length
+        if length < layout.size or end > len(octets):
+            raise WireError(f"a record cannot be {length} bytes long here")
+        records.append((*fields, octets[at + layout.size : end]))
+        at = end
+    if at != len(octets):
+        raise WireError(f"{len(octets) - at} bytes follow the last record")
+    return records
+
+
+def _decode_interest(octets: bytes) -> tuple[tuple[InterestRecord, ...], bytes]:
+    if len(octets) < _COUNT.size:
+        raise WireError("records of interest without their count")
+    found = split_records(octets[_COUNT.size :], int.from_bytes(octets[: _COUNT.size]), _RECORD)
+    return tuple(InterestRecord(*fields) for fields in found), b""
+
+
+def _encode_interest(records: tuple[InterestRecord, ...]) -> bytes:
+    packed = (_RECORD.pack(_RECORD.size + len(r.symbol), r.flags, r.pattern_type, r.domain) + r.symbol for r in records)
+    return _COUNT.pack(len(records)) + b"".join(packed)
+
+
 @attrs.frozen(kw_only=True)
 class GatewayInterest:
     """The topics and patterns that are wanted on a gateway's other side."""
 
     TYPE: ClassVar[int] = 0
-    length: int
-    records: tuple[InterestRecord, ...] = ()
+    length: U16
+    records: Annotated[tuple[InterestRecord, ...], Tail(_decode_interest, _encode_interest)] = ()
 
 
 @attrs.frozen(kw_only=True)
 class InstanceOption:
-    """Instance of the context."""
+    """Instance of the context, 8 bytes."""
 
     CODE: ClassVar[int] = 0
     flags: U16
@@ -49,7 +85,7 @@ class InstanceOption:
 
 @attrs.frozen(kw_only=True)
 class AddressOption:
-    """Address of the context."""
+    """Address and port of the context."""
 
     CODE: ClassVar[int] = 1
     flags: U16
@@ -60,7 +96,7 @@ class AddressOption:
 
 @attrs.frozen(kw_only=True)
 class DomainOption:
-    """Domain of the context."""
+    """Routing domain of the context."""
 
     CODE: ClassVar[int] = 2
     flags: U16
@@ -80,6 +116,14 @@ GatewayOption = InstanceOption | AddressOption | DomainOption | NameOption | Unk
 OPTIONS: CodeSpace[GatewayOption] = CodeSpace(get_args(GatewayOption), UnknownOption, codes=range(256))
 
 
+def _decode_options(octets: bytes) -> tuple[tuple[GatewayOption, ...], bytes]:
+    return unpack_options(OPTIONS, octets) if octets else (), b""
+
+
+def _encode_options(options: tuple[GatewayOption, ...]) -> bytes:
+    return pack_options(OPTIONS, options)
+
+
 @attrs.frozen(kw_only=True)
 class GatewayContext:
     """The address of a context, or a request for it."""
@@ -89,12 +133,12 @@ class GatewayContext:
     GATEWAY_SOURCE: ClassVar[int] = 0x4000_0000
     GATEWAY_RECEIVER: ClassVar[int] = 0x2000_0000
     PROXY: ClassVar[int] = 0x1000_0000
-    length: int
-    hop_count: int = 0
-    reserved: int = 0
-    flags1: int
-    flags2: int = 0
-    options: tuple[GatewayOption, ...] = ()
+    length: U16
+    hop_count: U8 = 0
+    reserved: U8 = 0
+    flags1: U32
+    flags2: U32 = 0
+    options: Annotated[tuple[GatewayOption, ...], Tail(_decode_options, _encode_options)] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -134,30 +178,8 @@ class _Head:
     rest: Rest
 
 
-@attrs.frozen(kw_only=True)
-class _InterestHead:
-    length: U16
-    count: U16
-    rest: Rest
-
-
-@attrs.frozen(kw_only=True)
-class _ContextHead:
-    length: U16
-    hop_count: U8
-    reserved: U8
-    flags1: U32
-    flags2: U32
-    rest: Rest
-
-
-_HEAD, _INTEREST, _CONTEXT, _REQUEST = (
-    Layout(_Head),
-    Layout(_InterestHead),
-    Layout(_ContextHead),
-    Layout(GatewayRequest),
-)
-_CONTEXT_FIELDS = ("length", "hop_count", "reserved", "flags1", "flags2")
+_HEAD = Layout(_Head)
+_BODIES = {body.TYPE: Layout[Any](body) for body in (GatewayInterest, GatewayContext, GatewayRequest)}
 
 
 def encode_gateway(message: Gateway) -> bytes:
@@ -166,61 +188,14 @@ def encode_gateway(message: Gateway) -> bytes:
     kind = body.type if isinstance(body, UnknownMessage) else body.TYPE
     if isinstance(body, UnknownMessage) and kind <= GatewayRequest.TYPE:
         raise WireError(f"type {kind} of a gateway's message is not an unknown type")
-    head = _Head(length=message.length, type=kind, reserved=message.reserved, rest=_encode_body(body))
+    rest = body.body if isinstance(body, UnknownMessage) else _BODIES[kind].pack(body)
+    head = _Head(length=message.length, type=kind, reserved=message.reserved, rest=rest)
     return _HEAD.pack(head)
-
-
-def _encode_body(body: GatewayBody) -> bytes:
-    match body:
-        case GatewayInterest(length=length, records=records):
-            packed = (
-                _RECORD.pack(_RECORD.size + len(one.symbol), one.flags, one.pattern_type, one.domain) + one.symbol
-                for one in records
-            )
-            return _INTEREST.pack(_InterestHead(length=length, count=len(records), rest=b"".join(packed)))
-        case GatewayContext(options=options):
-            shared = {name: getattr(body, name) for name in _CONTEXT_FIELDS}
-            return _CONTEXT.pack(_ContextHead(rest=pack_options(OPTIONS, options), **shared))
-        case GatewayRequest():
-            return _REQUEST.pack(body)
-        case UnknownMessage(body=octets):
-            return octets
-        case _:
-            assert_never(body)
 
 
 def decode_gateway(octets: bytes) -> Gateway:
     """Decode the message that follows the first two bytes of a packet. Raises WireError."""
     head = _HEAD.unpack(octets)
-    return Gateway(length=head.length, reserved=head.reserved, body=_decode_body(head.type, head.rest))
-
-
-def _decode_body(kind: int, octets: bytes) -> GatewayBody:
-    match kind:
-        case GatewayInterest.TYPE:
-            head = _INTEREST.unpack(octets)
-            return GatewayInterest(length=head.length, records=_take_records(head.rest, head.count))
-        case GatewayContext.TYPE:
-            context = _CONTEXT.unpack(octets)
-            shared = {name: getattr(context, name) for name in _CONTEXT_FIELDS}
-            return GatewayContext(options=unpack_options(OPTIONS, context.rest) if context.rest else (), **shared)
-        case GatewayRequest.TYPE:
-            return _REQUEST.unpack(octets)
-        case _:
-            return UnknownMessage(type=kind, body=octets)
-
-
-def _take_records(octets: bytes, count: int) -> tuple[InterestRecord, ...]:
-    records, at = [], 0
-    for _ in range(count):
-        if at + _RECORD.size > len(octets):
-            raise WireError("a record of interest is missing")
-        length, flags, pattern_type, domain = _RECORD.unpack_from(octets, at)
-        end = at + length
-        if length < _RECORD.size or end > len(octets):
-            raise WireError(f"a record of interest cannot be {length} bytes long")
-        records.append(InterestRecord(flags, pattern_type, domain, octets[at + _RECORD.size : end]))
-        at = end
-    if at != len(octets):
-        raise WireError(f"{len(octets) - at} bytes follow the last record of interest")
-    return tuple(records)
+    layout = _BODIES.get(head.type)
+    body = layout.unpack(head.rest) if layout else UnknownMessage(type=head.type, body=head.rest)
+    return Gateway(length=head.length, reserved=head.reserved, body=body)

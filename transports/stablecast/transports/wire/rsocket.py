@@ -27,7 +27,7 @@ _LENGTH = 3
 
 
 class FrameKind(IntEnum):
-    """The kinds of frames."""
+    """The kinds of frames, by their codes."""
 
     SETUP = 1
     LEASE = 2

@@ -1,8 +1,8 @@
-"""Captures judged: what the packets of endpoints that nobody traced say about the rules.
+"""Captures judged by the rules: evidence about endpoints that nobody traced.
 
-`statements` says what packets state, `persistence` (with `lives`, `releases` and `holders`) and `multicast` apply rules
-to that, and `forms` to the packets themselves. `findings` has the rules and the verdicts, `command` is what
-`stablecast verify` does with captures.
+`statements` translates packets, `persistence_rules` (with `lives`, `release_rule` and `holder_rules`) and
+`multicast_rules` judge the statements, and `form_rule` judges the packets themselves. `findings` has the verdicts,
+`verification.captures` the command.
 
     findings = judge(path)
     findings.standings    # (rule, whose) -> fine, cannot tell, broken
@@ -13,47 +13,47 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from stablecast.evidence.capture.decoder import SKEW_NS, Packet, packets
+from stablecast.evidence.capture.decoder import SKEW_NS, CapturePacket, packets
 from stablecast.evidence.capture.errors import CaptureError, CutError
 from stablecast.evidence.capture.files import watched
-from stablecast.evidence.capture.judge.findings import RULES, Finding, Findings, Standing
-from stablecast.evidence.capture.judge.form_rule import Forms
+from stablecast.evidence.capture.judge.findings import CaptureFinding, CaptureFindings, RuleStanding
+from stablecast.evidence.capture.judge.form_rule import FormRule
 from stablecast.evidence.capture.judge.multicast_rules import JITTER_NS, Multicast
 from stablecast.evidence.capture.judge.persistence_rules import Persistence
-from stablecast.evidence.capture.judge.statements import DATAGRAMS, Datagram, Gap, Reader
-from stablecast.evidence.capture.ports import Kind
+from stablecast.evidence.capture.judge.statements import DATAGRAMS, MissingBytes, StatedDatagram, StatementReader
+from stablecast.evidence.capture.ports import TrafficKind
 from stablecast.evidence.capture.traffic_survey import survey
 
-__all__ = ["RULES", "Finding", "Findings", "Standing", "judge", "judged"]
+__all__ = ["CaptureFinding", "CaptureFindings", "RuleStanding", "judge", "judged"]
 
 Watch = Callable[[str, int], None]
-"""Hears now and then what is done, "survey" or "judge", and how many bytes of the file were read for it."""
+"""Take the stage, "survey" or "judge", and the bytes of the file that were read for it, now and then."""
 
 
-def judged(path: Path, told: Iterable[str] = (), watch: Watch | None = None) -> Findings | str:
-    """See `judge`; what is wrong with a file that cannot be judged is a sentence."""
+def judged(path: Path, told: Iterable[str] = (), watch: Watch | None = None) -> CaptureFindings | str:
+    """Return the findings of `judge`, or the sentence of its error."""
     try:
         return judge(path, told, watch)
     except CaptureError as error:
         return str(error)
 
 
-def judge(path: Path, told: Iterable[str] = (), watch: Watch | None = None) -> Findings:
-    """Judges a capture. If it was cut, its whole frames are judged, and the findings say so.
+def judge(path: Path, told: Iterable[str] = (), watch: Watch | None = None) -> CaptureFindings:
+    """Judge a capture. If it was cut, judge its whole frames, and note the cut in the findings.
 
     Args:
         path: The file.
         told: What the caller knows of its ports, as `kind=port` and `kind=low-high`.
-        watch: Hears how far it is.
+        watch: Called with the progress.
 
     Raises:
         CaptureError: If the file cannot be read, is no capture or is damaged, or if `told` cannot be read.
     """
     watches = [partial(watch, what) if watch else None for what in ("survey", "judge")]
-    plan, judges = survey(path, told, watches[0]), _Judges(Findings())
+    plan, judges = survey(path, told, watches[0]), _Judges(CaptureFindings())
     try:
         for packet in watched(packets(path, plan, brief=True), watches[1]):
-            judges.take(packet)
+            judges.judge_packet(packet)
     except CutError as error:
         judges.findings.cut = str(error)
     judges.close()
@@ -62,24 +62,24 @@ def judge(path: Path, told: Iterable[str] = (), watch: Watch | None = None) -> F
 
 DISORDER: Final = 4
 LATENESS: Final = 100
-"""Where one of so many steps of time goes back, or one of so many packets is late, nobody knows what came first."""
+"""Bounds of disorder: if one of 4 steps of time goes back, or one of 100 packets is late, the order is unknown."""
 
 
 class _Judges:
-    """Those of all rules. Where times go back another capture begins, or the clock was set."""
+    """The judges of all rules. A step back in time begins another capture, or the clock was set."""
 
-    def __init__(self, findings: Findings) -> None:
+    def __init__(self, findings: CaptureFindings) -> None:
         self.findings = findings
-        self._forms = Forms(findings)
+        self._forms = FormRule(findings)
         self._last_ns, self._back, self._forth, self._late, self._count = 0, 0, 0, 0, 0
         self._begin()
 
     def _begin(self) -> None:
-        self._reader, self._now_ns = Reader(), 0
+        self._reader, self._now_ns = StatementReader(), 0
         self._persistence, self._multicast = Persistence(self.findings), Multicast(self.findings)
 
-    def take(self, packet: Packet) -> None:
-        """The next packet."""
+    def judge_packet(self, packet: CapturePacket) -> None:
+        """Judge the next packet by all rules."""
         self._back += packet.time_ns < self._last_ns
         self._forth += packet.time_ns > self._last_ns
         self._last_ns = packet.time_ns
@@ -91,18 +91,18 @@ class _Judges:
         self.findings.now_ns = self._now_ns = max(self._now_ns, packet.time_ns)
         if not (packet.layers or packet.problems or packet.lost or packet.anew):
             return
-        self._forms.take(packet)
-        for statement in self._reader.read(packet):
-            if isinstance(statement, Datagram):
-                self._multicast.take(statement)
+        self._forms.judge_packet(packet)
+        for statement in self._reader.statements_of(packet):
+            if isinstance(statement, StatedDatagram):
+                self._multicast.judge_datagram(statement)
                 continue
-            if isinstance(statement, Gap) and packet.kind in DATAGRAMS:
+            if isinstance(statement, MissingBytes) and packet.kind in DATAGRAMS:
                 self._multicast.miss(statement.at.ends)
-            if not isinstance(statement, Gap) or packet.kind is not Kind.LBTRM:
-                self._persistence.take(statement)
+            if not isinstance(statement, MissingBytes) or packet.kind is not TrafficKind.LBTRM:
+                self._persistence.judge_statement(statement)
 
     def close(self) -> None:
-        """The capture ends."""
+        """Settle everything at the end of the capture."""
         self._settle()
         self._forms.close()
         if DISORDER * self._back > self._back + self._forth or LATENESS * self._late > self._count:

@@ -1,7 +1,7 @@
-"""What is said in the end: one of three verdicts for each rule and each of those whom it is about.
+"""Findings: one of three verdicts for each rule and each endpoint that it judges.
 
-A rule that was never asked anything says nothing. One broken packet outweighs everything, one that cannot be told
-outweighs all that is fine.
+A rule that was never applied has no verdict. One broken packet outweighs everything; one undecidable packet outweighs
+all that are fine.
 """
 
 from enum import IntEnum
@@ -12,29 +12,11 @@ import attrs
 from stablecast.evidence.capture.judge.timeline import Timeline
 
 MAX_FINDINGS: Final = 100
-"""Findings that are kept of one rule, one endpoint and one verdict: many doubts do not hide what is broken."""
-
-RULES: Final = {
-    "P1": "a store acknowledges only what was sent",
-    "A1": "a receiver acknowledges only what was sent, and never less than before",
-    "D1": "a source sends its numbers in order on each of its connections, none twice",
-    "S2": "a number that is stable is not used by another life of the source",
-    "R1": "a RegID at a store has one live holder",
-    "C1": "a source keeps a message until it is stable",
-    "P2": "a store that its receivers pace keeps a message until they have consumed it",
-    "M1": "LBT-RM, LBT-RU: a number is sent again only when the ignore interval is over",
-    "M2": "LBT-RM, LBT-RU: a NAK is answered by the datagram, an NCF, or a trail that has passed it",
-    "M3": "LBT-RM, LBT-RU: what is asked for or refused was sent",
-    "M4": "LBT-RM, LBT-RU: a source stays until its receivers have recovered",
-    "M5": "LBT-RM, LBT-RU: what a session message says was sent can be had, the last datagrams, too",
-    "M6": "LBT-RM, LBT-RU: a number is new once, and numbers are sent in order",
-    "W1": "what an endpoint sends can be read",
-}
-"""Every rule; the ids of the first ones are those of traces and of the simulator."""
+"""Findings that are kept for one rule, endpoint and verdict, so that many doubts do not hide a broken rule."""
 
 
-class Standing(IntEnum):
-    """How a rule stands, the graver the higher."""
+class RuleStanding(IntEnum):
+    """The verdict on a rule, the graver the higher."""
 
     FINE = 0
     CANNOT_TELL = 1
@@ -42,91 +24,91 @@ class Standing(IntEnum):
 
     @property
     def text(self) -> str:
-        """As a person reads it."""
+        """Return the verdict for people."""
         return self.name.lower().replace("_", " ")
 
 
 @attrs.frozen
-class Finding:
-    """Why a rule does not stand as fine: `frame` is the packet that shows it, 0 for the end of the capture.
+class CaptureFinding:
+    """The reason why a rule is not fine: `frame` is the packet that shows it, 0 for the end of the capture.
 
-    `time_ns` is when it was seen, nanoseconds since 1970.
+    `time_ns` is the time of the packet, nanoseconds since 1970.
     """
 
     rule: str
-    standing: Standing
+    standing: RuleStanding
     whose: str
     frame: int
     text: str
     time_ns: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """For machines."""
+        """Return the finding for machines."""
         return {**attrs.asdict(self), "standing": self.standing.text}
 
 
 @attrs.define
-class Findings:
-    """All that was found. `asked` counts how often a rule could be applied to somebody.
+class CaptureFindings:
+    """All findings; `asked` counts the applications of a rule to an endpoint.
 
-    `timeline` is how far everybody was, `now_ns` the time of the packet at work. `ours` counts packets that could be
-    read, `strange` those that are ours by their ports and could not; `cut` says where the file ends before its end.
+    `timeline` is the progress of all endpoints, `now_ns` the time of the current packet. `ours` counts packets that
+    were decoded, `strange` those that are ours by their ports and malformed. `cut` states where a cut file ends.
     """
 
     now_ns: int = 0
     timeline: Timeline = attrs.field(factory=Timeline)
-    found: list[Finding] = attrs.field(factory=list)
+    found: list[CaptureFinding] = attrs.field(factory=list)
     asked: dict[tuple[str, str], int] = attrs.field(factory=dict)
-    standings: dict[tuple[str, str], Standing] = attrs.field(factory=dict)
-    listed: dict[tuple[str, str, Standing], int] = attrs.field(factory=dict)
+    standings: dict[tuple[str, str], RuleStanding] = attrs.field(factory=dict)
+    listed: dict[tuple[str, str, RuleStanding], int] = attrs.field(factory=dict)
     ours: int = 0
     strange: int = 0
     cut: str = ""
 
     def fine(self, rule: str, whose: str, times: int = 1) -> None:
-        """The rule was applied so often, and holds."""
+        """Note that the rule was applied `times` times and holds."""
         key = rule, whose
         self.asked[key] = self.asked.get(key, 0) + times
-        self.standings.setdefault(key, Standing.FINE)
+        self.standings.setdefault(key, RuleStanding.FINE)
 
     def broken(self, rule: str, whose: str, frame: int, text: str) -> None:
-        """No possible state explains this packet."""
-        self._note(Finding(rule, Standing.BROKEN, whose, frame, text, self.now_ns))
+        """Note a packet that no possible state explains."""
+        self._note(CaptureFinding(rule, RuleStanding.BROKEN, whose, frame, text, self.now_ns))
 
     def cannot_tell(self, rule: str, whose: str, frame: int, text: str) -> None:
-        """Some possible states explain it, others do not."""
-        self._note(Finding(rule, Standing.CANNOT_TELL, whose, frame, text, self.now_ns))
+        """Note a packet that some possible states explain and others do not."""
+        self._note(CaptureFinding(rule, RuleStanding.CANNOT_TELL, whose, frame, text, self.now_ns))
 
-    def note(self, rule: str, standing: Standing, whose: str, at: tuple[int, int], text: str) -> None:
-        """What turns out later: `at` is the frame and the time of what it is about."""
-        self._note(Finding(rule, standing, whose, at[0], text, at[1]))
+    def note(self, rule: str, standing: RuleStanding, whose: str, at: tuple[int, int], text: str) -> None:
+        """Note a late finding: `at` is the frame and the time of its packet."""
+        self._note(CaptureFinding(rule, standing, whose, at[0], text, at[1]))
 
-    def _note(self, finding: Finding) -> None:
+    def _note(self, finding: CaptureFinding) -> None:
         key = finding.rule, finding.whose
         self.asked[key] = self.asked.get(key, 0) + 1
-        self.standings[key] = max(self.standings.get(key, Standing.FINE), finding.standing)
+        self.standings[key] = max(self.standings.get(key, RuleStanding.FINE), finding.standing)
         kind = *key, finding.standing
         self.listed[kind] = self.listed.get(kind, 0) + 1
         if self.listed[kind] <= MAX_FINDINGS:
             self.found.append(finding)
 
     def doubt(self, why: str) -> None:
-        """Whatever breaks a rule may be explained by `why`."""
-        broken = Standing.BROKEN
+        """Make all broken rules undecidable, because `why` may explain them."""
+        broken = RuleStanding.BROKEN
         self.found = [
-            attrs.evolve(one, standing=Standing.CANNOT_TELL, text=f"{one.text}, {why}")
+            attrs.evolve(one, standing=RuleStanding.CANNOT_TELL, text=f"{one.text}, {why}")
             if one.standing is broken
             else one
             for one in self.found
         ]
-        self.standings = {key: min(standing, Standing.CANNOT_TELL) for key, standing in self.standings.items()}
+        self.standings = {key: min(standing, RuleStanding.CANNOT_TELL) for key, standing in self.standings.items()}
 
     def counts(self) -> dict[str, int]:
-        """How many pairs of a rule and an endpoint have each verdict."""
+        """Return the number of pairs of a rule and an endpoint with each verdict."""
         standings = [*self.standings.values()]
-        return {standing.text: standings.count(standing) for standing in reversed(Standing)}
+        return {standing.text: standings.count(standing) for standing in reversed(RuleStanding)}
 
     @property
-    def gravest(self) -> Standing:
-        """Of all."""
-        return max(self.standings.values(), default=Standing.FINE)
+    def gravest(self) -> RuleStanding:
+        """Return the gravest verdict of all."""
+        return max(self.standings.values(), default=RuleStanding.FINE)

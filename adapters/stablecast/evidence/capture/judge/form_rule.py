@@ -1,29 +1,30 @@
-"""W1: what an endpoint sends can be read.
+"""W1: each packet of an endpoint is well formed.
 
-What is malformed is somebody's fault only if it is ours: by its port alone it may be anything, and in a stream of which
-something is missing nobody knows where messages begin. So it counts against those whose other packets could be read.
+A malformed packet breaks the rule only if its sender is ours: by its port alone it may be anything. In a stream with
+missing bytes nobody knows where messages begin. So it counts against senders whose other packets were decoded.
 """
 
 from typing import Final
 
 import attrs
 
-from stablecast.evidence.capture.decoder import Packet
-from stablecast.evidence.capture.judge.findings import Findings, Standing
+from stablecast.evidence.capture.decoder import CapturePacket
+from stablecast.evidence.capture.ip import endpoint_text
+from stablecast.evidence.capture.judge.findings import CaptureFindings, RuleStanding
 from stablecast.evidence.capture.judge.statements import Ends
-from stablecast.evidence.capture.verdicts import Verdict
+from stablecast.evidence.capture.verdicts import FrameVerdict
 
 MAX_SENDERS: Final = 1 << 16
-"""Directions that are remembered."""
+"""Directions that are remembered, at most."""
 MAX_SENTENCES: Final = 16
-"""Malformed packets of one direction that are remembered."""
+"""Malformed packets of one direction that are remembered, at most."""
 PROOF: Final = 2
-"""Packets that could be read make a sender one of ours."""
+"""Decoded packets that prove a sender to be ours."""
 
 
 @attrs.define
-class Sender:
-    """A direction: how many packets could be read, how many not, and the first of those. `torn`: bytes are missing."""
+class PacketSender:
+    """A direction: its decoded and malformed packets, and the first of those. `torn`: bytes are missing."""
 
     read: int = 0
     malformed: int = 0
@@ -32,24 +33,24 @@ class Sender:
 
 
 @attrs.define
-class Forms:
-    """All senders."""
+class FormRule:
+    """Judge of rule W1 for all senders."""
 
-    findings: Findings
-    senders: dict[Ends, Sender] = attrs.field(factory=dict)
+    findings: CaptureFindings
+    senders: dict[Ends, PacketSender] = attrs.field(factory=dict)
 
-    def take(self, packet: Packet) -> None:
-        """The next packet of the capture."""
+    def judge_packet(self, packet: CapturePacket) -> None:
+        """Judge the next packet of the capture."""
         if packet.source is None or packet.target is None or not packet.number:
             return
-        if packet.verdict is Verdict.DAMAGED:
-            text = "a checksum is wrong: damaged on its way, or by who captured it, and nobody takes it"
-            self.findings.cannot_tell("W1", _name(packet.source), packet.number, text)
+        if packet.verdict is FrameVerdict.DAMAGED:
+            text = "a checksum is wrong: the packet was damaged on its way or at the capture, and its receiver drops it"
+            self.findings.cannot_tell("W1", endpoint_text(packet.source), packet.number, text)
             return
         sender = self._sender((packet.source, packet.target))
-        if packet.lost or any(problem.verdict is Verdict.INCOMPLETE for problem in packet.problems):
+        if packet.lost or any(problem.verdict is FrameVerdict.INCOMPLETE for problem in packet.problems):
             sender.torn = True
-        wrong = [problem.text for problem in packet.problems if problem.verdict is Verdict.MALFORMED]
+        wrong = [problem.text for problem in packet.problems if problem.verdict is FrameVerdict.MALFORMED]
         if wrong:
             self.findings.strange += 1
             sender.malformed += 1
@@ -59,13 +60,13 @@ class Forms:
             self.findings.ours += 1
             sender.read += 1
 
-    def _sender(self, ends: Ends) -> Sender:
+    def _sender(self, ends: Ends) -> PacketSender:
         if ends not in self.senders and len(self.senders) >= MAX_SENDERS:
             self._close(next(iter(self.senders)))
-        return self.senders.setdefault(ends, Sender())
+        return self.senders.setdefault(ends, PacketSender())
 
     def close(self) -> None:
-        """The capture ends."""
+        """Judge all senders at the end of the capture."""
         while self.senders:
             self._close(next(iter(self.senders)))
 
@@ -74,9 +75,5 @@ class Forms:
         ours = sender.read >= max(PROOF, sender.malformed)
         if sender.read:
             for frame, time_ns, text in sender.faults:
-                standing = Standing.BROKEN if ours else Standing.CANNOT_TELL
-                self.findings.note("W1", standing, _name(ends[0]), (frame, time_ns), text)
-
-
-def _name(endpoint: tuple[str, int]) -> str:
-    return f"{endpoint[0]}:{endpoint[1]}"
+                standing = RuleStanding.BROKEN if ours else RuleStanding.CANNOT_TELL
+                self.findings.note("W1", standing, endpoint_text(ends[0]), (frame, time_ns), text)

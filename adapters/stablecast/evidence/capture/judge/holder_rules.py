@@ -1,7 +1,7 @@
-"""R1 and P2: who holds which RegID at a store, and what paced receivers have consumed.
+"""R1 and P2: the holders of RegIDs at stores, and the progress of paced receivers.
 
-A grant to another process takes a RegID over, which is right when the one before is gone. That one may have been
-frozen, and say something more when it wakes up; but who goes on for seconds is alive, and then there are two.
+A grant to another process takes a RegID over, which is right if the one before is gone. A frozen process may send
+something more when it wakes up. A process that continues for seconds is alive, and then there are two holders.
 """
 
 from typing import Final
@@ -10,16 +10,16 @@ import attrs
 
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.messages import Address, Incarnation, Pace, Registered, Role
-from stablecast.evidence.capture.judge.findings import Findings
+from stablecast.evidence.capture.judge.findings import CaptureFindings
 from stablecast.evidence.capture.judge.statements import At
 
 ALIVE_NS: Final = 2 * SECOND
-"""Who uses a RegID for so long after it was given to another is alive."""
+"""A process that uses a RegID for this time after another one got it is alive."""
 
 
 @attrs.define
 class Holder:
-    """A process that was granted a RegID. `deposed`: when another one was, `woke` its first word after that.
+    """A process that was granted a RegID; `deposed`: time of the next grant, `woke`: its first use after that.
 
     `consumed` is None until it acknowledges something.
     """
@@ -36,20 +36,20 @@ class Holder:
 
 
 @attrs.define
-class Holders:
-    """By store and RegID, the one who holds it last."""
+class RegIdHolders:
+    """The holders by store and RegID, the newest last."""
 
-    findings: Findings
+    findings: CaptureFindings
     grants: dict[tuple[Address, int], list[Holder]] = attrs.field(factory=dict)
 
     def grant(self, at: At, store: Address, reply_to: Address, granted: Registered, low: int) -> None:
-        """A store says who holds a RegID."""
+        """Note a grant of a store, and judge R1 and P2."""
         holders = self.grants.setdefault((store, granted.reg_id), [])
         paced, timeout = granted.pace is Pace.RECEIVERS, granted.activity_timeout_ms * MILLISECOND
         new = Holder(granted.role, reply_to, granted.incarnation, paced, timeout, at.time_ns)
         if holders and holders[-1].reply_to == reply_to and holders[-1].role is granted.role:
             new.consumed = holders.pop().consumed
-        # A port that is used again is another process: who had it has ended.
+        # A port that is used again belongs to another process, because the one before has ended.
         holders[:] = [one for one in holders if one.reply_to != reply_to]
         for other in holders:
             other.deposed = at.time_ns if other.deposed is None else other.deposed
@@ -59,11 +59,11 @@ class Holders:
             self._keeps(at, store, low)
 
     def forget(self, store: Address, reg_id: int) -> None:
-        """Its holder deregistered."""
+        """Drop the holder that deregistered."""
         self.grants.pop((store, reg_id), None)
 
     def use(self, at: At, store: Address, reg_id: int, reply_to: Address | None, consumed: int | None = None) -> None:
-        """Somebody uses a RegID: the process that answers at `reply_to`, None if the capture does not tell."""
+        """Note a use of a RegID by the process that answers at `reply_to`, None if it is unknown."""
         for holder in self.grants.get((store, reg_id), ()):
             if holder.reply_to == reply_to:
                 holder.heard_ns = at.time_ns
@@ -81,7 +81,7 @@ class Holders:
             self.findings.cannot_tell("R1", store, at.frame, f"{said}: it may have been frozen, and end now")
 
     def _keeps(self, at: At, store: Address, low: int) -> None:
-        """P2: a paced store offers messages from `low` on."""
+        """Judge P2: a paced store offers messages from `low` on."""
         for (where, reg_id), holders in self.grants.items():
             holder = holders[-1]
             if where != store or not holder.paced or holder.role is not Role.RECEIVER or holder.consumed is None:

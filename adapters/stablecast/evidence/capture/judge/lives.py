@@ -1,8 +1,8 @@
-"""What a capture tells of one life of a source: what it sent, who acknowledged it, and what its groups may ask for.
+"""Evidence of a capture about one life of a source: its messages, their acknowledgements, and its groups.
 
-The wire does not say by which rule stores are counted. So there are two bounds: what the weakest rule asks for (most of
-one group), and the strongest (all stores of all groups). Between them nobody can tell. Nor can it where a store's
-acknowledgements are not in the capture: it may have everything.
+No packet has the rule by which stores are counted. So there are two bounds: the weakest rule (most of one group) and
+the strongest (all stores of all groups). Between them the state is unknown. It is unknown as well if a store's
+acknowledgements are not in the capture, because that store may have everything.
 """
 
 from typing import Final
@@ -13,7 +13,7 @@ from stablecast.core.machine import serial
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.messages import Incarnation, SourceInfo
 from stablecast.evidence.capture.ip import Endpoint
-from stablecast.evidence.capture.judge.findings import Standing
+from stablecast.evidence.capture.judge.findings import RuleStanding
 from stablecast.evidence.capture.judge.statements import At, Ends
 
 RETENTION_BYTES: Final = 24 << 20
@@ -21,22 +21,22 @@ RETENTION_BYTES: Final = 24 << 20
 
 
 @attrs.define
-class Life:
-    """One life.
+class CapturedLife:
+    """A life of a source, as far as the capture shows it.
 
     Attributes:
         incarnation: Its name.
-        newest: The highest number that was sent as far as the capture tells; None: it does not.
+        newest: The highest number that was sent, as far as the capture shows; None if it does not.
         low: Its first number, None before an SRI.
         payload: Bytes of the messages seen.
-        first: The lowest number that was seen as it was sent; what stores said of those before may be missing.
-        acked: What each store acknowledged, by index.
-        heard_ns: When each store acknowledged something last.
-        answers: Where acknowledgements of stores arrive.
+        first: The lowest number that was seen as it was sent; acknowledgements of earlier ones may be missing.
+        acked: Acknowledged numbers of each store, by index.
+        heard_ns: Time of each store's last acknowledgement.
+        answers: Endpoints at which acknowledgements of stores arrive.
         doubted: Whether some acknowledgements of stores may be missing.
         lines: The first connection on which each store answers, by index.
-        parted: Stores that answer on another one, too, or did before: what they said there may not be in the capture.
-        groups, sizes: Stores of each group, and how many it should have.
+        parted: Stores that answer on another one, too, or did before; acknowledgements there may be missing.
+        groups, sizes: Stores of each group, and its configured number of stores.
     """
 
     incarnation: Incarnation
@@ -54,15 +54,15 @@ class Life:
     sizes: tuple[int, ...] = ()
 
     def extended(self, wire_number: int) -> int:
-        """The number that a message means."""
+        """Return the full number of a wire number."""
         return serial.extend(wire_number, self.newest or 0)
 
     def reach(self, number: int) -> None:
-        """This number was sent, as somebody said who knows."""
+        """Note that this number was sent."""
         self.newest = number if self.newest is None else max(self.newest, number)
 
     def inform(self, info: SourceInfo) -> None:
-        """The source says what it is."""
+        """Note the source's own description."""
         low = self.extended(info.low)
         self.low = low if self.low is None else self.low
         self.reach(serial.extend(info.high, low))
@@ -71,7 +71,7 @@ class Life:
             self.groups.setdefault(store.group, set()).add(store.index)
 
     def acknowledge(self, at: At, store_index: int, first: int, last: int) -> None:
-        """A store said that it has these."""
+        """Note an acknowledgement of a store."""
         if store_index not in self.lines and self.first is not None and first > self.first:
             self.parted.add(store_index)
         self.answer(at, store_index)
@@ -80,25 +80,25 @@ class Life:
         self.answers.add(at.ends[1])
 
     def answer(self, at: At, store_index: int, high: int | None = None) -> None:
-        """A store answers the source here; `high`: what it already has as it registers the source."""
+        """Note the connection of a store's answer; `high`: the last number it has as it registers the source."""
         if self.lines.setdefault(store_index, at.ends) != at.ends:
             self.parted.add(store_index)
         if high is not None and self.first is not None and high >= self.first and store_index not in self.acked:
             self.parted.add(store_index)
 
     def doubt(self, ends: Ends) -> None:
-        """Something that was said there is missing: an acknowledgement, if this is where they arrive."""
+        """Note missing bytes: an acknowledgement may be among them if they arrive at this endpoint."""
         self.doubted |= ends[1] in self.answers or not self.answers
 
-    def stable(self, first: int, stop: int) -> Standing:
-        """Whether these are stable by every rule (fine), one of them by none (broken), or one by some (cannot tell)."""
+    def stable(self, first: int, stop: int) -> RuleStanding:
+        """Return fine if these are stable by every rule, broken if one is by none, else cannot tell."""
         edges = {edge for held in self.acked.values() for bounds in held for edge in bounds if first < edge < stop}
-        return max((self._stable(number) for number in (first, *sorted(edges))), default=Standing.FINE)
+        return max((self._stable(number) for number in (first, *sorted(edges))), default=RuleStanding.FINE)
 
-    def _stable(self, number: int) -> Standing:
+    def _stable(self, number: int) -> RuleStanding:
         sure = {store for store, held in self.acked.items() if number in held}
         if self.groups and all(stores <= sure for stores in self.groups.values()):
-            return Standing.FINE
+            return RuleStanding.FINE
         unheard = {store for stores in self.groups.values() for store in stores if store not in self.acked}
         unheard |= self.parted
         possible = (
@@ -106,10 +106,10 @@ class Life:
             or not self.groups
             or any(len(stores & (sure | unheard)) > self._size(group) // 2 for group, stores in self.groups.items())
         )
-        return Standing.CANNOT_TELL if possible else Standing.BROKEN
+        return RuleStanding.CANNOT_TELL if possible else RuleStanding.BROKEN
 
     def spoken_since(self, time_ns: int) -> bool:
-        """Whether every store has acknowledged something later: what it said last may be missing without a trace."""
+        """Return whether every store has acknowledged something later; its last one may be missing."""
         return all(heard_ns > time_ns for heard_ns in self.heard_ns.values())
 
     def _size(self, group: int) -> int:

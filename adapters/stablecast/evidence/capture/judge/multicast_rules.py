@@ -1,9 +1,9 @@
-"""The rules of LBT-RM and LBT-RU: M1 to M6 (`findings.RULES`), one judge for each session, LBT-RU: and client.
+"""The rules of LBT-RM and LBT-RU, M1 to M6: one judge for each session, and of LBT-RU for each client.
 
-Intervals are options that no packet tells, so they are bounded by what is seen. An NCF *ignored* says that the ignore
-interval is longer than the time since the last retransmission, a retransmission that it is not: if no interval explains
-both, M1 is broken. A NAK without an answer may have been answered where the capture was not looking; a receiver that
-asks again had none. Where the capture misses datagrams of the session that nobody asks for, it may miss answers, too.
+Intervals are options that no packet has, so observations bound them. An NCF *ignored* means that the ignore interval is
+longer than the time since the last retransmission, and a retransmission that it is not. If no interval explains both,
+M1 is broken. The answer to a NAK may not be captured; a receiver that asks again had none. If the capture misses
+datagrams of the session that nobody asks for, it may miss answers, too.
 """
 
 from typing import Final
@@ -14,24 +14,24 @@ from stablecast.core.machine import serial
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.evidence.capture.ip import Endpoint
-from stablecast.evidence.capture.judge.findings import Findings, Standing
-from stablecast.evidence.capture.judge.statements import At, Datagram, Ends, Reliable, is_repair
+from stablecast.evidence.capture.judge.findings import CaptureFindings, RuleStanding
+from stablecast.evidence.capture.judge.statements import At, Ends, Reliable, StatedDatagram, is_repair
 from stablecast.evidence.capture.ports import TransportKey
 from stablecast.transports.reliable.settings import SourceSettings
 from stablecast.transports.wire import lbtrm, lbtru
 from stablecast.transports.wire.reliable_packets import Reason
 
 MAX_NUMBERS: Final = 1 << 16
-"""Datagrams of a session that are remembered, and of those that are asked for in vain."""
+"""Datagrams of a session that are remembered, and open NAKs, at most."""
 
 JITTER_NS: Final = 20 * MILLISECOND
-"""How far times in a capture may be off."""
+"""Error of times in a capture."""
 
 TRAVEL_NS: Final = 200 * MILLISECOND
-"""How far the time between two datagrams may be off where they are captured: each is on its way for half of it."""
+"""Error of the time between two datagrams: each travels for half of it before it is captured."""
 
 IGNORE_NS: Final = SourceSettings().ignore_ns
-"""The ignore interval by default."""
+"""The default ignore interval, ns."""
 
 ANSWER_NS: Final = 1 * SECOND
 """A source that is there answers a NAK within this time."""
@@ -43,30 +43,30 @@ COPY_NS: Final = JITTER_NS
 """The same datagram within this time was captured twice: at two interfaces, or at two places."""
 
 PAUSE_NS: Final = 60 * SECOND
-"""A source that has nothing to say says so more often than this."""
+"""An idle source sends session messages more often than this."""
 
 MAX_COPIES: Final = 1 << 10
-"""Datagrams that are remembered, to know them again."""
+"""Datagrams that are remembered to recognize copies."""
 
 
 MAX_SESSIONS: Final = 1 << 12
 """Sessions that are followed; the first one is settled for a new one."""
 
 MAX_ACCUSED: Final = 1 << 10
-"""What looks wrong and is settled in the end."""
+"""Accusations that wait for the end of the capture, at most."""
 
 
 @attrs.define
-class Shot:
-    """A datagram: when it was sent again last, None: never. `awaited`: asked for since it was answered last."""
+class SentDatagram:
+    """A datagram: time of its last retransmission, or None. `awaited`: asked for since its last answer."""
 
     again_ns: int | None = None
     awaited: bool = False
 
 
 @attrs.define
-class Asked:
-    """NAKs for a number that have no answer: where the first one is, when it and the last one came, how often."""
+class OpenNak:
+    """NAKs for a number without an answer: frame of the first one, its time and that of the last one, count."""
 
     frame: int
     first_ns: int
@@ -75,24 +75,24 @@ class Asked:
 
 
 @attrs.define
-class Session:
-    """One session.
+class DatagramSession:
+    """A session of a transport, or of one of its clients.
 
-    `unseen`: numbers that were sent and are not in the capture; `ended_ns`: when it was heard last; `told_ns`: when it
-    told last how far it is, which repairs and refusals do not. `lossy`: the capture misses some of it. `beats` is the
-    number of the newest session message, `accused` what breaks a rule unless the answer is among what is missed: the
-    rule, the datagram that is asked for in vain, frame, time and text.
+    `unseen`: numbers that were sent and are not in the capture; `ended_ns`: time of its last datagram; `told_ns`: time
+    of its last new number, which repairs and refusals do not give. `lossy`: the capture misses some of it. `beats` is
+    the number of the newest session message. `accused` has broken rules whose excuse may be missing: rule, datagram
+    asked for in vain, frame, time and text.
     """
 
     name: str
-    findings: Findings
+    findings: CaptureFindings
     newest: int | None = None
     trail: int = 0
     ended_ns: int | None = None
     told_ns: int = 0
-    shots: dict[int, Shot] = attrs.field(factory=dict)
+    shots: dict[int, SentDatagram] = attrs.field(factory=dict)
     unseen: RangeSet = attrs.field(factory=RangeSet)
-    asked: dict[int, Asked] = attrs.field(factory=dict)
+    asked: dict[int, OpenNak] = attrs.field(factory=dict)
     early: dict[int, At] = attrs.field(factory=dict)
     at_least_ns: int = 0
     at_most_ns: int | None = None
@@ -100,8 +100,8 @@ class Session:
     beats: int | None = None
     accused: list[tuple[str, int | None, int, int, str]] = attrs.field(factory=list)
 
-    def take(self, at: At, packet: Reliable) -> None:
-        """The next datagram."""
+    def judge_datagram(self, at: At, packet: Reliable) -> None:
+        """Judge the next datagram of the session."""
         match packet:
             case lbtrm.Data() | lbtru.Data():
                 self._heard(at, packet.trail)
@@ -129,7 +129,7 @@ class Session:
                     self._on_ncf(at, self._number(sqn), packet.reason)
 
     def close(self, now_ns: int) -> None:
-        """The capture ends."""
+        """Judge open NAKs and accusations at the end of the capture."""
         self._overdue(now_ns)
         for number, asked in self.asked.items():
             self._unanswered(number, asked, now_ns)
@@ -143,9 +143,9 @@ class Session:
                 self.findings.cannot_tell("M5", self.name, 0, text)
         for rule, _, frame, time_ns, text in self.accused:
             standing, doubt = (
-                (Standing.CANNOT_TELL, ": the capture misses some of the session")
+                (RuleStanding.CANNOT_TELL, ": the capture misses some of the session")
                 if self.lossy
-                else (Standing.BROKEN, "")
+                else (RuleStanding.BROKEN, "")
             )
             self.findings.note(rule, standing, self.name, (frame, time_ns), text + doubt)
 
@@ -162,7 +162,7 @@ class Session:
         return serial.extend(sqn, self.newest or 0)
 
     def _heard(self, at: At, trail: int) -> None:
-        """The source is there; what its trail has passed it cannot send again."""
+        """Note a datagram of the source; it cannot repair numbers below its trail."""
         self.ended_ns = at.time_ns
         if (number := self._number(trail)) > self.trail:
             self.trail = number
@@ -172,7 +172,7 @@ class Session:
         self._overdue(at.time_ns)
 
     def _reach(self, stop: int) -> None:
-        """Everything below was sent."""
+        """Note that all numbers below were sent."""
         first = stop - 1 if self.newest is None else self.newest + 1
         self.unseen.add(first, stop)
         self.newest = stop - 1 if self.newest is None else max(self.newest, stop - 1)
@@ -180,7 +180,7 @@ class Session:
     def _seen(self, number: int) -> None:
         if self.unseen.remove(number, number + 1):
             self.findings.fine("M5", self.name)
-        self.shots.setdefault(number, Shot())
+        self.shots.setdefault(number, SentDatagram())
         if len(self.shots) > MAX_NUMBERS:
             del self.shots[next(iter(self.shots))]
 
@@ -231,7 +231,7 @@ class Session:
             self._consistent(at, f"a NAK for datagram {number} is ignored {spent // MILLISECOND} ms after a repair")
 
     def _consistent(self, at: At, text: str) -> None:
-        """M1: is there an ignore interval that explains everything?"""
+        """Judge M1: is there an ignore interval that explains everything?"""
         if self.at_most_ns is None:
             self.findings.fine("M1", self.name)
             return
@@ -261,27 +261,27 @@ class Session:
             return
         asked = self.asked.get(number)
         if asked is None and len(self.asked) < MAX_NUMBERS:
-            self.asked[number] = Asked(at.frame, at.time_ns, at.time_ns)
+            self.asked[number] = OpenNak(at.frame, at.time_ns, at.time_ns)
         elif asked is not None and at.time_ns - asked.last_ns > REPEAT_NS:
             asked.times, asked.last_ns = asked.times + 1, at.time_ns
 
     def _overdue(self, now_ns: int) -> None:
-        """M2: NAKs that a source left alone for long, although it is there."""
+        """Judge M2: close NAKs that a present source has not answered for long."""
         ended_ns = -1 if self.ended_ns is None else self.ended_ns
         for number, asked in list(self.asked.items()):
             if min(now_ns, ended_ns) - asked.last_ns > ANSWER_NS:
                 del self.asked[number]
                 self._left_alone(number, asked)
 
-    def _left_alone(self, number: int, asked: Asked) -> None:
+    def _left_alone(self, number: int, asked: OpenNak) -> None:
         text = f"a NAK for datagram {number} has no answer"
         if asked.times > 1:
             self._accuse("M2", number, asked.frame, asked.first_ns, f"{text}, nor have {asked.times - 1} more")
         else:
             self.findings.cannot_tell("M2", self.name, asked.frame, f"{text}, and nobody asks again")
 
-    def _unanswered(self, number: int, asked: Asked, now_ns: int) -> None:
-        """M4: the source says nothing any more. Who asks once may be at the end of what was captured of them both."""
+    def _unanswered(self, number: int, asked: OpenNak, now_ns: int) -> None:
+        """Judge M4: the source is silent. A receiver that asks once may be at the end of the capture."""
         text = f"a receiver asks for datagram {number}, and the source is not heard any more"
         if self.ended_ns is not None and asked.times > 1 and now_ns - asked.first_ns > ANSWER_NS:
             self._accuse("M4", number, asked.frame, asked.first_ns, text)
@@ -289,7 +289,7 @@ class Session:
             self.findings.cannot_tell("M4", self.name, asked.frame, f"{text}: the capture ends too soon")
 
     def _never_sent(self, number: int, at: At) -> None:
-        """M3: somebody spoke of a number that was not known to be sent."""
+        """Judge M3: a number was asked for or refused before it was known to be sent."""
         text = f"datagram {number} is asked for or refused"
         if self.newest is None or self.ended_ns is None:
             self.findings.cannot_tell("M3", self.name, at.frame, f"{text}, and the source is not in the capture")
@@ -310,15 +310,15 @@ def _name(session: TransportKey, client: Endpoint | None) -> str:
 
 @attrs.define
 class Multicast:
-    """All sessions of a capture."""
+    """The judge of all sessions of a capture."""
 
-    findings: Findings
-    sessions: dict[tuple[TransportKey, Endpoint | None], Session] = attrs.field(factory=dict)
+    findings: CaptureFindings
+    sessions: dict[tuple[TransportKey, Endpoint | None], DatagramSession] = attrs.field(factory=dict)
     now_ns: int = 0
     recent: dict[tuple[Ends, Reliable], int] = attrs.field(factory=dict)
 
-    def take(self, datagram: Datagram) -> None:
-        """The next datagram."""
+    def judge_datagram(self, datagram: StatedDatagram) -> None:
+        """Judge the next datagram of any session."""
         if self._copied(datagram):
             return
         self._resume(datagram.at.time_ns)
@@ -326,23 +326,23 @@ class Multicast:
         if key not in self.sessions:
             if len(self.sessions) >= MAX_SESSIONS:
                 self.sessions.pop(next(iter(self.sessions))).close(self.now_ns)
-            self.sessions[key] = Session(_name(*key), self.findings)
-        self.sessions[key].take(datagram.at, datagram.packet)
+            self.sessions[key] = DatagramSession(_name(*key), self.findings)
+        self.sessions[key].judge_datagram(datagram.at, datagram.packet)
 
     def _resume(self, now_ns: int) -> None:
-        """After a long pause: the capture stood still, or the clock was set, for sessions never rest."""
+        """Settle all sessions after a long pause: sessions never rest, so the capture stopped or the clock was set."""
         if self.sessions and now_ns - self.now_ns > PAUSE_NS:
             self.close(self.now_ns)
             self.sessions.clear()
         self.now_ns = now_ns
 
     def miss(self, ends: Ends) -> None:
-        """A datagram between these could not be read: it is of the sessions of one of them."""
+        """Note a malformed datagram between these: it is of the sessions of one of them."""
         for ((address, _, _), _), session in self.sessions.items():
             session.lossy |= address in (ends[0][0], ends[1][0])
 
-    def _copied(self, datagram: Datagram) -> bool:
-        """Whether it is in the capture twice."""
+    def _copied(self, datagram: StatedDatagram) -> bool:
+        """Return whether the datagram is a copy in the capture."""
         key = datagram.at.ends, datagram.packet
         before = self.recent.pop(key, None)
         self.recent[key] = datagram.at.time_ns
@@ -351,6 +351,6 @@ class Multicast:
         return before is not None and datagram.at.time_ns - before < COPY_NS
 
     def close(self, now_ns: int) -> None:
-        """The capture ends at this time."""
+        """Settle all sessions at the end of the capture."""
         for session in self.sessions.values():
             session.close(now_ns)

@@ -1,8 +1,8 @@
-"""The rules of persistence, on the wire: P1, A1, D1, S2 and C1; with `holders` R1 and P2 (`findings.RULES`).
+"""The rules of persistence in packets: P7, A4, A1, D3, S2 and C1; `holder_rules` has R1 and P2.
 
 Endpoints are inferred: stores from the registrations that reach them, lives of sources from their streams, SRIs and
-registrations, receivers from what they register and acknowledge. A capture may begin late, see one direction, or lose
-packets: then what is not there may have been, and a rule is broken only if it is in every case.
+registrations, receivers from their registrations and acknowledgements. A capture may begin late, show one direction, or
+lose packets. So a missing packet may have existed, and a rule is broken only if it is in every case.
 """
 
 from collections import deque
@@ -27,61 +27,70 @@ from stablecast.core.protocol.messages import (
     StableAck,
 )
 from stablecast.evidence.capture.decoder import SKEW_NS
-from stablecast.evidence.capture.ip import Endpoint
-from stablecast.evidence.capture.judge.findings import Findings, Standing
-from stablecast.evidence.capture.judge.holder_rules import Holders
-from stablecast.evidence.capture.judge.lives import Life
-from stablecast.evidence.capture.judge.release_rule import Release, Releases
-from stablecast.evidence.capture.judge.statements import Again, At, Ends, Gap, Opened, Said, Sent, Statement
+from stablecast.evidence.capture.ip import endpoint_text
+from stablecast.evidence.capture.judge.findings import CaptureFindings, RuleStanding
+from stablecast.evidence.capture.judge.holder_rules import RegIdHolders
+from stablecast.evidence.capture.judge.lives import CapturedLife
+from stablecast.evidence.capture.judge.release_rule import CopyRelease, Releases
+from stablecast.evidence.capture.judge.statements import (
+    At,
+    Ends,
+    MissingBytes,
+    NewConnection,
+    RepeatedRun,
+    SentRun,
+    StatedMessage,
+    Statement,
+)
 
 MAX_KNOWN: Final = 1 << 16
-"""Connections, lives, stores and RegIDs of each kind that are remembered; the oldest are forgotten for new ones."""
+"""Connections, lives, stores and RegIDs of each kind that are remembered; the oldest are dropped for new ones."""
 
 EACH: Final = 1 << 10
-"""Statements after which it is looked at whether something has to be forgotten."""
+"""Statements between two checks of these bounds."""
 
 _LOOSE: Final = AckFlag.EXPLICIT | AckFlag.ARRIVAL_ORDER
-"""How a receiver acknowledges that may go back: what the application says itself, and what came in any order."""
+"""Acknowledgements that may go back: of the application itself, or in arrival order."""
 
 
 @attrs.define
 class Claim:
-    """Somebody spoke of a number that had not been seen on the stream.
+    """A mention of a number that had not been seen on the stream.
 
-    `proved`: it had not been sent, for a connection went on with the number that came next on it, and not behind this
-    one. Nothing less proves it: packets that a capture loses are often the last ones that somebody had an answer to.
+    `proved`: it had not been sent, because the connection continued with the next number, not above this one. Nothing
+    less proves it: captures often lose the last packets, to which somebody had an answer.
     """
 
     rule: str
     whose: str
     at: At
-    life: Life
+    life: CapturedLife
     number: int
     proved: bool = False
 
 
 @attrs.define
 class Persistence:
-    """Takes statements in order; `close` settles what is left.
+    """The judge of statements in order; `close` settles the rest.
 
     Attributes:
-        findings: Where they go.
+        findings: Findings of all rules.
         lives: The lives of sources.
-        stores: Where a store is, by life and index.
-        processes: Where the process behind a connection to a store wants its answers.
-        following: The number that comes next on a connection of a stream.
-        consumed: What was acknowledged last on a connection, by RegID and life.
+        stores: The address of a store, by life and index.
+        processes: The reply address of the process behind a connection to a store.
+        following: The next number on a connection of a stream.
+        consumed: The last acknowledgement on a connection, by RegID and life.
         kin: Lives that had the same RegID at a store, in order.
         granted: Stores and RegIDs of each life.
-        claims: What may still turn out, in order.
+        claims: Claims that may still turn out, in order.
         claimed: The highest number of them, by rule, endpoint and life.
-        unproved: Those of them that the next message of their life proves, or clears, by life.
+        unproved: Those that the next message of their life proves, or clears, by life.
         taken: Statements so far.
-        releases: What sources do not keep any more, and was not stable yet.
+        releases: Numbers that sources do not keep any more and that were not stable yet.
     """
 
-    findings: Findings
-    lives: dict[Incarnation, Life] = attrs.field(factory=dict)
+    findings: CaptureFindings
+    lives: dict[Incarnation, CapturedLife] = attrs.field(factory=dict)
     stores: dict[tuple[Incarnation, int], Address] = attrs.field(factory=dict)
     processes: dict[Ends, Address] = attrs.field(factory=dict)
     following: dict[tuple[Ends, Incarnation], int] = attrs.field(factory=dict)
@@ -93,21 +102,23 @@ class Persistence:
     unproved: dict[Incarnation, list[Claim]] = attrs.field(factory=dict)
     taken: int = 0
     releases: Releases = attrs.field(default=attrs.Factory(lambda self: Releases(self.findings), takes_self=True))
-    holders: Holders = attrs.field(default=attrs.Factory(lambda self: Holders(self.findings), takes_self=True))
+    holders: RegIdHolders = attrs.field(
+        default=attrs.Factory(lambda self: RegIdHolders(self.findings), takes_self=True)
+    )
 
-    def take(self, statement: Statement) -> None:
-        """The next one."""
+    def judge_statement(self, statement: Statement) -> None:
+        """Judge the next statement."""
         match statement:
-            case Sent():
+            case SentRun():
                 self._on_sent(statement)
-            case Again():
+            case RepeatedRun():
                 life = self._life(statement.life)
                 life.reach(life.extended(statement.wire_number) + statement.count - 1)
-            case Opened(at=at):
+            case NewConnection(at=at):
                 self._begin(at.ends)
-            case Gap(at=at):
+            case MissingBytes(at=at):
                 self._on_gap(at.ends)
-            case Said(at=at, message=message):
+            case StatedMessage(at=at, message=message):
                 self._on_said(at, message)
         self._settle(statement.at.time_ns)
         self.releases.settle(statement.at.time_ns - SKEW_NS)
@@ -121,19 +132,19 @@ class Persistence:
         forget_oldest(self.holders.grants, MAX_KNOWN)
 
     def close(self, now_ns: int) -> None:
-        """The capture ends."""
+        """Settle all claims at the end of the capture."""
         self._settle(None)
         self.releases.close(now_ns)
 
-    def _life(self, incarnation: Incarnation) -> Life:
+    def _life(self, incarnation: Incarnation) -> CapturedLife:
         life = self.lives.get(incarnation)
         if life is None:
-            life = self.lives[incarnation] = Life(incarnation)
+            life = self.lives[incarnation] = CapturedLife(incarnation)
         return life
 
-    def _on_sent(self, sent: Sent) -> None:
+    def _on_sent(self, sent: SentRun) -> None:
         life, key = self._life(sent.life), (sent.at.ends, sent.life)
-        number, whose = life.extended(sent.wire_number), _name(sent.at.ends[0])
+        number, whose = life.extended(sent.wire_number), endpoint_text(sent.at.ends[0])
         last = number + sent.count - 1
         if sent.stream:
             expected = self.following.get(key)
@@ -142,17 +153,17 @@ class Persistence:
                 for claim in self.unproved.pop(sent.life):
                     claim.proved |= number <= claim.number
             if expected in (None, number):
-                self.findings.fine("D1", whose, sent.count)
+                self.findings.fine("D3", whose, sent.count)
             else:
-                self.findings.broken("D1", whose, sent.at.frame, f"number {number} is sent, {expected} comes next")
+                self.findings.broken("D3", whose, sent.at.frame, f"number {number} is sent, {expected} comes next")
             self._reuse(sent, whose, number, last)
         self.findings.timeline.add(("source", whose), "sent", sent.life, sent.at.time_ns, last)
         life.payload += sent.size if life.newest is None or last > life.newest else 0
         life.first = number if life.first is None else life.first
         life.reach(last)
 
-    def _reuse(self, sent: Sent, whose: str, first: int, last: int) -> None:
-        """S2: no older life of this source has this number stable."""
+    def _reuse(self, sent: SentRun, whose: str, first: int, last: int) -> None:
+        """Judge S2: no older life of this source has this number stable."""
         for key in self.granted.get(sent.life, ()):
             lives = self.kin.get(key, [])
             if sent.life not in lives:
@@ -163,7 +174,7 @@ class Persistence:
                 if not had:
                     self.findings.fine("S2", whose, sent.count)
                     continue
-                sure = [number for number in had if one.stable(number, number + 1) is Standing.FINE]
+                sure = [number for number in had if one.stable(number, number + 1) is RuleStanding.FINE]
                 text = f"life {sent.life:#x} sends number {min(sure or had)}, which life {older:#x} had"
                 if sure:
                     self.findings.broken("S2", whose, sent.at.frame, f"{text} acknowledged by all stores")
@@ -171,7 +182,7 @@ class Persistence:
                     self.findings.cannot_tell("S2", whose, sent.at.frame, f"{text} acknowledged by some stores")
 
     def _begin(self, ends: Ends) -> int:
-        """What came there before says nothing of what comes next; returns of how many lives there was something."""
+        """Forget a connection that begins again; return the number of lives on it."""
         streams = [key for key in self.following if key[0] == ends]
         for key in streams:
             del self.following[key]
@@ -180,9 +191,9 @@ class Persistence:
         return len(streams)
 
     def _on_gap(self, ends: Ends) -> None:
-        """What came there may have been anything."""
+        """Forget the state of a connection with missing bytes."""
         for _ in range(self._begin(ends)):
-            self.findings.cannot_tell("D1", _name(ends[0]), 0, "some of its stream is not in the capture")
+            self.findings.cannot_tell("D3", endpoint_text(ends[0]), 0, "some of its stream is not in the capture")
         for life in self.lives.values():
             life.doubt(ends)
 
@@ -193,7 +204,7 @@ class Persistence:
                 for entry in message.stores:
                     self.stores[message.incarnation, entry.index] = entry.address
             case Register():
-                self.stores[message.incarnation, message.store_index] = _name(at.ends[1])
+                self.stores[message.incarnation, message.store_index] = endpoint_text(at.ends[1])
                 self.processes[at.ends] = message.reply_to
             case Registered():
                 self._on_granted(at, message)
@@ -206,7 +217,7 @@ class Persistence:
             case ConsumptionAck():
                 self._on_consumed(at, message)
             case Keepalive():
-                self.holders.use(at, _name(at.ends[1]), message.reg_id, self.processes.get(at.ends))
+                self.holders.use(at, endpoint_text(at.ends[1]), message.reg_id, self.processes.get(at.ends))
             case LateJoinInfo():
                 self._on_retained(at, message)
 
@@ -223,7 +234,7 @@ class Persistence:
     def _on_granted(self, at: At, granted: Registered) -> None:
         store = self._store(granted.incarnation, granted.store_index)
         life = self._life(granted.incarnation)
-        self.holders.grant(at, store, _name(at.ends[1]), granted, life.extended(granted.low))
+        self.holders.grant(at, store, endpoint_text(at.ends[1]), granted, life.extended(granted.low))
         if granted.role is Role.SOURCE:
             high = life.extended(granted.high) if granted.low != (granted.high + 1) % serial.MODULUS else None
             life.answer(at, granted.store_index, high)
@@ -237,34 +248,37 @@ class Persistence:
         first, last = life.extended(ack.first), life.extended(ack.last)
         store = self._store(ack.incarnation, ack.store_index)
         self.findings.timeline.add(("store", store), "held", ack.incarnation, at.time_ns, last)
-        self._claim("P1", store, at, life, last)
+        self._claim("P7", store, at, life, last)
         life.acknowledge(at, ack.store_index, first, last)
 
     def _on_consumed(self, at: At, ack: ConsumptionAck) -> None:
         life = self._life(ack.incarnation)
         number, key = life.extended(ack.number), (at.ends, ack.receiver_reg_id, ack.incarnation)
         process = self.processes.get(at.ends)
-        who = "receiver", process or _name(at.ends[0])
+        who = "receiver", process or endpoint_text(at.ends[0])
         whose = " ".join(who)
         before = self.consumed.get(key, number)
         repeats = ack.first != FROM_THE_START  # Confirmations are ranges, repeated where a connection broke.
-        if number < before and not (repeats or ack.flags & _LOOSE):
-            self.findings.broken("A1", whose, at.frame, f"number {number} is acknowledged after number {before}")
+        if key in self.consumed and not (repeats or ack.flags & _LOOSE):
+            if number < before:
+                self.findings.broken("A1", whose, at.frame, f"number {number} is acknowledged after number {before}")
+            else:
+                self.findings.fine("A1", whose)
         self.consumed[key] = max(number, before)
         self.findings.timeline.add(
-            ("receiver", process or _name(at.ends[0])), "consumed", life.incarnation, at.time_ns, number
+            ("receiver", process or endpoint_text(at.ends[0])), "consumed", life.incarnation, at.time_ns, number
         )
-        self._claim("A1", whose, at, life, number)
-        self.holders.use(at, _name(at.ends[1]), ack.receiver_reg_id, process, number)
+        self._claim("A4", whose, at, life, number)
+        self.holders.use(at, endpoint_text(at.ends[1]), ack.receiver_reg_id, process, number)
 
     def _on_retained(self, at: At, info: LateJoinInfo) -> None:
-        """C1: of what was sent before the capture nobody knows who acknowledged it."""
+        """Judge C1; acknowledgements of messages before the capture are unknown."""
         life = self._life(info.incarnation)
         low = life.extended(info.low)
         if life.first is not None and low > life.first:
-            self.releases.take(Release(_name(at.ends[0]), at, life, life.first, low, life.payload))
+            self.releases.judge_release(CopyRelease(endpoint_text(at.ends[0]), at, life, life.first, low, life.payload))
 
-    def _claim(self, rule: str, whose: str, at: At, life: Life, number: int) -> None:
+    def _claim(self, rule: str, whose: str, at: At, life: CapturedLife, number: int) -> None:
         if life.newest is not None and number <= life.newest:
             self.findings.fine(rule, whose)
         elif number > self.claimed.get((rule, whose, life.incarnation), number - 1):
@@ -274,7 +288,7 @@ class Persistence:
             self.claimed[rule, whose, life.incarnation] = number
 
     def _settle(self, now: int | None) -> None:
-        """What was claimed long ago, or, at the end, ever."""
+        """Settle the claims that are old enough, or all of them at the end."""
         while self.claims and (now is None or now - self.claims[0].at.time_ns > SKEW_NS):
             self._conclude(self.claims.popleft())
 
@@ -301,10 +315,6 @@ class Persistence:
 
 
 def forget_oldest(table: dict[Any, Any], most: int) -> None:
-    """Keeps a table within its bound."""
+    """Drop the oldest entry of a table beyond its bound."""
     if len(table) > most:
         del table[next(iter(table))]
-
-
-def _name(endpoint: Endpoint) -> Address:
-    return f"{endpoint[0]}:{endpoint[1]}"

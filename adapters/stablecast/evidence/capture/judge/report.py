@@ -1,35 +1,35 @@
-"""The verdicts on a capture in the form of those on traces: the same page shows them, the same table has them.
+"""The verdicts on a capture in the form of those on traces, for the same page and the same table.
 
-Each endpoint that a rule was about is a file of its own in it; what cannot be told is a doubt, and breaks nothing.
+Each judged endpoint is a file of its own in it. An undecidable rule is a doubt, and breaks nothing.
 """
 
 from pathlib import Path
 
-from stablecast.evidence.capture.judge.findings import Finding, Findings, Standing
+from stablecast.evidence.capture.judge.findings import CaptureFinding, CaptureFindings, RuleStanding
 from stablecast.evidence.trace.report_page import Point
-from stablecast.evidence.trace.reports import FileReport, Summary, Violation
+from stablecast.evidence.trace.reports import FileReport, TraceViolation, VerificationSummary
 
 RECEIVER = "receiver "
-"""How receivers are called in verdicts."""
+"""First word of a receiver's name in verdicts."""
 
 
-def summary_of(path: Path, findings: Findings) -> Summary:
-    """A report for each endpoint, in the order of their names; records are what the rules were applied to."""
+def summary_of(path: Path, findings: CaptureFindings) -> VerificationSummary:
+    """Return a report for each endpoint, in the order of names; its records are applications of rules."""
     owners = {whose for _, whose in findings.standings}
     drawn = {endpoint: role for role, endpoint, _, _ in findings.timeline.lines}
-    summary = Summary([_report(path, whose, drawn, findings) for whose in sorted(owners)])
-    told = [_sentence(path, one) for one in findings.found if one.standing is Standing.CANNOT_TELL]
+    summary = VerificationSummary([_report(path, whose, drawn, findings) for whose in sorted(owners)])
+    told = [_sentence(path, one) for one in findings.found if one.standing is RuleStanding.CANNOT_TELL]
     summary.untold += dict.fromkeys(told)
     return summary
 
 
-def _sentence(path: Path, one: Finding) -> str:
+def _sentence(path: Path, one: CaptureFinding) -> str:
     where = f"frame {one.frame}" if one.frame else "somewhere"
     return f"{path}, {where}: {one.rule} of {one.whose}: {one.text}"
 
 
-def points_of(path: Path, findings: Findings) -> list[Point]:
-    """What is drawn of a capture."""
+def points_of(path: Path, findings: CaptureFindings) -> list[Point]:
+    """Return the points that a page draws of a capture."""
     return [
         Point(str(path), role, endpoint, kind, life, time_ns, number)
         for (role, endpoint, kind, life), line in findings.timeline.lines.items()
@@ -37,7 +37,7 @@ def points_of(path: Path, findings: Findings) -> list[Point]:
     ]
 
 
-def _report(path: Path, whose: str, drawn: dict[str, str], findings: Findings) -> FileReport:
+def _report(path: Path, whose: str, drawn: dict[str, str], findings: CaptureFindings) -> FileReport:
     endpoint = whose.removeprefix(RECEIVER)
     role = "session" if whose.startswith(("LBTRM:", "LBTRU:")) else drawn.get(endpoint, "endpoint")
     standings = {rule: standing for (rule, one), standing in findings.standings.items() if one == whose}
@@ -47,10 +47,10 @@ def _report(path: Path, whose: str, drawn: dict[str, str], findings: Findings) -
         endpoint,
         records=sum(findings.asked[rule, whose] for rule in standings),
         closed=True,
-        doubts=[rule for rule, standing in standings.items() if standing is Standing.CANNOT_TELL],
+        doubts=[rule for rule, standing in standings.items() if standing is RuleStanding.CANNOT_TELL],
         violations=[
-            Violation(path, one.frame, one.rule, f"frame {one.frame}: {one.text}", time=one.time_ns)
+            TraceViolation(path, one.frame, one.rule, f"frame {one.frame}: {one.text}", time=one.time_ns)
             for one in findings.found
-            if one.whose == whose and one.standing is Standing.BROKEN
+            if one.whose == whose and one.standing is RuleStanding.BROKEN
         ],
     )

@@ -1,8 +1,7 @@
-"""What packets state, in terms of the protocol: data of a life, messages between endpoints, datagrams of LBT-RM.
+"""Packets as statements in terms of the protocol: data of a life, messages between endpoints, datagrams of LBT-RM.
 
-Which life a datum belongs to is the session of its stream and its topic index. A stream of LBT-TCP says its session
-first, and again in each SRI, so a capture that begins later learns it soon; until then nobody knows, and nothing is
-stated.
+The life of a datum is given by the session of its stream and its topic index. A stream of LBT-TCP sends its session
+first, and again in each SRI, so a capture that begins later learns it soon. Until then there are no statements.
 """
 
 from collections.abc import Iterator
@@ -13,10 +12,10 @@ import attrs
 from stablecast.core.machine.records import record
 from stablecast.core.protocol import messages as core
 from stablecast.core.protocol.messages import Incarnation
-from stablecast.evidence.capture.decoder import Packet
+from stablecast.evidence.capture.decoder import CapturePacket
 from stablecast.evidence.capture.ip import Endpoint
-from stablecast.evidence.capture.ports import Kind, TransportKey
-from stablecast.evidence.capture.verdicts import Verdict
+from stablecast.evidence.capture.ports import TrafficKind, TransportKey
+from stablecast.evidence.capture.verdicts import FrameVerdict
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run, Series
 from stablecast.transports.wire import lbmc, lbtrm, lbtru
@@ -24,16 +23,16 @@ from stablecast.transports.wire.errors import WireError
 
 Ends = tuple[Endpoint, Endpoint]
 
-_GAPS: Final = (Verdict.INCOMPLETE, Verdict.MALFORMED)
-DATAGRAMS: Final = (Kind.LBTRM, Kind.LBTRU)
-"""What is spoken in datagrams with numbers."""
+_GAPS: Final = (FrameVerdict.INCOMPLETE, FrameVerdict.MALFORMED)
+DATAGRAMS: Final = (TrafficKind.LBTRM, TrafficKind.LBTRU)
+"""Protocols of datagrams with numbers."""
 Reliable = lbtrm.Packet | lbtru.Data | lbtru.SessionMessage | lbtru.Nak | lbtru.Ncf
 """Datagrams that make a transport reliable."""
 
 
 @record
 class At:
-    """Where something was seen: the frame, when, and between whom."""
+    """The place of a statement: frame, time, endpoints."""
 
     frame: int
     time_ns: int
@@ -41,8 +40,8 @@ class At:
 
 
 @record
-class Sent:
-    """So many messages (`count`) with consecutive numbers, sent for the first time on their stream; `size`: of all."""
+class SentRun:
+    """Messages (`count`) with consecutive numbers, sent for the first time on their stream; `size` of all."""
 
     at: At
     life: Incarnation
@@ -53,8 +52,8 @@ class Sent:
 
 
 @record
-class Again:
-    """Messages with consecutive numbers that are sent again, to one endpoint or as a part of a datagram."""
+class RepeatedRun:
+    """Messages with consecutive numbers, sent again to one endpoint or as a part of a datagram."""
 
     at: At
     life: Incarnation
@@ -63,15 +62,15 @@ class Again:
 
 
 @record
-class Said:
-    """A message between endpoints."""
+class StatedMessage:
+    """A control message between endpoints."""
 
     at: At
     message: core.Message
 
 
 @record
-class Datagram:
+class StatedDatagram:
     """A datagram of a session of LBT-RM, or of a session of LBT-RU with a `client`."""
 
     at: At
@@ -81,24 +80,24 @@ class Datagram:
 
 
 @record
-class Gap:
-    """Bytes of a direction are missing in the capture, or cannot be read."""
+class MissingBytes:
+    """Bytes of a direction that are not captured, or malformed."""
 
     at: At
 
 
 @record
-class Opened:
+class NewConnection:
     """Another connection begins between endpoints that had one."""
 
     at: At
 
 
-Statement = Opened | Sent | Again | Said | Datagram | Gap
+Statement = NewConnection | SentRun | RepeatedRun | StatedMessage | StatedDatagram | MissingBytes
 
 
 def is_repair(packet: Reliable) -> bool:
-    """Whether a datagram is sent again."""
+    """Return whether a datagram is a retransmission."""
     match packet:
         case lbtrm.Data() | lbtru.Data():
             return bool(packet.flags & packet.RETRANSMISSION)
@@ -107,44 +106,44 @@ def is_repair(packet: Reliable) -> bool:
 
 
 @attrs.define
-class Reader:
-    """Reads packets in order; knows the sessions of streams."""
+class StatementReader:
+    """Reader of packets in order; it knows the sessions of streams."""
 
     sessions: dict[Ends, int] = attrs.field(factory=dict)
 
-    def read(self, packet: Packet) -> Iterator[Statement]:
-        """What a packet states."""
+    def statements_of(self, packet: CapturePacket) -> Iterator[Statement]:
+        """Yield the statements of a packet."""
         if packet.source is None or packet.target is None:
             return
         at = At(packet.number, packet.time_ns, (packet.source, packet.target))
         if packet.anew:
-            yield Opened(at)
+            yield NewConnection(at)
         doubtful = packet.lost > 0 or any(problem.verdict in _GAPS for problem in packet.problems)
-        doubtful |= packet.verdict is Verdict.DAMAGED and packet.kind in DATAGRAMS  # a segment comes again
+        doubtful |= packet.verdict is FrameVerdict.DAMAGED and packet.kind in DATAGRAMS  # a segment comes again
         if doubtful:
-            yield Gap(at)
+            yield MissingBytes(at)
         repair = False
         for layer in packet.layers:
             if doubtful:
-                yield Gap(at)  # where in between the bytes are missing is not known
+                yield MissingBytes(at)  # where in between the bytes are missing is not known
             match layer.record:
                 case Run() as run:
                     yield from self._sent(at, packet, run, repair)
                 case lbtrm.Data() | lbtrm.SessionMessage() | lbtrm.Nak() | lbtrm.Ncf() as record:
                     repair = is_repair(record)
                     if packet.transport is not None:
-                        yield Datagram(at, packet.transport, record)
+                        yield StatedDatagram(at, packet.transport, record)
                 case lbtru.Data() | lbtru.SessionMessage() | lbtru.Nak() | lbtru.Ncf() as record:
                     repair = is_repair(record)
                     if packet.transport is not None:
                         client = packet.source if isinstance(record, lbtru.Nak) else packet.target
-                        yield Datagram(at, packet.transport, record, client)
+                        yield StatedDatagram(at, packet.transport, record, client)
                 case lbmc.Message() as message:
                     yield from self._carried(at, packet, message, repair)
                 case record if layer.protocol == "UMP":
-                    yield Said(at, record)  # type: ignore[arg-type] # what this protocol carries
+                    yield StatedMessage(at, record)  # type: ignore[arg-type] # what this protocol carries
 
-    def _carried(self, at: At, packet: Packet, message: lbmc.Message, repair: bool) -> Iterator[Statement]:
+    def _carried(self, at: At, packet: CapturePacket, message: lbmc.Message, repair: bool) -> Iterator[Statement]:
         session = codec.session_of(message)
         if session is not None:
             self.sessions[at.ends] = session
@@ -154,18 +153,18 @@ class Reader:
             except WireError:
                 return
             count = len(message.payloads) if isinstance(message, Series) else 1
-            yield Again(at, recovered.incarnation, recovered.wire_number, count)
+            yield RepeatedRun(at, recovered.incarnation, recovered.wire_number, count)
         elif message.kind is lbmc.MessageKind.DATA:
             run = Run(message.topic_index, message.sequence, 1, len(message.payload), message.payload)
             yield from self._sent(at, packet, run, repair)
 
-    def _sent(self, at: At, packet: Packet, run: Run, repair: bool) -> Iterator[Statement]:
+    def _sent(self, at: At, packet: CapturePacket, run: Run, repair: bool) -> Iterator[Statement]:
         session = packet.transport[2] if packet.transport else None
         session = self.sessions.get(at.ends) if session is None else session
         if session is None:
             return
         life = codec.join(session, run.topic_index)
         if repair:
-            yield Again(at, life, run.first, run.count)
+            yield RepeatedRun(at, life, run.first, run.count)
         else:
-            yield Sent(at, life, run.first, run.count, run.payload_bytes, packet.kind is Kind.LBTTCP)
+            yield SentRun(at, life, run.first, run.count, run.payload_bytes, packet.kind is TrafficKind.LBTTCP)

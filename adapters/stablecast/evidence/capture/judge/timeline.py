@@ -1,4 +1,4 @@
-"""How far each endpoint of a capture was at what time, for a page: few points of each line, however many come."""
+"""The progress of each endpoint of a capture over time, for a page: few points of each line, however many come."""
 
 from collections import defaultdict
 from typing import Final
@@ -8,12 +8,12 @@ import attrs
 from stablecast.core.protocol.messages import Address, Incarnation
 
 MAX_POINTS: Final = 400
-"""Points of a line; when there are more every second one goes."""
+"""Points of a line; beyond that every second one is dropped."""
 
 
 @attrs.define
-class Line:
-    """One line. Of so many (`step`) that come one is kept; `last` is the newest."""
+class TimelineLine:
+    """The points of a line; of `step` points one is kept, and `last` is the newest."""
 
     points: list[tuple[int, int]] = attrs.field(factory=list)
     step: int = 1
@@ -21,7 +21,7 @@ class Line:
     last: tuple[int, int] = (0, 0)
 
     def add(self, time_ns: int, number: int) -> None:
-        """One more point."""
+        """Add a point to the line, unless its step skips it."""
         self.last = time_ns, number
         if self.passed % self.step == 0:
             self.points.append(self.last)
@@ -31,16 +31,18 @@ class Line:
             self.step *= 2
 
     def drawn(self) -> list[tuple[int, int]]:
-        """Its points; the newest is among them."""
+        """Return its points with the newest one."""
         return self.points if self.points[-1:] == [self.last] else [*self.points, self.last]
 
 
 @attrs.define
 class Timeline:
-    """All lines, by role, endpoint, what the numbers are, and the life that they are of."""
+    """All lines, by role, endpoint, kind of numbers, and life."""
 
-    lines: dict[tuple[str, Address, str, Incarnation], Line] = attrs.field(factory=lambda: defaultdict(Line))
+    lines: dict[tuple[str, Address, str, Incarnation], TimelineLine] = attrs.field(
+        factory=lambda: defaultdict(TimelineLine)
+    )
 
     def add(self, who: tuple[str, Address], kind: str, life: Incarnation, time_ns: int, number: int) -> None:
-        """Somebody is at a number."""
+        """Add the progress of an endpoint."""
         self.lines[*who, kind, life].add(time_ns, number)

@@ -1,1 +1,1 @@
-"""Tools for people who look into traces: dump, diff, analyze, prune, and travel through time."""
+"""Tools for people who read traces: dump, diff, analyze, prune, and travel through time."""

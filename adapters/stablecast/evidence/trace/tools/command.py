@@ -1,14 +1,14 @@
-"""`stablecast trace`: what its tools print, and what they return."""
+"""`stablecast trace`: output and exit status of its tools."""
 
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from stablecast.evidence.trace.tools import prune as pruning
-from stablecast.evidence.trace.tools.analyze import analyze
+from stablecast.evidence.trace.tools.analysis import analyze
 from stablecast.evidence.trace.tools.diff import diff
-from stablecast.evidence.trace.tools.records import Record, Wanted, read, sentence
-from stablecast.evidence.trace.tools.travel_prompt import Session, story
+from stablecast.evidence.trace.tools.records import RecordFilter, TraceRecord, read_records, sentence
+from stablecast.evidence.trace.tools.travel_prompt import TravelSession, story
 from stablecast.text import plural
 
 Say = Callable[[object], None]
@@ -18,16 +18,16 @@ DIFFERENT, WRONG = 1, 1
 PROMPT = "> "
 
 
-def run_dump(paths: list[Path], wanted: Wanted, as_json: bool, say: Say) -> int:
-    """Print records. Raises TraceError."""
-    for records in read(paths):
+def run_dump(paths: list[Path], wanted: RecordFilter, as_json: bool, say: Say) -> int:
+    """Print records. Return 0. Raise TraceError."""
+    for records in read_records(paths):
         for record in records:
             if record in wanted:
                 _print(record, as_json, say)
     return 0
 
 
-def _print(record: Record, as_json: bool, say: Say) -> None:
+def _print(record: TraceRecord, as_json: bool, say: Say) -> None:
     if as_json:
         say(record.as_json())
         return
@@ -36,7 +36,7 @@ def _print(record: Record, as_json: bool, say: Say) -> None:
 
 
 def run_diff(left: Path, right: Path, times: bool, as_json: bool, say: Say) -> int:
-    """Print where two runs part; 1 if they do. Raises TraceError."""
+    """Print the first differences of two runs; return 1 if there are any. Raise TraceError."""
     found = diff(left, right, times=times)
     if as_json:
         say({"differences": [one.as_json() for one in found]})
@@ -53,7 +53,7 @@ def run_diff(left: Path, right: Path, times: bool, as_json: bool, say: Say) -> i
 
 
 def run_analyze(paths: list[Path], as_json: bool, say: Say) -> int:
-    """Print what happened. Raises TraceError."""
+    """Print counts and latencies of each trace. Raise TraceError."""
     found = list(analyze(paths))
     if as_json:
         say({"traces": [one.as_json() for one in found]})
@@ -64,8 +64,8 @@ def run_analyze(paths: list[Path], as_json: bool, say: Say) -> int:
     return 0
 
 
-def run_prune(paths: list[Path], target: Path, window: pruning.Window, as_json: bool, say: Say) -> int:
-    """Copy what matters. Raises TraceError."""
+def run_prune(paths: list[Path], target: Path, window: pruning.PruneWindow, as_json: bool, say: Say) -> int:
+    """Copy the frames in the window and print their share. Raise TraceError."""
     done = pruning.prune(paths, target, window)
     if as_json:
         say({"frames": done.frames, "kept": done.kept, "bytes": done.size, "kept_bytes": done.kept_bytes})
@@ -76,15 +76,15 @@ def run_prune(paths: list[Path], target: Path, window: pruning.Window, as_json: 
 
 
 def run_why(paths: list[Path], number: int, say: Say) -> int:
-    """Print what became of a message. Raises TraceError."""
+    """Print the history of a message. Raise TraceError."""
     for line in story(paths, number):
         say(line)
     return 0
 
 
 def run_open(paths: list[Path], say: Say) -> int:
-    """Take commands from standard input; 1 if one from a script was wrong. Raises TraceError."""
-    session = Session.open(paths)
+    """Run commands from standard input; return 1 if one from a script was wrong. Raise TraceError."""
+    session = TravelSession.open(paths)
     people = sys.stdin.isatty()
     if people:
         session.prepare()

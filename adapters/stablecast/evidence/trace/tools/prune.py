@@ -1,7 +1,7 @@
-"""`stablecast trace prune`: copies of traces with only the frames that matter.
+"""`stablecast trace prune`: copies of traces with only some of the frames.
 
-Frames are copied as they are, never cut: each begins with a snapshot and can be verified. Where the beginning of a
-trace was left out the copy is named as a later part, so that nobody takes it for a whole trace.
+Frames are copied whole: each begins with a snapshot and can be verified. If the beginning of a trace is left out, the
+copy is named as a later part, so that nobody mistakes it for a whole trace.
 """
 
 from collections.abc import Iterable
@@ -12,21 +12,20 @@ import attrs
 from stablecast.evidence.trace import container
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.file_names import find, part_of, part_path, traces_of
-from stablecast.evidence.trace.frames import Frame, unread_frames
-from stablecast.evidence.trace.trace_judge import owner_of
+from stablecast.evidence.trace.frames import TraceFrame, unread_frames
 
 
 @attrs.frozen
-class Window:
-    """The frames to keep; None keeps all. Times in ns on the machine's clock, `endpoint` as in `Wanted`."""
+class PruneWindow:
+    """The frames to keep; None keeps all. Times in ns on the machine's clock, `endpoint` as in `RecordFilter`."""
 
     endpoint: str | None = None
     since: int | None = None
     until: int | None = None
 
-    def __contains__(self, frame: Frame) -> bool:
-        """Whether any record of the frame may be in it."""
-        if self.endpoint is not None and self.endpoint not in " ".join(owner_of(frame)):
+    def __contains__(self, frame: TraceFrame) -> bool:
+        """Return whether any record of the frame may be in the window."""
+        if self.endpoint is not None and self.endpoint not in " ".join(frame.owner):
             return False
         begins_late = self.until is not None and frame.head.time > self.until
         return not begins_late and (self.since is None or frame.end >= self.since)
@@ -34,7 +33,7 @@ class Window:
 
 @attrs.frozen
 class Pruned:
-    """How much there was and how much is left, in frames and bytes."""
+    """The size before and after, in frames and bytes."""
 
     frames: int
     kept: int
@@ -42,8 +41,8 @@ class Pruned:
     kept_bytes: int
 
 
-def prune(paths: Iterable[Path], target: Path, window: Window) -> Pruned:
-    """Copy what the window shows into a new directory. Raises TraceError, and if it exists."""
+def prune(paths: Iterable[Path], target: Path, window: PruneWindow) -> Pruned:
+    """Copy the frames of the window into a new directory. Raise TraceError, also if it exists."""
     try:
         target.mkdir(parents=True)
     except FileExistsError:
@@ -58,7 +57,7 @@ def prune(paths: Iterable[Path], target: Path, window: Window) -> Pruned:
     return total
 
 
-def _copy(path: Path, target: Path, window: Window, whole: bool) -> Pruned:
+def _copy(path: Path, target: Path, window: PruneWindow, whole: bool) -> Pruned:
     """Copy a part; `whole`: everything before it was kept."""
     bounds = [offset for offset, _, _ in container.texts_from(path)] + [path.stat().st_size]
     kept: list[tuple[int, int]] = []

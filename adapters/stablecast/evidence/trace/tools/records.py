@@ -1,4 +1,4 @@
-"""The records of traces, one by one, as they stand in the files: what the tools have in common."""
+"""The records of traces, one by one, as they stand in the files: common code of the tools."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -11,16 +11,15 @@ from stablecast.core.machine.units import SECOND
 from stablecast.evidence.trace.converter import TAG, Json
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.file_names import find, traces_of
-from stablecast.evidence.trace.frames import Frame, frames_from, object_of
-from stablecast.evidence.trace.trace_judge import owner_of
+from stablecast.evidence.trace.frames import TraceFrame, frames_from, object_of
 
 SHORTENED: Final = 120
 """Characters of a value in a line for people."""
 
 
 @attrs.frozen
-class Record:
-    """A record and where it stands.
+class TraceRecord:
+    """A record with its place.
 
     Attributes:
         role: Of the endpoint.
@@ -43,14 +42,14 @@ class Record:
     offset: int
 
     def as_json(self) -> Json:
-        """For machines."""
+        """Return the record for machines."""
         place = {"role": self.role, "endpoint": self.endpoint, "file": str(self.path)}
         return {**place, "n": self.number, "t": self.time, "in": self.event, "out": self.effects}
 
 
 @attrs.frozen
-class Wanted:
-    """Which records are asked for; None asks for all.
+class RecordFilter:
+    """A filter of records; None passes all.
 
     Attributes:
         endpoint: Part of the endpoint's name or of its role.
@@ -66,8 +65,8 @@ class Wanted:
     until: int | None = None
     number: int | None = None
 
-    def __contains__(self, record: Record) -> bool:
-        """Whether this one is."""
+    def __contains__(self, record: TraceRecord) -> bool:
+        """Return whether a record passes the filter."""
         if self.endpoint is not None and self.endpoint not in f"{record.role} {record.endpoint}":
             return False
         if (self.since is not None and record.time < self.since) or (
@@ -83,7 +82,7 @@ class Wanted:
 
 
 def kinds(value: Any) -> Iterator[str]:
-    """The class names in an input or effect: its own, that of its message, that of its event."""
+    """Yield the class names in an input or effect: its own, that of its message, that of its event."""
     if isinstance(value, dict):
         if TAG in value:
             yield value[TAG]
@@ -92,7 +91,7 @@ def kinds(value: Any) -> Iterator[str]:
 
 
 def names(value: Any, number: int) -> bool:
-    """Whether a sequence number is named: alone, as `first` to `last`, or as `count` numbers from `first`."""
+    """Return whether a sequence number is named: alone, as `first` to `last`, or as `count` from `first`."""
     if not isinstance(value, dict):
         return False
     first = value.get("first")
@@ -103,33 +102,33 @@ def names(value: Any, number: int) -> bool:
     return value.get("number") == number or any(names(inner, number) for inner in value.values())
 
 
-def read(paths: Iterable[Path]) -> Iterator[Iterator[Record]]:
-    """The records of each trace, a trace at a time. Raises TraceError."""
+def read_records(paths: Iterable[Path]) -> Iterator[Iterator[TraceRecord]]:
+    """Yield the records of each trace, a trace at a time. Raise TraceError."""
     for parts in traces_of(find(paths)):
         yield (
             record for path in parts for frame, offset in frames_from(path) for record in of_frame(frame, path, offset)
         )
 
 
-def of_frame(frame: Frame, path: Path, offset: int) -> Iterator[Record]:
-    """The records of a frame. Raises TraceError for one that is none."""
+def of_frame(frame: TraceFrame, path: Path, offset: int) -> Iterator[TraceRecord]:
+    """Yield the records of a frame. Raise TraceError for a malformed one."""
     return (_record(frame, line, path, offset) for line in frame.records)
 
 
-def of_line(frame: Frame, line: bytes, path: Path, offset: int) -> Record:
-    """The record of a frame that this line is. Raises TraceError if it is none."""
+def of_line(frame: TraceFrame, line: bytes, path: Path, offset: int) -> TraceRecord:
+    """Return the record of a frame in this line. Raise TraceError if it is none."""
     return _record(frame, object_of(line), path, offset)
 
 
-def _record(frame: Frame, line: Json, path: Path, offset: int) -> Record:
+def _record(frame: TraceFrame, line: Json, path: Path, offset: int) -> TraceRecord:
     match line:
         case {"n": int(number), "t": int(time), "in": dict(event), "out": list(effects)}:
-            return Record(*owner_of(frame), number, time, event, effects, path, offset)
+            return TraceRecord(*frame.owner, number, time, event, effects, path, offset)
     raise TraceError(f"{path}, byte {offset}: a line is no record of n, t, in and out")
 
 
-def sentence(record: Record) -> Iterator[str]:
-    """A record for people: a line for the input, one for each effect."""
+def sentence(record: TraceRecord) -> Iterator[str]:
+    """Yield a record for people: a line for the input, one for each effect."""
     seconds = f"{record.time // SECOND}.{record.time % SECOND:09d}"
     yield f"{record.number:>7} {seconds} {record.role} {record.endpoint}  <- {shown(record.event)}"
     for effect in record.effects:
@@ -137,7 +136,7 @@ def sentence(record: Record) -> Iterator[str]:
 
 
 def shown(value: Json) -> str:
-    """An input, effect, message or event in one short line."""
+    """Return an input, effect, message or event in one short line."""
     fields = {name: content for name, content in value.items() if name != TAG}
     return f"{value.get(TAG, '')}({', '.join(f'{name}={_short(content)}' for name, content in fields.items())})"
 

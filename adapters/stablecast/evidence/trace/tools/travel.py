@@ -1,7 +1,7 @@
 """`stablecast trace open`: travel through time, record by record, in one trace at a time.
 
-Opening looks at the index only, however long a trace is. Any record's state is that of the snapshot its frame begins
-with and the inputs since. On the way through a frame states are kept, so that a step back, too, replays few records.
+Opening reads the index only, however long a trace is. The state at a record is the snapshot of its frame plus the
+inputs since. States are kept on the way through a frame, so a step back replays few records too.
 """
 
 from bisect import bisect_right
@@ -16,24 +16,24 @@ from stablecast.evidence.trace import converter
 from stablecast.evidence.trace.converter import INPUTS, Endpoint, Json, restore, snapshot
 from stablecast.evidence.trace.errors import SchemaError, TraceError
 from stablecast.evidence.trace.file_names import find, traces_of
-from stablecast.evidence.trace.frames import Frame, object_of, text_of, unread_frames
+from stablecast.evidence.trace.frames import TraceFrame, object_of, text_of, unread_frames
 from stablecast.evidence.trace.frames import places as places_in
 from stablecast.evidence.trace.record_reader import reader
-from stablecast.evidence.trace.tools.records import Record, of_line
-from stablecast.evidence.trace.trace_judge import owner_of
+from stablecast.evidence.trace.tools.records import TraceRecord, of_line
 from stablecast.runtime import garbage_collection
 
 SPACING: Final = 512
-"""Records from one kept state of a frame to the next: what a step back replays at most, as a rule. To keep one costs as
-much as to replay 50 records."""
+"""Records between two kept states of a frame: the most that a step back replays. To keep one costs as much as to
+replay 50 records.
+"""
 
 MAX_STATES: Final = 32
-"""States of a frame that are kept: in a long frame they lie further apart. Frames of large states are long."""
+"""Kept states of a frame: in a long frame they are further apart, because frames of large states are long."""
 
 
 @attrs.frozen
-class Place:
-    """Where a frame begins: its file, and how many bytes from there."""
+class FramePlace:
+    """The beginning of a frame: its file, and the offset in bytes."""
 
     path: Path
     offset: int
@@ -41,22 +41,22 @@ class Place:
 
 @attrs.frozen
 class Begin:
-    """What a frame begins with: the number of its first record, and the clock (ns)."""
+    """The number of a frame's first record, and the clock there (ns)."""
 
     first: int
     time: int
 
 
 @attrs.define
-class Opened:
-    """A frame in hand. `replayed` counts the records that were replayed.
+class OpenedFrame:
+    """The current frame; `replayed` counts the records that were replayed.
 
-    `states` has the text of the state after each `spacing` records, as far as the frame was replayed. The machine is as
-    it is after `_after` records of the frame.
+    `states` has the text of the state after each `spacing` records, as far as the frame was replayed. The machine is in
+    the state after `_after` records of the frame.
     """
 
-    frame: Frame
-    place: Place
+    frame: TraceFrame
+    place: FramePlace
     lines: list[bytes]
     states: list[bytes] = attrs.field(factory=list)
     replayed: int = 0
@@ -64,22 +64,22 @@ class Opened:
     _after: int = 0
 
     @classmethod
-    def at(cls, place: Place) -> "Opened":
-        """Read it; records are decoded when they are asked for. Raises TraceError."""
+    def at(cls, place: FramePlace) -> "OpenedFrame":
+        """Read a frame; its records are decoded on demand. Raise TraceError."""
         frame, _ = next(unread_frames(place.path, place.offset))
         return cls(frame, place, frame.body.split(b"\n")[:-1])
 
     @property
     def spacing(self) -> int:
-        """Records from one kept state to the next."""
+        """Return the number of records between two kept states."""
         return max(SPACING, -(-len(self.lines) // MAX_STATES))
 
-    def record(self, index: int) -> Record:
-        """The one behind `index` others. Raises TraceError if it is none."""
+    def record(self, index: int) -> TraceRecord:
+        """Return the record after `index` others. Raise TraceError if it is malformed."""
         return of_line(self.frame, self.lines[index], self.place.path, self.place.offset)
 
     def state(self, count: int) -> Json:
-        """The machine's state after so many records. Raises SchemaError if one of them is none."""
+        """Return the machine's state after `count` records. Raise SchemaError if one is malformed."""
         spacing = self.spacing
         if not self.states:
             self.states.append(self.frame.head.text)
@@ -110,7 +110,7 @@ class Opened:
 
 @attrs.define
 class Trace:
-    """One trace, opened: its frames by place, and the frame in hand.
+    """An opened trace: its frames by place, and the current frame.
 
     Attributes:
         role: Of the endpoint.
@@ -122,54 +122,54 @@ class Trace:
 
     role: str
     endpoint: str
-    places: list[Place]
+    places: list[FramePlace]
     first: int
     count: int
     _begins: dict[int, Begin] = attrs.field(factory=dict)
     _at: int = -1
-    _opened: Opened | None = None
+    _opened: OpenedFrame | None = None
 
     @classmethod
     def open(cls, parts: list[Path]) -> "Trace":
-        """Look at the index, the first frame and the last one. Raises TraceError."""
-        places = [Place(path, offset) for path in parts for offset in places_in(path)]
+        """Read the index, the first frame and the last one. Raise TraceError."""
+        places = [FramePlace(path, offset) for path in parts for offset in places_in(path)]
         if not places:
             return cls("", "", [], 0, 0)
-        first, last = (Opened.at(place).frame for place in (places[0], places[-1]))
-        return cls(*owner_of(first), places, first.head.first, last.head.first + last.count)
+        first, last = (OpenedFrame.at(place).frame for place in (places[0], places[-1]))
+        return cls(*first.owner, places, first.head.first, last.head.first + last.count)
 
-    def record(self, number: int) -> Record:
-        """A record. Raises TraceError if there is none of this number."""
+    def record(self, number: int) -> TraceRecord:
+        """Return a record. Raise TraceError if there is none of this number."""
         opened, index = self._hold(number)
         return opened.record(index)
 
     def state(self, number: int) -> Json:
-        """The machine's state after a record. Raises TraceError, SchemaError."""
+        """Return the machine's state after a record. Raise TraceError, SchemaError."""
         opened, index = self._hold(number)
         return opened.state(index + 1)
 
     def at_time(self, time: int) -> int:
-        """The last record not later than `time` (ns on the machine's clock), or the first one."""
+        """Return the last record not later than `time` (ns on the machine's clock), or the first one."""
         frames = range(len(self.places))
         opened = self.frame(max(0, bisect_right(frames, time, key=lambda at: self.begin(at).time) - 1))
         count = bisect_right(range(len(opened.lines)), time, key=lambda index: opened.record(index).time)
         return max(self.first, opened.frame.head.first + count - 1)
 
     def begin(self, at: int) -> Begin:
-        """What the frame at one of the places begins with. Raises TraceError."""
+        """Return the beginning of the frame at one of the places. Raise TraceError."""
         if at not in self._begins:
-            head = Opened.at(self.places[at]).frame.head
+            head = OpenedFrame.at(self.places[at]).frame.head
             self._begins[at] = Begin(head.first, head.time)
         return self._begins[at]
 
-    def frame(self, at: int) -> Opened:
-        """The frame at one of the places; it is in hand from now on. Raises TraceError."""
+    def frame(self, at: int) -> OpenedFrame:
+        """Return the frame at one of the places and make it the current one. Raise TraceError."""
         if at != self._at or self._opened is None:
-            self._opened, self._at = Opened.at(self.places[at]), at
+            self._opened, self._at = OpenedFrame.at(self.places[at]), at
         return self._opened
 
-    def _hold(self, number: int) -> tuple[Opened, int]:
-        """The frame that has a record, and how many it has before that."""
+    def _hold(self, number: int) -> tuple[OpenedFrame, int]:
+        """Return the frame of a record, and its index there."""
         if not self.first <= number < self.count:
             raise TraceError(f"there is no record {number}: this trace has {self.first} to {self.count - 1}")
         held = self._opened
@@ -183,13 +183,13 @@ class Trace:
 
 
 def prepare(role: Role) -> None:
-    """Make now what decodes the first state and the first record of a role."""
+    """Make the decoders of the first state and the first record of a role now."""
     converter.prepare(role)
     reader(INPUTS[role])
 
 
 def open_all(paths: list[Path]) -> list[Trace]:
-    """The traces that have records. Raises TraceError if there is none."""
+    """Return the traces that have records. Raise TraceError if there is none."""
     traces = [trace for parts in traces_of(find(paths)) if (trace := Trace.open(parts)).count > trace.first]
     if not traces:
         raise TraceError(f"there are no records in {', '.join(map(str, paths))}")

@@ -1,4 +1,4 @@
-"""The prompt of `stablecast trace open`: what one may type, and what is shown."""
+"""The prompt of `stablecast trace open`: its commands and their output."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -11,8 +11,8 @@ from stablecast.core.machine.units import SECOND
 from stablecast.evidence.trace.converter import Json
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.frames import ROLES
-from stablecast.evidence.trace.tools.chain import why
-from stablecast.evidence.trace.tools.records import Wanted, kinds, sentence, shown
+from stablecast.evidence.trace.tools.message_history import why
+from stablecast.evidence.trace.tools.records import RecordFilter, kinds, sentence, shown
 from stablecast.evidence.trace.tools.travel import Trace, open_all, prepare
 
 HELP = """\
@@ -29,12 +29,12 @@ HELP = """\
 
 
 class WrongWordError(TraceError):
-    """What was typed means nothing here."""
+    """A command is unknown or has a wrong argument."""
 
 
 @attrs.define
-class Session:
-    """Where we are. `run` takes lines and says lines."""
+class TravelSession:
+    """The current place in each trace; `run` reads lines and prints lines."""
 
     paths: list[Path]
     traces: list[Trace]
@@ -44,23 +44,23 @@ class Session:
     last: str = "next"
 
     @classmethod
-    def open(cls, paths: list[Path]) -> "Session":
-        """All traces, each at its first record. Raises TraceError."""
+    def open(cls, paths: list[Path]) -> "TravelSession":
+        """Open all traces, each at its first record. Raise TraceError."""
         traces = open_all(paths)
         return cls(paths, traces, at=[trace.first for trace in traces])
 
     def prepare(self) -> None:
-        """Do now what the first state of each role takes, before somebody waits for it."""
+        """Do now the slow part of the first state of each role, before somebody waits for it."""
         for role in {trace.role for trace in self.traces}:
             prepare(ROLES[role])
 
     @property
     def trace(self) -> Trace:
-        """The one we look at."""
+        """Return the current trace."""
         return self.traces[self.using]
 
     def run(self, lines: Iterable[str], say: Callable[[str], None]) -> int:
-        """Take commands until `quit` or the end; returns how many were wrong."""
+        """Run commands until `quit` or the end; return the number of wrong ones."""
         wrong = 0
         for line in lines:
             try:
@@ -74,7 +74,7 @@ class Session:
         return wrong
 
     def do(self, line: str) -> Iterator[str]:
-        """One command. Raises TraceError."""
+        """Run one command. Raise TraceError."""
         word, *rest = line.split()
         argument = rest[0] if rest else ""
         if word in ("next", "n", "back", "b", "find"):
@@ -125,7 +125,7 @@ class Session:
         yield from sentence(self.trace.record(self.at[self.using]))
 
     def _find(self, kind: str) -> Iterator[str]:
-        wanted = Wanted(kind=kind)
+        wanted = RecordFilter(kind=kind)
         for number in range(self.at[self.using] + 1, self.trace.count):
             if self.trace.record(number) in wanted:
                 self.at[self.using] = number
@@ -135,7 +135,7 @@ class Session:
 
 
 def story(paths: list[Path], number: int) -> Iterator[str]:
-    """What became of a message, for people."""
+    """Yield the history of a message for people."""
     steps = why(paths, number)
     if not steps:
         yield f"no trace tells of a message {number}"

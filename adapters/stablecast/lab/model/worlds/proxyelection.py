@@ -1,7 +1,7 @@
 """Drive the core's machines for `tla/ProxyElection`: stores that elect a proxy for an absent source.
 
 Each store is an `Election` beside the record of the source, as the store endpoint keeps them. Registrations pass
-`Clients.find` or `Election.admits` first. There is no time: a wait may end whenever it runs. The value of a token,
+`ClientTable.find` or `Election.admits` first. There is no time: a wait may end whenever it runs. The value of a token,
 which is random, is a free choice. A live client may register at any time, so only registrations of dead ones are in
 flight.
 """
@@ -15,7 +15,7 @@ from stablecast.core.machine.seeded import Seeded
 from stablecast.core.protocol.effects import Effect, StartProxy, StopProxy, StoreEffect
 from stablecast.core.protocol.messages import ElectionToken, Refusal, Register, Role, StoreEntry
 from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig
-from stablecast.core.store.clients import ClientRecord, Clients
+from stablecast.core.store.clients import ClientRecord, ClientTable
 from stablecast.core.store.proxy_election import Election, ElectionState, ElectionTimer
 from stablecast.lab.model.canonical import Fn, Value, record
 from stablecast.lab.model.explorer import Action, Invariant, State
@@ -60,7 +60,7 @@ class Station:
     """Hold one store: the election, the records of its clients, its own proxy while it runs, and who granted it."""
 
     election: Election
-    clients: Clients
+    clients: ClientTable
     index: int
     proxy: ElectionToken | None = None
     granted: set[int] = attrs.field(factory=set)
@@ -251,7 +251,7 @@ def _source(life: int) -> Fn:
 
 def _station(index: int, known: ElectionConstants) -> Station:
     kept = RepositoryConfig(source_lifetime_ns=0)
-    clients = Clients(StoreConfig(f"store:{index}", 1, repository=kept), Seeded(1))
+    clients = ClientTable(StoreConfig(f"store:{index}", 1, repository=kept), Seeded(1))
     client = clients.add(_request(index, 1, None), NOW)
     stores = (StoreEntry(index, 0, f"store:{index}", REG_ID, 1),)
     client.client = attrs.evolve(client.client, stores=stores, group_sizes=(1,))

@@ -19,7 +19,7 @@ from stablecast.core.protocol.inputs import Arrived, Consumed, Data, Finish, Low
 from stablecast.core.protocol.messages import ConsumptionAck, RetransmitRequest
 from stablecast.core.protocol.quorum import Consensus
 from stablecast.core.protocol.repairs import Repair
-from stablecast.core.protocol.request_window import Asked
+from stablecast.core.protocol.request_window import OpenRequest
 from stablecast.core.protocol.settings import AckMode, Ordering, OtrTimes, ReceiverConfig, RegistrationTimes, UseOtr
 from stablecast.core.receiver import ReceiverSession, ReceiverState
 from stablecast.lab.model.canonical import Fn, Value, record
@@ -231,7 +231,7 @@ class RecoveryWorld:
             turn=0 if status.turn is None else status.turn % len(STORES),
         )
 
-    def _asked(self, asked: Asked) -> Fn:
+    def _asked(self, asked: OpenRequest) -> Fn:
         age = (self.now - asked.since) // TICK_NS
         return record(first=asked.start, last=asked.stop - 1, turn=asked.turn % len(STORES), age=age)
 

@@ -1,8 +1,8 @@
 """Drive the core's machines for `tla/Registration`: sources that claim one registration ID at one store.
 
-Each client is an `Enrollment` of one `Registration`, the store a whole `StoreEndpoint`. The world adds what the core
-leaves to its drivers. There is a connection for each client: two queues, which may break openly or silently. There is
-the store's disk, whose unsynced part a crash loses, time in ticks, and processes that end.
+Each client is a `RegistrationSet` of one `Registration`, the store a whole `StoreEndpoint`. The world adds what the
+core leaves to its drivers. There is a connection for each client: two queues, which may break openly or silently. There
+is the store's disk, whose unsynced part a crash loses, time in ticks, and processes that end.
 
 Time passes only when nothing is due. Actions that are due at one instant happen in any order.
 """
@@ -19,7 +19,7 @@ from stablecast.core.protocol.inputs import Arrived, Gone, Persisted, Reset
 from stablecast.core.protocol.messages import Keepalive, Message, Refused, Register, Registered, Role
 from stablecast.core.protocol.quorum import GroupRules, Quorums
 from stablecast.core.protocol.settings import RegistrationTimes, RepositoryConfig, StoreConfig
-from stablecast.core.registration.registration_set import Enrollment
+from stablecast.core.registration.registration_set import RegistrationSet
 from stablecast.core.registration.store_registration import (
     LEASE_MARGIN,
     Registration,
@@ -68,7 +68,7 @@ class RegistrationConstants:
 class RegisteringClient:
     """Hold a client: its machine and the queues of its connection."""
 
-    enrollment: Enrollment
+    enrollment: RegistrationSet
     alive: bool = True
     to_store: list[Message] = attrs.field(factory=list)
     from_store: list[Message] = attrs.field(factory=list)
@@ -325,7 +325,7 @@ def _number(client: Client | None) -> int:
     return 0 if client is None else client.incarnation
 
 
-def _enrollment(constants: RegistrationConstants, number: int) -> Enrollment:
+def _enrollment(constants: RegistrationConstants, number: int) -> RegistrationSet:
     shared = number in constants.Shared
     request = Register(
         role=Role.SOURCE,
@@ -343,7 +343,7 @@ def _enrollment(constants: RegistrationConstants, number: int) -> Enrollment:
         context=CONTEXT if shared else 0,
     )
     times = RegistrationTimes(constants.Interval * TICK_NS, constants.Probe * TICK_NS, constants.Silence * TICK_NS)
-    return Enrollment(Quorums.of(GroupRules((1,)), [0]), {0: Registration(request, STORE, times)})
+    return RegistrationSet(Quorums.of(GroupRules((1,)), [0]), {0: Registration(request, STORE, times)})
 
 
 def _store_config(constants: RegistrationConstants) -> StoreConfig:

@@ -8,9 +8,9 @@ import pytest
 
 from stablecast.core.protocol import messages as core
 from stablecast.core.protocol.messages import Role
-from stablecast.evidence.capture.judge import Findings, Standing, judge
+from stablecast.evidence.capture.judge import CaptureFindings, RuleStanding, judge
 from stablecast.transports import codec
-from tests.adapters.evidence.capture.judge.talk import (
+from tests.adapters.evidence.capture.judge.wire_session import (
     LIFE,
     READER,
     REQUEST,
@@ -26,19 +26,19 @@ from tests.adapters.evidence.capture.judge.talk import (
 )
 from tests.support.captures import segment
 
-BROKEN: Final = Standing.BROKEN
+BROKEN: Final = RuleStanding.BROKEN
 FIN: Final = 0x11
 STORE: Final = "10.0.1.1:50000"
 AGAIN: Final = "10.0.1.1:50001"
-"""Where the store in the middle speaks from, and where once it was started again."""
+"""Endpoints of the store in the middle, before and after its restart."""
 
 
-def judged(world: World, tmp_path: Path) -> Findings:
+def judged(world: World, tmp_path: Path) -> CaptureFindings:
     return judge(world.talk.write(tmp_path / "talk.pcap"))
 
 
 def reopened(world: World, source: str, target: str, distance: int) -> None:
-    """The connection ends, and another one between the same ports begins `distance` behind it."""
+    """Close the connection and open another one between the same ports `distance` later."""
     sequence = world.talk.sequences.pop((source, target))
     world.talk.add(segment(ends(source), ends(target), sequence, b"", FIN))
     world.talk.sequences[source, target] = (sequence + distance + 1) % (1 << 32)
@@ -64,16 +64,16 @@ def test_without_a_new_connection_it_is_broken(tmp_path: Path) -> None:
     world.send(40, listeners=(0, 1, 2))
     world.send(41)
     world.consume(1, 30)
-    assert {one.rule for one in judged(world, tmp_path).found if one.standing is BROKEN} == {"D1", "A1"}
+    assert {one.rule for one in judged(world, tmp_path).found if one.standing is BROKEN} == {"D3", "A1"}
 
 
 def answers(world: World, source: str, first: int, last: int) -> None:
-    """The store in the middle has these, and says so from there."""
+    """Let the store in the middle acknowledge these, from this place."""
     world.message(source, REQUEST, core.StableAck(1, LIFE, first, last))
 
 
 def goes_on(world: World) -> None:
-    """All stores speak behind a release."""
+    """Let all stores acknowledge after a release."""
     world.wait(2_000)
     world.send(44)
     for store in (0, 2):
@@ -82,19 +82,19 @@ def goes_on(world: World) -> None:
 
 
 def lost_the_end(world: World) -> None:
-    """What the store said last before it was killed."""
+    """Drop the last words of a store before it was killed."""
     answers(world, AGAIN, 42, 43)
 
 
 def lost_the_connection(world: World) -> None:
-    """All that the store said before it was killed."""
+    """Drop everything that a store sent before it was killed."""
     gone = segment(ends(STORE), ends(REQUEST), 0, b"")[12:24]
     world.talk.packets = [one for one in world.talk.packets if one[1][12:24] != gone]
     answers(world, AGAIN, 42, 43)
 
 
 def lost_the_connection_before_a_grant(world: World) -> None:
-    """The same of a store that registers the source again, and has messages of it."""
+    """Drop the same of a store that registers the source again and has its messages."""
     lost_the_connection(world)
     at = world.talk.packets.pop()
     granted = core.Registered(Role.SOURCE, 1, 2, 101, LIFE, True, 0, 41, 10_000, 600_000)
@@ -106,7 +106,7 @@ def lost_the_connection_before_a_grant(world: World) -> None:
 
 
 def release(spoil: Callable[[World], None]) -> World:
-    """A source that keeps nothing of what one of three stores has, as far as the capture shows."""
+    """Let a source release what only one of three stores has, as far as the capture shows."""
     world = settled(World())
     world.send(40, 41, 42, 43)
     world.ack(0, 40, 43)
@@ -117,12 +117,12 @@ def release(spoil: Callable[[World], None]) -> World:
 
 
 @pytest.mark.parametrize("spoil", [lost_the_end, lost_the_connection, lost_the_connection_before_a_grant])
-def test_what_a_store_said_on_a_connection_before_may_not_be_there(
+def test_acknowledgements_on_an_earlier_connection_may_be_missing(
     tmp_path: Path, spoil: Callable[[World], None]
 ) -> None:
     """C1: nothing shows that the end of a connection, or all of it, is not in the capture."""
     standings = judged(release(spoil), tmp_path).standings
-    assert [standing for (rule, _), standing in standings.items() if rule == "C1"] == [Standing.CANNOT_TELL]
+    assert [standing for (rule, _), standing in standings.items() if rule == "C1"] == [RuleStanding.CANNOT_TELL]
 
 
 def test_a_store_on_one_connection_said_all_of_it(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_a_connection_whose_opening_is_captured_late_is_one(tmp_path: Path) -> N
             world.talk.packets[place] = time, packet
     found = judged(world, tmp_path)
     assert {one.rule for one in found.found if one.standing is BROKEN} == set()
-    assert found.asked["D1", STREAM] == whole.asked["D1", STREAM]
+    assert found.asked["D3", STREAM] == whole.asked["D3", STREAM]
 
 
 def test_a_port_that_another_process_is_given_again_is_no_second_holder(tmp_path: Path) -> None:
@@ -163,11 +163,13 @@ def test_a_port_that_another_process_is_given_again_is_no_second_holder(tmp_path
     for _ in range(8):
         world.consume(1, 39)
         world.wait(500)
-    assert judged(world, tmp_path).standings["R1", STORES[1]] is Standing.FINE
+    assert judged(world, tmp_path).standings["R1", STORES[1]] is RuleStanding.FINE
 
 
 @pytest.mark.parametrize(("old", "standing"), [(True, set()), (False, {BROKEN})])
-def test_a_paced_receiver_that_returns_starts_where_it_was(tmp_path: Path, old: bool, standing: set[Standing]) -> None:
+def test_a_paced_receiver_that_returns_starts_where_it_was(
+    tmp_path: Path, old: bool, standing: set[RuleStanding]
+) -> None:
     """P2: what a new one is offered says from where on the store has messages; who returns is offered its own rest."""
     world = World()
     world.begin(**paced())

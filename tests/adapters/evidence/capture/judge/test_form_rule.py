@@ -5,22 +5,22 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.evidence.capture.judge import Findings, Standing, judge
+from stablecast.evidence.capture.judge import CaptureFindings, RuleStanding, judge
 from stablecast.transports.wire import lbmc
-from tests.adapters.evidence.capture.judge.talk import STORES, STREAM, TOPIC, Talk, World, settled, stream
+from tests.adapters.evidence.capture.judge.wire_session import STORES, STREAM, TOPIC, Talk, World, settled, stream
 from tests.support import captures
 from tests.support.captures import checked, datagram
 from tests.support.program import outcome
 from tests.support.traffic_capture import GROUP, RESOLUTION, SOURCE, all_kinds
 
-FINE, CANNOT_TELL, BROKEN = Standing
+FINE, CANNOT_TELL, BROKEN = RuleStanding
 
 
-def judged(talk: Talk, tmp_path: Path) -> Findings:
+def judged(talk: Talk, tmp_path: Path) -> CaptureFindings:
     return judge(talk.write(tmp_path / "talk.pcap"))
 
 
-def broken(findings: Findings) -> set[tuple[str, str]]:
+def broken(findings: CaptureFindings) -> set[tuple[str, str]]:
     return {key for key, standing in findings.standings.items() if standing is BROKEN}
 
 
@@ -29,7 +29,7 @@ def message(number: int, kind: int = 0) -> bytes:
     return bytes((octets[0] & 0xF0 | kind,)) + octets[1:]
 
 
-def test_who_sends_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_the_sender_of_malformed_packets_is_named(tmp_path: Path) -> None:
     """W1: a message of a kind that there is not, on one connection."""
     world = settled(World())
     world.talk.say(STREAM, stream(1), message(40, kind=5))
@@ -40,13 +40,13 @@ def test_who_sends_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert fault.frame == frame
 
 
-def test_what_is_ours_by_its_port_alone_accuses_nobody(tmp_path: Path) -> None:
+def test_packets_that_are_ours_by_their_port_alone_break_no_rule(tmp_path: Path) -> None:
     world = settled(World())
     for port in range(40):
         world.talk.add(datagram(("10.9.9.9", 50_000 + port), GROUP, b"\1\2\3\4 of another program"))
         world.talk.say(f"10.9.9.9:{60_000 + port}", STORES[0], b"GET / HTTP/1.1\r\n\r\n")
     findings = judged(world.talk, tmp_path)
-    assert {rule for rule, _ in findings.standings} == {"P1", "A1", "D1", "R1"}
+    assert {rule for rule, _ in findings.standings} == {"P7", "A1", "A4", "D3", "R1"}
     assert findings.gravest is FINE
 
 
@@ -71,8 +71,8 @@ Spoil = Callable[[bytes], list[bytes]]
         (lambda packet: [packet[:8] + bytes((packet[8] ^ 4,)) + packet[9:], packet], CANNOT_TELL),
     ],
 )
-def test_a_damaged_packet_is_taken_by_nobody(tmp_path: Path, spoil: Spoil, expected: Standing) -> None:
-    """Its receiver drops it, and it comes again; without that its bytes are missing."""
+def test_a_damaged_packet_is_taken_by_nobody(tmp_path: Path, spoil: Spoil, expected: RuleStanding) -> None:
+    """The receiver drops the packet, and it comes again; else its bytes are missing."""
     world = settled(World())
     world.talk.packets = [(at, checked(packet)) for at, packet in world.talk.packets]
     at = next(at for at, packet in enumerate(world.talk.packets) if packet[1].endswith(b"hello"))
@@ -83,14 +83,14 @@ def test_a_damaged_packet_is_taken_by_nobody(tmp_path: Path, spoil: Spoil, expec
     assert findings.standings.get(("W1", STREAM), FINE) is expected
 
 
-def test_where_no_checksums_are_set_a_packet_is_what_it_says(tmp_path: Path) -> None:
-    """On loopback nobody computes them: what is wrong there was sent like that."""
+def test_packets_without_checksums_are_believed(tmp_path: Path) -> None:
+    """Loopback computes no checksums: a malformed packet was sent malformed."""
     world = settled(World())
     at = next(at for at, packet in enumerate(world.talk.packets) if packet[1].endswith(b"hello"))
     time, packet = world.talk.packets[at]
     number = packet.index(b"hello") - 1
     world.talk.packets[at] = time, packet[:number] + b"\7" + packet[number + 1 :]
-    assert broken(judged(world.talk, tmp_path)) == {("D1", STREAM)}
+    assert broken(judged(world.talk, tmp_path)) == {("D3", STREAM)}
 
 
 def test_a_capture_that_was_cut_is_judged_as_far_as_it_goes(tmp_path: Path) -> None:

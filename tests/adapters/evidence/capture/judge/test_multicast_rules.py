@@ -7,29 +7,29 @@ from pathlib import Path
 import attrs
 import pytest
 
-from stablecast.evidence.capture.judge import Findings, Standing, judge
-from stablecast.evidence.capture.judge.multicast_rules import MAX_NUMBERS, Session
+from stablecast.evidence.capture.judge import CaptureFindings, RuleStanding, judge
+from stablecast.evidence.capture.judge.multicast_rules import MAX_NUMBERS, DatagramSession
 from stablecast.evidence.capture.judge.statements import At
 from stablecast.transports.reliable.settings import SourceSettings
 from stablecast.transports.wire import lbmc, lbtrm
 from stablecast.transports.wire.reliable_packets import Reason
-from tests.adapters.evidence.capture.judge.talk import ASKER, NAKS, SESSION, Talk
+from tests.adapters.evidence.capture.judge.wire_session import ASKER, NAKS, SESSION, Talk
 from tests.transports.reliable import network as played
 
-FINE, CANNOT_TELL, BROKEN = Standing
+FINE, CANNOT_TELL, BROKEN = RuleStanding
 
 
-def judged(talk: Talk, tmp_path: Path) -> Findings:
+def judged(talk: Talk, tmp_path: Path) -> CaptureFindings:
     return judge(talk.write(tmp_path / "talk.pcap"))
 
 
-def standings(talk: Talk, tmp_path: Path) -> dict[str, Standing]:
-    """The verdict on each rule, of one session."""
+def standings(talk: Talk, tmp_path: Path) -> dict[str, RuleStanding]:
+    """Return the verdict on each rule, of one session."""
     return {rule: standing for (rule, _), standing in judged(talk, tmp_path).standings.items()}
 
 
-def test_what_is_captured_twice_is_sent_once(tmp_path: Path) -> None:
-    """At two interfaces, or by two captures that were put one behind the other."""
+def test_a_datagram_captured_twice_was_sent_once(tmp_path: Path) -> None:
+    """Copies come from two interfaces, or from two captures put together."""
     talk = spoken(*REPAIRED, nak(1), ncf(1), 900, data(1, again=True))
     alone = judge(talk.write(tmp_path / "alone.pcap")).standings
     talk.packets = [one for one in talk.packets for _ in range(2)]
@@ -56,7 +56,7 @@ def ncf(*sqns: int, reason: int = Reason.IGNORED) -> lbtrm.Ncf:
 
 
 def spoken(*said: lbtrm.Packet | int) -> Talk:
-    """Datagrams, and between them pauses in milliseconds."""
+    """Return datagrams with pauses in milliseconds between them."""
     talk = Talk()
     for one in said:
         if isinstance(one, int):
@@ -131,7 +131,7 @@ IGNORED = (*REPAIRED, 300, nak(1), ncf(1), 900, nak(1), data(1, again=True))
         ((data(1, again=True), data(2)), "M6", FINE),
     ],
 )
-def test_each_rule(tmp_path: Path, said: tuple[lbtrm.Packet | int, ...], rule: str, standing: Standing) -> None:
+def test_each_rule(tmp_path: Path, said: tuple[lbtrm.Packet | int, ...], rule: str, standing: RuleStanding) -> None:
     found = standings(spoken(*said), tmp_path)
     assert found[rule] is standing
     assert [one for one, verdict in found.items() if verdict is BROKEN] == ([rule] if standing is BROKEN else [])
@@ -145,7 +145,7 @@ def lost(*sqns: int, again: bool) -> Callable[[lbtrm.Packet], bool]:
     return is_lost
 
 
-def test_what_the_capture_lost_is_not_blamed_on_anybody(tmp_path: Path) -> None:
+def test_datagrams_lost_by_the_capture_break_no_rule(tmp_path: Path) -> None:
     """Datagrams, or repairs, are taken out of the capture, and the endpoints had them."""
     for again in (False, True):
         gone = lost(1, again=again)
@@ -154,7 +154,7 @@ def test_what_the_capture_lost_is_not_blamed_on_anybody(tmp_path: Path) -> None:
 
 
 def test_datagrams_that_were_cut_may_have_been_answers(tmp_path: Path) -> None:
-    """By its snap length a capture has only the heads of large datagrams."""
+    """A snap length leaves only the heads of large datagrams."""
     talk = spoken(data(0), data(1), nak(0), 300, nak(0))
     repair = attrs.evolve(data(0, again=True), payload=lbmc.encode(lbmc.Message(lbmc.MessageKind.DATA, 1, 0, (), b"a")))
     talk.rm(repair)
@@ -189,10 +189,10 @@ def test_a_number_that_was_ignored_at_once_is_not_awaited(tmp_path: Path) -> Non
 
 
 @pytest.mark.no_cover
-def test_what_is_remembered_is_bounded() -> None:
-    one = Session("a", Findings())
+def test_remembered_datagrams_are_bounded() -> None:
+    one = DatagramSession("a", CaptureFindings())
     for sqn in range(MAX_NUMBERS + 10):
-        one.take(At(1, sqn, (NAKS, ASKER)), data(sqn))
+        one.judge_datagram(At(1, sqn, (NAKS, ASKER)), data(sqn))
     assert len(one.shots) == MAX_NUMBERS
-    one.take(At(1, 1 << 40, (NAKS, ASKER)), data(3, again=True))
+    one.judge_datagram(At(1, 1 << 40, (NAKS, ASKER)), data(3, again=True))
     assert len(one.shots) == MAX_NUMBERS

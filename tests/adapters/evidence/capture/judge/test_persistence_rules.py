@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from stablecast.core.protocol import messages as core
 from stablecast.core.protocol.messages import AckFlag, Role
-from stablecast.evidence.capture.judge import Findings, Standing, judge
+from stablecast.evidence.capture.judge import CaptureFindings, RuleStanding, judge
 from stablecast.evidence.capture.judge.persistence_rules import forget_oldest
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc
-from tests.adapters.evidence.capture.judge.talk import (
+from tests.adapters.evidence.capture.judge.wire_session import (
     LIFE,
     READER,
     REQUEST,
@@ -28,17 +28,17 @@ from tests.adapters.evidence.capture.judge.talk import (
 )
 
 OTHER = "10.0.0.8:14391"
-FINE, CANNOT_TELL, BROKEN = Standing
+FINE, CANNOT_TELL, BROKEN = RuleStanding
 SPOILED = settled(World())
 
 
-def judged(world: World, tmp_path: Path) -> Findings:
+def judged(world: World, tmp_path: Path) -> CaptureFindings:
     return judge(world.talk.write(tmp_path / "talk.pcap"))
 
 
-def standings(world: World, tmp_path: Path) -> dict[str, Standing]:
-    """The gravest verdict of each rule."""
-    found: dict[str, Standing] = {}
+def standings(world: World, tmp_path: Path) -> dict[str, RuleStanding]:
+    """Return the gravest verdict of each rule."""
+    found: dict[str, RuleStanding] = {}
     for (rule, _), standing in judged(world, tmp_path).standings.items():
         found[rule] = max(standing, found.get(rule, FINE))
     return found
@@ -47,9 +47,9 @@ def standings(world: World, tmp_path: Path) -> dict[str, Standing]:
 def test_an_ordinary_session_is_fine(tmp_path: Path) -> None:
     findings = judged(settled(World()), tmp_path)
     assert findings.found == []
-    assert {rule for rule, _ in findings.standings} == {"P1", "A1", "D1", "R1"}
-    assert {whose for rule, whose in findings.standings if rule in ("P1", "R1")} == set(STORES)
-    assert findings.asked["A1", f"receiver {READER}"] == 24
+    assert {rule for rule, _ in findings.standings} == {"P7", "A1", "A4", "D3", "R1"}
+    assert {whose for rule, whose in findings.standings if rule in ("P7", "R1")} == set(STORES)
+    assert findings.asked["A4", f"receiver {READER}"] == 24
 
 
 def acks_too_much(world: World) -> None:
@@ -104,19 +104,17 @@ def two_holders(world: World) -> None:
 @pytest.mark.parametrize(
     ("plant", "rule", "whose"),
     [
-        (acks_too_much, "P1", STORES[1]),
-        (consumes_too_much, "A1", f"receiver {READER}"),
+        (acks_too_much, "P7", STORES[1]),
+        (consumes_too_much, "A4", f"receiver {READER}"),
         (goes_back, "A1", f"receiver {READER}"),
-        (sends_twice, "D1", STREAM),
-        (leaves_out, "D1", STREAM),
+        (sends_twice, "D3", STREAM),
+        (leaves_out, "D3", STREAM),
         (reuses, "S2", STREAM),
         (reclaims_early, "C1", "10.0.0.1:41000"),
         (two_holders, "R1", STORES[1]),
     ],
 )
-def test_what_is_wrong_is_found_and_blamed(
-    tmp_path: Path, plant: Callable[[World], None], rule: str, whose: str
-) -> None:
+def test_each_fault_is_found_and_blamed(tmp_path: Path, plant: Callable[[World], None], rule: str, whose: str) -> None:
     world = settled(World())
     before = len(world.talk.packets)
     plant(world)
@@ -126,7 +124,7 @@ def test_what_is_wrong_is_found_and_blamed(
 
 
 def test_paced_stores_keep_what_is_not_consumed(tmp_path: Path) -> None:
-    """P2."""
+    """Rule P2, also for several receivers."""
     for low, standing in ((5, FINE), (6, BROKEN)):
         world = World()
         world.begin(pace=core.Pace.RECEIVERS)
@@ -139,7 +137,7 @@ def test_paced_stores_keep_what_is_not_consumed(tmp_path: Path) -> None:
         assert standings(world, tmp_path)["P2"] is standing
 
 
-def test_who_is_silent_for_long_paces_nobody(tmp_path: Path) -> None:
+def test_a_receiver_that_is_silent_for_long_paces_nobody(tmp_path: Path) -> None:
     world = World()
     world.begin(pace=core.Pace.RECEIVERS)
     world.grant(Role.RECEIVER, 0, READER, 200, pace=core.Pace.RECEIVERS)
@@ -182,7 +180,7 @@ def test_receivers_that_come_back_to_the_same_port_are_the_same(tmp_path: Path) 
     [core.ConsumptionAck(LIFE, 101, 200, 5, AckFlag.EXPLICIT), core.ConsumptionAck(LIFE, 101, 200, 5, first=3)],
     ids=["explicit", "repeated"],
 )
-def test_what_the_application_acknowledges_itself_or_confirms_again_may_go_back(
+def test_explicit_acknowledgements_and_repeated_confirmations_may_go_back(
     loose: core.ConsumptionAck, tmp_path: Path
 ) -> None:
     world = settled(World())
@@ -190,7 +188,7 @@ def test_what_the_application_acknowledges_itself_or_confirms_again_may_go_back(
     assert standings(world, tmp_path)["A1"] is FINE
 
 
-def test_what_only_some_rules_call_stable_cannot_be_told(tmp_path: Path) -> None:
+def test_stability_by_only_some_rules_is_undecidable(tmp_path: Path) -> None:
     """C1, S2: two stores of three are enough for a majority, and not for all."""
     world = settled(World())
     world.send(40)
@@ -204,7 +202,7 @@ def test_what_only_some_rules_call_stable_cannot_be_told(tmp_path: Path) -> None
     assert (found["C1"], found["S2"]) == (CANNOT_TELL, CANNOT_TELL)
 
 
-def released(tmp_path: Path, spoil: Callable[[World], None], later: bool = True) -> Standing:
+def released(tmp_path: Path, spoil: Callable[[World], None], later: bool = True) -> RuleStanding:
     """C1 of a source that keeps nothing of what only some stores have acknowledged."""
     world = settled(World())
     reclaims_early(world)
@@ -237,7 +235,7 @@ def test_an_acknowledgement_behind_the_release_may_be_of_another_place(tmp_path:
     assert standings(world, tmp_path)["C1"] is CANNOT_TELL
 
 
-def test_what_was_sent_before_the_capture_may_have_been_acknowledged_there(tmp_path: Path) -> None:
+def test_messages_before_the_capture_may_have_been_acknowledged(tmp_path: Path) -> None:
     world = settled(World())
     first = len(world.talk.packets)
     world.message("10.0.0.1:41000", STORES[1], core.LateJoinInfo(LIFE, 1, 40, 39))
@@ -245,7 +243,7 @@ def test_what_was_sent_before_the_capture_may_have_been_acknowledged_there(tmp_p
     assert BROKEN not in judged(world, tmp_path).standings.values()
 
 
-def test_what_all_have_may_go(tmp_path: Path) -> None:
+def test_messages_that_all_have_may_go(tmp_path: Path) -> None:
     world = settled(World())
     world.message("10.0.0.1:41000", STORES[1], core.LateJoinInfo(LIFE, 1, 0, 39))
     world.message("10.0.0.1:41000", STORES[1], core.LateJoinInfo(LIFE, 1, 40, 39))
@@ -257,13 +255,13 @@ def test_what_all_have_may_go(tmp_path: Path) -> None:
 
 
 def test_an_ack_before_the_data_cannot_be_told(tmp_path: Path) -> None:
-    """P1: a capture of several places has its packets in another order."""
+    """P7: a capture of several places has its packets in another order."""
     world = settled(World())
     world.ack(1, 40, 40)
     world.send(40)
     world.wait(2_000)
     world.send(41)
-    assert standings(world, tmp_path)["P1"] is CANNOT_TELL
+    assert standings(world, tmp_path)["P7"] is CANNOT_TELL
 
 
 def without(world: World, keep: Callable[[bytes], bool]) -> World:
@@ -275,15 +273,15 @@ def ports(packet: bytes) -> tuple[int, int]:
     return int.from_bytes(packet[20:22]), int.from_bytes(packet[22:24])
 
 
-def test_of_one_direction_nobody_can_tell(tmp_path: Path) -> None:
+def test_one_direction_alone_is_undecidable(tmp_path: Path) -> None:
     """Only what stores say to the source is captured."""
     world = settled(World())
     found = standings(without(world, lambda packet: ports(packet)[1] == 14391), tmp_path)
-    assert found == {"P1": CANNOT_TELL, "R1": FINE}
+    assert found == {"P7": CANNOT_TELL, "R1": FINE}
 
 
 def test_a_capture_that_begins_late_learns(tmp_path: Path) -> None:
-    """Nothing but the first second is missing, and with it all that says whose stream it is."""
+    """The first second is missing, and with it the session of the stream."""
     world = settled(World())
     world.talk.packets = world.talk.packets[100:]
     for store in range(4):
@@ -296,8 +294,8 @@ def test_a_capture_that_begins_late_learns(tmp_path: Path) -> None:
     world.send(42)
     findings = judged(world, tmp_path)
     assert findings.gravest is CANNOT_TELL
-    assert findings.standings["D1", STREAM] is FINE
-    assert findings.standings["P1", STORES[0]] is FINE
+    assert findings.standings["D3", STREAM] is FINE
+    assert findings.standings["P7", STORES[0]] is FINE
 
 
 def test_a_packet_that_the_capture_lost_leaves_doubt(tmp_path: Path) -> None:
@@ -306,7 +304,7 @@ def test_a_packet_that_the_capture_lost_leaves_doubt(tmp_path: Path) -> None:
     for at in (of_stream[90], of_stream[70], of_stream[20]):
         del world.talk.packets[at]
     found = standings(world, tmp_path)
-    assert found["D1"] is CANNOT_TELL
+    assert found["D3"] is CANNOT_TELL
     assert BROKEN not in found.values()
 
 
@@ -336,10 +334,10 @@ def test_pieces_of_large_messages_have_numbers_of_their_own(tmp_path: Path) -> N
     world.send(42)
     findings = judged(world, tmp_path)
     assert findings.found == []
-    assert findings.asked["D1", STREAM] == 4 * 43
+    assert findings.asked["D3", STREAM] == 4 * 43
 
 
-def test_what_is_remembered_is_bounded() -> None:
+def test_remembered_statements_are_bounded() -> None:
     table = dict.fromkeys(range(3))
     forget_oldest(table, 3)
     forget_oldest(table, 2)

@@ -1,10 +1,10 @@
 """Lines of a timeline stay short, and end where they end."""
 
-from stablecast.evidence.capture.judge.timeline import MAX_POINTS, Line, Timeline
+from stablecast.evidence.capture.judge.timeline import MAX_POINTS, Timeline, TimelineLine
 
 
-def test_of_many_points_some_are_kept_and_the_newest() -> None:
-    line = Line()
+def test_a_long_line_keeps_some_points_and_the_newest() -> None:
+    line = TimelineLine()
     for number in range(10 * MAX_POINTS):
         line.add(5 * number, number)
         assert len(line.drawn()) <= MAX_POINTS + 1

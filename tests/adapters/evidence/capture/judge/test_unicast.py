@@ -4,22 +4,22 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.evidence.capture.judge import Findings, Standing, judge
+from stablecast.evidence.capture.judge import CaptureFindings, RuleStanding, judge
 from stablecast.transports.reliable.settings import SourceSettings
 from stablecast.transports.wire import lbtru
 from stablecast.transports.wire.reliable_packets import Reason
-from tests.adapters.evidence.capture.judge.talk import SESSION, Talk
+from tests.adapters.evidence.capture.judge.wire_session import SESSION, Talk
 from tests.support.captures import datagram
 from tests.transports.reliable import network as played
 
-FINE, CANNOT_TELL, BROKEN = Standing
+FINE, CANNOT_TELL, BROKEN = RuleStanding
 SOURCE, CLIENTS = ("10.0.0.1", 14_380), (("10.0.0.9", 14_365), ("10.0.0.8", 14_365))
 NAME = f"LBTRU:10.0.0.1:14380:{SESSION:08x}:10.0.0.9:14365"
 SID = (lbtru.SessionId(session_id=SESSION),)
 
 
 def spoken(*said: lbtru.Packet | int, client: int = 0, talk: Talk | None = None) -> Talk:
-    """Datagrams, and between them pauses in milliseconds."""
+    """Return datagrams with pauses in milliseconds between them."""
     talk = talk or Talk()
     for one in said:
         if isinstance(one, int):
@@ -48,7 +48,7 @@ def ncf(*sqns: int) -> lbtru.Ncf:
     return lbtru.Ncf(trail=0, reason=Reason.IGNORED, sqns=sqns, options=SID)
 
 
-def judged(talk: Talk, tmp_path: Path) -> Findings:
+def judged(talk: Talk, tmp_path: Path) -> CaptureFindings:
     return judge(talk.write(tmp_path / "talk.pcap"))
 
 
@@ -65,7 +65,7 @@ def judged(talk: Talk, tmp_path: Path) -> Findings:
         ((data(0), data(2), data(1)), "M6", CANNOT_TELL),
     ],
 )
-def test_each_rule(tmp_path: Path, said: tuple[lbtru.Packet | int, ...], rule: str, standing: Standing) -> None:
+def test_each_rule(tmp_path: Path, said: tuple[lbtru.Packet | int, ...], rule: str, standing: RuleStanding) -> None:
     findings = judged(spoken(*said), tmp_path)
     assert findings.standings[rule, NAME] is standing
     assert (findings.gravest is BROKEN) == (standing is BROKEN)
@@ -77,7 +77,7 @@ def test_a_client_that_is_new_misses_nothing_of_what_was_before(tmp_path: Path) 
     assert set(findings.standings.values()) == {FINE}
 
 
-def test_what_one_client_asks_for_another_one_has_not_to_get(tmp_path: Path) -> None:
+def test_a_repair_goes_to_the_client_that_asked(tmp_path: Path) -> None:
     talk = spoken(data(0), data(1), data(2))
     spoken(data(0), data(2), 60, nak(1), data(1, again=True), client=1, talk=talk)
     findings = judged(talk, tmp_path)

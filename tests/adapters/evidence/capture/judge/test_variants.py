@@ -1,8 +1,4 @@
-"""A session that is fine, captured in some forty other ways: none of them raises, and none of them blames anybody.
-
-What is missing from a capture leaves doubt at most; what is twice, late, cut, wrapped or mixed with other traffic
-changes nothing about who kept the rules.
-"""
+"""A clean session, captured in some forty other ways: none raises, and none breaks a rule."""
 
 import gzip
 import struct
@@ -14,9 +10,9 @@ from random import Random
 import pytest
 
 from stablecast.evidence.capture.errors import CaptureError
-from stablecast.evidence.capture.judge import Standing, judge
+from stablecast.evidence.capture.judge import RuleStanding, judge
 from stablecast.evidence.capture.link import ETHERNET, IPV4, LINUX_COOKED, LINUX_COOKED_2, LOOP, NULL, RAW_IP
-from tests.adapters.evidence.capture.judge.talk import World, settled
+from tests.adapters.evidence.capture.judge.wire_session import World, settled
 from tests.support.captures import datagram, segment
 
 FRAMES = [(at * 1_000_000, packet) for at, packet in settled(World()).talk.packets]
@@ -28,7 +24,7 @@ IPV4_TYPE = b"\x08\x00"
 def written(
     path: Path, frames: Frames, link: int = RAW_IP, header: bytes = b"", snap: int = 1 << 18, order: str = "<"
 ) -> Path:
-    """A capture with nanoseconds, of `snap` bytes of each frame at most, each behind a header of its link."""
+    """Return a capture with nanoseconds, at most `snap` bytes of each frame, each after a header of its link."""
     parts = [struct.pack(f"{order}IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, snap, link)]
     for at, packet in frames:
         whole = header + packet
@@ -39,7 +35,7 @@ def written(
 
 
 def fragmented(frames: Frames, size: int = 40) -> Frames:
-    """Each packet in pieces of so many bytes."""
+    """Return each packet in pieces of this size."""
     pieces = []
     for number, (at, packet) in enumerate(frames):
         head, body = packet[:20], packet[20:]
@@ -57,7 +53,7 @@ def lossy(share: float, seed: int = 1) -> Callable[[Frames], Frames]:
 
 
 def swapped(seed: int) -> Callable[[Frames], Frames]:
-    """Neighbours change places."""
+    """Return the frames with neighbours exchanged."""
 
     def swap(frames: Frames) -> Frames:
         random, found = Random(seed), [*frames]
@@ -96,14 +92,14 @@ def noisy(frames: Frames) -> Frames:
 
 
 def resized(packet: bytes, ahead: int, payload: bytes) -> bytes:
-    """A segment with another payload, which begins so many bytes later (before: negative)."""
+    """Return a segment with another payload that begins later, or earlier if negative."""
     sequence = (int.from_bytes(packet[24:28]) + ahead) % (1 << 32)
     lengths = struct.pack(">H", 40 + len(payload))
     return packet[:2] + lengths + packet[4:24] + sequence.to_bytes(4) + packet[28:40] + payload
 
 
 def tiny(size: int) -> Callable[[Frames], Frames]:
-    """Segments of so many bytes."""
+    """Return segments of this size."""
     return lambda frames: [
         (at, resized(packet, start, packet[40 + start : 40 + start + size]))
         for at, packet in frames
@@ -112,7 +108,7 @@ def tiny(size: int) -> Callable[[Frames], Frames]:
 
 
 def overlapping(frames: Frames) -> Frames:
-    """Each segment begins with the last bytes of the one before it on its connection."""
+    """Return segments that begin with the last bytes of the one before."""
     found, before = Frames(), dict[bytes, bytes]()
     for at, packet in frames:
         old, payload = before.get(packet[12:24], b"")[-7:], packet[40:]
@@ -137,7 +133,7 @@ def kept_alive(frames: Frames) -> Frames:
 
 
 def in_blocks(size: int) -> Callable[[Frames], Frames]:
-    """Blocks of so many frames in any order."""
+    """Return blocks of frames in any order."""
 
     def shuffle(frames: Frames) -> Frames:
         blocks = [frames[at : at + size] for at in range(0, len(frames), size)]
@@ -148,7 +144,7 @@ def in_blocks(size: int) -> Callable[[Frames], Frames]:
 
 
 def at_other_ports(frames: Frames) -> Frames:
-    """At ports that nobody knows."""
+    """Return the session at unknown ports."""
     others = {14371: 33_111, 14391: 33_222, 14567: 33_333}
     moved = [struct.pack(">HH", *(others.get(port, port) for port in ports(packet))) for _, packet in frames]
     return [(at, packet[:20] + new + packet[24:]) for (at, packet), new in zip(frames, moved, strict=True)]
@@ -208,7 +204,7 @@ LINKS: dict[str, tuple[int, bytes]] = {
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_nobody_is_blamed_for_how_it_was_captured(tmp_path: Path, change: Callable[[Frames], Frames]) -> None:
     findings = judge(written(tmp_path / "a.pcap", change(FRAMES)))
-    assert [one for one in findings.found if one.standing is Standing.BROKEN] == []
+    assert [one for one in findings.found if one.standing is RuleStanding.BROKEN] == []
 
 
 SAME: dict[str, Callable[[Frames], Frames]] = {
@@ -223,10 +219,10 @@ SAME: dict[str, Callable[[Frames], Frames]] = {
 
 
 @pytest.mark.parametrize("change", SAME.values(), ids=SAME)
-def test_what_tcp_does_makes_no_difference(tmp_path: Path, change: Callable[[Frames], Frames]) -> None:
+def test_segmentation_by_tcp_makes_no_difference(tmp_path: Path, change: Callable[[Frames], Frames]) -> None:
     standings = judge(written(tmp_path / "a.pcap", change(FRAMES))).standings
-    assert {rule for rule, _ in standings} == {"P1", "A1", "D1", "R1"}
-    assert set(standings.values()) == {Standing.FINE}
+    assert {rule for rule, _ in standings} == {"P7", "A1", "A4", "D3", "R1"}
+    assert set(standings.values()) == {RuleStanding.FINE}
 
 
 def test_frames_in_any_order_are_told(tmp_path: Path) -> None:
@@ -235,12 +231,12 @@ def test_frames_in_any_order_are_told(tmp_path: Path) -> None:
     world.wait(2_000)
     world.send(40)
     frames = [(at * 1_000_000, packet) for at, packet in world.talk.packets]
-    assert judge(written(tmp_path / "a.pcap", frames)).gravest is Standing.BROKEN
+    assert judge(written(tmp_path / "a.pcap", frames)).gravest is RuleStanding.BROKEN
     first, last = 60, 320  # connections open before, and what is behind the pause stays there
     pairs = [one for at in range(first, last, 2) for one in reversed(frames[at : at + 2])]
     pairs = frames[:first] + pairs + frames[last:]
     findings = judge(written(tmp_path / "b.pcap", pairs))
-    assert findings.gravest is Standing.CANNOT_TELL
+    assert findings.gravest is RuleStanding.CANNOT_TELL
     assert any(one.text.endswith("`reordercap` puts them in order") for one in findings.found)
 
 
@@ -248,13 +244,13 @@ def test_frames_in_any_order_are_told(tmp_path: Path) -> None:
 def test_links_make_no_difference(tmp_path: Path, link: int, header: bytes) -> None:
     findings = judge(written(tmp_path / "a.pcap", FRAMES, link, header))
     assert findings.standings == judge(written(tmp_path / "b.pcap", FRAMES, order=">")).standings
-    assert set(findings.standings.values()) == {Standing.FINE}
+    assert set(findings.standings.values()) == {RuleStanding.FINE}
 
 
 @pytest.mark.parametrize("snap", [20, 40, 54, 60, 80, 96, 128])
-def test_what_was_cut_off_leaves_doubt_at_most(tmp_path: Path, snap: int) -> None:
+def test_cut_frames_leave_doubt_at_most(tmp_path: Path, snap: int) -> None:
     findings = judge(written(tmp_path / "a.pcap", FRAMES, snap=snap))
-    assert findings.gravest is not Standing.BROKEN
+    assert findings.gravest is not RuleStanding.BROKEN
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -278,7 +274,7 @@ def test_a_damaged_file_is_a_sentence_or_is_judged(tmp_path: Path, seed: int) ->
         (gzip.compress(bytes(99)), "it starts like neither pcap nor pcapng"),
     ],
 )
-def test_what_is_no_capture_is_a_sentence(tmp_path: Path, octets: bytes, why: str) -> None:
+def test_a_file_that_is_no_capture_is_a_sentence(tmp_path: Path, octets: bytes, why: str) -> None:
     path = tmp_path / "a.pcap"
     path.write_bytes(octets)
     with pytest.raises(CaptureError, match=why):

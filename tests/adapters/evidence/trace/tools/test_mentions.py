@@ -1,4 +1,4 @@
-"""No frame is passed over that has something to tell of a number."""
+"""The text search skips no frame that states something about a number."""
 
 import re
 from pathlib import Path
@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from stablecast.core.machine import serial
 from stablecast.core.protocol.messages import Role
-from stablecast.evidence.trace.frames import Foot, Frame, Head
+from stablecast.evidence.trace.frames import Foot, Head, TraceFrame
 from stablecast.evidence.trace.tools import mentions
-from stablecast.evidence.trace.tools.chain import why
 from stablecast.evidence.trace.tools.mentions import Mentions
+from stablecast.evidence.trace.tools.message_history import why
 
 NUMBERS = st.one_of(
     st.integers(0, 200),
@@ -22,8 +22,8 @@ NUMBERS = st.one_of(
 )
 
 
-def _frame(role: Role, record: str) -> Frame:
-    return Frame(Head(0, role, "somebody", 0, 0, 0, b"{}"), record.encode() + b"\n", Foot(1, "", False))
+def _frame(role: Role, record: str) -> TraceFrame:
+    return TraceFrame(Head(0, role, "somebody", 0, 0, 0, b"{}"), record.encode() + b"\n", Foot(1, "", False))
 
 
 def test_every_story_is_that_of_all_records(whole_world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,7 +38,7 @@ def test_most_frames_are_passed_over(whole_world: Path, monkeypatch: pytest.Monk
     asked, found = 0, 0
     inner = Mentions.ranges_in
 
-    def counted(self: Mentions, frame: Frame) -> bool:
+    def counted(self: Mentions, frame: TraceFrame) -> bool:
         nonlocal asked, found
         there = inner(self, frame)
         asked, found = asked + 1, found + there
@@ -73,12 +73,12 @@ def test_numbers_are_compared_by_their_digits(number: int, other: int) -> None:
     assert bool(re.fullmatch(mentions._at_least(number), str(other))) == (other >= number)
 
 
-def test_what_ends_before_or_begins_behind_is_not_found() -> None:
+def test_ranges_before_or_after_the_number_are_not_found() -> None:
     for text in ('"first":0,"last":41}', '"first":43,"last":99}', '"first":430,"count":9}', '"first":420,"last":421}'):
         assert not Mentions(42).ranges_in(_frame(Role.SOURCE, text))
 
 
-def test_whoever_consumed_more_consumed_it() -> None:
+def test_an_acknowledgement_of_a_higher_number_covers_it() -> None:
     ack = '"message":{"_":"ConsumptionAck","incarnation":7,"source_reg_id":1,"receiver_reg_id":2,"number":%d,"flags":0}'
     heard, said = f'{{"_":"Arrived",{ack}}}', f'{{"_":"Send","to":"store:1",{ack}}}'
     for number, consumed in ((5, [(7, "2")]), (6, [(7, "2")]), (7, [])):

@@ -6,14 +6,22 @@ import attrs
 import pytest
 
 from stablecast.evidence.trace.errors import TraceError
-from stablecast.evidence.trace.tools.records import Record, Wanted, kinds, names, read, sentence, shown
+from stablecast.evidence.trace.tools.records import (
+    RecordFilter,
+    TraceRecord,
+    kinds,
+    names,
+    read_records,
+    sentence,
+    shown,
+)
 from tests.adapters.evidence.trace.traced import put_together, take_apart
 
-RECORD = Record("store", "10.0.0.1:1", 3, 2_000_000_005, {"_": "Persisted", "ticket": 1}, [], Path("a.sct"), 0)
+RECORD = TraceRecord("store", "10.0.0.1:1", 3, 2_000_000_005, {"_": "Persisted", "ticket": 1}, [], Path("a.sct"), 0)
 
 
 def test_every_record_of_every_trace_comes_once(traces: Path) -> None:
-    found = [list(records) for records in read([traces])]
+    found = [list(records) for records in read_records([traces])]
     assert len(found) == len(list(traces.glob("*.sct")))
     for trace in found:
         assert [record.number for record in trace] == list(range(len(trace)))
@@ -23,18 +31,18 @@ def test_every_record_of_every_trace_comes_once(traces: Path) -> None:
 @pytest.mark.parametrize(
     ("wanted", "does"),
     [
-        (Wanted(), True),
-        (Wanted(endpoint="store 10"), True),
-        (Wanted(endpoint="source"), False),
-        (Wanted(kind="persist"), True),
-        (Wanted(kind="Sent"), False),
-        (Wanted(since=2_000_000_006), False),
-        (Wanted(until=2_000_000_004), False),
-        (Wanted(since=2_000_000_005, until=2_000_000_005), True),
-        (Wanted(number=1), False),
+        (RecordFilter(), True),
+        (RecordFilter(endpoint="store 10"), True),
+        (RecordFilter(endpoint="source"), False),
+        (RecordFilter(kind="persist"), True),
+        (RecordFilter(kind="Sent"), False),
+        (RecordFilter(since=2_000_000_006), False),
+        (RecordFilter(until=2_000_000_004), False),
+        (RecordFilter(since=2_000_000_005, until=2_000_000_005), True),
+        (RecordFilter(number=1), False),
     ],
 )
-def test_what_is_asked_for(wanted: Wanted, does: bool) -> None:
+def test_a_filter_passes_the_wanted_records(wanted: RecordFilter, does: bool) -> None:
     assert (RECORD in wanted) is does
 
 
@@ -75,4 +83,4 @@ def test_a_line_that_is_no_record_is_told(traces: Path, tmp_path: Path) -> None:
     frames[0][1] = {"n": 0}
     path = put_together(tmp_path / "bad.sct", frames)
     with pytest.raises(TraceError, match="byte 0: a line is no record"):
-        list(next(read([path])))
+        list(next(read_records([path])))

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from stablecast.evidence.trace.errors import SchemaError, TraceError
-from stablecast.evidence.trace.frames import Frame, read_frames, unread_frames
+from stablecast.evidence.trace.frames import TraceFrame, unread_frames
 from stablecast.evidence.trace.tools import travel
-from stablecast.evidence.trace.tools.travel import Opened, Trace, open_all
-from tests.adapters.evidence.trace.traced import Frames, put_together, take_apart
+from stablecast.evidence.trace.tools.travel import OpenedFrame, Trace, open_all
+from tests.adapters.evidence.trace.traced import Frames, put_together, read_frames, take_apart
 
 
 @pytest.fixture
 def trace(traces: Path) -> Trace:
-    """The one with the most frames."""
+    """Return the trace with the most frames."""
     path = max(traces.glob("*.sct"), key=lambda one: len(list(read_frames(one))))
     return Trace.open([path])
 
@@ -44,7 +44,7 @@ def test_a_time_is_that_of_the_last_record_before(trace: Trace) -> None:
     assert trace.at_time(-1) == trace.first
 
 
-def test_what_is_not_there_is_told(trace: Trace, tmp_path: Path) -> None:
+def test_missing_records_are_reported(trace: Trace, tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="there is no record"):
         trace.record(trace.count)
     with pytest.raises(TraceError, match="no traces"):
@@ -69,7 +69,7 @@ def test_a_trace_without_records_is_none(traces: Path, tmp_path: Path) -> None:
 
 
 def long_trace(path: Path, frames: int) -> Frames:
-    """Frames of one record each."""
+    """Return a trace with frames of one record each."""
     head, line, *_, foot = next(lines for lines in take_apart(path) if len(lines) > 2)
     return [
         [head | {"frame": number, "first": number}, line | {"n": number}, foot | {"end": number, "records": 1}]
@@ -83,7 +83,7 @@ def test_a_step_replays_few_records_whichever_way_it_goes(trace: Trace, monkeypa
     at = max(range(len(trace.places)), key=lambda place: len(trace.frame(place).lines))
     last = len(trace.frame(at).lines)
     assert last > 2 * 8
-    straight, opened = Opened.at(trace.places[at]), trace.frame(at)
+    straight, opened = OpenedFrame.at(trace.places[at]), trace.frame(at)
     states = [straight.state(count) for count in range(last + 1)]
     assert straight.replayed == last
     assert opened.state(last) == states[last]
@@ -100,7 +100,7 @@ def test_opening_and_jumping_read_few_frames(traces: Path, tmp_path: Path, monke
     path = put_together(tmp_path / "long.sct", long_trace(next(traces.glob("source-*")), 200))
     read: list[int] = []
 
-    def counted(path: Path, start: int = 0) -> Iterator[tuple[Frame, int]]:
+    def counted(path: Path, start: int = 0) -> Iterator[tuple[TraceFrame, int]]:
         read.append(start)
         return unread_frames(path, start)
 
@@ -126,7 +126,7 @@ def test_a_line_that_is_no_record_is_told(traces: Path, tmp_path: Path) -> None:
 
 
 def test_a_frame_that_is_not_finished_can_be_travelled_in(torn: Path) -> None:
-    path = next(path for path in sorted(torn.glob("store-*")) if not [*read_frames(path)][-1].foot.tells)
+    path = next(path for path in sorted(torn.glob("store-*")) if not [*read_frames(path)][-1].foot.ends_known)
     trace = Trace.open([path])
     frames = list(read_frames(path))
     assert trace.count == sum(frame.count for frame in frames)
@@ -137,7 +137,7 @@ def test_a_frame_that_is_not_finished_can_be_travelled_in(torn: Path) -> None:
 def test_states_of_a_long_frame_lie_further_apart(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(travel, "SPACING", 1)
     monkeypatch.setattr(travel, "MAX_STATES", 3)
-    opened = Opened.at(max(trace.places, key=lambda place: len(Opened.at(place).lines)))
+    opened = OpenedFrame.at(max(trace.places, key=lambda place: len(OpenedFrame.at(place).lines)))
     last = len(opened.lines)
     opened.state(last)
     assert len(opened.states) <= 4

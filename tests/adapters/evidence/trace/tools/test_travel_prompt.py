@@ -1,24 +1,24 @@
-"""What may be typed while travelling, and what is shown."""
+"""Commands of the prompt and their output."""
 
 from pathlib import Path
 
 import pytest
 
-from stablecast.evidence.trace.tools.travel_prompt import Session, WrongWordError, story
+from stablecast.evidence.trace.tools.travel_prompt import TravelSession, WrongWordError, story
 
 
 @pytest.fixture
-def session(whole_world: Path) -> Session:
-    return Session.open([whole_world])
+def session(whole_world: Path) -> TravelSession:
+    return TravelSession.open([whole_world])
 
 
-def said(session: Session, *lines: str) -> list[str]:
+def said(session: TravelSession, *lines: str) -> list[str]:
     told: list[str] = []
     assert session.run(lines, told.append) == 0
     return told
 
 
-def test_one_goes_forward_and_back(session: Session) -> None:
+def test_one_goes_forward_and_back(session: TravelSession) -> None:
     first = said(session, "goto 0")
     assert said(session, "next") == said(session, "goto 1")
     assert said(session, "back") == first
@@ -26,7 +26,7 @@ def test_one_goes_forward_and_back(session: Session) -> None:
     assert said(session, "next", "") == said(session, "goto 1", "goto 2")
 
 
-def test_one_looks_at_another_endpoint(session: Session) -> None:
+def test_one_looks_at_another_endpoint(session: TravelSession) -> None:
     listed = said(session, "traces")
     assert len(listed) == len(session.traces)
     assert listed[0].startswith("*")
@@ -34,7 +34,7 @@ def test_one_looks_at_another_endpoint(session: Session) -> None:
     assert said(session, "traces")[1].startswith("*")
 
 
-def test_one_finds_what_happened(session: Session) -> None:
+def test_one_finds_what_happened(session: TravelSession) -> None:
     source = next(at for at, trace in enumerate(session.traces) if trace.role == "source")
     assert any("Stable(" in line for line in said(session, f"use {source}", "find Stable"))
     there = session.at[source]
@@ -45,7 +45,7 @@ def test_one_finds_what_happened(session: Session) -> None:
     assert "config" in said(session, "state")[0]
 
 
-def test_one_asks_what_became_of_a_message(session: Session) -> None:
+def test_one_asks_what_became_of_a_message(session: TravelSession) -> None:
     told = said(session, "why 3")
     assert told[0].startswith("message 3 of life")
     assert any("stable" in line for line in told)
@@ -53,7 +53,7 @@ def test_one_asks_what_became_of_a_message(session: Session) -> None:
 
 
 @pytest.mark.parametrize("word", ["quit", "q"])
-def test_quitting_ends_it(session: Session, word: str) -> None:
+def test_quitting_ends_it(session: TravelSession, word: str) -> None:
     assert said(session, "help", word, "traces")[-1].endswith("quit, q")
 
 
@@ -69,7 +69,9 @@ def test_quitting_ends_it(session: Session, word: str) -> None:
         ("state config.topic.more", "there is no field 'more' in it; there are: none"),
     ],
 )
-def test_what_means_nothing_is_told_and_does_not_end_it(session: Session, line: str, told: str) -> None:
+def test_an_unknown_command_is_reported_and_does_not_end_the_prompt(
+    session: TravelSession, line: str, told: str
+) -> None:
     heard: list[str] = []
     assert session.run([line, "traces"], heard.append) == 1
     assert told in heard[0]

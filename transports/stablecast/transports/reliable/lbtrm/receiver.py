@@ -84,7 +84,7 @@ class LbtrmReceiver(ReceiverMachine):
         """Return whether the session has ended."""
         return self.state is ListeningState.OVER
 
-    def read(self, octets: bytes) -> SourcePacket | OtherDatagram:
+    def parse(self, octets: bytes) -> SourcePacket | OtherDatagram:
         """Decode a datagram. Raises WireError."""
         plain = lbtrm.read_data(octets)
         if plain is not None:
@@ -115,7 +115,7 @@ class LbtrmReceiver(ReceiverMachine):
         return lbtrm.encode(lbtrm.Nak(nak_port=self.nak_port, session_id=self.session_id, sqns=numbers))
 
     def on_heard(self, now: int) -> None:
-        """Note a sign of life."""
+        """Note a sign of life of the source."""
         if self.state is ListeningState.WAITING:
             fire(LISTENING, self, ListeningEvent.HEARD, now)
 

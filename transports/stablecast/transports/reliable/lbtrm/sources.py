@@ -53,6 +53,7 @@ class LbtrmSources(SourceSessions):
         except WireError:
             session.statistics.dgrams_dropped += 1
             return
+        # Other sessions may share the host and the port: their NAKs arrive here as well.
         ours = (packet.nak_port, packet.session_id) == (group.nak_port, group.session_id)
         if isinstance(packet, lbtrm.Nak) and packet.format == Format.SELECTIVE and ours:
             session.on_nak(packet.sqns, EVERYBODY, now)

@@ -24,7 +24,7 @@ from stablecast.transports.wire.reliable_packets import Format
 
 
 class ConnectionState(IntEnum):
-    """States of a connection."""
+    """States of a client's connection."""
 
     CONNECTING = 0
     CONNECTED = 1
@@ -32,7 +32,7 @@ class ConnectionState(IntEnum):
 
 
 class ConnectionEvent(IntEnum):
-    """Events of a connection."""
+    """Events of a client's connection."""
 
     ACCEPTED = 0
     EXHAUSTED = 1
@@ -83,7 +83,7 @@ class LbtruReceiver(ReceiverMachine):
         """Return whether the session has ended."""
         return self.state is ConnectionState.OVER
 
-    def read(self, octets: bytes) -> SourcePacket | OtherDatagram:
+    def parse(self, octets: bytes) -> SourcePacket | OtherDatagram:
         """Decode a datagram. Raises WireError."""
         plain = lbtru.read_data(octets)
         if plain is not None:
@@ -116,7 +116,7 @@ class LbtruReceiver(ReceiverMachine):
         return lbtru.encode(lbtru.Nak(sqns=numbers, options=self.options))
 
     def on_heard(self, now: int) -> None:
-        """Note a sign of life."""
+        """Note a sign of life of the source."""
         if self.state is ConnectionState.CONNECTING:
             fire(CONNECTION, self, ConnectionEvent.ACCEPTED, now)
 
@@ -133,6 +133,7 @@ class LbtruReceiver(ReceiverMachine):
         for timer in self.timers.pop_expired(now):
             match timer:
                 case ConnectionTimer.REQUEST if self.attempts >= self.settings.connect_attempts:
+                    # The session is over with this, so the other timers have no meaning.
                     fire(CONNECTION, self, ConnectionEvent.EXHAUSTED, now)
                     return
                 case ConnectionTimer.REQUEST:

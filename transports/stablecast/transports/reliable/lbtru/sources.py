@@ -129,6 +129,7 @@ class LbtruSources(SourceSessions):
             session.statistics.dgrams_dropped += 1
         elif isinstance(packet, lbtru.Request) and self._admit(session, service, sender, now):
             self.said.append(Addressed(session.number, session.standing(opening=True), sender))
+        # A client that was dropped would wait for data forever: the reset makes it connect again.
         elif not service.clients.hear(sender, now):
             self.out.append(SendDatagrams(session.number, sender, (RESET,)))
         elif isinstance(packet, lbtru.Nak) and packet.format == Format.SELECTIVE:
@@ -154,6 +155,7 @@ class LbtruSources(SourceSessions):
 
     def _admit(self, session: SourceSession, service: UnicastSession, client: str, now: int) -> bool:
         """Return whether the sender is a client now. A known client may repeat its request."""
+        # The first answer may be lost, so a repeated request is answered again.
         if service.clients.hear(client, now):
             return True
         if not service.clients.add(client, now):

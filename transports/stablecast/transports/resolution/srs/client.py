@@ -4,7 +4,7 @@
     CURRENT, DOWN --hello--> ANNOUNCING
 
 * A client is one life of one context (T-418). It sends a hello on each connection and announces all records (T-408).
-* Each record is marked with the connection that announced it. When a connection breaks, its records are *potentially
+* Each record is marked with the connection that announced it. The records of a broken connection are *potentially
   down*, not gone (T-413). A record that is announced again on the next connection is up (T-414).
 * At the end of the full exchange, records that this connection did not announce are gone: they are older (formal
   design, 7.10).
@@ -22,7 +22,7 @@ from stablecast.transports.resolution.srs.directory import Interest
 
 
 class ClientState(IntEnum):
-    """States of a client."""
+    """States of a client at a service."""
 
     ANNOUNCING = 0
     CURRENT = 1
@@ -31,7 +31,7 @@ class ClientState(IntEnum):
 
 
 class ClientEvent(IntEnum):
-    """Events of a client."""
+    """Events of a client at a service."""
 
     HELLO = 0
     COMPLETE = 1
@@ -93,7 +93,7 @@ class ServiceClient:
 
     @property
     def up(self) -> bool:
-        """Whether it is connected."""
+        """True if the client is connected."""
         return self.state in (ClientState.ANNOUNCING, ClientState.CURRENT)
 
     def is_late(self, counter: int) -> bool:
@@ -145,19 +145,6 @@ class ServiceClient:
     def adopt(self, _: int, connection: int, counter: int) -> None:
         """Mark records that are announced from now on with this connection."""
         self.connection, self.counter = connection, counter
-
-    def abstract(self) -> tuple[str, int, int, int, int]:
-        """Return the state's name; sources up and potentially down; interests up and potentially down."""
-        up = self.connection if self.up else None
-        sources = sum(mark == up for mark in self.sources.values())
-        interests = sum(mark == up for mark in self.interests.values())
-        return (
-            self.state.name,
-            sources,
-            len(self.sources) - sources,
-            interests,
-            len(self.interests) - interests,
-        )
 
     def _due(self, mark: int, span: int, now: int) -> bool:
         lost_at = self.lost_at.get(mark)

@@ -156,7 +156,7 @@ class SrsContext:
                 assert_never(event)
 
     def handle_timeout(self, now: int) -> None:
-        """Perform what is due."""
+        """Perform what is due in all links, and report sources again."""
         for holder, link in enumerate(self.links):
             due = link.handle_timeout(now, self.number + 1)
             self.number += LinkTimer.RETRY in due

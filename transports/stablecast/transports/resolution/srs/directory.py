@@ -1,7 +1,7 @@
 """The directory of a service: sources by OTID and topic, and the interest of clients in topics and patterns.
 
-A source belongs to the client that announced it. Its record goes to clients that want its topic, to those that want a
-matching pattern, and to those that want everything (flood), but never to its own client (T-404, T-405).
+A source belongs to the client that announced it. Its record goes to clients that want its topic or a matching pattern,
+and to those that want everything (flood). It never goes to its own client (T-404, T-405).
 """
 
 import re
@@ -71,7 +71,7 @@ class Directory:
         return True
 
     def remove(self, otid: bytes) -> AnnouncedSource:
-        """Remove a known source."""
+        """Remove and return a known source."""
         source = self.sources.pop(otid)
         del self.topics[source.topic][otid]
         if not self.topics[source.topic]:
@@ -79,7 +79,7 @@ class Directory:
         return source
 
     def want(self, client: bytes, interest: Interest) -> None:
-        """Add a client's interest."""
+        """Add an interest of a client."""
         if not interest.pattern:
             self.wanted.setdefault(interest.name, {})[client] = None
             return

@@ -69,7 +69,7 @@ class LinkChart(Chart):
 
 
 class LinkTimer(IntEnum):
-    """Timers of a link."""
+    """Timers of a context's link."""
 
     RETRY = 0
     KEEPALIVE = 1
@@ -90,7 +90,7 @@ class ServiceLink:
         instance: The 8 bytes that name the context.
         connection: The number of the current or last attempt.
         stream: The last stream on which a request was made.
-        numbered: Whether the service supports numbered connections, so that it answers withdrawn interest.
+        numbered: True if the service supports numbered connections, so that it answers withdrawn interest.
         epoch: The life of the service, by its registration answer.
         settled: The life whose records are complete here; 0: none yet.
         unanswered: Unanswered withdrawals of each interest. Its records are outdated until all are answered.
@@ -118,7 +118,7 @@ class ServiceLink:
 
     @property
     def told(self) -> bool:
-        """Whether the service has received all records and must receive changes."""
+        """True if the service has received all records and must receive changes."""
         return self.state in (LinkState.EXCHANGING, LinkState.CURRENT)
 
     def is_on(self, connection: int) -> bool:
@@ -143,7 +143,7 @@ class ServiceLink:
         fire(LINK, self, LinkEvent.LOST, now, reason)
 
     def give_up(self, reason: str, now: int) -> None:
-        """Break the connection."""
+        """Break the connection, for a reason that is reported."""
         self.out.append(Disconnect(self.connection))
         self.on_lost(reason, now)
 
@@ -184,10 +184,6 @@ class ServiceLink:
         """Request the stream, after all records."""
         payload = srs.encode(srs.StreamRequest())
         self._send(Frame(FrameKind.REQUEST_STREAM, self._next_stream(), number=rsocket.FOREVER, payload=payload))
-
-    def abstract(self) -> str:
-        """Return the state's name."""
-        return self.state.name
 
     # Actions of the chart.
 
@@ -238,6 +234,7 @@ class ServiceLink:
             self.out.append(ServiceChanged(self.address, up=False, reason=reason))
         self.wait_ns = min(max(2 * self.wait_ns, self.config.retry_min_ns), self.config.retry_max_ns)
         self.timers.deadlines.clear()
+        # Random, so that the contexts of a restarted service do not return at one instant.
         self.timers.set(LinkTimer.RETRY, now + self.wait_ns - self.seeded.below(self.wait_ns // 2 + 1))
 
     def _on_frame(self, frame: Frame, now: int) -> Iterator[srs.Message]:

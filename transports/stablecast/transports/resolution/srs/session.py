@@ -29,7 +29,7 @@ class ServiceSession:
         peer: Its other end.
         heard_at: Arrival of the last bytes (ns).
         lifetime: Silence after which it is closed (ns).
-        set_up: Whether its first frame has arrived.
+        set_up: True if its first frame has arrived.
         client: The registered client.
         stream: The stream for records; 0 before the request.
         spent: Frames and records that count against its allowance, at `spent_at` (ns).
@@ -81,7 +81,7 @@ class ServiceSession:
         if self.stream:
             self.send(Frame(FrameKind.PAYLOAD, self.stream, FrameFlag.NEXT, payload=srs.encode(message)))
 
-    def take(self) -> bytes:
+    def take_bytes(self) -> bytes:
         """Return the bytes to send."""
         self._pack()
         frames, self.frames = self.frames, []

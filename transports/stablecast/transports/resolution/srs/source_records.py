@@ -5,14 +5,22 @@ fields. The OTID, which identifies the source for everybody, is made of the same
 two lives of one program never share an OTID (T-418).
 """
 
-from stablecast.transports.codec.places import joinable, otid, place_of, read, transport_of, written
-from stablecast.transports.resolution.records import PERSISTENT, SourceRecord, advertisement
+from stablecast.transports.codec.places import (
+    from_source_string,
+    joinable,
+    otid,
+    place_of,
+    source_string,
+    split,
+    transport_of,
+)
+from stablecast.transports.resolution.records import PERSISTENT, SourceRecord
 from stablecast.transports.wire import lbmr, srs
 
 TTL = 60
 """Seconds; a field that receivers ignore."""
 
-_NOWHERE = lbmr.ExtendedFunctionality(source_port=0, source_address="0.0.0.0", functionality=0)  # noqa: S104  no address
+_NO_ADDRESS = "0.0.0.0"  # noqa: S104
 
 
 def source_info(topic: str, record: SourceRecord) -> srs.SourceInfo:
@@ -21,17 +29,16 @@ def source_info(topic: str, record: SourceRecord) -> srs.SourceInfo:
     Raises:
         MisuseError: If an address of the record is malformed.
     """
-    tir = advertisement(topic, record, TTL)
     transport = transport_of(record.address, record.session_id)
-    request = next((option for option in tir.options if isinstance(option, lbmr.ExtendedFunctionality)), _NOWHERE)
+    request_host, request_port = split(record.request_address) if record.request_address else (_NO_ADDRESS, 0)
     return srs.SourceInfo(
         otid=otid(transport, record.index, record.instance),
         topic=topic,
-        source=f"{written(transport)}[{record.index}]",
+        source=f"{source_string(transport)}[{record.index}]",
         topic_index=record.index,
         functionality=PERSISTENT if record.persistent else 0,
-        request_address=request.source_address,
-        request_port=request.source_port,
+        request_address=request_host,
+        request_port=request_port,
         instance=record.instance,
         ttl=TTL,
     )
@@ -39,7 +46,7 @@ def source_info(topic: str, record: SourceRecord) -> srs.SourceInfo:
 
 def source_record(info: srs.SourceInfo) -> SourceRecord | None:
     """Return the record of a source; None if receivers cannot join its transport."""
-    transport = joinable(read(info.source))
+    transport = joinable(from_source_string(info.source))
     if transport is None:
         return None
     request = f"{info.request_address}:{info.request_port}" if info.request_port else ""

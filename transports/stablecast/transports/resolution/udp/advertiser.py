@@ -96,7 +96,7 @@ class Advertiser:
     def handle_timeout(self, now: int) -> None:
         """Advertise the sources whose turn it is."""
         self._say_singles(now)
-        self._transmit(self.rounds.take(now))
+        self._transmit(self.rounds.take_turns(now))
 
     def next_timeout(self) -> int | None:
         """Return when `handle_timeout` is due, in nanoseconds."""

@@ -6,9 +6,9 @@ through another relay. Relays answer keepalives, so a relay that is silent for t
 until it is heard again. While no relay is active, the context goes round all of them, twice as fast: one running
 instance is enough (T-219).
 
-A keepalive is due when the context sent nothing to a relay for the interval (T-215), or when it heard nothing from it,
-because relays answer keepalives only. The documentation names 5 s and 500 ms as the interval. A silence of 1000 ms
-shows an inactive relay only with the latter.
+A keepalive is due when the context sent nothing to a relay for the interval (T-215). It is also due when the context
+heard nothing from the relay, because relays answer keepalives only. The documentation names 5 s and 500 ms as the
+interval. A silence of 1000 ms shows an inactive relay only with the latter.
 """
 
 import ipaddress
@@ -41,7 +41,7 @@ class Relays:
         last_sent: Last datagram to each relay.
         last_asked: Last keepalive to each relay.
         turn_ends: End of the current relay's turn.
-        alone: Whether the lack of active relays was reported.
+        alone: True if the lack of active relays was reported.
     """
 
     addresses: tuple[str, ...]
@@ -82,6 +82,7 @@ class Relays:
             return
         self.alone = False
         self.last_heard[sender] = now
+        # The current relay is inactive, so the context changes to the active one at once.
         if self.addresses[self.position] not in self.last_heard:
             self.position = self.addresses.index(sender)
             self._new_turn(now)
@@ -162,7 +163,7 @@ class MulticastGroup:
 
     Attributes:
         address: The group, `ip:port`.
-        heard: Whether any datagram ever arrived from another context.
+        heard: True if any datagram ever arrived from another context.
     """
 
     address: str = DEFAULT_GROUP
@@ -175,7 +176,7 @@ class MulticastGroup:
             raise MisuseError(f"'{self.address}' is not a multicast group: write one as {DEFAULT_GROUP}")
 
     def start(self, _: int) -> None:
-        """Take part."""
+        """Take part: datagrams may be sent."""
         self.running = True
 
     def stop(self) -> None:
@@ -198,7 +199,7 @@ class MulticastGroup:
         """Do nothing: a group has no turns and no keepalives."""
 
     def take_keepalives(self, _: int) -> tuple[str, ...]:
-        """Return none."""
+        """Return none: a group needs no keepalives."""
         return ()
 
     def handle_timeout(self, now: int) -> None:
@@ -209,7 +210,7 @@ class MulticastGroup:
         return None
 
     def take_remarks(self) -> list[Remark]:
-        """Return none."""
+        """Return none: a group has nothing to log."""
         return []
 
     def complaint(self) -> str:

@@ -165,7 +165,7 @@ class ResolutionContext:
         self._forward(now)
 
     def handle_timeout(self, now: int) -> None:
-        """Perform what is due."""
+        """Perform what is due in carrier, sides and names."""
         self.carrier.handle_timeout(now)
         self.advertiser.handle_timeout(now)
         self.querier.handle_timeout(now)
@@ -222,13 +222,14 @@ class ResolutionContext:
             self._on_oversized(event)
             return
         try:
-            reading = lbmr.read(event.data)
+            reading = lbmr.decode_partly(event.data)
         except WireError:
             if lbmr.is_foreign(event.data):
                 self.counted.foreign += 1
             else:
                 self.counted.malformed += 1
             return
+        # Multicast returns own datagrams, and each side has heard the other side already.
         if self._is_own(reading.packet.options):
             self.counted.own += 1
             return

@@ -72,7 +72,7 @@ class NameLost:
 
 @attrs.frozen
 class Remark:
-    """A line for the log."""
+    """A line for the log, perhaps a warning."""
 
     text: str
     warning: bool = False

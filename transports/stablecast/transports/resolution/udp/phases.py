@@ -18,7 +18,7 @@ from stablecast.transports.resolution.udp.settings import PhasePace
 
 
 class Phase(IntEnum):
-    """The phases of a topic."""
+    """The phases of one topic's turns."""
 
     QUIESCENT = 0
     INITIAL = 1
@@ -26,7 +26,7 @@ class Phase(IntEnum):
 
 
 class PhaseEvent(IntEnum):
-    """Events of a topic."""
+    """Events of one topic's turns."""
 
     BEGIN = 0
     ASKED = 1
@@ -35,7 +35,7 @@ class PhaseEvent(IntEnum):
 
 
 class PhaseChart(Chart):
-    """The phases of a topic."""
+    """The life cycle of one topic's turns."""
 
     states = States.from_enum(Phase, initial=Phase.QUIESCENT, use_enum_instance=True)
 
@@ -81,7 +81,7 @@ class TopicTurns:
         gap: From the turn before to `planned`; 0: there was none.
         interval: From `planned` to the turn after it.
         ends: End of the phase; 0: never.
-        seen: When its turn was first found due, while it waits for its limit; else NEVER.
+        seen: Time at which its turn was first found due, while it waits for its limit; else NEVER.
     """
 
     pace: PhasePace
@@ -95,7 +95,7 @@ class TopicTurns:
     seen: int = NEVER
 
     def begin(self, now: int) -> None:
-        """Begin with a new topic."""
+        """Begin with a new topic, in its first phase."""
         fire(PHASES, self, PhaseEvent.BEGIN, now, False)
 
     def asked(self, now: int, answered: bool) -> None:
@@ -171,7 +171,7 @@ class TopicTurns:
         self.ends = self.planned + self.pace.sustaining if self.pace.sustaining else 0
 
     def fall_silent(self) -> None:
-        """Cancel all turns."""
+        """Cancel all turns of the topic."""
         self.due = self.seen = NEVER
 
 

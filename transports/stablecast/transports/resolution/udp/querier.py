@@ -64,11 +64,11 @@ class WantedTopic:
     """One wanted topic.
 
     Attributes:
-        wanted: Whether it has a receiver of its own; otherwise a pattern found it.
+        wanted: True if it has a receiver of its own; otherwise a pattern found it.
         since: Start of the time without live session (ns); None: it has one.
         known: The reported sources.
         unanswered: Queries since the last answer.
-        leaves: When it is abandoned for lack of answers (ns); None: never.
+        leaves: Time at which it is abandoned for lack of answers (ns); None: never.
     """
 
     options: QueryOptions
@@ -81,7 +81,7 @@ class WantedTopic:
 
 @attrs.define
 class WantedPattern:
-    """One wanted pattern."""
+    """One wanted pattern and its query."""
 
     query: lbmr.WildcardQuery
     expression: re.Pattern[str]
@@ -145,11 +145,13 @@ class Querier:
 
     def handle_timeout(self, now: int) -> None:
         """Query the topics and patterns whose turn it is, and abandon topics of patterns without sources."""
-        topics = self.rounds.take(now)
+        topics = self.rounds.take_turns(now)
         self._ask((lbmr.TopicQuery(topic), len(topic_bytes(topic)) + 1) for topic in topics)
         for topic in topics:
             self._asked(topic, now)
-        self._ask((self.patterns[name].query, len(topic_bytes(name)) + 2) for name in self.pattern_rounds.take(now))
+        self._ask(
+            (self.patterns[name].query, len(topic_bytes(name)) + 2) for name in self.pattern_rounds.take_turns(now)
+        )
         while (leaves := self._next_leave()) is not None and now >= leaves:
             self._drop(next(iter(self.leaving)))
         self.cache.expire(now)

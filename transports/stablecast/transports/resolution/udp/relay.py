@@ -79,11 +79,11 @@ class RelayMachine:
         self._answer = lbmr.encode(nothing)
 
     def receive(self, event: DatagramArrived, now: int) -> None:
-        """Feed one datagram."""
+        """Feed one datagram, and forward or answer it."""
         self.handle_timeout(now)
         self.counted.received += 1
         try:
-            reading = lbmr.read(event.data)
+            reading = lbmr.decode_partly(event.data)
         except WireError as error:
             if not lbmr.is_foreign(event.data):
                 self._on_malformed("a datagram", event.sender, str(error))
@@ -104,7 +104,7 @@ class RelayMachine:
             self._forward(event, packet)
 
     def handle_timeout(self, now: int) -> None:
-        """Forget silent clients."""
+        """Forget clients that were silent for their time to live."""
         while (due := self.next_timeout()) is not None and due <= now:
             client = next(iter(self.last_heard))
             del self.last_heard[client]

@@ -74,7 +74,7 @@ class TurnSchedule(Generic[KeyT]):
         """Return the phase of `key`."""
         return self.topics[key].state
 
-    def take(self, now: int) -> list[KeyT]:
+    def take_turns(self, now: int) -> list[KeyT]:
         """Return the keys whose turn it is at `now`, each once, and plan their next turns."""
         self._collect(now)
         taken: list[KeyT] = []
@@ -91,7 +91,7 @@ class TurnSchedule(Generic[KeyT]):
         return taken
 
     def next(self) -> int | None:
-        """Return when `take` is due, in nanoseconds, or None."""
+        """Return when `take_turns` is due, in nanoseconds, or None."""
         lanes = ((Phase.INITIAL, self.initial), (Phase.SUSTAINING, self.sustaining))
         due = [limiter.opens() for phase, limiter in lanes if self.waiting[phase]]
         while self.instants:
@@ -103,6 +103,7 @@ class TurnSchedule(Generic[KeyT]):
             if keys:
                 due.append(instant)
                 break
+            # No topic has a turn at this instant any more: the driver need not wake up for it.
             del self.calendar[heapq.heappop(self.instants)]
         return min(due, default=None)
 

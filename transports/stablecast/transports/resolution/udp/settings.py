@@ -161,7 +161,7 @@ class CacheOptions:
     """Options of a context's cache of sources.
 
     Attributes:
-        on: Whether there is a cache; patterns need it.
+        on: True if there is a cache; patterns need it.
         most: The most sources; beyond that the longest silent one is removed.
         forget_after: Silence after which an unwanted source is removed; 0: never, as documented (T-015).
     """

@@ -122,7 +122,7 @@ class StoreNames:
                 asked.instance, asked.before = b"", b""
                 self.outbox.append(NameLost(name))
                 self.rounds.begin(name, self.options.pace, 0, now)
-        for name in self.rounds.take(now):
+        for name in self.rounds.take_turns(now):
             self.outbox.append(Tell(_INFO(flags=_INFO.QUERY, name=name)))
 
     def next_timeout(self) -> int | None:

@@ -1,0 +1,85 @@
+"""The methods that all kinds of topic resolution of a context have in common."""
+
+from abc import ABC, abstractmethod
+
+from stablecast.transports.resolution.udp.inputs import (
+    AddPattern,
+    AddReceiver,
+    AddSource,
+    RemovePattern,
+    RemoveReceiver,
+    RemoveSource,
+    ResolutionInput,
+    Resolved,
+    Unresolved,
+)
+from stablecast.transports.resolution.udp.settings import PatternOptions, QueryOptions
+from stablecast.transports.wire.lbmr import PatternType
+
+
+class Resolution(ABC):
+    """Topic resolution of one context: `Resolver` over UDP, `SrsResolver` over services, `Combined` for several."""
+
+    @abstractmethod
+    def feed(self, event: ResolutionInput) -> None:
+        """Process one input; do nothing once closed. Raises MisuseError."""
+
+    @abstractmethod
+    def ask_name(self, name: str) -> bool:
+        """Find the store of a name (T-201); return False if this kind cannot find stores. Raises MisuseError."""
+
+    @abstractmethod
+    def wake(self, flags: int, interval: float = 0, duration: float = 0) -> None:
+        """Ask quiet contexts to advertise and query again (T26), every `interval` for `duration` seconds."""
+
+    @abstractmethod
+    def why(self, topic: str) -> str:
+        """Return the likely reason why the receiver of `topic` has no session."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Stop resolution and close all sockets; nothing is reported afterwards."""
+
+    def add_source(self, source: AddSource) -> None:
+        """Advertise a source until `remove_source`; its advertising options concern UDP only.
+
+        Raises:
+            MisuseError: The source cannot be written on the wire, is known already, or is one too many.
+        """
+        self.feed(source)
+
+    def remove_source(self, session_id: int, index: int) -> None:
+        """Stop advertising a source; receivers learn its end from the transport or the service."""
+        self.feed(RemoveSource(session_id, index))
+
+    def add_receiver(self, topic: str, options: QueryOptions | None = None) -> None:
+        """Find the sources of `topic` until `remove_receiver`; for a second receiver, report all of them again.
+
+        Raises:
+            MisuseError: The topic cannot be written on the wire, or is one too many.
+        """
+        self.feed(AddReceiver(topic, options))
+
+    def remove_receiver(self, topic: str) -> None:
+        """Stop finding the sources of `topic`; nothing is reported afterwards."""
+        self.feed(RemoveReceiver(topic))
+
+    def add_pattern(self, pattern: str, kind: int = PatternType.PCRE, options: PatternOptions | None = None) -> None:
+        """Find the sources of all topics that match until `remove_pattern` (T-031); services know PCRE only.
+
+        Raises:
+            MisuseError: The pattern is malformed, cannot be written on the wire, or is one too many.
+        """
+        self.feed(AddPattern(pattern, kind, options))
+
+    def remove_pattern(self, pattern: str) -> None:
+        """Stop finding the sources of a pattern."""
+        self.feed(RemovePattern(pattern))
+
+    def resolved(self, topic: str) -> None:
+        """Note that the receiver of `topic` has a live session: queries stop after the initial phase."""
+        self.feed(Resolved(topic))
+
+    def unresolved(self, topic: str) -> None:
+        """Note that the receiver of `topic` has no live session any more: ask again, and report all sources again."""
+        self.feed(Unresolved(topic))

@@ -1,0 +1,122 @@
+"""The network interfaces of this host, and the address that a setting selects (P-810)."""
+
+import contextlib
+import fcntl
+import ipaddress
+import socket
+import struct
+from collections.abc import Sequence
+
+import attrs
+
+from stablecast.core.errors import StablecastError
+from stablecast.runtime.address import AddressError, check_ip
+
+ANY = "0.0.0.0"  # noqa: S104 - the documented default of a store's interface
+_SIOCGIFFLAGS = 0x8913
+_SIOCGIFADDR = 0x8915
+_UP, _LOOPBACK, _MULTICAST = 0x1, 0x8, 0x1000
+_NAME_BYTES = 15
+
+
+class InterfaceError(StablecastError):
+    """No interface of this host matches; the message names the interfaces of this host."""
+
+
+@attrs.frozen
+class Interface:
+    """A network device of this host and its IPv4 address."""
+
+    name: str
+    address: str
+    up: bool
+    loopback: bool
+    multicast: bool
+
+
+def interfaces() -> list[Interface]:
+    """Return the devices of this host that have an IPv4 address, in the order of the system."""
+    found = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        for _, name in socket.if_nameindex():
+            request = struct.pack("16s24x", name.encode()[:_NAME_BYTES])
+            with contextlib.suppress(OSError):  # A device without an address, or one that has just gone.
+                address = socket.inet_ntoa(fcntl.ioctl(sock, _SIOCGIFADDR, request)[20:24])
+                (flags,) = struct.unpack_from("H", fcntl.ioctl(sock, _SIOCGIFFLAGS, request), 16)
+                up, loopback, multicast = (bool(flags & bit) for bit in (_UP, _LOOPBACK, _MULTICAST))
+                found.append(Interface(name, address, up, loopback, multicast))
+    return found
+
+
+def choose(text: str) -> str:
+    """Return the address to listen at: an address as it is, or the first address of this host in a range.
+
+    Raises:
+        InterfaceError: The text is neither, or no address of this host lies in the range.
+    """
+    try:
+        if "/" not in text:
+            return str(ipaddress.IPv4Address(text))
+        network = ipaddress.IPv4Network(text, strict=False)
+    except ValueError:
+        remedy = "write an IPv4 address, or a range like 10.29.3.16/25"
+        raise InterfaceError(f"'{text}' is not an interface: {remedy}") from None
+    return _in_network(text, network, interfaces())
+
+
+def choose_device(wanted: str, devices: Sequence[Interface]) -> str:
+    """Return the address of the interface that an address, a range, a device or a host name selects.
+
+    An empty text or 0.0.0.0 selects the first interface that is up and can multicast. Raises InterfaceError.
+    """
+    wanted = wanted.strip('"')
+    if wanted in ("", ANY):
+        return _first_multicast(devices)
+    for device in devices:
+        if wanted in (device.name, device.address):
+            return device.address
+    host, _, bits = wanted.partition("/")
+    try:
+        network = ipaddress.IPv4Network(f"{_resolved(host)}/{bits or 32}", strict=False)
+    except (OSError, ValueError):
+        remedy = "write an address, a.b.c.d/n, a device or a host name"
+        raise InterfaceError(f"'{wanted}' is not an interface: {remedy}") from None
+    return _in_network(wanted, network, devices)
+
+
+def address_of(text: str) -> str:
+    """Return an address as it is, or the address of the device, range or host name. Raises InterfaceError."""
+    try:
+        return check_ip(text)
+    except AddressError:
+        return choose_device(text, interfaces())
+
+
+def announced(host: str) -> str:
+    """Return the address at which others reach a listener: for all interfaces, the first that is no loopback."""
+    if host != ANY:
+        return host
+    return next((one.address for one in interfaces() if not one.loopback), "127.0.0.1")
+
+
+def _in_network(text: str, network: ipaddress.IPv4Network, devices: Sequence[Interface]) -> str:
+    for device in devices:
+        if ipaddress.IPv4Address(device.address) in network:
+            return device.address
+    known = ", ".join(f"{device.name} ({device.address})" for device in devices)
+    raise InterfaceError(f"no interface of this host matches '{text}': it has {known or 'none with an IPv4 address'}")
+
+
+def _first_multicast(devices: Sequence[Interface]) -> str:
+    for device in devices:
+        if device.up and device.multicast and not device.loopback:
+            return device.address
+    remedy = "name one with resolver_multicast_interface, or use relays (resolver_unicast_daemon)"
+    raise InterfaceError(f"no interface of this host is up and can multicast: {remedy}")
+
+
+def _resolved(host: str) -> str:
+    try:
+        return check_ip(host)
+    except AddressError:
+        return socket.gethostbyname(host)

@@ -1,0 +1,235 @@
+"""Logs of daemons: lines on the console, or in a file that is never overwritten (T-502) and rolls.
+
+A file that has reached its size, or whose hour or day is over, rolls before the next line. It is renamed to
+NAME_PID.DATE.SEQ (T-503 to T-505). Then a thread compresses it, if that is configured, while the daemon serves. Then
+the oldest rolled files are deleted until count and total size are within their limits (T-507).
+
+A write that the disk refuses loses the line and does not stop the daemon. The next line that is written is preceded by
+the number of missing lines.
+"""
+
+import gzip
+import os
+import re
+import shutil
+import zipfile
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from enum import Enum
+from pathlib import Path
+from typing import Protocol, TextIO
+
+import attrs
+
+from stablecast.text import refusal
+
+GZIP_LEVEL = 6
+
+
+class Frequency(Enum):
+    """The interval at which a log file rolls by the clock."""
+
+    DISABLE = "disable"
+    DAILY = "daily"
+    HOURLY = "hourly"
+
+
+class Compression(Enum):
+    """The format of rolled files; the value is the documented word."""
+
+    NONE = "none"
+    ZIP = "zip"
+    GZIP = "gzip"
+
+
+_PERIODS = {Frequency.DISABLE: "", Frequency.HOURLY: "%Y-%m-%d %H", Frequency.DAILY: "%Y-%m-%d"}
+"""Format of the part of the time that must change for a file to roll."""
+
+_SUFFIXES = {Compression.NONE: "", Compression.ZIP: ".zip", Compression.GZIP: ".gz"}
+_PART = ".part"
+"""Suffix of a file that is being compressed."""
+
+
+@attrs.frozen
+class RollingPolicy:
+    """The policy of a rolling file: when it rolls, and which rolled files are kept.
+
+    Attributes:
+        frequency: Interval at which it rolls by the clock.
+        size: Bytes after which it rolls; 0: not by size.
+        max_history: Number of rolled files that are kept; 0: any number.
+        total_size: Bytes of rolled files that are kept; 0: any size.
+        compression: Format of rolled files.
+    """
+
+    frequency: Frequency = Frequency.DISABLE
+    size: int = 0
+    max_history: int = 0
+    total_size: int = 0
+    compression: Compression = Compression.NONE
+
+
+def utc_now() -> datetime:
+    """Return the time of a log line, in UTC."""
+    return datetime.now(UTC)
+
+
+class RollingFile:
+    """A file of lines that rolls."""
+
+    def __init__(
+        self,
+        path: Path,
+        rolling: RollingPolicy,
+        complaint: Callable[[datetime, str], str],
+        clock: Callable[[], datetime] = utc_now,
+    ) -> None:
+        """Append to `path`; `complaint` makes a line of a problem of the log itself. Raises OSError."""
+        self._path = path
+        self._rolling = rolling
+        self._complaint = complaint
+        self._clock = clock
+        self._file = path.open("ab", buffering=0)
+        self._began = clock()
+        self._missing = 0
+        self._news: deque[str] = deque()
+        self._reported: set[str] = set()
+        self._tidying = ThreadPoolExecutor(1, "log")
+
+    def write(self, line: Callable[[datetime], str]) -> None:
+        """Write the line that `line` makes of the time, without its end; the kernel has it when this returns."""
+        now = self._clock()
+        if self._file.tell() and self._is_due(now):
+            self._roll(now)
+        texts = [self._news.popleft() for _ in range(len(self._news))]
+        if self._missing:
+            texts.append(f"{self._missing} lines are missing here: the disk refused them")
+        lines = [*(self._complaint(now, text) for text in texts), line(now)]
+        try:
+            self._file.write("".join(f"{text}\n" for text in lines).encode())
+        except OSError:
+            self._missing += 1
+        else:
+            self._missing = 0
+
+    def close(self) -> None:
+        """Close the file after rolled files are compressed."""
+        self._tidying.shutdown()
+        self._file.close()
+
+    def rolled(self) -> list[Path]:
+        """Return the rolled files, oldest first, with the half compressed file of a process that was killed."""
+        model = re.compile(re.escape(self._path.name) + r"_\d+\.\d{4}-\d\d-\d\d\.\d+(\.part|\.gz|\.zip)?")
+        found = [path for path in self._path.parent.iterdir() if model.fullmatch(path.name)]
+        return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name))
+
+    def _is_due(self, now: datetime) -> bool:
+        period = _PERIODS[self._rolling.frequency]
+        grown = 0 < self._rolling.size <= self._file.tell()
+        return grown or now.strftime(period) != self._began.strftime(period)
+
+    def _roll(self, now: datetime) -> None:
+        model = f"{self._path.name}_{os.getpid()}.{self._began:%Y-%m-%d}."
+        sequence = 1
+        while any(self._path.with_name(f"{model}{sequence}{suffix}").exists() for suffix in _SUFFIXES.values()):
+            sequence += 1
+        target = self._path.with_name(f"{model}{sequence}")
+        try:
+            self._path.rename(target)
+            file = self._path.open("ab", buffering=0)
+        except OSError as error:
+            self._report(f"the log does not roll: {refusal(error)}")
+            return  # Without a new file, lines are appended to the old one.
+        self._file.close()
+        self._file, self._began = file, now
+        if self._rolling.compression is Compression.NONE:
+            self._tidy(target)
+        else:
+            self._tidying.submit(self._tidy, target)
+
+    def _tidy(self, target: Path) -> None:
+        try:
+            if self._rolling.compression is not Compression.NONE:
+                _compress(target, self._rolling.compression)
+            self._delete_oldest()
+        except OSError as error:
+            self._report(f"rolled logs are not tidied up: {refusal(error)}")
+
+    def _report(self, trouble: str) -> None:
+        """Write a problem with the next line, each problem once."""
+        if trouble not in self._reported:
+            self._reported.add(trouble)
+            self._news.append(trouble)
+
+    def _delete_oldest(self) -> None:
+        rolled = self.rolled()
+        sizes = [path.stat().st_size for path in rolled]
+        count, total = len(rolled), sum(sizes)
+        for path, size in zip(rolled, sizes, strict=True):
+            too_many = 0 < self._rolling.max_history < count
+            if not too_many and not 0 < self._rolling.total_size < total:
+                return
+            path.unlink()
+            count, total = count - 1, total - size
+
+
+def _compress(path: Path, compression: Compression) -> None:
+    """Replace a file by its compressed form, such that one of both exists at each instant."""
+    part, stat = path.with_name(path.name + _PART), path.stat()
+    if compression is Compression.ZIP:
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.write(path, path.name)
+    else:
+        with path.open("rb") as plain, gzip.open(part, "wb", GZIP_LEVEL) as packed:
+            shutil.copyfileobj(plain, packed)
+    os.utime(part, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # `rolled` sorts by this time to delete the oldest.
+    part.replace(path.with_name(path.name + _SUFFIXES[compression]))
+    path.unlink()
+
+
+class LineLog(Protocol):
+    """A log that accepts lines of text."""
+
+    def write(self, line: str) -> None:
+        """Write one line, without its end."""
+
+    def close(self) -> None:
+        """Close the log; the caller writes no more lines."""
+
+
+class ConsoleLog:
+    """Lines on a stream, flushed one by one."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """Write to `stream`, which stays open."""
+        self._stream = stream
+
+    def write(self, line: str) -> None:
+        """Write one line, without its end."""
+        self._stream.write(line + "\n")
+        self._stream.flush()
+
+    def close(self) -> None:
+        """Do nothing: the stream belongs to its creator."""
+
+
+class PlainLog:
+    """Lines with their time in a file that rolls."""
+
+    def __init__(self, path: Path, rolling: RollingPolicy, clock: Callable[[], datetime] = utc_now) -> None:
+        """Append to `path`. Raises OSError if the file cannot be opened."""
+        self._file = RollingFile(path, rolling, _stamped, clock)
+
+    def write(self, line: str) -> None:
+        """Write one line, without its end."""
+        self._file.write(lambda now: _stamped(now, line))
+
+    def close(self) -> None:
+        """Close the file after rolled files are compressed."""
+        self._file.close()
+
+
+def _stamped(now: datetime, line: str) -> str:
+    return f"{now:%Y-%m-%d %H:%M:%S} {line}"

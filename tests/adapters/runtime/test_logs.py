@@ -1,0 +1,24 @@
+"""Lines of text on the console and in a file."""
+
+import io
+from datetime import UTC, datetime
+from pathlib import Path
+
+from stablecast.runtime.logs import ConsoleLog, PlainLog, RollingPolicy
+
+
+def test_the_console() -> None:
+    """T-501."""
+    stream = io.StringIO()
+    log = ConsoleLog(stream)
+    log.write("one")
+    log.close()
+    assert stream.getvalue() == "one\n"
+
+
+def test_a_file_has_the_instant_of_each_line(tmp_path: Path) -> None:
+    """T-501."""
+    log = PlainLog(tmp_path / "srs.log", RollingPolicy(), lambda: datetime(2017, 8, 20, 23, 5, tzinfo=UTC))
+    log.write("one")
+    log.close()
+    assert (tmp_path / "srs.log").read_text() == "2017-08-20 23:05:00 one\n"

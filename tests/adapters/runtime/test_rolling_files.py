@@ -1,0 +1,195 @@
+"""Logs that roll, by a clock that the test controls."""
+
+import errno
+import gzip
+import os
+import zipfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from stablecast.runtime.logs import Compression, Frequency, PlainLog, RollingFile, RollingPolicy
+
+MILLION = 1_000_000
+
+MIDNIGHT = datetime(2017, 8, 20, tzinfo=UTC)
+
+
+class Clock:
+    """Stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = MIDNIGHT
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+def rolled(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} - {"srs.log"}
+
+
+def model(date: str, sequence: int) -> str:
+    return f"srs.log_{os.getpid()}.{date}.{sequence}"
+
+
+def test_a_file_is_appended_to(tmp_path: Path) -> None:
+    """T-502: restarts do not overwrite."""
+    path = tmp_path / "srs.log"
+    for line in ("first", "second", "third"):
+        log = PlainLog(path, RollingPolicy())
+        log.write(line)
+        log.close()
+    assert [line[20:] for line in path.read_text().splitlines()] == ["first", "second", "third"]
+    assert rolled(tmp_path) == set()
+
+
+def test_the_worked_example(tmp_path: Path) -> None:
+    """T-503, T-504, T-506: a million bytes an hour; rolls at 23:00 by size, and again at midnight by frequency."""
+    path, clock = tmp_path / "srs.log", Clock()
+    log = PlainLog(path, RollingPolicy(Frequency.DAILY, 23 * MILLION), clock)
+    for hour in range(24):
+        clock.now = MIDNIGHT + timedelta(hours=hour)
+        before = rolled(tmp_path)
+        log.write("x" * (MILLION - 21))
+        assert (rolled(tmp_path) != before) is (hour == 23)
+    assert rolled(tmp_path) == {model("2017-08-20", 1)}
+    clock.now = MIDNIGHT + timedelta(days=1)
+    log.write("next day")
+    assert rolled(tmp_path) == {model("2017-08-20", 1), model("2017-08-20", 2)}
+    log.close()
+
+
+def test_it_rolls_with_the_next_line_only(tmp_path: Path) -> None:
+    """T-505: an hour without a line makes no file; an empty file does not roll."""
+    path, clock = tmp_path / "srs.log", Clock()
+    log = PlainLog(path, RollingPolicy(Frequency.HOURLY), clock)
+    clock.now += timedelta(hours=5)
+    log.write("one")
+    assert rolled(tmp_path) == set()
+    log.close()
+    log = PlainLog(path, RollingPolicy(Frequency.HOURLY), clock)
+    clock.now += timedelta(minutes=59)
+    log.write("two")
+    clock.now += timedelta(hours=2)
+    assert rolled(tmp_path) == set()
+    log.write("three")
+    assert rolled(tmp_path) == {model("2017-08-20", 1)}
+    log.close()
+
+
+@pytest.mark.parametrize(
+    ("limits", "left"),
+    [
+        (RollingPolicy(size=MILLION, max_history=2), 2),
+        (RollingPolicy(size=MILLION, total_size=3 * MILLION), 2),
+        (RollingPolicy(size=MILLION), 5),
+        (RollingPolicy(size=MILLION, max_history=4, total_size=5 * MILLION), 4),
+        (RollingPolicy(size=MILLION, total_size=MILLION), 0),
+        (RollingPolicy(size=MILLION, max_history=3, total_size=MILLION, compression=Compression.GZIP), 3),
+        (RollingPolicy(size=MILLION, max_history=1, compression=Compression.ZIP), 1),
+    ],
+)
+def test_the_oldest_are_deleted(tmp_path: Path, limits: RollingPolicy, left: int) -> None:
+    """T-507: by count and by total size, until neither applies. Other files of such names stay."""
+    other = tmp_path / "srs.log_backup.2017-08-20.1"
+    other.touch()
+    clock = Clock()
+    path = tmp_path / "srs.log"
+    for day in range(6):
+        clock.now = MIDNIGHT + timedelta(days=day)
+        log = PlainLog(path, limits, clock)
+        log.write("x" * MILLION)
+        log.close()
+        began = clock.now.timestamp()
+        os.utime(path, (began, began))  # As if the days had passed.
+    suffix = {Compression.NONE: "", Compression.ZIP: ".zip", Compression.GZIP: ".gz"}[limits.compression]
+    expected = {model(f"2017-08-{20 + day}", 1) + suffix for day in range(6 - left, 6)}
+    assert rolled(tmp_path) - {other.name} == expected
+
+
+def unpacked(path: Path) -> bytes:
+    if path.suffix == ".gz":
+        return gzip.decompress(path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        (name,) = archive.namelist()
+        return archive.read(name)
+
+
+@pytest.mark.parametrize("compression", [Compression.ZIP, Compression.GZIP])
+def test_rolled_files_are_compressed_and_nothing_of_them_is_lost(tmp_path: Path, compression: Compression) -> None:
+    """tr.md, daemon/log: none, zip, gzip. Numbers count on where compressed files are."""
+    log = PlainLog(tmp_path / "srs.log", RollingPolicy(size=60, compression=compression), Clock())
+    for number in range(7):
+        log.write(f"{number} {'x' * 30}")
+    log.close()
+    files = sorted(path for path in tmp_path.iterdir() if path.name != "srs.log")
+    assert [path.suffixes[-2] for path in files] == [".1", ".2", ".3"]
+    assert [line.split()[2] for path in files for line in unpacked(path).splitlines()] == [
+        str(number).encode() for number in range(6)
+    ]
+
+
+class Full:
+    """A file that does not take every line."""
+
+    def __init__(self, *full: bool) -> None:
+        self.full = list(full)
+        self.taken: list[str] = []
+
+    def tell(self) -> int:
+        return 0
+
+    def write(self, octets: bytes) -> None:
+        if self.full.pop(0):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.taken += octets.decode().splitlines()
+
+
+def test_a_full_disk_loses_lines_and_says_how_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nobody who writes one is disturbed."""
+    log = RollingFile(tmp_path / "srs.log", RollingPolicy(), lambda _, text: f"complaint: {text}", Clock())
+    disk = Full(False, True, True, False, False)
+    with monkeypatch.context() as patch:
+        patch.setattr(log, "_file", disk)
+        for number in range(5):
+            log.write(lambda _, number=number: f"line {number}")  # type: ignore[misc]  # its number, not the last one
+    log.close()
+    missing = "complaint: 2 lines are missing here: the disk refused them"
+    assert disk.taken == ["line 0", missing, "line 3", "line 4"]
+
+
+def test_a_file_that_cannot_roll_grows_on_and_says_so_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = PlainLog(tmp_path / "srs.log", RollingPolicy(size=10), Clock())
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", refuse)
+        for number in range(4):
+            log.write(f"line {number}")
+    assert [line[20:] for line in (tmp_path / "srs.log").read_text().splitlines()] == [
+        "line 0",
+        "the log does not roll: Permission denied",
+        "line 1",
+        "line 2",
+        "line 3",
+    ]
+    log.close()
+
+
+def test_a_file_that_cannot_be_tidied_up_stays_and_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = PlainLog(tmp_path / "srs.log", RollingPolicy(size=10, max_history=1), Clock())
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    for number in range(4):
+        log.write(f"line {number}")
+    log.close()
+    assert len(rolled(tmp_path)) == 3
+    said = "".join((tmp_path / name).read_text() for name in (*rolled(tmp_path), "srs.log"))
+    assert said.count("rolled logs are not tidied up: Read-only file system") == 1
