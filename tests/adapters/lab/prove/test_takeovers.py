@@ -156,7 +156,7 @@ def test_what_happens_to_two_processes_has_words() -> None:
     run = ((Deed.BEGIN, ALL), (Deed.TAKE_OVER, (0, 1)), (Deed.INFORM, (1,)), (Deed.STOP, ()), (Deed.COME_BACK, (2,)))
     assert [step.action for step in story.steps(world, FoundRun(run))[1:]] == [
         "the source is partitioned; another process with its RegID starts and reaches A, B; C cannot be reached",
-        "B is told where the source resumed",
+        "B learns where the source resumed",
         "the source crashes",
         "the partitioned process returns and reaches C; A, B cannot be reached",
     ]
