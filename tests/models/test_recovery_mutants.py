@@ -168,7 +168,9 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
     ),
     "one store is told": (
         "graph_small",
-        changed(Acknowledger, "acknowledge", lambda self, counting, *words: REAL_ACKNOWLEDGE(self, counting[:1], *words)),
+        changed(
+            Acknowledger, "acknowledge", lambda self, counting, *words: REAL_ACKNOWLEDGE(self, counting[:1], *words)
+        ),
     ),
     "no store is told": ("graph_small", changed(Acknowledger, "acknowledge_to_store", lambda self, *words: None)),
     "batches do not wait": ("graph_ordered", changed(Acknowledger, "plan", lambda self, now: True)),
