@@ -1,9 +1,9 @@
-"""Who shows what: the rows of `spec/rows.md` and the tests that cite them.
+"""Compare the rows of `spec/rows.md` with the tests that cite them.
 
-    python -m tests.rows          the rows of the core that no test cites; fails if there are any
-    python -m tests.rows --all    every row with its room and the tests that cite it
+    python -m tests.rows          rows of the core that no test cites; the exit status is 1 if there are any
+    python -m tests.rows --all    every row with its part and the tests that cite it
 
-A test cites a row by its id anywhere in its file, in a range as well: `P-319..P-321`.
+A test cites a row by its id anywhere in its file, also in a range: `P-319..P-321`.
 """
 
 import io
@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.support.tree import ROOT, name, python_files
 
 CHAPTER = ROOT / "spec" / "rows.md"
-ROOMS = frozenset(
+PARTS = frozenset(
     {
         "core",
         "transports",
@@ -31,7 +31,7 @@ ROOMS = frozenset(
     }
 )
 THESE = frozenset({"tests/rows.py", "tests/test_rows.py"})
-"""What speaks of citations does not cite."""
+"""Files about citations. Their ids are not citations."""
 
 _ROW = re.compile(r"^\| (P-\d{3}|T\d+|U\d+|C-\d{2}) \| .*? \|(?: ([^|]+) \|)?$", re.MULTILINE)
 _CITED = re.compile(r"\bP-(\d{3})(?:\.\.(?:P-)?(\d{3}))?\b")
@@ -39,7 +39,7 @@ _RULE = re.compile(r"\b(?:P-\d{3}|T\d{1,2}|U\d{1,2}|C-\d{2})\b")
 
 
 def rows(chapter: str) -> dict[str, str]:
-    """The third cell of each row of a chapter by id: the room of a P row.
+    """Return the third cell of each row of a chapter by id: the part of a P row.
 
     Raises:
         ValueError: If an id occurs twice.
@@ -53,7 +53,7 @@ def rows(chapter: str) -> dict[str, str]:
 
 
 def cited(text: str, known: Iterable[str]) -> set[str]:
-    """The P rows that a text cites: both ends of a range, known or not, and what is `known` between them."""
+    """Return the P rows that a text cites: both ends of a range, known or not, and the `known` rows between them."""
     found: set[str] = set()
     numbers = {int(row[2:]) for row in known if row.startswith("P-")}
     for first, last in _CITED.findall(text):
@@ -65,14 +65,14 @@ def cited(text: str, known: Iterable[str]) -> set[str]:
 
 
 def rules(source: str) -> set[str]:
-    """The ids in comments and strings of a module's source, of whatever kind."""
+    """Return the ids of all kinds in comments and strings of a module's source."""
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     texts = (token.string for token in tokens if token.type in (tokenize.COMMENT, tokenize.STRING))
     return {rule for text in texts for rule in _RULE.findall(text)}
 
 
 def citations(files: Iterable[Path], known: Iterable[str]) -> dict[str, list[str]]:
-    """By row, the files that cite it."""
+    """Return for each row the files that cite it."""
     known = list(known)
     found: defaultdict[str, list[str]] = defaultdict(list)
     for path in files:
@@ -82,28 +82,28 @@ def citations(files: Iterable[Path], known: Iterable[str]) -> dict[str, list[str
 
 
 def test_files() -> list[Path]:
-    """The files whose citations count."""
+    """Return the files whose citations count."""
     return [path for path in python_files("tests") if name(path) not in THESE]
 
 
-def missing(rooms: dict[str, str], by_row: dict[str, list[str]]) -> list[str]:
-    """The rows of the core that nobody cites."""
-    return [row for row, room in rooms.items() if room == "core" and row not in by_row]
+def missing(parts: dict[str, str], by_row: dict[str, list[str]]) -> list[str]:
+    """Return the rows of the core that no test cites."""
+    return [row for row, part in parts.items() if part == "core" and row not in by_row]
 
 
-def lines(rooms: dict[str, str], by_row: dict[str, list[str]]) -> Iterator[str]:
-    """Every P row with its room and who cites it."""
-    for row, room in rooms.items():
+def lines(parts: dict[str, str], by_row: dict[str, list[str]]) -> Iterator[str]:
+    """Yield every P row with its part and the tests that cite it."""
+    for row, part in parts.items():
         if row.startswith("P-"):
-            yield f"{row}  {room:13}  {' '.join(by_row.get(row, ['-']))}"
+            yield f"{row}  {part:13}  {' '.join(by_row.get(row, ['-']))}"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The command; returns its exit status."""
-    rooms = rows(CHAPTER.read_text(encoding="utf-8"))
-    by_row = citations(test_files(), rooms)
-    uncited = missing(rooms, by_row)
-    for line in lines(rooms, by_row) if "--all" in arguments else uncited:
+    """Print the rows and return the exit status."""
+    parts = rows(CHAPTER.read_text(encoding="utf-8"))
+    by_row = citations(test_files(), parts)
+    uncited = missing(parts, by_row)
+    for line in lines(parts, by_row) if "--all" in arguments else uncited:
         print(line)
     return 1 if uncited else 0
 

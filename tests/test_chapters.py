@@ -1,4 +1,4 @@
-"""The chapters of the specification say what the code says, and cite what exists."""
+"""Chapters of the specification agree with the code, and cite existing files, tests and rules."""
 
 import os
 import re
@@ -29,26 +29,26 @@ CODE = re.compile(r"(?:\b(Oddity|Finding)\(|\b_(odd)\()\s*\"([a-z-]+)\"")
 
 
 def codes(kind: str) -> set[str]:
-    """The codes of the oddities, or of the findings, in the core."""
+    """Return the codes of the oddities, or of the findings, in the core."""
     sources = "\n".join(path.read_text(encoding="utf-8") for path in python_files("core"))
     return {code for first, second, code in CODE.findall(sources) if kind in (first, second.replace("odd", "Oddity"))}
 
 
 def first_cells(text: str, heading: str) -> set[str]:
-    """The first cells of the table below a heading."""
+    """Return the first cells of the table below a heading."""
     table = re.search(rf"^#+ {re.escape(heading)}$.*?((?:^\|[^\n]*\n)+)", text, re.MULTILINE | re.DOTALL)
     assert table is not None, f"there is no table below '{heading}'"
     return {line.split("|")[1].strip(" `") for line in table[1].splitlines()[2:]}
 
 
 def headings(path: Path) -> set[str]:
-    """The anchors of a document's headings, as the usual renderers make them."""
+    """Return the anchors of a document's headings, as the usual renderers make them."""
     titles = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
-def test_what_is_rendered_is_what_runs(chapter: Path) -> None:
+def test_rendered_blocks_agree_with_the_code(chapter: Path) -> None:
     if os.environ.get("STABLECAST_REWRITE"):
         chapter.write_text(rendered(chapter.read_text(encoding="utf-8")), encoding="utf-8")
     text = chapter.read_text(encoding="utf-8")
@@ -60,15 +60,14 @@ def test_every_chart_is_shown_once() -> None:
 
 
 @pytest.mark.parametrize(("chapter", "table"), COMPARED, ids=[table[0] for _, table in COMPARED])
-def test_tables_that_are_written_say_what_the_code_says(
+def test_written_tables_agree_with_the_code(
     chapter: Path, table: tuple[str, list[tuple[str, str]], list[tuple[str, str]]]
 ) -> None:
     path, written, expected = table
     assert sorted(written) == sorted(expected), f"{name(chapter)}, {path}"
 
 
-def test_all_that_crosses_the_edge_is_compared() -> None:
-    """Every event, every message, every flag."""
+def test_every_event_message_and_flag_is_compared() -> None:
     flags = ("Registration", "Stable", "NotStable", "Confirm", "Liveness")
     unions = {f"core.protocol.events.{role}Event" for role in ("Source", "Receiver", "Store")} | {
         "core.protocol.messages.Message"
@@ -90,8 +89,8 @@ def test_every_repair_has_its_decision() -> None:
 
 
 def test_every_finding_of_the_models_has_its_decision() -> None:
-    told = re.findall(r"^### 7\.(\d+) ", TEXTS[SPEC / "decisions.md"], re.MULTILINE)
-    assert [int(number) for number in told] == list(range(1, LAST_FINDING + 1))
+    described = re.findall(r"^### 7\.(\d+) ", TEXTS[SPEC / "decisions.md"], re.MULTILINE)
+    assert [int(number) for number in described] == list(range(1, LAST_FINDING + 1))
 
 
 def test_the_guarantees_are_those_of_the_readme() -> None:
@@ -107,8 +106,8 @@ def test_links_between_chapters_lead_to_a_heading(chapter: Path) -> None:
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
-def test_what_a_chapter_cites_exists(chapter: Path) -> None:
-    """Rules, findings, files, tests and modules."""
+def test_citations_of_a_chapter_exist(chapter: Path) -> None:
+    """Citations are rules, findings, files, tests and modules."""
     text = TEXTS[chapter]
     known = rows.rows(TEXTS[SPEC / "rows.md"])
     sources = "\n".join(path.read_text(encoding="utf-8") for path in python_files("tests"))
@@ -121,7 +120,7 @@ def test_what_a_chapter_cites_exists(chapter: Path) -> None:
 
 
 def _exists(path: str) -> bool:
-    """Whether this is a module or something in one."""
+    """Return whether the path names a module or a name in one."""
     module, _, member = path.rpartition(".")
     try:
         return find_spec(path) is not None
@@ -139,7 +138,7 @@ def test_a_block_is_rendered_and_the_rest_left_alone() -> None:
     assert set(RENDERERS) == {"chart", "bounds", "options", "planted", "rules", "catalogue", "properties"}
 
 
-def test_a_table_that_differs_is_seen() -> None:
+def test_a_different_table_is_detected() -> None:
     rows = "| role | value |\n|---|---|\n| STORE | 0 |\n| `SOURCE` | 1 |\n"
     text = f"<!-- members: core.protocol.messages.Role -->\n\n{rows}"
     [(path, written, expected)] = tables(text)

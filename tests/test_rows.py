@@ -1,4 +1,4 @@
-"""The rows of the specification are those the tests cite, and every one of the core is shown by a test."""
+"""Tests cite existing rows of the specification, and every row of the core has a test."""
 
 import re
 
@@ -12,8 +12,8 @@ BY_ROW = rows.citations(rows.test_files(), ROWS)
 LAST_CORE_TRAP = 24
 
 
-def test_every_row_has_a_room() -> None:
-    strange = {row: room for row, room in ROWS.items() if row.startswith("P-") and room not in rows.ROOMS}
+def test_every_row_has_a_part() -> None:
+    strange = {row: part for row, part in ROWS.items() if row.startswith("P-") and part not in rows.PARTS}
     assert not strange
 
 
@@ -65,7 +65,7 @@ def test_an_id_that_occurs_twice_is_an_error() -> None:
         rows.rows("| P-001 | one | core |\n| P-001 | two | docs |\n")
 
 
-def test_the_command_prints_what_is_missing_or_everything(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_missing_rows_or_everything(capsys: pytest.CaptureFixture[str]) -> None:
     missing = rows.missing(ROWS, BY_ROW)
     assert rows.main([]) == bool(missing)
     assert capsys.readouterr().out.split() == missing

@@ -1,4 +1,4 @@
-"""The chapter of models says what is on record."""
+"""The chapter of models agrees with the recorded graphs."""
 
 import os
 
@@ -8,7 +8,7 @@ from tests.support.tree import ROOT
 PAGE = ROOT / "spec" / "models.md"
 
 
-def test_the_chapter_is_what_is_on_record() -> None:
+def test_the_chapter_agrees_with_the_record() -> None:
     written, mark, shown = PAGE.read_text(encoding="utf-8").partition(chapter.MARK)
     rendered = "\n" + chapter.render(catalog.folder())
     if os.environ.get("STABLECAST_REWRITE"):

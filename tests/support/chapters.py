@@ -1,7 +1,7 @@
-"""What the chapters of `spec/` take from the code: blocks that are rendered, and tables that are compared.
+"""Render blocks of the chapters in `spec/` from the code, and compare written tables with it.
 
-A block stands between markers and is made from the code; `STABLECAST_REWRITE=1 pytest tests/test_chapters.py` makes all
-of them anew. Its first line says what is in it:
+A block stands between markers. `STABLECAST_REWRITE=1 pytest tests/test_chapters.py` renders all blocks again. The first
+line of a block names its content:
 
     <!-- chart: registration -->                        diagram and table of a chart
     <!-- bounds: registration requests -->              the named constants of modules of the core, or `transports.` ...
@@ -12,7 +12,7 @@ of them anew. Its first line says what is in it:
     ...
     <!-- end -->
 
-A table that a person writes is compared where the line before it says with what, by its first two cells:
+A written table is compared by its first two cells. The line before it names the object to compare with:
 
     <!-- members: core.protocol.messages.Refusal -->    name and value of each member of an enum or a mapping
     <!-- fields: core.protocol.events.SourceEvent -->   name and fields of each class of a union
@@ -66,7 +66,7 @@ CHARTS: Mapping[str, tuple[Any, Any]] = {
     "listening": (LISTENING, ListeningState.WAITING),
     "connection": (CONNECTION, ConnectionState.CONNECTING),
 }
-"""Each chart that chapters show, and the state in which it starts."""
+"""The charts in chapters, each with its initial state."""
 
 OPTIONS: Mapping[str, tuple[Option, ...]] = {
     "source": SOURCE_OPTIONS,
@@ -82,17 +82,17 @@ TABLE = re.compile(r"<!-- (members|fields): ([\w.]+) -->\n\n?((?:\|.*\n)+)")
 
 
 def rendered(chapter: str) -> str:
-    """The chapter with every block as the code has it."""
+    """Return the chapter with every block rendered from the code."""
     return BLOCK.sub(lambda block: f"{block[1]}\n{RENDERERS[block[2]](block[3].split())}\n{block[4]}", chapter)
 
 
 def blocks(chapter: str, kind: str) -> list[str]:
-    """What the blocks of a kind are of."""
+    """Return the arguments of all blocks of one kind."""
     return [names for _, found, names, _ in BLOCK.findall(chapter) if found == kind]
 
 
 def tables(chapter: str) -> Iterator[tuple[str, list[tuple[str, str]], list[tuple[str, str]]]]:
-    """Of each compared table: what it is of, its first two cells row by row, and what they should be."""
+    """Yield for each compared table its object, its first two cells row by row, and the expected cells."""
     for kind, path, lines in TABLE.findall(chapter):
         rows = [[cell.strip(" `") for cell in line.split("|")[1:3]] for line in lines.splitlines()[2:]]
         yield path, [(name, second) for name, second in rows], list(EXPECTED[kind](_found(path)))
@@ -122,7 +122,7 @@ def _options(names: list[str]) -> str:
 
 def _planted(_: list[str]) -> str:
     rows = [f"| {lie.role.name.lower()} | {lie.name} | {lie.rule} | {lie.judged} |" for lie in LIES]
-    return "\n".join(["| endpoint | what it does | simulator | traces |", "|---|---|---|---|", *rows, ""])
+    return "\n".join(["| endpoint | planted fault | simulator | traces |", "|---|---|---|---|", *rows, ""])
 
 
 def _rules(names: list[str]) -> str:
@@ -134,9 +134,10 @@ def _rules(names: list[str]) -> str:
 def _catalogue(_: list[str]) -> str:
     lines = []
     for rule in RULES.values():
-        judges = "; ".join(f"{judge.name} ({judge.checks[rule.id]})" for judge in judges_of(rule.id))
         lines += [f"### {rule.title}", "", rule.statement, "", f"* Evidence needed: {rule.needs}"]
-        lines += [f"* Broken by: {rule.breaks}", f"* When it is broken: {rule.remedy}", f"* Judged by: {judges}", ""]
+        lines += [f"* Broken by: {rule.breaks}", f"* When it is broken: {rule.remedy}", "* Judged by:"]
+        lines += [f"    * {judge.name}: {judge.checks[rule.id]}" for judge in judges_of(rule.id)]
+        lines.append("")
     return "\n".join(lines)
 
 
@@ -157,7 +158,7 @@ RENDERERS: Mapping[str, Callable[[list[str]], str]] = {
 
 
 def constants(module: ModuleType) -> Iterator[tuple[str, str, str]]:
-    """Name, value and docstring of each documented number among the constants of a module."""
+    """Yield name, value and docstring of each documented number among the constants of a module."""
     body = ast.parse(getsource(module)).body
     for statement, after in pairwise(body):
         match statement, after:

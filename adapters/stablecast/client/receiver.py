@@ -481,7 +481,7 @@ class Receiver:
             session.on_recovered(messages)
 
     def on_broken(self, event: Reset | Gone) -> None:
-        """Tell all sessions that a store's connection broke."""
+        """Notify all sessions that a store's connection broke."""
         for session in (*self._sessions.values(), *self._finished):
             session.receive(event)
 

@@ -67,8 +67,8 @@ MAX_CUT = 32 * 1024 * 1024
 REPORT_SECONDS = 0.01
 """Seconds after which the machine gets a report of messages that left at once, if no other input comes before.
 
-The receiver that the kernel has woken on this core need not wait for that report. A recorded source reports at the end
-of the turn, because no trace of a receiver may run ahead of the trace of its source for long."""
+A receiver that the kernel has woken on this core need not wait for that report. A recorded source reports at the end of
+the turn, because a receiver's trace should not run ahead of its source's trace for long."""
 
 NO_LIMIT = 1 << 62
 """Credit of a source that has no flight, in messages and in bytes."""

@@ -1,8 +1,8 @@
 """The lives that belong to one source, as far as a receiver can know.
 
-A topic may have several sources, and what the application consumed of one says nothing about another. The stores tell
-sources apart by registration: a source is a store's address and a RegID there, its *place*. Two lives belong to one
-source if they share a place, or if the announcement of one names the other as an earlier life.
+A topic may have several sources, and the messages that the application consumed of one do not count for another. Stores
+distinguish sources by registration: the *place* of a source is a store's address and its RegID there. Two lives belong
+to one source if they share a place, or if the announcement of one names the other as an earlier life.
 
 A life that shares nothing is another source, or one whose stores were emptied. If exactly one source is gone, the
 receiver assumes the latter for the history of consumption. The application then learns that its source stepped back.

@@ -7,7 +7,9 @@ notice names each option without effect, documented or not. Options that break a
 from functools import cache
 from pathlib import Path
 
+from stablecast.config.client_options import RECEIVER_OPTIONS
 from stablecast.config.options import ALIASES, SCOPES
+from stablecast.config.store_options import STORE_OPTIONS
 from stablecast.config.transport_options import OF_RECEIVERS
 
 CONTEXT = (
@@ -23,12 +25,7 @@ CONTEXT = (
 OF_RESOLUTION = ("resolver_", "resolution_")
 """The first words of options of resolution."""
 
-RECEIVER = (
-    "retransmit_request_outstanding_maximum",
-    "retransmit_request_interval",
-    "retransmit_request_message_timeout",
-    "delivery_control_maximum_burst_loss",
-)
+RECEIVER = frozenset(option.name for option in RECEIVER_OPTIONS) & {option.name for option in STORE_OPTIONS}
 """Receiver options that a store follows for all its topics, in addition to those of LBT-RM and LBT-RU."""
 
 OF_THE_SOURCE = frozenset(

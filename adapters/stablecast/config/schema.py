@@ -11,6 +11,8 @@ _TEXTS = {
     "1.0": ("log", "pidfile", "uid", "gid", "lbm-config", "lbm-license-file", "web-monitor"),
     "1.3": ("xml-config", "lbm-password-file"),
 }
+DAEMON_TEXTS = (*_TEXTS["1.0"], *_TEXTS["1.3"])
+"""Entries of the daemon that are a text, in the newest version."""
 _SPACE = "xml:space (default | preserve) 'default'"
 _ATTRIBUTES = {
     "log": "type CDATA #IMPLIED",
@@ -32,7 +34,7 @@ def dtd(version: str) -> str:
     kinds = "lbm-receiver | lbm-context | lbm-source | store" + (" | queue" if queues else "")
     monitors: tuple[str, ...] = ()
     if version == NEWEST:
-        texts, attributes = texts + _TEXTS["1.3"], _ATTRIBUTES_1_3
+        texts, attributes = DAEMON_TEXTS, _ATTRIBUTES_1_3
         restore, first = "restore-last?, ", "(restore-last?, publishing-interval?, (ume-attributes | topics)+)"
         monitors = ("daemon-monitor",)
     topic = f"({restore}ume-attributes*)" if restore else "(ume-attributes)*"

@@ -16,7 +16,7 @@ from stablecast.config.option_kinds import Value
 from stablecast.config.options import ALIASES, apply, disk_options, notices
 from stablecast.config.plan import StoreLimits, StorePlan, TopicPlan
 from stablecast.config.profiles import Profile
-from stablecast.config.store_options import TOPIC_OPTIONS
+from stablecast.config.store_options import STORE_OPTIONS, TOPIC_OPTIONS
 from stablecast.config.stores import NAME
 from stablecast.config.topic_patterns import TYPES, expression
 from stablecast.config.transport_options import TransportConfig, split
@@ -31,9 +31,10 @@ MAX_LIMIT = 1 << 62
 MAX_HOURS = 336
 """Largest value of restore-last."""
 CACHE, STATE, NAMED = "disk-cache-directory", "disk-state-directory", "context-name"
-STORE_LEVEL = ("allow-proxy-source", "proxy-source-repo-quorum-required", "retransmission-request-processing-rate")
 OF_THE_STORE = ("source-check-interval", "keepalive-interval", "proxy-election-interval")
 """Options that are documented for topics, but have one value for a whole store here: the smallest."""
+STORE_LEVEL = frozenset(option.name for option in STORE_OPTIONS) - {*OF_THE_STORE, *library_options.RECEIVER}
+"""Options that are documented for a store."""
 TOPIC_LEVEL = frozenset(
     {option.name for option in (*TOPIC_OPTIONS, *DISK_OPTIONS)} | {*OF_THE_STORE, *ALIASES["topic"]}
 )

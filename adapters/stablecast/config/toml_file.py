@@ -28,6 +28,7 @@ from typing import Any
 
 from stablecast.config.daemon_outline import ConfigEntry, Given, Outline, StoreOutline, TopicOutline
 from stablecast.config.findings import ConfigFileError, ConfigFindings, ConfigPlace, ConfigProblem
+from stablecast.config.schema import DAEMON_TEXTS
 
 # fmt: off
 STORE_KEYS = frozenset({
@@ -35,11 +36,8 @@ STORE_KEYS = frozenset({
 })
 _TOPIC_KEYS = frozenset({"pattern", "type", "options", "receiver", "source", "restore-last"})
 _SCOPES = {"options": "store", "context": "lbm-context", "receiver": "lbm-receiver", "source": "lbm-source"}
-DAEMON_KEYS = frozenset({
-    "log", "pidfile", "uid", "gid", "daemon-monitor", "lbm-config", "lbm-license-file", "web-monitor",
-    "lbm-password-file", "tls",
-})
 # fmt: on
+DAEMON_KEYS = frozenset(DAEMON_TEXTS) - {"xml-config"} | {"daemon-monitor", "tls"}
 
 
 def read(path: Path) -> dict[str, Any]:

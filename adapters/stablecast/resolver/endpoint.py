@@ -1,7 +1,7 @@
 """The UDP sockets of one resolution machine, and the loop that drives it.
 
-Sockets are read and written directly, without asyncio's transports: the relay sends tens of thousands of datagrams a
-second. A datagram that the kernel does not accept at once is dropped, as the network would drop it.
+Datagrams are sent by the socket itself: a relay sends each to many clients, tens of thousands a second. A datagram that
+the kernel does not accept at once is dropped, as the network would drop it.
 """
 
 import asyncio
@@ -11,7 +11,9 @@ from functools import lru_cache
 from typing import Generic, Protocol, TypeVar
 
 from stablecast.runtime import driven_machine
-from stablecast.runtime.address import join, parse
+from stablecast.runtime.address import parse
+from stablecast.runtime.datagram_buffers import Sent
+from stablecast.runtime.datagrams import DatagramSocket
 from stablecast.runtime.effect_execution import describe, report
 from stablecast.runtime.untraced_driver import UntracedDriver
 from stablecast.transports.resolution.udp.effects import SendCopies, SendDatagram
@@ -20,17 +22,12 @@ from stablecast.transports.resolution.udp.inputs import DatagramArrived
 RECEIVE_BUFFER = 1 << 20
 """Bytes that the kernel may hold for reading: a burst of advertisements is not lost while the process is busy."""
 
-MAX_BATCH = 64
-"""Datagrams of one read; then timers and other sockets have their turn."""
-
-MAX_DATAGRAM = 65_535
+_parsed = lru_cache(maxsize=32_768)(parse)
 
 InputT_contra = TypeVar("InputT_contra", contravariant=True)
 InputT = TypeVar("InputT")
 EffectT_co = TypeVar("EffectT_co", covariant=True)
 EffectT = TypeVar("EffectT")
-
-_parsed = lru_cache(maxsize=32_768)(parse)
 
 
 class CountingMachine(
@@ -52,14 +49,11 @@ class Endpoint(Generic[InputT, EffectT]):
         its messages, so a datagram that was not sent counts as lost.
         """
         self.machine = machine
-        self.send_errors = 0
-        self.send_drops = 0
-        self.receive_errors = 0
-        self.effects_failed = 0
+        self.send_errors = self.send_drops = self.effects_failed = 0
+        self._read_errors = 0
         self._on_effect = on_effect
-        self._loop = asyncio.get_running_loop()
         self._sending: socket.socket | None = None
-        self._reading: list[socket.socket] = []
+        self._sockets: list[DatagramSocket] = []
         self._driver: UntracedDriver[InputT | DatagramArrived, EffectT] | None = None
 
     def open(self, sock: socket.socket) -> None:
@@ -68,15 +62,15 @@ class Endpoint(Generic[InputT, EffectT]):
         self._driver = UntracedDriver(self.machine, self._perform, self._on_failed)
         self.read(sock)
 
-    def read(self, sock: socket.socket) -> None:
+    def read(self, sock: socket.socket) -> DatagramSocket:
         """Read one more socket until `shut`."""
-        self._reading.append(sock)
-        self._loop.add_reader(sock, self._on_readable, sock)
+        self._sockets.append(DatagramSocket(sock, self._on_read))
+        return self._sockets[-1]
 
-    def shut(self, sock: socket.socket) -> None:
-        """Stop reading a socket, and close it."""
-        self._reading.remove(sock)
-        self._loop.remove_reader(sock)
+    def shut(self, sock: DatagramSocket) -> None:
+        """Close a socket that was read, and keep its count of errors."""
+        self._sockets.remove(sock)
+        self._read_errors += sock.read_errors
         sock.close()
 
     def feed(self, event: InputT) -> None:
@@ -89,33 +83,28 @@ class Endpoint(Generic[InputT, EffectT]):
         if self._driver is not None:
             self._driver.close()
         self._sending = None
-        for sock in list(self._reading):
-            self.shut(sock)
+        for sock in self._sockets:
+            sock.close()
         await asyncio.sleep(0)  # Loops forget a reader in their next turn.
 
     @property
     def port(self) -> int:
-        """Return the local port; 0 once closed."""
-        return 0 if self._sending is None else int(self._sending.getsockname()[1])
+        """Return the local port; 0 before `open` and after `close`."""
+        return self._sockets[0].port if self._sockets else 0
 
     def statistics(self) -> dict[str, int]:
         """Return the counters of the machine and of the sockets."""
-        errors = {"send_errors": self.send_errors, "send_drops": self.send_drops, "receive_errors": self.receive_errors}
-        return {**self.machine.counters(), **errors, "effects_failed": self.effects_failed}
+        return {
+            **self.machine.counters(),
+            "send_errors": self.send_errors,
+            "send_drops": self.send_drops,
+            "receive_errors": self._read_errors + sum(sock.read_errors for sock in self._sockets),
+            "effects_failed": self.effects_failed,
+        }
 
-    def _on_readable(self, sock: socket.socket) -> None:
-        found: list[DatagramArrived] = []
-        for _ in range(MAX_BATCH):
-            try:
-                data, sender = sock.recvfrom(MAX_DATAGRAM)
-            except BlockingIOError:
-                break
-            except OSError:
-                self.receive_errors += 1  # A peer refused an earlier datagram; the machines repeat what matters.
-                continue
-            found.append(DatagramArrived(data, join(*sender)))
+    def _on_read(self, found: list[Sent]) -> None:
         if self._driver is not None:
-            self._driver.feed_all(found)
+            self._driver.feed_all(DatagramArrived(bytes(one), sender) for sender, those in found for one in those)
 
     def _perform(self, effect: EffectT) -> None:
         match effect:

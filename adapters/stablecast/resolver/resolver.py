@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import socket
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from stablecast.resolver.endpoint import Endpoint
 from stablecast.resolver.resolution import Resolution
 from stablecast.runtime import datagrams, multicast
 from stablecast.runtime.address import check_ip, join, parse
+from stablecast.runtime.datagrams import DatagramSocket
 from stablecast.runtime.interfaces import ANY, choose_device, interfaces
 from stablecast.runtime.multicast import MulticastSettings
 from stablecast.runtime.ports import PortError
@@ -83,7 +83,7 @@ class Resolver(Resolution):
         self._listeners = listeners
         self._endpoint: Endpoint[ContextInput, ContextEffect] = Endpoint(machine, self._on_effect)
         self._group: tuple[MulticastSettings, str] | None = None
-        self._member: socket.socket | None = None
+        self._member: DatagramSocket | None = None
         self._joining: asyncio.TimerHandle | None = None
 
     @classmethod
@@ -208,16 +208,17 @@ class Resolver(Resolution):
             self._joining.cancel()
             self._joining = None
         if not on:
-            if self._member is not None and self._member.fileno() >= 0:  # It may never have been joined.
+            if self._member is not None:  # It may never have been joined.
                 self._endpoint.shut(self._member)
+                self._member = None
             return
         try:
-            self._member = multicast.hearing(settings.group, settings.port, interface, settings.receive_buffer)
+            joined = multicast.hearing(settings.group, settings.port, interface, settings.receive_buffer)
         except PortError as error:
             self._joining = asyncio.get_running_loop().call_later(JOIN_SECONDS, self._listen, settings, interface, on)
             self._listeners.remark(f"{error}; trying again every {JOIN_SECONDS:g} s", True)
             return
-        self._endpoint.read(self._member)
+        self._member = self._endpoint.read(joined)
 
 
 def _name(instance: bytes | None) -> bytes:

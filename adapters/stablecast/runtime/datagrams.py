@@ -77,8 +77,7 @@ class DatagramSocket:
 
     def __init__(self, sock: socket.socket, on_read: Callable[[list[Sent]], None], peer: str = "") -> None:
         """Start to read the socket on the running loop."""
-        self.dropped = 0
-        self.errors = 0
+        self.dropped = self.errors = self.read_errors = 0
         self._sock = sock
         self._on_read = on_read
         self._buffers = thread_buffers()
@@ -94,8 +93,8 @@ class DatagramSocket:
 
     @property
     def port(self) -> int:
-        """Return the local port of the socket."""
-        port: int = self._sock.getsockname()[1]
+        """Return the local port of the socket; 0 once closed."""
+        port: int = 0 if self._closed else self._sock.getsockname()[1]
         return port
 
     def send(self, to: str, datagrams: Iterable[bytes]) -> None:
@@ -140,6 +139,6 @@ class DatagramSocket:
         except BlockingIOError:
             return
         except OSError:  # The network reports an error of a datagram that we sent; the socket goes on.
-            self.errors += 1
+            self.read_errors += 1
             return
         self._on_read(found)

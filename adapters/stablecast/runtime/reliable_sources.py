@@ -204,7 +204,10 @@ class ReliableSources:
     def statistics(self, number: int) -> dict[str, int]:
         """Return the counters of a session, and those of datagrams that its sockets refused."""
         session = self._sessions[number]
-        socket = {"dgrams_not_sent": session.saying.dropped, "socket_errors": session.saying.errors}
+        socket = {
+            "dgrams_not_sent": session.saying.dropped,
+            "socket_errors": session.saying.errors + session.saying.read_errors,
+        }
         return {**self.machine.statistics(number), **socket}
 
     def all_statistics(self) -> dict[str, dict[str, int]]:

@@ -16,7 +16,7 @@ from stablecast.core.protocol.effects import Client
 
 
 class RecordError(StablecastError):
-    """A state record that this release cannot read. The text says what is wrong and what to do."""
+    """A state record that this release cannot read. The text names the fault and the remedy."""
 
     def __init__(self, what: str) -> None:
         """Make the error of a record; `what` is wrong with it."""

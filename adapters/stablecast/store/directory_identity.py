@@ -15,7 +15,7 @@ IDENTITY_NAME = "identity.json"
 
 
 class IdentityError(StablecastError):
-    """A state directory that cannot be used. The text says why and what to do."""
+    """A state directory that cannot be used. The text names the reason and the remedy."""
 
 
 def known(directory: Path, name: str) -> bool:

@@ -63,6 +63,10 @@ class _Runs:
         return first, self.stops[at] - first, tag, block
 
 
+_NO_RUNS = _Runs()
+"""The runs of a source without messages; dropping from it changes nothing."""
+
+
 class MessageCache:
     """The messages in memory, by source."""
 
@@ -79,20 +83,16 @@ class MessageCache:
 
     def find(self, source: int, number: int) -> CachedRun | None:
         """Return the run that holds a number, None if no run does."""
-        runs = self._sources.get(source)
-        return None if runs is None else runs.find(number)
+        return self._sources.get(source, _NO_RUNS).find(number)
 
     def drop_before(self, source: int, number: int) -> None:
         """Forget a source's messages below `number`."""
-        runs = self._sources.get(source)
-        if runs is not None:
-            runs.drop_before(number)
+        self._sources.get(source, _NO_RUNS).drop_before(number)
 
     def cut(self, source: int, number: int) -> None:
         """Forget a source's messages from `number` on."""
-        runs = self._sources.get(source)
-        if runs is not None and len(runs.stops) > runs.gone:
-            runs.clear(number, max(number, runs.stops[-1]))
+        runs = self._sources.get(source, _NO_RUNS)
+        runs.clear(number, max([number, *runs.stops[-1:]]))
 
     def forget(self, source: int) -> None:
         """Forget a source."""

@@ -19,7 +19,7 @@ RESERVED_DESCRIPTORS = 128
 
 
 class ProcessError(StablecastError):
-    """The process cannot do what the configuration asks for. The text says what to change."""
+    """The process cannot do what the configuration asks for. The text names the option to change."""
 
 
 @attrs.frozen

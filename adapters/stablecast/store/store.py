@@ -124,9 +124,8 @@ class Store:
             JournalError: The directory is missing, not writable, or used by another process.
             IdentityError: The state directory is missing, or belongs to another store.
             RecordError: A state record of the journal is not one of ours.
-            PortError: The port is in use.
+            PortError: The port is in use, or the relays cannot be reached from this host's address.
             TraceError: No trace can be written.
-            ResolverError: The relays cannot be reached from this host's address.
         """
         self.failed: asyncio.Future[JournalError] = asyncio.get_running_loop().create_future()
         self.started_at = time.monotonic_ns()

@@ -14,7 +14,7 @@ EVERY = 1000
 """Events that may repeat without end: the first is logged, and then one in this many."""
 
 NAMED_DAMAGES = 20
-"""Damaged runs of messages that are logged one by one. Of later ones, one in `EVERY` is logged."""
+"""Damaged runs of messages that are logged one by one. Later ones are logged once in `EVERY`."""
 
 
 _FAREWELLS = {

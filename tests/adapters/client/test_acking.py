@@ -45,7 +45,7 @@ async def test_a_receiver_in_arrival_order(net: Network) -> None:
     assert sorted(await take(receiver, 2)) == [5, 6]
 
 
-async def test_what_a_stream_lost_comes_from_a_store(net: Network) -> None:
+async def test_messages_that_a_stream_lost_come_from_a_store(net: Network) -> None:
     """P-410: the stream was broken and goes on with a gap."""
     _, source = await source_of(net, "a")
     receiver = (await net.context(session_id=2)).receiver("orders")

@@ -1,4 +1,4 @@
-"""What is logged of configurations that work."""
+"""Log lines about configurations that work."""
 
 import logging
 

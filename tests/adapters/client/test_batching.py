@@ -55,7 +55,7 @@ async def test_by_default_the_first_few_leave_at_once_and_the_others_at_the_end_
         left.clear()
 
 
-async def test_what_left_at_once_is_told_to_the_machine_soon_or_before_whatever_else_it_hears(net: Network) -> None:
+async def test_messages_that_left_at_once_are_reported_before_the_next_input_or_soon(net: Network) -> None:
     source, _ = await watched(net)
     machine = source._machine
     for _ in range(2):
@@ -158,7 +158,7 @@ async def test_a_batch_of_the_applications_leaves_when_it_ends(net: Network) -> 
 
 
 async def test_a_batch_that_fails_leaves_all_the_same(net: Network) -> None:
-    """What was sent has numbers: it cannot be taken back."""
+    """Sent messages have numbers and cannot be withdrawn."""
     source, left = await watched(net)
     with pytest.raises(TypeError), source.batch():  # noqa: PT012  # the first succeeds
         source.try_send(MESSAGE)
@@ -185,7 +185,7 @@ WAITS: list[Callable[[Source], Awaitable[object]]] = [
 
 
 @pytest.mark.parametrize("wait", WAITS)
-async def test_nobody_waits_for_what_was_not_sent(net: Network, wait: Callable[[Source], Awaitable[object]]) -> None:
+async def test_waiting_for_stability_sends_first(net: Network, wait: Callable[[Source], Awaitable[object]]) -> None:
     """T13: a full flight, or somebody who wants stability, ends a batch, be it one of the application's."""
     source, left = await watched(net, {"ume_flight_size": 2, **batching(32_768, HOUR)}, stores=True)
     with source.batch():
@@ -198,7 +198,7 @@ async def test_nobody_waits_for_what_was_not_sent(net: Network, wait: Callable[[
 
 
 @pytest.mark.parametrize("options", [batching(0, 1), batching(1 << 21, 1), batching(1, -1)])
-async def test_what_cannot_be_is_refused(net: Network, options: dict[str, Value]) -> None:
+async def test_impossible_batching_is_refused(net: Network, options: dict[str, Value]) -> None:
     with pytest.raises(OptionError, match="implicit_batching"):
         await (await net.context()).source("orders", options=options)
 

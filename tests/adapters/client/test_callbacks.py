@@ -1,4 +1,4 @@
-"""What a receiver asks of its application, and sources whose address the application gives."""
+"""Questions of a receiver to its application, and sources whose address the application gives."""
 
 import asyncio
 from typing import Any

@@ -89,7 +89,7 @@ async def test_a_closed_source_does_nothing(net: Network) -> None:
 
 
 async def test_closing_from_a_callback(net: Network) -> None:
-    """What was sent before is on the stream; nothing is told afterwards."""
+    """Earlier messages are on the stream; no event comes afterwards."""
     closing: list[asyncio.Task[None]] = []
     told: list[object] = []
 

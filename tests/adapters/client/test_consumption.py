@@ -1,4 +1,4 @@
-"""What the application consumed in one run, as its sessions report it."""
+"""The messages that the application consumed in one run, as its sessions report them."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_a_session_is_told_of_lives_of_its_source_only() -> None:
     assert machine.history({2, 3}) == {2: [(0, 3)]}
 
 
-def test_what_is_told_stays_as_it_was() -> None:
+def test_a_returned_history_does_not_change() -> None:
     machine = Consumption()
     machine.add({1: [(0, 2)]})
     told = machine.history()

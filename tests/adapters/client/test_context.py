@@ -237,7 +237,7 @@ async def test_sources_listen_in_the_documented_range() -> None:
         assert low <= int(source.config.transport.rpartition(":")[2]) <= high
 
 
-async def test_what_strangers_say_is_counted(net: Network) -> None:
+async def test_malformed_input_is_counted(net: Network) -> None:
     """Nothing of it ends the context."""
     _, source = await source_of(net, "a")
     context = await net.context()

@@ -19,7 +19,7 @@ def test_the_runs_of_a_life_are_given_once_and_in_order() -> None:
     assert list(early.runs) == [(6, run(7, 0)), (5, run(8, 0))]
 
 
-def test_only_so_many_are_kept() -> None:
+def test_early_runs_are_bounded_in_number() -> None:
     early = EarlyRuns()
     for first in range(MAX_EARLY + 2):
         early.keep(5, run(7, first))

@@ -58,7 +58,7 @@ def test_first_in_first_out() -> None:
     assert (inbox.current, inbox.handed, inbox.rest) == (batches[1], 2, 0)
 
 
-def test_whoever_waits_is_woken_once() -> None:
+def test_a_waiting_reader_is_woken_once() -> None:
     inbox: Inbox[Batch] = Inbox(lambda: None)
     woken: list[int] = []
     inbox.wake = lambda: woken.append(len(inbox))
@@ -83,7 +83,7 @@ def test_full_and_half_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     assert room == [2]
 
 
-def test_what_is_dropped_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dropped_messages_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
     room: list[int] = []
     size = batch_of(1).size + BATCH_BYTES
     monkeypatch.setattr(module, "MAX_QUEUED_BYTES", 2 * size)
@@ -108,7 +108,7 @@ def test_a_batch_is_taken_in_parts() -> None:
     assert inbox._bytes == 0
 
 
-def test_what_was_not_handed_over_waits_again() -> None:
+def test_messages_that_were_not_handed_over_wait_again() -> None:
     inbox: Inbox[Batch] = Inbox(lambda: None)
     inbox.put(batch_of(5, first=10))
     inbox.next_batch()
@@ -132,11 +132,11 @@ def test_clearing_drops_what_was_not_handed_over() -> None:
 
 
 def everything(inbox: Inbox[Batch]) -> list[tuple[int, int]]:
-    """What is not consumed."""
+    """The messages that are not consumed."""
     return [(first, stop) for _, first, stop in inbox.unconsumed()]
 
 
-def test_what_is_not_consumed_waits_or_is_in_hand() -> None:
+def test_unconsumed_messages_wait_or_are_in_hand() -> None:
     inbox: Inbox[Batch] = Inbox(lambda: None)
     assert everything(inbox) == []
     for first in (10, 20):
@@ -159,7 +159,7 @@ def test_what_is_not_consumed_waits_or_is_in_hand() -> None:
         (2, None, [(10, 15), (20, 25)], []),
     ],
 )
-def test_what_was_handed_over_is_not_dropped(
+def test_messages_that_were_handed_over_are_not_dropped(
     handed: int, bounds: tuple[int, int] | None, left: list[tuple[int, int]], dropped: list[tuple[int, int]]
 ) -> None:
     inbox: Inbox[Batch] = Inbox(lambda: None)

@@ -1,4 +1,4 @@
-"""Who may read a receiver, and what the event loop gets between two messages."""
+"""The right to read a receiver, and the turns of the event loop between two messages."""
 
 import asyncio
 import threading
@@ -29,7 +29,7 @@ def reader_of(*batches: Batch, patience: float = 3600.0) -> tuple[InboxReader, M
 
 
 async def turns_of(numbers: AsyncIterator[Any], count: int) -> int:
-    """How many turns the event loop makes while so many are read without a wait."""
+    """The turns that the event loop makes while `count` messages are read without a wait."""
     handles: list[asyncio.Handle] = []
     loop = asyncio.get_running_loop()
 
@@ -59,7 +59,7 @@ async def test_it_makes_none_while_there_is_time(monkeypatch: pytest.MonkeyPatch
     assert await turns_of(reading, 100) == 1
 
 
-async def test_who_kept_the_loop_for_long_is_acknowledged_before_the_next_message() -> None:
+async def test_an_application_that_kept_the_loop_is_acknowledged_before_the_next_message() -> None:
     told = Told()
     _, reading = reader_of(batch_of(3, told=told), patience=-1.0)
     for _ in range(3):

@@ -102,7 +102,7 @@ async def test_a_receiver_that_comes_late_gets_whole_messages_from_the_stores(ne
 
 
 async def test_an_application_that_returns_goes_on_behind_the_last_whole_message(net: Network) -> None:
-    """What it acknowledged ends with a message, never amid one."""
+    """Acknowledgements end with a message, never amid one."""
     sent = [bytes([number]) * (MAX_PAYLOAD + 1) for number in range(6)]
     context = await net.context()
     source = await context.source("orders", stores=[await net.store()])
@@ -314,7 +314,7 @@ async def test_a_message_of_many_megabytes(net: Network) -> None:
 
 
 async def test_traces_of_large_messages_replay_and_are_judged(net: Network, tmp_path: Path) -> None:
-    """What is cut is a fact of the log; replaying it changes nothing."""
+    """The trace records pieces; replaying it changes nothing."""
     folder = tmp_path / "traces"
     folder.mkdir()
     async with Context(session_id=3, trace=folder) as context:

@@ -114,7 +114,7 @@ async def test_a_store_is_found_by_its_name_and_may_move(net: Network) -> None:
     await send(source, 1)
 
 
-async def test_who_found_no_credit_hears_when_there_is_some(net: Network) -> None:
+async def test_a_source_without_credit_is_notified_when_there_is_some(net: Network) -> None:
     """T13: exactly once for one refusal."""
     events = Events()
     _, source = await source_of(net, "a", on_event=events, options={"ume_flight_size": 5})

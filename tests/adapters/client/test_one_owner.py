@@ -47,7 +47,7 @@ async def test_a_second_source_with_the_same_session_is_refused_while_the_first_
     await here.source("orders", stores=[store])
 
 
-async def test_of_two_that_are_made_at_once_one_is_made(net: Network) -> None:
+async def test_one_of_two_sources_made_together_is_refused(net: Network) -> None:
     store = await net.store()
     here = await net.context(session_id=7)
     made = await asyncio.gather(*(here.source("orders", stores=[store]) for _ in range(3)), return_exceptions=True)
@@ -69,7 +69,7 @@ async def test_a_reg_id_belongs_to_one_source_of_a_context(net: Network) -> None
         await here.source("orders", session_id=4)
 
 
-async def test_what_failed_to_register_or_was_overtaken_stands_in_nobody_s_way(net: Network) -> None:
+async def test_a_source_that_failed_or_was_overtaken_blocks_no_other(net: Network) -> None:
     here = await net.context(session_id=7)
     with pytest.raises(RegistrationFailed):
         await here.source("orders", stores=["127.0.0.1:1"], within=0)

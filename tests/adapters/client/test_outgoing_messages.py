@@ -37,7 +37,7 @@ def test_a_block_has_the_bytes_that_its_messages_have_one_by_one(
     assert payloads(octets, 0, count) == contents[:count]
 
 
-def test_what_must_be_looked_at_alone_makes_no_block() -> None:
+def test_a_message_that_must_go_alone_makes_no_block() -> None:
     """No credit, no room in bytes, no message, too long a message, or many that are longer than the first."""
     outgoing = Outgoing(LIFE)
     assert outgoing.portion([b"a", b"b"], 0, (0, 100), LONGEST) is None
@@ -60,7 +60,7 @@ def test_blocks_are_bounded() -> None:
     assert len(large[0]) <= FLUSH_BYTES + 2000 < MAX_BLOCK_BYTES
 
 
-def test_what_was_collected_leaves_once() -> None:
+def test_collected_messages_leave_once() -> None:
     outgoing = Outgoing(LIFE)
     outgoing.parts += [one_by_one(0, [b""]), b"", one_by_one(1, [b""]), b""]
     outgoing.next, outgoing.parts_bytes = 2, 24
@@ -69,7 +69,7 @@ def test_what_was_collected_leaves_once() -> None:
     assert (outgoing.parts, outgoing.parts_bytes) == ([], 0)
 
 
-def test_what_is_cut_leaves_once_with_its_numbers() -> None:
+def test_pieces_leave_once_with_their_numbers() -> None:
     outgoing = Outgoing(LIFE)
     outgoing.next = 5
     assert [outgoing.cut(bytes(size), properties, 500) for size, properties in ((1000, 0), (10, 4), (460, 1))] == [

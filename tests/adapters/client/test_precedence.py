@@ -23,7 +23,7 @@ def told(term: int, *lives: Life) -> SourceInfo:
     return SourceInfo(lives[-1][0], "orders", 1, 0, 0xFFFF_FFFF, "", (1,), False, (), term, lives)
 
 
-def test_of_lives_with_a_common_past_the_one_with_the_higher_term_is_later() -> None:
+def test_the_higher_term_is_later_among_lives_with_a_common_past() -> None:
     """Terms of lives that have nothing in common are of stores that forgot."""
     proxy, life = told(4, (1, 0), (8, 74)), told(5, (1, 0), (2, 74))
     assert outranks(life, proxy)

@@ -238,7 +238,7 @@ async def test_a_trace_that_cannot_be_written_is_told(net: Network, tmp_path: Pa
         await anext(receiver)
 
 
-async def test_what_is_remembered_of_earlier_lives_is_bounded(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_memory_of_earlier_lives_is_bounded(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stablecast.client.consumption.MAX_LIVES", 2)
     receiver = (await net.context(session_id=1)).receiver("orders")
     for life in range(4):
@@ -251,7 +251,7 @@ async def test_what_is_remembered_of_earlier_lives_is_bounded(net: Network, monk
     assert len(receiver._consumption.lives) == 2
 
 
-async def test_what_the_stream_left_out_comes_from_the_store(net: Network) -> None:
+async def test_messages_missing_on_the_stream_come_from_the_store(net: Network) -> None:
     """P-410, P-427: a receiver that runs fills its gap; it is told which messages those were."""
     _, source = await source_of(net, "a")
     receiver = (await net.context(session_id=1)).receiver("orders")

@@ -15,7 +15,7 @@ from tests.support.network import Events, Network, drop, until
 from tests.support.traffic import send, source_of, take
 
 
-async def test_what_is_in_hand_comes_again_what_came_before_does_not(net: Network) -> None:
+async def test_the_message_in_hand_comes_again_and_earlier_ones_do_not(net: Network) -> None:
     _, source = await source_of(net, "a")
     await send(source, 10)
     context = await net.context(session_id=1)
@@ -94,7 +94,7 @@ async def test_a_source_crashes_and_returns_at_another_port(net: Network) -> Non
 async def test_a_new_life_waits_until_the_old_one_s_messages_are_consumed(
     net: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is in hand when the source restarts is delivered once."""
+    """A message in hand when the source restarts is delivered once."""
     monkeypatch.setattr(module, "DRAIN_SECONDS", 3600.0)
     context, source = await source_of(net, "a")
     receiver = (await net.context(session_id=1)).receiver("orders")

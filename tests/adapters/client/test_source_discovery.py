@@ -125,7 +125,7 @@ async def test_a_name_that_nobody_here_finds_is_told(net: Network, caplog: pytes
 
 
 async def test_a_request_for_resolution_may_be_made(net: Network) -> None:
-    """What it does is shown by the machines (T26)."""
+    """The machines show the effect (T26)."""
     where = [(await service(net)).address]
     context = await net.context(resolver_service=where)
     witness: asyncio.Queue[str] = asyncio.Queue()

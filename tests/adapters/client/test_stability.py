@@ -1,4 +1,4 @@
-"""Who waits for which message to be stable."""
+"""Callers that wait for a message to be stable."""
 
 import asyncio
 
@@ -42,7 +42,7 @@ async def test_waiting() -> None:
     assert not len(stability)
 
 
-async def test_what_was_let_go_of_is_never_stable() -> None:
+async def test_reclaimed_messages_are_never_stable() -> None:
     stability = Stability()
     stability.begin(0)
     stability.on_stable(0, 1)
@@ -91,7 +91,7 @@ async def test_closing() -> None:
     await stability.wait(0)
 
 
-async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stable_ranges_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rather is a stable message called not stable than the other way round."""
     monkeypatch.setattr(module, "MAX_RANGES", 3)
     stability = Stability()

@@ -41,7 +41,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @attrs.define
 class Log:
-    """What an application was handed, as number and life."""
+    """Messages that an application was handed, as number and life."""
 
     got: list[tuple[int, int]] = attrs.field(factory=list)
 
@@ -178,7 +178,7 @@ async def test_a_handle_acknowledges_whatever_session_answers_by_then(net: Netwo
     assert (await anext(receiver)).sequence_number == 2
 
 
-async def test_what_waits_of_a_life_that_was_cut_is_dropped(net: Network) -> None:
+async def test_waiting_messages_of_a_life_that_was_cut_are_dropped(net: Network) -> None:
     """Its store never had the last messages: they are not stable, and their numbers are used again."""
     context, source = await source_of(net, "a")
     receiving, events, log = await net.context(session_id=1), Events(), Log()
@@ -288,7 +288,7 @@ def build_run(life: int, first: int, count: int) -> Run:
     return Run(index, serial.wire(first), count, 8 * count, build(index, serial.wire(first), contents))
 
 
-def test_what_an_earlier_session_lost_is_swallowed_and_not_called_consumed() -> None:
+def test_messages_that_an_earlier_session_lost_are_withheld_and_not_consumed() -> None:
     """P-349: consumed would be confirmed to the source."""
     inherited = Inheritance(lost=RangeSet([(3, 5)]), lives={1})
     assert inherited.deliver(1, 2, 6) == ([(2, 3), (5, 6)], [], [(3, 5)])
@@ -321,7 +321,7 @@ def test_a_session_begins_no_lower_than_this_run_did() -> None:
     assert succession.low(question, 0) == 6
 
 
-def test_what_is_dead_or_came_in_any_order_does_not_say_where_a_run_began() -> None:
+def test_dead_or_unordered_messages_do_not_tell_where_a_run_began() -> None:
     """Number 6 is the second life's; in arrival order what is below may still be missing."""
     driver, succession = place()
     driver.feed(History(1, 6, 9))

@@ -1,4 +1,4 @@
-"""Where sources and receivers are: ports, ranges and pools that options name."""
+"""The places of sources and receivers: ports, ranges and pools that options name."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def udp_port() -> int:
 
 
 async def place_of(context: Context, **options: Value) -> list[str]:
-    """Of a source with these options, by its parts."""
+    """The place of a source with these options, in parts."""
     return (await context.source("orders", options=options)).place.split(":")
 
 

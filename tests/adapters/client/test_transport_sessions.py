@@ -185,7 +185,7 @@ async def test_artificial_loss_costs_no_message_and_the_counters_tell(net: Netwo
 async def test_a_receiver_that_does_not_read_stays_small_and_misses_nothing_when_it_does(
     net: Network, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it does not take waits in the kernel, or is asked for again."""
+    """Data that it does not read waits in the kernel, or is requested again."""
     monkeypatch.setattr("stablecast.client.inbox.MAX_QUEUED_BYTES", 20_000)
     sending, hearing = await net.context(), await net.context()
     source = await sending.source("orders", options=OPTIONS[kind])
@@ -202,7 +202,7 @@ async def test_a_receiver_that_does_not_read_stays_small_and_misses_nothing_when
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_what_the_transport_gives_up_is_told_in_its_turn(net: Network, kind: str) -> None:
+async def test_losses_of_the_transport_are_reported_in_order(net: Network, kind: str) -> None:
     """A streaming receiver that does not ask: what it misses is lost, and the rest delivered."""
     sending, hearing = await net.context(), await net.context()
     source = await sending.source("orders", options=OPTIONS[kind])

@@ -8,11 +8,11 @@ from typing import cast
 
 import pytest
 
-from stablecast.resolver.endpoint import MAX_BATCH, Endpoint
+from stablecast.resolver.endpoint import Endpoint
 from stablecast.runtime.datagrams import bind
 from stablecast.transports.resolution.udp.effects import RelayEffect, Remark, SendCopies, SendDatagram
 from stablecast.transports.resolution.udp.inputs import DatagramArrived
-from tests.support.network import unused_port
+from tests.support.network import until, unused_port
 
 LOCAL = "127.0.0.1"
 
@@ -48,14 +48,11 @@ class Echo:
 
 
 class Failing(socket.socket):
-    """A socket that cannot send or receive, for the reason `error`."""
+    """A socket that cannot send, for the reason `error`."""
 
     error: OSError = BlockingIOError()
 
     def sendto(self, *_: object) -> int:
-        raise self.error
-
-    def recvfrom(self, *_: object) -> tuple[bytes, object]:
         raise self.error
 
 
@@ -93,31 +90,45 @@ async def test_inputs_effects_and_timeouts_of_the_machine(endpoint: Driven) -> N
 
 
 async def test_a_full_socket_drops_and_counts(endpoint: Driven) -> None:
-    """A datagram that the kernel refuses is dropped; errors of earlier datagrams end nothing."""
+    """A datagram that the kernel refuses is dropped; a malformed address of a peer ends nothing."""
     failing = Failing(socket.AF_INET, socket.SOCK_DGRAM)
+    failing.setblocking(False)
     endpoint.open(failing)
     endpoint.feed(DatagramArrived(b"hello", "127.0.0.1:9"))
     failing.error = OSError(errno.ENETUNREACH, "no route")
     endpoint.feed(DatagramArrived(b"hello", "127.0.0.1:9"))
-    endpoint._on_readable(failing)
+    endpoint.feed(DatagramArrived(b"hello", "nowhere"))
     assert endpoint.statistics() == {
         "woken": 0,
-        "send_errors": 3,
+        "send_errors": 6,
         "send_drops": 3,
-        "receive_errors": MAX_BATCH,
+        "receive_errors": 0,
         "effects_failed": 0,
     }
+
+
+async def test_an_error_report_of_the_network_is_counted(endpoint: Driven) -> None:
+    with bind(LOCAL, 0) as gone:
+        address = gone.getsockname()
+    endpoint.open(bind(LOCAL, 0))
+    other = bind(LOCAL, 0)
+    other.connect(address)
+    member = endpoint.read(other)
+    other.send(b"anybody?")
+    await until(lambda: endpoint.statistics()["receive_errors"])
+    endpoint.shut(member)
+    assert endpoint.statistics()["receive_errors"] == 1
 
 
 async def test_a_socket_is_read_until_it_is_shut(endpoint: Driven) -> None:
     endpoint.open(bind(LOCAL, 0))
     other = bind(LOCAL, 0)
-    endpoint.read(other)
+    member = endpoint.read(other)
     loop = asyncio.get_running_loop()
     with bind(LOCAL, 0) as client:
         await loop.sock_sendto(client, b"hello", other.getsockname())
         assert await loop.sock_recv(client, 100) == b"hello"
-    endpoint.shut(other)
+    endpoint.shut(member)
     assert other.fileno() == -1
 
 

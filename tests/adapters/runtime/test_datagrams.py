@@ -131,7 +131,7 @@ async def test_an_error_report_of_the_network_does_not_end_the_socket() -> None:
         port = gone.getsockname()[1]
     one = Reading(peer=join(HOST, port))
     one.socket.send(join(HOST, port), [b"anybody?"])
-    await until(lambda: one.socket.errors)
+    await until(lambda: one.socket.read_errors)
     with bind(HOST, port) as back:
         back.sendto(b"came", (HOST, one.socket.port))
         await one.until(1)
@@ -142,7 +142,7 @@ async def test_an_error_report_of_the_network_does_not_end_the_socket() -> None:
 async def test_a_wake_up_without_a_datagram_reads_nothing() -> None:
     one = Reading()
     one.socket._read()
-    assert (one.reads, one.socket.errors) == ([], 0)
+    assert (one.reads, one.socket.read_errors) == ([], 0)
     one.socket.close()
 
 

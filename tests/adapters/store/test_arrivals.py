@@ -1,4 +1,4 @@
-"""What arrives at a store: fed, counted, paused, and nothing twice."""
+"""Arrivals at a store are fed once, counted and paused."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -54,7 +54,7 @@ class Bench:
 
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
-    monkeypatch.setattr(arrivals, "Joiner", Joiner)
+    monkeypatch.setattr(arrivals, "StreamJoiner", Joiner)
     return Bench()
 
 
@@ -63,7 +63,7 @@ def run(first: int, count: int) -> Run:
     return Run(TOPIC_INDEX, first, count, count, block)
 
 
-async def test_what_comes_on_a_stream_is_fed_and_counted(bench: Bench) -> None:
+async def test_items_of_a_stream_are_fed_and_counted(bench: Bench) -> None:
     """P-917, P-920: a gap is told behind the run that shows it."""
     bench.inlet.join(Join(LIFE, "a:1"))
     bench.inlet.on_stream(SESSION, [run(0, 3), run(5, 1)])
@@ -76,7 +76,7 @@ async def test_what_comes_on_a_stream_is_fed_and_counted(bench: Bench) -> None:
     assert len(bench.inlet.tokens) == 2
 
 
-async def test_what_comes_late_for_a_stream_that_was_left_is_counted_as_well(bench: Bench) -> None:
+async def test_late_items_of_a_stream_that_was_left_are_counted(bench: Bench) -> None:
     bench.inlet.on_stream(SESSION, [run(0, 1)])
     assert bench.inlet.traffic[LIFE].received == 1
 
@@ -152,7 +152,7 @@ class Over:
 
 
 @pytest.mark.parametrize("place", ["LBT-RU:10.0.0.1:5:00000005", "LBTRM:10.0.0.1:5:00000005:224.1.1.1:6"])
-async def test_of_a_session_that_sources_share_what_is_of_a_topic_is_fed_and_gaps_are_not_losses(
+async def test_a_shared_session_feeds_the_topics_of_the_store_and_its_gaps_are_not_losses(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     """P-401: the transport repairs what is missing; only what it gives up is lost, and its end is no proof of one."""

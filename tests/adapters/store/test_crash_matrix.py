@@ -9,7 +9,7 @@ import pytest
 
 from stablecast.client import Context, Source
 from stablecast.store.journal.disk import STEPS
-from tests.adapters.store.crashing import (
+from tests.adapters.store.crash_child import (
     IN_MEMORY,
     KINDS,
     PACED,
@@ -34,7 +34,7 @@ CELLS = [(kind, step) for kind in KINDS for step in STEPS]
 
 @attrs.define
 class Seen:
-    """What clients were told: stable up to there, and how much the reader acknowledged."""
+    """The reports to clients: the stable number, and the reader's acknowledged one."""
 
     stable: int = -1
     sent: int = 0
@@ -108,9 +108,7 @@ async def test_nothing_that_was_reported_is_lost(
 
 @pytest.mark.parametrize("kind", IN_MEMORY)
 @pytest.mark.parametrize("step", ["restart-scanned", "restart-cut", "append", "written", "synced"])
-async def test_who_is_registered_outlives_messages_that_are_in_memory_only(
-    kind: str, step: str, tmp_path: Path
-) -> None:
+async def test_registrations_outlive_messages_in_memory_only(kind: str, step: str, tmp_path: Path) -> None:
     """P-101, P-102: no RegID is changed and no acknowledgement taken back; no segment is begun or reclaimed here."""
     async with child(tmp_path, kind, "never", NEVER) as store:
         await live(store, Seen(), 6, kind)

@@ -59,7 +59,7 @@ def open_files(directory: Path) -> int:
     return sum(link.startswith(str(directory)) for link in links)
 
 
-def test_what_the_disk_is_asked_for_is_what_the_journal_does() -> None:
+def test_the_journal_follows_the_options_of_the_disk() -> None:
     """P-828..P-830."""
     disk = disk_of(DiskConfig(buffer_bytes=70_000, preallocate=True, checksum=False), StoreConfig("", 1))
     assert (disk.buffer_bytes, disk.preallocate, disk.verify, disk.open_files) == (70_000, True, False, MAX_OPEN_FILES)

@@ -1,4 +1,4 @@
-"""What a store notes of itself."""
+"""The identity of a store in its state directory."""
 
 from pathlib import Path
 

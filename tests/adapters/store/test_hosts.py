@@ -245,7 +245,7 @@ async def test_every_item_of_the_monitor_is_seen(tmp_path: Path) -> None:
     assert reading.lag == 9 - max(reading.acknowledged, -1)
 
 
-async def test_what_is_seen_is_at_most_a_second_old_and_asked_for_once(tmp_path: Path) -> None:
+async def test_views_are_at_most_a_second_old_and_made_once(tmp_path: Path) -> None:
     hosts = two(tmp_path)
     await hosts.start()
     observatory = Observatory(hosts.watched)

@@ -78,5 +78,5 @@ def test_without_a_file_lines_go_to_the_console() -> None:
     assert stream.getvalue().endswith("[ERROR] s: c: t\n")
 
 
-def test_nobody_needs_to_listen() -> None:
+def test_a_log_may_drop_its_lines() -> None:
     unheard(Severity.INFO, "", "", "")

@@ -1,4 +1,4 @@
-"""What a store keeps in memory, writes, and lets go of."""
+"""The messages that a store keeps in memory, writes, and forgets."""
 
 from pathlib import Path
 
@@ -59,7 +59,7 @@ async def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
-async def test_what_is_written_is_served_from_memory_and_then_from_the_disk(
+async def test_written_messages_are_served_from_memory_and_then_from_the_disk(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """P-116, P-119."""
@@ -76,7 +76,7 @@ async def test_what_is_written_is_served_from_memory_and_then_from_the_disk(
     await bench.owner.journal.close()
 
 
-async def test_what_is_for_the_memory_only_is_never_written(bench: Bench) -> None:
+async def test_messages_for_the_memory_only_are_never_written(bench: Bench) -> None:
     """P-102."""
     bench.cache(0, 5)
     assert bench.served(0, 9) == [b"0", b"1", b"2", b"3", b"4"]
@@ -88,7 +88,7 @@ async def test_what_is_for_the_memory_only_is_never_written(bench: Bench) -> Non
     await bench.owner.journal.close()
 
 
-async def test_what_is_in_memory_may_be_written_later(bench: Bench) -> None:
+async def test_messages_in_memory_may_be_written_later(bench: Bench) -> None:
     """P-578: a part of one run, a whole one, and a part of the last."""
     for first in (0, 10, 20):
         bench.cache(first, 10, skip=2 if first else 0)
@@ -100,7 +100,7 @@ async def test_what_is_in_memory_may_be_written_later(bench: Bench) -> None:
     await bench.owner.journal.close()
 
 
-async def test_what_goes_goes_everywhere_and_stays_gone(bench: Bench, tmp_path: Path) -> None:
+async def test_forgotten_messages_go_everywhere_and_stay_gone(bench: Bench, tmp_path: Path) -> None:
     """P-118: with the bytes that are left, and where the source begins."""
     bench.persist(1, 0, 10)
     bench.persist(2, 10, 10)

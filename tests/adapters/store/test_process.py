@@ -1,4 +1,4 @@
-"""What a daemon does to its process: pidfile, another user, no terminal."""
+"""The process of a daemon: pidfile, another user, no terminal."""
 
 import errno
 import os
@@ -64,14 +64,14 @@ def test_a_pidfile_that_cannot_be_removed_stays(tmp_path: Path, monkeypatch: pyt
     assert (tmp_path / "pid").exists()
 
 
-def test_who_is_not_root_stays_who_he_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_without_root_keeps_its_user(monkeypatch: pytest.MonkeyPatch) -> None:
     """P-804."""
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(os, "setuid", lambda _: pytest.fail("not allowed"))
     become(0, 0, [])
 
 
-def test_nobody_is_asked_to_change() -> None:
+def test_without_uid_and_gid_the_user_stays() -> None:
     become(None, None, [])
 
 
@@ -91,7 +91,7 @@ def test_root_becomes_another_user(
     assert calls == [owner, *groups, *users]
 
 
-def test_what_the_system_refuses_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_of_the_system_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(_: int) -> None:
         raise OSError(22, "Invalid argument")
 
@@ -119,7 +119,7 @@ print(os.getresuid())
     assert told == "yes" or re.fullmatch("user 65534 cannot read .+, which runs here: install it where .+", told)
 
 
-def test_who_could_load_nothing_any_more_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_who_cannot_read_the_programs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(os, "setuid", lambda _: None)
     monkeypatch.setattr(os, "access", lambda _, __: False)
@@ -145,7 +145,7 @@ print("nobody reads this")
 
 
 def detached(told: Path, how: str) -> "subprocess.CompletedProcess[str]":
-    """What the process says and how it ends that detaches a daemon."""
+    """The output and exit status of the process that detaches a daemon."""
     command = [sys.executable, "-c", DETACHED, str(told), how]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
@@ -177,7 +177,7 @@ def test_a_daemon_uses_as_many_descriptors_as_it_is_allowed(monkeypatch: pytest.
     assert 0 < process.descriptors_for_streams() < 4096 - process.RESERVED_DESCRIPTORS
 
 
-def test_where_few_descriptors_are_left_none_is_for_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_descriptors_are_not_for_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     lowest = os.dup(0)
     os.close(lowest)
     monkeypatch.setattr(resource, "getrlimit", lambda _: (lowest + process.RESERVED_DESCRIPTORS, 4096))

@@ -27,7 +27,7 @@ def effect_for(*addresses: str, session_id: int = 9, reg_id: int = 5) -> StartPr
     return StartProxy(reg_id, "orders", session_id, TOKEN, tuple(reversed(stores)), (len(stores),))
 
 
-def test_what_a_proxy_registers_with() -> None:
+def test_the_registration_of_a_proxy() -> None:
     """P-540: the RegIDs of the source, or its session id, in the order of its stores; and the token."""
     config = proxy_config(effect_for("a:1", "a:2", session_id=0))
     assert [(store.address, store.reg_id, store.group) for store in config.stores] == [("a:1", 100, 0), ("a:2", 101, 0)]

@@ -1,4 +1,4 @@
-"""What of a journal is restored: all, or what is young enough."""
+"""The restored part of a journal: all messages, or the young ones."""
 
 from collections.abc import Iterable
 

@@ -57,7 +57,7 @@ class Bench:
         done([self.owner.journal._reader.block(record) for record in records])
 
     def payloads(self) -> list[bytes]:
-        """What was sent, in order."""
+        """The sent messages, in order."""
         items = [item for stored in self.sent for item in StreamDecoder().feed(stored)]
         return [codec.decode_recovered(item).payload for item in items if not isinstance(item, Run)]
 
@@ -69,7 +69,7 @@ def texts(*numbers: int) -> list[bytes]:
     return [b"%d" % number for number in numbers]
 
 
-async def test_so_many_records_are_read_at_one_time(tmp_path: Path) -> None:
+async def test_the_records_read_at_one_time_are_limited(tmp_path: Path) -> None:
     """P-826: outstanding reads of a source stay at the limit, and all are sent in the end."""
     bench = Bench(tmp_path, (2, 1 << 20))
     await bench.write(5)
@@ -84,7 +84,7 @@ async def test_so_many_records_are_read_at_one_time(tmp_path: Path) -> None:
     await bench.close()
 
 
-async def test_so_many_bytes_are_read_in_one_go_and_a_larger_record_alone(tmp_path: Path) -> None:
+async def test_the_bytes_of_one_read_are_limited_and_a_larger_record_is_read_alone(tmp_path: Path) -> None:
     """P-829."""
     bench = Bench(tmp_path, (100, 200))
     await bench.write(4)
@@ -97,7 +97,7 @@ async def test_so_many_bytes_are_read_in_one_go_and_a_larger_record_alone(tmp_pa
     await bench.close()
 
 
-async def test_what_is_in_memory_is_sent_at_once_and_does_not_wait_for_the_disk(tmp_path: Path) -> None:
+async def test_messages_in_memory_are_sent_at_once_and_do_not_wait_for_the_disk(tmp_path: Path) -> None:
     """P-119, P-406: the disk is asked on a cache miss only."""
     bench = Bench(tmp_path, (10, 1 << 20))
     await bench.write(1)
@@ -114,7 +114,7 @@ async def test_what_is_in_memory_is_sent_at_once_and_does_not_wait_for_the_disk(
 
 
 async def test_an_answer_has_so_many_bytes_at_most_or_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What may wait for a peer that does not read is bounded: it asks again for the rest."""
+    """The queue for a peer that does not read is bounded. The peer asks again for the rest."""
     bench = Bench(tmp_path, (100, 1 << 20))
     await bench.write(4)
     monkeypatch.setattr(retransmission, "MAX_ANSWER_BYTES", 100)
@@ -129,7 +129,7 @@ async def test_an_answer_has_so_many_bytes_at_most_or_one_run(tmp_path: Path, mo
     await bench.close()
 
 
-async def test_what_is_written_and_not_synced_is_read_from_memory(tmp_path: Path) -> None:
+async def test_messages_that_are_not_synced_are_read_from_memory(tmp_path: Path) -> None:
     bench = Bench(tmp_path, (10, 1 << 20))
     block = data(0, b"0")
     bench.shelf.persist(
@@ -141,7 +141,7 @@ async def test_what_is_written_and_not_synced_is_read_from_memory(tmp_path: Path
     await bench.close()
 
 
-async def test_what_waits_has_a_bound_and_what_comes_beyond_is_counted(
+async def test_waiting_reads_are_bounded_and_others_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retransmission, "MAX_WAITING", 5)
@@ -152,7 +152,7 @@ async def test_what_waits_has_a_bound_and_what_comes_beyond_is_counted(
     await bench.close()
 
 
-async def test_what_is_damaged_is_told_and_the_rest_is_sent(tmp_path: Path) -> None:
+async def test_damage_is_reported_and_the_rest_is_sent(tmp_path: Path) -> None:
     bench = Bench(tmp_path, (4, 1 << 20))
     await bench.write(3)
     bench.retrieval.serve(SendStored("a:1", 9, SOURCE, 1, 4))

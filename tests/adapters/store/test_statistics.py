@@ -16,7 +16,7 @@ from stablecast.store import statistics
 from stablecast.store.observatory import Observatory
 from stablecast.store.statistics import StatKind
 from stablecast.store.store_views import SourceView, StoreView
-from tests.adapters.ops.monitor.staged import busy
+from tests.adapters.ops.monitor.staged_store import busy
 
 NOW = 1_700_000_000_123_456_789
 
@@ -150,7 +150,7 @@ def test_a_receiver(views: Views, pace: str, flags: int) -> None:
     assert (found.reg_id, found.acknowledged, found.flags, rest) == (2001, 480, flags, b"")
 
 
-def test_where_a_store_is(views: Views) -> None:
+def test_the_configuration_of_a_store_is_encoded(views: Views) -> None:
     """P-903: the address is in network order, and strings are found by their offsets."""
     data = statistics.framed(StatKind.STORE_CONFIG, statistics.store_config(views[0], 3), NOW)
     found, _ = read(StatKind.STORE_CONFIG, data[16:])
@@ -168,7 +168,7 @@ def test_patterns_and_topics_end_with_a_zero() -> None:
     assert (found.topic, found.store, text) == (9, 1, b"t" * 255 + b"\0")
 
 
-def test_how_a_source_is_kept(views: Views) -> None:
+def test_the_configuration_of_a_source_is_encoded(views: Views) -> None:
     """P-909, P-913."""
     found, rest = read(StatKind.SOURCE_CONFIG, statistics.source_config(views[1][1001], 1, 4, PLAN))
     assert (found.flight, found.delay, found.writes, found.reads) == (9, 7, 1, DiskConfig().reads)
@@ -176,7 +176,7 @@ def test_how_a_source_is_kept(views: Views) -> None:
     assert (found.kind, found.ack_on_reception, rest) == (2, 0, b"")
 
 
-def test_who_a_receiver_is(views: Views) -> None:
+def test_the_configuration_of_a_receiver_is_encoded(views: Views) -> None:
     """P-922."""
     [view] = views[1][1001].receivers
     body = statistics.receiver_config(view, 1, 4)

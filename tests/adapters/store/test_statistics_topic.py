@@ -1,4 +1,4 @@
-"""What is published, and how often."""
+"""The published statistics and their intervals."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ from stablecast.store import statistics_topic
 from stablecast.store.observatory import Observatory
 from stablecast.store.statistics import StatKind
 from stablecast.store.statistics_topic import Publisher, interval, resident_bytes
-from tests.adapters.ops.monitor.staged import Staged, busy
+from tests.adapters.ops.monitor.staged_store import Staged, busy
 
 
 def plan(daemon: Mapping[str, object] | None, **store: object) -> Plan:
@@ -72,7 +72,7 @@ async def test_topics_are_numbered_anew_beyond_a_bound(monkeypatch: pytest.Monke
     assert list(telling.topics.values()) == [2]
 
 
-def test_what_the_process_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_memory_of_the_process_is_published(monkeypatch: pytest.MonkeyPatch) -> None:
     assert resident_bytes() > 1 << 20
 
     def fail(*_: object, **__: object) -> str:

@@ -205,7 +205,7 @@ async def test_a_full_disk_ends_the_store_and_nothing_is_acknowledged(
         assert (await context.source(TOPIC, stores=[store.address])).next_number == 1
 
 
-async def test_what_cannot_start_leaves_nothing_behind(tmp_path: Path) -> None:
+async def test_a_store_that_cannot_start_leaves_nothing(tmp_path: Path) -> None:
     before = others()
     directory = tmp_path / "store"
     with pytest.raises(JournalError, match="there is no journal directory"):
@@ -327,7 +327,7 @@ async def test_numbers_go_round_on_the_wire_only(tmp_path: Path) -> None:
         assert [text for _, text, _ in taken] == [b"0", b"1", b"2", b"3", b"4"]
 
 
-async def test_what_a_stream_lost_is_told(tmp_path: Path) -> None:
+async def test_losses_of_a_stream_are_requested_from_its_source(tmp_path: Path) -> None:
     """P-917: a stream that was broken goes on with a gap, which the store asks its source for."""
     async with serving(tmp_path) as store, Context(session_id=1) as context:
         source = await context.source(TOPIC, stores=[store.address])
@@ -351,7 +351,7 @@ async def test_events_are_counted(tmp_path: Path) -> None:
         assert store.statistics()["oddities"] == {"late-ack": 1}
 
 
-async def test_what_is_kept_in_memory_only_is_served_from_there(tmp_path: Path) -> None:
+async def test_messages_in_memory_only_are_served_from_there(tmp_path: Path) -> None:
     """P-102: nothing of it is on disk."""
     config = StoreConfig(f"{LOCAL}:0", 1, repository=attrs.evolve(KEPT, kind=RepositoryType.MEMORY))
     async with serving(tmp_path, config=config) as store, Context(session_id=1) as context:
@@ -364,7 +364,7 @@ async def test_what_is_kept_in_memory_only_is_served_from_there(tmp_path: Path) 
         assert [number for number, _, _ in await take(receiver, 3)] == [0, 1, 2]
 
 
-async def test_what_is_gone_when_its_turn_comes_is_not_sent(tmp_path: Path) -> None:
+async def test_messages_that_go_while_they_wait_are_not_sent(tmp_path: Path) -> None:
     async with serving(tmp_path) as store:
         store._perform(SendStored(f"{LOCAL}:1", 1, 50, 0, 9))
         assert not len(store._pool)

@@ -64,7 +64,7 @@ async def test_a_failing_sync_ends_acknowledging_and_says_so(tmp_path: Path) -> 
         assert (await context.source(TOPIC, stores=[store.address])).next_number in (1, 6)
 
 
-async def test_what_is_long_gone_from_memory_is_read_by_another_thread(tmp_path: Path) -> None:
+async def test_messages_that_left_the_memory_are_read_by_another_thread(tmp_path: Path) -> None:
     """P-119, P-406."""
     readers: set[str] = set()
     async with serving(tmp_path) as store, Context(session_id=1) as context, Context(session_id=2) as other:
@@ -134,7 +134,7 @@ async def test_damage_found_while_reading_is_never_sent_and_another_store_is_ask
         assert len(store.reports) == 1
 
 
-async def test_what_was_written_again_since_is_not_damaged(tmp_path: Path) -> None:
+async def test_messages_that_were_written_again_are_not_damaged(tmp_path: Path) -> None:
     """A read that takes long meets the old record when the source has long sent its message again."""
     async with serving(tmp_path) as store, Context(session_id=1) as context:
         source = await context.source(TOPIC, stores=[store.address])

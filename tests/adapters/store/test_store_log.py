@@ -1,4 +1,4 @@
-"""What a store says in its log."""
+"""The log of a store."""
 
 from collections import Counter
 
@@ -53,7 +53,7 @@ def test_events_become_lines(event: Event, code: str, severity: Severity) -> Non
     assert [(line[0], line[1], line[2]) for line in bench.lines] == [(severity, "a", code)]
 
 
-def test_what_repeats_without_end_is_logged_now_and_then_and_counted_always() -> None:
+def test_endless_events_are_logged_now_and_then_and_always_counted() -> None:
     bench = Bench()
     for _ in range(EVERY + 1):
         bench.teller.event(Oddity("late-ack", "text"))
@@ -62,7 +62,7 @@ def test_what_repeats_without_end_is_logged_now_and_then_and_counted_always() ->
     assert (bench.oddities["late-ack"], bench.events["RequestsDropped"]) == (EVERY + 1, EVERY + 1)
 
 
-def test_what_is_not_for_people_is_only_counted() -> None:
+def test_events_of_no_interest_are_only_counted() -> None:
     bench = Bench()
     bench.teller.event(Wakeup())
     assert (bench.lines, bench.events) == ([], {"Wakeup": 1})

@@ -78,8 +78,7 @@ _RULES: Final = (
     InvariantRule(
         "P2",
         "PacedRetention",
-        "A store that receivers pace lets go of a message only when every registered receiver that blocks has "
-        "consumed it.",
+        "A receiver-paced store removes a message only when every registered receiver that blocks has consumed it.",
         "Clients of a store and their acknowledgements, and what the store reclaims or offers.",
         "The fastest receiver sets the pace; a receiver that nobody knows yet is not counted.",
         KEEP_TRACES + " The receivers that are named may miss messages.",
@@ -188,7 +187,7 @@ _RULES: Final = (
         "RetainedUntilSettled",
         "A source keeps its copy of a message until it is stable, and confirmed where it asks for that, unless a limit "
         "forces it out.",
-        "What the source sent, released and got acknowledged.",
+        "The messages that the source sent and released, and their acknowledgements.",
         "A release at the first acknowledgement; a life that forgets what waits.",
         KEEP_TRACES + " A store that lacks these messages cannot get them any more.",
     ),
@@ -196,7 +195,7 @@ _RULES: Final = (
         "F1",
         "FlightKept",
         "A source that blocks never has more messages in flight than its flight size.",
-        "What the source sent, and what became stable or was given up.",
+        "The messages that the source sent, and those that became stable or were given up.",
         "A send that is not counted; credit that returns twice.",
         KEEP_TRACES,
     ),
@@ -213,7 +212,7 @@ _RULES: Final = (
     InvariantRule(
         "L2",
         "GoesOn",
-        "A source that waits for its transport, or for credit, goes on.",
+        "A source that waits for its transport, or for credit, continues.",
         "One trace of the source, as long as it ran.",
         "A rate limit that never ends a hold; credit that is not returned; a store that answers and does not "
         "acknowledge.",
@@ -231,7 +230,7 @@ _RULES: Final = (
     InvariantRule(
         "R1",
         "OneHolder",
-        "One live process counts on a RegID at a store. Of one context a replaced life may for a while.",
+        "One live process counts on a RegID at a store. A replaced life of the same context may for a while.",
         "Grants of a store, and the use that each process makes of them.",
         "A lease that counts from the answer; a store that hands over a RegID too early or forgets it at a restart.",
         "Stop one of the two processes, or give it another session id. " + KEEP_TRACES,
@@ -254,7 +253,7 @@ _RULES: Final = (
     InvariantRule(
         "R6",
         "NoReturn",
-        "Of the lives of one context, an earlier one never gets a RegID back from a later one that is active.",
+        "An earlier life of a context never gets a RegID back from a later active one.",
         "The clients that a store writes down.",
         "A store that lets two lives of one context take turns.",
         KEEP_TRACES,
@@ -265,7 +264,7 @@ _RULES: Final = (
     InvariantRule(
         "E4",
         "OneRemains",
-        "Of two proxies for one source, one gives way when its store learns of the other.",
+        "One of two proxies for a source gives way when its store learns of the other.",
         "The proxies of all stores that stand in for one source, until long after the election.",
         "Two tokens of the same rank without a tie-break.",
         KEEP_TRACES + " Both proxies may number messages: stop one of the stores.",
@@ -280,7 +279,7 @@ _RULES: Final = (
         "source "
         "that is there.",
         "All processes, after the last fault.",
-        "A proxy that goes on when its source is back; an election that nobody wins.",
+        "A proxy that continues when its source has returned; an election without a winner.",
         "Replay the schedule and read the elections of the stores in their traces.",
     ),
     # Resolution.

@@ -166,16 +166,11 @@ def _summarized(found: RecoveredJournal, segment: JournalSegment, data: mmap, *,
 def _remove_begun(found: RecoveredJournal, number: int, path: Path) -> None:
     """Remove a segment that the writer opened in advance and that got no record."""
     with path.open("rb") as file:
-        complete = file_salt(file.read(FILE_HEADER_BYTES), number) is not None
-    if complete:
-        path.unlink()
+        header = file.read(FILE_HEADER_BYTES)
+    if file_salt(header, number) is None:
+        _set_aside(found, path, header, created=False)
     else:
-        _remove_incomplete(found, path)
-
-
-def _remove_incomplete(found: RecoveredJournal, path: Path) -> None:
-    path.unlink()
-    found.reports.append(f"{path} was never completed and was removed; nothing in it was reported stable")
+        path.unlink()
 
 
 def _set_aside(found: RecoveredJournal, path: Path, header: bytes, *, created: bool) -> None:
@@ -191,7 +186,8 @@ def _set_aside(found: RecoveredJournal, path: Path, header: bytes, *, created: b
         path.rename(f"{path}{suffix}")
         found.reports.append(f"{path} {what} and was renamed to {path.name}{suffix}; check the disk")
     else:
-        _remove_incomplete(found, path)
+        path.unlink()
+        found.reports.append(f"{path} was never completed and was removed; nothing in it was reported stable")
 
 
 def _report(found: RecoveredJournal, path: Path, gap: SegmentGap) -> None:

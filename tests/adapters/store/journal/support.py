@@ -1,4 +1,4 @@
-"""What the tests of the journal share: a journal that collects its reports, and the files of a directory."""
+"""Shared parts of the journal's tests: a journal that collects its reports, and the files of a directory."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ from stablecast.store.journal.disk import Sync, Write
 from stablecast.store.journal.segments import list_segments
 
 FAST_DIRECTORY = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
-"""Where property tests put their files; None is the default of `tempfile`."""
+"""The directory for files of property tests; None is the default of `tempfile`."""
 
 
 class Owner:

@@ -1,4 +1,4 @@
-"""What was reported synced survives: power cuts in a model, and processes that are killed.
+"""Synced records survive power cuts in a model, and processes that are killed.
 
 The model of a power cut: a file keeps what was in it at its last sync and any part of what came later, with garbage or
 holes at the end; a file that was never synced may be gone; a file that was removed is back unless the directory was
@@ -35,7 +35,7 @@ Live = dict[tuple[int, int], int]
 """(stream, number) -> tag."""
 
 Trails = dict[int, int]
-"""Where each stream that was trimmed begins."""
+"""The first number of each stream that was trimmed."""
 
 
 class Drive:
@@ -88,7 +88,7 @@ class Drive:
 
 @attrs.define
 class Twin:
-    """What the journal should hold after each ticket."""
+    """The expected contents of the journal after each ticket."""
 
     ticket: int = 0
     live: Live = attrs.field(factory=dict)

@@ -1,4 +1,4 @@
-"""How a disk is used: sizes of writes, room that is reserved, files that are none of ours, blocks verified when."""
+"""The use of a disk: sizes of writes, reserved room, foreign files, and the time at which blocks are verified."""
 
 import asyncio
 import errno
@@ -206,7 +206,7 @@ async def test_a_damaged_block_is_found_at_once_or_when_it_is_read(verify: bool,
     journal.abort()
 
 
-async def test_what_could_not_be_read_is_not_believed_by_a_later_open_either(tmp_path: Path) -> None:
+async def test_a_disowned_record_stays_hidden_after_a_later_open(tmp_path: Path) -> None:
     """P-830: not even by one that verifies nothing; what was written since is."""
     await filled(tmp_path, Disk(segment_bytes=300))
     victim = segments(tmp_path)[0]
@@ -273,7 +273,7 @@ async def test_every_step_is_told(tmp_path: Path) -> None:
     assert set(steps) == set(STEPS)
 
 
-async def test_how_long_syncs_take_is_known(tmp_path: Path) -> None:
+async def test_the_times_of_syncs_are_known(tmp_path: Path) -> None:
     await filled(tmp_path, Disk(), 1)
     owner = opened(tmp_path, Disk())
     for ticket in (1, 2, 3):
@@ -296,7 +296,7 @@ async def test_a_fetcher_that_is_ended_does_no_more(tmp_path: Path) -> None:
     assert len(told) <= 2
 
 
-async def test_what_cannot_be_deleted_or_read_is_told(tmp_path: Path) -> None:
+async def test_errors_of_deleting_and_reading_are_reported(tmp_path: Path) -> None:
     await filled(tmp_path, Disk(segment_bytes=100), 3)
     owner = opened(tmp_path, Disk(segment_bytes=100))
     found = owner.journal.find(1, 0)

@@ -58,7 +58,7 @@ def test_erasure_spares_what_was_written_behind_its_place() -> None:
     assert index.extents(1) == [(5, 5, 2)]
 
 
-def test_what_an_erasure_covers() -> None:
+def test_an_erasure_covers_smaller_older_ones() -> None:
     wide = Erase(1, LOWEST, HIGHEST, (2, 0))
     assert wide.covers(Erase(1, 3, 9, (1, 5)))
     assert not wide.covers(Erase(1, 3, 9, (2, 1)))

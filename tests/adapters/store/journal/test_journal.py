@@ -152,7 +152,7 @@ async def test_a_journal_of_an_older_format_is_read_and_gets_a_segment_of_this_o
     await journal.close()
 
 
-async def test_whether_states_may_be_missing(tmp_path: Path) -> None:
+async def test_a_journal_knows_if_states_may_be_missing(tmp_path: Path) -> None:
     """Formal design, 7.6: a store that may have lost its memory has to know."""
     owner = start(tmp_path)
     assert not owner.journal.whole

@@ -1,4 +1,4 @@
-"""What the scan at open makes of torn, damaged and foreign files. The journal is written by hand, byte by byte."""
+"""Torn, damaged and foreign files in the scan at open. The journal is written by hand, byte by byte."""
 
 import os
 from pathlib import Path

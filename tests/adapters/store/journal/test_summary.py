@@ -23,7 +23,7 @@ def example() -> SegmentSummary:
     return summary
 
 
-def test_what_is_written_is_read() -> None:
+def test_a_summary_survives_encoding() -> None:
     found = decoded(example().encoded(3, 5, 1000), 3, 5, 1000)
     assert found is not None
     assert list(found.others) == [24, 90]
@@ -115,7 +115,7 @@ async def test_a_missing_or_bad_summary_is_written_anew(tmp_path: Path) -> None:
     assert (first.read_bytes(), second.read_bytes()) == kept
 
 
-async def test_what_is_no_message_is_verified_all_the_same(tmp_path: Path) -> None:
+async def test_records_that_are_no_messages_are_always_verified(tmp_path: Path) -> None:
     """The segment is scanned then, and what is damaged is reported."""
     await written(tmp_path)
     first = segments(tmp_path)[0]

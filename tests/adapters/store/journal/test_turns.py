@@ -1,4 +1,4 @@
-"""Who flushes: the loop's thread where flushes are short and little is to be written, else the writer's."""
+"""The loop's thread flushes few bytes where flushes are short; else the writer's thread does."""
 
 import os
 import queue
@@ -116,7 +116,7 @@ def test_after_a_long_flush_the_thread_does_them_until_they_are_short_again(turn
     assert [turns.flush() for _ in range(STEADY + 1)] == [THREAD] * STEADY + [LOOP]
 
 
-def test_what_comes_in_a_turn_shares_its_flush(turns: Turns) -> None:
+def test_records_of_one_turn_share_its_flush(turns: Turns) -> None:
     turns.warm()
     before = len(turns.flushed)
     turns.put(1, 2, 3)

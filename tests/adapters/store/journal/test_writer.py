@@ -94,7 +94,7 @@ def abort(bench: Bench) -> None:
     assert bench.ended.is_set()
 
 
-def test_what_arrives_during_a_sync_shares_the_next(tmp_path: Path) -> None:
+def test_records_that_arrive_during_a_sync_share_the_next(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     segment = bench.segment(1)
     bench.put(segment, b"{0}")

@@ -63,7 +63,7 @@ class Killer:
 
 PACED_FLIGHT = {"ume_receiver_paced_persistence": 1, "ume_flight_size": 20, "ume_flight_size_bytes": 4_000}
 PACED = {"ume_receiver_paced_persistence": 1}
-"""What a source and a receiver ask for, where the receivers set the pace."""
+"""The wishes of a source and a receiver where the receivers set the pace."""
 
 
 def config(kind: RepositoryType) -> StoreConfig:
@@ -132,13 +132,13 @@ async def child(directory: Path, kind: str, step: str, nth: int) -> AsyncIterato
 
 
 def text(number: int) -> bytes:
-    """What message `number` says."""
+    """The payload of message `number`."""
     return b"message %d " % number + b"." * 150
 
 
 @attrs.frozen
 class Left:
-    """What a journal holds: RegIDs by session id, what the reader acknowledged, and the numbers of the source."""
+    """The contents of a journal: RegIDs by session id, the reader's acknowledged number, and the source's numbers."""
 
     reg_ids: dict[int, int]
     acknowledged: int
@@ -148,7 +148,7 @@ class Left:
 
 
 def left(directory: Path) -> Left:
-    """What a restart would find."""
+    """The contents that a restart would find."""
     journal = Journal.open(directory)
     clients = clients_of(journal.recovered_states)
     sessions = {client.session_id: client for client in clients.values()}
