@@ -2,7 +2,8 @@
 
 import os
 
-from stablecast.lab.model import catalog, chapter
+from stablecast.lab.model import catalog
+from tests.support import model_chapter as chapter
 from tests.support.tree import ROOT
 
 PAGE = ROOT / "spec" / "models.md"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import attrs
 
-from stablecast.lab.model.catalog import Configuration, Known, configurations, load
+from stablecast.lab.model.catalog import Configuration, RecordedGraph, configurations, load
 
 MODELS = ("ProxyElection", "Recovery", "Registration", "ResolutionPhases", "Rpp", "SrsLifetime", "Stability")
 
@@ -60,7 +60,7 @@ class Evidence:
     """The configurations of all models, and the recorded digests of their graphs."""
 
     every: list[Configuration]
-    known: dict[str, Known]
+    known: dict[str, RecordedGraph]
 
     @classmethod
     def read(cls, models: Path) -> "Evidence":

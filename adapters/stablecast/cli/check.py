@@ -1,4 +1,4 @@
-"""`stablecast check`: what does not go together, with its code, in words."""
+"""Report the contradictions in configuration files, for `stablecast check`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,11 +19,11 @@ from stablecast.text.console import say
 from stablecast.text.exit_status import FAILED
 
 DAEMONS = (".xml", ".toml")
-"""How the configurations of daemons are named; other files are option files of clients."""
+"""Suffixes of daemon configurations. Other files are option files of clients."""
 
 
 def run(files: Sequence[Path], profile_name: str, as_json: bool) -> int:
-    """Check files alone and with each other; 1 if something is an error. Raises what reading them raises."""
+    """Check files alone and against each other; return 1 if a finding is an error. Raises what reading them raises."""
     plans = [load(path, profile_name) for path in files if path.suffix in DAEMONS]
     clients = [_client(path, profile_name) for path in files if path.suffix not in DAEMONS]
     found = [_notice(plan, notice) for plan in plans for notice in plan.notices] + check(plans, clients)
@@ -41,7 +41,7 @@ def _notice(plan: Plan, notice: ConfigProblem) -> Advice:
 
 
 def _client(path: Path, profile_name: str) -> ClientOptions:
-    """What an option file makes of a client. Raises StablecastError with the line that is wrong."""
+    """Return the client that an option file describes. Raises StablecastError with the line that is wrong."""
     defaults = profile(profile_name)
     source, receiver = attrs.evolve(defaults.source, topic="topic"), defaults.receiver
     transport = defaults.transport

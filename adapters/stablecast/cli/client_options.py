@@ -1,4 +1,4 @@
-"""What `send` and `receive` are both told: how to be found, as whom, and with which options."""
+"""Build contexts for `send` and `receive` from the options that both commands have."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,12 +12,12 @@ from stablecast.runtime.interfaces import choose
 
 
 @attrs.frozen
-class Joining:
-    """The arguments of a context, and the options of what is made in it.
+class Participant:
+    """Hold the arguments of a context and the options of its only source or receiver.
 
     Attributes:
-        option: Documented options; those of resolution are the context's, which has one source or receiver only.
-        multicast: The interface of multicast, empty: none is used unless an option says so.
+        option: Documented options, of the context's resolution and of the source or receiver.
+        multicast: Interface of multicast; empty: no multicast unless an option asks for it.
     """
 
     resolvers: Sequence[str]
@@ -31,7 +31,7 @@ class Joining:
     trace: Path | None
 
     def context(self) -> Context:
-        """The context. Raises AddressError, InterfaceError, OptionError."""
+        """Return a new context. Raises AddressError, InterfaceError, OptionError."""
         return Context(
             resolver=self.resolvers,
             resolver_service=self.services,
@@ -43,16 +43,16 @@ class Joining:
         )
 
     def options(self) -> dict[str, Value]:
-        """The options of a source or receiver. Raises OptionError."""
+        """Return the options of the source or receiver. Raises OptionError."""
         return of_contexts(parse_options(self.option))[1]
 
     def resolution(self) -> ResolutionSettings:
-        """How the context resolves, relays and services aside. Raises AddressError, OptionError."""
+        """Return how the context resolves topics, without relays and services. Raises AddressError, OptionError."""
         given = {"resolver_multicast_interface": self.multicast} if self.multicast else {}
         return resolution(self.strategy, {**given, **of_contexts(parse_options(self.option))[0]})
 
-    def finds(self) -> bool:
-        """Whether sources are found at all. Raises AddressError, OptionError."""
+    def resolves(self) -> bool:
+        """Return whether the context can find sources. Raises AddressError, OptionError."""
         found = self.resolution()
         return bool(
             self.services or found.services or (found.udp and (self.resolvers or found.relays or found.multicast))

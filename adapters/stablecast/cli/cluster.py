@@ -1,4 +1,4 @@
-"""`stablecast up`: a local cluster in the foreground."""
+"""Run a local cluster in the foreground, for `stablecast up`."""
 
 import asyncio
 import shutil
@@ -12,7 +12,7 @@ from stablecast.text.console import note, say
 
 
 def run(stores: int, directory: Path, as_json: bool) -> int:
-    """Run one lbmrd and some stores until interrupted; returns the exit status."""
+    """Run one lbmrd and `stores` stores until interrupted; return the exit status."""
     directory.mkdir(parents=True, exist_ok=True)
     return asyncio.run(_up(stores, directory, as_json))
 

@@ -1,4 +1,4 @@
-"""The daemons: ready line, signals, exit status, and what they do to their own process."""
+"""Run store daemons, for `stablecast store`: ready line, signals and exit status."""
 
 import asyncio
 import os
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class StoreJob:
-    """What `stablecast store` was asked for."""
+    """Hold the arguments of `stablecast store DIRECTORY`."""
 
     directory: Path
     listen: str
@@ -50,7 +50,7 @@ class StoreJob:
 
 @attrs.frozen
 class DaemonJob:
-    """What `stablecast store CONFIG` was asked for."""
+    """Hold the arguments of `stablecast store CONFIG`."""
 
     path: Path
     profile: str
@@ -61,19 +61,22 @@ class DaemonJob:
 
 
 def dump() -> int:
-    """Print the document type of configuration files (P-702)."""
+    """Print the document type of configuration files (P-702); return the exit status."""
     say(dtd(NEWEST).rstrip())
     return 0
 
 
 def _load(path: Path, profile_name: str) -> Plan:
-    from stablecast.config.plan_assembly import load  # noqa: PLC0415 - a store on a directory needs no XML
+    from stablecast.config.plan_assembly import load  # noqa: PLC0415  - a store on a directory needs no XML parser
 
     return load(path, profile_name)
 
 
 def validate(path: Path, profile_name: str, as_json: bool) -> int:
-    """Check a configuration file; 0: it is valid (P-703). Raises like `load`; with JSON what is wrong is printed."""
+    """Check a configuration file; return 0 if it is valid (P-703).
+
+    With `as_json` the problems are printed. Without it, this raises like `load`.
+    """
     try:
         plan = _load(path, profile_name)
     except ConfigFileError as error:
@@ -89,7 +92,7 @@ def validate(path: Path, profile_name: str, as_json: bool) -> int:
 
 
 def run_store(job: StoreJob) -> int:
-    """Run one store on a directory; see `stablecast store run --help`."""
+    """Run one store on a directory until interrupted; return the exit status."""
     host, port = address.parse(job.listen)
     seed = int.from_bytes(os.urandom(8), "big")
     base = profile(job.profile)
@@ -114,12 +117,12 @@ def run_store(job: StoreJob) -> int:
 
 
 def run_daemon(job: DaemonJob) -> int:
-    """Run the stores of a configuration file; see `stablecast store run --help`."""
+    """Run the stores of a configuration file until interrupted; return the exit status."""
     plan = _load(job.path, job.profile)
     for notice in plan.notices:
         note(f"{job.path}:{notice.place}: {notice.text}")
     if job.detach and plan.daemon.log.path is None:
-        note(f"{job.path}: nobody will read the log of a detached daemon: name a file in <log>")
+        note(f"{job.path}: the log of a detached daemon is lost: name a file in <log>")
     detached = detach() if job.detach else None
     if isinstance(detached, int):
         return detached
@@ -147,9 +150,10 @@ def run_daemon(job: DaemonJob) -> int:
 
 
 async def serve_daemon(plan: Plan, job: DaemonJob, log: Log, detached: Detached | None = None) -> int:
-    """Run stores until they are interrupted; returns the exit status. Raises like `Hosts.start` and `Hosts.stop`.
+    """Run stores until interrupted; return the exit status.
 
-    A store whose disk fails is parked alone, and the others and the monitor go on.
+    A store whose disk fails is parked: the other stores and the monitor continue. Raises like `Hosts.start` and
+    `Hosts.stop`.
     """
     interrupt = _interrupt()
     hosts = Hosts(all_settings(plan, log.write, new=job.new, trace=job.trace), NEW_LOOP)
@@ -183,11 +187,14 @@ def _say_ready(hosts: Hosts, monitor: "Monitor | None", as_json: bool) -> None:
 
 
 def _monitor(plan: Plan, hosts: Hosts, log: Log) -> "Monitor | None":
-    """The monitor, if there is to be one. Raises ConfigError, PortError, and OSError for the token's file."""
+    """Start and return the monitor if the plan has one.
+
+    Raises ConfigError, PortError, and OSError if the token file cannot be read.
+    """
     wanted = plan.daemon.monitor
     if wanted is None:
         return None
-    from stablecast.ops.monitor.server import Monitor  # noqa: PLC0415 - most stores have none, and it takes its time
+    from stablecast.ops.monitor.server import Monitor  # noqa: PLC0415 - most stores have none, and the import is slow
     from stablecast.ops.monitor.settings import MonitorSettings, Permission  # noqa: PLC0415
 
     token = "" if wanted.token_file is None else wanted.token_file.read_text(encoding="utf-8").strip()
@@ -198,7 +205,7 @@ def _monitor(plan: Plan, hosts: Hosts, log: Log) -> "Monitor | None":
 
 
 async def _publish(plan: Plan, hosts: Hosts, log: Log) -> None:
-    """Publish statistics where they are asked for; stores go on without them."""
+    """Publish statistics if the plan asks for them. A failure is logged and does not stop the stores."""
     if plan.daemon.statistics is None or not hosts.hosts:
         return
     from stablecast.store.statistics_topic import Publisher  # noqa: PLC0415 - most stores publish none
@@ -208,15 +215,16 @@ async def _publish(plan: Plan, hosts: Hosts, log: Log) -> None:
     try:
         await Publisher(plan, hosts.watched, lambda: context_for(first.settings, host)).run()
     except (StablecastError, OSError) as error:
-        log.write(Severity.WARNING, "", "statistics-failed", f"no statistics are published any more: {error}")
+        log.write(Severity.WARNING, "", "statistics-failed", f"statistics are no longer published: {error}")
 
 
 async def serve(settings: StoreSettings, as_json: bool) -> int:
-    """Run a store until it is interrupted or its disk fails; returns the exit status. Raises like `Store.start`.
+    """Run a store until interrupted or until its disk fails; return the exit status.
 
-    It has a thread of its own, as those of a daemon have: a disk that holds up its loop holds up no signal.
+    Raises like `Store.start`.
     """
     interrupt = _interrupt()
+    # The store runs in its own thread, as in a daemon: a disk that blocks its loop must not block signals.
     host = Host(settings, NEW_LOOP)
     store = host.store
     await host.start()
@@ -238,17 +246,17 @@ async def serve(settings: StoreSettings, as_json: bool) -> int:
 
 
 async def _cancelled(task: "asyncio.Task[None]") -> None:
-    """End a task that never ends by itself; what it failed with is raised."""
+    """Cancel a task that never ends by itself. Raises the error it failed with."""
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
 
 
 def _interrupt() -> "asyncio.Future[None]":
-    """Done at the first signal that asks for the end (P-707).
+    """Return a future that is done at the first signal that asks for the end (P-707).
 
-    The second one ends the process as a crash would (P-708): the disk may be what it does not want to wait for, and
-    whatever was reported stable is on it.
+    The second signal ends the process as a crash would (P-708). The loop may wait for a blocked disk, and every message
+    that was reported stable is durable already.
     """
     stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 

@@ -1,4 +1,4 @@
-"""The lines of a file or of standard input, as they come."""
+"""Read lines from a file descriptor without blocking the event loop."""
 
 import asyncio
 import os
@@ -6,11 +6,11 @@ import threading
 from collections.abc import AsyncIterator
 
 CHUNK_BYTES = 64 * 1024
-"""Bytes taken at one time."""
+"""Most bytes of one read."""
 
 
 async def lines(descriptor: int) -> AsyncIterator[bytes]:
-    """Each line without its end, as soon as it is there. Raises OSError."""
+    """Yield each line without its end, as soon as it arrives. Raises OSError."""
     rest = b""
     while chunk := await _read(descriptor):
         *whole, rest = (rest + chunk).split(b"\n")
@@ -21,10 +21,7 @@ async def lines(descriptor: int) -> AsyncIterator[bytes]:
 
 
 async def _read(descriptor: int) -> bytes:
-    """What is there, at least a byte, or nothing at the end.
-
-    In a daemon thread: a terminal that says nothing must not keep an interrupted program from ending.
-    """
+    """Return at least one byte, or b"" at the end of the file."""
     loop = asyncio.get_running_loop()
     arrived: asyncio.Future[bytes] = loop.create_future()
 
@@ -45,5 +42,6 @@ async def _read(descriptor: int) -> bytes:
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, chunk, failure)
 
+    # A daemon thread: a terminal without input must not keep an interrupted program from ending.
     threading.Thread(target=read, name="lines", daemon=True).start()
     return await arrived

@@ -1,4 +1,4 @@
-"""`stablecast lbmrd`: the unicast topic-resolution relay in the foreground."""
+"""Run the unicast topic-resolution relay in the foreground, for `stablecast lbmrd`."""
 
 import asyncio
 import sys
@@ -16,67 +16,53 @@ from stablecast.runtime.logs import ConsoleLog, LineLog, PlainLog, RollingPolicy
 from stablecast.text.console import note, say
 
 
-@attrs.frozen
-class LbmrdJob:
-    """What `stablecast lbmrd` was asked for; None: what the file says, or the default.
-
-    Attributes:
-        ttl: Seconds, as documented for the command line.
-        activity: Milliseconds.
-        statistics: Seconds between statistics in the log; 0: none.
-    """
-
-    config: Path | None = None
-    listen: str | None = None
-    interface: str | None = None
-    port: int | None = None
-    activity: int | None = None
-    ttl: int | None = None
-    log: Path | None = None
-    receive_buffer: int | None = None
-    send_buffer: int | None = None
-    statistics: float = 0
-    dump: bool = False
-    validate: bool = False
-    as_json: bool = False
+def dump_dtd() -> int:
+    """Print the DTD of configuration files; return the exit status."""
+    sys.stdout.write(DTD)
+    return 0
 
 
-def run(job: LbmrdJob) -> int:
-    """Run one relay; see `stablecast lbmrd --help`."""
-    if job.dump:
-        sys.stdout.write(DTD)
-        return 0
-    settings = configured(job)
-    if job.validate:
-        say({"valid": True} if job.as_json else "the configuration is valid")
+def run(settings: LbmrdConfig, statistics: float, *, validate: bool, as_json: bool) -> int:
+    """Run one relay until interrupted, or only report that `settings` are valid; return the exit status."""
+    if validate:
+        say({"valid": True} if as_json else "the configuration is valid")
         return 0
     if settings.ttl < settings.activity:
-        note(f"silent clients are looked for every {settings.activity} ms only: keep activity below ttl")
-    return run_service(serve(settings, job.statistics, job.as_json))
+        note(f"the relay looks for silent clients only every {settings.activity} ms: set activity below ttl")
+    return run_service(serve(settings, statistics, as_json))
 
 
-def configured(job: LbmrdJob) -> LbmrdConfig:
-    """The file, and what the command line says otherwise. Raises ConfigFileError, AddressError, InterfaceError."""
-    settings = LbmrdConfig() if job.config is None else load(job.config)
-    given: dict[str, Any] = {
-        "port": job.port,
-        "activity": job.activity,
-        "ttl": None if job.ttl is None else 1_000 * job.ttl,
-        "log": job.log,
-        "receive_buffer": job.receive_buffer,
-        "send_buffer": job.send_buffer,
-        "interface": None if job.interface is None else address_of(job.interface),
-    }
-    if job.listen is not None:
-        given["interface"], given["port"] = address.parse(job.listen)
+def configured(
+    config: Path | None, listen: str | None, interface: str | None, ttl: int | None, overrides: dict[str, Any]
+) -> LbmrdConfig:
+    """Return the settings of a file with the command line's values in their place.
+
+    Args:
+        config: XML file; None: start from the defaults.
+        listen: `ip:port`. It overrides `interface` and the port.
+        interface: Address, network or device.
+        ttl: Seconds until a silent client is removed. The file has milliseconds.
+        overrides: Values of other settings by name; None keeps the file's value.
+
+    Raises:
+        ConfigFileError: the file is not valid.
+        AddressError: `listen` is not an address.
+        InterfaceError: `interface` names no interface of this host.
+    """
+    settings = LbmrdConfig() if config is None else load(config)
+    given = {**overrides, "ttl": None if ttl is None else 1_000 * ttl}
+    given["interface"] = None if interface is None else address_of(interface)
+    if listen is not None:
+        given["interface"], given["port"] = address.parse(listen)
     return attrs.evolve(settings, **{name: value for name, value in given.items() if value is not None})
 
 
 async def serve(settings: LbmrdConfig, statistics: float, as_json: bool) -> int:
-    """Serve until interrupted; returns the exit status. Raises like `RelayDaemon.start`, and OSError for the log."""
+    """Serve until interrupted; return the exit status. Raises like `RelayDaemon.start`, and OSError for the log."""
     log: LineLog = ConsoleLog(sys.stderr) if settings.log is None else PlainLog(settings.log, RollingPolicy())
     interrupted = asyncio.create_task(until_interrupted())
-    await asyncio.sleep(0)  # Signals are heard before anybody knows that we are ready.
+    # The task installs the signal handlers before the ready line: whoever reads that line may send a signal at once.
+    await asyncio.sleep(0)
     try:
         relay = await RelayDaemon.start(
             settings.interface,

@@ -1,4 +1,4 @@
-"""Entry point: one sentence for every failure a user can mend, exit status 0 for success only."""
+"""Start the command line and report a missing extra in one sentence."""
 
 import sys
 
@@ -9,10 +9,10 @@ MISSING = "stablecast's command line needs its daemons extra: pip install 'stabl
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line and exit with its status."""
     garbage_collection.defer_at_start()
     try:
-        from stablecast.cli.app import run  # noqa: PLC0415  # a missing extra becomes one sentence
+        from stablecast.cli.app import run  # noqa: PLC0415  # reported below if the extra is missing
 
         sys.exit(guarded(run))
     except ModuleNotFoundError as error:

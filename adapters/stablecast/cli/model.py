@@ -1,26 +1,27 @@
-"""`stablecast model`: the models, what the checker says of them, and whether the core is equal to them."""
+"""Declare `stablecast model`: list the TLA+ models, check them, and compare them with the core."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from stablecast.cli.group import Group
+from stablecast.cli.declarations import CommandGroup, Json, TracePaths
 
 app = typer.Typer(
-    cls=Group, no_args_is_help=True, help="Models of the protocols, and whether the code is equal to them."
+    cls=CommandGroup, no_args_is_help=True, help="Check the TLA+ models of the protocol and compare the core with them."
 )
 
 Names = Annotated[list[str] | None, typer.Argument(help="Models or configurations; default: all.")]
-Models = Annotated[Path | None, typer.Option("--models", help="The folder of models; default: tla/ of the checkout.")]
-Jar = Annotated[Path | None, typer.Option("--jar", envvar="TLA2TOOLS_JAR", help="The checker, tla2tools.jar.")]
-Jobs = Annotated[int, typer.Option("--jobs", help="Processes; 0: one per core.", min=0)]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Models = Annotated[
+    Path | None, typer.Option("--models", help="Directory of the models; default: tla/ of the checkout.")
+]
+Jar = Annotated[Path | None, typer.Option("--jar", envvar="TLA2TOOLS_JAR", help="The TLA+ checker, tla2tools.jar.")]
+Jobs = Annotated[int, typer.Option("--jobs", help="Number of processes; 0: one per core.", min=0)]
 
 
 @app.command("list")
 def list_command(names: Names = None, models: Models = None, as_json: Json = False) -> None:
-    """Name every configuration with its purpose, expected verdict, and what is on record of its graph."""
+    """List every configuration with its purpose, expected verdict and recorded graph."""
     from stablecast.lab.model import command
 
     raise typer.Exit(command.list_models(names or [], models, as_json))
@@ -36,7 +37,7 @@ def check_command(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Run the checker on configurations and compare its verdicts with the expected ones; counterexamples are told."""
+    """Run the checker and compare its verdicts with the expected ones; print each counterexample step by step."""
     from stablecast.lab.model import checker_runs
 
     raise typer.Exit(checker_runs.check(names or [], models, jar, trace, as_json))
@@ -44,27 +45,31 @@ def check_command(
 
 @app.command("trace")
 def trace_command(
-    paths: Annotated[list[Path], typer.Argument(help="Traces, directories of traces, or patterns.")],
-    model: Annotated[list[str] | None, typer.Option("--model", help="A model; default: all that can be.")] = None,
+    paths: TracePaths,
+    model: Annotated[
+        list[str] | None, typer.Option("--model", help="Model to compare with; default: all. Repeatable.")
+    ] = None,
     models: Models = None,
     jar: Jar = None,
-    samples: Annotated[int, typer.Option("--samples", help="Samples of each view for the checker.", min=0)] = 2,
+    samples: Annotated[
+        int, typer.Option("--samples", help="Number of samples of each view for the checker.", min=0)
+    ] = 2,
     as_json: Json = False,
 ) -> None:
-    """Judge traces by the rules, and by the steps that the models have; with --jar the checker judges samples."""
+    """Judge traces by the rules and by the steps of the models; with --jar the checker also judges samples."""
     from stablecast.lab.model import trace_checks
 
-    wanted = trace_checks.Wanted(tuple(model or ()), models, jar, samples, as_json)
+    wanted = trace_checks.TraceQuery(tuple(model or ()), models, jar, samples, as_json)
     raise typer.Exit(trace_checks.trace(paths, wanted))
 
 
 @app.command("views")
 def views_command(
     models: Models = None,
-    record: Annotated[bool, typer.Option("--record", help="Make them anew, from the graphs.")] = False,
+    record: Annotated[bool, typer.Option("--record", help="Generate the views again from the graphs.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Name what traces are compared with: views of one endpoint, and how many steps the models have of each."""
+    """List the views that traces are compared with, and how many steps of each the models have."""
     from stablecast.lab.model import trace_checks
 
     raise typer.Exit(trace_checks.views(models, record, as_json))
@@ -73,11 +78,11 @@ def views_command(
 @app.command("graph")
 def graph_command(
     name: str,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write, compressed.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Compressed file to write.")],
     models: Models = None,
     jar: Jar = None,
 ) -> None:
-    """Write a configuration's graph in canonical form: the core's, or with --jar the checker's."""
+    """Write the state graph of a configuration in canonical form: the core's, or with --jar the checker's."""
     from stablecast.lab.model import command
 
     raise typer.Exit(command.write_graph(name, output, models, jar))
@@ -89,10 +94,10 @@ def equal_command(
     models: Models = None,
     jar: Jar = None,
     jobs: Jobs = 0,
-    record: Annotated[bool, typer.Option("--record", help="Put equal graphs on record; needs the checker.")] = False,
+    record: Annotated[bool, typer.Option("--record", help="Record the digests of equal graphs; needs --jar.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Explore the core and compare its graphs with the models', state by state and edge by edge."""
+    """Explore the core and compare its state graphs with those of the models, state by state and edge by edge."""
     from stablecast.lab.model import command
 
     raise typer.Exit(command.compare(names or [], models, jar, jobs, record, as_json))
@@ -104,7 +109,7 @@ def mutants_command(
     models: Models = None,
     as_json: Json = False,
 ) -> None:
-    """Plant faults in the core, one by one: each must show in a graph or break an invariant."""
+    """Plant faults in the core, one by one; each must change a graph or break an invariant."""
     from stablecast.lab.model import command
 
     raise typer.Exit(command.plant(only, models, as_json))

@@ -1,33 +1,34 @@
-"""`stablecast prove`: what an operator's configuration can come to."""
+"""Declare `stablecast prove`, which searches for a failure of one configuration."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from stablecast.config.option_names import PROFILES, SAFE
-from stablecast.lab.prove.bounds import MAX_STATES, Fault
+from stablecast.cli.declarations import Json, Profile
+from stablecast.config.option_names import SAFE
+from stablecast.lab.prove.bounds import MAX_STATES, TakeoverFault
 
-Configs = Annotated[list[Path] | None, typer.Argument(help="Files of `scope option value` lines; later ones override.")]
-Options = Annotated[
-    list[str] | None, typer.Option("--option", "-o", help="name=value of a source's option; several times.")
+Configs = Annotated[
+    list[Path] | None, typer.Argument(help="Files of `scope option value` lines; later files override.")
 ]
-Profile = Annotated[str, typer.Option("--profile", help=f"Defaults of the options: {', '.join(PROFILES)}.")]
+Options = Annotated[
+    list[str] | None, typer.Option("--option", "-o", help="name=value of a source's option. Repeatable.")
+]
 Messages = Annotated[
-    int, typer.Option("--messages", help="Messages sent; 0: two, or one with more than three stores.", min=0, max=4)
+    int, typer.Option("--messages", help="Messages to send; 0: two, or one with more than three stores.", min=0, max=4)
 ]
 Restarts = Annotated[int, typer.Option("--restarts", help="Restarts of the source.", min=0, max=4)]
-Wipes = Annotated[int, typer.Option("--wipes", help="Disks that are lost.", min=0, max=8)]
+Wipes = Annotated[int, typer.Option("--wipes", help="Number of disks that are lost.", min=0, max=8)]
 Faults = Annotated[
     str,
     typer.Option(
         "--faults",
-        help="Two living processes of one RegID: rival (one is cut off), twin (two sources of one context), none, or "
-        "several with commas. Default: both, with one message, where there are at most three stores.",
+        help="Two live processes with one RegID: rival (one is partitioned), twin (two sources of one context), none, "
+        "or several with commas. Default: both, with one message, if there are at most three stores.",
     ),
 ]
-Bound = Annotated[int, typer.Option("--bound", help="States to look at.", min=1)]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Bound = Annotated[int, typer.Option("--bound", help="Maximum number of states to explore.", min=1)]
 
 
 def prove_command(
@@ -41,21 +42,20 @@ def prove_command(
     bound: Bound = MAX_STATES,
     as_json: Json = False,
 ) -> None:
-    """Look for the shortest run in which a source of this configuration loses a stable message, or stalls."""
+    """Search for the shortest run in which a source with this configuration loses a stable message or stalls."""
     from stablecast.lab.prove import command
-    from stablecast.lab.prove.instance import Bounds
+    from stablecast.lab.prove.instance import ProofBounds
     from stablecast.text.console import note, say
 
-    bounds = Bounds(messages, restarts, wipes, bound, _faults(faults))
-    raise typer.Exit(command.run(command.Job(configs or [], option or [], profile, bounds, as_json), say, note))
+    bounds = ProofBounds(messages, restarts, wipes, bound, _faults(faults))
+    raise typer.Exit(command.run(command.ProofJob(configs or [], option or [], profile, bounds, as_json), say, note))
 
 
-def _faults(words: str) -> tuple[Fault, ...] | None:
-    """The faults that are named; None: nothing is said."""
+def _faults(words: str) -> tuple[TakeoverFault, ...] | None:
     if not words:
         return None
     named = [word.strip() for word in words.split(",") if word.strip() != "none"]
-    unknown = sorted(set(named) - set(Fault))
+    unknown = sorted(set(named) - set(TakeoverFault))
     if unknown:
         raise typer.BadParameter(f"there is no fault {unknown[0]}: write rival, twin or none", param_hint="--faults")
-    return tuple(fault for fault in Fault if fault in named)
+    return tuple(fault for fault in TakeoverFault if fault in named)

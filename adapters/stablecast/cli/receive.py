@@ -1,46 +1,49 @@
-"""`stablecast receive`: messages out, one a line."""
+"""Print received messages, for `stablecast receive`."""
 
 import asyncio
 import sys
 
 import attrs
 
-from stablecast.cli.client_options import Joining
+from stablecast.cli.client_options import Participant
 from stablecast.client import Message, Receiver
 from stablecast.core.protocol.events import Event, RegistrationError, StoreUnresponsive, UnrecoverableLoss
 from stablecast.runtime.event_loop import on_ending, run_loop
 from stablecast.text.console import note, say
 
 HINT_SECONDS = 10.0
-"""Whoever hears nothing for so long is told what may be wrong; a resolver over UDP cannot say that it is not there."""
+"""Time without a message or event until a hint is printed, in seconds.
+
+A resolver over UDP cannot report that it is absent.
+"""
 
 
 @attrs.frozen
-class Job:
-    """What is to be received, and from where."""
+class ReceiveJob:
+    """Hold the arguments of `stablecast receive`."""
 
     topic: str
-    joining: Joining
+    participant: Participant
     source: str | None
     count: int
     as_json: bool
     statistics: bool = False
 
 
-def run(job: Job) -> int:
-    """Print messages until interrupted or the count is reached; returns the exit status."""
+def run(job: ReceiveJob) -> int:
+    """Print messages until interrupted or until the count is reached; return the exit status."""
     return run_loop(_receive(job))
 
 
-async def _receive(job: Job) -> int:
-    async with job.joining.context() as context:
-        hint = asyncio.get_running_loop().call_later(HINT_SECONDS, note, _unheard(job))
+async def _receive(job: ReceiveJob) -> int:
+    async with job.participant.context() as context:
+        hint = asyncio.get_running_loop().call_later(HINT_SECONDS, note, _silence_hint(job))
 
-        def tell(event: Event) -> None:
+        def report(event: Event) -> None:
             hint.cancel()
-            _tell(event)
+            _report(event)
 
-        receiver = context.receiver(job.topic, source=job.source, on_event=tell, options=job.joining.options())
+        receiver = context.receiver(job.topic, source=job.source, on_event=report, options=job.participant.options())
         task = asyncio.current_task()
         assert task is not None
         on_ending(task.cancel)
@@ -55,13 +58,13 @@ async def _receive(job: Job) -> int:
     return 0
 
 
-def _unheard(job: Job) -> str:
+def _silence_hint(job: ReceiveJob) -> str:
     if job.source is not None:
-        return f"nothing has come from a source at {job.source} yet: start it, or correct --source"
-    return f"no source of '{job.topic}' was heard yet: is one running, and does it use a resolver that is used here?"
+        return f"no message from a source at {job.source} yet: start the source, or correct --source"
+    return f"no source of '{job.topic}' found yet: start one that uses the same resolver, or correct --resolver"
 
 
-async def _print(receiver: Receiver, job: Job, hint: asyncio.TimerHandle) -> None:
+async def _print(receiver: Receiver, job: ReceiveJob, hint: asyncio.TimerHandle) -> None:
     left = job.count
     async for message in receiver:
         hint.cancel()
@@ -81,11 +84,11 @@ def _show(message: Message, as_json: bool) -> None:
         sys.stdout.buffer.flush()
 
 
-def _tell(event: Event) -> None:
+def _report(event: Event) -> None:
     match event:
         case StoreUnresponsive() | RegistrationError():
             note(event.text)
         case UnrecoverableLoss():
-            note(f"lost for good: {event.first}..{event.last}")
+            note(f"lost, unrecoverable: {event.first}..{event.last}")
         case _:
             pass

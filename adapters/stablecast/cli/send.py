@@ -1,4 +1,4 @@
-"""`stablecast send`: lines in, stable messages out."""
+"""Send lines as messages, for `stablecast send`."""
 
 import asyncio
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import attrs
 
-from stablecast.cli.client_options import Joining
+from stablecast.cli.client_options import Participant
 from stablecast.cli.input_lines import lines
 from stablecast.client import NotRegistered, Source
 from stablecast.core.protocol.events import Event, QuorumLost, RegistrationError, StoreUnresponsive
@@ -19,16 +19,16 @@ from stablecast.text import plural
 from stablecast.text.console import note, say
 
 RETRY_SECONDS = 0.2
-"""Pause before a message is sent again that too few registered stores kept from being sent."""
+"""Pause before a message is sent again after a refusal because too few stores were registered."""
 
 
 @attrs.frozen
-class Job:
-    """What is to be sent, and where."""
+class SendJob:
+    """Hold the arguments of `stablecast send`."""
 
     topic: str
     stores: Sequence[str]
-    joining: Joining
+    participant: Participant
     file: Path | None
     timeout: float
     linger: float
@@ -36,8 +36,8 @@ class Job:
     statistics: bool = False
 
 
-def run(job: Job) -> int:
-    """Send everything; returns the exit status."""
+def run(job: SendJob) -> int:
+    """Send every line; return the exit status."""
     if job.file is None:
         return run_loop(_send(job, sys.stdin.fileno()))
     descriptor = os.open(job.file, os.O_RDONLY)
@@ -47,18 +47,18 @@ def run(job: Job) -> int:
         os.close(descriptor)
 
 
-async def _send(job: Job, descriptor: int) -> int:
+async def _send(job: SendJob, descriptor: int) -> int:
     started = time.monotonic()
     sent = 0
-    async with job.joining.context() as context:
+    async with job.participant.context() as context:
         source = await context.source(
-            job.topic, stores=job.stores, within=job.timeout, on_event=_tell, options=job.joining.options()
+            job.topic, stores=job.stores, within=job.timeout, on_event=_report, options=job.participant.options()
         )
         if is_source_string(source.place):
             note(f"receivers join at {source.place}")
         first, last = source.next_number, None
         async for line in lines(descriptor):
-            last = await _insist(source, line)
+            last = await _send_until_accepted(source, line)
             sent += 1
         source.flush()
         if last is not None and job.stores:
@@ -75,8 +75,8 @@ async def _send(job: Job, descriptor: int) -> int:
     return 0
 
 
-async def _insist(source: Source, payload: bytes) -> int:
-    """Send, waiting while too few stores are registered (P-336)."""
+async def _send_until_accepted(source: Source, payload: bytes) -> int:
+    """Send and return the number. Retry while too few stores are registered (P-336)."""
     while True:
         try:
             return (await source.send(payload)).number
@@ -84,7 +84,7 @@ async def _insist(source: Source, payload: bytes) -> int:
             await asyncio.sleep(RETRY_SECONDS)
 
 
-def _tell(event: Event) -> None:
+def _report(event: Event) -> None:
     match event:
         case StoreUnresponsive() | RegistrationError():
             note(event.text)

@@ -1,4 +1,4 @@
-"""`stablecast srs`: the stateful resolution service in the foreground."""
+"""Run the stateful resolution service in the foreground, for `stablecast srs`."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ from stablecast.text.console import say
 def run(
     config: Path | None, interface: str | None, port: int | None, *, validate: bool, dump: bool, as_json: bool
 ) -> int:
-    """Run one service; see `stablecast srs --help`."""
+    """Run one service until interrupted, or print its settings; return the exit status."""
     settings = SrsConfig() if config is None else read(config)
     if interface is not None:
         settings = attrs.evolve(settings, interface=interface)
@@ -33,12 +33,11 @@ def run(
 
 
 def read(config: Path) -> SrsConfig:
-    """A file in either form: XML where it is called so, else TOML. Raises ConfigFileError."""
+    """Return the settings of a file: XML if its suffix is .xml, else TOML. Raises ConfigFileError."""
     return load_xml(config) if config.suffix.lower() == ".xml" else load(config)
 
 
 def _plain(_: object, __: object, value: object) -> object:
-    """What JSON has no form for."""
     match value:
         case Path():
             return str(value)
@@ -49,17 +48,21 @@ def _plain(_: object, __: object, value: object) -> object:
 
 
 def dump_xsd() -> int:
-    """Show what an XML file may say."""
+    """Print the schema of XML configuration files; return the exit status."""
     sys.stdout.write(XSD)
     return 0
 
 
 async def serve(settings: SrsConfig, as_json: bool) -> int:
-    """Serve until interrupted; returns the exit status. Raises like `SrsDaemon.start`, and OSError for the log."""
+    """Serve until interrupted; return the exit status.
+
+    Raises like `SrsDaemon.start`, and OSError if the log cannot be written.
+    """
     name = settings.log.name
     console = ConsoleLog(sys.stderr if as_json else sys.stdout)
     log: LineLog = console if name is None else PlainLog(name, settings.log.rolling())
-    interrupted = asyncio.create_task(until_interrupted())  # Signals are heard before anybody knows that we are ready.
+    # The task installs the signal handlers before the ready line is printed.
+    interrupted = asyncio.create_task(until_interrupted())
     try:
         daemon = await SrsDaemon.start(settings, log.write)
         if settings.pid_file is not None:

@@ -1,6 +1,6 @@
-"""`stablecast store`: run a daemon, or do something to its files; and `stablecast check`.
+"""Declare `stablecast store` and its commands, `stablecast check` and `stablecast top`.
 
-The first word decides: a command of the group, or else what `run` is given, so `stablecast store CONFIG` runs a daemon.
+A first word that is no command of the group becomes the argument of `run`: `stablecast store CONFIG` runs a daemon.
 """
 
 from pathlib import Path
@@ -8,17 +8,17 @@ from typing import Annotated, Any
 
 import typer
 
-from stablecast.cli.group import Group
-from stablecast.config.option_names import PROFILES, SAFE
+from stablecast.cli.declarations import CommandGroup, Json, Profile, Trace
+from stablecast.config.option_names import SAFE
 
 RUN = "run"
 
 
-class RunByDefault(Group):
-    """A group whose first word may be the argument of its command `run`."""
+class RunByDefault(CommandGroup):
+    """Run the command `run` if the first word names no command."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the command there that is left out."""
+        """Insert the omitted command, then parse `args`."""
         if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
             args = [RUN, *args]
         return super().parse_args(ctx, args)
@@ -32,32 +32,32 @@ app = typer.Typer(
     help="Run a store daemon, `stablecast store CONFIG` or `stablecast store DIRECTORY`; see also `run --help`.",
 )
 
-
+At = Annotated[str, typer.Argument(help="A store's directory, or its monitor: http://ip:port[/stores/N].")]
+Token = Annotated[Path | None, typer.Option("--token-file", help="File with the monitor's token.")]
 Where = Annotated[
     Path | None, typer.Argument(help="A configuration file (XML or TOML), or the directory of one store's journal.")
 ]
-Listen = Annotated[str, typer.Option(help="With a directory: ip:port to listen at; port 0: any.")]
+Listen = Annotated[str, typer.Option(help="With a directory: ip:port to listen at; port 0: any free port.")]
 Options = Annotated[
-    list[str] | None, typer.Option("--option", "-o", help="With a directory: name=value of an option; several times.")
+    list[str] | None, typer.Option("--option", "-o", help="With a directory: name=value of an option. Repeatable.")
 ]
-New = Annotated[bool, typer.Option("--new", help="An empty directory is that of a new store: serve at once.")]
+New = Annotated[bool, typer.Option("--new", help="The store is new if its directory is empty: serve at once.")]
 Resolvers = Annotated[
-    list[str] | None, typer.Option("--resolver", help="With a directory: ip:port of an lbmrd relay; several times.")
+    list[str] | None, typer.Option("--resolver", help="With a directory: ip:port of an lbmrd relay. Repeatable.")
 ]
 Services = Annotated[
-    list[str] | None, typer.Option("--resolver-service", help="With a directory: host:port of an SRS; several times.")
+    list[str] | None, typer.Option("--resolver-service", help="With a directory: host:port of an SRS. Repeatable.")
 ]
-Profile = Annotated[str, typer.Option("--profile", help=f"Defaults of the options: {', '.join(PROFILES)}.")]
-Trace = Annotated[Path | None, typer.Option("--trace", help="Directory for traces.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
 @app.command(RUN)
 def run_command(
     where: Where = None,
     dump_dtd: Annotated[bool, typer.Option("--dump-dtd", "-d", help="Print the document type and exit.")] = False,
-    validate: Annotated[bool, typer.Option("--validate", "-v", help="Only check the configuration file.")] = False,
-    detach: Annotated[bool, typer.Option("--detach", "-f", help="Go on in a process without a terminal.")] = False,
+    validate: Annotated[bool, typer.Option("--validate", "-v", help="Check the configuration file and exit.")] = False,
+    detach: Annotated[
+        bool, typer.Option("--detach", "-f", help="Run in a background process without a terminal.")
+    ] = False,
     listen: Listen = "127.0.0.1:14567",
     option: Options = None,
     new: New = False,
@@ -67,13 +67,13 @@ def run_command(
     trace: Trace = None,
     as_json: Json = False,
 ) -> None:
-    """Run until interrupted; a second interrupt ends it at once."""
+    """Run a store until interrupted; a second interrupt ends the process at once."""
     from stablecast.cli import daemons
 
     if dump_dtd:
         raise typer.Exit(daemons.dump())
     if where is None:
-        raise typer.BadParameter("give a configuration file, or the directory of a store")
+        raise typer.BadParameter("name a configuration file, or the directory of a store")
     if validate:
         raise typer.Exit(daemons.validate(where, profile, as_json))
     if where.is_file() or where.suffix in (".xml", ".toml"):
@@ -89,7 +89,97 @@ def check_command(
     profile: Profile = SAFE,
     as_json: Json = False,
 ) -> None:
-    """Explain what in configurations does not go together, alone and with each other."""
+    """Report the contradictions in configuration files, in each file and between files."""
     from stablecast.cli import check
 
     raise typer.Exit(check.run(files, profile, as_json))
+
+
+@app.command("inspect")
+def inspect_command(where: At, token: Token = None, as_json: Json = False) -> None:
+    """Show registered clients and held messages. Nothing is changed; the store may be running."""
+    from stablecast.cli import store_operations
+
+    raise typer.Exit(store_operations.inspect(where, token, as_json))
+
+
+@app.command("scrub")
+def scrub_command(where: At, token: Token = None, as_json: Json = False) -> None:
+    """Verify every checksum of the files; exit with 1 if one is wrong. The store may be running."""
+    from stablecast.cli import store_operations
+
+    raise typer.Exit(store_operations.scrub(where, token, as_json))
+
+
+@app.command("export")
+def export_command(
+    where: At,
+    output: Annotated[str, typer.Option("--output", help="New .parquet or .jsonl.zst file; -: standard output.")],
+    source: Annotated[int | None, typer.Option(help="RegID of the only source to export.", min=1)] = None,
+    first: Annotated[int | None, typer.Option(help="First sequence number.", min=0)] = None,
+    last: Annotated[int | None, typer.Option(help="Last sequence number.", min=0)] = None,
+    since: Annotated[str | None, typer.Option(help="Earliest arrival: 2026-01-31T12:00:00Z, or ns.")] = None,
+    until: Annotated[str | None, typer.Option(help="Arrival before this time.")] = None,
+    token: Token = None,
+) -> None:
+    """Write messages to a file, selected by number or by time. The store may be running."""
+    from stablecast.cli import store_operations
+
+    wanted = {"source": source, "first": first, "last": last, "since": since, "until": until}
+    given = {name: value for name, value in wanted.items() if value is not None}
+    raise typer.Exit(store_operations.export(where, output, given, token))
+
+
+@app.command("evict")
+def evict_command(
+    where: At,
+    reg_id: Annotated[int, typer.Argument(help="The RegID of a source or receiver.")],
+    before: Annotated[
+        int | None, typer.Option(help="Delete only the source's messages below this number; offline.", min=0)
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Confirm the eviction.")] = False,
+    token: Token = None,
+    as_json: Json = False,
+) -> None:
+    """Remove a client as if it had deregistered; a source with its messages and receivers."""
+    from stablecast.cli import store_operations
+
+    raise typer.Exit(store_operations.evict(where, reg_id, before, yes, token, as_json))
+
+
+@app.command("drain")
+def drain_command(
+    where: At,
+    undo: Annotated[bool, typer.Option("--undo", help="Accept new clients again.")] = False,
+    token: Token = None,
+    as_json: Json = False,
+) -> None:
+    """Refuse new clients and wait until receivers have every message; offline: delete acknowledged messages."""
+    from stablecast.cli import store_operations
+
+    raise typer.Exit(store_operations.drain(where, undo, token, as_json))
+
+
+@app.command("resume")
+def resume_command(
+    where: Annotated[str, typer.Argument(help="The monitor of a daemon: http://ip:port[/stores/N].")],
+    token: Token = None,
+    as_json: Json = False,
+) -> None:
+    """Restart a store that stopped serving because its disk failed."""
+    from stablecast.cli import store_operations
+
+    raise typer.Exit(store_operations.resume(where, token, as_json))
+
+
+def top_command(
+    where: Annotated[str, typer.Argument(help="A monitor: http://ip:port[/stores/N].")] = "http://127.0.0.1:15304",
+    order: Annotated[str, typer.Option(help="Order of the sources: health, lag, held or topic.")] = "health",
+    rows: Annotated[int, typer.Option(help="Number of sources to show.", min=1, max=200)] = 20,
+    once: Annotated[bool, typer.Option("--once", help="Print one screen and exit.")] = False,
+    token: Token = None,
+) -> None:
+    """Watch a running store in the terminal."""
+    from stablecast.cli import store_operations
+
+    raise typer.Exit(store_operations.top(where, order, rows, once, token))

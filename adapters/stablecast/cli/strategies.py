@@ -1,4 +1,4 @@
-"""`stablecast strategies`: what each strategy of topic resolution costs (T-301)."""
+"""Compare the strategies of topic resolution in virtual time (T-301), for `stablecast strategies`."""
 
 import attrs
 
@@ -8,7 +8,7 @@ from stablecast.transports.resolution.udp.presets import PRESETS
 
 
 def run(topics: int, wanted: int, loss: int, as_json: bool) -> int:
-    """Plays every strategy in a network of this size; see `stablecast strategies --help`."""
+    """Run every strategy in a network of this size and print a table; return the exit status."""
     rows = []
     for story in stories(topics, wanted, (loss,)):
         cost = measure(story)

@@ -1,36 +1,31 @@
-"""`stablecast trace`: tools for people who look into traces."""
+"""Declare `stablecast trace`, the tools that show and compare traces."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from stablecast.cli.group import Group
+from stablecast.cli.declarations import CommandGroup, Json, TracePaths
 from stablecast.core.machine.units import SECOND
 
-app = typer.Typer(
-    cls=Group, no_args_is_help=True, help="Look into traces: dump, diff, analyze, prune, travel through time."
-)
+app = typer.Typer(cls=CommandGroup, no_args_is_help=True, help="Print, compare, count, prune and step through traces.")
 
-
-Paths = Annotated[list[Path], typer.Argument(help="Traces, directories of traces, or patterns.")]
 Endpoint = Annotated[str | None, typer.Option(help="Part of the endpoint's role or name.")]
-Since = Annotated[float | None, typer.Option(help="From this time on, seconds on the endpoint's clock.")]
-Until = Annotated[float | None, typer.Option(help="Up to this time, seconds on the endpoint's clock.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Since = Annotated[float | None, typer.Option(help="Earliest time, in seconds on the endpoint's clock.")]
+Until = Annotated[float | None, typer.Option(help="Latest time, in seconds on the endpoint's clock.")]
 
 
 @app.command("dump")
 def dump_command(
-    paths: Paths,
+    paths: TracePaths,
     endpoint: Endpoint = None,
     kind: Annotated[str | None, typer.Option(help="Part of the name of an input, effect, message or event.")] = None,
     since: Since = None,
     until: Until = None,
-    number: Annotated[int | None, typer.Option(help="A sequence number that is named.")] = None,
+    number: Annotated[int | None, typer.Option(help="Sequence number that records must contain.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Print records: inputs and what came of them; with --json a line each."""
+    """Print each input and its effects; with --json a line for each record."""
     from stablecast.evidence.trace.tools import command
     from stablecast.evidence.trace.tools.records import RecordFilter
     from stablecast.text.console import say
@@ -43,10 +38,10 @@ def dump_command(
 def diff_command(
     left: Path,
     right: Path,
-    times: Annotated[bool, typer.Option("--times", help="Times must be the same, too.")] = False,
+    times: Annotated[bool, typer.Option("--times", help="Compare the times, too.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Where two runs part, endpoint by endpoint; exit status 1 if they do."""
+    """Print the first difference of two runs for each endpoint; exit with 1 if there is one."""
     from stablecast.evidence.trace.tools import command
     from stablecast.text.console import say
 
@@ -54,8 +49,8 @@ def diff_command(
 
 
 @app.command("analyze")
-def analyze_command(paths: Paths, as_json: Json = False) -> None:
-    """Count what happened in each trace, and how long it took."""
+def analyze_command(paths: TracePaths, as_json: Json = False) -> None:
+    """Print the counts and latencies of each trace."""
     from stablecast.evidence.trace.tools import command
     from stablecast.text.console import say
 
@@ -64,14 +59,14 @@ def analyze_command(paths: Paths, as_json: Json = False) -> None:
 
 @app.command("prune")
 def prune_command(
-    paths: Paths,
-    output: Annotated[Path, typer.Option("--output", "-o", help="A new directory for what is left.")],
+    paths: TracePaths,
+    output: Annotated[Path, typer.Option("--output", "-o", help="New directory for the copies.")],
     endpoint: Endpoint = None,
     since: Since = None,
     until: Until = None,
     as_json: Json = False,
 ) -> None:
-    """Copy only the frames that matter; the copies can be verified."""
+    """Copy the selected frames to new traces that `verify` accepts."""
     from stablecast.evidence.trace.tools import command
     from stablecast.evidence.trace.tools.prune import PruneWindow
     from stablecast.text.console import say
@@ -80,8 +75,10 @@ def prune_command(
 
 
 @app.command("why")
-def why_command(number: Annotated[int, typer.Argument(help="A sequence number.")], paths: Paths) -> None:
-    """What became of a message, from sent to stable to consumed, by all traces together."""
+def why_command(
+    number: Annotated[int, typer.Argument(help="Sequence number of the message.")], paths: TracePaths
+) -> None:
+    """Follow a message through all traces, from sent to stable to consumed."""
     from stablecast.evidence.trace.tools import command
     from stablecast.text.console import say
 
@@ -89,8 +86,8 @@ def why_command(number: Annotated[int, typer.Argument(help="A sequence number.")
 
 
 @app.command("open")
-def open_command(paths: Paths) -> None:
-    """Travel through time, record by record; takes commands from the terminal or from standard input."""
+def open_command(paths: TracePaths) -> None:
+    """Step through traces, record by record; read commands from the terminal or from standard input."""
     from stablecast.evidence.trace.tools import command
     from stablecast.text.console import say
 

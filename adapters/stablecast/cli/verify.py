@@ -1,4 +1,4 @@
-"""`stablecast verify`: files, directories and patterns of traces and captures."""
+"""Judge traces and captures from files, directories and patterns, for `stablecast verify`."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from stablecast.evidence.verification.traces import (
 def run(
     paths: list[Path], as_json: bool, master: str | None, report: Path | None, parquet: Path | None, ports: list[str]
 ) -> int:
-    """Judge captures by themselves and traces together; returns the gravest exit status."""
+    """Judge captures one by one and traces together; return the worst exit status."""
     named = [one for path in paths for one in _found(path)]
     captures = [path for path in named if not path.is_dir() and path.exists() and is_capture(path)]
     traces = [path for path in named if path not in captures]
@@ -36,7 +36,10 @@ def run(
 
 
 def _found(path: Path) -> list[Path]:
-    """The captures that a name stands for, and the name itself for who reads traces, or says what is wrong with it."""
+    """Return the captures that a path stands for, else the path itself.
+
+    The reader of traces reports a path that is wrong.
+    """
     try:
         if path.is_dir():
             captures = captures_in(path)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from stablecast.cli.lbmrd import LbmrdJob, run
+from stablecast.cli.lbmrd import configured, dump_dtd, run
 from stablecast.runtime.datagrams import bind
 from stablecast.transports.wire import lbmr
 from tests.support.tree import LAYERS, ROOT
@@ -111,19 +111,19 @@ def test_a_file_is_checked_without_running(tmp_path: Path) -> None:
     assert err == f"stablecast: {config}:2: <ttl>: option ttl wants a whole number, not 'never'\n"
 
 
-def test_the_dtd_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(LbmrdJob(dump=True)) == 0
+def test_the_dtd_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert dump_dtd() == 0
     assert "<!ELEMENT lbmrd (daemon?, domains, transformations)>" in capsys.readouterr().out
-    assert run(LbmrdJob(validate=True, as_json=True)) == 0
+    assert run(configured(None, None, None, None, {}), 0, validate=True, as_json=True) == 0
     assert json.loads(capsys.readouterr().out) == {"valid": True}
 
 
-def test_a_check_that_comes_too_rarely_is_told_of() -> None:
+def test_an_activity_above_ttl_is_reported() -> None:
     with lbmrd("-a", "5000", "-t", "2") as process:
         line(process)
         process.terminate()
         _, err = process.communicate()
-    assert "silent clients are looked for every 5000 ms only" in err
+    assert "the relay looks for silent clients only every 5000 ms" in err
 
 
 def test_a_port_in_use_is_one_sentence_and_status_1() -> None:

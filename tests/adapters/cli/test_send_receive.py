@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.cli import receive
-from stablecast.cli.client_options import Joining
+from stablecast.cli.client_options import Participant
 from stablecast.text.console import note
 from tests.support.program import lbmrd, outcome, running, store
 
@@ -79,11 +79,11 @@ def test_nobody_reads_what_is_received(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "told"),
     [
-        (None, "no source of 'orders' was heard yet: is one running, and does it use a resolver that is used here?\n"),
-        ("127.0.0.1:1", "nothing has come from a source at 127.0.0.1:1 yet: start it, or correct --source\n"),
+        (None, "no source of 'orders' found yet: start one that uses the same resolver, or correct --resolver\n"),
+        ("127.0.0.1:1", "no message from a source at 127.0.0.1:1 yet: start the source, or correct --source\n"),
     ],
 )
-def test_who_hears_nothing_is_told_what_may_be_wrong(
+def test_a_silent_receiver_prints_a_hint(
     source: str | None, told: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """A relay over UDP cannot say that it is not there."""
@@ -94,8 +94,8 @@ def test_who_hears_nothing_is_told_what_may_be_wrong(
 
     monkeypatch.setattr(receive, "HINT_SECONDS", 0.0)
     monkeypatch.setattr(receive, "note", hint)
-    joining = Joining(["127.0.0.1:1"], [], "safe", "", "127.0.0.1", 0, [], "safe", None)
-    assert receive.run(receive.Job("orders", joining, source, 0, False)) == 0
+    participant = Participant(["127.0.0.1:1"], [], "safe", "", "127.0.0.1", 0, [], "safe", None)
+    assert receive.run(receive.ReceiveJob("orders", participant, source, 0, False)) == 0
     assert capfd.readouterr().err == told
 
 

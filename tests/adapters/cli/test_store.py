@@ -122,7 +122,7 @@ def test_the_first_word_decides(config: Path, monkeypatch: pytest.MonkeyPatch) -
         ("store", config.parent / "gone"), ("daemon", config.parent / "gone.xml", False),
         ("check", [config], "safe", False),
     ]  # fmt: skip
-    with pytest.raises(Exception, match="give a configuration file, or the directory of a store"):
+    with pytest.raises(Exception, match="name a configuration file, or the directory of a store"):
         parsed("store", "run")
 
 
@@ -197,13 +197,13 @@ def test_what_nobody_expected_is_in_the_log(config: Path, monkeypatch: pytest.Mo
     assert "[ERROR] daemon-failed: RuntimeError: a bug" in (config.parent / "stored.log").read_text()
 
 
-def test_a_detached_daemon_without_a_log_file_is_told(
+def test_a_detached_daemon_without_a_log_file_gets_a_warning(
     config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config.write_text(config.read_text().replace('log = "stored.log"', ""))
     monkeypatch.setattr(daemons, "detach", lambda: 0)
     assert daemons.run_daemon(daemons.DaemonJob(config, "safe", True, False, None, False)) == 0
-    assert "nobody will read the log of a detached daemon" in capsys.readouterr().err
+    assert "the log of a detached daemon is lost" in capsys.readouterr().err
 
 
 GOOD = """source ume_store 127.0.0.1:14567

@@ -130,7 +130,7 @@ async def test_a_running_store_is_inspected_and_changed(capsys: pytest.CaptureFi
         assert await ran(lambda: store_operations.inspect(base, None, as_json=False)) == 0
         assert "quotes" in capsys.readouterr().out
         assert await ran(lambda: store_operations.evict(base, 1002, None, yes=True, token=None, as_json=False)) == 0
-        assert capsys.readouterr().out == "1002 is forgotten here\n"
+        assert capsys.readouterr().out == "1002 was removed from this store\n"
         with pytest.raises(OperationError, match="stop it"):
             await ran(lambda: store_operations.evict(base, 1001, 5, yes=True, token=None, as_json=False))
         assert 1002 not in staged.clients.records
@@ -149,7 +149,7 @@ async def test_a_running_store_is_drained(capsys: pytest.CaptureFixture[str], mo
         monkeypatch.setattr("stablecast.cli.store_operations.time.sleep", sleep)
         assert await ran(lambda: store_operations.drain(base, undo=False, token=None, as_json=False)) == 0
         told = capsys.readouterr().out.splitlines()
-        assert told[0] == "2 sources have receivers that are up to 4,000 messages behind"
+        assert told[0] == "2 sources have receivers up to 4,000 messages behind"
         assert told[-1].startswith("Drained")
         assert await ran(lambda: store_operations.drain(base, undo=True, token=None, as_json=False)) == 0
         assert not staged.draining

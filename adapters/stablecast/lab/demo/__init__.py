@@ -1,1 +1,1 @@
-"""The documented failure runs, live: real processes, real crashes, judged at the end."""
+"""Demonstrate the documented failure scenarios with real processes and real crashes."""

@@ -1,6 +1,6 @@
-"""Child processes of the demo and of `stablecast up`: each says JSON lines on its standard output.
+"""Run the child processes of the demo and of `stablecast up`. Each prints JSON lines on its standard output.
 
-A child is a session of its own: what is typed at the terminal interrupts the parent alone, which ends its children.
+A child has its own session: an interrupt at the terminal reaches only the parent, which ends its children.
 """
 
 import asyncio
@@ -17,23 +17,23 @@ from stablecast.core.errors import StablecastError
 from stablecast.text.exit_status import INTERRUPTED
 
 READY_SECONDS = 20.0
-"""How long a child may take until it says that it is ready."""
+"""Longest time until a child is ready, in seconds."""
 
 STOP_SECONDS = 10.0
-"""How long a child may take to stop cleanly."""
+"""Longest time for a clean stop, in seconds."""
 
 LINE_BYTES = 1 << 20
-"""A report is shorter than this."""
+"""Longest report of a child, in bytes."""
 
 Report = dict[str, Any]
 
 
 class ChildError(StablecastError):
-    """A child process did not do its part; the message names it and what it said."""
+    """Report a child process that failed, with its name and last output."""
 
 
 class Child:
-    """One process, which may be killed and started again."""
+    """Run one process, which may be killed and started again."""
 
     def __init__(
         self,
@@ -48,12 +48,12 @@ class Child:
         """Describe `python -m` `arguments`.
 
         Args:
-            name: For people.
+            name: Name for people.
             arguments: A module and its arguments.
-            on_end: Told when the process ends, once it was ready, though nobody wanted it to.
-            on_report: Told every JSON line that it says.
+            on_end: Called when a ready process ends unexpectedly.
+            on_report: Called with every JSON line of the process.
             environment: Additions to the environment.
-            log: Where its standard error goes; None leaves it where ours goes.
+            log: File for its standard error; None: that of this process.
         """
         self.name = name
         self._arguments = arguments
@@ -66,12 +66,12 @@ class Child:
         self._ending = False
 
     def listen_at(self, address: str) -> None:
-        """From the next start on listen at this address."""
+        """Listen at this address from the next start on."""
         at = self._arguments.index("--listen")
         self._arguments[at + 1] = address
 
     async def start(self) -> Report:
-        """Start and wait for the ready line. Raises ChildError."""
+        """Start the process and wait for its ready line. Raises ChildError."""
         self._ending = False
         loop = asyncio.get_running_loop()
         ready: asyncio.Future[Report | None] = loop.create_future()
@@ -97,14 +97,14 @@ class Child:
         return report
 
     async def kill(self) -> None:
-        """SIGKILL, as a crash; does nothing when the process does not run."""
+        """Kill the process as a crash would, if it runs."""
         await self._end(signal.SIGKILL)
 
     async def stop(self) -> None:
-        """SIGINT, and wait; does nothing when the process does not run.
+        """Interrupt the process and wait, if it runs.
 
         Raises:
-            ChildError: It did not end in time, or not as it should.
+            ChildError: it did not end in time, or failed.
         """
         try:
             async with asyncio.timeout(STOP_SECONDS):
@@ -123,7 +123,7 @@ class Child:
         return await asyncio.shield(self._reader)
 
     async def _read(self, process: asyncio.subprocess.Process, ready: "asyncio.Future[Report | None]") -> int:
-        """Hand over what it says; returns the exit status."""
+        """Pass on the process's reports; return its exit status."""
         assert process.stdout is not None
         async for line in process.stdout:
             report = json.loads(line)
@@ -143,13 +143,16 @@ class Child:
 
     def _last_words(self) -> str:
         if self._log is None:
-            return "look at its messages above"
+            return "see its messages above"
         lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
-        return f"it said '{lines[-1]}'" if lines else "it said nothing"
+        return f"its last output: '{lines[-1]}'" if lines else "it printed nothing"
 
 
 async def start_all(children: Iterable[Child]) -> list[Report]:
-    """Start some at the same time; when this raises, as `Child.start` does, none is still about to start."""
+    """Start several children at the same time; return their ready lines.
+
+    When this raises, as `Child.start` does, no other start is in progress.
+    """
     starts = [asyncio.create_task(child.start()) for child in children]
     try:
         return await asyncio.gather(*starts)

@@ -1,7 +1,7 @@
-"""The demo's receiver process: writes every message down, then lets it be acknowledged.
+"""Run the demo's receiver: record every message, then acknowledge it.
 
-Delivery is at least once: what was not acknowledged before a crash comes again. The process therefore does what any
-application with its own state does: it looks in its own file whether it has the message (P-427).
+Delivery is at least once: an unacknowledged message comes again after a crash. Like any application with its own state,
+the process looks up in its own file whether it has the message (P-427).
 """
 
 import argparse
@@ -20,23 +20,23 @@ REPORT_SECONDS = 0.05
 
 
 class WrongMessageError(StablecastError):
-    """A message does not say what its number says."""
+    """Report a message whose payload does not match its number."""
 
 
-class Ledger:
-    """What was received, in a file that survives the process."""
+class MessageLedger:
+    """Record received messages in a file that survives the process."""
 
     def __init__(self, path: Path) -> None:
-        """Read what an earlier process wrote."""
+        """Read what an earlier process recorded."""
         self._again = path.with_suffix(".again").open("ab", buffering=0)
         self.numbers = {int(line) for line in path.read_bytes().splitlines()} if path.exists() else set[int]()
         self._file = path.open("ab", buffering=0)
 
     def write(self, message: Message) -> None:
-        """Write a message down; once is enough."""
+        """Record a message once."""
         number = int(message.payload.rpartition(b" ")[2])
         if message.payload != payload(number) or message.sequence_number != number:
-            raise WrongMessageError(f"message {message.sequence_number} says {message.payload!r}")
+            raise WrongMessageError(f"message {message.sequence_number} has payload {message.payload!r}")
         if number in self.numbers:
             self._again.write(b"%d\n" % number)
             return
@@ -50,10 +50,10 @@ class Ledger:
 
 
 async def _main(arguments: argparse.Namespace) -> int:
-    ledger = Ledger(arguments.ledger)
+    ledger = MessageLedger(arguments.ledger)
     reported = 0.0
     async with Context(resolver=arguments.resolver, session_id=SESSION_ID) as context:
-        receiver = context.receiver(arguments.topic, on_event=_tell)
+        receiver = context.receiver(arguments.topic, on_event=_report)
         say({"ready": True, "ports": context.ports(), "known": len(ledger.numbers)})
         while len(ledger.numbers) < arguments.messages:
             message = await anext(receiver)
@@ -67,7 +67,7 @@ async def _main(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _tell(event: Event) -> None:
+def _report(event: Event) -> None:
     if isinstance(event, UnrecoverableLoss):
         say({"lost": [event.first, event.last]})
 

@@ -1,31 +1,41 @@
-"""The director: starts everybody, crashes them at seeded instants, waits until everything arrived."""
+"""Run the demo: start all processes, crash them at seeded times, wait for every message, and judge the result."""
 
 import asyncio
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import attrs
 
 from stablecast.core.errors import StablecastError
 from stablecast.evidence.trace.activation import VARIABLE
-from stablecast.lab.demo.outcome import Outcome, judge
-from stablecast.lab.demo.plan import KINDS, Crash, plan
+from stablecast.evidence.trace.trace_judge import verify_paths
 from stablecast.lab.demo.processes import Child, ChildError, Report, start_all
+from stablecast.text import plural
 
 TOPIC = "demo"
 STORES = 3
 
 LIMIT_SECONDS = 120.0
-"""When the demo gives up, beyond the time that sending takes."""
+"""Time limit in seconds, in addition to the time of sending."""
+
+KINDS = ("receiver", "source", "store", "all")
+"""Victims of the crashes, in order."""
+
+SPREAD = 0.04
+"""Largest deviation of a crash from its place, as a fraction of the messages."""
+
+AWAY_SECONDS = (0.2, 0.6)
+"""Shortest and longest time until a victim is started again, in seconds."""
 
 
 class DemoError(StablecastError):
-    """The demo did not come to its end, or not to a good one."""
+    """Report a demo that did not finish, or lost messages."""
 
 
 @attrs.define
-class Progress:
-    """What the processes said last. `lost` numbers are those that the receiver gave up."""
+class DemoProgress:
+    """Hold the newest reports of the processes. `lost` are the numbers that the receiver gave up."""
 
     sent: int = 0
     stable: int = 0
@@ -36,26 +46,105 @@ class Progress:
     crashes: dict[str, int] = attrs.field(factory=lambda: dict.fromkeys(KINDS, 0))
 
 
-class Demo:
-    """One run. `await run()`, then `judge()`; `stage` says what is going on."""
+@attrs.frozen
+class Crash:
+    """Kill a process after `delivered` messages, for `seconds`. `choice` selects one of several candidates."""
 
-    def __init__(self, messages: int, seconds: float, seed: int, directory: Path, tell: Callable[[str], None]) -> None:
+    kind: str
+    delivered: int
+    seconds: float
+    choice: int
+
+
+def plan(messages: int, seed: int) -> list[Crash]:
+    """Return one crash of each kind; equal seeds give equal crashes."""
+    chance = random.Random(seed)  # noqa: S311  # a schedule, not a secret
+    crashes = []
+    for place, kind in enumerate(KINDS, 1):
+        at = place / (len(KINDS) + 1) + chance.uniform(-SPREAD, SPREAD)
+        crashes.append(Crash(kind, max(1, int(at * messages)), chance.uniform(*AWAY_SECONDS), chance.getrandbits(16)))
+    return crashes
+
+
+@attrs.frozen
+class DemoOutcome:
+    """Hold the result; `problems` has a sentence for every failure.
+
+    `ports` are all used ports by protocol, to decode a capture of the demo.
+    """
+
+    sent: int
+    delivered: int
+    lost: int
+    duplicates: int
+    redelivered: int
+    crashes: Mapping[str, int]
+    traces: list[str]
+    verified: bool
+    records: int
+    violations: int
+    ports: Mapping[str, list[int]]
+    problems: list[str]
+
+    @property
+    def good(self) -> bool:
+        """Whether every message arrived once and every trace could be replayed."""
+        return self.verified and not self.problems
+
+
+def judge(
+    messages: int, sent: int, ledger: Path, traces: Path, crashes: Mapping[str, int], ports: Mapping[str, list[int]]
+) -> DemoOutcome:
+    """Count the messages in the receiver's file `ledger`, and replay every trace in the directory `traces`."""
+    numbers = [int(line) for line in ledger.read_bytes().splitlines()]
+    again = ledger.with_suffix(".again").read_bytes().splitlines()
+    missing = sorted(set(range(messages)) - set(numbers))
+    duplicates = len(numbers) - len(set(numbers))
+    files = sorted(traces.glob("*.sct"))
+    summary = verify_paths(files)
+    problems = [f"message {number} was not delivered" for number in missing]
+    if duplicates:
+        problems.append(plural(duplicates, "message", "was processed twice", "were processed twice"))
+    problems += [report.error for report in summary.files if report.error is not None]
+    problems += [f"{violation.path.name}: {violation.rule}: {violation.text}" for violation in summary.violations]
+    return DemoOutcome(
+        sent=sent,
+        delivered=messages - len(missing),
+        lost=len(missing),
+        duplicates=duplicates,
+        redelivered=len(again),
+        crashes=crashes,
+        traces=[str(path) for path in files],
+        verified=summary.clean and summary.records > 0,
+        records=summary.records,
+        violations=len(summary.violations),
+        ports=ports,
+        problems=problems,
+    )
+
+
+class Demo:
+    """Run the demo once: `await run()`, then `judge()`. `stage` describes the current activity."""
+
+    def __init__(
+        self, messages: int, seconds: float, seed: int, directory: Path, report: Callable[[str], None]
+    ) -> None:
         """Describe a run.
 
         Args:
-            messages: How many are sent.
-            seconds: How long that takes when nothing crashes.
-            seed: Fixes the crashes.
-            directory: An empty directory for stores, traces and logs.
-            tell: Told each thing that happened.
+            messages: Number of messages to send.
+            seconds: Duration of sending without crashes.
+            seed: Seed of the crashes.
+            directory: Empty directory for stores, traces and logs.
+            report: Called with a line for each event.
         """
         self.messages = messages
-        self.progress = Progress()
+        self.progress = DemoProgress()
         self.stage = "starting"
         self._rate = messages / seconds
         self._limit = LIMIT_SECONDS + seconds
         self._plan = plan(messages, seed)
-        self._tell = tell
+        self._report = report
         self._directory = directory
         self._traces = directory / "traces"
         self._ledger = directory / "received"
@@ -65,7 +154,7 @@ class Demo:
         self._clients: list[Child] = []
 
     async def run(self) -> None:
-        """Everything up to the end of the last process. Raises DemoError, ChildError."""
+        """Run until the last process has ended. Raises DemoError, ChildError."""
         self._traces.mkdir()
         try:
             async with asyncio.timeout(self._limit):
@@ -78,11 +167,11 @@ class Demo:
                 f"after {self._limit:g} s only {self.progress.delivered} of {self.messages} messages were delivered "
                 f"and {self.progress.stable} stable, last stage: {self.stage}"
             ) from None
-        finally:  # nobody outlives an interrupt or a failure
+        finally:  # No child survives an interrupt or a failure.
             await asyncio.gather(*(child.kill() for child in (*self._clients, *self._servers)))
 
-    def judge(self) -> Outcome:
-        """Count and replay; takes a moment."""
+    def judge(self) -> DemoOutcome:
+        """Count the messages and replay the traces; this may take seconds."""
         self.stage = "replaying the traces"
         progress = self.progress
         ports = {"lbmr": sorted(progress.lbmr), "lbttcp": sorted(progress.lbttcp)}
@@ -95,7 +184,7 @@ class Demo:
             await self._crash(crash)
         await self._until(lambda: self._settled() >= self.messages)
         await self._until(lambda: self.progress.stable >= self.messages)
-        self._tell(f"all {self.messages} messages are stable and delivered")
+        self._report(f"all {self.messages} messages are stable and delivered")
 
     async def _start(self) -> None:
         relay = self._child(self._servers, "lbmrd", "cli.main", "lbmrd", "--listen", "127.0.0.1:0", "--json")
@@ -105,7 +194,7 @@ class Demo:
         ready = await start_all(stores)
         addresses = [report["address"] for report in ready]
         for store, address in zip(stores, addresses, strict=True):
-            store.listen_at(address)  # where clients look for it when it comes back
+            store.listen_at(address)  # Clients expect the store at this address after a restart.
             self.progress.lbttcp.add(int(address.rpartition(":")[2]))
         common = ["--topic", TOPIC, "--resolver", f"127.0.0.1:{port}", "--messages", str(self.messages)]
         places = [word for address in addresses for word in ("--store", address)]
@@ -113,7 +202,7 @@ class Demo:
         receiver = self._child(self._clients, "receiver", "lab.demo.receiver", *common, "--ledger", str(self._ledger))
         source = self._child(self._clients, "source", "lab.demo.source", *common, *rate, *places)
         await start_all((receiver, source))
-        self._tell(f"lbmrd, {STORES} stores, a receiver and a source are up")
+        self._report(f"lbmrd, {STORES} stores, a receiver and a source are up")
         self.stage = "sending"
 
     def _store(self, index: int) -> Child:
@@ -127,7 +216,7 @@ class Demo:
             name,
             [f"stablecast.{module}", *arguments],
             self._on_end,
-            on_report=self._hear,
+            on_report=self._on_report,
             environment={VARIABLE: str(self._traces)},
             log=self._directory / f"{name.replace(' ', '-')}.log",
         )
@@ -137,7 +226,7 @@ class Demo:
     async def _crash(self, crash: Crash) -> None:
         victims, names = self._victims(crash)
         self.progress.crashes[crash.kind] += 1
-        self._tell(f"kill -9 {names}")
+        self._report(f"kill -9 {names}")
         self.stage = f"{names} down"
         loop = asyncio.get_running_loop()
         since = loop.time()
@@ -145,7 +234,7 @@ class Demo:
         await asyncio.sleep(crash.seconds)
         self.stage = f"{names} starting again"
         await start_all(victims)
-        self._tell(f"{names} back after {loop.time() - since:.1f} s")
+        self._report(f"{names} back after {loop.time() - since:.1f} s")
         self.stage = "sending"
 
     def _victims(self, crash: Crash) -> tuple[list[Child], str]:
@@ -176,7 +265,7 @@ class Demo:
         self._trouble = error
         self._changed.set()
 
-    def _hear(self, report: Report) -> None:
+    def _on_report(self, report: Report) -> None:
         progress = self.progress
         progress.sent = max(progress.sent, report.get("sent", 0))
         progress.stable = max(progress.stable, report.get("stable", 0))
@@ -184,7 +273,7 @@ class Demo:
         if "lost" in report:
             first, last = report["lost"]
             progress.lost.update(range(first, last + 1))
-            self._tell(f"the receiver gave up messages {first} to {last}")
+            self._report(f"the receiver gave up messages {first} to {last}")
         ports = report.get("ports", {})
         progress.lbmr.update(ports.get("lbmr", []))
         progress.lbttcp.update(ports.get("lbttcp", []))

@@ -1,4 +1,4 @@
-"""What a person sees of the demo, and what a machine reads."""
+"""Show the demo to people, and print its result."""
 
 import asyncio
 import shutil
@@ -16,30 +16,29 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from stablecast.core.errors import StablecastError
-from stablecast.lab.demo.outcome import Outcome
-from stablecast.lab.demo.run import Demo, DemoError
+from stablecast.lab.demo.run import Demo, DemoError, DemoOutcome
 from stablecast.runtime.event_loop import on_ending
 from stablecast.text import plural
 from stablecast.text.console import say
 
 REFRESHES = 10
-"""Pictures per second."""
+"""Refreshes per second."""
 
 MAX_PROBLEMS = 5
-"""Problems that are listed for people; the JSON object has all."""
+"""Most problems that are listed for people; JSON has all."""
 
 
 def run(messages: int, seconds: float, seed: int, keep: Path | None, as_json: bool) -> int:
-    """Run the demo, show its progress on standard error, its result on standard output; returns the exit status.
+    """Run the demo, show progress on standard error, print the result on standard output; return the exit status.
 
     Raises:
-        DemoError, ChildError: It did not come to a good end; the message says what is wrong and what it left where.
+        DemoError, ChildError: the demo failed. The message says why and where its files are.
     """
     console = Console(stderr=True, highlight=False, quiet=as_json and not sys.stderr.isatty())
     with workplace(keep) as directory:
         started = time.monotonic()
         demo = Demo(messages, seconds, seed, directory, lambda text: console.print(_when(started), text))
-        with Live(View(demo, started), console=console, refresh_per_second=REFRESHES, transient=True):
+        with Live(DemoView(demo, started), console=console, refresh_per_second=REFRESHES, transient=True):
             _run(demo)
             outcome = demo.judge()
         if as_json:
@@ -53,9 +52,10 @@ def run(messages: int, seconds: float, seed: int, keep: Path | None, as_json: bo
 
 @contextmanager
 def workplace(keep: Path | None) -> Iterator[Path]:
-    """A directory that goes away at the end unless somebody wants to look into it: the user, or whoever seeks a fault.
+    """Yield a directory that is removed at the end, unless the user keeps it or the demo fails.
 
-    Raises DemoError if the directory to keep is in use, and with the place added if the body raises a StablecastError.
+    Raises DemoError if the directory to keep is in use. A StablecastError of the body becomes a DemoError that names
+    the place.
     """
     place = keep or Path(tempfile.mkdtemp(prefix="stablecast-demo-"))
     place.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ def workplace(keep: Path | None) -> Iterator[Path]:
 
 
 def _run(demo: Demo) -> None:
-    """Run it to its end. Raises KeyboardInterrupt when it was told to end."""
+    """Run the demo. Raises KeyboardInterrupt when it was interrupted."""
     try:
         asyncio.run(_interruptible(demo))
     except asyncio.CancelledError:
@@ -81,7 +81,7 @@ def _run(demo: Demo) -> None:
 
 
 async def _interruptible(demo: Demo) -> None:
-    """Run it; whoever hangs up or asks for the end interrupts."""
+    """Run the demo until its end or a signal."""
     running = asyncio.current_task()
     assert running is not None
     on_ending(running.cancel)
@@ -92,8 +92,8 @@ def _when(started: float) -> str:
     return f"{time.monotonic() - started:6.1f} s "
 
 
-class View:
-    """The state of a demo as a picture, anew whenever it is drawn."""
+class DemoView:
+    """Draw the state of a demo."""
 
     def __init__(self, demo: Demo, started: float) -> None:
         """Show a demo that started at this reading of `time.monotonic`."""
@@ -110,16 +110,16 @@ class View:
         return grid
 
 
-def _table(outcome: Outcome) -> Table:
+def _table(outcome: DemoOutcome) -> Table:
     table = Table(title="stablecast demo", show_header=False, title_justify="left")
     table.add_column(style="bold")
     table.add_column()
     crashes = ", ".join(f"{kind} {count}x" for kind, count in outcome.crashes.items())
-    table.add_row("verdict", "[green]every message arrived[/]" if outcome.good else "[red]something is wrong[/]")
+    table.add_row("verdict", "[green]every message arrived[/]" if outcome.good else "[red]failed[/]")
     table.add_row("sent", f"{plural(outcome.sent, 'message')} to three stores and one receiver")
     table.add_row("kill -9", crashes)
     table.add_row("delivered", f"{outcome.delivered}, lost {outcome.lost}, processed twice {outcome.duplicates}")
-    table.add_row("redelivered", f"{outcome.redelivered} after crashes, told apart by the receiver's own file")
+    table.add_row("redelivered", f"{outcome.redelivered} after crashes, recognized in the receiver's own file")
     table.add_row(
         "replayed",
         f"{plural(outcome.records, 'record')}, {plural(len(outcome.traces), 'trace')}, "

@@ -1,4 +1,4 @@
-"""The demo's source process: sends numbered messages at a steady pace, resumes where the stores say."""
+"""Run the demo's source: send numbered messages at a steady rate, and resume where the stores say."""
 
 import argparse
 import asyncio
@@ -15,7 +15,7 @@ SESSION_ID = 4711
 
 
 def payload(number: int) -> bytes:
-    """What message `number` says; the receiver compares it with the sequence number."""
+    """Return the payload of message `number`; the receiver compares it with the sequence number."""
     return b"message %d" % number
 
 

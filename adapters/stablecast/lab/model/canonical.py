@@ -1,10 +1,10 @@
-"""One text for each value of a model, whoever computed it.
+"""Write each value of a model as one canonical text.
 
-The core's abstract states and the checker's are compared as texts, so that a value has exactly one: JSON without
-spaces; a set is `["set",...]` with its members' texts in order, a sequence `["seq",...]`, a function or record
-`["fn",[key,value],...]` in the order of the keys' texts. In Python these are a frozenset, a tuple and a `Fn`.
+The core's abstract states and the checker's are compared as texts, so each value has exactly one. The text is JSON
+without spaces. A set is `["set",...]` with its members' texts in order, a sequence is `["seq",...]`. A function or
+record is `["fn",[key,value],...]` in the order of the keys' texts. In Python these are a frozenset, a tuple and a `Fn`.
 
-A function over 1..n is a sequence, as in the models' own language.
+A function over 1..n is a sequence, as in TLA+.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from stablecast.lab.model.errors import ModelError
 
 @attrs.frozen
 class Fn:
-    """A function or record: pairs of key and value, in the order of the keys' texts."""
+    """Hold a function or record as pairs of key and value, in the order of the keys' texts."""
 
     pairs: tuple[tuple["Value", "Value"], ...]
 
@@ -36,7 +36,7 @@ Value: TypeAlias = bool | int | str | tuple["Value", ...] | frozenset["Value"] |
 
 
 def record(**fields: Value) -> Fn:
-    """A record.
+    """Return a record.
 
     >>> text(record(up=True, age=3))
     '["fn",["age",3],["up",true]]'
@@ -45,7 +45,7 @@ def record(**fields: Value) -> Fn:
 
 
 def text(value: Value) -> str:
-    """The value's only text.
+    """Return the value's canonical text.
 
     >>> text((1, "a", frozenset({2, 1})))
     '["seq",1,"a",["set",1,2]]'
@@ -71,15 +71,15 @@ def _listed(kind: str, texts: Iterable[str]) -> str:
 
 
 class Plain(dict[Any, Any]):
-    """A function or record to look at. Nobody changes it, so sets may have it as a member."""
+    """Hold a function or record for reading. It is hashable, so that it can be in a set."""
 
     def __hash__(self) -> int:  # type: ignore[override]  # a dict has none
-        """By what it holds."""
+        """Return a hash of the contents."""
         return hash(frozenset(self.items()))
 
 
 def plain(canonical: str) -> Any:
-    """What a text says, to look at: functions and records as dicts, sequences as tuples, sets as frozensets.
+    """Return the value of a text: functions and records as dicts, sequences as tuples, sets as frozensets.
 
     >>> plain('["fn",["age",3],["of",["seq",["set",1,2]]]]')
     {'age': 3, 'of': (frozenset({1, 2}),)}
@@ -90,7 +90,7 @@ def plain(canonical: str) -> Any:
 
 
 def parse_text(texts: str) -> list[Any]:
-    """Several texts with commas between them, each as `plain` has it.
+    """Return the values of several texts with commas between them.
 
     >>> parse_text('1,["seq","a"]')
     [1, ('a',)]
@@ -111,7 +111,7 @@ def _plain(value: Any) -> Any:
 
 
 def digest(lines: Iterable[str]) -> str:
-    """SHA-256 over the lines in order, each once and ended by a newline."""
+    """Return the SHA-256 of the distinct lines in order, each ended by a newline."""
     summed = hashlib.sha256()
     for line in sorted(set(lines)):
         summed.update(line.encode())
@@ -123,10 +123,7 @@ _TOKEN = re.compile(r'\s*(<<|>>|\|->|:>|@@|[\[\]{}(),]|"[^"]*"|-?\d+|\w+)')
 
 
 def parse(source: str) -> Value:
-    """A value as the checker prints it.
-
-    Raises:
-        ModelError: If it is none.
+    """Return a value from the checker's notation. Raises ModelError if it is malformed.
 
     >>> text(parse('[k |-> "a", seq |-> <<1, TRUE>>, of |-> (0 :> {} @@ 2 :> {3})]'))
     '["fn",["k","a"],["of",["fn",[0,["set"]],[2,["set",3]]]],["seq",["seq",1,true]]]'

@@ -1,15 +1,15 @@
-"""The models on disk: folders, configurations, and what is known of their graphs.
+"""Read the models on disk: directories, configurations, and the recorded facts of their graphs.
 
     tla/Registration/Registration.tla   the model
-                     MCRegistration.tla what only the checker needs: bounds on constants, fairness
-                     TraceRegistration.tla what samples of recorded traces are judged by
+                     MCRegistration.tla definitions for the checker: bounds on constants, fairness
+                     TraceRegistration.tla judges samples of recorded traces
                      graph_one.cfg      a configuration: constants, properties, and in comments its verdict and purpose
     tla/views.json                      the steps of the graphs that traces are compared with
-    tla/graphs.json                     of each `graph_*` configuration: hashes of its files, and its graph's digests
+    tla/graphs.json                     hashes of the files of each `graph_*` configuration, and its graph's digests
 
-A configuration's first comments say what the checker must find, `EXPECT ok` or `EXPECT violates NAME`, then in a
-sentence what it is for. Names: `graph_*` are compared with the core state by state, `doc_*` show the documented rule,
-`mut_*_bug` a broken one, `live_*` liveness; any other is checked only.
+The first comments of a configuration state the expected verdict, `EXPECT ok` or `EXPECT violates NAME`, then its
+purpose in one sentence. Names: `graph_*` are compared with the core state by state, `doc_*` show the documented rule,
+`mut_*_bug` a broken one, `live_*` liveness. Any other configuration is only checked.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ _CONSTANT = re.compile(r"^\s*(\w+)\s*=\s*(.+?)\s*$", re.MULTILINE)
 
 @attrs.frozen
 class Configuration:
-    """One configuration of a model. `expected`: the checker's verdict; `sources`: the constants as they are written."""
+    """Describe a configuration of a model. `expected` is the checker's verdict, `sources` the constants as written."""
 
     path: Path
     expected: str
@@ -46,7 +46,7 @@ class Configuration:
 
     @property
     def name(self) -> str:
-        """As people write it: `Registration/graph_one`."""
+        """The full name, such as `Registration/graph_one`."""
         return f"{self.model}/{self.path.stem}"
 
     @property
@@ -56,12 +56,12 @@ class Configuration:
 
     @property
     def module(self) -> Path:
-        """What the checker is given."""
+        """The module that the checker runs."""
         return self.path.parent / f"MC{self.model}.tla"
 
     @property
     def has_graph(self) -> bool:
-        """Whether it is compared with the core."""
+        """Whether the configuration is compared with the core."""
         return self.path.stem.startswith("graph_")
 
     @property
@@ -70,15 +70,15 @@ class Configuration:
         return {name: parse(source) for name, source in self.sources.items()}
 
     def hashes(self) -> dict[str, str]:
-        """SHA-256 of everything that its graph depends on, by file name."""
+        """Return the SHA-256 of every file that the graph depends on, by file name."""
         modules = [path for path in sorted(self.path.parent.glob("*.tla")) if not path.name.startswith("Trace")]
         files = [*modules, self.path]
         return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
 @attrs.frozen
-class Known:
-    """What is on record of a configuration's graph."""
+class RecordedGraph:
+    """Hold the recorded facts of a configuration's graph."""
 
     hashes: dict[str, str]
     constants: dict[str, str]
@@ -87,10 +87,10 @@ class Known:
 
 
 def folder() -> Path:
-    """The project's `tla/`: found from here or from the working directory upwards.
+    """Return the project's `tla/`, searched upwards from here and from the working directory.
 
     Raises:
-        ModelError: If there is none.
+        ModelError: there is none.
     """
     for start in (Path(__file__).resolve(), Path.cwd() / "."):
         for parent in start.parents:
@@ -100,10 +100,10 @@ def folder() -> Path:
 
 
 def configurations(models: Path, names: tuple[str, ...] = ()) -> list[Configuration]:
-    """All configurations, or those of the named models or with the given names.
+    """Return all configurations, or those of the named models or with the given names.
 
     Raises:
-        ModelError: If a name means nothing, or a configuration cannot be read.
+        ModelError: a name is unknown, or a configuration cannot be read.
     """
     found = [read(path) for path in sorted(models.glob("*/*.cfg"))]
     for name in names:
@@ -113,7 +113,7 @@ def configurations(models: Path, names: tuple[str, ...] = ()) -> list[Configurat
 
 
 def read(path: Path) -> Configuration:
-    """One configuration. Raises ModelError if it does not say its verdict."""
+    """Return one configuration. Raises ModelError if it states no verdict."""
     source = path.read_text(encoding="utf-8")
     expected = _EXPECT.match(source)
     if expected is None:
@@ -136,8 +136,8 @@ def _sections(source: str) -> dict[str, str]:
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
-def load(models: Path) -> dict[str, Known]:
-    """What is on record, by configuration. Raises ModelError if the record cannot be read."""
+def load(models: Path) -> dict[str, RecordedGraph]:
+    """Return the record by configuration. Raises ModelError if it cannot be read."""
     path = models / RECORD
     try:
         kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -146,13 +146,13 @@ def load(models: Path) -> dict[str, Known]:
         raise ModelError(f"{path} is not a record of graphs: {error!r}") from error
 
 
-def _known(entry: dict[str, Any]) -> Known:
+def _known(entry: dict[str, Any]) -> RecordedGraph:
     digests = {**entry["digests"], "depths": tuple(entry["digests"]["depths"])}
-    return Known(entry["hashes"], entry["constants"], Digests(**digests), entry["checker"])
+    return RecordedGraph(entry["hashes"], entry["constants"], Digests(**digests), entry["checker"])
 
 
-def save(models: Path, known: dict[str, Known]) -> None:
-    """Write the record anew."""
+def save(models: Path, known: dict[str, RecordedGraph]) -> None:
+    """Write the record."""
     entries = {name: attrs.asdict(entry) for name, entry in sorted(known.items())}
     text = json.dumps(entries, indent=1)
     compact = re.sub(r"\[\s+([\d,\s]+?)\s+\]", lambda found: "[" + re.sub(r"\s+", " ", found[1]) + "]", text)

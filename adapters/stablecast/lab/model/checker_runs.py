@@ -1,4 +1,4 @@
-"""`stablecast model check`: the checker's verdicts, and its counterexamples as stories."""
+"""Print the checker's verdicts, and its counterexamples as stories, for `stablecast model check`."""
 
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,12 @@ from stablecast.text.console import note, say, spinning
 
 
 def check(names: list[str], models: Path | None, jar: Path | None, trace: Path | None, as_json: bool) -> int:
-    """Returns the exit status: 0 if every verdict is the expected one.
+    """Run the checker; return 0 if every verdict is the expected one.
 
-    A counterexample is told for one configuration that is named, and wherever none was expected. `trace` gets the last.
+    A counterexample is printed if one configuration is named, or if it was not expected. `trace` receives the last one.
     """
     checker = needed(jar)
-    told: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     last: Counterexample | None = None
     chosen = catalog.configurations(models or catalog.folder(), tuple(names))
     for one in chosen:
@@ -27,7 +27,7 @@ def check(names: list[str], models: Path | None, jar: Path | None, trace: Path |
         expected = verdict.outcome == one.expected
         last = found or last
         story = found is not None and (not expected or len(chosen) == 1)
-        told.append(_as_json(one, verdict.outcome, found if story else None))
+        results.append(_as_json(one, verdict.outcome, found if story else None))
         if not as_json:
             say(f"{one.name}: {verdict.outcome}" + ("" if expected else f", EXPECTED {one.expected}"))
             for line in found.story() if found is not None and story else ():
@@ -35,21 +35,21 @@ def check(names: list[str], models: Path | None, jar: Path | None, trace: Path |
         if not expected and found is None:
             note(verdict.output)
     if as_json:
-        say({"models": told})
+        say({"models": results})
     if trace is not None:
         _write(last, trace)
-    return 0 if all(entry["outcome"] == entry["expected"] for entry in told) else 1
+    return 0 if all(entry["outcome"] == entry["expected"] for entry in results) else 1
 
 
-def _check(one: Configuration, checker: Path, quiet: bool) -> tlc.Verdict:
-    with spinning(quiet) as tell:
-        tell(one.name)
-        return tlc.check(one, checker, "-workers", "auto", progress=lambda text: tell(f"{one.name}: {text}"))
+def _check(one: Configuration, checker: Path, quiet: bool) -> tlc.CheckerVerdict:
+    with spinning(quiet) as report:
+        report(one.name)
+        return tlc.check(one, checker, "-workers", "auto", progress=lambda text: report(f"{one.name}: {text}"))
 
 
 def _as_json(one: Configuration, outcome: str, found: Counterexample | None) -> dict[str, Any]:
-    told: dict[str, Any] = {"name": one.name, "outcome": outcome, "expected": one.expected}
-    return told if found is None else {**told, "counterexample": attrs.asdict(found)}
+    result: dict[str, Any] = {"name": one.name, "outcome": outcome, "expected": one.expected}
+    return result if found is None else {**result, "counterexample": attrs.asdict(found)}
 
 
 def _write(found: Counterexample | None, path: Path) -> None:
@@ -57,4 +57,4 @@ def _write(found: Counterexample | None, path: Path) -> None:
         note(f"there is no counterexample, so {path} was not written")
     else:
         counterexample.write(found, path)
-        note(f"{path}: how {found.broken} is broken; `stablecast trace dump {path}` prints it")
+        note(f"{path}: a run that breaks {found.broken}; `stablecast trace dump {path}` prints it")

@@ -1,7 +1,7 @@
-"""Copies of machines, fast: the explorer makes one for every edge of a graph.
+"""Copy machines fast: the explorer copies one for every edge of a graph.
 
-Machines are trees of plain values (they are snapshotted by schema), so no two places share a mutable part: what is
-frozen is shared by the copies, everything else is copied.
+Machines are trees of plain values, so no two places share a mutable part. Copies share frozen parts and copy all
+others.
 """
 
 from collections import deque
@@ -18,15 +18,18 @@ _Copier = Callable[[Any], Any]
 
 
 def clone(value: T) -> T:
-    """A copy that shares nothing mutable with `value`. Raises TypeError for what is no machine's state."""
+    """Return a copy that shares no mutable part with `value`.
+
+    Raises TypeError for a type that is not a machine's state.
+    """
     copy: T = _copier(type(value))(value)
     return copy
 
 
 def alike(one: Any, other: Any) -> bool:
-    """Whether two machines are equal in all that they hold, also in fields that their `==` leaves out.
+    """Return whether two machines are equal in all fields, also those that their `==` leaves out.
 
-    Two dicts are alike only in the same order, because a machine may go through them.
+    Two dicts are equal only in the same order, because a machine may iterate over them.
     """
     if one is other:
         return True
@@ -35,14 +38,14 @@ def alike(one: Any, other: Any) -> bool:
 
 
 @attrs.frozen(eq=False)
-class Shared(Generic[T]):
-    """A machine that copies of a world have in common until one of them changes it."""
+class SharedMachine(Generic[T]):
+    """Hold a machine that copies of a world share until one of them changes it."""
 
     machine: T
 
-    def own(self) -> "Shared[T]":
-        """One to change."""
-        return Shared(clone(self.machine))
+    def own(self) -> "SharedMachine[T]":
+        """Return a copy for a change."""
+        return SharedMachine(clone(self.machine))
 
 
 def _shared(value: Any) -> Any:
@@ -97,7 +100,7 @@ _COMPARERS: dict[type, Callable[[Any, Any], bool]] = {
 
 
 def _comparer(kind: type) -> Callable[[Any, Any], bool]:
-    """That of an attrs class; members of an enumeration are themselves alone."""
+    """Return the comparison of an attrs class. Members of an enumeration are equal only to themselves."""
     names = _fields(kind) if attrs.has(kind) else ()
 
     def compare(one: Any, other: Any) -> bool:

@@ -1,4 +1,7 @@
-"""`stablecast model`: what it prints, and what it returns."""
+"""Print what `stablecast model list`, `graph`, `equal` and `mutants` find.
+
+Each function returns the exit status.
+"""
 
 import os
 from collections.abc import Iterator
@@ -12,7 +15,7 @@ from stablecast.text.console import say
 
 
 def list_models(names: list[str], models: Path | None, as_json: bool) -> int:
-    """Returns the exit status."""
+    """Print the configurations."""
     where = models or catalog.folder()
     known = catalog.load(where)
     told: list[dict[str, Any]] = []
@@ -36,7 +39,7 @@ def list_models(names: list[str], models: Path | None, as_json: bool) -> int:
 
 
 def write_graph(name: str, output: Path, models: Path | None, jar: Path | None) -> int:
-    """Returns the exit status."""
+    """Write a graph to `output`."""
     (*_, one) = catalog.configurations(models or catalog.folder(), (name,))
     if one.name != name:
         raise ModelError(f"{name} has several configurations; name one, such as {one.name}")
@@ -48,7 +51,7 @@ def write_graph(name: str, output: Path, models: Path | None, jar: Path | None) 
 
 
 def compare(names: list[str], models: Path | None, jar: Path | None, jobs: int, record: bool, as_json: bool) -> int:
-    """Returns the exit status: 0 if the core is equal to every model."""
+    """Compare the core with the models; return 0 if it is equal to every one."""
     where = models or catalog.folder()
     chosen = [one for one in catalog.configurations(where, tuple(names)) if one.has_graph]
     if record:
@@ -81,7 +84,7 @@ def plant(only: str, models: Path | None, as_json: bool) -> int:
 
 
 def needed(jar: Path | None) -> Path:
-    """The checker. Raises ModelError if there is none."""
+    """Return the checker's path. Raises ModelError if there is none."""
     if jar is None:
         raise ModelError(f"this needs the checker: {tlc.HOW_TO_GET_IT}")
     if not jar.is_file():

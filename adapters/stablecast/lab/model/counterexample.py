@@ -1,13 +1,13 @@
-"""A counterexample that the checker found, as a story for people and as a trace for the tools of traces.
+"""Print a counterexample of the checker as a story for people, or write it as a trace.
 
-The checker prints every state whole. A person wants to know who did what and which values it changed: an action with
-the words that the model has for it, then what is different afterwards, place by place:
+The checker prints every state whole. The story has one entry for each step: the action, the model's comment on it, and
+the values that changed:
 
     11  Sync(1): everything written is durable; grants and acknowledgements that waited for it go
         disk 1: content 1 is 1 (was 0)
 
-The trace has a record for each step: its input is the action, its effects are the changes. It belongs to no endpoint,
-although its head must name a role: `trace dump` prints it, and `verify`, which knows what endpoints do, refuses it.
+The trace has a record for each step, with the action as its input and the changes as its effects. It belongs to no
+endpoint, although its head must name a role. `trace dump` prints it, and `verify` refuses it.
 """
 
 import json
@@ -38,7 +38,7 @@ STUTTERING = "Stuttering"
 
 @attrs.frozen
 class Change:
-    """A value that a step changed: of whom or what (`store 1`), which of its values, and what it was."""
+    """Describe a value that a step changed: its owner (`store 1`), its name, and its text before and after."""
 
     of: str
     value: str
@@ -46,13 +46,13 @@ class Change:
     after: str
 
     def sentence(self) -> str:
-        """For people."""
+        """Return one line for people."""
         return f"{self.value} is {self.after} (was {self.before})".lstrip()
 
 
 @attrs.frozen
 class Moment:
-    """A step: the action (empty for the initial state), the model's words for it, and what it changed."""
+    """Describe a step: the action (empty for the initial state), the model's comment on it, and the changes."""
 
     action: str
     words: str
@@ -61,7 +61,7 @@ class Moment:
 
 @attrs.frozen
 class Counterexample:
-    """A run that breaks a property. `back`: for one that goes on for ever, the step that it goes on from."""
+    """Hold a run that breaks a property. `back` is the step that an endless run continues from."""
 
     configuration: str
     broken: str
@@ -70,8 +70,8 @@ class Counterexample:
     back: int | None = None
 
     def story(self) -> Iterator[str]:
-        """Lines for people."""
-        yield f"{self.configuration}: how {self.broken} comes not to hold" + (f" ({self.words})" if self.words else "")
+        """Yield lines for people."""
+        yield f"{self.configuration}: a run that breaks {self.broken}" + (f" ({self.words})" if self.words else "")
         for number, moment in enumerate(self.moments):
             if not moment.action:
                 continue
@@ -79,11 +79,11 @@ class Counterexample:
             for of, changes in groupby(moment.changes, lambda change: change.of):
                 yield f"      {of}: {', '.join(change.sentence() for change in changes)}"
         if self.back is not None:
-            yield f"      and so on for ever, again from step {self.back}"
+            yield f"      and so on for ever, from step {self.back}"
 
 
 def read(output: str, configuration: Configuration, broken: str) -> Counterexample | None:
-    """The counterexample in what the checker printed, if there is one."""
+    """Return the counterexample in the checker's output, if there is one."""
     words = Words.of(configuration)
     found = list(_MOMENT.finditer(output))
     moments: list[Moment] = []
@@ -91,7 +91,7 @@ def read(output: str, configuration: Configuration, broken: str) -> Counterexamp
     for at, one in enumerate(found):
         end = found[at + 1].start() if at + 1 < len(found) else len(output)
         if one[3]:
-            moments.append(Moment(STUTTERING, "nothing happens any more, though something could", ()))
+            moments.append(Moment(STUTTERING, "no action follows, although one is enabled", ()))
             continue
         after = _state(output[one.end() : end])
         initial = at == 0
@@ -109,24 +109,24 @@ def read(output: str, configuration: Configuration, broken: str) -> Counterexamp
 
 @attrs.frozen
 class Words:
-    """What the model's comments say of its actions and properties."""
+    """Hold the comments of a model on its actions and properties."""
 
     source: str
 
     @classmethod
     def of(cls, configuration: Configuration) -> "Words":
-        """Of the model's module."""
+        """Return the comments of the model's module."""
         path = configuration.path.parent / f"{configuration.model}.tla"
         return cls(path.read_text(encoding="utf-8") if path.exists() else "")
 
     def of_name(self, name: str) -> str:
-        """The comment behind a definition; empty if it has none."""
+        """Return the comment after a definition; empty if it has none."""
         found = re.search(_COMMENT.format(name=re.escape(name)), self.source, re.MULTILINE)
         return "" if found is None else re.sub(r"\s*\n[ \t]*\\\*[ \t]*", " ", found[1]).strip()
 
 
 def _state(source: str) -> dict[str, Any]:
-    r"""The variables of a state as the checker prints it, a `/\ x = 1` for each."""
+    r"""Return the variables of a state as the checker prints it, a `/\ x = 1` for each."""
     ends = _ENDS.search(source)
     parts = (source[: ends.start()] if ends else source).split("\n/\\ ")[1:]
     pairs = (part.partition(" = ") for part in parts)
@@ -134,7 +134,7 @@ def _state(source: str) -> dict[str, Any]:
 
 
 def _changes(where: tuple[str, ...], before: Any, after: Any) -> Iterator[Change]:
-    """What is different, place by place."""
+    """Yield the differences, value by value."""
     if before == after:
         return
     inner = _inner(before), _inner(after)
@@ -146,20 +146,20 @@ def _changes(where: tuple[str, ...], before: Any, after: Any) -> Iterator[Change
 
 
 def _named(where: tuple[str, ...]) -> tuple[str, str]:
-    """Who or what a place in a variable belongs to, and the rest: a variable may have one part for each of many."""
+    """Return the owner of a value and the rest of its path. A variable may have one part for each of many owners."""
     parts = 2 if len(where) > 1 and where[1].isdigit() else 1
     return " ".join(where[:parts]), " ".join(where[parts:])
 
 
 def _inner(value: Any) -> dict[Any, Any] | None:
-    """The parts of a record, function or sequence."""
+    """Return the parts of a record, function or sequence."""
     if isinstance(value, tuple):
         return dict(enumerate(value, 1))
     return value if isinstance(value, dict) else None
 
 
 def _shown(value: Any) -> str:
-    """A value, for people."""
+    """Return a value for people."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -174,7 +174,7 @@ def _shown(value: Any) -> str:
 
 
 def write(found: Counterexample, path: Path) -> None:
-    """Write it as a trace. Raises ModelError if the file cannot be written, or is there already."""
+    """Write the run as a trace. Raises ModelError if the file cannot be written, or exists already."""
     records: list[Json] = []
     for number, moment in enumerate(found.moments[1:]):
         name, _, parameters = moment.action.partition("(")

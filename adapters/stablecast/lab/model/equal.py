@@ -1,8 +1,8 @@
-"""Whether the core behaves as a model says: neither more nor less.
+"""Compare the core's graph with a model's.
 
-Without the checker, the core's graph is compared with the digests on record, which hold for the very files they were
-made from. If it differs and the model's graph is kept beside its configuration, the first difference is told. With the
-checker the model's graph is made afresh.
+Without the checker, the core's graph is compared with recorded digests, which hold for the very files they were made
+from. If it differs and the model's graph is kept beside its configuration, the first difference is reported. With the
+checker the model's graph is generated again.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 from stablecast.lab.model import tlc
-from stablecast.lab.model.catalog import Configuration, Known, load, save
+from stablecast.lab.model.catalog import Configuration, RecordedGraph, load, save
 from stablecast.lab.model.errors import ForgetfulError, ModelError
 from stablecast.lab.model.explorer import Exploration, explore
 from stablecast.lab.model.graph import Graph
@@ -23,14 +23,14 @@ from stablecast.lab.model.graph import Graph
 TWINS = 1
 """Further worlds of every state whose steps are compared with those of the first one."""
 SMALL_NODES = 5_000
-"""In a graph of at most so many states all further worlds are compared: that costs a few seconds."""
+"""Largest number of states of a graph for which all further worlds are compared, in a few seconds."""
 MAX_KEPT_BYTES = 1_000_000
-"""A graph is kept beside its configuration up to this size, compressed."""
+"""Largest compressed size of a graph that is kept beside its configuration, in bytes."""
 
 
 @attrs.frozen
 class Comparison:
-    """A configuration's core graph, and how it differs from the model's."""
+    """Hold the size of a configuration's core graph, and its first difference from the model's."""
 
     name: str
     nodes: int
@@ -39,35 +39,36 @@ class Comparison:
     difference: dict[str, Any] | str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """For machines."""
+        """Return the comparison as JSON."""
         return attrs.asdict(self)
 
 
 def core_graph(configuration: Configuration, twins: int = 0, model: Graph | None = None) -> Exploration:
-    """What the core can do under a configuration's constants; with a model, up to the first difference from it.
+    """Return the core's graph under a configuration's constants; with a model, up to the first difference.
 
     Raises:
-        ModelError: If the model has no world, its graph is too large, or its abstraction is refused.
+        ModelError: the model has no world, its graph is too large, or its abstraction is refused.
     """
     try:
         world = import_module(f"stablecast.lab.model.worlds.{configuration.model.lower()}")
     except ModuleNotFoundError as error:
         raise ModelError(f"no world drives the core for {configuration.model}") from error
-    made = world.World.create(configuration.constants)
+    made = getattr(world, f"{configuration.model}World").create(configuration.constants)
     stated = getattr(made, "invariants", world.INVARIANTS)
     named = {name: holds for name, holds in stated.items() if name in configuration.invariants}
     return explore(made, named, twins=twins, model=model)
 
 
 def compare(
-    configuration: Configuration, known: Known | None, jar: Path | None = None, twins: int | None = None
+    configuration: Configuration, known: RecordedGraph | None, jar: Path | None = None, twins: int | None = None
 ) -> Comparison:
-    """Compare the core with the checker, or else with the record; an abstraction that forgets makes them differ.
+    """Compare the core with the checker, or else with the record.
 
-    `twins`: further worlds of every state that are looked at; None: as many as the size of the graph allows.
+    An abstraction that drops a fact counts as a difference. `twins` is the number of further worlds of every state to
+    compare; None: as many as the size of the graph allows.
 
     Raises:
-        ModelError: If the model has no world or its graph is too large, and as the checker.
+        ModelError: the model has no world, its graph is too large, or the checker fails.
     """
     if twins is None:
         twins = SMALL_NODES if known is not None and known.digests.nodes <= SMALL_NODES else TWINS
@@ -80,8 +81,8 @@ def compare(
         return Comparison(configuration.name, 0, 0, False, str(error))
 
 
-def _with_record(configuration: Configuration, known: Known | None, twins: int) -> Comparison:
-    """The kept graph, if there is one, tells the first difference; the digests decide."""
+def _with_record(configuration: Configuration, known: RecordedGraph | None, twins: int) -> Comparison:
+    """Compare with the record. The digests decide, and a kept graph shows the first difference."""
     path = kept_path(configuration)
     current = known is not None and known.hashes == configuration.hashes()
     core = core_graph(configuration, twins, Graph.read(path) if current and path.exists() else None)
@@ -89,7 +90,7 @@ def _with_record(configuration: Configuration, known: Known | None, twins: int) 
     if known is None:
         reason = "nothing is on record; run it once with the checker and --record"
     elif not current:
-        reason = "the model or its configuration changed since its graph was recorded; record it anew"
+        reason = "the model or its configuration changed since its graph was recorded; record it again"
     elif known.digests != core.graph.digests():
         reason = "the digests differ"
     return _comparison(configuration, core, reason)
@@ -106,7 +107,7 @@ def _comparison(configuration: Configuration, core: Exploration, reason: str | N
 
 
 def compare_all(configurations: list[Configuration], models: Path, jar: Path | None, jobs: int) -> Iterator[Comparison]:
-    """Compare many, several at a time, as they are done."""
+    """Compare several configurations at a time; yield results in order of completion."""
     known = load(models)
     work = [(one, known.get(one.name), jar) for one in configurations]
     if jobs <= 1 or len(work) <= 1:
@@ -118,16 +119,16 @@ def compare_all(configurations: list[Configuration], models: Path, jar: Path | N
 
 
 def record(configuration: Configuration, models: Path, jar: Path) -> Comparison:
-    """Put a graph on record, if checker and core agree on it.
+    """Record a graph if checker and core agree on it.
 
     Raises:
-        ModelError: As `core_graph` and the checker.
+        ModelError: as `core_graph` and the checker.
     """
     theirs, version = tlc.graph(configuration, jar)
     core = core_graph(configuration, TWINS, theirs)
     result = _comparison(configuration, core, None)
     if result.equal:
-        entry = Known(configuration.hashes(), _constants(configuration), core.graph.digests(), version)
+        entry = RecordedGraph(configuration.hashes(), _constants(configuration), core.graph.digests(), version)
         save(models, {**load(models), configuration.name: entry})
         path = kept_path(configuration)
         theirs.write(path)
@@ -137,7 +138,7 @@ def record(configuration: Configuration, models: Path, jar: Path) -> Comparison:
 
 
 def kept_path(configuration: Configuration) -> Path:
-    """Where a configuration's graph is kept."""
+    """Return the path of a configuration's kept graph."""
     return configuration.path.with_suffix(".graph.gz")
 
 

@@ -1,11 +1,11 @@
-"""What can be wrong with a model, its configurations or the checker."""
+"""Define the errors of models and their checker."""
 
 from stablecast.core.errors import StablecastError
 
 
 class ModelError(StablecastError):
-    """A model, a configuration of it, the record of graphs or a checker's output cannot be used."""
+    """Report that a model, a configuration, the record of graphs or a checker's output cannot be used."""
 
 
 class ForgetfulError(ModelError):
-    """Two worlds look the same and behave differently: the abstraction forgets something that matters."""
+    """Report two worlds with equal abstract states and different behaviour: the abstraction drops a fact."""

@@ -1,54 +1,53 @@
-"""The core's reachable states, breadth first, seen through its machines' abstraction.
+"""Explore the core's reachable states breadth first, through its machines' abstraction.
 
-A `World` is everything that a model has: the real machines, and network, disk, time and crashes as explicit state. It
-says which actions are possible, does one of them, and says what the model sees of it. The explorer copies the world
-for every action; worlds that look the same are one state.
+A world holds everything that a model has: the real machines, with network, disk, time and crashes as explicit state. It
+lists its enabled actions, performs one, and returns the model's variables. The explorer copies the world for every
+action. Worlds with equal variables are one state.
 
-That is sound only if what the abstraction forgets does not matter: two worlds that look the same must have successors
-that look the same. The explorer checks it on up to `twins` further worlds of every state, and refuses the abstraction
-otherwise. A *twin* came to the state by another way and differs in something that the abstraction forgets: one that is
-equal in everything would show nothing.
+That is sound only if equal variables imply equal successors. The explorer checks this on up to `twins` further worlds
+of every state, and refuses the abstraction otherwise. A *twin* reached the state by another way and differs from the
+first world in a fact that the abstraction drops.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import attrs
 
 from stablecast.lab.model.canonical import Value, text
 from stablecast.lab.model.clone import alike, clone
 from stablecast.lab.model.errors import ForgetfulError, ModelError
-from stablecast.lab.model.graph import Difference, Graph, difference, parted
+from stablecast.lab.model.graph import Graph, GraphDifference, difference, parted
 
-Action = tuple[Value, ...]
-"""Its name in the model, then its parameters."""
+Action = tuple[Any, ...]
+"""The name of an action in the model, then its parameters."""
 State = Mapping[str, Value]
 """The values of a model's variables."""
-Invariant = Callable[[State], bool]
+Invariant = Callable[[Mapping[str, Any]], bool]
 
 
-class World(Protocol):
-    """A model's instance around the core's machines. Built by its module's class from the constants."""
+class ModelWorld(Protocol):
+    """Offer a model's instance around the core's machines. Its module's class builds it from the constants."""
 
     def abstract(self) -> State:
-        """What the model sees."""
+        """Return the model's variables."""
         ...
 
     def actions(self) -> Iterable[Action]:
-        """What can happen now, in an order that depends on nothing else."""
+        """Yield the enabled actions, in an order that depends on nothing else."""
         ...
 
     def do(self, action: Action) -> None:
-        """Let it happen."""
+        """Perform an action."""
         ...
 
 
-WorldT = TypeVar("WorldT", bound=World)
+WorldT = TypeVar("WorldT", bound=ModelWorld)
 
 
 @attrs.frozen
-class Violation:
-    """An invariant that does not hold, and how to get there."""
+class InvariantViolation:
+    """Describe an invariant that does not hold, with a path to the state."""
 
     invariant: str
     path: tuple[str, ...]
@@ -57,22 +56,22 @@ class Violation:
 
 @attrs.define
 class Exploration:
-    """A graph, how many twins were compared, the first violation of each invariant, and where it parts from a model."""
+    """Hold a graph, the number of compared twins, the first violation of each invariant, and a difference."""
 
     graph: Graph
     twins: int = 0
-    difference: Difference | None = None
-    violations: dict[str, Violation] = attrs.field(factory=dict)
+    difference: GraphDifference | None = None
+    violations: dict[str, InvariantViolation] = attrs.field(factory=dict)
 
 
 @attrs.define
 class _Memo:
-    """Texts of values by variable: most actions change few variables, and most values recur."""
+    """Cache the texts of values by variable: most actions change few variables, and most values recur."""
 
     texts: dict[tuple[str, Value], str] = attrs.field(factory=dict)
 
     def state(self, state: State) -> str:
-        """The canonical text of a state, as of a record of its variables."""
+        """Return the canonical text of a state, as that of a record of its variables."""
         parts: list[str] = []
         for name in sorted(state):
             value = state[name]
@@ -85,17 +84,17 @@ class _Memo:
 
 
 def explore(
-    world: World,
+    world: ModelWorld,
     invariants: Mapping[str, Invariant] | None = None,
     limit: int = 1_000_000,
     twins: int = 0,
     model: Graph | None = None,
 ) -> Exploration:
-    """Every state that can be reached from `world`, up to `limit`; with a model, only up to the first difference.
+    """Return every state reachable from `world`; with a model, only up to the first difference.
 
     Raises:
-        ModelError: If there are more.
-        ForgetfulError: If two worlds look the same and behave differently.
+        ModelError: there are more than `limit` states.
+        ForgetfulError: two worlds have equal variables and behave differently.
     """
     return _Explorer(dict(invariants or {}), limit, twins, model).run(world)
 
@@ -110,15 +109,15 @@ class _Explorer:
     found: Exploration = attrs.field(factory=lambda: Exploration(Graph()))
     seen: dict[int, int] = attrs.field(factory=dict)
 
-    def run(self, world: World) -> Exploration:
+    def run(self, world: ModelWorld) -> Exploration:
         graph = self.found.graph
         level = [(self._enter(world.abstract())[0], world)]
         if self.model is not None and self.model.states[0] != graph.states[0]:
             self.found.difference = difference(self.model, graph)
-            return self._told()
-        twins: list[tuple[int, World]] = []
+            return self._result()
+        twins: list[tuple[int, ModelWorld]] = []
         while level:
-            following: list[tuple[int, World]] = []
+            following: list[tuple[int, ModelWorld]] = []
             for at, here in level:
                 for action, there in self._steps(here):
                     to, new = self._enter(there.abstract())
@@ -128,30 +127,30 @@ class _Explorer:
                     elif self.seen.get(to, 0) < self.twins and not _is_first(to, there, following):
                         self.seen[to] = self.seen.get(to, 0) + 1
                         twins.append((to, there))
-                if self._parts(at):
-                    return self._told()
+                if self._differs(at):
+                    return self._result()
             level = following
             known = following[0][0] if following else len(graph.states)
             for at, twin in twins:
                 if at < known:
                     self._compare(at, twin)
             twins = [twin for twin in twins if twin[0] >= known]
-        return self._told()
+        return self._result()
 
-    def _told(self) -> Exploration:
-        """What was found, with the ways to it."""
+    def _result(self) -> Exploration:
+        """Add the paths of the violations."""
         for name, violation in self.found.violations.items():
             path = tuple(self.found.graph.path(violation.state))
             self.found.violations[name] = attrs.evolve(violation, path=path)
         return self.found
 
-    def _parts(self, at: int) -> bool:
-        """Whether the core can do something else than the model in a state."""
+    def _differs(self, at: int) -> bool:
+        """Return whether core and model enable different actions in a state."""
         if self.model is not None:
             self.found.difference = parted(self.model, self.found.graph, self.found.graph.states[at])
         return self.found.difference is not None
 
-    def _steps(self, world: World) -> Iterable[tuple[str, World]]:
+    def _steps(self, world: ModelWorld) -> Iterable[tuple[str, ModelWorld]]:
         for action in world.actions():
             there = clone(world)
             there.do(action)
@@ -165,38 +164,38 @@ class _Explorer:
                 raise ModelError(f"more than {self.limit} states; give the configuration smaller constants")
             for name, holds in self.invariants.items():
                 if name not in self.found.violations and not holds(state):
-                    self.found.violations[name] = Violation(name, (), graph.states[at])
+                    self.found.violations[name] = InvariantViolation(name, (), graph.states[at])
         return at, new
 
-    def _compare(self, at: int, twin: World) -> None:
-        """Compare a twin with what its state can do."""
+    def _compare(self, at: int, twin: ModelWorld) -> None:
+        """Compare the steps of a twin with those of its state."""
         graph = self.found.graph
         try:
             theirs = {(action, self.memo.state(there.abstract())) for action, there in self._steps(twin)}
         except Exception as error:
-            # The state's first world took its steps before, so what fails here is what the abstraction forgets.
+            # The first world of the state took these steps before, so the abstraction drops the cause of this failure.
             raise ForgetfulError(
-                f"two worlds look the same and one fails ({type(error).__name__}: {error}) in {graph.states[at]}"
+                f"two worlds have equal variables and one fails ({type(error).__name__}: {error}) in {graph.states[at]}"
             ) from error
         ours = graph.outgoing(graph.states[at])
         if theirs != ours:
             odd = sorted(action for action, _ in theirs ^ ours)
             way = ", ".join(graph.path(graph.states[at]))
             raise ForgetfulError(
-                f"two worlds look the same and differ in {', '.join(odd[:3])}: the abstraction forgets something "
+                f"two worlds have equal variables and differ in {', '.join(odd[:3])}: the abstraction drops a fact "
                 f"that matters, in {graph.states[at]} (reached by {way})"
             )
         self.found.twins += 1
 
 
-def _is_first(at: int, world: World, entered: list[tuple[int, World]]) -> bool:
-    """Whether a world that came to a state is the very one that entered it; that of an older state is gone."""
+def _is_first(at: int, world: ModelWorld, entered: list[tuple[int, ModelWorld]]) -> bool:
+    """Return whether a world is the very one that entered its state. The world of an older state no longer exists."""
     place = at - entered[0][0] if entered else -1
     return place >= 0 and alike(world, entered[place][1])
 
 
 def label(action: Action) -> str:
-    """An action as a model's graph names it.
+    """Return an action as a model's graph names it.
 
     >>> label(("Deliver", 1, "ask"))
     'Deliver(1,"ask")'

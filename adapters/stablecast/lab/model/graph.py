@@ -1,10 +1,10 @@
-"""The reachable states and labelled edges of a model, from whichever side, and whether two sides agree.
+"""Hold the reachable states and labelled edges of a model or of the core, and compare two graphs.
 
-A state is its canonical text, an edge an action between two states. Lists of states begin with the initial one; edges
+A state is its canonical text, an edge an action between two states. Lists of states begin with the initial one. Edges
 are kept by index, so that a graph of a hundred thousand states fits in memory.
 
-Three digests name a graph: of its states, of its edges, and of its edges with their actions. A line of the last two is
-the digests of two states' texts with the action between them. Counts prove nothing: a reversed tie-break keeps them.
+Three digests identify a graph: of its states, of its edges, and of its edges with their actions. Equal counts prove
+nothing, because a reversed tie-break keeps them.
 """
 
 import gzip
@@ -23,7 +23,7 @@ Edge = tuple[str, int]
 
 @attrs.frozen
 class Digests:
-    """What a graph is, in short. `depths`: how many states are so many steps from the initial one."""
+    """Summarize a graph. `depths` are the numbers of states at each distance from the initial one."""
 
     nodes: int
     edges: int
@@ -35,14 +35,14 @@ class Digests:
 
 @attrs.define
 class Graph:
-    """Texts of the states; by state, the edges that leave it."""
+    """Hold the texts of the states and, by state, its outgoing edges."""
 
     states: list[str] = attrs.field(factory=list)
     edges: list[list[Edge]] = attrs.field(factory=list)
     index: dict[str, int] = attrs.field(factory=dict)
 
     def add(self, state: str) -> tuple[int, bool]:
-        """The state's index, and whether it is new."""
+        """Return the state's index, and whether it is new."""
         at = self.index.setdefault(state, len(self.states))
         new = at == len(self.states)
         if new:
@@ -51,7 +51,7 @@ class Graph:
         return at, new
 
     def digests(self) -> Digests:
-        """See the module."""
+        """Return the digests of the graph."""
         names = [hashlib.sha256(state.encode()).hexdigest() for state in self.states]
         labelled = {(names[at], action, names[to]) for at, edges in enumerate(self.edges) for action, to in edges}
         return Digests(
@@ -64,7 +64,7 @@ class Graph:
         )
 
     def depths(self) -> tuple[int, ...]:
-        """How many states are 0, 1, ... steps from the initial one."""
+        """Return how many states are 0, 1, ... steps from the initial one."""
         counts: list[int] = []
         for _, depth in self.walk():
             counts += [0] * (depth + 1 - len(counts))
@@ -72,7 +72,7 @@ class Graph:
         return tuple(counts)
 
     def walk(self) -> Iterator[tuple[int, int]]:
-        """States breadth first, with their depth."""
+        """Yield states breadth first, with their depth."""
         depths = {0: 0}
         queue = deque(depths)
         while queue:
@@ -84,7 +84,7 @@ class Graph:
                     queue.append(to)
 
     def write(self, path: Path) -> None:
-        """Keep the graph: each state's text, below it its edges, each with the number of the state it leads to."""
+        """Write each state's text, then its edges with the numbers of their target states."""
         numbers = {at: number for number, (at, _) in enumerate(self.walk())}
         with gzip.GzipFile(path, "wb", mtime=0) as kept:
             for at in numbers:
@@ -94,7 +94,7 @@ class Graph:
 
     @classmethod
     def read(cls, path: Path) -> "Graph":
-        """A graph that was kept."""
+        """Return a graph that `write` wrote."""
         graph = cls()
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             for line in lines:
@@ -106,11 +106,11 @@ class Graph:
         return graph
 
     def outgoing(self, state: str) -> set[tuple[str, str]]:
-        """The actions that are possible in a state, each with the state it leads to."""
+        """Return the enabled actions of a state, each with the state it leads to."""
         return {(action, self.states[to]) for action, to in self.edges[self.index[state]]}
 
     def path(self, state: str) -> list[str]:
-        """A shortest sequence of actions from the initial state."""
+        """Return a shortest sequence of actions from the initial state."""
         came: dict[int, tuple[int, str]] = {}
         goal = self.index[state]
         for at, _ in self.walk():
@@ -125,8 +125,8 @@ class Graph:
 
 
 @attrs.frozen
-class Difference:
-    """Where two graphs part first: the actions that lead there, the state, and what only one side can do in it."""
+class GraphDifference:
+    """Describe where two graphs differ first: the path, the state, and the actions that only one of them enables."""
 
     path: tuple[str, ...]
     state: str
@@ -134,22 +134,22 @@ class Difference:
     only_core: tuple[tuple[str, str], ...]
 
     def as_json(self) -> dict[str, object]:
-        """For machines."""
+        """Return the difference as JSON."""
         return attrs.asdict(self)
 
 
-def parted(model: Graph, core: Graph, state: str) -> Difference | None:
-    """How the two graphs differ in what is possible in one state."""
+def parted(model: Graph, core: Graph, state: str) -> GraphDifference | None:
+    """Return how two graphs differ in the actions of one state."""
     theirs = model.outgoing(state) if state in model.index else set()
     ours = core.outgoing(state) if state in core.index else set()
     if theirs == ours:
         return None
-    return Difference(tuple(core.path(state)), state, tuple(sorted(theirs - ours)), tuple(sorted(ours - theirs)))
+    return GraphDifference(tuple(core.path(state)), state, tuple(sorted(theirs - ours)), tuple(sorted(ours - theirs)))
 
 
-def difference(model: Graph, core: Graph) -> Difference | None:
-    """The first difference in the order of steps from the initial state; None if the graphs are equal."""
+def difference(model: Graph, core: Graph) -> GraphDifference | None:
+    """Return the first difference in breadth-first order; None if the graphs are equal."""
     if model.states[0] != core.states[0]:
-        return Difference((), "", (("initial", model.states[0]),), (("initial", core.states[0]),))
+        return GraphDifference((), "", (("initial", model.states[0]),), (("initial", core.states[0]),))
     found = (parted(model, core, core.states[at]) for at, _ in core.walk())
     return next((one for one in found if one is not None), None)

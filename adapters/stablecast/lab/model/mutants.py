@@ -1,6 +1,6 @@
-"""`stablecast model mutants`: faults planted in the core, each of which must show in a graph or break an invariant.
+"""Plant faults in the core, each of which must change a graph or break an invariant, for `stablecast model mutants`.
 
-The faults are tests (`tests/models`), because they name what is inside the core; so this needs a checkout, and pytest.
+The faults are tests (`tests/models`), because they name internals of the core. So this needs a checkout and pytest.
 """
 
 import subprocess
@@ -14,29 +14,24 @@ import attrs
 from stablecast.lab.model.errors import ModelError
 
 CHOSEN = ("-k", "fault", "-m", "thorough or not thorough")
-"""Faults, the slow ones too."""
+"""Select the tests that plant faults, including the slow ones."""
 
 
 @attrs.frozen
 class Result:
-    """What became of the faults.
-
-    Attributes:
-        killed: Faults that were found.
-        survivors: Faults that were not, each a hole in the models.
-    """
+    """Hold the names of detected and undetected faults. Each survivor shows a gap in the models."""
 
     killed: tuple[str, ...]
     survivors: tuple[str, ...]
 
     @property
     def rate(self) -> float:
-        """Share of the faults that were found, in percent."""
+        """The share of detected faults, in percent."""
         return 100 * len(self.killed) / (len(self.killed) + len(self.survivors))
 
 
 def run(models: Path, only: str = "") -> Result:
-    """Plant every fault whose name contains `only`, one by one. Raises ModelError if there are none to plant."""
+    """Plant every fault whose name contains `only`. Raises ModelError if there is none."""
     tests = models.parent / "tests" / "models"
     if not tests.is_dir():
         raise ModelError(f"the faults are tests, and there are none in {tests}: run this in a checkout")
@@ -45,10 +40,10 @@ def run(models: Path, only: str = "") -> Result:
         chosen = CHOSEN if not only else ("-k", f"fault and {only}", *CHOSEN[2:])
         options = ("-q", "--no-header", "-p", "no:cacheprovider", "--no-cov", f"--junit-xml={report}")
         command = [sys.executable, "-m", "pytest", *options, *chosen, str(tests)]
-        done = subprocess.run(command, cwd=models.parent, capture_output=True, text=True, check=False)  # noqa: S603  # fixed arguments and names of ours
+        done = subprocess.run(command, cwd=models.parent, capture_output=True, text=True, check=False)  # noqa: S603    # fixed arguments
         if not report.exists() or b"<testcase" not in report.read_bytes():
-            said = (done.stderr or done.stdout).strip().splitlines()
-            raise ModelError(f"no fault was planted: {said[-1] if said else 'pytest said nothing'}")
+            output = (done.stderr or done.stdout).strip().splitlines()
+            raise ModelError(f"no fault was planted: {output[-1] if output else 'pytest printed nothing'}")
         return _read(ET.parse(report).getroot())  # noqa: S314  # pytest wrote it just now
 
 

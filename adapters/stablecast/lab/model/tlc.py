@@ -1,6 +1,7 @@
-"""The checker of the models, for those who have it: its verdicts, and its state graph in canonical form.
+"""Run the checker of the models, if it is installed, and read its state graph.
 
-The checker is TLC, a Java program that this project neither contains nor needs: digests of what it found are committed.
+The checker is TLC, a Java program. This project does not contain it and does not need it: digests of its results are
+committed.
 """
 
 import re
@@ -22,10 +23,10 @@ HOW_TO_GET_IT = (
 )
 HEAP = "-Xmx4g"
 PROGRESS_MS = 2000
-"""Between two sentences of the checker about how far it is."""
+"""Milliseconds between two progress lines of the checker."""
 
 Progress = Callable[[str], None]
-"""Told how far the checker is, in its own words."""
+"""Receives the checker's progress lines."""
 
 _NODE = re.compile(r'^(-?\d+) \[label="((?:[^"\\]|\\.)*)"')
 _EDGE = re.compile(r'^(-?\d+) -> (-?\d+) \[label="((?:[^"\\]|\\.)*)"')
@@ -36,8 +37,8 @@ _VERSION = re.compile(r"^TLC2 Version .*$", re.MULTILINE)
 
 
 @attrs.frozen
-class Verdict:
-    """What the checker says of a configuration: `ok`, or `violates` and the property; and all it printed."""
+class CheckerVerdict:
+    """Hold the checker's verdict on a configuration, `ok` or `violates` and the property, with its output."""
 
     outcome: str
     version: str
@@ -45,26 +46,26 @@ class Verdict:
 
 
 def silent(_: str) -> None:
-    """For those who do not want to hear how far it is."""
+    """Ignore progress."""
 
 
-def check(configuration: Configuration, jar: Path, *options: str, progress: Progress = silent) -> Verdict:
+def check(configuration: Configuration, jar: Path, *options: str, progress: Progress = silent) -> CheckerVerdict:
     """Run the checker.
 
     Raises:
-        ModelError: If it does not come to a verdict.
+        ModelError: it reaches no verdict.
     """
     output = run(configuration.module, configuration.path, jar, *options, progress=progress)
     found = _VERSION.search(output)
-    return Verdict(_outcome(output, configuration), found[0] if found else "", output)
+    return CheckerVerdict(_outcome(output, configuration), found[0] if found else "", output)
 
 
 def run(
     module: Path, config: Path, jar: Path, *options: str, library: Path | None = None, progress: Progress = silent
 ) -> str:
-    """Run the checker on a module; returns all that it printed. Raises ModelError if there is no Java.
+    """Run the checker on a module and return its output. Raises ModelError if Java does not run.
 
-    `library`: where it looks for modules that are not beside this one.
+    `library` is the directory of modules that are not beside this one.
     """
     with tempfile.TemporaryDirectory(prefix="stablecast-tlc-") as directory:
         command = ["java", HEAP, "-XX:+UseParallelGC", f"-Dtlc2.TLCGlobals.progressInterval={PROGRESS_MS}"]
@@ -98,10 +99,10 @@ def _outcome(output: str, configuration: Configuration) -> str:
 
 
 def graph(configuration: Configuration, jar: Path) -> tuple[Graph, str]:
-    """The checker's state graph, and its version.
+    """Return the checker's state graph and its version.
 
     Raises:
-        ModelError: If the configuration is not clean, or what the checker wrote is not understood.
+        ModelError: the verdict is not the expected one, or the dump cannot be parsed.
     """
     with tempfile.TemporaryDirectory(prefix="stablecast-tlc-") as directory:
         dump = Path(directory) / "graph.dot"
@@ -112,7 +113,7 @@ def graph(configuration: Configuration, jar: Path) -> tuple[Graph, str]:
 
 
 def read(dump: Path) -> Graph:
-    """The graph of a dump. Raises ModelError if it has none."""
+    """Return the graph of a dump. Raises ModelError if it has none."""
     reader = _Reader()
     with dump.open(encoding="utf-8") as lines:
         for line in lines:
@@ -124,7 +125,7 @@ def read(dump: Path) -> Graph:
 
 @attrs.define
 class _Reader:
-    """Nodes and edges as they come; a node's text may come after edges that lead to it."""
+    """Collect nodes and edges. A node's text may follow edges that lead to it."""
 
     graph: Graph = attrs.field(factory=Graph)
     nodes: dict[str, int] = attrs.field(factory=dict)
@@ -147,7 +148,7 @@ class _Reader:
         return self.graph
 
     def _state(self, source: str) -> str:
-        r"""A `/\ x = 1` for each variable, as the canonical text of a record."""
+        r"""Return the canonical text of a record from a `/\ x = 1` for each variable."""
         parts = sorted(self._variable(part) for part in f"\n{source}".split("\n/\\ ")[1:])
         return '["fn",' + ",".join(parts) + "]"
 

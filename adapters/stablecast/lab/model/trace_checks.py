@@ -1,4 +1,4 @@
-"""`stablecast model trace` and `views`: what they print, and what they return."""
+"""Print what `stablecast model trace` and `views` find. Each function returns the exit status."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -13,9 +13,9 @@ from stablecast.lab.model import catalog, tlc, trace_samples
 from stablecast.lab.model.command import needed
 from stablecast.lab.model.errors import ModelError
 from stablecast.lab.model.trace_samples import Judged
-from stablecast.lab.model.trace_steps import Following, Tally
+from stablecast.lab.model.trace_steps import Following, ViewTally
 from stablecast.lab.model.views import VIEWS, edges
-from stablecast.lab.model.views.edges import View
+from stablecast.lab.model.views.edges import TraceView
 from stablecast.text import plural
 from stablecast.text.console import note, say, spinning
 
@@ -24,12 +24,12 @@ STRANGE: Final = 1
 UNREADABLE: Final = 2
 
 SHOWN = 5
-"""Strangers of a view, or violations, that a person reads."""
+"""Most strangers of a view, or violations, that are printed."""
 
 
 @attrs.frozen
-class Wanted:
-    """What to do: of which models (none: all); with a checker, how many samples of each view are given to it."""
+class TraceQuery:
+    """Select the models (none: all) and the number of samples of each view that the checker judges."""
 
     models: tuple[str, ...] = ()
     folder: Path | None = None
@@ -38,8 +38,8 @@ class Wanted:
     as_json: bool = False
 
 
-def trace(paths: list[Path], wanted: Wanted) -> int:
-    """Returns the exit status: 0, 1 for a stranger or a violation, 2 if something cannot be read."""
+def trace(paths: list[Path], wanted: TraceQuery) -> int:
+    """Judge traces; return 0, 1 for a stranger or a violation, 2 if a file cannot be read."""
     try:
         models = wanted.folder or catalog.folder()
         views = _chosen(wanted.models)
@@ -62,15 +62,15 @@ def trace(paths: list[Path], wanted: Wanted) -> int:
     return STRANGE if strange else CLEAN
 
 
-def _chosen(models: tuple[str, ...]) -> list[View]:
+def _chosen(models: tuple[str, ...]) -> list[TraceView]:
     known = {view.model for view in VIEWS}
     for name in models:
         if name not in known:
-            raise ModelError(f"traces are not compared with {name}; with {', '.join(sorted(known))} they are")
+            raise ModelError(f"traces are not compared with {name}; choose one of {', '.join(sorted(known))}")
     return [view for view in VIEWS if not models or view.model in models]
 
 
-def _samples(following: Following, models: Path, wanted: Wanted, tell: tlc.Progress) -> list[Judged]:
+def _samples(following: Following, models: Path, wanted: TraceQuery, tell: tlc.Progress) -> list[Judged]:
     if wanted.jar is None:
         return []
     chosen = trace_samples.choose(following.samples, wanted.samples)
@@ -106,7 +106,7 @@ def _steps(changes: int) -> str:
     return plural(changes, "change", "is a step", "are steps")
 
 
-def _print_tally(tally: Tally, seen: int, there: int) -> None:
+def _print_tally(tally: ViewTally, seen: int, there: int) -> None:
     outside = sum(tally.outside.values())
     verdict = f"{_steps(tally.members)} of the model, {outside:,} out of bounds, {tally.strangers:,} neither"
     say(f"{tally.view.name}: {plural(tally.traces, 'trace')}, {verdict}; {seen:,} of {plural(there, 'step')} seen")
@@ -117,7 +117,7 @@ def _print_tally(tally: Tally, seen: int, there: int) -> None:
 
 
 def views(folder: Path | None, record: bool, as_json: bool) -> int:
-    """Returns the exit status."""
+    """Print the views, or generate them again."""
     models = folder or catalog.folder()
     with spinning(as_json) as tell:
         kept = edges.record(VIEWS, models, tell) if record else edges.load(models)

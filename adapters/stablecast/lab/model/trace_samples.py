@@ -1,9 +1,9 @@
-"""Samples of recorded traces, given to the checker: is there a run of the model that shows these very steps, in order?
+"""Ask the checker whether a run of the model has the sampled steps of a trace, in order.
 
-That a step is one of the graph's says nothing of the steps before it. The checker is asked for a whole run: the module
-`TraceX` constrains the model to a sample. A sample is the steps of one window of a trace, up to `LONGEST`; of equal
-ones one is enough. Configurations are tried from the one with the fewest states on; a sample is a *run* if one of them
-has it. What a step says, the end of a receiver, and the view of a store in Registration are not in those modules.
+A step of the graph says nothing about the steps before it. The checker searches for a whole run: the module `TraceX`
+constrains the model to a sample. A sample is the steps of one window of a trace, up to `LONGEST`. Configurations are
+tried in order of size. A sample is a *run* if one of them has it. Messages, the end of a receiver, and the view of a
+store in Registration are not in those modules.
 """
 
 import tempfile
@@ -17,43 +17,43 @@ import attrs
 from stablecast.lab.model import catalog, tlc
 from stablecast.lab.model.catalog import Configuration
 from stablecast.lab.model.errors import ModelError
-from stablecast.lab.model.views.edges import Step, View, scope_of
+from stablecast.lab.model.views.edges import ModelStep, TraceView, scope_of
 
 LONGEST = 12
-"""Steps of a sample."""
+"""Most steps of a sample."""
 LAST = "Close"
-"""After it nothing is left that could be looked at."""
+"""The last action that shows anything."""
 UNKNOWN = "Registration.store"
-"""A view whose names are relative to each step, so that a sequence of them says nothing."""
+"""A view whose names are relative to each step, so that a sequence of steps has no meaning."""
 _VIOLATED = "Invariant Unfinished is violated"
 _EXHAUSTED = "Model checking completed. No error has been found."
 
 
 @attrs.frozen
 class Sample:
-    """Steps of one window, in their order."""
+    """Hold the steps of one window, in order."""
 
-    view: View
+    view: TraceView
     scope: str
-    steps: tuple[Step, ...]
+    steps: tuple[ModelStep, ...]
 
 
 @attrs.frozen
 class Judged:
-    """A sample, and the configuration that has it as a run; empty: none of those that were tried."""
+    """Hold a sample and the configuration that has it as a run; empty: none of those tried."""
 
     sample: Sample
     configuration: str
     tried: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """For machines."""
+        """Return the judgement as JSON."""
         steps = [attrs.asdict(step) for step in self.sample.steps]
         return {"view": self.sample.view.name, "run_of": self.configuration, "tried": list(self.tried), "steps": steps}
 
 
-def choose(followed: Iterable[tuple[View, str, list[Step]]], most: int) -> list[Sample]:
-    """For each view and scope up to `most` different samples, those with the most different steps first."""
+def choose(followed: Iterable[tuple[TraceView, str, list[ModelStep]]], most: int) -> list[Sample]:
+    """Return up to `most` different samples for each view and scope, those with the most different steps first."""
     found: dict[tuple[str, str], dict[Sample, int]] = {}
     for view, scope, path in followed:
         if path and view.name != UNKNOWN:
@@ -67,7 +67,7 @@ def choose(followed: Iterable[tuple[View, str, list[Step]]], most: int) -> list[
 
 
 def judge(samples: Iterable[Sample], models: Path, jar: Path, progress: tlc.Progress = tlc.silent) -> Iterator[Judged]:
-    """Ask the checker for each. Raises ModelError if it comes to no verdict."""
+    """Ask the checker for each sample. Raises ModelError if it reaches no verdict."""
     known = catalog.load(models)
     for sample in samples:
         fitting = [

@@ -1,8 +1,8 @@
-"""Traces of real runs laid beside the models: is what they show a step that the model's graph has?
+"""Compare traces of real runs with the models: each change must be a step of the model's graph.
 
-Each trace is looked at through the views of its role (`stablecast.lab.model.views`), record by record. A record that
-changes a view is a *member* if the graphs have such a step, *out of bounds* if it does what the models do not have, and
-else a **stranger**: the run is none of the model. What follows a stranger is judged from where it led.
+Each trace is seen through the views of its role (`stablecast.lab.model.views`), record by record. A record that changes
+a view is a *member* if the graphs have such a step. It is *out of bounds* if the models do not cover what it does.
+Otherwise it is a **stranger**, and the run is none of the model. Records after a stranger are judged from where it led.
 """
 
 from collections import Counter
@@ -19,17 +19,17 @@ from stablecast.evidence.trace.converter import decode_effects, decode_input, re
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.file_names import part_of, traces_of
 from stablecast.evidence.trace.frames import TraceFrame, frames_from
-from stablecast.lab.model.views.edges import Kept, Outside, Seen, Step, Steps, View, Watch
+from stablecast.lab.model.views.edges import ModelStep, Outside, RecordedSteps, Seen, Steps, TraceView, ViewWatch
 
 MOST_STRANGERS = 20
-"""Strangers of one view that are told of; all are counted."""
+"""Most strangers of one view that are printed; all are counted."""
 MOST_SAMPLES = 16
-"""Numbers, or whatever else a view is of, whose steps are kept in their order for the checker, of each trace."""
+"""Most windows of each trace whose steps are kept in order for the checker."""
 
 
 @attrs.frozen
 class Stranger:
-    """A record that is no step of the model."""
+    """Describe a record that is no step of the model."""
 
     view: str
     path: str
@@ -41,45 +41,45 @@ class Stranger:
     says: str
 
     @classmethod
-    def of(cls, view: View, path: Path, record: int, seen: Seen) -> "Stranger":
-        """What a record was."""
+    def of(cls, view: TraceView, path: Path, record: int, seen: Seen) -> "Stranger":
+        """Return the description of a record."""
         actions = tuple(sorted(seen.actions))
         return cls(view.name, str(path), record, seen.window, seen.before, actions, seen.after, seen.says)
 
     def sentence(self) -> str:
-        """For people."""
-        said = f", and says {self.says}" if self.says else ""
+        """Return one sentence for people."""
+        message = f", with message {self.says}" if self.says else ""
         allowed = " or ".join(self.actions) or "nothing that the model has"
         where = f"{self.path}, record {self.record}, {self.window}"
-        return f"{where}: from ({self.before}) to ({self.after}){said} is no step of the model by {allowed}"
+        return f"{where}: from ({self.before}) to ({self.after}){message} is no step of the model by {allowed}"
 
 
 @attrs.define
-class Tally:
-    """What came of one view.
+class ViewTally:
+    """Count the results of one view.
 
     Attributes:
-        view: Which.
-        traces: How many traces were looked at.
-        members: Changes that are steps of the model, a run of numbers that changed alike counted once.
+        view: The view.
+        traces: Number of traces.
+        members: Changes that are steps of the model; a run of numbers that changed in the same way counts once.
         outside: Changes out of bounds, by reason.
         strangers: Changes that are neither.
-        seen: The steps that members were, by scope.
+        seen: Steps that members were, by scope.
         told: The first strangers.
-        records: What records members were, each with its action: as the table of records and actions has them.
+        records: Kind and action of the records that members were.
     """
 
-    view: View
+    view: TraceView
     traces: int = 0
     members: int = 0
     outside: Counter[str] = attrs.field(factory=Counter)
     strangers: int = 0
-    seen: dict[str, set[Step]] = attrs.field(factory=dict)
+    seen: dict[str, set[ModelStep]] = attrs.field(factory=dict)
     told: list[Stranger] = attrs.field(factory=list)
     records: set[tuple[str, str]] = attrs.field(factory=set)
 
-    def as_json(self, kept: Kept) -> dict[str, Any]:
-        """For machines."""
+    def as_json(self, kept: RecordedSteps) -> dict[str, Any]:
+        """Return the counts as JSON."""
         seen, there = self.coverage(kept)
         numbers = {"traces": self.traces, "members": self.members, "strangers": self.strangers}
         return {
@@ -92,24 +92,24 @@ class Tally:
             "told": [attrs.asdict(one) for one in self.told],
         }
 
-    def coverage(self, kept: Kept) -> tuple[int, int]:
-        """How many different steps were seen, and how many there are in the scopes that were looked at."""
+    def coverage(self, kept: RecordedSteps) -> tuple[int, int]:
+        """Return how many different steps were seen, and how many there are in the scopes that were seen."""
         there = kept.steps[self.view.name]
         return sum(map(len, self.seen.values())), sum(len(there[scope].all) for scope in self.seen)
 
 
 @attrs.define
 class Follower:
-    """One trace in one view.
+    """Follow one trace in one view.
 
-    `paths`: the steps of some numbers (or of whose the view is) in their order, for the checker; where steps in between
-    were out of bounds, in several parts.
+    `paths` are the steps of some windows in order, for the checker. A window has several parts where steps between them
+    were out of bounds.
     """
 
-    tally: Tally
-    watch: Watch
+    tally: ViewTally
+    watch: ViewWatch
     steps: Steps
-    paths: dict[tuple[str, int], list[list[Step]]] = attrs.field(factory=dict)
+    paths: dict[tuple[str, int], list[list[ModelStep]]] = attrs.field(factory=dict)
 
     def take(self, path: Path, record: int, event: Input, effects: list[Effect]) -> None:
         """Judge a record."""
@@ -131,8 +131,8 @@ class Follower:
         self.tally.seen[self.watch.scope].update(way)
         self._keep(seen, way)
 
-    def _keep(self, seen: Seen, way: list[Step]) -> None:
-        """Make the paths of what was seen longer."""
+    def _keep(self, seen: Seen, way: list[ModelStep]) -> None:
+        """Extend the paths of the windows that were seen."""
         if len(self.paths) < MOST_SAMPLES:
             self.paths.setdefault((seen.whose, seen.first), [[]])
         for (whose, number), parts in self.paths.items():
@@ -144,20 +144,20 @@ class Follower:
 
 @attrs.define
 class Following:
-    """All traces. `samples`: of each trace and view, the steps of some windows."""
+    """Follow all traces. `samples` are the steps of some windows, by trace and view."""
 
-    kept: Kept
-    tallies: list[Tally]
-    samples: list[tuple[View, str, list[Step]]] = attrs.field(factory=list)
+    kept: RecordedSteps
+    tallies: list[ViewTally]
+    samples: list[tuple[TraceView, str, list[ModelStep]]] = attrs.field(factory=list)
     records: int = 0
 
     @classmethod
-    def of(cls, views: Iterable[View], kept: Kept) -> "Following":
-        """Nothing yet."""
-        return cls(kept, [Tally(view) for view in views])
+    def of(cls, views: Iterable[TraceView], kept: RecordedSteps) -> "Following":
+        """Return an empty result."""
+        return cls(kept, [ViewTally(view) for view in views])
 
     def follow(self, paths: Iterable[Path]) -> None:
-        """Look at traces. Raises TraceError for one that cannot be read to its end."""
+        """Judge traces. Raises TraceError for one that cannot be read to its end."""
         for parts in traces_of(paths):
             self._follow(parts)
 
@@ -178,7 +178,7 @@ class Following:
         self._close(followers)
 
     def _open(self, frame: TraceFrame) -> list[Follower]:
-        """Begin with what a frame begins with."""
+        """Return the followers of the trace that begins with a frame."""
         machine = restore(frame.head.role, frame.head.snapshot)
         followers: list[Follower] = []
         for tally in self.tallies:
@@ -203,13 +203,13 @@ class Following:
 
 
 def _kind(event: Input) -> str:
-    """A record by its kind: `Tick`, `Arrived(Register)`."""
+    """Return the kind of a record: `Tick`, `Arrived(Register)`."""
     name = type(event).__name__
     return f"{name}({type(event.message).__name__})" if isinstance(event, Arrived) else name
 
 
 def _frames(parts: list[Path]) -> Iterator[tuple[Path, TraceFrame]]:
-    """The frames of a trace; a part that is missing shows as a gap."""
+    """Yield the frames of a trace. A missing part is a gap."""
     expected = None
     for path in parts:
         for frame, _ in frames_from(path):

@@ -1,5 +1,5 @@
-"""What an operator's configuration of a source can come to: the shortest run to a loss or a stall.
+"""Search for the shortest run in which a source's configuration loses a stable message or stalls.
 
-`instance` reads the configuration, `stores` and `sources` remember what the core's endpoints do, `world` plays them
-against each other, `search` looks for the shortest run, `story` tells it, `command` is what the command line calls.
+`instance` reads the configuration. `stores` and `sources` cache what the core's endpoints do. `world` combines them,
+`search` finds the shortest run, `story` prints it, and `command` serves the command line.
 """

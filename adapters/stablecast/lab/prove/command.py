@@ -1,7 +1,7 @@
-"""`stablecast prove`: what it prints, and what it returns.
+"""Print what `stablecast prove` finds.
 
-Exit status: 0 if there is neither loss nor stall within the bounds, 1 if there is, 2 if the configuration cannot be
-read or no source would start with it.
+Exit status: 0 without a loss or stall within the bounds, 1 with one, 2 if the configuration cannot be read or no source
+would start with it.
 """
 
 import json
@@ -13,9 +13,9 @@ import attrs
 
 from stablecast.core.errors import StablecastError
 from stablecast.lab.prove import story
-from stablecast.lab.prove.instance import Bounds, Instance, instance
-from stablecast.lab.prove.search import Found, Result, Search, Verdict
-from stablecast.lab.prove.world import World
+from stablecast.lab.prove.instance import Instance, ProofBounds, instance
+from stablecast.lab.prove.search import FoundRun, ProofVerdict, Search, SearchResult
+from stablecast.lab.prove.world import ProofWorld
 from stablecast.text import plural, unread
 
 FAILED, UNREADABLE = 1, 2
@@ -24,18 +24,18 @@ Say = Callable[[str], None]
 
 
 @attrs.frozen
-class Job:
-    """What to prove, and how to say it."""
+class ProofJob:
+    """Hold the instance to prove, and the form of the output."""
 
     files: Sequence[Path]
     options: Sequence[str]
     profile: str
-    bounds: Bounds
+    bounds: ProofBounds
     as_json: bool
 
 
-def run(job: Job, say: Say, note: Say) -> int:
-    """Returns the exit status; `say` is for what was found, `note` for what is wrong with the configuration."""
+def run(job: ProofJob, say: Say, note: Say) -> int:
+    """Return the exit status; `say` prints results, and `note` prints what is wrong with the configuration."""
     try:
         to_prove = instance(job.files, job.options, job.profile, job.bounds)
     except StablecastError as error:
@@ -50,28 +50,28 @@ def run(job: Job, say: Say, note: Say) -> int:
         say(json.dumps(_told(job, done)))
     else:
         _print(job, done, say)
-    return 0 if done[-1][1].verdict is Verdict.NONE else FAILED
+    return 0 if done[-1][1].verdict is ProofVerdict.NONE else FAILED
 
 
-def _searched(job: Job, to_prove: Instance) -> list[tuple[World, Result]]:
+def _searched(job: ProofJob, to_prove: Instance) -> list[tuple[ProofWorld, SearchResult]]:
     """Search pass by pass, up to the first one that finds something."""
-    done: list[tuple[World, Result]] = []
+    done: list[tuple[ProofWorld, SearchResult]] = []
     for bounds in job.bounds.passes(len(to_prove.source.stores)):
-        world = World.create(attrs.evolve(to_prove, bounds=bounds))
+        world = ProofWorld.create(attrs.evolve(to_prove, bounds=bounds))
         done.append((world, Search(world).run()))
-        if done[-1][1].verdict is not Verdict.NONE:
+        if done[-1][1].verdict is not ProofVerdict.NONE:
             break
     return done
 
 
-def _unread(job: Job, why: str, say: Say, note: Say) -> int:
+def _unread(job: ProofJob, why: str, say: Say, note: Say) -> int:
     if job.as_json:
         say(json.dumps({"verdict": "unreadable", "reason": why}))
     note(f"stablecast: {why}")
     return UNREADABLE
 
 
-def _refused(job: Job, refused: Instance, why: str, say: Say, note: Say) -> int:
+def _refused(job: ProofJob, refused: Instance, why: str, say: Say, note: Say) -> int:
     if job.as_json:
         head = {"verdict": "refused", "profile": job.profile, "reason": why}
         say(json.dumps({**head, "bounds": attrs.asdict(refused.bounds), "states": 0, "steps": [], **_advice(refused)}))
@@ -83,8 +83,8 @@ def _advice(advised: Instance) -> dict[str, Any]:
     return {"findings": [attrs.asdict(finding) for finding in advised.findings], "notes": list(advised.notes)}
 
 
-def _told(job: Job, done: list[tuple[World, Result]]) -> dict[str, Any]:
-    """The last pass decides; `states` are those of all passes."""
+def _told(job: ProofJob, done: list[tuple[ProofWorld, SearchResult]]) -> dict[str, Any]:
+    """Return the last pass as JSON, with the states of all passes."""
     world, result = done[-1]
     found = result.loss or result.stall
     told = {
@@ -105,16 +105,16 @@ def _told(job: Job, done: list[tuple[World, Result]]) -> dict[str, Any]:
     return told
 
 
-def _pass(bounds: Bounds, result: Result) -> dict[str, Any]:
+def _pass(bounds: ProofBounds, result: SearchResult) -> dict[str, Any]:
     told = {"verdict": result.verdict, "states": result.states, "complete": result.complete}
     return {"bounds": attrs.asdict(bounds), **told}
 
 
-def _run(world: World, found: Found | None) -> list[dict[str, Any]]:
+def _run(world: ProofWorld, found: FoundRun | None) -> list[dict[str, Any]]:
     return [step.as_json() for step in story.steps(world, found)] if found else []
 
 
-def _print(job: Job, done: list[tuple[World, Result]], say: Say) -> None:
+def _print(job: ProofJob, done: list[tuple[ProofWorld, SearchResult]], say: Say) -> None:
     proved = done[0][0].instance
     for text in (*proved.notes, *(finding.text for finding in proved.findings)):
         say(f"note: {text}")
@@ -127,12 +127,12 @@ def _print(job: Job, done: list[tuple[World, Result]], say: Say) -> None:
         say(_summary(job, world.bounds, result))
 
 
-def _print_run(world: World, found: Found, say: Say) -> None:
+def _print_run(world: ProofWorld, found: FoundRun, say: Say) -> None:
     say("")
     for number, step in enumerate(story.steps(world, found), 1):
         say(f"{number:3}. {step.action}")
         for text in step.told:
-            say(f"       the application hears: {text}")
+            say(f"       reported to the application: {text}")
         say("       " + "   ".join(f"{name}: {held}" for name, held in step.stores.items()))
     say(story.ending(found))
     for text in story.remedies(world.instance, found):
@@ -140,10 +140,10 @@ def _print_run(world: World, found: Found, say: Say) -> None:
     say("")
 
 
-def _summary(job: Job, bounds: Bounds, result: Result) -> str:
+def _summary(job: ProofJob, bounds: ProofBounds, result: SearchResult) -> str:
     looked = plural(result.states, "state") + ("" if result.complete else ", and there are more: raise --bound")
     limits = f"messages {bounds.messages}, restarts of the source {bounds.restarts}, disks lost {bounds.wipes}"
     if bounds.faults:
         limits += f", faults {' '.join(bounds.faults)}"
-    found = "none within these bounds" if result.verdict is Verdict.NONE else result.verdict
+    found = "none within these bounds" if result.verdict is ProofVerdict.NONE else result.verdict
     return f"profile {job.profile}: {found} ({limits}; stores away at any time; {looked})"

@@ -1,7 +1,7 @@
-"""What can be wrong with what is to be proved."""
+"""Define the error of proofs."""
 
 from stablecast.core.errors import StablecastError
 
 
 class ProveError(StablecastError):
-    """A configuration that cannot be read, or that no source could start with; one sentence says why."""
+    """Report a configuration that cannot be read, or that no source could start with."""

@@ -1,10 +1,10 @@
-"""Breadth first, so that what is found first is the shortest run: to a loss, or to a state that nothing leads out of.
+"""Search breadth first for the shortest run to a loss, or to a state without a good continuation.
 
-States that differ only in which of two equal stores of a group is which are one state.
+States that differ only by equal stores of a group are one state.
 
-**Stall.** From every state things may turn out well: all stores come back, the source runs, holes are filled, all is
-synced, and one more message is sent. If that message, or one before it, does not become stable then, nothing ever does:
-that is a stall. What was seen to end well is remembered, so this costs about one more step for each state.
+**Stall.** From every state a good continuation is tried: all stores return, the source runs, holes are filled,
+everything is synced, and one more message is sent. If that message, or an earlier one, does not become stable, nothing
+ever does. States that are known to end well are cached, so this costs about one more step for each state.
 """
 
 from collections import deque
@@ -13,11 +13,11 @@ from enum import StrEnum
 import attrs
 
 from stablecast.lab.prove.state import Action, Deed, Loss, State
-from stablecast.lab.prove.world import World
+from stablecast.lab.prove.world import ProofWorld
 
 
-class Verdict(StrEnum):
-    """What was found."""
+class ProofVerdict(StrEnum):
+    """Name the results."""
 
     NONE = "none"
     LOSS = "loss"
@@ -25,40 +25,40 @@ class Verdict(StrEnum):
 
 
 @attrs.frozen
-class Found:
-    """A run from the start to a loss, or if there is none to a stall."""
+class FoundRun:
+    """Hold a run from the start to a loss, or if there is none to a stall."""
 
     run: tuple[Action, ...]
     loss: Loss | None = None
 
 
 @attrs.frozen
-class Result:
-    """What was found in how many states; `complete`: those were all."""
+class SearchResult:
+    """Hold what was found in how many states; `complete` means that these were all."""
 
     states: int
     complete: bool = True
-    loss: Found | None = None
-    stall: Found | None = None
+    loss: FoundRun | None = None
+    stall: FoundRun | None = None
 
     @property
-    def verdict(self) -> Verdict:
-        """A loss is worse than a stall."""
-        return Verdict.LOSS if self.loss else Verdict.STALL if self.stall else Verdict.NONE
+    def verdict(self) -> ProofVerdict:
+        """The result; a loss is worse than a stall."""
+        return ProofVerdict.LOSS if self.loss else ProofVerdict.STALL if self.stall else ProofVerdict.NONE
 
 
 @attrs.define
 class Search:
-    """`came` tells how each state was come to: from which, and by what. `sound` are those that can end well."""
+    """Search a world. `came` holds the predecessor of each state, and `sound` the states that can end well."""
 
-    world: World
+    world: ProofWorld
     came: dict[State, tuple[State, Action] | None] = attrs.field(factory=dict)
     seen: set[tuple[object, ...]] = attrs.field(factory=set)
     sound: set[tuple[object, ...]] = attrs.field(factory=set)
-    stall: Found | None = None
+    stall: FoundRun | None = None
 
-    def run(self) -> Result:
-        """Look for the shortest runs, in as many states as the bounds allow; a loss ends the search."""
+    def run(self) -> SearchResult:
+        """Search within the bounds; a loss ends the search."""
         world, queue = self.world, deque[State]()
         self._enter(world.start(), None, queue)
         while queue:
@@ -66,12 +66,12 @@ class Search:
             for action in world.actions(here):
                 loss = self._enter(world.do(here, action).done(), (here, action), queue)
                 if loss is not None:
-                    return Result(len(self.seen), True, loss, self.stall)
+                    return SearchResult(len(self.seen), True, loss, self.stall)
                 if len(self.seen) >= world.bounds.states:
-                    return Result(len(self.seen), False, None, self.stall)
-        return Result(len(self.seen), True, None, self.stall)
+                    return SearchResult(len(self.seen), False, None, self.stall)
+        return SearchResult(len(self.seen), True, None, self.stall)
 
-    def _enter(self, state: State, came: tuple[State, Action] | None, queue: deque[State]) -> Found | None:
+    def _enter(self, state: State, came: tuple[State, Action] | None, queue: deque[State]) -> FoundRun | None:
         key = self.world.key(state)
         if key in self.seen:
             return None
@@ -80,9 +80,9 @@ class Search:
         queue.append(state)
         loss = self.world.loss(state)
         if loss is not None:
-            return Found(self._way(state), loss)
+            return FoundRun(self._way(state), loss)
         if self.stall is None and not ends_well(self.world, state, self.sound):
-            self.stall = Found(self._way(state))
+            self.stall = FoundRun(self._way(state))
         return None
 
     def _way(self, state: State) -> tuple[Action, ...]:
@@ -98,8 +98,8 @@ class Search:
 DONE: Action = (Deed.STOP, ())
 
 
-def turn(world: World, state: State, probed: bool) -> Action | None:
-    """What leads to a good end next: `DONE` at that end, None if nothing does."""
+def turn(world: ProofWorld, state: State, probed: bool) -> Action | None:
+    """Return the next action of a good continuation: `DONE` at its end, None if there is none."""
     source = world.source(state)
     if source is None:
         return (Deed.BEGIN, tuple(world.indices))
@@ -107,7 +107,7 @@ def turn(world: World, state: State, probed: bool) -> Action | None:
         if not world.store(state, index).up:
             return (Deed.RETURN, (index,))
     if not source.active:
-        return (Deed.ALTERNATE, ()) if state.doubled else None  # The other source of the context has what it needs.
+        return (Deed.ALTERNATE, ()) if state.doubled else None  # The other source of the context has the registrations.
     for deed, wanted in ((Deed.INFORM, world.uninformed), (Deed.FILL, world.asks), (Deed.SYNC, world.dirty)):
         for index in world.indices:
             if wanted(state, index):
@@ -117,8 +117,11 @@ def turn(world: World, state: State, probed: bool) -> Action | None:
     return DONE if probed else (Deed.SEND, ())
 
 
-def ends_well(world: World, state: State, sound: set[tuple[object, ...]] | None = None) -> bool:
-    """Whether one more message can become stable if from now on nothing fails; `sound` are states that are known to."""
+def ends_well(world: ProofWorld, state: State, sound: set[tuple[object, ...]] | None = None) -> bool:
+    """Return whether one more message can become stable if nothing fails from now on.
+
+    `sound` are states known to end well; the function adds to them.
+    """
     known = set() if sound is None else sound
     path: list[tuple[object, ...]] = []
     probed = False

@@ -1,8 +1,8 @@
-"""A source as a number: the core's own endpoint, each state of each life kept once, each input taken once.
+"""Represent a source by a number: each state of the core's endpoint is kept once, and each input performed once.
 
-The configuration is the operator's where it decides what is safe: stores and groups, their rules, consensus, behaviour,
-repairs. Time is not modelled: nobody waits longer than for an answer that does not come, what is stable is let go of at
-once (the worst for stores that come late), and the source always asks for its RegID again.
+The configuration is the operator's where it decides safety: stores and groups, rules, consensus, behaviour, repairs.
+Time is not modelled. No process waits longer than for an answer that does not come. Stable messages are released at
+once, the worst case for late stores. The source always requests its RegID again.
 """
 
 import attrs
@@ -20,18 +20,18 @@ from stablecast.lab.prove.stores import LONG_NS, REG_ID
 INTERVAL_NS = 1
 WAITING = (RegistrationState.REGISTERING, RegistrationState.RENEWING, RegistrationState.UNRESPONSIVE)
 BEGUN = (SourceState.ACTIVE, SourceState.SUSPENDED)
-"""The states of a life that knows where it resumed."""
+"""States of a life that knows where it resumed."""
 Told = Stable | RegistrationComplete | QuorumLost | Overtaken
-"""What the application hears that counts here."""
+"""Reports to the application that matter here."""
 
 
 def address(index: int) -> str:
-    """Where a store is, here."""
+    """Return the address of a store."""
     return f"store:{index + 1}"
 
 
 def reduced(config: SourceConfig, flight: int) -> SourceConfig:
-    """The operator's configuration without what needs time or bytes, with at most so many messages in flight.
+    """Return the operator's configuration without times and bytes, with at most `flight` messages in flight.
 
     A store that is listed twice is one store here as well.
     """
@@ -64,12 +64,12 @@ def reduced(config: SourceConfig, flight: int) -> SourceConfig:
 
 
 @attrs.frozen
-class View:
-    """What others see of a source.
+class SourceSummary:
+    """Summarize a source for other parts.
 
-    `waits` are the stores that it has asked and has no answer from, with what it asks; `counting` those that are
-    registered. `settled`: everything sent is stable. `info` is its SRI once it is active, without the stores. `begun`:
-    it knows where it resumed, and still is; `over`: another life took its place. `lives` is the history that it tells.
+    `waits` are the stores that have not answered, with the request; `counting` the registered ones. `settled` means
+    that everything sent is stable. `info` is the SRI of an active source, without the stores. `begun` means that the
+    source knows where it resumed, and `over` that another life replaced it. `lives` is its history.
     """
 
     life: int
@@ -88,20 +88,20 @@ class View:
 
 
 @attrs.define
-class Life:
-    """One life of the source, and how late it is there (ns)."""
+class SourceLife:
+    """Hold one life of the source, and its time in ns."""
 
     endpoint: SourceEndpoint
     now: int = 0
 
-    def look(self) -> "View":
-        """What others see of it."""
+    def look(self) -> "SourceSummary":
+        """Return the summary for other parts."""
         source = self.endpoint
         status = source.status
         known = status.registrations
         active = source.state is SourceState.ACTIVE
         over = source.state is SourceState.OVER
-        return View(
+        return SourceSummary(
             source.config.incarnation,
             source.config.context,
             source.state in BEGUN,
@@ -122,7 +122,7 @@ class Life:
         )
 
     def common(self) -> tuple[object, ...]:
-        """What it knows beside its stores."""
+        """Return what the life knows beside its stores."""
         source = self.endpoint
         status = source.status
         registers = source.state is SourceState.REGISTERING
@@ -133,7 +133,10 @@ class Life:
         return (source.config.incarnation, source.config.context, source.state, waits, turn, lives, sent)
 
     def of(self, index: int) -> tuple[object, ...]:
-        """What it knows of one store; all of the grant decides as long as it registers, then its terms."""
+        """Return what the life knows of one store.
+
+        While the life registers, all of the grant matters, and later only its terms.
+        """
         source, status = self.endpoint, self.endpoint.status
         registration = status.registrations.get(index)
         if registration is None:
@@ -149,8 +152,8 @@ class Life:
 
 
 @attrs.frozen
-class Heard:
-    """What came of an input: the state, what the source answers a store that asked, what the application was told."""
+class SourceReaction:
+    """Hold the result of an input: the state, answers to a store that asked, and reports to the application."""
 
     state: int
     answers: tuple[LateJoinInfo | Resend, ...]
@@ -158,37 +161,37 @@ class Heard:
 
 
 @attrs.define
-class Sources:
-    """Every state that a life of the source was seen in, by number, and what came of each input there.
+class SourceStates:
+    """Keep every state of a life by number, and the result of each input.
 
-    `parts` are what it knows in general and of each store, by the number in `names`.
+    `parts` are the general knowledge of a state and that of each store, by the number in `names`.
     """
 
     config: SourceConfig
-    states: list[Life] = attrs.field(factory=list)
-    views: list[View] = attrs.field(factory=list)
+    states: list[SourceLife] = attrs.field(factory=list)
+    views: list[SourceSummary] = attrs.field(factory=list)
     numbers: dict[tuple[int, tuple[int, ...]], int] = attrs.field(factory=dict)
-    taken: dict[tuple[int, SourceInput], Heard] = attrs.field(factory=dict)
+    taken: dict[tuple[int, SourceInput], SourceReaction] = attrs.field(factory=dict)
     parts: list[tuple[int, tuple[int, ...]]] = attrs.field(factory=list)
     names: dict[tuple[object, ...], int] = attrs.field(factory=dict)
 
     def new(self, life: int, context: int = 0) -> int:
-        """Return a life that begins; `context` is that of another life if one context has both, 0: its own."""
+        """Return a new life; `context` is that of another life if one context has both, 0: its own."""
         config = attrs.evolve(self.config, incarnation=life, context=context or life)
-        return self._number(Life(SourceEndpoint.create(config)))
+        return self._number(SourceLife(SourceEndpoint.create(config)))
 
     def generation(self, state: int, index: int) -> int:
-        """That of the request to a store."""
+        """Return the generation of the request to a store."""
         return self.states[state].endpoint.status.registrations[index].request.generation
 
-    def hear(self, state: int, event: SourceInput) -> Heard:
-        """What comes of an input."""
+    def hear(self, state: int, event: SourceInput) -> SourceReaction:
+        """Return the result of an input."""
         known = self.taken.get((state, event))
         if known is None:
             known = self.taken[state, event] = self._hear(clone(self.states[state]), event)
         return known
 
-    def _hear(self, life: Life, event: SourceInput) -> Heard:
+    def _hear(self, life: SourceLife, event: SourceInput) -> SourceReaction:
         life.now += INTERVAL_NS if isinstance(event, Tick) else 0
         life.endpoint.receive(event, life.now)
         answers: list[LateJoinInfo | Resend] = []
@@ -203,9 +206,9 @@ class Sources:
                     told.append(event_told)
                 case Notify(event=Stable() as stable) if stable.flags & StableFlag.STABLE:
                     told.append(stable)
-        return Heard(self._number(life), tuple(answers), tuple(told))
+        return SourceReaction(self._number(life), tuple(answers), tuple(told))
 
-    def _number(self, life: Life) -> int:
+    def _number(self, life: SourceLife) -> int:
         each = tuple(self._name(life.of(index)) for index in range(len(self.config.stores)))
         parts = (self._name(life.common()), each)
         number = self.numbers.setdefault(parts, len(self.states))

@@ -1,15 +1,15 @@
-"""A state of the world, by the numbers of its parts; what can happen in it, and how a message can be lost."""
+"""Define a state of the world by the numbers of its parts, the actions, and the losses."""
 
 from enum import IntEnum, StrEnum
 
 import attrs
 
 from stablecast.lab.prove.sources import Told
-from stablecast.lab.prove.stores import Fate
+from stablecast.lab.prove.stores import StoreFate
 
 
 class Deed(IntEnum):
-    """What can happen: to the source, then to one store."""
+    """Name the actions on the source and on one store."""
 
     BEGIN = 0
     STOP = 1
@@ -21,39 +21,42 @@ class Deed(IntEnum):
     LEAVE = 7
     WIPE = 8
     TAKE_OVER = 9
-    """The source is cut off from every store, and another process begins with its RegID."""
+    """Partition the source from every store, and start another process with its RegID."""
     COME_BACK = 10
-    """The process that is aside reaches stores; one that runs is cut off from them, and is aside then."""
+    """Let the process that is aside reach stores. A running one is partitioned and is aside then."""
     DOUBLE = 11
-    """The context makes a second source with the same RegID. The first one is aside, and knows nothing of it."""
+    """Let the context make a second source with the same RegID. The first one is aside and does not know it."""
     ALTERNATE = 12
-    """The other one of two sources of one context registers again with every store."""
+    """Let the other one of two sources of one context register again with every store."""
     INFORM = 13
-    """An SRI reaches a store that was not told yet where this life resumes."""
+    """Deliver an SRI to a store that does not know where this life resumes."""
 
 
 FATES = {
-    Deed.SYNC: Fate.SYNC,
-    Deed.RETURN: Fate.RETURN,
-    Deed.CRASH: Fate.CRASH,
-    Deed.LEAVE: Fate.LEAVE,
-    Deed.WIPE: Fate.WIPE,
+    Deed.SYNC: StoreFate.SYNC,
+    Deed.RETURN: StoreFate.RETURN,
+    Deed.CRASH: StoreFate.CRASH,
+    Deed.LEAVE: StoreFate.LEAVE,
+    Deed.WIPE: StoreFate.WIPE,
 }
-"""What happens to one store alone."""
+"""Actions on one store alone."""
 REGISTERING = (
     *(Deed.BEGIN, Deed.RETURN, Deed.LEAVE, Deed.CRASH),
     *(Deed.TAKE_OVER, Deed.COME_BACK, Deed.DOUBLE, Deed.ALTERNATE, Deed.INFORM),
 )
-"""After these the source asks the stores that are there, and those that wait are told."""
+"""Actions after which the source asks the stores that are up, and waiting ones receive SRIs."""
 Action = tuple[Deed, tuple[int, ...]]
-"""With the indices of stores: those that a process reaches when it begins or comes back, those that lose something at
-STOP, the one of any other."""
+"""An action with the indices of stores.
+
+BEGIN and COME_BACK have the stores that the process reaches, STOP those that lose unsynced records, any other action
+its store.
+"""
 NOBODY = -1
 """No source runs."""
 
 
-class Kind(StrEnum):
-    """How a message that was reported stable is lost."""
+class LossKind(StrEnum):
+    """Name how a message that was reported stable is lost."""
 
     GONE = "gone"
     REUSED = "reused"
@@ -62,19 +65,19 @@ class Kind(StrEnum):
 
 @attrs.frozen
 class Loss:
-    """A message, told by its life and number, and how it is lost."""
+    """Name a lost message by life and number, and how it is lost."""
 
-    kind: Kind
+    kind: LossKind
     life: int
     number: int
 
 
 @attrs.frozen
 class State:
-    """What there is: the source (-1: none runs), how many lives it had, the stores, and what was reported stable.
+    """Hold the source (-1: none runs), the number of its lives, the stores, and what was reported stable.
 
-    `aside` is the other living process (-1: there is none), `takeovers` how often one took the stores from the other.
-    `doubled`: both are sources of one context, and neither is cut off.
+    `aside` is the other live process (-1: there is none), and `takeovers` how often one took the stores from the other.
+    `doubled` means that both are sources of one context, and neither is partitioned.
     """
 
     source: int
@@ -89,7 +92,7 @@ class State:
 
 @attrs.define
 class Draft:
-    """A state in the making, and what the application is told on the way."""
+    """Hold a state under construction, and what is reported to the application meanwhile."""
 
     source: int
     lives: int
@@ -100,11 +103,11 @@ class Draft:
     takeovers: int
     doubled: bool
     told: list[tuple[int, Told]] = attrs.field(factory=list)
-    """With the life of the source that was told."""
+    """Reports with the life of the source that received them."""
 
     @classmethod
     def of(cls, state: State) -> "Draft":
-        """From a state on."""
+        """Return a draft of a state."""
         return cls(
             state.source,
             state.lives,
@@ -117,6 +120,6 @@ class Draft:
         )
 
     def done(self) -> State:
-        """What it came to."""
+        """Return the finished state."""
         stores = tuple(self.stores)
         return State(self.source, self.lives, stores, self.safe, self.wipes, self.aside, self.takeovers, self.doubled)

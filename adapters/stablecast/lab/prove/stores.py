@@ -1,8 +1,8 @@
-"""A store as a number: the core's own endpoint with its disk, each state kept once, each step of it taken once.
+"""Represent a store by a number: each state of the core's endpoint and disk is kept once, and each step performed once.
 
-Stores do not know of each other, so what one does depends on its own state and on what it is told. Every state is given
-a number, and what the endpoint does there is remembered: a search through a million combinations takes a few thousand
-steps of the real machine. The endpoints do not know their index; whoever plays them puts it into their answers.
+Stores do not know each other, so a step depends only on the store's own state. Every state has a number, and the
+results of its steps are cached. A search through a million combinations takes a few thousand steps of the real machine.
+The endpoints do not know their index; the caller adds it to their answers.
 
 A disk has a synced part, which survives a crash, and a written one, which is the store's while it runs.
 """
@@ -24,38 +24,38 @@ from stablecast.lab.model.clone import clone
 REG_ID = 1
 """The source's RegID at every store."""
 LONG_NS = 1_000_000 * SECOND
-"""What takes so long does not happen here."""
+"""A span in ns that no run reaches the end of."""
 ADDRESS = "store:1"
 
 
-class Fate(IntEnum):
-    """What happens to a store from outside."""
+class StoreFate(IntEnum):
+    """Name what happens to a store from outside."""
 
     SYNC = 0
     LEAVE = 1
-    """It is cut off or ends; what it wrote is kept."""
+    """The store is partitioned or ends; its writes are kept."""
     CRASH = 2
-    """It ends, and what it had not synced is lost."""
+    """The store ends and loses its unsynced writes."""
     RETURN = 3
     WIPE = 4
 
 
-Step = Fate | Register | SourceInfo | LateJoinInfo | Data
+Step = StoreFate | Register | SourceInfo | LateJoinInfo | Data
 
 
 @attrs.define
-class Disk:
-    """The newest record of the source, and the life of each message."""
+class ProofDisk:
+    """Hold the newest record of the source, and the life of each message."""
 
     client: Client | None = None
     messages: dict[int, int] = attrs.field(factory=dict)
 
-    def copy(self) -> "Disk":
-        """The same, apart."""
-        return Disk(self.client, dict(self.messages))
+    def copy(self) -> "ProofDisk":
+        """Return a copy."""
+        return ProofDisk(self.client, dict(self.messages))
 
     def key(self) -> tuple[object, ...]:
-        """What tells disks apart."""
+        """Return a key that distinguishes disks."""
         client = self.client
         record = (
             None
@@ -66,12 +66,12 @@ class Disk:
 
 
 @attrs.frozen
-class View:
-    """What others see of a store.
+class StoreSummary:
+    """Summarize a store for other parts.
 
-    `content` has the life of each message that it keeps, synced or not; `life` is the one whose receivers it answers,
-    for it knows where that resumes (0: none); `newest` the highest number that it knows to exist. `question`: it waits
-    for the source to say what it can still have.
+    `content` has the life of each message, synced or not. `life` is the one whose receivers the store answers because
+    it knows where that resumes (0: none), and `newest` the highest number known to exist. `question` waits for the
+    source to say what it retains.
     """
 
     up: bool
@@ -85,36 +85,36 @@ class View:
 
 
 @attrs.define
-class Process:
-    """A store, or where it was."""
+class ProofStore:
+    """Hold a store's machine (None: it is down) and disk."""
 
     machine: StoreEndpoint | None
-    written: Disk = attrs.field(factory=Disk)
-    synced: Disk = attrs.field(factory=Disk)
+    written: ProofDisk = attrs.field(factory=ProofDisk)
+    synced: ProofDisk = attrs.field(factory=ProofDisk)
     dirty: bool = False
 
     @property
     def repository(self) -> RepositoryStatus | None:
-        """What it keeps of the source."""
+        """The repository of the source."""
         return None if self.machine is None else self.machine.status.repositories.get(REG_ID)
 
-    def look(self) -> "View":
-        """What others see of it."""
+    def look(self) -> "StoreSummary":
+        """Return the summary for other parts."""
         up, repository = self.machine is not None, self.repository
         content = dict(self.written.messages if up else self.synced.messages)
-        used = self.synced != Disk()
+        used = self.synced != ProofDisk()
         if repository is None:
-            return View(up, self.dirty, used, content)
+            return StoreSummary(up, self.dirty, used, content)
         resumed = repository.resume_point is not None
         newest = max(repository.newest, -1 if repository.high is None else repository.high)
         asked = repository.late_join
         question = None if asked is None else LateJoinRequest(asked.incarnation, 0, ADDRESS)
         unsynced = frozenset(content) - frozenset(self.synced.messages)
         life = repository.incarnation if resumed else 0
-        return View(up, self.dirty, used, content, life, newest, question, unsynced)
+        return StoreSummary(up, self.dirty, used, content, life, newest, question, unsynced)
 
     def feed(self, event: StoreInput) -> list[Message]:
-        """Let the endpoint have it; returns what it sends."""
+        """Pass an input to the endpoint; return its messages."""
         assert self.machine is not None
         self.machine.receive(event, 0)
         self.machine.handle_timeout(0)
@@ -136,28 +136,28 @@ class Process:
         return sent
 
     def sync(self) -> list[Message]:
-        """Everything written is safe; returns what was waiting for that."""
+        """Sync all writes; return the messages that waited for it."""
         assert self.machine is not None
         self.synced, self.dirty = self.written.copy(), False
         return self.feed(Persisted(self.machine.status.newest_ticket))
 
     def end(self) -> None:
-        """It is away with what is synced."""
-        self.machine, self.written, self.dirty = None, Disk(), False
+        """End the process; the synced part remains."""
+        self.machine, self.written, self.dirty = None, ProofDisk(), False
 
     def start(self, config: StoreConfig) -> None:
-        """It is back with what the disk has."""
+        """Restart with the contents of the disk."""
         self.machine = StoreEndpoint.create(config)
         self.written = self.synced.copy()
         client, held = self.written.client, sorted(self.written.messages)
         extents = [(REG_ID, number, 1, 0) for number in held]
-        # Like the daemon: what is not here below its oldest message may never have come, back to its oldest life.
+        # As in the daemon: below the oldest message nothing may ever have come, back to the oldest life.
         trails = {REG_ID: min([client.lives[0][1], *held[:1]])} if client is not None and client.lives else {}
         self.machine.recover([] if client is None else [client], extents, trails, 0)
         self.feed(Start())
 
     def key(self) -> tuple[object, ...]:
-        """What tells states of a store apart: the endpoint as the models see it, and its disk."""
+        """Return a key that distinguishes states: the endpoint as the models see it, and its disk."""
         repository = self.repository
         shown: tuple[object, ...] = ()
         if repository is not None and self.machine is not None:
@@ -166,18 +166,18 @@ class Process:
 
 
 @attrs.define
-class Stores:
-    """Every state that a store was seen in, by number, and what came of each step that was taken there."""
+class StoreStates:
+    """Keep every state of a store by number, and the result of each step."""
 
     config: StoreConfig
-    states: list[Process] = attrs.field(factory=list)
-    views: list[View] = attrs.field(factory=list)
+    states: list[ProofStore] = attrs.field(factory=list)
+    views: list[StoreSummary] = attrs.field(factory=list)
     numbers: dict[tuple[object, ...], int] = attrs.field(factory=dict)
     taken: dict[tuple[int, Step], tuple[int, tuple[Message, ...]]] = attrs.field(factory=dict)
 
     @classmethod
-    def create(cls, repairs: Repair) -> "Stores":
-        """Stores that keep everything they are given, on disk."""
+    def create(cls, repairs: Repair) -> "StoreStates":
+        """Return stores that keep everything on disk."""
         kept = RepositoryConfig(
             size_threshold=0, size_limit=0, disk_limit=0, ack_interval_ns=0, source_activity_ns=LONG_NS
         )
@@ -194,11 +194,11 @@ class Stores:
         return cls(config)
 
     def new(self) -> int:
-        """A store that was never used, and does not run yet."""
-        return self._number(Process(None))
+        """Return a store that was never used and does not run yet."""
+        return self._number(ProofStore(None))
 
     def take(self, state: int, step: Step) -> tuple[int, tuple[Message, ...]]:
-        """The state after a step, and what the store sends then."""
+        """Return the state after a step, and the messages of the store."""
         known = self.taken.get((state, step))
         if known is None:
             process = clone(self.states[state])
@@ -206,27 +206,27 @@ class Stores:
             known = self.taken[state, step] = (self._number(process), sent)
         return known
 
-    def _number(self, process: Process) -> int:
+    def _number(self, process: ProofStore) -> int:
         number = self.numbers.setdefault(process.key(), len(self.states))
         if number == len(self.states):
             self.states.append(process)
             self.views.append(process.look())
         return number
 
-    def _step(self, process: Process, step: Step) -> list[Message]:
+    def _step(self, process: ProofStore, step: Step) -> list[Message]:
         match step:
-            case Fate.SYNC:
+            case StoreFate.SYNC:
                 return process.sync()
-            case Fate.LEAVE:
+            case StoreFate.LEAVE:
                 if process.machine is not None:
                     process.sync()
                 process.end()
-            case Fate.CRASH:
+            case StoreFate.CRASH:
                 process.end()
-            case Fate.RETURN:
+            case StoreFate.RETURN:
                 process.start(self.config)
-            case Fate.WIPE:
-                process.synced = Disk()
+            case StoreFate.WIPE:
+                process.synced = ProofDisk()
             case Register():
                 return [*process.feed(Arrived(step)), *process.sync()]
             case Data():

@@ -1,7 +1,7 @@
-"""A run as people follow it: what happened, who held what then, what the application was told; and what would help.
+"""Print a run for people: actions, contents of the stores, reports to the application, and possible remedies.
 
 Stores are A, B, C in the order of the configuration. Message 0 of the first life is 0, of the second 0', of the third
-0''. What would help is found by trying: the same run is played with one thing changed.
+0''. Remedies are found by trial: the same run is repeated with one change.
 """
 
 from collections.abc import Iterator
@@ -15,30 +15,30 @@ from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.setting_relations import relations
 from stablecast.core.protocol.settings import StoreBehavior
 from stablecast.lab.prove.instance import Instance
-from stablecast.lab.prove.search import Found, ends_well
+from stablecast.lab.prove.search import FoundRun, ends_well
 from stablecast.lab.prove.sources import Told
-from stablecast.lab.prove.state import NOBODY, Action, Deed, Kind, Loss, State
-from stablecast.lab.prove.world import World
+from stablecast.lab.prove.state import NOBODY, Action, Deed, Loss, LossKind, State
+from stablecast.lab.prove.world import ProofWorld
 
 ALONE = (Repair.EVERY_GROUP, Repair.ONE_LIFE, Repair.HOLES)
-"""The repairs that decide here."""
+"""The repairs that matter here."""
 
 
 @attrs.frozen
-class Step:
-    """What happened, what the application was told, and what each store has afterwards."""
+class StoryStep:
+    """Describe an action, the reports to the application, and the contents of each store afterwards."""
 
     action: str
     told: tuple[str, ...]
     stores: dict[str, str]
 
     def as_json(self) -> dict[str, Any]:
-        """For machines."""
+        """Return the step as JSON."""
         return {"action": self.action, "told": list(self.told), "stores": self.stores}
 
 
 def label(index: int) -> str:
-    """What a store is called.
+    """Return the name of a store.
 
     >>> label(0), label(25), label(26)
     ('A', 'Z', 'A1')
@@ -47,32 +47,32 @@ def label(index: int) -> str:
 
 
 def message(life: int, number: int) -> str:
-    """What a message is called."""
+    """Return the name of a message."""
     return f"{number}{chr(39) * (life - 1)}"
 
 
 def legend(instance: Instance) -> list[str]:
-    """Which store is which."""
+    """Return the names of the stores with their addresses."""
     return [
         f"{label(index)} = {store.name or store.address}, group {store.group}"
         for index, store in enumerate(instance.source.stores)
     ]
 
 
-def steps(world: World, found: Found) -> list[Step]:
-    """The run, step by step."""
-    told: list[Step] = []
+def steps(world: ProofWorld, found: FoundRun) -> list[StoryStep]:
+    """Return the run, step by step."""
+    told: list[StoryStep] = []
     state = world.start()
     for action in found.run:
         draft = world.do(state, action)
         state = draft.done()
-        heard = tuple(dict.fromkeys(_heard(event, life) for life, event in draft.told))
-        told.append(Step(_action(world, state, action), heard, holdings(world, state)))
+        reports = tuple(dict.fromkeys(_report(event, life) for life, event in draft.told))
+        told.append(StoryStep(_action(world, state, action), reports, holdings(world, state)))
     return told
 
 
-def holdings(world: World, state: State) -> dict[str, str]:
-    """What each store has; in brackets what is not synced."""
+def holdings(world: ProofWorld, state: State) -> dict[str, str]:
+    """Return what each store has; unsynced messages stand in brackets."""
     told = {}
     for index in world.indices:
         store = world.store(state, index)
@@ -84,16 +84,16 @@ def holdings(world: World, state: State) -> dict[str, str]:
     return told
 
 
-def _action(world: World, state: State, action: Action) -> str:
+def _action(world: ProofWorld, state: State, action: Action) -> str:
     deed, indices = action
     names = _names(indices)
     match deed:
         case Deed.BEGIN:
             return f"the source {'starts' if state.lives == 1 else 'returns'} and {_reaches(world, indices)}"
         case Deed.TAKE_OVER:
-            return f"the source is cut off; another process with its RegID starts and {_reaches(world, indices)}"
+            return f"the source is partitioned; another process with its RegID starts and {_reaches(world, indices)}"
         case Deed.COME_BACK:
-            return f"the process that was cut off comes back and {_reaches(world, indices)}"
+            return f"the partitioned process returns and {_reaches(world, indices)}"
         case Deed.DOUBLE:
             return "the context makes a second source with the same RegID"
         case Deed.ALTERNATE:
@@ -108,7 +108,7 @@ def _action(world: World, state: State, action: Action) -> str:
     return f"{names} {_FATES[deed]}"
 
 
-def _reaches(world: World, indices: tuple[int, ...]) -> str:
+def _reaches(world: ProofWorld, indices: tuple[int, ...]) -> str:
     others = [index for index in world.indices if index not in indices]
     away = f"; {_names(others)} cannot be reached" if others else ""
     return f"reaches {_names(indices)}{away}"
@@ -116,12 +116,12 @@ def _reaches(world: World, indices: tuple[int, ...]) -> str:
 
 _FATES = {
     Deed.SYNC: "syncs and acknowledges",
-    Deed.FILL: "has the source fill its holes",
-    Deed.RETURN: "comes back",
+    Deed.FILL: "recovers its holes from the source",
+    Deed.RETURN: "returns",
     Deed.CRASH: "crashes and loses what is not synced",
-    Deed.LEAVE: "is cut off, what it has is synced",
+    Deed.LEAVE: "is partitioned, its messages are synced",
     Deed.WIPE: "loses its disk",
-    Deed.INFORM: "is told where the source resumed",
+    Deed.INFORM: "learns where the source resumed",
 }
 
 
@@ -129,7 +129,7 @@ def _names(indices: tuple[int, ...] | list[int]) -> str:
     return ", ".join(label(index) for index in indices)
 
 
-def _heard(event: Told, life: int) -> str:
+def _report(event: Told, life: int) -> str:
     match event:
         case RegistrationComplete():
             return f"registration complete, the next message is {message(life, event.number)}"
@@ -142,8 +142,8 @@ def _heard(event: Told, life: int) -> str:
             return f"stable: {', '.join(message(life, number) for number in numbers)}"
 
 
-def ending(found: Found) -> str:
-    """What it came to."""
+def ending(found: FoundRun) -> str:
+    """Return the result of the run in one sentence."""
     loss = found.loss
     if loss is None:
         return (
@@ -151,26 +151,26 @@ def ending(found: Found) -> str:
         )
     name = message(loss.life, loss.number)
     match loss.kind:
-        case Kind.GONE:
+        case LossKind.GONE:
             return f"LOSS: {name} was reported stable, and no store has it any more"
-        case Kind.REUSED:
+        case LossKind.REUSED:
             return (
                 f"LOSS: {name} was reported stable, and the source will use its number again: "
-                "stores and receivers take another message for it, or cut it back"
+                "stores and receivers mistake another message for it, or delete it"
             )
         case _:
-            return f"LOSS: {name} was reported stable; a receiver finds it at none of the stores there, and gives it up"
+            return f"LOSS: {name} was reported stable; a receiver finds it at no reachable store, and gives it up"
 
 
-def remedies(instance: Instance, found: Found) -> list[str]:
-    """What prevents this run, each alone, found by playing it again; and what would not have let the source start."""
+def remedies(instance: Instance, found: FoundRun) -> list[str]:
+    """Return the changes that each prevent this run, and those with which the source would not start."""
     told = []
     for text, changed in _candidates(instance):
         refused = [finding.text for finding in relations(changed.source) if finding.fatal]
         if refused:
             told.append(f"{text}: the source does not start, {'; '.join(refused)}")
         elif harmless(changed, found):
-            told.append(f"{text}: this run does no harm")
+            told.append(f"{text}: this run is harmless")
     return told
 
 
@@ -205,9 +205,9 @@ def _repaired(instance: Instance, repair: Repair) -> Instance:
     )
 
 
-def harmless(instance: Instance, found: Found) -> bool:
-    """Whether the same run comes to no harm in another instance; what cannot happen there does not."""
-    world = World.create(instance)
+def harmless(instance: Instance, found: FoundRun) -> bool:
+    """Return whether the same run is harmless in another instance. Actions that are not possible there are skipped."""
+    world = ProofWorld.create(instance)
     state = world.start()
     for action in found.run:
         if possible(world, state, action):
@@ -217,8 +217,8 @@ def harmless(instance: Instance, found: Found) -> bool:
     return ends_well(world, state)
 
 
-def possible(world: World, state: State, action: Action) -> bool:
-    """Whether something can happen in a state."""
+def possible(world: ProofWorld, state: State, action: Action) -> bool:
+    """Return whether an action is possible in a state."""
     deed, indices = action
     source = world.source(state)
     match deed:
@@ -245,5 +245,5 @@ def possible(world: World, state: State, action: Action) -> bool:
 
 
 def lost(loss: Loss | None) -> dict[str, Any] | None:
-    """For machines."""
+    """Return a loss as JSON."""
     return None if loss is None else {"kind": loss.kind, "message": message(loss.life, loss.number)}

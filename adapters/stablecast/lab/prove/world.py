@@ -1,18 +1,18 @@
-"""One source, its stores, and everything that may happen to them: what can be done in a state, and what comes of it.
+"""Combine one source, its stores and all faults: the possible actions of a state, and their results.
 
-Steps are coarse. What nobody may prevent happens at once: a store that is there is registered, told where the source
-resumes (and syncs that), and given what is sent. What may fail or wait is a step of its own: a store syncs and says
-so; it is cut off and keeps what it wrote, or crashes and loses what it had not synced; it comes back; it has the source
-fill its holes; the source crashes, and what each store had not synced then may be lost; it returns, and any of the
-stores can be reached. While no source runs, all that counts of a store is what it has on disk.
+Steps are coarse. What nothing can prevent happens at once: a store that is up is registered, learns where the source
+resumes (and syncs that), and receives what is sent. What may fail or wait is a step of its own. A store syncs and
+acknowledges. It is partitioned and keeps its writes, or crashes and loses unsynced ones. It returns, and recovers its
+holes from the source. The source crashes, and each store may lose what it had not synced then. It returns and reaches
+any of the stores. While no source runs, only the disks of stores matter.
 
-**Two living processes of one RegID.** A process is cut off from every store, and another takes its place. Or a context
-makes a second source of its topic, and both go on. One of the two has the stores at a time. The other is *aside*, and
-may come back through any of them. From the first takeover on the SRI of a life reaches each store in a step of its own,
-so that a life may end before every store has heard of it.
+**Two live processes with one RegID.** A process is partitioned from every store, and another one replaces it. Or a
+context makes a second source of its topic, and both continue. One of the two has the stores at a time. The other is
+*aside*, and may return through any of them. From the first takeover on the SRI of a life reaches each store in a step
+of its own, so a life may end before every store knows it.
 
 **Loss.** A message that was reported stable (1) is at no store any more, (2) has a number that the source uses again,
-or (3) is at none of the stores that a receiver can ask when it may give up (`enlistment`).
+or (3) is at none of the stores that a receiver can ask when it may give up.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,22 +26,22 @@ from stablecast.core.protocol.history import owner
 from stablecast.core.protocol.inputs import Arrived, Data, Gone, Reset, Sent, SourceInput, Start, Tick
 from stablecast.core.protocol.messages import LateJoinInfo, Message, Refused, Registered, RetransmitRequest, StableAck
 from stablecast.core.protocol.quorum import GroupRules, Quorums
-from stablecast.lab.prove.bounds import MAX_TAKEOVERS, Fault
-from stablecast.lab.prove.instance import Bounds, Instance
-from stablecast.lab.prove.sources import Sources, address, reduced
-from stablecast.lab.prove.sources import View as SourceView
-from stablecast.lab.prove.state import FATES, NOBODY, REGISTERING, Action, Deed, Draft, Kind, Loss, State
-from stablecast.lab.prove.stores import Fate, Step, Stores
-from stablecast.lab.prove.stores import View as StoreView
+from stablecast.lab.prove.bounds import MAX_TAKEOVERS, TakeoverFault
+from stablecast.lab.prove.instance import Instance, ProofBounds
+from stablecast.lab.prove.sources import SourceStates, address, reduced
+from stablecast.lab.prove.sources import SourceSummary as SourceView
+from stablecast.lab.prove.state import FATES, NOBODY, REGISTERING, Action, Deed, Draft, Loss, LossKind, State
+from stablecast.lab.prove.stores import Step, StoreFate, StoreStates
+from stablecast.lab.prove.stores import StoreSummary as StoreView
 
 
 @attrs.define
-class World:
-    """The instance and all that was seen of its endpoints. `symmetric`: stores of a group may change places."""
+class ProofWorld:
+    """Hold the instance and the cached states of its endpoints. `symmetric`: stores of a group are interchangeable."""
 
     instance: Instance
-    sources: Sources
-    stores: Stores
+    sources: SourceStates
+    stores: StoreStates
     symmetric: bool
     groups: list[int]
     indices: list[int]
@@ -49,29 +49,29 @@ class World:
     allowed: dict[tuple[int, ...], bool] = attrs.field(factory=dict)
 
     @classmethod
-    def create(cls, instance: Instance) -> "World":
-        """The world of an instance."""
+    def create(cls, instance: Instance) -> "ProofWorld":
+        """Return the world of an instance."""
         config = reduced(instance.source, instance.bounds.messages)
-        sources = Sources(config)
+        sources = SourceStates(config)
         life = sources.states[sources.new(0)]
         status = life.endpoint.status
         groups = [store.group for store in config.stores]
         rotating = status.turn is not None
         told = status.quorums if rotating else Quorums.of(GroupRules(config.groups.sizes), groups)
-        stores = Stores.create(instance.store_repairs)
+        stores = StoreStates.create(instance.store_repairs)
         return cls(instance, sources, stores, not rotating, groups, sorted(status.registrations), told)
 
     @property
-    def bounds(self) -> Bounds:
-        """How much may happen."""
+    def bounds(self) -> ProofBounds:
+        """The bounds of the search."""
         return self.instance.bounds
 
     def start(self) -> State:
-        """No source ever ran, and no store has anything."""
+        """Return the initial state: no source ever ran, and all stores are empty."""
         return State(NOBODY, 0, (self.stores.new(),) * len(self.sources.config.stores))
 
     def key(self, state: State) -> tuple[object, ...]:
-        """What tells states apart, whichever of the equal stores of a group is which."""
+        """Return a key of a state. Equal stores of a group are interchangeable."""
         rest = (state.lives, state.safe, state.wipes, state.takeovers, state.doubled)
         if not self.symmetric:
             return (state.source, state.aside, state.stores, rest)
@@ -81,21 +81,21 @@ class World:
         return (common, other, tuple(places), rest)
 
     def _parts(self, source: int) -> tuple[int, tuple[int, ...]]:
-        """What a process knows in general, and of each store."""
+        """Return what a process knows in general, and of each store."""
         return (NOBODY, (NOBODY,) * len(self.sources.config.stores)) if source < 0 else self.sources.parts[source]
 
     def source(self, state: State | Draft) -> SourceView | None:
-        """The source that runs."""
+        """Return the running source, if there is one."""
         return None if state.source < 0 else self.sources.views[state.source]
 
     def store(self, state: State | Draft, index: int) -> StoreView:
-        """A store."""
+        """Return a store."""
         return self.stores.views[state.stores[index]]
 
     # What can happen.
 
     def actions(self, state: State) -> Iterator[Action]:
-        """What can happen now; of equal stores to the first one only."""
+        """Yield the possible actions; of equal stores only on the first one."""
         source = self.source(state)
         if source is None:
             if state.lives <= self.bounds.restarts:
@@ -114,13 +114,13 @@ class World:
         yield from self._takeovers(state)
 
     def _takeovers(self, state: State) -> Iterator[Action]:
-        """What two living processes may do to each other; one that has not begun yet is nobody's rival."""
+        """Yield what two live processes may do to each other. A process that has not begun is no rival."""
         source, faults = self.source(state), self.bounds.faults or ()
         may = state.takeovers < MAX_TAKEOVERS and (source is None or source.begun)
         if may and source is not None and state.aside == NOBODY and state.lives <= self.bounds.restarts:
-            if Fault.RIVAL in faults:
+            if TakeoverFault.RIVAL in faults:
                 yield from ((Deed.TAKE_OVER, there) for there in self._choices(state, self.indices) if there)
-            if Fault.TWIN in faults and source.active:
+            if TakeoverFault.TWIN in faults and source.active:
                 yield (Deed.DOUBLE, ())
         if state.aside != NOBODY and (may or source is None):
             if state.doubled:
@@ -129,7 +129,7 @@ class World:
                 yield from ((Deed.COME_BACK, there) for there in self._choices(state, self.indices) if there)
 
     def _classes(self, state: State, indices: Iterable[int]) -> list[list[int]]:
-        """The stores that may change places."""
+        """Return classes of interchangeable stores."""
         each, beside = self._parts(state.source)[1], self._parts(state.aside)[1]
         classes: dict[tuple[object, ...], list[int]] = {}
         for index in indices:
@@ -138,11 +138,11 @@ class World:
         return list(classes.values())
 
     def _different(self, state: State) -> list[int]:
-        """One of each class of equal stores."""
+        """Return one store of each class."""
         return [alike[0] for alike in self._classes(state, self.indices)]
 
     def _choices(self, state: State, indices: Iterable[int]) -> Iterator[tuple[int, ...]]:
-        """Every choice among these stores, as many as possible first; of equal ones only how many."""
+        """Yield every choice among these stores, the largest first; of equal stores only their number matters."""
         classes = self._classes(state, indices)
         for counts in product(*(range(len(alike), -1, -1) for alike in classes)):
             chosen = (alike[:count] for alike, count in zip(classes, counts, strict=True))
@@ -165,23 +165,23 @@ class World:
         yield Deed.LEAVE
 
     def asks(self, state: State, index: int) -> bool:
-        """Whether a store waits for the source to say what it can still have, and the source is there to say it."""
+        """Return whether a store waits for an active source to say what it retains."""
         store, source = self.store(state, index), self.source(state)
         return store.question is not None and source is not None and source.active and store.life == source.life
 
     def uninformed(self, state: State, index: int) -> bool:
-        """Whether a store that is registered was not told yet where this life resumes."""
+        """Return whether a registered store does not know where this life resumes."""
         store, source = self.store(state, index), self.source(state)
         if source is None or source.info is None or index not in source.counting:
             return False
         return store.up and store.life != source.life
 
     def dirty(self, state: State, index: int) -> bool:
-        """Whether a store has something to lose."""
+        """Return whether a store has unsynced writes."""
         return self.store(state, index).dirty
 
     def do(self, state: State, action: Action) -> Draft:
-        """What comes of it."""
+        """Return the draft of the state after an action."""
         deed, indices = action
         draft = Draft.of(state)
         match deed:
@@ -189,10 +189,10 @@ class World:
                 self._begin(draft, indices)
             case Deed.STOP:
                 draft.source = NOBODY
-                if draft.doubled:  # One process has both.
+                if draft.doubled:  # One process has both sources.
                     draft.aside, draft.doubled = NOBODY, False
                 for index in self.indices:
-                    self._take(draft, index, Fate.CRASH if index in indices else Fate.LEAVE)
+                    self._take(draft, index, StoreFate.CRASH if index in indices else StoreFate.LEAVE)
             case Deed.TAKE_OVER:
                 self._cut_off(draft)
                 self._begin(draft, indices)
@@ -226,29 +226,29 @@ class World:
 
     def _begin(self, draft: Draft, there: tuple[int, ...], context: int = 0) -> None:
         for index in there:
-            self._take(draft, index, Fate.RETURN)
+            self._take(draft, index, StoreFate.RETURN)
         draft.lives += 1
         draft.source = self.sources.new(draft.lives, context)
         self._hear(draft, Start())
 
     def _cut_off(self, draft: Draft) -> None:
-        """The source reaches no store until its leases are over; it is aside then."""
+        """Partition the source until its leases end; it is aside then."""
         for index in self.indices:
-            self._take(draft, index, Fate.LEAVE)
+            self._take(draft, index, StoreFate.LEAVE)
             self._miss(draft, index)
         draft.source, draft.aside, draft.takeovers = NOBODY, draft.source, draft.takeovers + 1
 
     def _come_back(self, draft: Draft, there: tuple[int, ...]) -> None:
-        """The process that is aside reaches stores again."""
+        """Let the process that is aside reach stores."""
         back, draft.aside = draft.aside, NOBODY
         if draft.source != NOBODY:
             self._cut_off(draft)
         draft.source = back
         for index in there:
-            self._take(draft, index, Fate.RETURN)
+            self._take(draft, index, StoreFate.RETURN)
 
     def _renew(self, draft: Draft) -> None:
-        """The other source of a context finds out which stores are there, and that its connections to them broke."""
+        """Let the other source of a context find out which stores are up, and that its connections broke."""
         for index in self.indices:
             if not self.store(draft, index).up:
                 self._miss(draft, index)
@@ -257,7 +257,7 @@ class World:
                 self._hear(draft, Reset(address(index)))
 
     def _bury(self, draft: Draft) -> None:
-        """A life that another one followed ends; of two sources of one context the other one goes on."""
+        """End a replaced life. Of two sources of one context the other one continues."""
         source = self.source(draft)
         if source is None or not source.over:
             return
@@ -270,10 +270,10 @@ class World:
             return
         draft.source = NOBODY
         for index in self.indices:
-            self._take(draft, index, Fate.LEAVE)
+            self._take(draft, index, StoreFate.LEAVE)
 
     def _hear(self, draft: Draft, event: SourceInput) -> list[Message | Data]:
-        """Let the source have it; returns what it answers, as it comes to the store that asked."""
+        """Pass an input to the source; return its answers for the store that asked."""
         life = self.sources.views[draft.source].life
         heard = self.sources.hear(draft.source, event)
         draft.source = heard.state
@@ -313,7 +313,7 @@ class World:
             self._take(draft, index, _data(source.life, source.next, False))
 
     def _fill(self, draft: Draft, index: int) -> None:
-        """The store asks again, hears what there is, and asks for it."""
+        """Let a store ask the source what it retains, and request it."""
         question = self.store(draft, index).question
         assert question is not None
         for answer in self._hear(draft, Arrived(attrs.evolve(question, reply_to=address(index)))):
@@ -321,12 +321,12 @@ class World:
             self._take(draft, index, answer)
 
     def _miss(self, draft: Draft, index: int) -> None:
-        """The source finds that a store is away, and asks for an interval in vain."""
+        """Let the source find that a store is down, and wait an interval."""
         self._hear(draft, Gone(address(index)))
         self._hear(draft, Tick())
 
     def _register(self, draft: Draft) -> None:
-        """The source registers with the stores that are there, and waits for the others as long as the rules say."""
+        """Register the source with the stores that are up, and wait for the others as long as the rules say."""
         for _ in range(len(self.indices) + 1):
             self._ask(draft)
             source = self.source(draft)
@@ -353,38 +353,38 @@ class World:
                 self._tell(draft, index)
 
     def _tell(self, draft: Draft, index: int) -> None:
-        """An SRI reaches a store, which syncs what it says."""
+        """Deliver an SRI to a store, which syncs it."""
         source = self.source(draft)
         assert source is not None
         assert source.info is not None
         self._take(draft, index, source.info)
-        self._take(draft, index, Fate.SYNC)
+        self._take(draft, index, StoreFate.SYNC)
 
     # What must hold.
 
     def loss(self, state: State) -> Loss | None:
-        """A message that was reported stable and is lost, if there is one."""
+        """Return a message that was reported stable and is lost, if there is one."""
         if not state.safe:
             return None
         source = self.source(state)
         active = source is not None and source.active
         for life, number in sorted(state.safe):
             if not any(self._holds(state, index, life, number) for index in self.indices):
-                return Loss(Kind.GONE, life, number)
+                return Loss(LossKind.GONE, life, number)
             if source is not None and active and owner(source.lives, number) not in (None, life):
-                return Loss(Kind.REUSED, life, number)
+                return Loss(LossKind.REUSED, life, number)
         if source is None or not active:
             return None
         for life, number in sorted(state.safe) if self._may_give_up(source.counting) else ():
             if not any(self._holds(state, index, life, number) for index in source.counting):
-                return Loss(Kind.UNRECOVERABLE, life, number)
+                return Loss(LossKind.UNRECOVERABLE, life, number)
         return None
 
     def _holds(self, state: State, index: int, life: int, number: int) -> bool:
         return self.store(state, index).content.get(number) == life
 
     def _may_give_up(self, asked: tuple[int, ...]) -> bool:
-        """Whether a receiver that is registered with these stores gives up what none of them has."""
+        """Return whether a receiver that is registered with these stores gives up what none of them has."""
         known = self.allowed.get(asked)
         if known is None:
             mask = sum(1 << index for index in asked)

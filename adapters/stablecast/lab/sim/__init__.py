@@ -1,12 +1,13 @@
-"""A seeded world: the unmodified endpoints, byte for byte, in virtual time, among faults, watched from outside.
+"""Simulate a cluster from a seed: unmodified endpoints in virtual time, injected faults, and independent checkers.
 
-`world` has the clock and the order of things, `network` connections that are slow, stall and break, `disk` journals
-that lose what was not synced, `process` what all processes do; `source`, `receiver` and `store` drive the three
-endpoints as the client and the daemon do; `session` is the client's own, `application` reads what it delivers;
-`cluster` puts them together. `schedule` draws what is sent and what goes wrong from a seed, `checkers` watches by the
-`rules`, `runner` runs a schedule, `shrink` makes a failing one small, `coverage` says what was visited, and `command`
-does it for many seeds.
+`virtual_time` orders events. `network` simulates connections that delay, stall and break. `disk` simulates journals
+that lose unsynced records. `process` is the base of all processes; `source`, `receiver` and `store` drive the three
+endpoints as the client and the daemon do. `application` consumes the messages of a receiver, and `cluster` puts
+everything together.
 
-In part of the worlds receivers find sources by topic resolution (`resolving`); in the others sources tell receivers
-where they listen as often as they would advertise it, as stores do that have a name.
+`schedule` and `setup` draw messages, faults and configuration from a seed. The `*_checkers` judge by `rules`. `runner`
+runs one schedule, `shrink` reduces a failing one, `coverage` counts visited states, and `command` runs many seeds.
+
+In some worlds receivers find sources by topic resolution (`resolution`). In the others the simulator passes the
+source's address to every receiver at regular intervals, and so do stores that have a name.
 """

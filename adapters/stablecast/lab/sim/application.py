@@ -1,7 +1,8 @@
-"""What the application of a receiver does with messages: reads them one by one, at its own pace, and in its own way.
+"""Simulate the application of a receiver, which consumes messages at its own pace.
 
-It stands where the client's asyncio shell does (`client.iteration`), on the client's own inbox: a message that it asks
-for is in hand, and the one before is consumed then. What waits in the inbox when a source returns is its backlog.
+It replaces the client's asyncio iterator (`client.iteration`) on the client's own inbox. The message it asked for last
+is in hand, and asking for the next one consumes it. Messages that wait in the inbox when a source returns are its
+backlog.
 """
 
 from collections import deque
@@ -10,40 +11,40 @@ from random import Random
 from stablecast.client.inbox import Inbox
 from stablecast.client.message import AckHandle, Batch
 from stablecast.core.machine.units import MILLISECOND
-from stablecast.lab.sim.process import Process
+from stablecast.lab.sim.process import VirtualProcess
 from stablecast.lab.sim.setup import Habit
 from stablecast.lab.sim.source import PAYLOAD
 from stablecast.lab.sim.source_checkers import Checkers
 
 CONSUME_NS = 10 * MILLISECOND
-"""A prompt application is done with a run after so long at most,"""
+"""Longest time in ns that a prompt application needs for a run."""
 
 SLOW_NS = 25 * MILLISECOND
-"""a slow one with a single message,"""
+"""Longest time in ns that a slow application needs for a message."""
 
 BLOCK_NS = 900 * MILLISECOND
-"""and one that works without giving way blocks its process for so long at most, now and then:"""
+"""Longest time in ns that a blocking application blocks its event loop."""
 
 BLOCK_SHARE = 0.05
 
 LEAVE_SHARE = 0.05
 LEAVE_NS = 600 * MILLISECOND
-"""how often an application leaves its loop with a message in hand, and after how long at most it reads on."""
+"""Share of messages after which a fickle application leaves its loop, and longest pause in ns."""
 
 THREAD_NS = 40 * MILLISECOND
-"""After how long at most other threads acknowledge what they were given."""
+"""Longest delay in ns of acknowledgements from other threads."""
 
 ACKNOWLEDGE_SHARE = 0.5
-"""How often an application that acknowledges itself does so after a run."""
+"""Share of runs after which an explicitly acknowledging application acknowledges."""
 
 
-class Application:
-    """One run of the program. `explicit`: it acknowledges messages itself."""
+class SimulatedApplication:
+    """Run the program once. With `explicit` it acknowledges messages itself."""
 
     def __init__(
-        self, process: Process, receiver: str, checkers: Checkers, habit: Habit, seed: int, *, explicit: bool
+        self, process: VirtualProcess, receiver: str, checkers: Checkers, habit: Habit, seed: int, *, explicit: bool
     ) -> None:
-        """It reads as soon as something waits. Habits draw from `seed`: prompt worlds do not depend on them."""
+        """Consume as soon as a message waits. Habits draw from `seed`, so prompt worlds do not depend on them."""
         self.inbox: Inbox[Batch] = Inbox(lambda: None)
         self._process = process
         self._receiver = receiver
@@ -56,7 +57,7 @@ class Application:
         self.inbox.wake = self._next
 
     def _next(self) -> None:
-        """Ask for more, when that takes place."""
+        """Schedule the next read."""
         rng, world = self._rng, self._process.world
         match self._habit:
             case Habit.PROMPT:
@@ -71,13 +72,13 @@ class Application:
         world.after(delay, lambda: self._process.deliver(self._read))
 
     def _block(self, span: int) -> None:
-        """Work for so long without giving way: the event loop reads nothing, and no timer rings."""
+        """Block the event loop: it reads nothing and runs no timer."""
         if not self._process.frozen:
             self._process.freeze()
             self._process.world.after(span, lambda: self._process.thaw(timers_first=self._rng.random() < 0.5))
 
     def _read(self) -> None:
-        """Be done with what is in hand, and take what comes next."""
+        """Finish the message in hand and take the next one."""
         inbox = self.inbox
         if inbox.current is not None:
             self._done(inbox.current, inbox.handed)
@@ -112,20 +113,20 @@ class Application:
             self._acknowledge(batch, count)
 
     def _acknowledge(self, batch: Batch, count: int) -> None:
-        """Now and then acknowledge what it is done with, and everything when nothing waits; threads do so later."""
+        """Acknowledge some consumed messages, and all of them when the inbox is empty."""
         handle = batch.ack_handle(count - 1)
         known = self._highest.get(batch.owner)
         if known is None or known.number < handle.number:
             self._highest[batch.owner] = handle
         if self.inbox or self.inbox.rest:
             if self._process.world.rng.random() < ACKNOWLEDGE_SHARE:
-                self._say(handle)
+                self._send_ack(handle)
             return
         highest, self._highest = self._highest, {}
         for last in highest.values():
-            self._say(last)
+            self._send_ack(last)
 
-    def _say(self, handle: AckHandle) -> None:
+    def _send_ack(self, handle: AckHandle) -> None:
         if self._habit is not Habit.THREADED:
             handle.ack()
             return
@@ -134,7 +135,7 @@ class Application:
         self._process.world.after(delay, lambda: self._process.deliver(self._call))
 
     def _call(self) -> None:
-        """What threads asked the event loop to do arrives in bursts, and in any order."""
+        """Run the acknowledgements of other threads in bursts and in any order."""
         handles = [self._handles.popleft() for _ in range(self._rng.randint(0, len(self._handles)))]
         self._rng.shuffle(handles)
         for handle in handles:
@@ -144,7 +145,7 @@ class Application:
 
 
 def payloads_of(batch: Batch) -> list[tuple[int, int, list[tuple[int, int]]]]:
-    """Return the numbers [first, stop) of a batch in runs, and what each payload says of itself."""
+    """Return the numbers [first, stop) of a batch in runs, with sender and number of each payload."""
     found = [list(PAYLOAD.iter_unpack(payload)) for payload in batch.payloads()]
     runs: list[tuple[int, int, list[tuple[int, int]]]] = []
     for index, told in enumerate(found):

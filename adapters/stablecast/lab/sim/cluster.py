@@ -1,4 +1,4 @@
-"""Three stores, a source and two receivers: who runs, and what a fault does to them."""
+"""Run three stores, a source and two receivers, and apply faults to them."""
 
 from collections.abc import Callable
 from functools import partial
@@ -11,7 +11,7 @@ from stablecast.core.protocol.messages import Role
 from stablecast.core.receiver import ReceiverSession
 from stablecast.evidence.trace.converter import Endpoint
 from stablecast.evidence.trace.trace_recorder import Recorder
-from stablecast.lab.sim.disk import Disk
+from stablecast.lab.sim.disk import VirtualDisk
 from stablecast.lab.sim.endpoint_configs import (
     HOSTS,
     LIFETIME_NS,
@@ -21,17 +21,17 @@ from stablecast.lab.sim.endpoint_configs import (
     store_config,
 )
 from stablecast.lab.sim.facts import Facts
-from stablecast.lab.sim.network import Network
-from stablecast.lab.sim.process import Process
+from stablecast.lab.sim.network import VirtualNetwork
+from stablecast.lab.sim.process import VirtualProcess
 from stablecast.lab.sim.proxy import Proxy
 from stablecast.lab.sim.receiver import ReceiverProcess
-from stablecast.lab.sim.resolution import Air, Found, Resolving
+from stablecast.lab.sim.resolution import DatagramMedium, FoundSource, ProcessResolution
 from stablecast.lab.sim.schedule import Act, Fault
-from stablecast.lab.sim.setup import CLIENTS, EVERYBODY, RECEIVERS, SOURCE, STORES, Habit, Leaving, Setup
+from stablecast.lab.sim.setup import CLIENTS, EVERYBODY, RECEIVERS, SOURCE, STORES, Habit, Leaving, WorldSetup
 from stablecast.lab.sim.source import SourceProcess
 from stablecast.lab.sim.source_checkers import Checkers
 from stablecast.lab.sim.store import StoreProcess
-from stablecast.lab.sim.virtual_time import Clock, World
+from stablecast.lab.sim.virtual_time import VirtualClock, VirtualWorld
 from stablecast.transports import codec
 from stablecast.transports.resolution.udp.inputs import AddReceiver
 
@@ -40,28 +40,28 @@ SOURCE_PORTS = (14371, 14390)
 REQUEST_PORTS = (14391, 14410)
 
 RIVAL_HOST = "10.0.1.{}"
-"""A second claimant of a RegID runs on a machine of its own."""
+"""Host of a second process that claims a client's RegID."""
 
 ADVERTISE_NS = 150 * MILLISECOND
 DRIFT_PPM = 20_000
-"""Clocks run wrong by at most 2 %; a lease allows for more."""
+"""Largest rate error of a clock, in millionths. The lease guard covers more than 2 %."""
 
 
 class Cluster:
-    """Everybody, by name. `processes` holds who is called so now; processes that were taken over may live on."""
+    """Hold all processes by name. `processes` has the newest process of each name; replaced ones may still run."""
 
-    def __init__(self, world: World, traces: Path | None = None, setup: Setup | None = None) -> None:
-        """Nobody runs yet."""
+    def __init__(self, world: VirtualWorld, traces: Path | None = None, setup: WorldSetup | None = None) -> None:
+        """Schedule the start of every process."""
         self.world = world
-        self.setup = setup or Setup()
+        self.setup = setup or WorldSetup()
         self.deserted = False
-        self.network = Network(world)
-        self.disks = {store: Disk() for store in STORES}
+        self.network = VirtualNetwork(world)
+        self.disks = {store: VirtualDisk() for store in STORES}
         self.checkers = Checkers.of(Facts(lambda: world.now, self.disks, self.setup))
-        self.air = Air(self.setup.resolution)
-        self.processes: dict[str, Process] = {}
-        self._old: list[Process] = []
-        self._everybody: list[Process] = []
+        self.air = DatagramMedium(self.setup.resolution)
+        self.processes: dict[str, VirtualProcess] = {}
+        self._old: list[VirtualProcess] = []
+        self._everybody: list[VirtualProcess] = []
         self._traces = traces
         self._hosts = list(HOSTS.values())
         self._unsent = 0
@@ -77,9 +77,9 @@ class Cluster:
     # Who runs.
 
     def spawn(self, name: str, *, variant: bool, host: str = "") -> None:
-        """Start a process on a host, or where the one before ran.
+        """Start a process on a host, by default that of its predecessor.
 
-        With `variant` it does not listen where the one before did, if it may move.
+        With `variant` it listens at other ports than its predecessor, if its kind may move.
         """
         host = host or self._host(name)
         if name in STORES:
@@ -91,7 +91,7 @@ class Cluster:
         self._everybody.append(self.processes[name])
 
     def want(self, count: int) -> None:
-        """The application has messages to send: the newest process sends them, or an older one that still lives."""
+        """Send `count` messages from the newest live source process."""
         claimants = [self.source, *reversed(self._old)]
         living = next((one for one in claimants if isinstance(one, SourceProcess) and one.alive), None)
         if living is None:
@@ -102,13 +102,13 @@ class Cluster:
 
     @property
     def source(self) -> SourceProcess | None:
-        """The source's process, if there was one."""
+        """The newest process of the source; None before the first."""
         process = self.processes.get(SOURCE)
         assert process is None or isinstance(process, SourceProcess)
         return process
 
     def calm(self) -> None:
-        """All faults are over: everybody runs, one process each, but for a source that stays away."""
+        """End all faults: restart every process once, except a source that stays away."""
         self.checkers.facts.calm = True
         for process in self._old:
             self._kill(process, flush=True)
@@ -124,12 +124,12 @@ class Cluster:
                 self.spawn(name, variant=False)
 
     def adopt(self) -> None:
-        """The source is back."""
+        """Restart the source that stayed away."""
         self.deserted = False
         self.spawn(SOURCE, variant=False)
 
     def leave(self, name: str) -> None:
-        """A client deregisters for good; in every other world what it says to the first store is lost at first."""
+        """Deregister a client for good. In half of the worlds its first message to the first store is lost."""
         process = self.processes[name]
         assert isinstance(process, SourceProcess | ReceiverProcess)
         self.checkers.facts.farewell |= name == SOURCE
@@ -138,16 +138,15 @@ class Cluster:
             self.network.cut(process.host, HOSTS[STORES[0]], self._everybody)
 
     def close(self) -> None:
-        """Complete the traces."""
+        """Close all drivers, which completes the traces."""
         for process in self._everybody:
             for driver in list(process.drivers):
                 driver.close()
 
-    def _clock(self, name: str) -> Clock:
-        return Clock(*self._clocks[name])
+    def _clock(self, name: str) -> VirtualClock:
+        return VirtualClock(*self._clocks[name])
 
     def _host(self, name: str) -> str:
-        """Return where the newest process of this name runs, or will run."""
         process = self.processes.get(name)
         return HOSTS[name] if process is None else process.host
 
@@ -158,7 +157,7 @@ class Cluster:
         return None if self._traces is None else Recorder(self._traces, role, name, machine, patient=True)
 
     def _free(self, host: str, ports: tuple[int, int], *, skip: bool) -> str:
-        """The first free port of a host, or the one behind it."""
+        """Return the first free address of a host, or the second with `skip`."""
         free = [f"{host}:{port}" for port in range(*ports) if f"{host}:{port}" not in self.network.listeners]
         return free[int(skip)]
 
@@ -205,7 +204,7 @@ class Cluster:
         self._advertise(source)
 
     def _on_over(self, source: SourceProcess) -> None:
-        """Another life took its place: the process ends, and is started again if nobody else is there."""
+        """End a process that another life replaced, and restart it if no other process runs."""
         self.checkers.facts.counts["overtaken"] += 1
 
         def end() -> None:
@@ -229,42 +228,42 @@ class Cluster:
         self.checkers.clients.append(receiver)
         receiver.start()
         if self.setup.resolution:
-            receiver.resolving = Resolving(receiver, self.air, receiver.found)
+            receiver.resolving = ProcessResolution(receiver, self.air, receiver.found)
             receiver.resolving.feed(AddReceiver(config.topic))
 
     def _advertise(self, source: SourceProcess | Proxy) -> None:
-        """What topic resolution does, unless it is there itself: tell every receiver, again and again."""
-        teller = source.process if isinstance(source, Proxy) else source
+        """Pass the source's address to every receiver at regular intervals, unless topic resolution does it."""
+        owner = source.process if isinstance(source, Proxy) else source
         if self.setup.resolution:
-            resolving = Resolving(teller, self.air)
+            resolving = ProcessResolution(owner, self.air)
             resolving.advertise(source.config)
             if isinstance(source, Proxy):
                 source.on_close = partial(resolving.withdraw, source.config)
             return
-        if not (source.alive and teller.alive):
+        if not (source.alive and owner.alive):
             return
         config = source.config
-        where = Found(config.transport, codec.split(config.incarnation)[0], config.reply_to)
-        for process in () if teller.frozen else self._everybody:
-            if isinstance(process, ReceiverProcess) and not self.network.blocked(teller.host, process.host):
+        where = FoundSource(config.transport, codec.split(config.incarnation)[0], config.reply_to)
+        for process in () if owner.frozen else self._everybody:
+            if isinstance(process, ReceiverProcess) and not self.network.blocked(owner.host, process.host):
                 found = partial(process.deliver, partial(process.found, where))
                 self.world.after(self.network.delay(), found)
         self.world.after(ADVERTISE_NS, lambda: self._advertise(source))
 
     def _locate(self, store: StoreProcess, address: str) -> None:
-        """What topic resolution does for stores that have a name."""
+        """Pass a named store's address to every source process at regular intervals."""
         if not store.alive:
             return
         for process in () if store.frozen else self._everybody:
             if isinstance(process, SourceProcess) and not self.network.blocked(store.host, process.host):
-                told = partial(process.deliver, partial(process.locate, store.name, address))
-                self.world.after(self.network.delay(), told)
+                located = partial(process.deliver, partial(process.locate, store.name, address))
+                self.world.after(self.network.delay(), located)
         self.world.after(ADVERTISE_NS, lambda: self._locate(store, address))
 
     # What goes wrong.
 
     def suffer(self, fault: Fault) -> None:
-        """A fault begins; what ends it is planned. The network fails also for those who are not there yet."""
+        """Begin a fault and schedule its end. Partitions also affect processes that start later."""
         process = self.processes.get(fault.who)
         match fault.act:
             case Act.PART | Act.STALL:
@@ -306,7 +305,7 @@ class Cluster:
     def _end(self, fault: Fault, action: Callable[[], None]) -> None:
         self.world.after(fault.span_ms * MILLISECOND, action)
 
-    def _kill(self, process: Process, *, flush: bool) -> None:
+    def _kill(self, process: VirtualProcess, *, flush: bool) -> None:
         if not process.alive:
             return
         if isinstance(process, SourceProcess):
@@ -320,11 +319,11 @@ class Cluster:
             moves = fault.who in CLIENTS or self.setup.named
             self.spawn(fault.who, variant=fault.variant and moves)
 
-    def _freeze(self, process: Process, fault: Fault) -> None:
+    def _freeze(self, process: VirtualProcess, fault: Fault) -> None:
         process.freeze()
         self._end(fault, partial(process.thaw, timers_first=fault.variant))
 
-    def _leave(self, process: Process, fault: Fault) -> None:
+    def _leave(self, process: VirtualProcess, fault: Fault) -> None:
         assert isinstance(process, ReceiverProcess)
         if not process.alive:
             return
@@ -336,7 +335,7 @@ class Cluster:
 
         self._end(fault, end)
 
-    def _take_over(self, process: Process, fault: Fault) -> None:
+    def _take_over(self, process: VirtualProcess, fault: Fault) -> None:
         if not process.alive:
             return
         process.freeze()
@@ -344,7 +343,7 @@ class Cluster:
         self.spawn(fault.who, variant=False)
         self._end(fault, partial(process.thaw, timers_first=fault.variant))
 
-    def _rival(self, process: Process, fault: Fault) -> None:
+    def _rival(self, process: VirtualProcess, fault: Fault) -> None:
         if not process.alive:
             return
         host = RIVAL_HOST.format(len(self._hosts))
@@ -361,7 +360,7 @@ class Cluster:
             self._end(fault, end)
 
     def _damage(self, fault: Fault) -> None:
-        """Synced records go bad; nobody knows until they are read."""
+        """Damage synced records. The damage is detected when they are read."""
         records = self.disks[fault.who].whole()
         for record in records if fault.variant else records and [self.world.rng.choice(records)]:
             self.checkers.facts.on_damaged(fault.who, record)
@@ -389,6 +388,6 @@ class Cluster:
         self._end(fault, heal)
 
 
-def seeded(seed: int, transcript: list[str] | None = None) -> World:
-    """The world of a seed, before anything happened."""
-    return World(Random(f"world {seed}"), transcript=transcript)  # noqa: S311  # not a secret
+def seeded(seed: int, transcript: list[str] | None = None) -> VirtualWorld:
+    """Return the world of a seed at its start."""
+    return VirtualWorld(Random(f"world {seed}"), transcript=transcript)  # noqa: S311  # not a secret

@@ -1,7 +1,7 @@
-"""What processes say to each other: to bytes and back by the unmodified codec, and what was seen before is remembered.
+"""Encode and decode messages with the unmodified codec, and cache the results.
 
-In a world most is said more than once: a stream to five subscribers, signs of life again and again. Bytes of a message,
-and messages in bytes, depend on nothing else, so that remembering them changes no world and saves a tenth of its time.
+Most messages occur several times in a world: a stream has five subscribers, and keepalives repeat. The encoding depends
+on nothing else, so the cache changes no world. It saves a tenth of the run time.
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ from stablecast.transports.codec.lbttcp import Run, StreamDecoder
 from stablecast.transports.wire import lbmc
 
 REMEMBERED: Final = 4096
-"""Messages, and pieces of a stream, that are remembered: a few worlds' worth."""
+"""Cached messages and stream pieces: those of a few worlds."""
 
 
 @attrs.frozen
 class Greeting:
-    """Whose stream it is: what a source says first on each connection of it."""
+    """Name the source of a stream. It is the first message on each connection."""
 
     session_id: int
 
@@ -30,21 +30,21 @@ Item = Run | Message | codec.Recovered | Greeting
 """What arrives on a connection."""
 
 NO_MESSAGE: Final = (Run, codec.Recovered, Greeting)
-"""The kinds of items that are not said by a machine to a machine."""
+"""Items that are no messages between machines."""
 
 encode = lru_cache(REMEMBERED)(codec.encode)
-"""The bytes of a message."""
+"""Return the bytes of a message."""
 
 
-class Reader:
-    """What one connection carries, piece by piece."""
+class ItemReader:
+    """Decode the bytes of one connection."""
 
     def __init__(self) -> None:
-        """Nothing has come."""
+        """Start at a message boundary."""
         self._decoder = StreamDecoder()
 
     def feed(self, data: bytes) -> Sequence[Item]:
-        """What these bytes complete. Raises WireError for what nobody says."""
+        """Return the items that these bytes complete. Raises WireError for malformed bytes."""
         if not self._decoder.pending:
             items = _whole(data)
             if items is not None:
@@ -54,7 +54,7 @@ class Reader:
 
 @lru_cache(REMEMBERED)
 def _whole(data: bytes) -> tuple[Item, ...] | None:
-    """The items in these bytes, None if the last one is not whole."""
+    """Return the items in these bytes, None if the last one is incomplete."""
     decoder = StreamDecoder()
     items = decoder.feed(data)
     return None if decoder.pending else tuple(map(_meaning, items))

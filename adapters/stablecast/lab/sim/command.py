@@ -1,4 +1,4 @@
-"""`stablecast sim`: many seeds over all cores, or one schedule again; what it prints, writes and returns."""
+"""Run many seeds on all cores, or one schedule again, for `stablecast sim`."""
 
 import gc
 import json
@@ -30,12 +30,12 @@ CHUNK_SEEDS: Final = 20
 """Seeds that one process runs before it reports."""
 
 MAX_SHRUNK: Final = 5
-"""Failing seeds that are made small and written down; all others are only counted and named."""
+"""Most failing seeds that are shrunk and written. All others are only counted and named."""
 
 
 @attrs.frozen
-class Options:
-    """What to run. `directory` gets a schedule and traces of each failing seed; `jobs` 0 means one per core."""
+class SeedRange:
+    """Select the seeds to run. `directory` receives schedule and traces of failing seeds; `jobs` 0: one per core."""
 
     seeds: int
     first: int = 0
@@ -45,28 +45,28 @@ class Options:
 
 
 @attrs.define
-class Outcome:
-    """What came of some seeds."""
+class SeedsResult:
+    """Hold the result of some seeds."""
 
     seeds: int = 0
     counts: Counter[str] = attrs.field(factory=Counter)
     coverage: Coverage = attrs.field(factory=Coverage)
     failed: list[Report] = attrs.field(factory=list)
 
-    def add(self, other: "Outcome") -> None:
-        """What came of others."""
+    def add(self, other: "SeedsResult") -> None:
+        """Add the result of other seeds."""
         self.seeds += other.seeds
         self.counts += other.counts
         self.coverage.add(other.coverage)
         self.failed += other.failed
 
 
-def run_sim(options: Options, as_json: bool, replay: Path | None = None) -> int:
-    """Run seeds, or replay a schedule, print the outcome, and return the exit status: 0 only without violations.
+def run_sim(options: SeedRange, as_json: bool, replay: Path | None = None) -> int:
+    """Run seeds, or replay a schedule, print the result and return the exit status: 0 only without violations.
 
     Raises:
-        ScheduleError: If the file to replay is no schedule.
-        TraceError, OSError: If what a failing seed needs cannot be written, or the file not read.
+        ScheduleError: the file to replay is not a schedule.
+        TraceError, OSError: a file cannot be written, or not read.
     """
     began = time.monotonic()
     outcome = _replay(replay) if replay is not None else _run_all(options, quiet=as_json)
@@ -87,9 +87,9 @@ def run_sim(options: Options, as_json: bool, replay: Path | None = None) -> int:
     return 1 if failures else 0
 
 
-def run_seeds(seeds: range, wipe: bool) -> Outcome:
+def run_seeds(seeds: range, wipe: bool) -> SeedsResult:
     """Run some seeds in this process."""
-    outcome = Outcome(seeds=len(seeds))
+    outcome = SeedsResult(seeds=len(seeds))
     with outcome.coverage.watching(), _tidying_between() as tidy:
         for seed in seeds:
             report = run(draw(seed, wipe=wipe))
@@ -102,13 +102,13 @@ def run_seeds(seeds: range, wipe: bool) -> Outcome:
 
 @contextmanager
 def _tidying_between() -> Iterator[Callable[[], int]]:
-    """Collect garbage between worlds, and not in the middle of one, where a tenth of its time would go into that."""
+    """Collect garbage between worlds only, because collections within a world take a tenth of its time."""
     with garbage_collection.paused():
-        yield partial(gc.collect, 0)  # What is left of a world is young: nothing else was looked through meanwhile.
+        yield partial(gc.collect, 0)  # Objects of a world are all in generation 0, because no collection ran meanwhile.
 
 
-def _run_all(options: Options, quiet: bool) -> Outcome:
-    outcome = Outcome()
+def _run_all(options: SeedRange, quiet: bool) -> SeedsResult:
+    outcome = SeedsResult()
     console = Console(stderr=True)
     columns = (TextColumn("sim"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as progress:
@@ -119,8 +119,8 @@ def _run_all(options: Options, quiet: bool) -> Outcome:
     return outcome
 
 
-def _parts(options: Options) -> Iterator[Outcome]:
-    """The outcome of each chunk of seeds, as they are done."""
+def _parts(options: SeedRange) -> Iterator[SeedsResult]:
+    """Yield the result of each chunk of seeds, in order of completion."""
     stop = options.first + options.seeds
     chunks = [range(at, min(at + CHUNK_SEEDS, stop)) for at in range(options.first, stop, CHUNK_SEEDS)]
     jobs = min(options.jobs or os.cpu_count() or 1, len(chunks))
@@ -132,12 +132,12 @@ def _parts(options: Options) -> Iterator[Outcome]:
             yield done.result()
 
 
-def _replay(path: Path) -> Outcome:
+def _replay(path: Path) -> SeedsResult:
     try:
         schedule = Schedule.from_json(json.loads(path.read_text(encoding="utf-8")))
     except ValueError as error:
         raise ScheduleError(f"{path} is not JSON: {error}; give a file that the simulator wrote") from error
-    outcome = Outcome(seeds=1)
+    outcome = SeedsResult(seeds=1)
     with outcome.coverage.watching():
         report = run(schedule)
     outcome.counts += report.counts
@@ -147,9 +147,9 @@ def _replay(path: Path) -> Outcome:
 
 
 def _failure(report: Report, directory: Path, index: int) -> dict[str, Any]:
-    """A failing seed for people and machines; the first few are shrunk and written down, with a trace of everybody."""
+    """Return a failing seed as JSON. The first few are shrunk, and written with a trace of every endpoint."""
     seed = report.schedule.seed
-    told: dict[str, Any] = {"seed": seed}
+    record: dict[str, Any] = {"seed": seed}
     if index < MAX_SHRUNK:
         report = shrink(report)
         where = directory / f"seed-{seed}"
@@ -157,13 +157,13 @@ def _failure(report: Report, directory: Path, index: int) -> dict[str, Any]:
         path = where / "schedule.json"
         path.write_text(json.dumps(report.schedule.as_json(), indent=1) + "\n", encoding="utf-8")
         run(report.schedule, traces=where / "traces")
-        told |= {"schedule": str(path), "faults": [str(fault) for fault in report.schedule.faults]}
-        told["sends"] = len(report.schedule.sends)
-    told["violations"] = [
+        record |= {"schedule": str(path), "faults": [str(fault) for fault in report.schedule.faults]}
+        record["sends"] = len(report.schedule.sends)
+    record["violations"] = [
         {"rule": violation.rule, "name": violation.name, "at_ns": violation.at, "text": violation.text}
         for violation in report.violations
     ]
-    return told
+    return record
 
 
 def _print(result: dict[str, Any]) -> None:
@@ -175,7 +175,7 @@ def _print(result: dict[str, Any]) -> None:
         for fault in failure.get("faults", ()):
             typer.echo(f"  {fault}")
         if "schedule" in failure:
-            typer.echo(f"  again: stablecast sim --replay {failure['schedule']}")
+            typer.echo(f"  replay: stablecast sim --replay {failure['schedule']}")
     for name, visited in result["coverage"].items():
         never = f"; never: {', '.join(visited['never'])}" if visited["never"] else ""
         states, transitions = len(visited["states"]), len(visited["transitions"])

@@ -1,7 +1,7 @@
-"""Which states and transitions of the declared charts the worlds have visited.
+"""Count the states and transitions of the declared charts that the worlds visit.
 
-`fire` looks each (state, event) pair up in its chart's table, tries the rows there, and asks the one that ran for its
-target. While `watching`, the tables count the look-ups and their rows the targets.
+`fire` looks each (state, event) pair up in its chart's table, tries the rows, and reads the target of the row that ran.
+While `watching`, the tables count look-ups and the rows count targets.
 """
 
 from collections import Counter
@@ -24,14 +24,14 @@ CHARTS: Final = {
     "receiver": (receiver, "RECEIVER"),
     "election": (proxy_election, "ELECTION"),
 }
-"""Where the table of each chart lives."""
+"""Module and name of each chart's table."""
 
 Seen = Counter[str]
-"""How often a chart's states, by name, met an event, or were entered, and its transitions ran (`name_of`)."""
+"""Number of visits of states and transitions (`name_of`), by name."""
 
 
 def name_of(state: str, event: str, row: Row[Any]) -> str:
-    """`STATE.EVENT`, and what guards this row, if anything does.
+    """Return `STATE.EVENT` with the guards of this row.
 
     >>> name_of("SHUT", "OPEN", Row((("locked", False), ("day", True)), (), 0))
     'SHUT.OPEN[not locked, day]'
@@ -41,7 +41,7 @@ def name_of(state: str, event: str, row: Row[Any]) -> str:
 
 
 class _Row:
-    """A row whose target is asked for when it has run."""
+    """Count how often its target is read, which happens when it has run."""
 
     def __init__(self, row: Row[Any], name: str, entered: str, seen: Seen) -> None:
         self.guards, self.actions = row.guards, row.actions
@@ -52,7 +52,7 @@ class _Row:
 
     @property
     def target(self) -> Any:
-        """Counts."""
+        """The target; reading it counts."""
         self._seen[self._name] += 1
         if self._entered:
             self._seen[self._entered] += 1
@@ -60,7 +60,7 @@ class _Row:
 
 
 class _Table(dict[Any, tuple[_Row, ...]]):
-    """A table that counts what is looked up."""
+    """Count look-ups."""
 
     def __init__(self, table: Mapping[Any, tuple[Row[Any], ...]], seen: Seen) -> None:
         super().__init__()
@@ -72,20 +72,20 @@ class _Table(dict[Any, tuple[_Row, ...]]):
             )
 
     def get(self, key: Any, default: Any = None) -> Any:
-        """Counts, too."""
+        """Count a look-up and return the rows."""
         self._seen[key[0].name] += 1
         return super().get(key, default)
 
 
 @attrs.define
 class Coverage:
-    """What was seen, by chart."""
+    """Hold the counts by chart."""
 
     seen: dict[str, Seen] = attrs.field(factory=lambda: {name: Counter() for name in CHARTS})
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Count what happens meanwhile in this process."""
+        """Count what happens in this process within the context."""
         tables = {name: getattr(module, attribute) for name, (module, attribute) in CHARTS.items()}
         try:
             for name, (module, attribute) in CHARTS.items():
@@ -96,12 +96,12 @@ class Coverage:
                 setattr(module, attribute, tables[name])
 
     def add(self, other: "Coverage") -> None:
-        """What another process saw."""
+        """Add the counts of another process."""
         for name, seen in other.seen.items():
             self.seen[name].update(seen)
 
     def as_json(self) -> dict[str, Any]:
-        """By machine: visits of each state and transition, and those never made."""
+        """Return visits of each state and transition by chart, and those never made."""
         return {name: self._of(name) for name in CHARTS}
 
     def _of(self, name: str) -> dict[str, Any]:

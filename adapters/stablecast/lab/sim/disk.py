@@ -1,7 +1,8 @@
-"""A store's disk: the journal's twin in memory. A crash keeps what was synced, and any beginning of the rest.
+"""Simulate a store's disk in memory, in place of the journal.
 
-Records go to the disk in the order they were appended; a torn one has no checksum and ends what is kept. A sync takes a
-while and covers what was appended before it began; then the highest ticket of which every record is synced is reported.
+A crash keeps the synced records and a prefix of the others, because records reach the disk in order and a torn one ends
+the log. A sync takes time and covers the records appended before it began. It then reports the highest ticket whose
+records are all synced.
 """
 
 from collections import deque
@@ -13,17 +14,17 @@ import attrs
 
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import MILLISECOND
-from stablecast.lab.sim.virtual_time import World
+from stablecast.lab.sim.virtual_time import VirtualWorld
 from stablecast.store.journal.record_format import Block
 
 FASTEST_SYNC_NS = MILLISECOND // 5
 USUAL_SYNC_NS = 3 * MILLISECOND
 SLOW_SYNC_NS = 250 * MILLISECOND
-"""How long a sync takes, and how much longer while the disk is slow."""
+"""Duration of a sync, and its addition while the disk is slow."""
 
 
-class Kind(IntEnum):
-    """What a record is."""
+class RecordKind(IntEnum):
+    """Name the kinds of records."""
 
     STATE = 0
     MESSAGES = 1
@@ -32,14 +33,16 @@ class Kind(IntEnum):
 
 
 @attrs.define
-class Record:
-    """A record of client or stream `stream`: its state as of life `tag`, messages [first, stop) of `tag`, or what goes.
+class DiskRecord:
+    """Hold a record of client or stream `stream`.
 
-    A cut lets go what is from `first` on, a trim what is below. What is `bad` does not come back as it was written.
+    A state record holds the client's state in life `tag`. A message record holds the messages [first, stop) of life
+    `tag`. A cut removes numbers from `first` on, and a trim those below it. A `bad` record fails its checksum when it
+    is read.
     """
 
     ticket: int
-    kind: Kind
+    kind: RecordKind
     state: Callable[[], bytes] | None = None
     stream: int = 0
     first: int = 0
@@ -49,29 +52,33 @@ class Record:
     bad: bool = False
 
 
-Contents = dict[int, dict[int, Record]]
-"""Which record shows which number, by stream."""
+Contents = dict[int, dict[int, DiskRecord]]
+"""The record that holds each number, by stream."""
 
 
-def apply(contents: Contents, record: Record) -> None:
-    """What a record does to what can be read."""
-    if record.kind is Kind.MESSAGES:
+def apply(contents: Contents, record: DiskRecord) -> None:
+    """Apply a record to the readable contents."""
+    if record.kind is RecordKind.MESSAGES:
         contents.setdefault(record.stream, {}).update(dict.fromkeys(range(record.first, record.stop), record))
-    elif record.kind is not Kind.STATE:
-        numbers, cut = contents.get(record.stream, {}), record.kind is Kind.CUT
+    elif record.kind is not RecordKind.STATE:
+        numbers, cut = contents.get(record.stream, {}), record.kind is RecordKind.CUT
         for number in [number for number in numbers if (number >= record.first) is cut]:
             del numbers[number]
 
 
-class Disk:
-    """What survives the processes of one store. `contents` can be read, `durable` is the synced part of it.
+class VirtualDisk:
+    """Hold what survives the processes of one store.
 
-    `clients` are the tags of the newest synced states. Beside it the `memory` of the process, which does not survive.
+    Attributes:
+        contents: Readable records.
+        durable: Synced part of `contents`.
+        clients: Life of the newest synced state by client.
+        memory: Messages in the process's memory, which a crash loses.
     """
 
     def __init__(self) -> None:
-        """An empty disk."""
-        self.log: list[Record] = []
+        """Start empty."""
+        self.log: list[DiskRecord] = []
         self.contents: Contents = {}
         self.durable: Contents = {}
         self.memory: Contents = {}
@@ -79,10 +86,10 @@ class Disk:
         self.slow = False
         self.full = False
         self._wiped = False
-        self._unsynced: deque[Record] = deque()
+        self._unsynced: deque[DiskRecord] = deque()
 
     def crash(self, keep: float) -> None:
-        """The process is gone: of what was not synced the first part is kept, as much as `keep` (0 to 1) says."""
+        """Lose the unsynced records except the first `keep` (0 to 1) of them, and lose the memory."""
         for _ in range(round(keep * len(self._unsynced))):
             self._commit(self._unsynced.popleft())
         self._unsynced.clear()
@@ -90,7 +97,7 @@ class Disk:
         self.verify()
 
     def verify(self) -> None:
-        """Whoever starts here reads everything, and takes what is bad for not there."""
+        """Read all records at a start, and drop bad ones."""
         self.log = [record for record in self.log if not record.bad]
         self.contents, self.durable = {}, {}
         for record in self.log:
@@ -98,17 +105,17 @@ class Disk:
             apply(self.durable, record)
 
     def wipe(self) -> None:
-        """A new disk."""
+        """Replace the disk by an empty one."""
         self.log, self.contents, self.durable, self.clients = [], {}, {}, {}
         self._wiped = True
 
-    def whole(self) -> list[Record]:
-        """The synced records of messages that are not bad."""
+    def whole(self) -> list[DiskRecord]:
+        """Return the synced message records that are not bad."""
         shown = {id(record): record for numbers in self.durable.values() for record in numbers.values()}
         return [record for record in shown.values() if not record.bad]
 
     def drop(self, stream: int, first: int, stop: int) -> None:
-        """[first, stop) were read and are bad: they are not here any more."""
+        """Remove the bad records of [first, stop) after they were read."""
         for contents in (self.contents, self.durable):
             numbers = contents.get(stream, {})
             for number in range(first, stop):
@@ -117,16 +124,16 @@ class Disk:
 
     @property
     def remembers(self) -> bool:
-        """Whether whoever starts here knows what earlier processes knew."""
+        """Whether a new process knows what earlier ones knew."""
         return bool(self.log) or not self._wiped
 
     def states(self) -> list[bytes]:
-        """The newest state record of each client, as behind a checkpoint."""
-        newest = {record.stream: record.state for record in self.log if record.kind is Kind.STATE}
+        """Return the newest state of each client, as a checkpoint has it."""
+        newest = {record.stream: record.state for record in self.log if record.kind is RecordKind.STATE}
         return [state() for state in newest.values() if state is not None]
 
     def sizes(self, stream: int) -> list[tuple[int, int, int]]:
-        """First number, count and bytes of the runs of a stream that can be read."""
+        """Return first number, count and bytes of the readable runs of a stream."""
         found: list[tuple[int, int, int]] = []
         for number, record in sorted(self.contents.get(stream, {}).items()):
             size = len(record.block) // (record.stop - record.first)
@@ -138,38 +145,38 @@ class Disk:
         return found
 
     def trail(self, stream: int) -> int | None:
-        """Below which number a stream was trimmed; None: never."""
+        """Return the number below which a stream was trimmed; None: never."""
         trail: int | None = None
         for record in self.log:
-            if record.stream == stream and record.kind is Kind.TRIM:
+            if record.stream == stream and record.kind is RecordKind.TRIM:
                 trail = record.first
-            elif record.stream == stream and record.kind is Kind.CUT and trail is not None:
+            elif record.stream == stream and record.kind is RecordKind.CUT and trail is not None:
                 trail = min(trail, record.first)
         return trail
 
-    def append(self, record: Record) -> None:
-        """Take a record; it can be read at once."""
+    def append(self, record: DiskRecord) -> None:
+        """Append a record; it can be read at once."""
         apply(self.contents, record)
-        if record.kind in (Kind.CUT, Kind.TRIM):
+        if record.kind in (RecordKind.CUT, RecordKind.TRIM):
             apply(self.memory, record)
         self._unsynced.append(record)
 
     def keep(self, stream: int, first: int, stop: int, tag: int) -> None:
-        """Messages are in memory; on disk they may be later, or never."""
-        apply(self.memory, Record(0, Kind.MESSAGES, None, stream, first, stop, tag))
+        """Keep messages in memory; they may reach the disk later, or never."""
+        apply(self.memory, DiskRecord(0, RecordKind.MESSAGES, None, stream, first, stop, tag))
 
-    def _commit(self, record: Record) -> None:
+    def _commit(self, record: DiskRecord) -> None:
         self.log.append(record)
         apply(self.durable, record)
-        if record.kind is Kind.STATE:
+        if record.kind is RecordKind.STATE:
             self.clients[record.stream] = record.tag
 
     def take_batch(self) -> int:
-        """How many records a sync that begins now covers."""
+        """Return how many records a sync that begins now covers."""
         return len(self._unsynced)
 
     def commit(self, count: int) -> int:
-        """A sync is done; returns the highest ticket of which every record is synced."""
+        """Finish a sync of `count` records; return the highest ticket whose records are all synced."""
         before = last = 0
         for _ in range(count):
             record = self._unsynced.popleft()
@@ -181,26 +188,26 @@ class Disk:
 
     @property
     def waiting(self) -> bool:
-        """Whether anything is not synced."""
+        """Whether records are not synced."""
         return bool(self._unsynced)
 
 
 class Syncer:
-    """Syncs one process's disk, one sync at a time, and reports tickets; a full disk fails the next sync, for good.
+    """Sync one process's disk, one sync at a time, and report tickets. A full disk fails the next sync for good.
 
-    It is what a store's shelf takes for its journal. A read that finds a bad record is told a while later, with stream,
-    first number and stop.
+    It has the interface that a store's shelf needs of the journal. A read of a bad record reports stream, first number
+    and stop after a delay.
     """
 
     def __init__(
         self,
-        world: World,
-        disk: Disk,
+        world: VirtualWorld,
+        disk: VirtualDisk,
         on_synced: Callable[[int], None],
         on_failed: Callable[[], None],
         on_damaged: Callable[[int, int, int], None],
     ) -> None:
-        """Nothing to sync yet."""
+        """Start with nothing to sync."""
         self._world = world
         self._disk = disk
         self._on_synced = on_synced
@@ -209,29 +216,29 @@ class Syncer:
         self._busy = False
         self.stopped = False
 
-    def append(self, record: Record) -> None:
-        """Append a record and see that it gets synced."""
+    def append(self, record: DiskRecord) -> None:
+        """Append a record and sync it."""
         self._disk.append(record)
         self._sync()
 
     def append_messages(self, stream: int, first: int, count: int, tag: int, block: Block, ticket: int) -> None:
-        """Append a run."""
-        self.append(Record(ticket, Kind.MESSAGES, None, stream, first, first + count, tag, block))
+        """Append a run of messages."""
+        self.append(DiskRecord(ticket, RecordKind.MESSAGES, None, stream, first, first + count, tag, block))
 
     def cut(self, stream: int, at: int, ticket: int) -> None:
-        """Forget the numbers from `at` on."""
-        self.append(Record(ticket, Kind.CUT, None, stream, at))
+        """Remove the numbers from `at` on."""
+        self.append(DiskRecord(ticket, RecordKind.CUT, None, stream, at))
 
     def trim(self, stream: int, number: int, ticket: int) -> None:
-        """Forget the numbers below `number`."""
-        self.append(Record(ticket, Kind.TRIM, None, stream, number))
+        """Remove the numbers below `number`."""
+        self.append(DiskRecord(ticket, RecordKind.TRIM, None, stream, number))
 
     def forget(self, stream: int, ticket: int) -> None:
-        """Forget a stream."""
+        """Remove a stream."""
         self.cut(stream, 0, ticket)
 
     def read(self, stream: int, number: int) -> tuple[int, int, int, Block] | None:
-        """The run that holds a number, as `Journal.read` has it."""
+        """Return the run that holds a number, as `Journal.read` does."""
         numbers = self._disk.contents.get(stream, {})
         record = numbers.get(number)
         if record is None:
@@ -241,12 +248,14 @@ class Syncer:
             stop += 1
         if record.bad:
             self._disk.drop(stream, number, stop)
-            self._world.after(int(self._world.rng.random() * USUAL_SYNC_NS), partial(self._tell, stream, number, stop))
+            self._world.after(
+                int(self._world.rng.random() * USUAL_SYNC_NS), partial(self._report_damage, stream, number, stop)
+            )
             return None
         return record.first, stop - record.first, record.tag, record.block
 
-    def _tell(self, stream: int, first: int, stop: int) -> None:
-        """Report what of [first, stop) did not come again since."""
+    def _report_damage(self, stream: int, first: int, stop: int) -> None:
+        """Report the numbers of [first, stop) that were not written again since."""
         gone = RangeSet([(first, stop)])
         for number in self._disk.contents.get(stream, {}):
             gone.remove(number, number + 1)

@@ -1,4 +1,4 @@
-"""The configuration of each endpoint of a world. Spans are the documented defaults, three to ten times shorter."""
+"""Configure each endpoint of a world. Times are the documented defaults, three to ten times shorter."""
 
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.messages import UNSET, Pace, Wishes
@@ -16,7 +16,7 @@ from stablecast.core.protocol.settings import (
     StoreConfig,
     StoreSpec,
 )
-from stablecast.lab.sim.setup import RECEIVERS, STORES, Setup
+from stablecast.lab.sim.setup import RECEIVERS, STORES, WorldSetup
 
 TOPIC = "sim"
 HOSTS = {name: f"10.0.0.{number}" for number, name in enumerate(("source", *RECEIVERS, *STORES), 1)}
@@ -25,11 +25,11 @@ STORE_ADDRESSES = tuple(f"{HOSTS[store]}:14567" for store in STORES)
 TIMES = RegistrationTimes(150 * MILLISECOND, 400 * MILLISECOND, 1200 * MILLISECOND)
 ACTIVITY_NS = 2 * SECOND
 LIFETIME_NS = 600 * SECOND
-"""The lifetime of a source's state is longer than any world."""
+"""Lifetime of a source's state in ns, longer than any world."""
 
 BRIEF_ACTIVITY_NS = 1 * SECOND
 PROXY_INTERVAL_NS = 300 * MILLISECOND
-"""Where there are proxies, or where claimants are to follow each other often, a client is missed earlier."""
+"""A shorter activity timeout, for worlds with proxies or with claimants that follow each other often."""
 
 RETRY_NS = 150 * MILLISECOND
 GIVE_UP_NS = 10 * SECOND
@@ -37,17 +37,20 @@ CHECK_NS = 100 * MILLISECOND
 ACK_NS = 60 * MILLISECOND
 STABILITY_LIFETIME_NS = 3 * SECOND
 LIMITED_GIVE_UP_NS = 4 * SECOND
-"""Where limits let messages go they are given up, by source and receivers, before a world is said not to settle."""
+"""Time in ns until source and receivers give up messages that limits deleted.
+
+It ends before the runner reports a world that does not settle.
+"""
 
 PACED_FLIGHT_BYTES = 240
-"""What may be in flight under RPP: twenty messages; a store has room for three times as many, or no limit."""
+"""Bytes in flight under RPP: twenty messages. A store has room for three times as many, or no limit."""
 
 LATE_JOIN_BYTES = 2400
-"""What a streaming source retains for those who join late."""
+"""Bytes that a streaming source retains for late joiners."""
 
 
-def store_config(setup: Setup, address: str, seed: int, receiver_lifetime: int) -> StoreConfig:
-    """Of a store."""
+def store_config(setup: WorldSetup, address: str, seed: int, receiver_lifetime: int) -> StoreConfig:
+    """Return the configuration of a store."""
     default = StoreConfig("", 0)
     return StoreConfig(
         address,
@@ -63,8 +66,8 @@ def store_config(setup: Setup, address: str, seed: int, receiver_lifetime: int) 
     )
 
 
-def repository_config(setup: Setup, receiver_lifetime: int) -> RepositoryConfig:
-    """Of what a store keeps of the source."""
+def repository_config(setup: WorldSetup, receiver_lifetime: int) -> RepositoryConfig:
+    """Return the configuration of the source's repository in a store."""
     default = RepositoryConfig()
     return RepositoryConfig(
         kind=RepositoryType.MEMORY if setup.memory else RepositoryType.DISK,
@@ -85,9 +88,9 @@ def repository_config(setup: Setup, receiver_lifetime: int) -> RepositoryConfig:
 
 
 def source_config(
-    setup: Setup, incarnation: int, reply_to: str, transport: str, context: int, flight: int
+    setup: WorldSetup, incarnation: int, reply_to: str, transport: str, context: int, flight: int
 ) -> SourceConfig:
-    """Of one life of the source."""
+    """Return the configuration of one life of the source."""
     default = SourceConfig("", 0, "", "")
     threshold, limit = setup.retained
     return SourceConfig(
@@ -122,15 +125,15 @@ def source_config(
     )
 
 
-def _stores(setup: Setup) -> tuple[StoreSpec, ...]:
+def _stores(setup: WorldSetup) -> tuple[StoreSpec, ...]:
     return tuple(
         StoreSpec("" if setup.named else address, group=group, name=name if setup.named else "")
         for name, address, group in zip(STORES, STORE_ADDRESSES, setup.groups, strict=False)
     )
 
 
-def receiver_config(setup: Setup, name: str, reply_to: str, context: int) -> ReceiverConfig:
-    """The template of a receiver's sessions."""
+def receiver_config(setup: WorldSetup, name: str, reply_to: str, context: int) -> ReceiverConfig:
+    """Return the template of a receiver's sessions."""
     give_up = LIMITED_GIVE_UP_NS if setup.limited else GIVE_UP_NS
     paced = Pace.NON_BLOCKING if setup.non_blocking and name == RECEIVERS[-1] else Pace.RECEIVERS
     return ReceiverConfig(

@@ -1,7 +1,7 @@
-"""What all checkers of one world know: what was sent, what is stable, who has it, and what nobody is promised any more.
+"""Record what all checkers of one world share: what was sent, what is stable, which stores hold it, what is excused.
 
-They see what crosses the edge of the endpoints and the disks, and never ask a machine. There are two exceptions: R1
-asks each client which registrations it counts on, S1 which stores count for the rules that speak of active ones.
+Checkers observe the inputs and outputs of endpoints and disks, and never ask a machine. There are two exceptions. R1
+asks each client which registrations it counts on. S1 asks which stores are active for rules about active stores.
 """
 
 from collections import Counter
@@ -10,35 +10,42 @@ from collections.abc import Callable, Iterable, Mapping
 import attrs
 
 from stablecast.core.machine.ranges import RangeSet
-from stablecast.lab.sim.disk import Contents, Disk, Record
+from stablecast.lab.sim.disk import Contents, DiskRecord, VirtualDisk
 from stablecast.lab.sim.quorum_judge import Judge
 from stablecast.lab.sim.rules import Violation
-from stablecast.lab.sim.setup import STORES, Setup
+from stablecast.lab.sim.setup import STORES, WorldSetup
 
 Lives = dict[int, RangeSet]
 """Numbers by the life that sent them."""
 
 NOBODY = 0
-"""Stands for the life of numbers that went whoever sent them."""
+"""Stands for the life of numbers that were deleted, whichever life sent them."""
 
 
 @attrs.define
 class Facts:
-    """Of one world. `now` tells the time of a violation.
+    """Hold the facts of one world.
 
-    `stable` has the life of each stable number; `order` counts lives, and proxies (`stand_ins`) as the newest life. By
-    store: what it let go within the rules (`gone`), of a message that it need not show any more. `wiped`: what disks
-    and memories that are lost had. `large` has first and last number of what was cut, by life and number. `farewell`:
-    the source deregistered, with all that was its. `spoilt`: by store, life and number, what is bad on a disk and not
-    found to be. `dropped`: by store, what it had no room for; `calm`: all faults are over.
-
-    `terms` are those that lives said first, `granted` the stores that know a life's registration. Of `doubtful` lives
-    no quorum does, because disks were lost, and `forked` are those that do not follow each other for that reason.
+    Attributes:
+        now: Returns the time of a violation.
+        stable: Life of each stable number.
+        order: Position of each life; a proxy (`stand_ins`) has that of the newest life.
+        gone: By store, what it deleted within the rules.
+        wiped: What lost disks and memories held.
+        large: First and last number of large messages, by life and number.
+        farewell: The source deregistered, with all its state.
+        spoilt: Store, life and number of damage that is not yet detected.
+        dropped: By store, what it had no room for.
+        calm: All faults are over.
+        terms: Term of each life, as first announced.
+        granted: Stores that know a life's registration.
+        doubtful: Lives that no quorum knows, because disks were lost.
+        forked: Lives that do not follow each other for that reason.
     """
 
     now: Callable[[], int]
-    disks: Mapping[str, Disk]
-    setup: Setup
+    disks: Mapping[str, VirtualDisk]
+    setup: WorldSetup
     violations: list[Violation] = attrs.field(factory=list)
     counts: Counter[str] = attrs.field(factory=Counter)
     stable: dict[int, int] = attrs.field(factory=dict)
@@ -60,15 +67,15 @@ class Facts:
     judge: Judge = attrs.field(default=attrs.Factory(lambda self: _judge(self.setup), takes_self=True))
 
     def report(self, rule: str, text: str) -> None:
-        """A rule is broken."""
+        """Record a violation."""
         self.violations.append(Violation(rule, self.now(), text))
 
     def holders(self, life: int, number: int) -> list[str]:
-        """The stores that have a message synced, or had it and let it go within the rules."""
+        """Return the stores that have a message synced, or had it and deleted it within the rules."""
         return [store for store in self.disks if self.holds(store, life, number)]
 
     def holds(self, store: str, life: int, number: int) -> bool:
-        """Whether a store is one of them."""
+        """Return whether a store is one of the holders."""
         disk = self.disks[store]
         if shows(disk.durable, life, number) or (self.setup.volatile and shows(disk.memory, life, number)):
             return True
@@ -76,24 +83,26 @@ class Facts:
         return any(number in gone[sender] for sender in (life, NOBODY) if sender in gone)
 
     def had(self, life: int, number: int) -> bool:
-        """Whether a message was on a disk, or in a memory, that is lost."""
+        """Return whether a message was on a disk or in a memory that is lost."""
         return any(number in self.wiped[sender] for sender in (life, NOBODY) if sender in self.wiped)
 
     def whole(self, life: int, number: int) -> bool:
-        """Whether the message that has this number is stable, all of it: of one that is not nothing is promised."""
+        """Return whether all of the message with this number is stable.
+
+        Partly stable messages are promised to no receiver.
+        """
         first, last = self.large.get((life, number), (number, number))
         return self.stable_lives.get(life, RangeSet()).contiguous_from(first) > last
 
     def excuse(self, life: int, number: int) -> None:
-        """A stable message need not be anywhere any more."""
+        """Release a stable message from all promises."""
         self.stable_lives[life].remove(number, number + 1)
         self.excused.setdefault(life, RangeSet()).add(number, number + 1)
 
     def on_lost(self, store: str, *, disk: bool) -> None:
-        """A memory, or a disk with it, is replaced by an empty one: what a quorum does not survive is not promised.
+        """Handle the loss of a memory, with `disk` also of a disk: what no quorum retains is no longer promised.
 
-        With its disk a store forgets what it let go, and may be asked for it as if it had never come. It also forgets
-        which lives registered there.
+        With its disk a store forgets what it deleted and which lives registered, and may be asked for both again.
         """
         for number, life in list(self.stable.items()):
             self._on_held_no_more(store, life, number)
@@ -111,11 +120,11 @@ class Facts:
                     self.doubtful.add(life)
 
     def on_told(self, life: int, term: int) -> None:
-        """A life says the first time where it begins, and under which term.
+        """Record the first announcement of a life, with its term.
 
-        Later lives have higher terms because two quorums share a store that remembers. If no quorum remembers a life,
-        the one that follows may know nothing of it. Then nobody can tell which of the two is right, and as long as both
-        live each may undo what the other did: neither is promised anything.
+        Later lives have higher terms, because two quorums share a store that remembers. If no quorum remembers a life,
+        its successor may not know it. Then neither life is wrong, and each may undo what the other did. So neither is
+        promised anything.
         """
         if life in self.terms:
             return
@@ -126,8 +135,8 @@ class Facts:
             for number in [number for number, owner in self.stable.items() if owner == other]:
                 self._forget(other, number)
 
-    def on_damaged(self, store: str, record: Record) -> None:
-        """A record is about to go bad: what a quorum does not survive is not promised."""
+    def on_damaged(self, store: str, record: DiskRecord) -> None:
+        """Handle damage to a record: what no quorum retains is no longer promised."""
         self.counts["damaged"] += 1
         for number, shown in self.disks[store].durable[record.stream].items():
             if shown is record:
@@ -136,12 +145,12 @@ class Facts:
                 self.wiped.setdefault(record.tag, RangeSet()).add(number, number + 1)
 
     def on_damage_found(self, store: str, first: int, stop: int) -> None:
-        """A store knows that these numbers are bad: it may not say that it has them before it has them again."""
+        """Record that a store detected damage. It must not acknowledge these numbers before it has them again."""
         self.counts["damage found"] += 1
         self.spoilt = {bad for bad in self.spoilt if bad[0] != store or not first <= bad[2] < stop}
 
     def on_restart(self, store: str) -> None:
-        """A store verified all that is on its disk."""
+        """Record that a store verified its disk."""
         self.spoilt = {bad for bad in self.spoilt if bad[0] != store}
 
     def _on_held_no_more(self, store: str, life: int, number: int) -> None:
@@ -150,7 +159,7 @@ class Facts:
             self._forget(life, number)
 
     def on_turn(self, store: str) -> None:
-        """It is a store's turn: what it does not have went with those before it (P-505)."""
+        """Release what the store whose turn begins does not hold; it went with the stores before (P-505)."""
         for number, life in list(self.stable.items()):
             if not self.holds(store, life, number):
                 self._forget(life, number)
@@ -160,7 +169,7 @@ class Facts:
         self.excuse(life, number)
 
 
-def _judge(setup: Setup) -> Judge:
+def _judge(setup: WorldSetup) -> Judge:
     members = list(zip(STORES, setup.groups, strict=False))
     groups = range(len(setup.rules.sizes))
     return Judge(
@@ -169,7 +178,7 @@ def _judge(setup: Setup) -> Judge:
 
 
 def shows(contents: Contents, life: int, number: int) -> bool:
-    """Whether a message is there."""
+    """Return whether contents hold a message."""
     for numbers in contents.values():
         record = numbers.get(number)
         if record is not None and record.tag == life and not record.bad:
@@ -178,7 +187,7 @@ def shows(contents: Contents, life: int, number: int) -> bool:
 
 
 def without(parts: list[tuple[int, int]], sets: Iterable[RangeSet]) -> list[tuple[int, int]]:
-    """The parts of ranges that are in none of the sets."""
+    """Return the parts of ranges that are in none of the sets."""
     for known in sets:
         parts = [gap for low, high in parts for gap in known.missing(low, high)]
     return parts

@@ -1,6 +1,6 @@
-"""A transport that guarantees nothing: runs of a stream are lost, come twice, or late; of what is lost it tells.
+"""Simulate a transport without delivery guarantee: runs of a stream are lost, repeated or late.
 
-What befalls a run of pieces of large messages befalls a part of it.
+The transport reports its losses. Of a run of fragments only a part is affected.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,17 +9,17 @@ from enum import IntEnum
 from stablecast.core.machine import serial
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.lab.sim.coded_messages import Item
-from stablecast.lab.sim.process import Process
+from stablecast.lab.sim.process import VirtualProcess
 from stablecast.transports.codec import chained_messages
 from stablecast.transports.codec.lbttcp import Run, span
 
 LATE_NS = 20 * MILLISECOND
 GIVE_UP_NS = 100 * MILLISECOND
-"""How late a run may come, and after how long at most the transport says that it will not."""
+"""Largest delay of a late run, and latest report of a lost one, in ns."""
 
 
-class Fate(IntEnum):
-    """What becomes of a run that does not simply arrive."""
+class RunFate(IntEnum):
+    """Name what happens to an affected run."""
 
     LOST = 0
     TWICE = 1
@@ -27,23 +27,23 @@ class Fate(IntEnum):
 
 
 class Lossy:
-    """One subscriber's side of such a transport. It stands before `on_items`."""
+    """Filter one subscriber's stream before `on_items`."""
 
     def __init__(
         self,
-        process: Process,
+        process: VirtualProcess,
         percent: int,
         on_items: Callable[[int, Sequence[Item]], None],
         on_lost: Callable[[int, Run], None],
     ) -> None:
-        """So many percent of the runs suffer."""
+        """Affect `percent` of the runs."""
         self._process = process
         self._share = percent / 100
         self._on_items = on_items
         self._on_lost = on_lost
 
     def take(self, session_id: int, items: Sequence[Item]) -> None:
-        """What was sent."""
+        """Pass on the items of the stream that arrive."""
         rng, after = self._process.world.rng, self._process.world.after
         arrived: list[Item] = []
         for item in items:
@@ -53,22 +53,22 @@ class Lossy:
             if item.count > 1 and item.chained:
                 before, item = parted(item, rng.randrange(1, item.count))  # noqa: PLW2901  # the rest of it
                 arrived.append(before)
-            fate = rng.choice(tuple(Fate))
-            if fate is Fate.TWICE:
+            fate = rng.choice(tuple(RunFate))
+            if fate is RunFate.TWICE:
                 arrived += [item, item]
-            elif fate is Fate.LATE:
+            elif fate is RunFate.LATE:
                 after(int(rng.random() * LATE_NS), self._delivery(self._on_items, session_id, [item]))
             else:
                 after(int(rng.random() * GIVE_UP_NS), self._delivery(self._on_lost, session_id, item))
         if arrived:
             self._on_items(session_id, arrived)
 
-    def _delivery(self, hear: Callable[..., None], *what: object) -> Callable[[], None]:
-        return lambda: self._process.deliver(lambda: hear(*what))
+    def _delivery(self, receive: Callable[..., None], *what: object) -> Callable[[], None]:
+        return lambda: self._process.deliver(lambda: receive(*what))
 
 
 def parted(run: Run, at: int) -> tuple[Run, Run]:
-    """A chained run in two, of which the first has `at` messages."""
+    """Return a chained run in two parts, of which the first has `at` messages."""
     _, cut = span(run.block, 0, at)
     block, sizes = (
         memoryview(run.block),

@@ -1,57 +1,65 @@
-"""Connections between processes: ordered bytes that take their time, stall, break, and come in any pieces.
+"""Simulate connections: ordered bytes that are delayed, stall, break, and arrive in pieces of any size.
 
-Nothing is lost inside a connection, as with TCP: it delays, or it breaks and both ends learn it. Hosts can be cut off
-from each other: then bytes, attempts to connect and the news of a broken connection wait until they are not.
+A connection loses no bytes, as TCP does not: it delays them, or it breaks and both ends are notified. A partition
+between two hosts holds back bytes, connection attempts and notifications until it heals.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from stablecast.core.machine.units import MILLISECOND
-from stablecast.lab.sim.virtual_time import World
-
-if TYPE_CHECKING:
-    from stablecast.lab.sim.process import Process
+from stablecast.lab.sim.virtual_time import VirtualWorld
 
 FASTEST_NS = MILLISECOND // 20
 USUAL_NS = 2 * MILLISECOND
 SLOWEST_NS = 60 * MILLISECOND
 SLOW_SHARE = 0.02
-"""How long bytes travel, and how often it is much longer than usual."""
+"""Delay of bytes, and the share of transfers with a much longer delay."""
 
 SPLIT_SHARE = 0.1
-"""How often what is under way arrives in two pieces."""
+"""Share of transfers that arrive in two pieces."""
 
 Accept = Callable[["Connection"], None]
 
 
-class Network:
-    """Who listens where, and which hosts cannot reach which."""
+class Peer(Protocol):
+    """A process as its connections see it."""
 
-    def __init__(self, world: World) -> None:
-        """Nobody listens, nothing is blocked."""
+    host: str
+    alive: bool
+    connections: list["Connection"]
+
+    def deliver(self, action: Callable[[], None]) -> None:
+        """Run an action now, or after a freeze, or never after a crash."""
+
+
+class VirtualNetwork:
+    """Know the listeners and the partitions between hosts."""
+
+    def __init__(self, world: VirtualWorld) -> None:
+        """Start without listeners and partitions."""
         self.world = world
-        self.listeners: dict[str, tuple[Process, Accept]] = {}
+        self.listeners: dict[str, tuple[Peer, Accept]] = {}
         self._blocked: dict[tuple[str, str], int] = {}
         self._waiting: list[tuple[str, str, Callable[[], None]]] = []
 
     def delay(self) -> int:
-        """How long something travels."""
+        """Return a random delay in ns."""
         rng = self.world.rng
         longest = SLOWEST_NS if rng.random() < SLOW_SHARE else USUAL_NS
         return FASTEST_NS + int(rng.random() * longest)
 
     def blocked(self, sender: str, receiver: str) -> bool:
-        """Whether nothing gets from one host to another."""
+        """Return whether `sender` cannot reach `receiver`."""
         return bool(self._blocked) and (sender, receiver) in self._blocked
 
     def block(self, sender: str, receiver: str) -> None:
-        """Nothing gets from one host to another until as many `unblock`."""
+        """Block one direction between two hosts until `unblock` was called as often."""
         pair = (sender, receiver)
         self._blocked[pair] = self._blocked.get(pair, 0) + 1
 
     def unblock(self, sender: str, receiver: str) -> None:
-        """Undo one `block`; what waited goes on when none is left."""
+        """Undo one `block`. The last one releases what waits."""
         pair = (sender, receiver)
         left = self._blocked[pair] - 1
         if left:
@@ -63,14 +71,14 @@ class Network:
             self.when_open(first, second, action)
 
     def when_open(self, sender: str, receiver: str, action: Callable[[], None]) -> None:
-        """Do something a little later if one host reaches another; else when it does."""
+        """Run an action after a delay, or when `sender` reaches `receiver` again."""
         if self.blocked(sender, receiver):
             self._waiting.append((sender, receiver, action))
         else:
             self.world.after(self.delay(), action)
 
-    def dial(self, dialer: "Process", address: str, made: Accept, refused: Callable[[], None]) -> None:
-        """Connect to whoever listens at `address`."""
+    def dial(self, dialer: Peer, address: str, made: Accept, refused: Callable[[], None]) -> None:
+        """Connect to the listener of `address`; call `made` or `refused` at the dialer."""
         host = address.partition(":")[0]
 
         def attempt() -> None:
@@ -91,8 +99,8 @@ class Network:
 
         self.world.after(self.delay(), attempt)
 
-    def cut(self, first: str, second: str, processes: list["Process"]) -> None:
-        """All connections between two hosts break; what was under way is lost."""
+    def cut(self, first: str, second: str, processes: Sequence[Peer]) -> None:
+        """Break all connections between two hosts and drop their bytes."""
         pair = {first, second}
         for process in processes:
             for connection in list(process.connections):
@@ -101,10 +109,10 @@ class Network:
 
 
 class Connection:
-    """One connection. Bytes flow one way here, from whoever writes first; `on_data` and `on_lost` hear at the ends."""
+    """Transfer bytes from the end that writes first. Call `on_data` and `on_lost` at the ends."""
 
-    def __init__(self, network: Network, dialer: "Process", acceptor: "Process") -> None:
-        """Both ends are up."""
+    def __init__(self, network: VirtualNetwork, dialer: Peer, acceptor: Peer) -> None:
+        """Connect two processes."""
         self.network = network
         self.dialer = dialer
         self.acceptor = acceptor
@@ -113,21 +121,21 @@ class Connection:
         self._pending: list[bytes] = []
         self._pumping = False
         self._writer = dialer
-        self._closer: Process | None = None
+        self._closer: Peer | None = None
         self.broken = False
         dialer.connections.append(self)
         acceptor.connections.append(self)
 
-    def write(self, by: "Process", data: bytes) -> None:
-        """Send; lost without a word if the connection is broken, as with a socket."""
+    def write(self, by: Peer, data: bytes) -> None:
+        """Send bytes. A broken connection drops them silently, as a socket does."""
         if self.broken or self._closer is not None:
             return
         self._writer = by
         self._pending.append(data)
         self._pump_soon()
 
-    def close(self, by: "Process", *, flush: bool = True) -> None:
-        """One end is gone; the other learns it behind what was written, or instead of it."""
+    def close(self, by: Peer, *, flush: bool = True) -> None:
+        """Close one end. The other end is notified after the written bytes, or instead of them if `flush` is False."""
         if self.broken or self._closer is not None:
             return
         self._closer = by
@@ -137,14 +145,14 @@ class Connection:
         self._pump_soon()
 
     def snap(self) -> None:
-        """It breaks in the middle: both ends learn it, each in its time."""
+        """Break the connection. Both ends are notified, each after its own delay."""
         if self.broken:
             return
         self.broken = True
         for process in (self.dialer, self.acceptor):
             if process is not self._closer:
                 self._leave(process)
-                self._tell(process)
+                self._notify(process)
 
     def _pump_soon(self) -> None:
         if not self._pumping:
@@ -152,7 +160,6 @@ class Connection:
             self.network.world.after(self.network.delay(), self._pump)
 
     def _pump(self) -> None:
-        """What is under way arrives, or part of it."""
         if self.broken:
             return
         network, writer = self.network, self._writer
@@ -160,6 +167,7 @@ class Connection:
         peer = None
         if self._closer is not None:
             peer = self.dialer if self._closer is self.acceptor else self.acceptor
+        # A close travels from the closing end, in the direction opposite to the peer's bytes.
         ends = (writer.host, reader.host) if peer is not writer else (reader.host, writer.host)
         if network.blocked(*ends):
             network.when_open(*ends, self._pump)
@@ -179,17 +187,17 @@ class Connection:
             self._leave(peer)
             peer.deliver(self.on_lost.get(peer is self.dialer, _nobody))
 
-    def _tell(self, process: "Process") -> None:
+    def _notify(self, process: Peer) -> None:
         lost = self.on_lost.get(process is self.dialer, _nobody)
         self.network.world.after(self.network.delay(), lambda: process.deliver(lost))
 
-    def _leave(self, process: "Process") -> None:
+    def _leave(self, process: Peer) -> None:
         process.connections.remove(self)
 
 
 def _ignore(_: bytes) -> None:
-    """Nobody listens on this direction."""
+    """Drop bytes of a direction without a reader."""
 
 
 def _nobody() -> None:
-    """Nobody asked to be told."""
+    """Ignore a notification."""

@@ -1,4 +1,4 @@
-"""What every process does: a clock, ports, connections to others, machines with a timer each; it may freeze or die."""
+"""Simulate a process: its clock, ports, connections, and a timer for each machine. It may freeze or crash."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -6,49 +6,49 @@ from typing import Any, Generic, TypeVar
 
 from stablecast.core.protocol.effects import Effect
 from stablecast.core.protocol.inputs import Gone, Input, Reset
-from stablecast.lab.sim.coded_messages import Greeting, Item, Reader
-from stablecast.lab.sim.network import Connection, Network
-from stablecast.lab.sim.virtual_time import Clock, World
+from stablecast.lab.sim.coded_messages import Greeting, Item, ItemReader
+from stablecast.lab.sim.network import Connection, VirtualNetwork
+from stablecast.lab.sim.virtual_time import VirtualClock, VirtualWorld
 from stablecast.runtime.driven_machine import Driven
 
 EventT_contra = TypeVar("EventT_contra", bound=Input, contravariant=True)
 EffectT = TypeVar("EffectT", bound=Effect)
 
 
-class Process:
-    """One process on its host. Everything that reaches it goes through `deliver`."""
+class VirtualProcess:
+    """Run on one host. Everything from outside arrives through `deliver`."""
 
-    def __init__(self, network: Network, name: str, host: str, clock: Clock) -> None:
-        """It runs; it listens nowhere yet."""
+    def __init__(self, network: VirtualNetwork, name: str, host: str, clock: VirtualClock) -> None:
+        """Start without ports and connections."""
         self.network = network
-        self.world: World = network.world
+        self.world: VirtualWorld = network.world
         self.name = name
         self.host = host
         self.clock = clock
         self.alive = True
         self.frozen = False
         self.connections: list[Connection] = []
-        self.drivers: list[Driver[Any, Any]] = []
-        self.pool = Pool(self)
+        self.drivers: list[VirtualDriver[Any, Any]] = []
+        self.pool = VirtualPool(self)
         self._ports: list[str] = []
         self._backlog: deque[Callable[[], None]] = deque()
 
     def now(self) -> int:
-        """What its clock shows."""
+        """Return what the process's clock shows, in ns."""
         return self.clock.read(self.world.now)
 
     def listen(self, address: str, accept: Callable[[Connection], None]) -> None:
-        """Take connections at an address."""
+        """Accept connections at an address."""
         self._ports.append(address)
         self.network.listeners[address] = (self, accept)
 
     def leave(self, address: str) -> None:
-        """Take connections at an address no more."""
+        """Stop accepting connections at an address."""
         self._ports.remove(address)
         del self.network.listeners[address]
 
     def deliver(self, action: Callable[[], None]) -> None:
-        """Something from outside: a frozen process sees it when it runs again, a dead one never."""
+        """Run an action from outside: now, after the end of a freeze, or never if the process has crashed."""
         if not self.alive:
             return
         if self.frozen:
@@ -57,11 +57,11 @@ class Process:
             action()
 
     def freeze(self) -> None:
-        """The process is stopped; its sockets go on to take what comes."""
+        """Stop the process; its sockets still receive."""
         self.frozen = True
 
     def thaw(self, *, timers_first: bool) -> None:
-        """It runs again and finds timers that are due and mail; an event loop may begin with either."""
+        """Continue the process. An event loop may run due timers first or arrived data first."""
         if not self.alive or not self.frozen:
             return
         self.frozen = False
@@ -72,13 +72,13 @@ class Process:
         self._wake_all()
 
     def leap(self, span: int) -> None:
-        """The clock leaps forward."""
+        """Move the clock forward by `span` ns."""
         self.clock.offset += span
         for driver in self.drivers:
             driver.on_leap()
 
     def crash(self, *, flush: bool = True) -> None:
-        """It is killed; with `flush` what it wrote still leaves the host."""
+        """Kill the process. With `flush`, written bytes still leave the host."""
         self.alive = False
         for address in self._ports:
             del self.network.listeners[address]
@@ -86,7 +86,7 @@ class Process:
             connection.close(self, flush=flush)
 
     def broken(self, event: Reset | Gone) -> None:
-        """A connection broke, or a port refused; what that means is the business of the kind of process."""
+        """Handle a broken connection or a refused port."""
         raise NotImplementedError
 
     def _wake_all(self) -> None:
@@ -94,13 +94,13 @@ class Process:
             driver.wake_if_due()
 
 
-class Driver(Generic[EventT_contra, EffectT]):
-    """Drives one machine as the event loop's driver does: feed, record, drain, perform, re-arm."""
+class VirtualDriver(Generic[EventT_contra, EffectT]):
+    """Drive one machine as the event loop's driver does: feed, record, perform, set the timer."""
 
     def __init__(
-        self, process: Process, driven: Driven[EventT_contra, EffectT], perform: Callable[[EffectT], None]
+        self, process: VirtualProcess, driven: Driven[EventT_contra, EffectT], perform: Callable[[EffectT], None]
     ) -> None:
-        """Drive a machine and hand its effects to `perform`."""
+        """Pass the machine's effects to `perform`."""
         self._process = process
         self._driven = driven
         self._perform = perform
@@ -112,7 +112,7 @@ class Driver(Generic[EventT_contra, EffectT]):
         process.drivers.append(self)
 
     def feed(self, event: EventT_contra) -> None:
-        """Feed one input and perform what follows; what arises meanwhile waits until that is done."""
+        """Feed one input and perform its effects. Inputs that arise meanwhile wait in a queue."""
         self._inputs.append(event)
         if self._busy or self._closed:
             return
@@ -122,7 +122,7 @@ class Driver(Generic[EventT_contra, EffectT]):
         self.rearm()
 
     def close(self) -> None:
-        """No timer, no more inputs, the recording complete."""
+        """Stop the timer, drop inputs and complete the recording."""
         if self._closed:
             return
         self._closed = True
@@ -131,7 +131,7 @@ class Driver(Generic[EventT_contra, EffectT]):
         self._process.drivers.remove(self)
 
     def rearm(self) -> None:
-        """Wake up when the machine wants to."""
+        """Set the timer to the machine's next timeout."""
         due = self._driven.machine.next_timeout()
         if due == self._shown:
             return
@@ -144,12 +144,12 @@ class Driver(Generic[EventT_contra, EffectT]):
         process.world.at(instant, lambda: self._wake(instant))
 
     def on_leap(self) -> None:
-        """The clock shows something else now."""
+        """Set the timer again after the clock jumped."""
         self._shown = None
         self.rearm()
 
     def wake_if_due(self) -> None:
-        """The process ran again: timers may have passed."""
+        """Run a timer that passed while the process was frozen."""
         due = self._driven.machine.next_timeout()
         if due is not None and due <= self._process.now():
             self._tick()
@@ -188,16 +188,16 @@ class Driver(Generic[EventT_contra, EffectT]):
             transcript.append(f"{self._process.world.now} {self._process.name} {event} -> {effects}")
 
 
-class Pool:
-    """Outgoing connections to ports of others, made on demand and kept; what breaks is dialled again and reported."""
+class VirtualPool:
+    """Open connections to ports of others on demand and keep them. Dial broken ones again and report them."""
 
-    def __init__(self, process: Process) -> None:
-        """No connections."""
+    def __init__(self, process: VirtualProcess) -> None:
+        """Start without connections."""
         self._process = process
         self._links: dict[str, list[bytes] | Connection] = {}
 
     def send(self, address: str, data: bytes) -> None:
-        """Send to whoever listens at `address`, now or when connected."""
+        """Send to the listener of `address`, once connected."""
         link = self._links.get(address)
         if link is None:
             link = self._links[address] = []
@@ -231,10 +231,10 @@ class Pool:
 
 
 def serve(on_items: Callable[[Sequence[Item]], None]) -> Callable[[Connection], None]:
-    """What accepts connections on a request port: each has its own reader."""
+    """Return a function that accepts connections on a request port, each with its own reader."""
 
     def accept(connection: Connection) -> None:
-        reader = Reader()
+        reader = ItemReader()
 
         def on_data(data: bytes) -> None:
             items = reader.feed(data)
@@ -246,15 +246,16 @@ def serve(on_items: Callable[[Sequence[Item]], None]) -> Callable[[Connection], 
     return accept
 
 
-class Joiner:
-    """Joins a source's stream and stays joined; the greeting tells whether the life that was meant listens there.
+class VirtualJoiner:
+    """Join a source's stream and join again after a break.
 
-    `on_items` gets what arrives after the greeting; `on_end(gone)` every end. After `on_end(True)` it has given up.
+    The greeting shows whether the expected life listens there. `on_items` gets the items after the greeting.
+    `on_end(gone)` gets every end; after `on_end(True)` the joiner stops.
     """
 
     def __init__(
         self,
-        process: Process,
+        process: VirtualProcess,
         transport: str,
         session_id: int,
         on_items: Callable[[int, Sequence[Item]], None],
@@ -271,7 +272,7 @@ class Joiner:
         self._dial()
 
     def abandon(self) -> None:
-        """Leave; nothing is heard of it any more."""
+        """Leave the stream; no callback follows."""
         self._over = True
         if self._connection is not None:
             self._connection.close(self._process)
@@ -285,7 +286,7 @@ class Joiner:
             return
         self._connection = connection
         greeted = False
-        reader = Reader()
+        reader = ItemReader()
 
         def on_data(data: bytes) -> None:
             nonlocal greeted
@@ -294,6 +295,7 @@ class Joiner:
             items = reader.feed(data)
             if items and not greeted:
                 greeted = True
+                # Another life listens at this address now.
                 if items[0] != Greeting(self._session_id):
                     self._finish()
                     return

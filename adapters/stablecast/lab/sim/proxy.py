@@ -1,4 +1,4 @@
-"""A proxy in a store's process: a source endpoint that stands in for a source that is gone, and sends no data."""
+"""Simulate a proxy in a store's process: a source endpoint that replaces an absent source and sends no data."""
 
 from collections.abc import Callable, Sequence
 from typing import assert_never
@@ -12,34 +12,34 @@ from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.lab.sim.coded_messages import NO_MESSAGE, Item, encode
 from stablecast.lab.sim.endpoint_configs import TIMES
 from stablecast.lab.sim.network import Connection
-from stablecast.lab.sim.process import Driver, Process, serve
+from stablecast.lab.sim.process import VirtualDriver, VirtualProcess, serve
 from stablecast.lab.sim.source_checkers import Checkers
 from stablecast.runtime.driven_machine import Driven
 from stablecast.store.proxy import proxy_config
 from stablecast.transports import codec
 
 PROXY_PORTS = range(14_411, 14_431)
-"""Where proxies of a host listen."""
+"""Ports of proxies on a host."""
 
 Advertise = Callable[["Proxy"], None]
 
 
 def _nobody() -> None:
-    """Nobody asked to be told."""
+    """Ignore the end of the proxy."""
 
 
 class Proxy:
-    """It lives until it is closed, or with its process."""
+    """Run from creation until `close`, or until its process ends."""
 
     def __init__(
         self,
-        process: Process,
+        process: VirtualProcess,
         effect: fx.StartProxy,
         advertise: Advertise,
         checkers: Checkers,
         on_quorum: Callable[[ProxyQuorum], None],
     ) -> None:
-        """Listen, be found, and register. `on_quorum` is told when it has its quorum, and when it has lost it."""
+        """Listen, advertise and register. `on_quorum` is called when the proxy gains or loses its quorum."""
         rng = process.world.rng
         places = (f"{process.host}:{port}" for port in PROXY_PORTS)
         free = [place for place in places if place not in process.network.listeners]
@@ -60,14 +60,14 @@ class Proxy:
         self._subscribers: list[Connection] = []
         self._accepted: list[Connection] = []
         driven: Driven[SourceInput, fx.SourceEffect] = Driven(self._machine)
-        self.driver = Driver(process, driven, self._perform)
+        self.driver = VirtualDriver(process, driven, self._perform)
         process.listen(self.config.reply_to, self._accept)
         process.listen(self.config.transport, self._admit)
         self.driver.feed(Start())
         advertise(self)
 
     def close(self) -> None:
-        """Say nothing more, and hang up."""
+        """Stop sending and close all connections."""
         self.alive = False
         self.on_close()
         self.driver.close()
@@ -77,7 +77,7 @@ class Proxy:
             connection.close(self.process)
 
     def _accept(self, connection: Connection) -> None:
-        if not self.alive:  # It was on its way here when the port was closed.
+        if not self.alive:  # The connection was under way when the port was closed.
             connection.close(self.process)
             return
         serve(self._on_items)(connection)
@@ -112,7 +112,7 @@ class Proxy:
             case fx.Notify():
                 self._on_notify(effect.event)
             case fx.Release() | fx.Resend():
-                pass  # It has no messages.
+                pass  # A proxy has no messages.
             case _:
                 assert_never(effect)
 
@@ -123,5 +123,5 @@ class Proxy:
             self._checkers.on_oddity(event)
         if isinstance(event, RegistrationComplete | QuorumLost):
             held = isinstance(event, RegistrationComplete)
-            told = ProxyQuorum(self._effect.source_reg_id, self._effect.election, held)
-            self.process.deliver(lambda: self._on_quorum(told))
+            change = ProxyQuorum(self._effect.source_reg_id, self._effect.election, held)
+            self.process.deliver(lambda: self._on_quorum(change))

@@ -1,4 +1,4 @@
-"""When faults are over: whether all is settled, and if not, which rule speaks of it and who does not get on."""
+"""Decide whether a calm world is settled; if not, name the rule and the process that does not progress."""
 
 from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import Role
@@ -10,11 +10,11 @@ from stablecast.lab.sim.store import StoreProcess
 from stablecast.store.client_records import clients_of
 
 Trouble = tuple[str, str]
-"""Rule and text."""
+"""Rule and text of a violation."""
 
 
 def trouble(cluster: Cluster) -> Trouble | None:
-    """What is not settled yet, None: everything sent is stable, everybody has it, and who leaves has left."""
+    """Return what is not settled; None: everything sent is stable and delivered, and leaving clients have left."""
     if cluster.checkers.facts.farewell:
         return _farewell(cluster)
     return (None if cluster.deserted else _source(cluster)) or _receivers(cluster) or _proxies(cluster)
@@ -32,8 +32,8 @@ def _farewell(cluster: Cluster) -> Trouble | None:
     source = cluster.source
     if source is None or not source.left:
         return "L1", "the source deregistered and is not rid of its stores"
-    # With a session id it has no RegID to return where it never got one. An earlier life that does not know that it is
-    # over may register once more when the store has forgotten: it has a RegID of its own, and its lifetime ends it.
+    # A source with a session id has no RegID to return where it never got one. An earlier life that does not know its
+    # end may register again when the store has forgotten it. It has a RegID of its own, and its lifetime ends it.
     for index, reg_id in source.known_at.items():
         clients = clients_of(cluster.disks[STORES[index]].states()).values()
         life = source.config.incarnation
@@ -43,7 +43,6 @@ def _farewell(cluster: Cluster) -> Trouble | None:
 
 
 def _receivers(cluster: Cluster) -> Trouble | None:
-    """What a session has passed by will never come."""
     reading = cluster.checkers.receivers
     for receiver in RECEIVERS:
         process = cluster.processes[receiver]
@@ -54,7 +53,8 @@ def _receivers(cluster: Cluster) -> Trouble | None:
             continue
         session = reading.ledgers[receiver].last
         if session is None and cluster.deserted and not _proxy_is_due(cluster):
-            continue  # It came when the source was away, and nobody can stand in: there is nobody to meet.
+            continue  # The receiver came while the source was away, and no proxy can replace the source.
+        # A range that a session has passed will never arrive: that breaks D1, and not L1.
         for low, high, life in reading.missed(receiver):
             passed = session is not None and session.next >= high and not cluster.setup.arrival
             return "D1" if passed else "L1", f"{receiver} never had {low}..{high - 1} of life {life:#x}"
@@ -62,10 +62,11 @@ def _receivers(cluster: Cluster) -> Trouble | None:
 
 
 def _out_of_reach(cluster: Cluster, process: ReceiverProcess) -> bool:
-    """Return whether a receiver that deregistered lacks only stores that nobody can tell it about any more.
+    """Return whether a leaving receiver lacks only stores whose address it can no longer learn.
 
-    Receivers are told by SRIs alone where stores are, and in turns (P-502) an SRI names the one store whose turn it is.
-    A store that moved after its turn is asked where it was. It forgets the receiver when the state lifetime ends.
+    Receivers learn the addresses of stores from SRIs alone, and in turns (P-502) an SRI names only the store whose turn
+    it is. A store that moved after its turn is asked at its old address. It forgets the receiver when the state
+    lifetime ends.
     """
     if not (cluster.setup.turns and cluster.setup.named):
         return False
@@ -96,9 +97,9 @@ def _runs_proxy(process: object) -> bool:
 
 
 def _may_be_stood_in_for(cluster: Cluster) -> bool:
-    """Whether some store knows where a proxy would have to register, and if need be a quorum of them has its state.
+    """Return whether a proxy can register: some store knows the others, and if need be a quorum of them has the state.
 
-    One that was not named itself, for it granted late, is none of those that a proxy would register with.
+    A store that granted late was not named itself, and a proxy does not register with it.
     """
     known = [
         [one.stores for one in clients_of(cluster.disks[name].states()).values() if _named(one)] for name in STORES
@@ -118,6 +119,6 @@ def _named(client: Client) -> bool:
 
 
 def _keepers(cluster: Cluster) -> set[int]:
-    """The stores that have state of the source."""
+    """Return the stores that have state of the source."""
     disks = [clients_of(cluster.disks[name].states()).values() for name in STORES]
     return {index for index, clients in enumerate(disks) if any(one.role is Role.SOURCE for one in clients)}

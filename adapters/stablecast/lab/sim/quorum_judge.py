@@ -1,6 +1,7 @@
-"""When enough stores have a message: the documented rules, written down once more, in sets of names.
+"""Decide whether enough stores hold a message: the documented rules, written a second time with sets of names.
 
-Nothing of `core.protocol.quorum` is used but what the rules are called, so that a mistake there is not made here too.
+The module uses nothing of `core.protocol.quorum` but the names of the rules, so that it does not repeat a mistake made
+there.
 """
 
 from collections.abc import Iterable
@@ -16,31 +17,34 @@ Names = frozenset[str]
 
 @attrs.frozen
 class Judge:
-    """Of one source. `groups` are the configured stores of each group. In `turns` one store at a time has its turn."""
+    """Judge one source.
+
+    `groups` are the configured stores of each group. With `turns` one store at a time is in charge.
+    """
 
     rules: GroupRules
     groups: tuple[Names, ...]
     turns: bool = False
 
     def stable(self, held: Iterable[str], active: Iterable[str]) -> bool:
-        """Whether a message that the stores `held` have is stable while the stores `active` are registered (P-023)."""
+        """Return whether a message on the stores `held` is stable while the stores `active` are registered (P-023)."""
         return _stable(self, frozenset(held), frozenset(active))
 
     def recoverable(self, held: Iterable[str]) -> bool:
-        """Whether it can be had again from these stores by whoever asks as the rules say."""
+        """Return whether a receiver that follows the rules can recover a message from these stores."""
         stores = frozenset(held)
         return _stable(self, stores, stores)
 
     def registered(self, stores: Iterable[str]) -> bool:
-        """Whether these stores are enough to be registered with: enough for something to become stable (P-217)."""
+        """Return whether a source is registered with these stores: they suffice to make a message stable (P-217)."""
         return self.recoverable(stores)
 
 
 @lru_cache(1024)
 def _stable(judge: Judge, held: Names, active: Names) -> bool:
-    """First within the groups, then between them (P-515)."""
+    """Apply the rules within the groups, then between them (P-515)."""
     if judge.turns:
-        return bool(held) and active <= held  # P-502: the store whose turn it is decides alone.
+        return bool(held) and active <= held  # The store whose turn it is decides alone (P-502).
     good = [group for group in judge.groups if _good(judge.rules.intragroup, group, held, active)]
     match judge.rules.intergroup:
         case Intergroup.ANY:
@@ -57,7 +61,7 @@ def _stable(judge: Judge, held: Names, active: Names) -> bool:
 
 
 def _good(rule: Intragroup, group: Names, held: Names, active: Names) -> bool:
-    """Whether a message is stable within a group (P-513)."""
+    """Return whether a message is stable within a group (P-513)."""
     match rule:
         case Intragroup.QUORUM:
             return _majority(held & group, group)
@@ -70,5 +74,5 @@ def _good(rule: Intragroup, group: Names, held: Names, active: Names) -> bool:
 
 
 def _majority(some: Names, group: Names) -> bool:
-    """More than half of those that are configured, whoever of them is there (P-026)."""
+    """Return whether these are more than half of the configured stores (P-026)."""
     return 2 * len(some) > len(group)

@@ -1,97 +1,265 @@
-"""A receiver's process: sessions come and go as the client does it, and an application reads what they deliver."""
+"""Simulate a receiver's process: sessions as the client runs them, and an application that consumes messages."""
 
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
 
 import attrs
 
+from stablecast.client import session as client
 from stablecast.client.consumption import Consumption
 from stablecast.client.message import Batch
 from stablecast.client.precedence import PassedOver
 from stablecast.client.source_identity import SourceIdentity
+from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol import effects as fx
-from stablecast.core.protocol.events import Event, UnrecoverableLoss
-from stablecast.core.protocol.inputs import Gone, Lost, Reset
-from stablecast.core.protocol.messages import Deregistered, Message, Refused, Registered, Role, SourceInfo
+from stablecast.core.protocol.events import Event, RegistrationComplete, RegistrationSuccess, UnrecoverableLoss
+from stablecast.core.protocol.inputs import Gone, Lost, LowChosen, ReceiverInput, Reset
+from stablecast.core.protocol.messages import (
+    ConsumptionAck,
+    Deregistered,
+    Message,
+    Refused,
+    Registered,
+    Role,
+    SourceInfo,
+)
 from stablecast.core.protocol.settings import AckMode, ReceiverConfig
 from stablecast.core.receiver import ReceiverSession
 from stablecast.core.registration.status import RegistrationStatus
 from stablecast.evidence.trace.trace_recorder import Recorder
-from stablecast.lab.sim.application import Application, payloads_of
-from stablecast.lab.sim.coded_messages import NO_MESSAGE, Item
+from stablecast.lab.sim.application import SimulatedApplication, payloads_of
+from stablecast.lab.sim.coded_messages import NO_MESSAGE, Item, encode
 from stablecast.lab.sim.lossy_transport import Lossy
-from stablecast.lab.sim.network import Network
-from stablecast.lab.sim.process import Joiner, Process, serve
-from stablecast.lab.sim.resolution import Found, Resolving
-from stablecast.lab.sim.session import Session
-from stablecast.lab.sim.setup import Leaving, Setup
+from stablecast.lab.sim.network import VirtualNetwork
+from stablecast.lab.sim.process import VirtualDriver, VirtualJoiner, VirtualProcess, serve
+from stablecast.lab.sim.resolution import FoundSource, ProcessResolution
+from stablecast.lab.sim.setup import Leaving, WorldSetup
+from stablecast.lab.sim.source import HESITATE_NS
 from stablecast.lab.sim.source_checkers import Checkers
-from stablecast.lab.sim.virtual_time import Clock
+from stablecast.lab.sim.virtual_time import VirtualClock
+from stablecast.runtime.driven_machine import Driven
 from stablecast.transports import codec
+from stablecast.transports.codec.fragments import FragmentReassembly
 from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.resolution.udp.inputs import Resolved, Unresolved
 
+T = TypeVar("T")
+
 DRAIN_NS = 300 * MILLISECOND
-"""How long a new life of a source waits for the application to finish what an earlier one delivered."""
+"""Longest time in ns that a new life of a source waits until the application has consumed an earlier life's messages.
+"""
+
+
+class ClientDriver(VirtualDriver[ReceiverInput, fx.ReceiverEffect]):
+    """Offer what the client's session needs of its driver (`runtime.driver`).
+
+    `before` runs at the end of each turn of the event loop that fed an input, and before a timer.
+    """
+
+    def __init__(
+        self,
+        process: "ReceiverProcess",
+        driven: Driven[ReceiverInput, fx.ReceiverEffect],
+        perform: Callable[[fx.ReceiverEffect], None],
+        before: Callable[[], None],
+    ) -> None:
+        """Pass the machine's effects to `perform`."""
+        super().__init__(process, driven, perform)
+        self._before = before
+        self._unseen = driven.recorder is None
+        self._settling = False
+
+    @property
+    def idle(self) -> bool:
+        """Whether no input is in progress and inputs are not recorded."""
+        return self._unseen and not (self._busy or self._closed)
+
+    def feed(self, event: ReceiverInput) -> None:
+        """Feed one input and run `before` at the end of the turn."""
+        super().feed(event)
+        self.settle_soon()
+
+    def feed_all(self, events: Iterable[ReceiverInput]) -> None:
+        """Feed several inputs."""
+        for event in events:
+            self.feed(event)
+
+    def during(self, act: Callable[[T], None], what: T) -> None:
+        """Perform what follows from a query of the machine as if it were an effect. Call it only while `idle`."""
+        self._busy = True
+        act(what)
+        self._drain()
+        self._busy = False
+        self.rearm()
+
+    def settle_soon(self) -> None:
+        """Run `before` at the end of the turn."""
+        if self._settling or self._closed:
+            return
+        self._settling = True
+        self._process.world.after(0, lambda: self._process.deliver(self._settle))
+
+    def _settle(self) -> None:
+        self._settling = False
+        if not self._closed:
+            self._before()
+
+    def _tick(self) -> None:
+        self._before()
+        super()._tick()
+
+
+class WatchedReassembly(FragmentReassembly):
+    """Reassemble messages as the client does, and report the numbers that were passed over."""
+
+    def __init__(self, on_passed: Callable[[list[tuple[int, int]], list[tuple[int, int]]], None]) -> None:
+        """Call `on_passed` with the passed ranges, and with those of them that are reported as lost."""
+        super().__init__()
+        self._on_passed = on_passed
+
+    def take_passed(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """Return the passed ranges and the lost ranges, as `FragmentReassembly` does."""
+        self.check_invariants()
+        passed, lost = super().take_passed()
+        self._on_passed(passed, lost)
+        return passed, lost
+
+
+class SimulatedSession(client.ClientSession):
+    """Run a session with one life of the source."""
+
+    def __init__(self, process: "ReceiverProcess", config: ReceiverConfig, transport: str) -> None:
+        """Prepare a session; `start` begins it."""
+        self._process = process
+        self._reading = process.checkers.receivers
+        self._senders: dict[int, int] = {}
+        receiver: Any = process.recipient
+        pool: Any = process.pool
+        super().__init__(receiver, config, pool, None, transport)
+        self._pieces = WatchedReassembly(self._on_passed)
+        if process.lossy:
+            self._stream = None  # The lossy transport reports its losses itself.
+
+    def _drive(self, machine: ReceiverSession, _: Path | None) -> Any:
+        driven: Driven[ReceiverInput, fx.ReceiverEffect] = Driven(machine, self._process.record(machine))
+        return ClientDriver(self._process, driven, self._perform, self._before_timer)
+
+    @property
+    def machine(self) -> ReceiverSession:
+        """The machine that this session drives."""
+        return self._machine
+
+    @property
+    def left(self) -> bool:
+        """Whether the session deregistered and no store knows it any more."""
+        return self._left.is_set()
+
+    def start(self, history: dict[int, list[tuple[int, int]]], earlier: Any = ()) -> None:
+        """Begin with the history that the application consumed in earlier sessions."""
+        self._reading.on_session(self._process.receiver, self._process.name, self.incarnation, history)
+        super().start(history, earlier)
+
+    def _perform(self, effect: fx.ReceiverEffect) -> None:
+        match effect:
+            case fx.Send():
+                if isinstance(effect.message, ConsumptionAck):
+                    who = (self._process.receiver, self._process.name, self.incarnation)
+                    self._reading.on_consumption_ack(*who, effect.message.number)
+                self._process.pool.send(effect.to, encode(effect.message))
+            case fx.AskLow() if self._process.hesitates:
+                chosen = LowChosen(self.succession.low(effect, effect.low))
+                world, process = self._process.world, self._process
+                delay = int(world.rng.random() * HESITATE_NS)
+                world.after(delay, lambda: process.deliver(lambda: self.receive(chosen)))
+            case _:
+                super()._perform(effect)
+
+    def _on_notify(self, event: Event) -> None:
+        process = self._process
+        process.recipient.speaker = self
+        match event:
+            case RegistrationSuccess():
+                process.checkers.on_registered(process, event.store_index, event.reg_id)
+            case RegistrationComplete():
+                self._reading.on_begin(process.receiver, process.name, self.incarnation, event.number)
+            case UnrecoverableLoss():
+                self._reading.on_given_up_run(process.name, self.incarnation, event.first, event.last + 1)
+            case _:
+                process.checkers.on_oddity(event)
+        super()._on_notify(event)
+
+    def _assemble(self, run: Run, effect: fx.Deliver, sender: int) -> None:
+        self._senders |= dict.fromkeys(range(effect.first, effect.first + effect.count), sender)
+        super()._assemble(run, effect, sender)
+
+    def _on_passed(self, passed: list[tuple[int, int]], lost: list[tuple[int, int]]) -> None:
+        self._process.recipient.speaker = self
+        told = RangeSet(lost)
+        for first, stop in passed:
+            for number in range(first, stop):
+                who = (self._process.receiver, self._process.name, self.incarnation, self._senders.pop(number))
+                self._reading.on_given_up(*who, number, told=number in told)
 
 
 class Recipient:
-    """What a session asks of the client's receiver."""
+    """Offer what a session needs of the client's receiver."""
 
     def __init__(self, process: "ReceiverProcess") -> None:
-        """Of a process that has an inbox."""
+        """Belong to a process that has an inbox."""
         self.inbox = process.inbox
-        self.speaker: Session | None = None
+        self.speaker: SimulatedSession | None = None
         self._process = process
         self._reading = process.checkers.receivers
 
     def deliver(self, batch: Batch) -> None:
-        """A session hands messages over: they wait in the inbox."""
-        assert isinstance(batch.owner, Session)
+        """Put a session's messages into the inbox."""
+        assert isinstance(batch.owner, SimulatedSession)
         for first, _, found in payloads_of(batch):
             who = (self._process.name, batch.owner.incarnation, batch.incarnation)
             self._reading.on_delivered(*who, first, found)
         self.inbox.put(batch)
 
     def choose_reg_id(self, _: fx.AskRegId, __: str) -> int:
-        """The store is to choose it."""
+        """Let the store choose the RegID."""
         return 0
 
     def choose_low(self, question: fx.AskLow) -> int:
-        """Begin where the stores say."""
+        """Begin at the number that the stores report."""
         return question.low
 
     def on_notify(self, event: Event) -> None:
-        """The application hears of a loss."""
+        """Report a loss to the application."""
         if isinstance(event, UnrecoverableLoss):
             assert self.speaker is not None
             who = (self._process.receiver, self._process.name, self.speaker.incarnation)
             self._reading.on_loss(*who, event.first, event.last + 1)
 
-    def on_consumed(self, session: Session) -> None:
-        """The application is done with all of an ended session."""
+    def on_consumed(self, session: SimulatedSession) -> None:
+        """Handle that the application consumed all of an ended session."""
         self._process.on_consumed(session)
 
     def on_inherited(self) -> None:
-        """A session answers for what earlier ones delivered."""
+        """Handle that a session acknowledges for earlier ones."""
         self._process.on_inherited()
 
 
-class ReceiverProcess(Process):
-    """One life of a receiver and its application."""
+class ReceiverProcess(VirtualProcess):
+    """Run one receiver process with its application."""
 
     def __init__(
         self,
-        network: Network,
+        network: VirtualNetwork,
         receiver: str,
         name: str,
         config: ReceiverConfig,
-        clock: Clock,
+        clock: VirtualClock,
         checkers: Checkers,
         record: Callable[[ReceiverSession], Recorder | None],
-        setup: Setup,
+        setup: WorldSetup,
     ) -> None:
-        """It has not started; `receiver` is whose process it is, `config` the template of its sessions."""
+        """Prepare the process `name` of `receiver`; `config` is the template of its sessions."""
         super().__init__(network, name, config.reply_to.partition(":")[0], clock)
         self.receiver = receiver
         self.config = config
@@ -100,33 +268,35 @@ class ReceiverProcess(Process):
         self.lossy = setup.lossy
         self.hesitates = setup.leaving is Leaving.RECEIVER
         self.leaving = False
-        self.resolving: Resolving | None = None
-        self.sessions: dict[int, Session] = {}
-        self._joiners: dict[str, Joiner] = {}
-        self._plans: dict[str, Found] = {}
-        self._passed_over: PassedOver[Found] = PassedOver()
-        self._finished: list[Session] = []
+        self.resolving: ProcessResolution | None = None
+        self.sessions: dict[int, SimulatedSession] = {}
+        self._joiners: dict[str, VirtualJoiner] = {}
+        self._plans: dict[str, FoundSource] = {}
+        self._passed_over: PassedOver[FoundSource] = PassedOver()
+        self._finished: list[SimulatedSession] = []
         self._consumption = Consumption()
         self._identity = SourceIdentity()
         explicit = config.ack_mode is AckMode.EXPLICIT
-        self._application = Application(self, receiver, checkers, setup.habit, config.context, explicit=explicit)
+        self._application = SimulatedApplication(
+            self, receiver, checkers, setup.habit, config.context, explicit=explicit
+        )
         self.inbox = self._application.inbox
         self.recipient = Recipient(self)
 
     def start(self) -> None:
-        """Listen; sources will be found."""
+        """Listen on the request port."""
         self.listen(self.config.reply_to, serve(self._on_items))
 
-    def every_session(self) -> list["Session"]:
-        """Those whose stream goes on, and those that wait for the application."""
+    def every_session(self) -> list["SimulatedSession"]:
+        """Return the sessions with a live stream and those that wait for the application."""
         return [*self.sessions.values(), *self._finished]
 
     def registrations(self) -> Iterable[RegistrationStatus]:
-        """Those of all sessions."""
+        """Return the registrations of all sessions."""
         return [held for session in self.every_session() for held in session.machine.status.registrations.values()]
 
     def withdraw(self) -> None:
-        """Deregister everywhere; what comes is taken, no source is looked for any more."""
+        """Deregister every session, and join no further sources."""
         self.leaving = True
         self.checkers.receivers.on_leave(self.receiver, self.name)
         for session in self.every_session():
@@ -134,32 +304,32 @@ class ReceiverProcess(Process):
 
     @property
     def left(self) -> bool:
-        """Whether no store knows it any more."""
+        """Whether no store knows the receiver any more."""
         return self.leaving and all(session.left for session in self.every_session())
 
     def broken(self, event: Reset | Gone) -> None:
-        """A connection broke."""
+        """Pass the event to every session."""
         for session in self.every_session():
             session.receive(event)
 
     # Sources come and go.
 
-    def found(self, where: Found) -> None:
-        """A source listens there; join it once earlier lives' messages are done with, or after a while."""
+    def found(self, where: FoundSource) -> None:
+        """Join a source once the application has consumed earlier lives' messages, or after `DRAIN_NS`."""
         if self.leaving or where.transport in self._joiners or where.transport in self._plans:
             return
         self._plan(where)
         self._settle()
 
-    def _plan(self, where: Found) -> None:
+    def _plan(self, where: FoundSource) -> None:
         self._plans[where.transport] = where
         self.world.after(DRAIN_NS, lambda: self.deliver(lambda: self._late(where)))
 
-    def _late(self, where: Found) -> None:
+    def _late(self, where: FoundSource) -> None:
         if self._plans.get(where.transport) is where:
             self._join(where)
 
-    def _join(self, where: Found) -> None:
+    def _join(self, where: FoundSource) -> None:
         del self._plans[where.transport]
         if where.transport in self._joiners:
             for info, place in self._passed_over.remove(where.transport):
@@ -175,10 +345,10 @@ class ReceiverProcess(Process):
             if gone:
                 self._gone(where.transport)
 
-        self._joiners[where.transport] = Joiner(self, where.transport, where.session_id, stream, ended)
+        self._joiners[where.transport] = VirtualJoiner(self, where.transport, where.session_id, stream, ended)
 
     def _gone(self, transport: str) -> None:
-        """The life that listened there is over; what it delivered may still be consumed and acknowledged."""
+        """End the sessions of a life. Its delivered messages may still be consumed and acknowledged."""
         self._joiners.pop(transport, None)
         if self._passed_over.remove(transport):
             self._plans.pop(transport, None)
@@ -194,17 +364,17 @@ class ReceiverProcess(Process):
             self.resolving.feed(Unresolved(self.config.topic))
 
     def _settle(self) -> None:
-        """Let go of finished sessions that are settled; when none is left, join what waits."""
+        """Close finished sessions that are settled. When none is left, join the sources that wait."""
         for session in [session for session in self._finished if session.settled]:
             self._finished.remove(session)
             self._remember(session)
             session.close()
         if not self._finished:
             for where in list(self._plans.values()):
-                if self._plans.get(where.transport) is where:  # A session that begins settles, too.
+                if self._plans.get(where.transport) is where:  # A session that begins settles others, too.
                     self._join(where)
 
-    def _on_stream(self, session_id: int, items: Sequence[Item], where: Found) -> None:
+    def _on_stream(self, session_id: int, items: Sequence[Item], where: FoundSource) -> None:
         for item in items:
             if isinstance(item, Run):
                 session = self.sessions.get(codec.join(session_id, item.topic_index))
@@ -214,18 +384,18 @@ class ReceiverProcess(Process):
                 self._on_info(item, where)
 
     def _on_lost(self, session_id: int, run: Run) -> None:
-        """The transport gives a run up."""
+        """Report a run that the transport gave up."""
         incarnation = codec.join(session_id, run.topic_index)
         session = self.sessions.get(incarnation)
         if session is not None:
             session.receive(Lost(incarnation, run.first, run.count))
 
-    def _on_info(self, info: SourceInfo, where: Found) -> None:
+    def _on_info(self, info: SourceInfo, where: FoundSource) -> None:
         session = self._session_for(info, where)
         if session is not None:
             session.on_message(info)
 
-    def _session_for(self, info: SourceInfo, where: Found) -> "Session | None":
+    def _session_for(self, info: SourceInfo, where: FoundSource) -> "SimulatedSession | None":
         session = self.sessions.get(info.incarnation)
         if session is None:
             waits = info.incarnation in self._passed_over and where.transport in self._plans
@@ -235,8 +405,10 @@ class ReceiverProcess(Process):
                 return None
             self._passed_over.drop(info.incarnation)
             config = attrs.evolve(self.config, incarnation=info.incarnation, source_request=where.request)
-            session = Session(self, config, where.transport)
-            owners = [batch.owner for batch, _, _ in self.inbox.unconsumed() if isinstance(batch.owner, Session)]
+            session = SimulatedSession(self, config, where.transport)
+            owners = [
+                batch.owner for batch, _, _ in self.inbox.unconsumed() if isinstance(batch.owner, SimulatedSession)
+            ]
             others = list(dict.fromkeys((*owners, *self._finished, *self.sessions.values())))
             for other in others:
                 self._remember(other)
@@ -270,17 +442,17 @@ class ReceiverProcess(Process):
         if session is not None and mine:
             session.on_message(message)
 
-    def on_consumed(self, session: Session) -> None:
-        """The application is done with all of an ended session."""
+    def on_consumed(self, session: SimulatedSession) -> None:
+        """Close sessions whose messages are all consumed."""
         if session in self._finished:
             self._settle()
 
     def on_inherited(self) -> None:
-        """A session answers for what earlier ones delivered: those that have ended may go."""
+        """Close ended sessions whose acknowledgements a successor has inherited."""
         self._settle()
 
-    def _remember(self, session: Session) -> None:
-        """What the application consumed is not delivered to it again in a later session."""
+    def _remember(self, session: SimulatedSession) -> None:
+        """Record what the application consumed, so that a later session does not deliver it again."""
         history = session.history()
         self._identity.learn(session.info, history)
         self._consumption.add(history)

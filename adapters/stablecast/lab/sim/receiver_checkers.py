@@ -1,4 +1,4 @@
-"""Outside checkers of the receivers: what is delivered, lost and acknowledged, judged by what the application knows."""
+"""Check what receivers deliver, report lost and acknowledge, against what their applications consumed."""
 
 import attrs
 
@@ -10,10 +10,10 @@ from stablecast.lab.sim.setup import RECEIVERS
 
 
 @attrs.define
-class Session:
-    """What one session of one process was told to deliver, from `begin` on. `next` is behind the newest of it.
+class SessionLedger:
+    """Hold what one session of one process has to deliver, from `begin` on.
 
-    `acknowledged` is the highest number that it acknowledged.
+    `next` follows the newest delivered number, and `acknowledged` is the highest acknowledged one.
     """
 
     order: int
@@ -25,15 +25,15 @@ class Session:
     acknowledged: int = -1
 
     def passed(self, first: int, stop: int) -> list[tuple[int, int]]:
-        """The parts of [first, stop) that may not be passed over: neither lost nor consumed before."""
+        """Return the parts of [first, stop) that must not be skipped: neither lost nor consumed before."""
         return without([(first, stop)], [self.lost, *self.history.values()])
 
 
 @attrs.define
-class Run:
-    """What one process of a receiver got: `delivered` to its inbox, by sessions, and `handed` to its application.
+class ProcessLedger:
+    """Hold what one process delivered to its inbox and `handed` to its application.
 
-    `lost` is what the application was told of. `order`: that of the newest life it heard of.
+    `lost` is what was reported to the application, and `order` that of the newest life it knows.
     """
 
     delivered: Lives = attrs.field(factory=dict)
@@ -43,20 +43,20 @@ class Run:
 
 
 @attrs.define
-class Ledger:
-    """What one receiver consumed, whatever processes it had: its application's own memory.
+class ReceiverLedger:
+    """Hold what one receiver consumed over all its processes.
 
-    `excused` was let go while nobody had to keep it for this receiver. `began` is where its sessions began at latest.
+    `excused` was deleted while no store had to keep it for this receiver. `began` is the latest begin of its sessions.
     """
 
     consumed: Lives = attrs.field(factory=dict)
     lost: RangeSet = attrs.field(factory=RangeSet)
     excused: RangeSet = attrs.field(factory=RangeSet)
     began: int | None = None
-    last: Session | None = None
+    last: SessionLedger | None = None
 
     def passed(self, life: int) -> RangeSet:
-        """What an acknowledgement may speak for: what it consumed of one life, lost, or need not have had."""
+        """Return what an acknowledgement may cover: numbers of one life that are consumed, lost or excused."""
         known = self.consumed.get(life, RangeSet()).copy()
         for start, stop in [*self.lost, (0, self.began or 0)]:
             known.add(start, stop)
@@ -64,25 +64,27 @@ class Ledger:
 
 
 @attrs.define
-class Reading:
-    """Watches the receivers. `leaving` are processes that deregistered: they are promised nothing."""
+class ReceiverCheckers:
+    """Check the receivers. `leaving` are processes that deregistered and are promised nothing."""
 
     facts: Facts
-    ledgers: dict[str, Ledger] = attrs.field(factory=lambda: {receiver: Ledger() for receiver in RECEIVERS})
-    sessions: dict[tuple[str, int], Session] = attrs.field(factory=dict)
-    runs: dict[str, Run] = attrs.field(factory=dict)
+    ledgers: dict[str, ReceiverLedger] = attrs.field(
+        factory=lambda: {receiver: ReceiverLedger() for receiver in RECEIVERS}
+    )
+    sessions: dict[tuple[str, int], SessionLedger] = attrs.field(factory=dict)
+    runs: dict[str, ProcessLedger] = attrs.field(factory=dict)
     leaving: list[str] = attrs.field(factory=list)
 
     def on_session(self, receiver: str, process: str, life: int, history: dict[int, list[tuple[int, int]]]) -> None:
-        """A process begins a session with a life; it says what it consumed before."""
+        """Record the start of a session with a life, and the history it was given."""
         lives = {other: RangeSet(list(ranges)) for other, ranges in history.items()}
-        session = Session(self.facts.order.get(life, 0), lives)
+        session = SessionLedger(self.facts.order.get(life, 0), lives)
         self.sessions[process, life] = self.ledgers[receiver].last = session
-        run = self.runs.setdefault(process, Run())
+        run = self.runs.setdefault(process, ProcessLedger())
         run.order = max(run.order, session.order)
 
     def on_begin(self, receiver: str, process: str, life: int, number: int) -> None:
-        """The session will deliver from `number` on: nothing stable below may be unknown to the application."""
+        """Check that a session which begins at `number` skips no stable message."""
         session, ledger = self.sessions[process, life], self.ledgers[receiver]
         session.begin = session.next = number
         ledger.began = max(ledger.began or 0, number)
@@ -92,7 +94,7 @@ class Reading:
                 self.facts.report("D1", text)
 
     def on_delivered(self, process: str, life: int, sender: int, first: int, found: list[tuple[int, int]]) -> None:
-        """Messages reach the application; `found` is what their payloads say of them."""
+        """Check delivered messages; `found` are sender and number of each payload."""
         facts, session, stop = self.facts, self.sessions[process, life], first + len(found)
         facts.counts["delivered"] += len(found)
         what = f"{process} delivers {first}..{stop - 1} of life {sender:#x}"
@@ -117,7 +119,7 @@ class Reading:
         session.next = max(session.next, stop)
 
     def on_handed(self, process: str, sender: int, first: int, stop: int) -> None:
-        """An application takes messages from its inbox: in one run of the program each once, and in order."""
+        """Check that one run of a program is handed each message once, and in order."""
         facts, run = self.facts, self.runs[process]
         handed = run.handed.setdefault(sender, RangeSet())
         what = f"the application of {process} is handed {first}..{stop - 1} of life {sender:#x}"
@@ -125,36 +127,36 @@ class Reading:
             facts.report("D1", f"{what} twice in one run")
         elif handed.last is not None and first <= handed.last and not facts.setup.arrival:
             facts.report("D1", f"{what} after {handed.last}")
-        # In turns two lives may have stores of their own: a receiver cannot tell that they are of one source (P-505).
+        # In turns two lives may have stores of their own: a receiver cannot know that they are one source's (P-505).
         for number in range(first, stop) if not facts.setup.turns else ():
             owner = facts.stable.get(number, sender)
             if owner != sender and facts.order[owner] <= run.order:
                 facts.report("D1", f"{what}, that of {owner:#x} is stable")
         handed.add(first, stop)
 
-    def _check_order(self, session: Session, run: Run, what: str, first: int) -> None:
+    def _check_order(self, session: SessionLedger, run: ProcessLedger, what: str, first: int) -> None:
         if first < session.next:
             self.facts.report("D1", f"{what}, {session.next} was next")
-        known = [*run.delivered.values(), run.lost]  # Other sessions delivered it, or told of its loss.
+        known = [*run.delivered.values(), run.lost]  # Another session delivered it or reported its loss.
         for low, high in without(session.passed(session.next, first), known):
             self.facts.report("D1", f"{what}, {low}..{high - 1} were passed over and not reported lost")
 
-    def _check_once(self, session: Session, what: str, first: int, stop: int) -> None:
+    def _check_once(self, session: SessionLedger, what: str, first: int, stop: int) -> None:
         for told in (session.lost, *session.delivered.values()):
             if told.within(first, stop):
                 self.facts.report("D1", f"{what}, some of it was delivered or reported lost before")
 
     def on_consumed(self, receiver: str, sender: int, first: int, stop: int) -> None:
-        """The application is done with messages."""
+        """Record consumed messages."""
         self.ledgers[receiver].consumed.setdefault(sender, RangeSet()).add(first, stop)
 
     def on_given_up_run(self, process: str, life: int, first: int, stop: int) -> None:
-        """A session gives messages up."""
+        """Record messages that a session gives up."""
         self.facts.counts["lost"] += stop - first
         self.sessions[process, life].lost.add(first, stop)
 
     def on_loss(self, receiver: str, process: str, life: int, first: int, stop: int) -> None:
-        """A loss is reported to the application."""
+        """Check that messages which are reported lost were not stable."""
         session, run = self.sessions[process, life], self.runs[process]
         run.lost.add(first, stop)
         if process in self.leaving:
@@ -166,16 +168,17 @@ class Reading:
         self.ledgers[receiver].lost.add(first, stop)
 
     def on_given_up(self, receiver: str, process: str, life: int, sender: int, number: int, *, told: bool) -> None:
-        """A piece is of no use: that of a message that is all stable, and nothing of it lost, would have been.
+        """Check a fragment that a session gives up: a message that is stable must be delivered whole.
 
-        The application is told, unless the message began before the session did. Who leaves is promised nothing.
+        A loss is reported, unless the message began before the session did. A leaving receiver is promised nothing.
         """
         facts, ledger, session = self.facts, self.ledgers[receiver], self.sessions[process, life]
         facts.counts["pieces given up"] += 1
         first, last = facts.large[sender, number]
         begun = session.begin is not None and session.begin <= first
         promised = begun and process not in self.leaving and facts.whole(sender, number)
-        gone = ledger.lost.within(first, last + 1) or ledger.excused.within(first, last + 1)  # Limits let go of parts.
+        # Limits deleted parts of the message.
+        gone = ledger.lost.within(first, last + 1) or ledger.excused.within(first, last + 1)
         if promised and not gone:
             facts.report("S3", f"{process} gives up {number} of {first}..{last} of life {sender:#x}, which is stable")
         if begun and not told:
@@ -184,12 +187,12 @@ class Reading:
         ledger.lost.add(number, number + 1)
 
     def on_leave(self, receiver: str, process: str) -> None:
-        """A process deregisters its receiver: nothing is kept for it any more."""
+        """Record that a process deregisters its receiver, so that nothing is kept for it."""
         self.leaving.append(process)
         self.ledgers[receiver].began = None
 
     def on_consumption_ack(self, receiver: str, process: str, life: int, wire: int) -> None:
-        """A receiver acknowledges everything up to a number."""
+        """Check that an acknowledgement covers only consumed numbers."""
         session = self.sessions[process, life]
         consumed = self.ledgers[receiver].consumed
         number = serial.extend(wire, session.next)
@@ -209,10 +212,10 @@ class Reading:
     def missed(
         self, receiver: str, stop: int | None = None, waiting: Lives | None = None
     ) -> list[tuple[int, int, int]]:
-        """The stable messages (below `stop`) that a receiver misses, as first, stop, life.
+        """Return the stable messages (below `stop`) that a receiver lacks, as first, stop, life.
 
-        What its process has in its inbox may be `waiting`. The receiver neither consumed them nor reported them lost,
-        and they were to be kept for it. Pieces of a message that is not all stable are none.
+        They are neither consumed, reported lost nor excused. Messages in the inbox may be `waiting`. Fragments of a
+        message that is not all stable do not count.
         """
         ledger = self.ledgers[receiver]
         found = []

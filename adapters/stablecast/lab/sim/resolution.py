@@ -1,8 +1,7 @@
-"""Topic resolution in a world: the machines of contexts, and datagrams that everybody hears, late, or not at all.
+"""Simulate topic resolution: the machines of contexts, and datagrams that are late or lost.
 
-Datagrams reach all processes but the sender's own, each by itself: one may miss what another hears, and hosts that are
-cut off from each other miss everything meanwhile. Nobody tells that a source is gone; what was heard of it is believed
-until joining shows otherwise.
+A datagram reaches every process but its sender, each independently of the others, and no process beyond a partition. No
+datagram reports that a source is gone; a receiver finds out when it joins.
 """
 
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from typing import Any
 import attrs
 
 from stablecast.core.protocol.settings import SourceConfig
-from stablecast.lab.sim.process import Driver, Process
+from stablecast.lab.sim.process import VirtualDriver, VirtualProcess
 from stablecast.runtime.driven_machine import Driven
 from stablecast.transports import codec
 from stablecast.transports.resolution.records import INSTANCE_BYTES
@@ -26,35 +25,35 @@ PERCENT = 100
 
 
 @attrs.frozen
-class Found:
-    """Where a life of the source listens."""
+class FoundSource:
+    """Say where a life of the source listens."""
 
     transport: str
     session_id: int
     request: str
 
 
-OnFound = Callable[[Found], None]
+OnFound = Callable[[FoundSource], None]
 
 
-def nobody_looks(_: Found) -> None:
-    """A process without receivers."""
+def nobody_looks(_: FoundSource) -> None:
+    """Ignore a found source, in a process without receivers."""
 
 
-class Air:
-    """What carries datagrams; `lost` percent of them are."""
+class DatagramMedium:
+    """Carry datagrams and lose `lost` percent of them."""
 
     def __init__(self, lost: int) -> None:
-        """Nobody takes part yet."""
+        """Start without members."""
         self._lost = lost
-        self._members: list[Resolving] = []
+        self._members: list[ProcessResolution] = []
 
-    def join(self, member: "Resolving") -> None:
-        """Hears from now on."""
+    def join(self, member: "ProcessResolution") -> None:
+        """Add a member."""
         self._members.append(member)
 
-    def carry(self, process: Process, data: bytes) -> None:
-        """To all others that are within reach and alive."""
+    def carry(self, process: VirtualProcess, data: bytes) -> None:
+        """Deliver a datagram to all other live members within reach."""
         network, rng = process.network, process.world.rng
         self._members = [member for member in self._members if member.process.alive]
         event = DatagramArrived(data, f"{process.host}:{PORT}")
@@ -66,31 +65,31 @@ class Air:
                 process.world.after(network.delay(), arrive)
 
 
-class Resolving:
-    """The resolution of one process."""
+class ProcessResolution:
+    """Run the resolution of one process."""
 
-    def __init__(self, process: Process, air: Air, on_found: OnFound = nobody_looks) -> None:
-        """It hears; what its receivers look for goes to `on_found`."""
+    def __init__(self, process: VirtualProcess, air: DatagramMedium, on_found: OnFound = nobody_looks) -> None:
+        """Join the medium; sources that receivers look for go to `on_found`."""
         self.process = process
         self._air = air
         self._on_found = on_found
         instance = process.world.rng.getrandbits(8 * INSTANCE_BYTES).to_bytes(INSTANCE_BYTES)
         driven: Driven[Any, Any] = Driven(ResolutionContext.create(instance, MulticastGroup()))
-        self._driver: Driver[Any, Any] = Driver(process, driven, self._perform)
+        self._driver: VirtualDriver[Any, Any] = VirtualDriver(process, driven, self._perform)
         air.join(self)
 
     def feed(self, event: ContextInput) -> None:
-        """One input."""
+        """Feed one input."""
         self._driver.feed(event)
 
     def advertise(self, config: SourceConfig) -> None:
-        """A source of this process is there."""
+        """Advertise a source of this process."""
         session, index = codec.split(config.incarnation)
         where = (config.transport, session, index, config.reply_to)
         self.feed(AddSource(config.topic, *where, persistent=bool(config.stores)))
 
     def withdraw(self, config: SourceConfig) -> None:
-        """It is no more."""
+        """Stop advertising a source."""
         self.feed(RemoveSource(*codec.split(config.incarnation)))
 
     def _perform(self, effect: ContextEffect) -> None:
@@ -98,6 +97,6 @@ class Resolving:
             case SendDatagram(data=data):
                 self._air.carry(self.process, data)
             case Discovered(record=record):
-                self._on_found(Found(record.address, record.session_id, record.request_address))
+                self._on_found(FoundSource(record.address, record.session_id, record.request_address))
             case _:
-                pass  # Remarks; and sockets, which all of these processes have.
+                pass  # Reports, and requests for sockets, which every process has.

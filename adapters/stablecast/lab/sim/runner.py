@@ -1,4 +1,4 @@
-"""Runs one schedule: faults until the horizon, then peace until all is settled, or for too long; then some leave."""
+"""Run one schedule: faults until the horizon, a calm phase until everything is settled; then some clients leave."""
 
 from collections import Counter
 from functools import partial
@@ -15,22 +15,25 @@ from stablecast.lab.sim.schedule import Schedule
 from stablecast.lab.sim.setup import HORIZON_MS, RECEIVERS, SOURCE, Habit, Leaving
 
 LAST_MESSAGES = 5
-"""What the application sends when all faults are over: it must get through."""
+"""Messages that the application sends when all faults are over. They must be delivered."""
 
 SETTLE_NS = 15 * SECOND
 STEP_NS = 50 * MILLISECOND
-"""How long peace may take, and how often it is looked whether all is settled."""
+"""Longest calm phase, and interval of the checks whether everything is settled."""
 
 BACKLOG_NS = 15 * SECOND
-"""How much longer it may take where applications are slow: a backlog may only be delivered when a loss is given up."""
+"""Additional time for slow applications, whose backlog may wait until a loss is given up."""
 
 LASTING_NS = 1 * SECOND
-"""For how long a proxy that is alone must stay so."""
+"""Time that the only remaining proxy must keep running."""
 
 
 @attrs.frozen
 class Report:
-    """What came of a schedule. Equal fingerprints: the worlds drew the same numbers for the same number of things."""
+    """Hold the result of a schedule.
+
+    Equal fingerprints mean that two worlds drew the same random numbers and ran equally many events.
+    """
 
     schedule: Schedule
     violations: tuple[Violation, ...]
@@ -43,9 +46,9 @@ def run(schedule: Schedule, traces: Path | None = None, transcript: list[str] | 
     """Run a schedule.
 
     Args:
-        schedule: What to do.
-        traces: A directory for the trace of every endpoint.
-        transcript: Gets a line for whatever a machine is told.
+        schedule: Messages, faults and setup.
+        traces: Directory for a trace of every endpoint.
+        transcript: Receives a line for each input of a machine.
     """
     world = seeded(schedule.seed, transcript)
     cluster = Cluster(world, traces, schedule.setup)
@@ -56,7 +59,7 @@ def run(schedule: Schedule, traces: Path | None = None, transcript: list[str] | 
     facts = cluster.checkers.facts
     try:
         _live(cluster)
-    except Exception as error:  # noqa: BLE001  # whatever a machine or a driver raises is a finding
+    except Exception as error:  # noqa: BLE001  # an exception of a machine or driver is a violation
         where = extract_tb(error.__traceback__)[-1]
         text = f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno} in {where.name})"
         facts.report("X1", text)
@@ -93,7 +96,7 @@ def _live(cluster: Cluster) -> None:
 
 
 def _settle(cluster: Cluster, span: int = SETTLE_NS) -> None:
-    """Let time pass until nothing is left to be done, and complain if that takes too long."""
+    """Run until nothing is left to do; report a violation if that takes too long."""
     world, facts = cluster.world, cluster.checkers.facts
     deadline = world.now + span
     if span and cluster.setup.habit is not Habit.PROMPT:

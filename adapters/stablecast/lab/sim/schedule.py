@@ -1,4 +1,4 @@
-"""What is sent and what goes wrong, and when: drawn from a seed, small enough to read, made smaller by `shrink`."""
+"""Draw what is sent, and which faults happen when, from a seed."""
 
 from enum import IntEnum
 from random import Random
@@ -15,74 +15,78 @@ from stablecast.lab.sim.setup import (
     STORES,
     Leaving,
     ScheduleError,
-    Setup,
+    WorldSetup,
     draw_setup,
 )
 
 FAULTS: Final = (1, 12)
-"""How many faults there are."""
+"""Smallest and largest number of drawn faults."""
 
 STORMS: Final = (1, 3)
 STORM_MS: Final = 150
 STORM_SHARE: Final = 0.6
-"""Troubles come together: most of what is sent and most faults fall into a few short spans."""
+"""Number and length of storms: most sends and most faults fall into a few short spans."""
 
 SPANS_MS: Final = (30, 150, 600, 2500)
-"""A fault lasts up to one of these."""
+"""Limits to choose from for the span of a fault."""
 
 SENDS: Final = (10, 25)
 RUN_MESSAGES: Final = (1, 8, 40)
-"""How often the application sends, and up to one of how many messages."""
+"""Number of sends, and limits to choose from for the messages of one send."""
 
 
 SOURCE_SHARE: Final = 0.3
-"""The source suffers more than others: most rules are about its restarts."""
+"""Share of faults that affect the source, because most rules are about its restarts."""
 
 
 AMBUSH_SHARE: Final = 0.3
-"""How often what chance seldom does is arranged, see `_lonely_tail` and `_late_riser`."""
+"""Share of worlds with an arranged rare sequence, such as `_lonely_tail`."""
 
 
 DAMAGE_SHARE: Final = 0.25
-"""In how many worlds disks go bad."""
+"""Share of worlds in which disks are damaged."""
 
 
 BRIEF_LEASE_MS: Final = 1000
-"""When a store gives a silent client's RegID to another, where leases are brief (`configs`)."""
+"""Time in ms after which a store grants a silent client's RegID again, in worlds with brief leases."""
 
 
 class Act(IntEnum):
-    """What can go wrong with `who`."""
+    """Name the faults that can affect the process `who`."""
 
     CRASH = 0
-    """Killed and started again after the span; variant: what it wrote is lost, a source comes back at other ports."""
+    """Kill it and restart it after the span. Variant: its written bytes are lost, and a source returns at other ports.
+    """
     CUT = 1
-    """Its connections with `other` break."""
+    """Break its connections with `other`."""
     PART = 2
-    """It and `other` (or anybody) cannot reach each other; variant: their connections do not survive it."""
+    """Partition it from `other`, or from all. Variant: their connections break."""
     STALL = 3
-    """Nothing from it reaches `other`."""
+    """Block the direction from it to `other`."""
     FREEZE = 4
-    """The process is stopped for the span; variant: its timers come before its mail."""
+    """Stop the process for the span. Variant: its timers run before its arrived data."""
     LEAP = 5
-    """The clock of a client leaps forward by the span. Those of stores do not: a lease trusts their rate."""
+    """Move a client's clock forward by the span. Stores' clocks do not jump, because leases rely on their rate."""
     SLOW = 6
-    """A store's disk is slow."""
+    """Slow down a store's disk."""
     FULL = 7
-    """A store's disk takes nothing more: the store stops, and is started again after the span."""
+    """Fill a store's disk: the store stops, and restarts after the span."""
     TAKEOVER = 8
-    """A client is frozen, and a second process takes its place; the first wakes up after the span."""
+    """Freeze a client and start a second process in its place; the first continues after the span."""
     WIPE = 9
-    """A store is killed and comes back with an empty disk. Only on demand: its quorum may not survive."""
+    """Kill a store and restart it with an empty disk. Only on demand, because its quorum may not survive."""
     LEAVE = 10
-    """A receiver deregisters, and its process ends after the span. Only where receivers leave."""
+    """Deregister a receiver and end its process after the span. Only in worlds where receivers leave."""
     FALTER = 11
-    """A store is stopped for the span at the moment when it starts a proxy, if it does; variant: as with FREEZE."""
+    """Stop a store for the span when it starts a proxy, if it does. Variant: as with `FREEZE`."""
     DAMAGE = 12
-    """A synced record of messages goes bad on a store's disk; variant: all of them."""
+    """Damage a synced message record on a store's disk. Variant: damage all of them."""
     RIVAL = 13
-    """A second process claims a client's RegIDs, on another host; the first lives on. The rest of the faults of this
-    client befall the second, which is killed after the span (0: it is not); variant: what it wrote is lost."""
+    """Start a second process that claims a client's RegIDs on another host, while the first continues.
+
+    Later faults of this client affect the second process. It is killed after the span, 0: never. Variant: its written
+    bytes are lost.
+    """
 
 
 USUAL: Final = tuple(act for act in Act if act not in (Act.WIPE, Act.LEAVE, Act.FALTER, Act.DAMAGE, Act.RIVAL))
@@ -90,7 +94,7 @@ USUAL: Final = tuple(act for act in Act if act not in (Act.WIPE, Act.LEAVE, Act.
 
 @attrs.frozen
 class Fault:
-    """Something goes wrong, for `span_ms`."""
+    """Describe a fault that lasts `span_ms`."""
 
     at_ms: int
     act: Act
@@ -100,7 +104,7 @@ class Fault:
     variant: bool
 
     def __str__(self) -> str:
-        """One line for people."""
+        """Return one line for people."""
         pair = self.act in (Act.CUT, Act.PART, Act.STALL)
         other = f" and {self.other or 'everybody'}" if pair else ""
         variant = ", variant" if self.variant else ""
@@ -109,36 +113,36 @@ class Fault:
 
 @attrs.frozen
 class Schedule:
-    """One world. `sends` are (ms, messages)."""
+    """Describe one world. `sends` are pairs of time in ms and number of messages."""
 
     seed: int
     sends: tuple[tuple[int, int], ...]
     faults: tuple[Fault, ...]
-    setup: Setup = Setup()
+    setup: WorldSetup = WorldSetup()
 
     def as_json(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return the schedule as JSON values."""
         faults = [attrs.asdict(fault) | {"act": fault.act.name} for fault in self.faults]
         sends = [list(send) for send in self.sends]
         return {"seed": self.seed, "setup": self.setup.as_json(), "sends": sends, "faults": faults}
 
     @classmethod
     def from_json(cls, value: Any) -> "Schedule":
-        """The inverse of `as_json`. Raises ScheduleError."""
+        """Return the schedule of JSON values. Raises ScheduleError."""
         try:
             sends = tuple((int(at), int(count)) for at, count in value["sends"])
             faults = tuple(Fault(**(fault | {"act": Act[fault["act"]]})) for fault in value["faults"])
-            schedule = cls(int(value["seed"]), sends, faults, Setup.from_json(value.get("setup", {})))
+            schedule = cls(int(value["seed"]), sends, faults, WorldSetup.from_json(value.get("setup", {})))
         except (KeyError, TypeError, ValueError) as error:
             raise ScheduleError(f"not a schedule of the simulator: {error!r}; give a file that it wrote") from error
         for fault in schedule.faults:
             if fault.who not in _victims(fault.act) or (fault.other not in EVERYBODY and fault.other):
-                raise ScheduleError(f"'{fault}' concerns nobody here; the names are {', '.join(EVERYBODY)}")
+                raise ScheduleError(f"'{fault}' affects no process of that name; the names are {', '.join(EVERYBODY)}")
         return schedule
 
 
 def draw(seed: int, *, wipe: bool = False) -> Schedule:
-    """The schedule of a seed. Each world has its own mixture of kinds of faults."""
+    """Return the schedule of a seed. Each world draws its own mixture of faults."""
     rng = Random(f"schedule {seed}")  # noqa: S311  # not a secret
     possible = (*USUAL, Act.WIPE) if wipe else USUAL
     kinds = rng.sample(possible, rng.randint(1, len(possible)))
@@ -156,7 +160,8 @@ def draw(seed: int, *, wipe: bool = False) -> Schedule:
         ]
     setup = draw_setup(seed)
     faults += _special(rng, setup)
-    apart = Random(f"damage {seed}")  # noqa: S311  # not a secret; worlds without damage are what they were before it
+    # A separate generator keeps worlds without damage as they were before damage existed.
+    apart = Random(f"damage {seed}")  # noqa: S311
     if apart.random() < DAMAGE_SHARE and not setup.turns:
         faults += _bad_disk(apart)
     if setup.brief:
@@ -167,13 +172,13 @@ def draw(seed: int, *, wipe: bool = False) -> Schedule:
         else:
             ambush = _claimants(apart)
         faults += [attrs.evolve(fault, span_ms=min(fault.span_ms, HORIZON_MS - fault.at_ms)) for fault in ambush]
-    if setup.turns:  # Two lives may have stores of their own then, and nobody knows which is right.
+    if setup.turns:  # Two lives may have stores of their own then, and no checker knows which life is right.
         faults = [fault for fault in faults if (fault.act, fault.who) != (Act.TAKEOVER, SOURCE)]
     return Schedule(seed, sends, tuple(sorted(faults, key=lambda fault: fault.at_ms)), setup)
 
 
-def _special(rng: Random, setup: Setup) -> list[Fault]:
-    """What chance seldom does, and is of interest in some setups only."""
+def _special(rng: Random, setup: WorldSetup) -> list[Fault]:
+    """Return rare sequences that matter only in some setups."""
     faults: list[Fault] = []
     if setup.proxies:
         faults += _absence(rng)
@@ -186,8 +191,11 @@ def _special(rng: Random, setup: Setup) -> list[Fault]:
     return faults
 
 
-def _haste(rng: Random, setup: Setup) -> list[Fault]:
-    """When the source leaves it has no quorum, or has not begun; in turns, it has asked one store after the other."""
+def _haste(rng: Random, setup: WorldSetup) -> list[Fault]:
+    """Return faults shortly before a hasty source leaves: it has no quorum, or has not begun.
+
+    In turns it has asked one store after the other.
+    """
     if setup.turns:
         away = rng.randint(1500, 3000)
         return [Fault(HORIZON_MS - away, Act.PART, SOURCE, "", away, False)]
@@ -197,7 +205,7 @@ def _haste(rng: Random, setup: Setup) -> list[Fault]:
 
 
 def _absence(rng: Random) -> list[Fault]:
-    """The source stays away for so long that it is stood in for; stores may be slow to, or stop in the middle of it."""
+    """Keep the source away until a proxy replaces it. Stores may be slow or stop in the middle of the election."""
     at = rng.randrange(HORIZON_MS // 2)
     away = rng.choice((HORIZON_MS - at, rng.randint(1000, 1700)))
     faults = [Fault(at, Act.CRASH, SOURCE, "", away, rng.random() < 0.5)]
@@ -212,13 +220,13 @@ def _absence(rng: Random) -> list[Fault]:
 
 
 def _moves(rng: Random) -> list[Fault]:
-    """Stores are elsewhere so soon that who is registered there hears of that first."""
+    """Move stores so early that their clients notice the move before the crash."""
     times = (rng.randrange(HORIZON_MS) for _ in range(rng.randint(1, 6)))
     return [Fault(at, Act.CRASH, rng.choice(STORES), "", 1, True) for at in times]
 
 
 def _leave(rng: Random) -> list[Fault]:
-    """Receivers deregister, one of them while a source begins."""
+    """Deregister receivers, one of them while a source starts."""
     at, span = rng.randrange(HORIZON_MS // 2), rng.randint(30, 200)
     faults = [Fault(at, Act.CRASH, SOURCE, "", span, True)]
     for receiver in rng.sample(RECEIVERS, rng.randint(1, len(RECEIVERS))):
@@ -229,7 +237,7 @@ def _leave(rng: Random) -> list[Fault]:
 
 
 def _bad_disk(rng: Random) -> list[Fault]:
-    """What a store has goes bad when only its disk has it, and receivers that were away ask for it, or it restarts."""
+    """Damage records that only one store's disk has, shortly before a receiver requests them or the store restarts."""
     faults: list[Fault] = []
     for _ in range(rng.randint(1, 3)):
         at, who, receiver = rng.randrange(300, HORIZON_MS - 300), rng.choice(STORES), rng.choice(RECEIVERS)
@@ -243,7 +251,7 @@ def _bad_disk(rng: Random) -> list[Fault]:
 
 
 def _lonely_tail(rng: Random, at: int) -> tuple[int, list[Fault]]:
-    """What is sent at `at` reaches one store; the source dies, the store is away, others may hear of the next lives."""
+    """Let one store receive what is sent at `at`; the source dies, and the store is away while new lives begin."""
     alone = rng.choice(STORES)
     faults = [Fault(max(0, at - 5), Act.STALL, SOURCE, store, 120, False) for store in STORES if store != alone]
     killed = at + rng.randint(10, 90)
@@ -255,7 +263,7 @@ def _lonely_tail(rng: Random, at: int) -> tuple[int, list[Fault]]:
 
 
 def _late_riser(rng: Random) -> tuple[int, list[Fault]]:
-    """A life of the source that was replaced wakes up when the one that replaced it has sent something and goes."""
+    """Let a replaced life of the source wake up when its successor has sent something and dies."""
     at, span = rng.randrange(1000), rng.randint(2200, 2700)
     goes = rng.choice((Act.CRASH, Act.CRASH, Act.FREEZE, Act.PART, Act.TAKEOVER))
     gone = Fault(at + span + rng.randint(-50, 200), goes, SOURCE, "", rng.randint(30, 2500), rng.random() < 0.5)
@@ -263,7 +271,7 @@ def _late_riser(rng: Random) -> tuple[int, list[Fault]]:
 
 
 def _claimants(rng: Random) -> list[Fault]:
-    """Second processes of clients start; the first are cut off from some or all, or from nobody, for a while."""
+    """Start second processes of clients, with the first ones partitioned from all, some or no stores for a while."""
     faults: list[Fault] = []
     for _ in range(rng.randint(1, 3)):
         at, who = rng.randrange(100, HORIZON_MS - 500), rng.choice((SOURCE, SOURCE, *RECEIVERS))
@@ -279,11 +287,12 @@ def _claimants(rng: Random) -> list[Fault]:
 
 
 def _life_that_comes_back(rng: Random) -> tuple[int, list[Fault]]:
-    """A life is cut off, its successor dies when few stores were told of it, and it comes back through the others.
+    """Partition a life, kill its successor when few stores know it, and let the life return through the others.
 
-    The first life never reaches the store `away`, so that it goes on by a second round. The successor registers with
-    that store and with `told`, which alone is told where it begins: the disk of the other is slow, and cut off in time.
-    Leases of the first life are over after a second (`brief`), those of the successor as well before it comes back.
+    The first life never reaches the store `away`, so it continues with a second round. The successor registers with
+    that store and with `told`. Only `told` learns where it begins, because the disk of the other is slow and a stall
+    begins in time. Leases of the first life end after a second (`brief`), and those of the successor end before the
+    first life returns.
     """
     at = rng.randrange(400, 600)
     told, away, through = rng.sample(STORES, 3)

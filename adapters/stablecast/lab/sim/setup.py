@@ -1,7 +1,7 @@
-"""How a world is set up: the plain way in half of the worlds, in the others with some of all that may be configured.
+"""Draw the configuration of a world: the plain one for half of the seeds, a few deviations for the others.
 
-`Setup()` is the plain one: one group of three stores on disk, a source that sets the pace and blocks, receivers that
-are there from the start, deliver in order and acknowledge in batches, and a stream that loses nothing while it lasts.
+`Setup()` is the plain one: one group of three stores on disk, and a source that sets the pace and blocks. Its receivers
+exist from the start, deliver in order and acknowledge in batches. Its stream loses nothing while it lasts.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,84 +22,91 @@ CLIENTS: Final = (SOURCE, *RECEIVERS)
 EVERYBODY: Final = (*CLIENTS, *STORES)
 
 HORIZON_MS: Final = 4000
-"""When every fault is over."""
+"""Time in ms at which every fault is over."""
 
 PLAIN_SHARE: Final = 0.5
-"""How many worlds are plain."""
+"""Share of worlds with the plain setup."""
 
 KITS: Final = (1, 3)
-"""How many deviations the others have."""
+"""Smallest and largest number of deviations in the other worlds."""
 
 LARGE_SHARE: Final = 0.4
-"""How many worlds that are not plain have messages of many sizes,"""
+"""Share of the other worlds with messages of many sizes."""
 
 LARGE: Final = (2, 8)
-"""in so many pieces at most."""
+"""Smallest and largest limit of their fragments."""
 
 RESOLUTION_SHARE: Final = 0.3
-"""In how many worlds that are not plain sources are found by topic resolution,"""
+"""Share of the other worlds with topic resolution."""
 
 RESOLUTION_LOSS: Final = (1, 10, 40)
-"""which loses one of these shares of its datagrams, in percent."""
+"""Percentages of lost resolution datagrams to choose from."""
 
 HABIT_SHARE: Final = 0.4
-"""In how many worlds applications are not prompt."""
+"""Share of worlds with applications that are not prompt."""
 
 BRIEF_SHARE: Final = 0.3
-"""In how many worlds leases are brief, and two living processes claim one client."""
+"""Share of worlds with brief leases and two live processes that claim one client."""
 
 MESSAGE_BYTES: Final = 24
-"""What a message counts against a limit: 12 bytes of payload and its header; of the payload alone under RPP."""
+"""Bytes that a message counts against a limit: 12 of payload and 12 of its header; the payload alone under RPP."""
 
 
 class ScheduleError(StablecastError):
-    """A file that is no schedule."""
+    """Report a file that is not a schedule."""
 
 
 class Leaving(IntEnum):
-    """Who deregisters, when all faults are over."""
+    """Name the client that deregisters when all faults are over."""
 
     NOBODY = 0
     RECEIVER = 1
-    """The last receiver, when all is settled; receivers may do so before, as a fault."""
+    """The last receiver, when all is settled. Receivers may also do so earlier, as a fault."""
     SOURCE = 2
-    """When all is settled."""
+    """The source, when all is settled."""
     HASTY_SOURCE = 3
-    """At once, whatever has become of it."""
+    """The source, at once and in any state."""
 
 
 class Habit(IntEnum):
-    """How the applications of receivers read."""
+    """Name how the applications of receivers consume."""
 
     PROMPT = 0
-    """Run by run, each at once."""
+    """Consume each run at once."""
     SLOW = 1
-    """Message by message, so slowly that a backlog waits when a source returns."""
+    """Consume message by message, slowly: a backlog remains when a source returns."""
     BLOCKING = 2
-    """Likewise; now and then it works for long without giving way to anything else in its process."""
+    """Like `SLOW`, and sometimes block the event loop for a long time."""
     FICKLE = 3
-    """Likewise; now and then it leaves its loop with a message in hand, and reads on later. Sources cancel sends."""
+    """Like `SLOW`, and sometimes leave the loop with a message in hand and continue later. Sources cancel sends."""
     THREADED = 4
-    """Likewise; what it acknowledges itself other threads do, later, in bursts and in any order."""
+    """Like `SLOW`, and acknowledge from other threads: later, in bursts and in any order."""
 
 
 @attrs.frozen
-class Setup:
-    """Sizes in bytes, 0: no limit.
+class WorldSetup:
+    """Configure a world. Sizes are in bytes, 0: no limit.
 
-    Of the system: `rules` of the groups (no sizes: a streaming source, which may be `forgetful` and retain nothing),
-    `memory` instead of disks, `proxies` that may stand in (`quorate`: a quorum of stores must have state), a source
-    that stays away until all else is settled (`orphaned`), stores that are `named` and move, or have their `turns`
-    (round robin).
-    Of the stores: `size_threshold`, `size_limit`, `disk_limit`, `write_delay_ms`, `ack_minimum`, `request_rate` in
-    messages per second, `forwarding`.
-    Of the source: `paced` by receivers, stability `on_reception`, `unique` confirmations, the `retained` threshold and
-    limit, `notify` instead of blocking, a `stability_ms` after which it sends again, 0: the default; `large` messages,
-    in up to so many pieces.
-    Of the receivers: the last is `non_blocking`, or comes `late_ms`; all deliver in `arrival` order, acknowledge by
-    `ack_mode`; the stream is `lossy` for so many percent of its runs. And who is `leaving` in the end.
-    Applications have a `habit`. Where leases are `brief` a RegID is free again soon after its holder was cut off.
-    Sources are found by `resolution` whose datagrams are lost for so many percent; 0: the world tells where they are.
+    Attributes:
+        rules: Groups of stores. No group makes a streaming source.
+        forgetful: The streaming source retains nothing.
+        memory: Stores have no disks.
+        proxies: Stores may run proxies; `quorate`: only with a quorum of stores that have state.
+        orphaned: The source stays away until everything else is settled.
+        named: Stores have names and move. `turns`: round robin.
+        request_rate: Messages per second that a store retransmits.
+        paced: Receivers set the pace. `on_reception`: messages are stable before they are synced.
+        unique: Confirmations that each message needs. `retained`: threshold and limit of copies.
+        notify: The source is notified instead of blocked.
+        stability_ms: Timeout after which the source sends again, 0: the default.
+        large: Most fragments of a message.
+        non_blocking: The last receiver does not block. `late_ms`: it starts late.
+        arrival: Receivers deliver in arrival order.
+        lossy: Percentage of affected runs of a stream.
+        leaving: The client that deregisters in the end.
+        habit: How applications consume.
+        brief: A RegID is free soon after its holder was partitioned.
+        resolution: Percentage of lost resolution datagrams, 0: no topic resolution.
     """
 
     rules: GroupRules = GroupRules((3,))
@@ -141,22 +148,23 @@ class Setup:
 
     @property
     def volatile(self) -> bool:
-        """Whether what is stable may be in memory only."""
+        """Whether a stable message may be in memory only."""
         return self.memory or self.on_reception
 
     @property
     def limited(self) -> bool:
-        """Whether messages may have to go before everybody has them."""
-        forgetful_memory = self.memory and self.size_threshold  # Beyond it the oldest go for good (P-102).
+        """Whether limits may delete messages that some receiver has not consumed."""
+        # Beyond the threshold the oldest messages are deleted (P-102).
+        forgetful_memory = self.memory and self.size_threshold
         return bool(self.size_limit or self.disk_limit or self.retained[1] or forgetful_memory)
 
     def as_json(self) -> dict[str, Any]:
-        """What is not plain, as JSON values."""
+        """Return the deviations as JSON values."""
         return {name: _plain(value) for name, value in _deviations(self)}
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> "Setup":
-        """The inverse of `as_json`. Raises KeyError, TypeError, ValueError."""
+    def from_json(cls, value: dict[str, Any]) -> "WorldSetup":
+        """Return the setup of JSON values. Raises KeyError, TypeError, ValueError."""
         known = dict(value)
         if "rules" in known:
             sizes, inside, between = known["rules"]
@@ -171,30 +179,34 @@ class Setup:
         return cls(**known)
 
 
-def plainer(setup: Setup) -> Iterator[Setup]:
-    """Nearer to the plain one: that itself, then one thing less."""
+def plainer(setup: WorldSetup) -> Iterator[WorldSetup]:
+    """Yield setups closer to the plain one: the plain one first, then each without one deviation."""
     names = [name for name, _ in _deviations(setup)]
     if len(names) > 1:
-        yield Setup()
+        yield WorldSetup()
     for name in names:
-        yield attrs.evolve(setup, **{name: getattr(Setup(), name)})
+        yield attrs.evolve(setup, **{name: getattr(WorldSetup(), name)})
 
 
-def draw_setup(seed: int) -> Setup:
-    """Return the setup of a seed; leases may be brief wherever a source has a quorum of stores, habits are anywhere."""
+def draw_setup(seed: int) -> WorldSetup:
+    """Return the setup of a seed.
+
+    Brief leases need a source with a quorum of stores; habits combine with every setup.
+    """
     apart = Random(f"habit {seed}")  # noqa: S311  # not a secret
     habit = apart.choice(tuple(Habit)[1:]) if apart.random() < HABIT_SHARE else Habit.PROMPT
     setup = attrs.evolve(_draw(seed), habit=habit)
-    if setup.rules.sizes and not setup.turns:  # In turns two lives may have stores of their own: nobody knows whose.
+    # In turns two lives may have stores of their own, and no checker knows which life is right.
+    if setup.rules.sizes and not setup.turns:
         rng = Random(f"brief {seed}")  # noqa: S311  # not a secret
         setup = attrs.evolve(setup, brief=rng.random() < BRIEF_SHARE)
     return setup
 
 
-def _draw(seed: int) -> Setup:
+def _draw(seed: int) -> WorldSetup:
     rng = Random(f"setup {seed}")  # noqa: S311  # not a secret
     if rng.random() < PLAIN_SHARE:
-        return Setup()
+        return WorldSetup()
     found: dict[str, Any] = {}
     for kit in rng.sample(_KITS, rng.randint(*KITS)):
         found |= kit(rng)
@@ -203,32 +215,35 @@ def _draw(seed: int) -> Setup:
     if found.get("turns"):
         found = {name: value for name, value in found.items() if name not in _ALL_STORES}
     if found.get("proxies"):
-        found.pop("named", None)  # A proxy knows stores by the address they had.
+        found.pop("named", None)  # A proxy knows only the addresses that stores had.
     if found.get("memory") and found.get("size_limit"):
-        found["notify"] = True  # A memory that is full stays so; who waits for it gives up flight by flight.
+        found["notify"] = True  # A full memory stays full: a source that waits for it gives up flight by flight.
     if found.get("leaving") is Leaving.RECEIVER and "unique" in found:
-        found["unique"] = 1  # There is no second one in the end.
+        found["unique"] = 1  # Only one receiver is left in the end.
     if found.get("paced"):
-        found.pop("notify", None)  # What is sent at once beyond the flight may be more than a store has room for.
-        found.pop("unique", None)  # What goes while there are no receivers nobody ever confirms.
-    return Setup(**found, large=_pieces(seed), resolution=_resolution(seed))
+        found.pop("notify", None)  # A burst beyond the flight may exceed the room of a store.
+        found.pop("unique", None)  # Messages deleted while there are no receivers are never confirmed.
+    return WorldSetup(**found, large=_pieces(seed), resolution=_resolution(seed))
 
 
 def _pieces(seed: int) -> int:
-    """How many pieces messages have at most; drawn by itself, so that all else of a seed is as it was."""
+    """Return the most fragments of a message.
+
+    A separate generator keeps all other draws of a seed as they were.
+    """
     rng = Random(f"large {seed}")  # noqa: S311  # not a secret
     return rng.randint(*LARGE) if rng.random() < LARGE_SHARE else 0
 
 
 def _resolution(seed: int) -> int:
-    """How many percent of the datagrams of topic resolution are lost, if it is there; drawn by itself likewise."""
+    """Return the percentage of lost resolution datagrams, 0: no topic resolution."""
     rng = Random(f"resolution {seed}")  # noqa: S311  # not a secret
     return rng.choice(RESOLUTION_LOSS) if rng.random() < RESOLUTION_SHARE else 0
 
 
-def _deviations(setup: Setup) -> list[tuple[str, Any]]:
-    plain = Setup()
-    values = ((field.name, getattr(setup, field.name)) for field in attrs.fields(Setup))
+def _deviations(setup: WorldSetup) -> list[tuple[str, Any]]:
+    plain = WorldSetup()
+    values = ((field.name, getattr(setup, field.name)) for field in attrs.fields(WorldSetup))
     return [(name, value) for name, value in values if value != getattr(plain, name)]
 
 
@@ -256,10 +271,10 @@ _GROUPS: Final = (
 )
 
 _STREAMING: Final = ("rules", "forgetful", "late_ms", "arrival", "lossy", "leaving")
-"""What there is without stores."""
+"""Deviations that exist without stores."""
 
 _ALL_STORES: Final = ("rules", "paced", "on_reception", "non_blocking", "proxies", "quorate", "orphaned")
-"""What there is only with all stores at once (P-543, P-594)."""
+"""Deviations that exist only with all stores at once (P-543, P-594)."""
 
 _Kit = dict[str, Any]
 
@@ -365,4 +380,4 @@ _KITS: Final[tuple[Callable[[Random], _Kit], ...]] = (
     _turns,
     _memory,
 )
-"""What may deviate, the intricate ones twice."""
+"""Possible deviations; the intricate ones stand twice and are twice as likely."""

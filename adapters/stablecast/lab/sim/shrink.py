@@ -1,4 +1,4 @@
-"""Makes a failing schedule small: the same rule is still broken, and nothing more can be left out."""
+"""Reduce a failing schedule to one that still breaks the same rule and cannot be reduced further."""
 
 from collections.abc import Callable, Iterator
 from typing import TypeVar
@@ -12,14 +12,14 @@ from stablecast.lab.sim.setup import plainer
 ItemT = TypeVar("ItemT")
 
 MAX_RUNS = 400
-"""Worlds tried before what is left is called small enough."""
+"""Most worlds to try."""
 
 
 def shrink(report: Report, attempt: Callable[[Schedule], Report] = run) -> Report:
-    """The report of a smaller schedule that breaks the same rule; the report itself if there is none.
+    """Return the report of a smaller schedule that breaks the same rule, or the given report if there is none.
 
-    Faults go first, alone or by halves, then sends, then what is not plain in the setup; then runs of messages and
-    spans get shorter.
+    Faults go first, alone or by halves, then sends, then deviations of the setup. Then runs of messages and spans
+    become shorter.
     """
     rule = report.violations[0].rule
     left = MAX_RUNS
@@ -38,7 +38,7 @@ def shrink(report: Report, attempt: Callable[[Schedule], Report] = run) -> Repor
 
 
 def _smaller(schedule: Schedule) -> Iterator[Schedule]:
-    """Schedules with less in them, the boldest cuts first."""
+    """Yield smaller schedules, the largest reductions first."""
     for faults in _shorter(schedule.faults):
         yield attrs.evolve(schedule, faults=faults)
     for sends in _shorter(schedule.sends):

@@ -1,4 +1,4 @@
-"""A source's process: the source endpoint driven as the client does it, and an application that wants to send."""
+"""Simulate a source's process: the source endpoint driven as the client does, and an application that sends."""
 
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -37,11 +37,11 @@ from stablecast.core.registration.status import RegistrationStatus
 from stablecast.core.source import SourceEndpoint
 from stablecast.evidence.trace.trace_recorder import Recorder
 from stablecast.lab.sim.coded_messages import NO_MESSAGE, Item, encode
-from stablecast.lab.sim.network import Connection, Network
-from stablecast.lab.sim.process import Driver, Process, serve
+from stablecast.lab.sim.network import Connection, VirtualNetwork
+from stablecast.lab.sim.process import VirtualDriver, VirtualProcess, serve
 from stablecast.lab.sim.setup import STORES
 from stablecast.lab.sim.source_checkers import Checkers
-from stablecast.lab.sim.virtual_time import Clock
+from stablecast.lab.sim.virtual_time import VirtualClock
 from stablecast.runtime.driven_machine import Driven
 from stablecast.transports import codec
 from stablecast.transports.wire.headers import Fragment
@@ -49,22 +49,24 @@ from stablecast.transports.wire.lbmc import DATA_HEADER, Message, MessageKind
 from stablecast.transports.wire.lbmc import encode as encode_message
 
 PAYLOAD = struct.Struct(">QI")
-"""A payload says who sent it and which number it is: nothing else can be checked from outside."""
+"""Sender's incarnation and sequence number; checkers compare them with what is delivered."""
 
 FLUSH_NS = MILLISECOND
-"""What the application sends is buffered at most so long, until the end of the loop's turn."""
+"""Longest time in ns that messages stay buffered before the loop's turn ends."""
 
 CANCEL_SHARE = 0.2
-"""How often an application that changes its mind cancels what waits to be sent."""
+"""Share of waits for credit that a fickle application cancels."""
 
 HESITATE_NS = 100 * MILLISECOND
-"""For how long at most an application thinks about it before it begins, or where, if it does."""
+"""Longest delay in ns of an application that hesitates before it starts, or before it chooses a first number."""
 
 
 def portions(
     first: int, stop: int, large: list[tuple[int, int]]
 ) -> Iterator[tuple[int, int, tuple[tuple[int, int], ...]]]:
-    """What leaves as one block each: plain messages, or neighbouring ones that are cut (their first and last numbers).
+    """Yield the ranges that leave as one block.
+
+    A block holds plain messages, or adjacent large ones with their first and last numbers.
 
     >>> list(portions(0, 9, [(2, 3), (4, 6)]))
     [(0, 2, ()), (2, 7, ((2, 3), (4, 6))), (7, 9, ())]
@@ -83,7 +85,7 @@ def portions(
 
 
 def plain(topic_index: int, life: int, first: int, stop: int) -> bytes:
-    """Messages that are not cut."""
+    """Return the block of messages that are not fragmented."""
     pack, size = DATA_HEADER.pack, DATA_HEADER.size + PAYLOAD.size
     parts = []
     for number in range(first, stop):
@@ -93,7 +95,7 @@ def plain(topic_index: int, life: int, first: int, stop: int) -> bytes:
 
 
 def pieces(topic_index: int, life: int, large: tuple[tuple[int, int], ...]) -> bytes:
-    """Messages that are: each piece carries what a message would."""
+    """Return the block of large messages. Each fragment carries what a plain message would."""
     size = PAYLOAD.size
     return b"".join(
         encode_message(
@@ -110,19 +112,19 @@ def pieces(topic_index: int, life: int, large: tuple[tuple[int, int], ...]) -> b
     )
 
 
-class SourceProcess(Process):
-    """One life of the source."""
+class SourceProcess(VirtualProcess):
+    """Run one life of the source."""
 
     def __init__(
         self,
-        network: Network,
+        network: VirtualNetwork,
         name: str,
         config: SourceConfig,
-        clock: Clock,
+        clock: VirtualClock,
         checkers: Checkers,
         on_over: Callable[["SourceProcess"], None],
     ) -> None:
-        """It has not started; `on_over` hears when another life took its place."""
+        """Prepare the process; `on_over` is called when another life replaces it."""
         super().__init__(network, name, config.reply_to.partition(":")[0], clock)
         self.config = config
         self.machine = SourceEndpoint.create(config)
@@ -148,9 +150,9 @@ class SourceProcess(Process):
         self._planned = False
 
     def start(self, recorder: Recorder | None) -> None:
-        """Listen and register; an application that may change its mind thinks about it."""
+        """Listen and register, after a delay if the application hesitates."""
         driven: Driven[SourceInput, fx.SourceEffect] = Driven(self.machine, recorder)
-        self._driver = Driver(self, driven, self._perform)
+        self._driver = VirtualDriver(self, driven, self._perform)
         self.listen(self.config.reply_to, serve(self._on_items))
         self.listen(self.config.transport, self._admit)
         if self.hesitates:
@@ -160,43 +162,43 @@ class SourceProcess(Process):
             self._driver.feed(Start())
 
     def want(self, count: int) -> None:
-        """The application has messages to send, as soon as it may."""
+        """Send `count` messages as soon as credit permits."""
         self.wanted += count
         self.deliver(self._send)
 
     def locate(self, name: str, address: str) -> None:
-        """The store of this name is there."""
+        """Pass the address of a named store to the machine."""
         self._driver.feed(Located(name, address))
 
     def withdraw(self) -> None:
-        """Deregister: nothing is sent any more."""
+        """Deregister, and send nothing more."""
         self.wanted = self._buffered = 0
         self._large.clear()
         self._driver.feed(Withdraw())
 
     @property
     def idle(self) -> bool:
-        """Whether everything the application wanted was sent and is stable."""
+        """Whether every wanted message was sent and is stable."""
         return not self.wanted and not self._buffered and self.machine.can_send and not self.machine.in_flight_messages
 
     def registrations(self) -> Iterable[RegistrationStatus]:
-        """With every store."""
+        """Return the registrations with every store."""
         return self.machine.status.registrations.values()
 
     def broken(self, event: Reset | Gone) -> None:
-        """A connection broke."""
+        """Pass the event to the machine."""
         self._driver.feed(event)
 
     # Sending.
 
     def cut(self, most: int) -> None:
-        """The application has messages of up to so many pieces, as long as they fit the flight."""
+        """Fragment messages into at most `most` pieces, as far as they fit the flight."""
         config = self.config
         limits = (most, config.flight_messages or most, config.flight_bytes // PAYLOAD.size or most)
         self.pieces = min(limits) if config.flight_behavior is FlightBehavior.BLOCK else most
 
     def _send(self) -> None:
-        """Take numbers for what there is credit for; it leaves with the next flush."""
+        """Take numbers while there is credit. The messages leave with the next flush."""
         if not self.machine.can_send:
             return
         if self.pieces > 1:
@@ -210,7 +212,7 @@ class SourceProcess(Process):
         self._soon()
 
     def _send_large(self) -> None:
-        """The same, message by message: one that is cut leaves when there is room for all of it."""
+        """Take numbers for whole messages: a large one leaves only when there is credit for all its fragments."""
         before = self.wanted
         while 0 < min(self._size, self.wanted) <= self._credit():
             size = min(self._size, self.wanted)
@@ -228,16 +230,16 @@ class SourceProcess(Process):
         self._buffered += count
 
     def _credit(self) -> int:
-        """How many messages may be sent; whoever is only notified sends what it has."""
+        """Return how many messages may be sent. A source that is only notified has no limit."""
         if self.config.flight_behavior is FlightBehavior.NOTIFY:
             return self.wanted
         credit, size = self.machine.credit_messages, self.machine.credit_bytes
         return (credit if size is None else min(credit, size // PAYLOAD.size)) - self._buffered
 
     def _block(self, count: int = 1) -> None:
-        """Messages wait for credit: hear when there is some."""
+        """Ask the machine for a wakeup when there is credit."""
         if self.wanted and not self._blocked:
-            if self.cancels and self._fickle.random() < CANCEL_SHARE:  # The task that waited for credit is cancelled.
+            if self.cancels and self._fickle.random() < CANCEL_SHARE:  # The task that waits for credit is cancelled.
                 self.wanted = 0
                 return
             self._blocked = True
@@ -278,7 +280,7 @@ class SourceProcess(Process):
     # What arrives.
 
     def _admit(self, connection: Connection) -> None:
-        """Somebody joined the stream: greet, then it hears everything."""
+        """Greet a new subscriber of the stream."""
         connection.on_lost[False] = lambda: self._subscribers.remove(connection)
         if connection.broken:
             return

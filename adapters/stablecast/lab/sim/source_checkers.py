@@ -1,4 +1,4 @@
-"""Outside checkers: of the source, of registrations, and of what is left in the end; `facts` is what they see."""
+"""Check the source, registrations and the final state from outside; `facts` is what the checkers observe."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -9,32 +9,32 @@ from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.events import Event, Oddity
 from stablecast.core.registration.status import RegistrationStatus
 from stablecast.lab.sim.facts import Facts, Lives, without
-from stablecast.lab.sim.receiver_checkers import Reading
-from stablecast.lab.sim.store_checkers import Keeping
+from stablecast.lab.sim.receiver_checkers import ReceiverCheckers
+from stablecast.lab.sim.store_checkers import StoreCheckers
 
 PAYLOAD_BYTES = 12
-"""Of each message."""
+"""Bytes of each message."""
 
 
-class Client(Protocol):
-    """A process that registers: what the checkers need of it."""
+class RegisteringProcess(Protocol):
+    """Offer what the checkers need of a process that registers."""
 
     name: str
     alive: bool
     frozen: bool
 
     def registrations(self) -> Iterable[RegistrationStatus]:
-        """All of them."""
+        """Return all registrations."""
 
 
 @attrs.define
 class Checkers:
-    """Watches one world. `sent`, `in_peace` (when all faults were over), `forced` and `released` are by life."""
+    """Check one world. `sent`, `in_peace` (sent after all faults), `forced` and `released` are by life."""
 
     facts: Facts
-    stores: Keeping
-    receivers: Reading
-    clients: list[Client] = attrs.field(factory=list)
+    stores: StoreCheckers
+    receivers: ReceiverCheckers
+    clients: list[RegisteringProcess] = attrs.field(factory=list)
     sent: Lives = attrs.field(factory=dict)
     in_peace: Lives = attrs.field(factory=dict)
     forced: Lives = attrs.field(factory=dict)
@@ -42,14 +42,14 @@ class Checkers:
 
     @classmethod
     def of(cls, facts: Facts) -> "Checkers":
-        """Nothing has happened."""
-        reading = Reading(facts)
-        return cls(facts, Keeping(facts, reading.ledgers), reading)
+        """Return the checkers of a world that has not started."""
+        reading = ReceiverCheckers(facts)
+        return cls(facts, StoreCheckers(facts, reading.ledgers), reading)
 
     # The source.
 
     def on_life(self, life: int, first: int) -> None:
-        """A life of the source may send, from `first` on."""
+        """Check that a new life, which sends from `first` on, reuses no stable number."""
         facts = self.facts
         facts.counts["lives"] += 1
         facts.order[life] = len(self.released)
@@ -59,7 +59,7 @@ class Checkers:
             facts.report("S2", f"life {life:#x} begins at {first}, number {max(reused)} is stable for an earlier one")
 
     def on_proxy(self, life: int) -> None:
-        """A proxy is registered: it stands in for the newest life there is."""
+        """Record a registered proxy, which replaces the newest life."""
         self.facts.counts["proxies"] += 1
         self.facts.order[life] = len(self.released) - 1
         self.facts.stand_ins.append(life)
@@ -72,9 +72,9 @@ class Checkers:
         flight: tuple[int, int],
         large: Iterable[tuple[int, int]] = (),
     ) -> None:
-        """Messages leave; no more than so many messages and bytes may be in flight, 0: any number.
+        """Check the flight size, in messages and bytes, 0: no limit.
 
-        `large` are the first and last numbers of those that are cut.
+        `large` are the first and last numbers of fragmented messages.
         """
         for low, high in large:
             self.facts.counts["cut"] += 1
@@ -90,7 +90,7 @@ class Checkers:
             self.facts.report("F1", f"{under_way} messages are in flight, the limits are {messages} and {size} bytes")
 
     def on_stable(self, life: int, first: int, stop: int, active: list[str]) -> None:
-        """The source's application is told so, while these stores are registered and there."""
+        """Check that enough stores hold messages that are reported stable, while the stores `active` are registered."""
         facts = self.facts
         facts.counts["stable"] += stop - first
         facts.stable_lives.setdefault(life, RangeSet()).add(first, stop)
@@ -109,9 +109,10 @@ class Checkers:
                 facts.report("S2", f"number {number} is stable for life {other:#x} and for life {life:#x}")
 
     def on_forced(self, life: int, first: int, stop: int) -> None:
-        """The source gives up copies: its own limits force them out, or they do not become stable in time.
+        """Check that copies which a source gives up were forced out.
 
-        When all faults are over only what limits of stores let go does not become stable in time.
+        A source gives up copies because of its own limits, or because they do not become stable in time. When all
+        faults are over, only limits of stores can keep a message from becoming stable.
         """
         unstable = without(self.in_peace.get(life, RangeSet()).within(first, stop), self._settled(life))
         self.forced.setdefault(life, RangeSet()).add(first, stop)
@@ -126,7 +127,7 @@ class Checkers:
                 return
 
     def on_release(self, life: int, stop: int) -> None:
-        """The source lets go of its copies below `stop`."""
+        """Check that the source releases only copies below `stop` that are settled."""
         first, self.released[life] = self.released[life], stop
         setup = self.facts.setup
         if not setup.rules.sizes:
@@ -144,8 +145,8 @@ class Checkers:
 
     # Registrations.
 
-    def on_registered(self, client: Client, store_index: int, reg_id: int) -> None:
-        """A store granted a RegID."""
+    def on_registered(self, client: RegisteringProcess, store_index: int, reg_id: int) -> None:
+        """Check that no other live client counts on a granted RegID."""
         self.facts.counts["registrations"] += 1
         for other in self.clients:
             if other is client or not other.alive or other.frozen:
@@ -159,7 +160,7 @@ class Checkers:
     # At the end, and for everybody.
 
     def at_the_end(self) -> None:
-        """When all is quiet: every stable message is where it was said to be."""
+        """Check that every stable message is still recoverable."""
         facts = self.facts
         if facts.farewell:
             return
@@ -170,6 +171,6 @@ class Checkers:
                 return
 
     def on_oddity(self, event: Event) -> None:
-        """Counts what machines drop."""
+        """Count what machines drop."""
         if isinstance(event, Oddity):
             self.facts.counts[event.code] += 1

@@ -1,4 +1,4 @@
-"""A store's process: the store endpoint driven as the daemon does it, on a disk in memory."""
+"""Simulate a store's process: the store endpoint driven as the daemon does, on a simulated disk."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -24,13 +24,13 @@ from stablecast.core.protocol.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace.trace_recorder import Recorder
 from stablecast.lab.sim.coded_messages import NO_MESSAGE, Item, encode
-from stablecast.lab.sim.disk import Disk, Kind, Record, Syncer
+from stablecast.lab.sim.disk import DiskRecord, RecordKind, Syncer, VirtualDisk
 from stablecast.lab.sim.lossy_transport import Lossy
-from stablecast.lab.sim.network import Network
-from stablecast.lab.sim.process import Driver, Joiner, Process, serve
+from stablecast.lab.sim.network import VirtualNetwork
+from stablecast.lab.sim.process import VirtualDriver, VirtualJoiner, VirtualProcess, serve
 from stablecast.lab.sim.proxy import Advertise, Proxy
 from stablecast.lab.sim.source_checkers import Checkers
-from stablecast.lab.sim.virtual_time import Clock
+from stablecast.lab.sim.virtual_time import VirtualClock
 from stablecast.runtime.driven_machine import Driven
 from stablecast.runtime.kept_runs import Continuity, Tokens
 from stablecast.store.client_records import client_record, clients_of, forget_record
@@ -40,24 +40,24 @@ from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run
 
 
-class StoreProcess(Process):
-    """One life of a store."""
+class StoreProcess(VirtualProcess):
+    """Run one life of a store."""
 
     def __init__(
         self,
-        network: Network,
+        network: VirtualNetwork,
         name: str,
         config: StoreConfig,
-        clock: Clock,
-        disk: Disk,
+        clock: VirtualClock,
+        disk: VirtualDisk,
         checkers: Checkers,
         advertise: Advertise,
         lossy: int,
     ) -> None:
-        """It has not started; `advertise` makes a proxy found.
+        """Prepare the process.
 
-        So many percent of the runs of a stream are not to arrive as they should. `falter` is what is to go wrong at the
-        moment when a proxy starts.
+        `advertise` makes each proxy known to receivers. `lossy` percent of a stream's runs are lost, repeated or late.
+        `falter` is called once when a proxy starts.
         """
         super().__init__(network, name, config.address.partition(":")[0], clock)
         self.disk = disk
@@ -70,7 +70,7 @@ class StoreProcess(Process):
         self._tokens = Tokens()
         self._streams = Continuity()
         self._proxies: dict[int, Proxy] = {}
-        self._joiners: dict[int, Joiner] = {}
+        self._joiners: dict[int, VirtualJoiner] = {}
         self._syncer = Syncer(
             self.world,
             disk,
@@ -81,14 +81,14 @@ class StoreProcess(Process):
         self._shelf = MessageStorage(self._syncer, self._tokens)
 
     def start(self, recorder: Recorder | None) -> None:
-        """Take what the disk kept, and listen. The recorder must be of this machine, made before."""
+        """Listen and start the machine. The recorder must belong to this machine."""
         driven: Driven[StoreInput, fx.StoreEffect] = Driven(self.machine, recorder)
-        self._driver = Driver(self, driven, self._perform)
+        self._driver = VirtualDriver(self, driven, self._perform)
         self.listen(self._address, serve(self._on_items))
         self._driver.feed(Start())
 
     def recover(self) -> None:
-        """What the daemon does before it listens."""
+        """Recover from the disk, as the daemon does before it listens."""
         self.disk.verify()
         clients = clients_of(self.disk.states())
         self._checkers.stores.on_start(self.name, clients.values())
@@ -97,17 +97,17 @@ class StoreProcess(Process):
 
     @property
     def proxies(self) -> int:
-        """How many run here."""
+        """The number of running proxies."""
         return len(self._proxies)
 
     def broken(self, event: Reset | Gone) -> None:
-        """A connection broke."""
+        """Pass the event to the machine and to every proxy."""
         self._driver.feed(event)
         for proxy in list(self._proxies.values()):
             proxy.driver.feed(event)
 
     def crash(self, *, flush: bool = True) -> None:
-        """Killed: a part of what was not synced may have reached the disk all the same."""
+        """Kill the process. A part of the unsynced records may have reached the disk."""
         super().crash(flush=flush)
         if self._checkers.facts.setup.volatile:
             self._checkers.facts.on_lost(self.name, disk=False)
@@ -115,12 +115,12 @@ class StoreProcess(Process):
         self.disk.crash(self.world.rng.random())
 
     def _fail(self) -> None:
-        """The disk failed: nothing is answered any more, and the process ends."""
+        """Crash after the disk failed."""
         self._checkers.facts.counts["disks failed"] += 1
         self.crash()
 
     def _on_damaged(self, stream: int, first: int, stop: int) -> None:
-        """Messages that were asked for cannot be read."""
+        """Report messages that were requested and cannot be read."""
         self._checkers.facts.on_damage_found(self.name, first, stop)
         self._driver.feed(Damaged(stream, first, stop - 1))
 
@@ -138,7 +138,7 @@ class StoreProcess(Process):
             self._driver.feed(data)
 
     def _on_lost(self, session_id: int, run: Run) -> None:
-        """The transport gives a run up."""
+        """Report a run that the transport gave up."""
         self._driver.feed(Lost(codec.join(session_id, run.topic_index), run.first, run.count))
 
     def _on_stream(self, session_id: int, items: Sequence[Item]) -> None:
@@ -223,16 +223,17 @@ class StoreProcess(Process):
         client = effect.client
         self._checkers.stores.on_client(self.name, client)
         state = partial(client_record, client)
-        self._syncer.append(Record(effect.ticket, Kind.STATE, state, client.reg_id, tag=client.incarnation))
+        self._syncer.append(DiskRecord(effect.ticket, RecordKind.STATE, state, client.reg_id, tag=client.incarnation))
 
     def _forget(self, effect: fx.Forget) -> None:
-        self._syncer.append(Record(effect.ticket, Kind.STATE, partial(forget_record, effect.reg_id), effect.reg_id))
+        self._syncer.append(
+            DiskRecord(effect.ticket, RecordKind.STATE, partial(forget_record, effect.reg_id), effect.reg_id)
+        )
         self._checkers.stores.on_forget(self.name, effect.role, effect.reg_id)
         if effect.role is Role.SOURCE:
             self._shelf.forget(effect.reg_id, effect.ticket)
 
     def _check(self, message: Message) -> None:
-        """What a store says it holds it holds."""
         if isinstance(message, Registered):
             self._checkers.stores.on_granted(self.name, message.reg_id, message.incarnation)
         elif isinstance(message, StableAck) and not message.nack:
@@ -256,10 +257,9 @@ class StoreProcess(Process):
             self._driver.feed(Gone(effect.transport) if gone else Ended(effect.incarnation))
 
         stream = Lossy(self, self._lossy, self._on_stream, self._on_lost).take if self._lossy else self._on_stream
-        self._joiners[effect.incarnation] = Joiner(self, effect.transport, session_id, stream, ended)
+        self._joiners[effect.incarnation] = VirtualJoiner(self, effect.transport, session_id, stream, ended)
 
     def _falter(self) -> None:
-        """What was to go wrong when a proxy starts does."""
         falter, self.falter = self.falter, None
         if falter is not None:
             falter()

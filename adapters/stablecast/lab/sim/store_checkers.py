@@ -1,4 +1,4 @@
-"""Outside checkers of the stores: what they say they hold they hold, and what they let go was not needed any more."""
+"""Check that stores hold what they acknowledge, and delete only what no receiver needs."""
 
 from collections.abc import Iterable, Mapping
 
@@ -8,15 +8,16 @@ from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import Pace, Role, SourceInfo
 from stablecast.lab.sim.facts import NOBODY, Facts, without
-from stablecast.lab.sim.receiver_checkers import Ledger
+from stablecast.lab.sim.receiver_checkers import ReceiverLedger
 from stablecast.lab.sim.setup import RECEIVERS, STORES
 
 
 @attrs.frozen
-class Reader:
-    """A receiver as a store has it: whose it is, of which source, whether it blocks, and from where on it reads.
+class KnownReceiver:
+    """Describe a receiver that a store knows: its name, its source, whether it blocks, and its first number.
 
-    One that has `acknowledged` is known; any other begins behind what is gone at some store, as a new one does.
+    One that has `acknowledged` is known for certain. Any other begins after what some store has deleted, as a new one
+    does.
     """
 
     receiver: str
@@ -27,69 +28,69 @@ class Reader:
 
 
 @attrs.define
-class Keeping:
-    """Watches the stores. By store: who reads there, by RegID, its trails, by stream, and which stores it heard of."""
+class StoreCheckers:
+    """Check the stores. By store: its receivers by RegID, its trails by stream, and the stores it was told of."""
 
     facts: Facts
-    ledgers: Mapping[str, Ledger]
-    readers: dict[str, dict[int, Reader]] = attrs.field(factory=dict)
+    ledgers: Mapping[str, ReceiverLedger]
+    readers: dict[str, dict[int, KnownReceiver]] = attrs.field(factory=dict)
     trails: dict[str, dict[int, int]] = attrs.field(factory=dict)
     heard_of: dict[str, list[int]] = attrs.field(factory=dict)
 
     def on_start(self, store: str, clients: Iterable[Client]) -> None:
-        """A process of a store begins, with what the disk has."""
+        """Record the clients of a store process that starts."""
         self.readers[store] = {}
         self.facts.on_restart(store)
         for client in clients:
             self.on_client(store, client)
 
     def on_wiped(self, store: str) -> None:
-        """A store's disk is about to be replaced by an empty one: what it let go it does not know either."""
+        """Record that a store loses its disk, with the record of what it deleted."""
         self.facts.on_lost(store, disk=True)
         self.trails.pop(store, None)
 
     def on_client(self, store: str, client: Client) -> None:
-        """A store keeps the state of a client."""
+        """Record the stored state of a client."""
         if client.role is not Role.RECEIVER:
             return
         known = self.readers.setdefault(store, {})
         before = known.get(client.reg_id)
         first = client.acknowledged + 1 if before is None else before.first
         name, blocking = RECEIVERS[client.session_id - 2], client.pace is Pace.RECEIVERS
-        known[client.reg_id] = Reader(name, client.source_reg_id, blocking, first, client.has_acknowledged)
+        known[client.reg_id] = KnownReceiver(name, client.source_reg_id, blocking, first, client.has_acknowledged)
 
     def on_info(self, store: str, info: SourceInfo) -> None:
-        """A store hears an SRI, of a source or of a proxy."""
+        """Record an SRI of a source or a proxy that a store receives."""
         if info.incarnation not in self.facts.stand_ins:
             self.facts.on_told(info.incarnation, info.term)
             self.heard_of.setdefault(store, []).extend(entry.index for entry in info.stores)
 
     def strangers(self, stores: list[str]) -> bool:
-        """Whether some of these stores were never told of others by the source: their proxies cannot meet."""
+        """Return whether some of these stores do not know others, so that their proxies cannot meet."""
         return any(STORES.index(other) not in self.heard_of.get(store, []) for store in stores for other in stores)
 
     def on_forget(self, store: str, role: Role, reg_id: int) -> None:
-        """A store forgets a client."""
+        """Check and record that a store removes a client."""
         if role is Role.SOURCE:
             self.on_cut(store, reg_id, 0)
         else:
             self.readers[store].pop(reg_id, None)
 
     def on_granted(self, store: str, reg_id: int, life: int) -> None:
-        """A store grants a registration, of a source or of one of its receivers: it knows the source's life."""
+        """Check that a granted registration is synced."""
         self.facts.granted.setdefault(life, set()).add(store)
         if self.facts.disks[store].clients.get(reg_id) != life:
             self.facts.report("R2", f"{store} grants RegID {reg_id} to life {life:#x}, which is not synced")
 
     def on_acknowledged(self, store: str, life: int, first: int, stop: int) -> None:
-        """A store acknowledges messages as synced."""
+        """Check that acknowledged messages are synced."""
         for number in range(first, stop):
             if not self.facts.holds(store, life, number) and (store, life, number) not in self.facts.spoilt:
                 self.facts.report("P1", f"{store} acknowledges number {number} of life {life:#x}, which is not synced")
                 return
 
     def on_cut(self, store: str, stream: int, first: int) -> None:
-        """A store is about to forget a stream from `first` on."""
+        """Check that a store which removes a stream from `first` on removes no stable message."""
         facts = self.facts
         for number, record in facts.disks[store].contents.get(stream, {}).items():
             if number >= first and facts.stable.get(number) == record.tag and not facts.farewell:
@@ -102,16 +103,16 @@ class Keeping:
                 numbers.remove(first, max(first, numbers.last + 1))
 
     def on_dropped(self, store: str, first: int, stop: int) -> None:
-        """A store has no room for these."""
+        """Record messages that a store has no room for."""
         self.facts.dropped.setdefault(store, RangeSet()).add(first, stop)
 
     def passed(self, number: int) -> list[str]:
-        """Return the stores at which a limit let this number go, or kept it out."""
+        """Return the stores at which a limit deleted this number, or kept it out."""
         passed = [store for store, trails in self.trails.items() if any(trail > number for trail in trails.values())]
         return passed + [store for store, dropped in self.facts.dropped.items() if number in dropped]
 
     def on_reclaim(self, store: str, stream: int, stop: int) -> None:
-        """A store is about to let go of a stream's messages below `stop`."""
+        """Check and record that a store deletes a stream's messages below `stop`."""
         facts, trails = self.facts, self.trails.setdefault(store, {})
         first = trails.get(stream, 0)
         if stop <= first:
@@ -144,7 +145,7 @@ class Keeping:
                 return
 
     def _protects(self, receiver: str) -> bool:
-        """Whether enough stores know a blocking receiver for its messages to be kept."""
+        """Return whether enough stores know a blocking receiver for its messages to be kept."""
         stores = [
             store
             for store, readers in self.readers.items()

@@ -1,4 +1,4 @@
-"""Virtual time: what happens, in order. Instants are ns since the world began."""
+"""Order events in virtual time. Instants are ns since the start of the world."""
 
 from collections.abc import Callable
 from heapq import heappop, heappush
@@ -11,16 +11,16 @@ from stablecast.core.errors import InvariantError
 MILLION = 1_000_000
 
 MAX_EVENTS = 2_000_000
-"""Things that happen in one world, a hundred times the usual; more means that somebody does not come to rest."""
+"""Most events of one world, a hundred times the usual number. More mean that some process never becomes idle."""
 
 
 @attrs.define
-class World:
-    """The queue of what will happen, and all randomness of it.
+class VirtualWorld:
+    """Queue future events and own all randomness.
 
     Attributes:
-        rng: Decides delays and accidents; seeded, so the same world happens again.
-        transcript: What every machine was told and answered, line by line, if anybody wants to know.
+        rng: Seeded, so that a seed repeats the same world.
+        transcript: Receives a line for each input of a machine; None: no transcript.
     """
 
     rng: Random
@@ -30,39 +30,42 @@ class World:
     _serial: int = 0
 
     def at(self, instant: int, action: Callable[[], None]) -> None:
-        """Do something at an instant, or at once if that has passed; at the same instant in the order of the calls."""
+        """Run an action at an instant, or now if it has passed. Actions at one instant run in call order."""
         self._serial += 1
         heappush(self._queue, (max(instant, self.now), self._serial, action))
 
     def after(self, delay: int, action: Callable[[], None]) -> None:
-        """Do something after a delay."""
+        """Run an action after a delay in ns."""
         self._serial += 1
         heappush(self._queue, (self.now + delay, self._serial, action))
 
     def run(self, until: int) -> None:
-        """Let time pass. Raises InvariantError when far too much happens, and whatever the processes raise."""
+        """Run all events up to `until`.
+
+        Raises InvariantError when there are too many events, and whatever the processes raise.
+        """
         queue = self._queue
         while queue and queue[0][0] <= until:
             self.now, serial, action = heappop(queue)
             if serial > MAX_EVENTS:
-                raise InvariantError(f"the world does not come to rest: {serial} things have happened")
+                raise InvariantError(f"the world does not become idle: {serial} events have happened")
             action()
         self.now = until
 
 
 @attrs.define
-class Clock:
-    """A process's clock: `ppm` millionths too fast, and somewhere else."""
+class VirtualClock:
+    """Map world time to a process's clock: an offset in ns and a rate error in millionths."""
 
     offset: int
     ppm: int
 
     def read(self, instant: int) -> int:
-        """What it shows at an instant of the world."""
+        """Return what the clock shows at an instant of the world."""
         return self.offset + instant + instant * self.ppm // MILLION
 
     def when(self, shown: int) -> int:
-        """The first instant of the world at which it shows at least that."""
+        """Return the first instant of the world at which the clock shows at least `shown`."""
         instant = (shown - self.offset) * MILLION // (MILLION + self.ppm) - 1
         while self.read(instant) < shown:
             instant += 1

@@ -1,8 +1,9 @@
-"""The store's monitor: what goes on in running stores, as pages, as JSON and for Prometheus.
+"""Monitor running stores: pages for people, JSON for programs, metrics for Prometheus.
 
-`settings` says where it listens and who may do what, `server` is the thread it runs in, `board` the newest look at all
-stores, `rows` what is kept of their sources, `health` what is said of them. `site` answers requests under the rules of
-`guard`: `pages` (from templates, `shapes`, `spans` and `wording`), `api`, `metrics`, and `errands` that take long.
+`server` runs the monitor in a thread, and `settings` says where it listens and what it permits. `board` keeps the
+newest snapshot of all stores, `source_rows` the history of their sources, and `health` derives findings. `site` answers
+requests under the rules of `access`: `pages` (with templates, `pictures`, `number_spans` and `figures`), `api`,
+`metrics` and `directory_jobs`.
 """
 
 from stablecast.ops.monitor.server import Monitor

@@ -1,10 +1,11 @@
-"""Who may do what: the rules that every request passes.
+"""Decide which requests the monitor answers.
 
-* **Names.** On loopback only the host's own names are answered. A page of the web that had its name resolve to this
-  host could otherwise read everything here through its visitor's browser.
-* **Token.** With one, whoever does not show it sees nothing but the form that asks for it. Programs send it as a
-  bearer, browsers as a cookie that scripts cannot read and other sites cannot use.
-* **Changes** need the read-write permission (P-807), POST, and, from a browser, a page of this monitor as their origin.
+- - **Names.** On loopback the monitor answers only to names of this host. Otherwise a web page whose name resolves to
+  this host could read the monitor through its visitor's browser (DNS rebinding).
+- **Token.** If a token is set, a request without it gets only the login form. Programs send it as a bearer token.
+  Browsers send it as a cookie that scripts cannot read and other sites cannot use.
+- **Changes** need the read-write permission (P-807) and POST. A browser's request must come from a page of this
+  monitor.
 """
 
 import hmac
@@ -17,7 +18,7 @@ from stablecast.ops.monitor.settings import MonitorSettings, Permission
 
 COOKIE = "stablecast"
 OPEN = ("/login", "/static/")
-"""What is shown without the token."""
+"""Paths that are served without the token."""
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -29,34 +30,37 @@ HEADERS = {
 
 
 def guard(settings: MonitorSettings) -> Middleware:
-    """The rules of these settings, as a middleware."""
+    """Return a middleware that enforces these settings."""
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
         if settings.on_loopback and not _is_local(request.host):
-            raise web.HTTPMisdirectedRequest(text="this monitor answers to names of this host only\n")
+            raise web.HTTPMisdirectedRequest(text="this monitor answers only to names of this host\n")
         if settings.token and not request.path.startswith(OPEN) and not _shows(request, settings.token):
             if request.method == "GET" and wants_html(request):
                 raise web.HTTPSeeOther("/login")
-            raise web.HTTPUnauthorized(text="the token is missing\n", headers={"WWW-Authenticate": "Bearer"})
+            raise web.HTTPUnauthorized(
+                text="the token is missing or wrong: send it as a bearer token\n",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
         if request.method not in ("GET", "HEAD"):
             if request.path != "/login" and settings.permission is not Permission.READ_WRITE:
                 raise web.HTTPForbidden(text="this monitor is read-only\n")
             if not _own_page(request):
-                raise web.HTTPForbidden(text="another site's page asks for this\n")
+                raise web.HTTPForbidden(text="a page of another site sent this request\n")
         return await handler(request)
 
     return check
 
 
 async def dress(_: web.Request, response: web.StreamResponse) -> None:
-    """Put the headers on every answer."""
+    """Add the security headers to every answer."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
 
 
 def is_token(given: str, token: str) -> bool:
-    """Whether it is the token, in a time that tells nothing."""
+    """Return whether `given` is the token, in constant time."""
     return hmac.compare_digest(given.encode(), token.encode())
 
 
@@ -67,7 +71,7 @@ def _shows(request: web.Request, token: str) -> bool:
 
 
 def wants_html(request: web.Request) -> bool:
-    """Whether a person is to read the answer."""
+    """Return whether the client prefers HTML."""
     return "text/html" in request.headers.get("Accept", "")
 
 
@@ -82,7 +86,7 @@ def _is_local(host: str) -> bool:
 
 
 def _own_page(request: web.Request) -> bool:
-    """Whether no browser sent this, or one that shows a page of this monitor."""
+    """Return whether a program sent this request, or a browser that shows a page of this monitor."""
     site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
     if site is not None:
         return site == "same-origin"

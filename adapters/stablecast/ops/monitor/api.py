@@ -1,4 +1,4 @@
-"""The figures of the pages as JSON. Names are those of `store.observatory`; a field is added, never renamed."""
+"""Convert records to JSON. Names are those of `store.observatory`; a field may be added but never renamed."""
 
 import time
 from collections.abc import Iterable
@@ -9,17 +9,17 @@ import attrs
 
 from stablecast.ops.monitor import health
 from stablecast.ops.monitor.board import STALE_NS, Board, Snapshot
-from stablecast.ops.monitor.health import Finding, Level
+from stablecast.ops.monitor.health import HealthFinding, Urgency
 from stablecast.ops.monitor.number_spans import Spans
-from stablecast.ops.monitor.source_rows import said_of
+from stablecast.ops.monitor.source_rows import findings_of
 from stablecast.store.observatory import ReceiverView, SourceView
 
 LIMIT = 200
-"""Sources in one answer, unless fewer are asked for."""
+"""Most sources in one answer."""
 
 
 def daemon(board: Board) -> dict[str, Any]:
-    """What runs here."""
+    """Return the record of the daemon and its stores."""
     return {
         "version": version("stablecast"),
         "time_ns": time.time_ns(),
@@ -29,7 +29,7 @@ def daemon(board: Board) -> dict[str, Any]:
 
 
 def condition(board: Board) -> dict[str, Any]:
-    """How it is; `fresh` is False when a store's loop has not answered for long."""
+    """Return the health of the daemon; `fresh` is False if a store's loop has stopped answering."""
     return {
         "level": board.level.name,
         "fresh": board.sweeps > 0 and board.age_ns < STALE_NS,
@@ -38,25 +38,25 @@ def condition(board: Board) -> dict[str, Any]:
 
 
 def store(snapshot: Snapshot) -> dict[str, Any]:
-    """One store, without its sources."""
+    """Return the record of one store, without its sources."""
     shown = attrs.asdict(snapshot.view, filter=attrs.filters.exclude("topics"))
     return {**shown, "level": snapshot.level.name, "findings": _findings(snapshot.findings)}
 
 
 def source(view: SourceView, spans: Spans | None = None) -> dict[str, Any]:
-    """One source with its receivers."""
+    """Return the record of one source with its receivers."""
     shown = attrs.asdict(view)
-    for told, one in zip(shown["receivers"], view.receivers, strict=True):
-        told["findings"] = _findings(health.of_receiver(one, view))
-    level = health.worst(finding for _, finding in said_of(view))
-    told = {**shown, "level": level.name, "findings": _findings(health.of_source(view))}
-    return told if spans is None else {**told, "spans": attrs.asdict(spans)}
+    for record, one in zip(shown["receivers"], view.receivers, strict=True):
+        record["findings"] = _findings(health.of_receiver(one, view))
+    level = health.worst(finding for _, finding in findings_of(view))
+    record = {**shown, "level": level.name, "findings": _findings(health.of_source(view))}
+    return record if spans is None else {**record, "spans": attrs.asdict(spans)}
 
 
 def receiver(view: ReceiverView, its_source: SourceView) -> dict[str, Any]:
-    """One receiver."""
+    """Return the record of one receiver."""
     return {**attrs.asdict(view), "findings": _findings(health.of_receiver(view, its_source))}
 
 
-def _findings(findings: Iterable[Finding]) -> list[dict[str, str]]:
-    return [{"level": Level(one.level).name, "code": one.code, "text": one.text} for one in findings]
+def _findings(findings: Iterable[HealthFinding]) -> list[dict[str, str]]:
+    return [{"level": Urgency(one.level).name, "code": one.code, "text": one.text} for one in findings]

@@ -1,8 +1,8 @@
-"""The newest that is known of every store, and who waits for news of it.
+"""Keep the newest snapshot of every store, and notify viewers of it.
 
-One sweep looks at all stores, one after the other, a few sources at a time on the store's loop; what is made of that is
-made here, on the monitor's own thread. The next sweep waits a second, and so long that sweeps take a small share of a
-processor however many sources there are.
+One sweep reads all stores in turn, a few sources at a time on the store's loop. The monitor's own thread builds the
+snapshots. After a sweep the board waits at least a second, and long enough that sweeps use a small share of one
+processor, however many sources there are.
 """
 
 import asyncio
@@ -14,46 +14,49 @@ import attrs
 
 from stablecast.core.machine.units import SECOND
 from stablecast.ops.monitor import health
-from stablecast.ops.monitor.health import Finding, Level
-from stablecast.ops.monitor.source_rows import Row, Series
+from stablecast.ops.monitor.health import HealthFinding, Urgency
+from stablecast.ops.monitor.source_rows import SampleSeries, SourceRow
 from stablecast.store.observatory import Observatory, SourceView, StoreView, WatchedStore
 
 SWEEP_SECONDS = 1.0
-"""From one sweep to the next, at least."""
+"""Shortest pause between sweeps, in seconds."""
 SWEEP_SHARE = 0.05
-"""Share of a processor that sweeps may take, as far as this thread can tell: the stores' part is about the same."""
+"""Largest share of a processor that sweeps use, measured on the monitor's thread.
+
+The stores' part takes about the same.
+"""
 LONGEST_SECONDS = 30.0
-"""From one sweep to the next, at most."""
+"""Longest pause between sweeps, in seconds."""
 STALE_NS = 120 * SECOND
-"""A look that is older than this says nothing any more: the store's loop does not answer."""
+"""Age in ns from which on a snapshot is stale, because the store's loop does not answer."""
 CHUNK = 32
-"""Sources that are looked at in one turn of a store's loop."""
+"""Sources that are read in one turn of a store's loop."""
 
 
 @attrs.define
-class History:
-    """A store's last minutes: messages and retransmissions a second, the worst lag, bytes that wait for the disk."""
+class StoreHistory:
+    """Keep a store's last samples: rates of messages and retransmissions, worst lag, bytes that wait for the disk."""
 
-    rate: Series = attrs.field(factory=Series)
-    served: Series = attrs.field(factory=Series)
-    lag: Series = attrs.field(factory=Series)
-    queued: Series = attrs.field(factory=Series)
+    rate: SampleSeries = attrs.field(factory=SampleSeries)
+    served: SampleSeries = attrs.field(factory=SampleSeries)
+    lag: SampleSeries = attrs.field(factory=SampleSeries)
+    queued: SampleSeries = attrs.field(factory=SampleSeries)
 
 
 @attrs.frozen
 class Snapshot:
-    """A store and its sources by RegID. `level`: the most urgent of all that is in it."""
+    """Hold a store and its sources by RegID. `level` is that of the most urgent finding."""
 
     view: StoreView
-    findings: tuple[Finding, ...]
-    rows: dict[int, Row]
-    level: Level
-    history: History
+    findings: tuple[HealthFinding, ...]
+    rows: dict[int, SourceRow]
+    level: Urgency
+    history: StoreHistory
 
 
 @attrs.define
 class Board:
-    """What is known; it belongs to the monitor's loop. `sweeps` counts the looks taken."""
+    """Hold the snapshots of all stores; used on the monitor's loop only. `sweeps` counts finished sweeps."""
 
     watched: Sequence[WatchedStore]
     clock: Callable[[], float] = time.thread_time
@@ -66,27 +69,30 @@ class Board:
     _news: asyncio.Event = attrs.field(factory=asyncio.Event)
 
     async def sweep(self) -> None:
-        """Look at every store."""
+        """Read every store once and notify viewers."""
         before = dict(enumerate(self.stores))
         self.stores = [await self._look(index, before.get(index)) for index in range(len(self.watched))]
         self.sweeps += 1
         self._announce()
 
     async def _look(self, index: int, before: Snapshot | None) -> Snapshot:
-        """One store. Its thread runs between chunks, and so does whatever waits on this one."""
+        """Return a new snapshot of one store.
+
+        Each chunk is a separate call, so the store's loop runs its own work between chunks.
+        """
         watched, known = self.watched[index], {} if before is None else before.rows
         view = await self.observatory.store(index)
-        rows: dict[int, Row] = {}
+        rows: dict[int, SourceRow] = {}
         news = 0
         reg_ids = await watched.ask(partial(_reg_ids, watched))
         for at in range(0, len(reg_ids), CHUNK):
             found = await watched.ask(partial(look, watched, reg_ids[at : at + CHUNK]))
             now_ns = time.time_ns()
             for source in found:
-                row = rows[source.reg_id] = known.get(source.reg_id) or Row(source.reg_id)
+                row = rows[source.reg_id] = known.get(source.reg_id) or SourceRow(source.reg_id)
                 news += row.update(source, now_ns)
             await asyncio.sleep(0)
-        history = History() if before is None else before.history
+        history = StoreHistory() if before is None else before.history
         elapsed = 0 if before is None else view.taken_ns - before.view.taken_ns
         if elapsed > 0:
             history.rate.add(news * SECOND / elapsed)
@@ -98,7 +104,7 @@ class Board:
         return Snapshot(view, findings, rows, level, history)
 
     async def run(self) -> None:
-        """Sweep for ever."""
+        """Sweep until cancelled."""
         while True:
             started = self.clock()
             await self.sweep()
@@ -111,7 +117,7 @@ class Board:
             await self._news.wait()
 
     def end(self) -> None:
-        """There will be no more news."""
+        """Release every waiter; no sweep follows."""
         self.over = True
         self._announce()
 
@@ -120,13 +126,13 @@ class Board:
         self._news = asyncio.Event()
 
     @property
-    def level(self) -> Level:
-        """The most urgent finding of all stores."""
-        return max((store.level for store in self.stores), default=Level.OK)
+    def level(self) -> Urgency:
+        """The level of the most urgent finding of all stores."""
+        return max((store.level for store in self.stores), default=Urgency.OK)
 
     @property
     def age_ns(self) -> int:
-        """How old the oldest look is."""
+        """The age of the oldest snapshot, in ns."""
         return max((time.time_ns() - store.view.taken_ns for store in self.stores), default=0)
 
 
@@ -135,13 +141,13 @@ async def _reg_ids(watched: WatchedStore) -> list[int]:
 
 
 async def look(watched: WatchedStore, reg_ids: Sequence[int]) -> list[SourceView]:
-    """These sources, as far as they are there; to be asked on the store's loop."""
+    """Return the views of the sources that exist. Call it on the store's loop."""
     found = (watched.one_source(reg_id) for reg_id in reg_ids)
     return [view for view in found if view is not None]
 
 
 def pause(took: float) -> float:
-    """How long to wait after a sweep that took so many seconds of a processor.
+    """Return the pause in seconds after a sweep that used `took` seconds of a processor.
 
     >>> pause(0.01), pause(1.0), pause(5.0)
     (1.0, 19.0, 30.0)

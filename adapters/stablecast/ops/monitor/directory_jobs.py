@@ -1,6 +1,6 @@
-"""Long work on a store's directory, done beside it in a process of its own: scrub and export.
+"""Run scrub and export on a store's directory in a process of their own.
 
-The process reads the files as `stablecast store scrub DIR` and `export DIR` do; nothing of it runs in the store.
+The process reads the files as `stablecast store scrub DIR` and `export DIR` do, so the store does none of the work.
 """
 
 import asyncio
@@ -13,28 +13,28 @@ from typing import IO, Any
 from aiohttp import web
 
 PIECE_BYTES = 64 * 1024
-"""Bytes that are passed on at one time."""
+"""Bytes of one read from the process."""
 OPTIONS = {"scrub": (), "export": ("source", "first", "last", "since", "until")}
-"""What may be asked of each; all are whole numbers or instants, none is a path."""
+"""Options that each command accepts. All are whole numbers or instants, none is a path."""
 NICE = ("nice", "-n", "10")
 TYPES = {"scrub": "application/json", "export": "application/zstd"}
 
 
-class Errands:
-    """At most one at a time: the disk is the store's first of all."""
+class DirectoryJobs:
+    """Run at most one job at a time, because the store needs the disk more."""
 
     def __init__(self) -> None:
-        """Nothing is under way."""
         self._busy = asyncio.Lock()
 
     async def run(self, request: web.Request, directory: str, given: Mapping[str, Any]) -> web.StreamResponse:
-        """Do it, and send what it prints. Raises HTTPConflict and HTTPBadRequest."""
+        """Run the job and send its output. Raises HTTPConflict and HTTPBadRequest."""
         errand = request.match_info["errand"]
         arguments = command(errand, directory, given)
         if self._busy.locked():
-            raise web.HTTPConflict(text="another scrub or export is under way\n")
+            raise web.HTTPConflict(text="another scrub or export is running\n")
         async with self._busy:
-            with tempfile.TemporaryFile() as told:  # a file never fills, as a pipe that nobody reads does
+            # A file, not a pipe: a pipe that nobody reads would fill up and block the process.
+            with tempfile.TemporaryFile() as told:
                 process = await asyncio.create_subprocess_exec(*arguments, stdin=DEVNULL, stdout=PIPE, stderr=told)
                 try:
                     return await _pass_on(request, process, told, TYPES[errand])
@@ -45,7 +45,7 @@ class Errands:
 
 
 def command(errand: str, directory: str, given: Mapping[str, Any]) -> Sequence[str]:
-    """The command line. Raises HTTPBadRequest for an option that is none.
+    """Return the command line. Raises HTTPBadRequest for an unknown option.
 
     >>> command("export", "d", {"source": 5})[-5:]
     ('d', '--output', '-', '--source', '5')
@@ -54,7 +54,7 @@ def command(errand: str, directory: str, given: Mapping[str, Any]) -> Sequence[s
     line += ["--output", "-"] if errand == "export" else ["--json"]
     for name, value in given.items():
         if name not in OPTIONS[errand] or str(value).startswith("-"):
-            raise web.HTTPBadRequest(text=f"'{name}' is no option of {errand}, or its value is none\n")
+            raise web.HTTPBadRequest(text=f"'{name}' is no option of {errand}, or its value is not valid\n")
         line += [f"--{name}", str(value)]
     return tuple(line)
 
@@ -66,7 +66,7 @@ async def _pass_on(request: web.Request, process: Process, told: IO[bytes], kind
         status = await process.wait()
         told.seek(0)
         said = told.read(PIECE_BYTES).decode(errors="replace").strip()
-        raise web.HTTPBadRequest(text=f"{said or f'it ended with status {status} and said nothing'}\n")
+        raise web.HTTPBadRequest(text=f"{said or f'the process ended with status {status} and no message'}\n")
     response = web.StreamResponse(headers={"Content-Type": kind})
     await response.prepare(request)
     piece = first

@@ -1,4 +1,4 @@
-"""Figures as people read them."""
+"""Format figures for people."""
 
 import time
 
@@ -9,7 +9,7 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def wire(number: int) -> str:
-    """A sequence number as the wire shows it: 32 bits in hexadecimal (P-911); -1 before the first.
+    """Return a sequence number as the wire shows it: 32 bits in hexadecimal (P-911), or -1 before the first.
 
     >>> wire(0xC2F), wire(-1), wire((1 << 32) + 5)
     ('c2f', '-1', '5')
@@ -18,7 +18,7 @@ def wire(number: int) -> str:
 
 
 def count(number: float) -> str:
-    """A whole number with its thousands apart.
+    """Return a whole number with thousands separators.
 
     >>> count(1234567)
     '1,234,567'
@@ -27,7 +27,7 @@ def count(number: float) -> str:
 
 
 def short(number: float) -> str:
-    """A number in at most five characters.
+    """Return a number in at most five characters.
 
     >>> [short(number) for number in (0, 7.25, 950, 1234, 45_600, 1_200_000, 3.4e9, 9e15)]
     ['0', '7.2', '950', '1.2k', '46k', '1.2M', '3.4G', '9000T']
@@ -42,7 +42,7 @@ def short(number: float) -> str:
 
 
 def size(octets: float) -> str:
-    """Bytes in binary units.
+    """Return bytes in binary units.
 
     >>> [size(octets) for octets in (0, 999, 65_536, 50_331_648, 1 << 50, 1 << 64)]
     ['0 B', '999 B', '64.0 KiB', '48.0 MiB', '1.0 PiB', '16384.0 PiB']
@@ -56,7 +56,7 @@ def size(octets: float) -> str:
 
 
 def among(first: str, number: int) -> str:
-    """The first of so many.
+    """Return the first name and the number of further ones.
 
     >>> among("orders", 1), among("orders", 1000)
     ('orders', 'orders and 999 more')
@@ -65,7 +65,7 @@ def among(first: str, number: int) -> str:
 
 
 def span(ns: float) -> str:
-    """A length of time.
+    """Return a duration in its two largest units.
 
     >>> [span(ns) for ns in (-5, 1500, 250_000_000, 12 * SECOND, 90 * SECOND, 7260 * SECOND, 200_000 * SECOND)]
     ['0 ms', '0 ms', '250 ms', '12 s', '1 min 30 s', '2 h 1 min', '2 d 7 h']
@@ -84,10 +84,10 @@ def span(ns: float) -> str:
 
 
 def moment(ns: int) -> str:
-    """An instant as a time of this place, as exact as the documented pages have it."""
+    """Return an instant as local time with microseconds, as in the documented pages."""
     return f"{time.strftime('%H:%M:%S', time.localtime(ns // SECOND))}.{ns % SECOND // 1000:06}"
 
 
 def date(ns: int) -> str:
-    """An instant with its date."""
+    """Return an instant as local date and time."""
     return time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(ns // SECOND))

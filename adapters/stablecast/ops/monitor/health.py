@@ -1,7 +1,7 @@
-"""What is worth a look, said in one sentence each; a code never changes its meaning.
+"""Derive findings from the records of stores, sources and receivers; a code never changes its meaning.
 
-A store cannot tell how often others hold a message. What it can tell is which of the messages that it knows of are not
-here: a hole is one copy less than the source counts on, for as long as it is open, and a loss for good.
+A store does not know how many other stores hold a message. It knows which messages exist and are not here. A hole is
+one copy fewer than the source counts on while the hole is open; a lost message is one copy fewer for ever.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,17 +14,17 @@ from stablecast.store.observatory import ReceiverView, SourceView, StoreView
 from stablecast.text import plural
 
 LAG_SHARE = 0.5
-"""A receiver is late when it has still to acknowledge more than this share of what is held, and `LAG_MESSAGES`."""
+"""Share of the held messages that a receiver may lag behind before it is late, beyond `LAG_MESSAGES`."""
 LAG_MESSAGES = 1000
-"""Messages that any receiver may be behind."""
-AWAY = "away: it ended, or was silent for longer than its activity timeout"
-"""Said of a source or receiver that is registered and not active."""
+"""Messages that every receiver may lag behind."""
+AWAY = "inactive: it ended, or was silent for longer than its activity timeout"
+"""Text for a source or receiver that is registered and not active."""
 NEARLY_FULL = 0.9
-"""Share of a limit from which on it is said to be near."""
+"""Share of a limit from which on a finding warns of it."""
 
 
-class Level(IntEnum):
-    """How urgent a finding is."""
+class Urgency(IntEnum):
+    """Rank findings by urgency."""
 
     OK = 0
     NOTICE = 1
@@ -33,109 +33,119 @@ class Level(IntEnum):
 
 
 @attrs.frozen
-class Finding:
-    """Something to look at: how urgent it is, a stable code, and a sentence that says what it is."""
+class HealthFinding:
+    """Describe a condition to look at: its urgency, a stable code and one sentence."""
 
-    level: Level
+    level: Urgency
     code: str
     text: str
 
 
-def of_receiver(receiver: ReceiverView, source: SourceView) -> Iterator[Finding]:
-    """What is to be said of a receiver."""
+def of_receiver(receiver: ReceiverView, source: SourceView) -> Iterator[HealthFinding]:
+    """Yield the findings of a receiver."""
     trail, _, _ = source.window
     if receiver.acknowledged + 1 < trail:
         gone = trail - receiver.acknowledged - 1
-        yield Finding(
-            Level.WARNING,
+        yield HealthFinding(
+            Urgency.WARNING,
             "unread-let-go",
-            f"{plural(gone, 'message', 'was', 'were')} let go that it had not acknowledged",
+            f"{plural(gone, 'message', 'was', 'were')} deleted before it acknowledged them",
         )
     if not receiver.active:
-        yield Finding(Level.WARNING, "receiver-silent", AWAY)
+        yield HealthFinding(Urgency.WARNING, "receiver-silent", AWAY)
     if receiver.lag > max(LAG_MESSAGES, LAG_SHARE * source.messages):
-        yield Finding(
-            Level.WARNING, "receiver-late", f"{plural(receiver.lag, 'message')} behind, of {source.messages:,} held"
+        yield HealthFinding(
+            Urgency.WARNING, "receiver-late", f"{plural(receiver.lag, 'message')} behind, of {source.messages:,} held"
         )
 
 
-def of_source(source: SourceView) -> Iterator[Finding]:
-    """What is to be said of a source and its repository, its receivers aside."""
+def of_source(source: SourceView) -> Iterator[HealthFinding]:
+    """Yield the findings of a source and its repository, without its receivers."""
     _, newest_burst, bursts = source.bursts
     if bursts:
         lost = "burst of messages was lost" if bursts == 1 else "bursts of messages were lost"
-        text = f"{bursts:,} {lost} here, the newest up to {newest_burst:x}: find out why"
-        yield Finding(Level.CRITICAL, "burst-lost", text)
+        text = f"{bursts:,} {lost} here, the newest up to {newest_burst:x}: find the cause"
+        yield HealthFinding(Urgency.CRITICAL, "burst-lost", text)
     if source.lost:
-        text = f"{plural(source.lost, 'message', 'was', 'were')} lost here since the store started: find out why"
-        yield Finding(Level.CRITICAL, "lost", text)
+        text = f"{plural(source.lost, 'message', 'was', 'were')} lost here since the store started: find the cause"
+        yield HealthFinding(Urgency.CRITICAL, "lost", text)
     if source.holes:
-        yield Finding(
-            Level.WARNING,
+        yield HealthFinding(
+            Urgency.WARNING,
             "under-replicated",
-            f"{plural(source.holes, 'message', 'is', 'are')} missing here and asked for",
+            f"{plural(source.holes, 'message', 'is', 'are')} missing here and requested",
         )
     yield from _of_space(source)
     if not source.active:
-        yield Finding(Level.WARNING, "source-silent", AWAY)
+        yield HealthFinding(Urgency.WARNING, "source-silent", AWAY)
     if source.proxied:
-        yield Finding(Level.NOTICE, "proxy", "a proxy stands in for the source")
+        yield HealthFinding(Urgency.NOTICE, "proxy", "a proxy stands in for the source")
 
 
-def _of_space(source: SourceView) -> Iterator[Finding]:
+def _of_space(source: SourceView) -> Iterator[HealthFinding]:
     active, drops = source.drops
     if active:
-        yield Finding(
-            Level.WARNING, "dropping", f"{plural(active, 'message', 'is', 'are')} being dropped at the size limit"
+        yield HealthFinding(
+            Urgency.WARNING, "dropping", f"{plural(active, 'message', 'is', 'are')} being dropped at the size limit"
         )
     elif drops:
-        yield Finding(
-            Level.NOTICE, "dropped", f"{plural(drops, 'message', 'was', 'were')} dropped at the size limit so far"
+        yield HealthFinding(
+            Urgency.NOTICE, "dropped", f"{plural(drops, 'message', 'was', 'were')} dropped at the size limit so far"
         )
     used, _, limit = source.memory
     if limit and used > NEARLY_FULL * limit:
-        yield Finding(Level.WARNING, "memory-nearly-full", "the memory is nearly full: newcomers may be dropped")
+        yield HealthFinding(
+            Urgency.WARNING, "memory-nearly-full", "the memory is nearly full: new messages may be dropped"
+        )
     _, disk_used, disk_limit = source.offsets
     if source.paced and disk_limit and disk_used > NEARLY_FULL * disk_limit:
-        yield Finding(Level.WARNING, "disk-nearly-full", "the disk limit is near: the source will have to wait")
+        yield HealthFinding(Urgency.WARNING, "disk-nearly-full", "the disk limit is near: the source will have to wait")
 
 
-def of_store(store: StoreView) -> Iterator[Finding]:
-    """What is to be said of the store itself."""
+def of_store(store: StoreView) -> Iterator[HealthFinding]:
+    """Yield the findings of the store itself."""
     if store.failure:
-        yield Finding(Level.CRITICAL, "disk-failed", store.failure)
+        yield HealthFinding(Urgency.CRITICAL, "disk-failed", store.failure)
     free, least = store.room
     if 0 <= free < least:
-        text = f"{free >> 20:,} MiB are free for the journal, fewer than {least >> 20:,}: make room"
-        yield Finding(Level.WARNING, "room-low", f"{text}, or the store will stop serving")
+        text = f"the journal has {free >> 20:,} MiB of free space, less than {least >> 20:,} MiB: free some"
+        yield HealthFinding(Urgency.WARNING, "room-low", f"{text}, or the store will stop serving")
     damaged = store.oddities.get("damaged", 0)
     if damaged:
-        text = f"{damaged:,} runs of messages could not be read from the disk: check it, the log says where"
-        yield Finding(Level.CRITICAL, "damaged", text)
+        text = f"{damaged:,} runs of messages could not be read: check the disk, the log names the files"
+        yield HealthFinding(Urgency.CRITICAL, "damaged", text)
     if store.muted_for_ns:
         seconds = -(-store.muted_for_ns // SECOND)
-        text = f"nothing is granted for another {seconds} s: an earlier journal may have been lost"
-        yield Finding(Level.WARNING, "muted", text)
+        text = f"registrations are refused for another {seconds} s: an earlier journal may have been lost"
+        yield HealthFinding(Urgency.WARNING, "muted", text)
     if store.journal.pressure:
-        text = f"the disk is slow: {store.journal.queued_bytes >> 20} MiB wait for it, and nothing is read meanwhile"
-        yield Finding(Level.WARNING, "slow-disk", text)
+        text = (
+            f"the disk is slow: {store.journal.queued_bytes >> 20} MiB wait for it, and nothing is received meanwhile"
+        )
+        yield HealthFinding(Urgency.WARNING, "slow-disk", text)
     _, _, _, dropped, _, ever_dropped = store.requests
     if dropped:
-        yield Finding(Level.WARNING, "requests-dropped", f"{dropped:,} requested messages a second are dropped")
+        yield HealthFinding(
+            Urgency.WARNING, "requests-dropped", f"{dropped:,} requested messages per second are dropped"
+        )
     elif ever_dropped:
-        yield Finding(Level.NOTICE, "requests-were-dropped", f"{ever_dropped:,} requested messages were dropped so far")
+        yield HealthFinding(
+            Urgency.NOTICE, "requests-were-dropped", f"{ever_dropped:,} requested messages were dropped so far"
+        )
     sources, messages = store.expired
     if messages:
-        text = f"{plural(sources, 'source', 'was', 'were')} forgotten when the state lifetime ended, with"
-        yield Finding(Level.WARNING, "state-let-go", f"{text} {plural(messages, 'message')}: the log says which")
+        text = f"{plural(sources, 'source', 'was', 'were')} removed when the state lifetime ended, with"
+        yield HealthFinding(
+            Urgency.WARNING, "state-let-go", f"{text} {plural(messages, 'message')}: the log names them"
+        )
     known, most = store.clients
     if most and known > NEARLY_FULL * most:
-        text = f"{known:,} of {most:,} clients have state here: evict those that will not come back"
-        yield Finding(Level.WARNING, "clients-nearly-full", text)
+        text = f"{known:,} of {most:,} clients have state here: evict those that will not return"
+        yield HealthFinding(Urgency.WARNING, "clients-nearly-full", text)
     if store.draining:
-        yield Finding(Level.NOTICE, "draining", "new clients are refused; those that are registered are served")
+        yield HealthFinding(Urgency.NOTICE, "draining", "new clients are refused; registered clients are served")
 
 
-def worst(findings: Iterable[Finding]) -> Level:
-    """The most urgent of all."""
-    return max((finding.level for finding in findings), default=Level.OK)
+def worst(findings: Iterable[HealthFinding]) -> Urgency:
+    """Return the level of the most urgent finding."""
+    return max((finding.level for finding in findings), default=Urgency.OK)

@@ -1,4 +1,4 @@
-"""The figures of the pages in the text format that Prometheus reads."""
+"""Format the figures of the monitor for Prometheus."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ import attrs
 
 from stablecast.core.machine.units import SECOND
 from stablecast.ops.monitor.board import Snapshot
-from stablecast.ops.monitor.source_rows import Row
+from stablecast.ops.monitor.source_rows import SourceRow
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 CHUNK = 64
@@ -17,7 +17,7 @@ COUNTER, GAUGE = "counter", "gauge"
 
 @attrs.frozen
 class Metric:
-    """A name, its type, and what it says."""
+    """Name a metric with its type and help text."""
 
     name: str
     kind: str
@@ -38,27 +38,31 @@ STORE_METRICS = (
     Metric("stablecast_store_journal_syncs_total", COUNTER, "Batches made durable."),
     Metric("stablecast_store_journal_longest_sync_seconds", GAUGE, "The slowest batch."),
     Metric("stablecast_store_draining", GAUGE, "1 while new clients are refused."),
-    Metric("stablecast_store_failed", GAUGE, "1 when the disk failed and nothing is served any more."),
-    Metric("stablecast_store_room_bytes", GAUGE, "Bytes free on the file system of the journal; -1: not known."),
+    Metric("stablecast_store_failed", GAUGE, "1 when the disk failed and the store stopped serving."),
+    Metric("stablecast_store_room_bytes", GAUGE, "Bytes free on the file system of the journal; -1: unknown."),
     Metric("stablecast_store_expired_sources_total", COUNTER, "Sources forgotten when their state lifetime ended."),
-    Metric("stablecast_store_expired_messages_total", COUNTER, "Messages that went with them."),
-    Metric("stablecast_store_started_timestamp_seconds", GAUGE, "When it started."),
+    Metric("stablecast_store_expired_messages_total", COUNTER, "Messages deleted with those sources."),
+    Metric("stablecast_store_started_timestamp_seconds", GAUGE, "Start time."),
 )
 SOURCE_METRICS = (
-    Metric("stablecast_source_health", GAUGE, "As of the store, of this source and its receivers."),
+    Metric(
+        "stablecast_source_health",
+        GAUGE,
+        "Most urgent finding of the source and its receivers, as above.",
+    ),
     Metric("stablecast_source_active", GAUGE, "1 unless it ended or was silent for longer than its activity timeout."),
     Metric("stablecast_source_messages", GAUGE, "Messages held."),
     Metric("stablecast_source_lead", GAUGE, "Newest sequence number held."),
     Metric("stablecast_source_memory_bytes", GAUGE, "Bytes in memory."),
     Metric("stablecast_source_disk_bytes", GAUGE, "Bytes on disk."),
-    Metric("stablecast_source_missing_messages", GAUGE, "Under-replication: known to exist, not here, asked for."),
+    Metric("stablecast_source_missing_messages", GAUGE, "Messages known to exist, not here, requested."),
     Metric("stablecast_source_lost_messages_total", COUNTER, "Messages given up since the start."),
     Metric("stablecast_source_lost_bursts_total", COUNTER, "Bursts given up since the start."),
-    Metric("stablecast_source_dropped_messages_total", COUNTER, "Messages not taken at a size limit."),
-    Metric("stablecast_source_received_messages_total", COUNTER, "Messages that the stream brought."),
+    Metric("stablecast_source_dropped_messages_total", COUNTER, "Messages dropped at a size limit."),
+    Metric("stablecast_source_received_messages_total", COUNTER, "Messages received from the source."),
 )
 RECEIVER_METRICS = (
-    Metric("stablecast_receiver_lag_messages", GAUGE, "Messages held that it has still to acknowledge."),
+    Metric("stablecast_receiver_lag_messages", GAUGE, "Messages held that it has not acknowledged."),
     Metric(
         "stablecast_receiver_active", GAUGE, "1 unless it ended or was silent for longer than its activity timeout."
     ),
@@ -66,7 +70,7 @@ RECEIVER_METRICS = (
 
 
 def label(value: object) -> str:
-    r"""A label's value, escaped.
+    r"""Escape a label's value.
 
     >>> label('a"b\\c')
     'a\\"b\\\\c'
@@ -75,8 +79,8 @@ def label(value: object) -> str:
 
 
 def exposition(stores: list[Snapshot]) -> Iterator[str]:
-    """The whole answer, in pieces."""
-    yield from _told(STORE_METRICS, [(_store_labels(one), _store_values(one)) for one in stores])
+    """Yield the whole answer in pieces."""
+    yield from _store_lines(STORE_METRICS, [(_store_labels(one), _store_values(one)) for one in stores])
     sources = [(store, one) for store in stores for one in store.rows.values()]
     for place, metric in enumerate(SOURCE_METRICS):
         yield _head(metric)
@@ -93,7 +97,7 @@ def exposition(stores: list[Snapshot]) -> Iterator[str]:
             yield "".join(_receiver_lines(store, one, metric, place) for store, one in readers[at : at + CHUNK])
 
 
-def _told(metrics: tuple[Metric, ...], rows: list[tuple[str, tuple[float, ...]]]) -> Iterator[str]:
+def _store_lines(metrics: tuple[Metric, ...], rows: list[tuple[str, tuple[float, ...]]]) -> Iterator[str]:
     for place, metric in enumerate(metrics):
         yield _head(metric) + "".join(f"{metric.name}{{{labels}}} {values[place]}\n" for labels, values in rows)
 
@@ -106,7 +110,7 @@ def _store_labels(store: Snapshot) -> str:
     return f'store="{label(store.view.name or store.view.index)}"'
 
 
-def _source_labels(store: Snapshot, source: Row) -> str:
+def _source_labels(store: Snapshot, source: SourceRow) -> str:
     return f'{_store_labels(store)},topic="{label(source.topic)}",source="{source.reg_id}"'
 
 
@@ -134,7 +138,7 @@ def _store_values(store: Snapshot) -> tuple[float, ...]:
     )
 
 
-def _source_values(source: Row) -> tuple[float, ...]:
+def _source_values(source: SourceRow) -> tuple[float, ...]:
     return (
         source.level.value,
         int(source.active),
@@ -150,7 +154,7 @@ def _source_values(source: Row) -> tuple[float, ...]:
     )
 
 
-def _receiver_lines(store: Snapshot, source: Row, metric: Metric, place: int) -> str:
+def _receiver_lines(store: Snapshot, source: SourceRow, metric: Metric, place: int) -> str:
     labels = f"{metric.name}{{{_source_labels(store, source)}"
     rows = ((reg_id, (lag, int(active))[place]) for reg_id, lag, active in source.readers)
     return "".join(f'{labels},receiver="{reg_id}"}} {value}\n' for reg_id, value in rows)

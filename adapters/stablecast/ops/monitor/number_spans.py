@@ -1,4 +1,4 @@
-"""Where the numbers of one source are: what a picture of its repository needs beside the counts of `SourceView`."""
+"""Report which numbers of one source are missing or lost, for the picture of its repository."""
 
 import attrs
 
@@ -6,7 +6,7 @@ from stablecast.core.store.status import RepositoryStatus
 from stablecast.store.observatory import WatchedStore
 
 MAX_SPANS = 64
-"""Holes and losses that are named, the oldest first; all of them are counted."""
+"""Most holes and most losses that are listed, the oldest first; counts include all."""
 
 Span = tuple[int, int]
 """First and last number, both included."""
@@ -14,9 +14,14 @@ Span = tuple[int, int]
 
 @attrs.frozen
 class Spans:
-    """Of one source: the newest number known to exist, the first not acknowledged to it, and what is missing where.
+    """Hold the spans of one source.
 
-    `in_memory` counts messages; what is kept beside them is on the disk only.
+    Attributes:
+        newest: Newest number known to exist.
+        acknowledged: First number that the store has not acknowledged to the source.
+        in_memory: Messages in memory; the others are on disk only.
+        holes: Missing numbers that the store still requests.
+        lost: Numbers that the store gave up.
     """
 
     newest: int
@@ -27,7 +32,7 @@ class Spans:
 
 
 async def spans(watched: WatchedStore, reg_id: int) -> Spans | None:
-    """The spans of one source, now; None: it is not there."""
+    """Return the current spans of one source; None if it is not registered."""
 
     async def look() -> Spans | None:
         repository = watched.store.machine.status.repositories.get(reg_id)
@@ -37,7 +42,7 @@ async def spans(watched: WatchedStore, reg_id: int) -> Spans | None:
 
 
 def spans_of(repository: RepositoryStatus) -> Spans:
-    """The spans of a repository."""
+    """Return the spans of a repository."""
     high, newest = repository.high, repository.newest
     _, in_memory, _ = repository.memory
     return Spans(

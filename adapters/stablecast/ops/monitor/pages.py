@@ -1,7 +1,7 @@
-"""The pages: a title and blocks of HTML, each rendered by a template of its own.
+"""Render the pages: a title and blocks of HTML, each from its own template.
 
-The first answer holds all blocks of a page in the layout; after that only blocks that differ are sent again, so a page
-looks the same live and loaded anew. Everything from outside is escaped by the templates' engine.
+The first answer holds all blocks in the layout, and the live feed sends only blocks that changed. A page therefore
+looks the same live and reloaded. The template engine escapes all data of peers.
 """
 
 import math
@@ -20,25 +20,25 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from stablecast.core.machine.units import SECOND
 from stablecast.ops.monitor import figures, health, pictures
-from stablecast.ops.monitor.board import Board, History, Snapshot
-from stablecast.ops.monitor.health import Finding, Level, worst
+from stablecast.ops.monitor.board import Board, Snapshot, StoreHistory
+from stablecast.ops.monitor.health import HealthFinding, Urgency, worst
 from stablecast.ops.monitor.number_spans import Spans
-from stablecast.ops.monitor.source_rows import Row, Said, said_of
+from stablecast.ops.monitor.source_rows import ClientFinding, SourceRow, findings_of
 from stablecast.store.observatory import ReceiverView, SourceView
 
 FOLDER = Path(__file__).parent
 ROWS = 100
-"""Sources or receivers on one page of a table."""
+"""Most sources or receivers on one page of a table."""
 
 STARTED_NS = time.time_ns()
 
-Told = tuple[str, str, Finding]
-"""Where a finding leads, of whom it is, and what it says."""
+Linked = tuple[str, str, HealthFinding]
+"""Path of a finding, name of its client, and the finding."""
 
 
 @attrs.frozen
 class Page:
-    """What a browser gets: block ids with their HTML, in order; `crumbs` are pairs of path and text."""
+    """Hold a page: block ids with their HTML, in order. `crumbs` are pairs of path and text."""
 
     title: str
     crumbs: tuple[tuple[str, str], ...]
@@ -47,37 +47,37 @@ class Page:
 
 @attrs.frozen
 class Query:
-    """What of a table is wanted: sources whose topic or RegID contains `text`, in this order, from this page on."""
+    """Select sources whose topic or RegID contains `text`, with their order and the page of the table."""
 
     text: str = ""
     order: str = "health"
     page: int = 0
 
-    def matches(self, row: Row) -> bool:
-        """Whether this source is wanted."""
+    def matches(self, row: SourceRow) -> bool:
+        """Return whether the row is selected."""
         return self.text in row.topic or self.text in str(row.reg_id)
 
     def link(self, page: int) -> str:
-        """The same, from another page on."""
+        """Return the query string of another page of the table."""
         return "?" + urlencode({"q": self.text, "sort": self.order, "page": page})
 
 
-ORDERS: dict[str, Callable[[Row], tuple[Any, ...]]] = {
+ORDERS: dict[str, Callable[[SourceRow], tuple[Any, ...]]] = {
     "health": lambda row: (-row.level, -row.lag, row.reg_id),
     "lag": lambda row: (-row.lag, row.reg_id),
     "held": lambda row: (-row.messages, row.reg_id),
     "topic": lambda row: (row.topic, row.reg_id),
 }
-"""In which order sources may be listed."""
+"""Sort keys of the sources by the name of the order."""
 
 
-def wanted(snapshot: Snapshot, query: Query) -> list[Row]:
-    """The sources of a store that a query asks for, in its order."""
+def wanted(snapshot: Snapshot, query: Query) -> list[SourceRow]:
+    """Return the selected sources of a store, sorted."""
     return sorted((row for row in snapshot.rows.values() if query.matches(row)), key=ORDERS[query.order])
 
 
 def index(board: Board) -> Page:
-    """What runs here, and how it is (P-901)."""
+    """Return the overview of the daemon (P-901)."""
     facts = {
         "version": version("stablecast"),
         "built": _built(),
@@ -96,13 +96,13 @@ def index(board: Board) -> Page:
 
 
 def stores(board: Board) -> Page:
-    """The list of stores (P-902)."""
+    """Return the list of stores (P-902)."""
     blocks = {"stores": _render("stores", {"stores": board.stores})}
     return Page("Stores", (("/", "Overview"),), blocks)
 
 
 def store(board: Board, number: int, query: Query, writable: bool) -> Page:
-    """One store (P-903 to P-907)."""
+    """Return the page of one store (P-903 to P-907)."""
     snapshot = board.stores[number]
     found = wanted(snapshot, query)
     pages = max(1, math.ceil(len(found) / ROWS))
@@ -128,14 +128,14 @@ def store(board: Board, number: int, query: Query, writable: bool) -> Page:
 
 
 def source(snapshot: Snapshot, view: SourceView, spans: Spans | None, writable: bool) -> Page:
-    """One source (P-908 to P-921)."""
-    number, said = snapshot.view.index, said_of(view)
+    """Return the page of one source (P-908 to P-921)."""
+    number, said = snapshot.view.index, findings_of(view)
     receivers = [(one, worst(health.of_receiver(one, view))) for one in view.receivers[:ROWS]]
-    row = snapshot.rows.get(view.reg_id) or Row(view.reg_id)
+    row = snapshot.rows.get(view.reg_id) or SourceRow(view.reg_id)
     context = {"number": number, "source": view, "spans": spans, "row": row, "receivers": receivers}
     blocks = {
         "banner": _banner(
-            worst(finding for _, finding in said), _told(f"/stores/{number}", view.topic, view.reg_id, said)
+            worst(finding for _, finding in said), _linked(f"/stores/{number}", view.topic, view.reg_id, said)
         ),
         "window": _render("window", context),
         "receivers": _render("receivers", context),
@@ -147,7 +147,7 @@ def source(snapshot: Snapshot, view: SourceView, spans: Spans | None, writable: 
 
 
 def receiver(number: int, view: ReceiverView, its_source: SourceView, writable: bool) -> Page:
-    """One receiver (P-922, P-923)."""
+    """Return the page of one receiver (P-922, P-923)."""
     findings = [(f"/stores/{number}/{view.source_reg_id}", "", one) for one in health.of_receiver(view, its_source)]
     blocks = {
         "banner": _banner(worst(finding for _, _, finding in findings), findings),
@@ -164,17 +164,17 @@ def receiver(number: int, view: ReceiverView, its_source: SourceView, writable: 
 
 
 def notice(title: str, text: str, back: str) -> Page:
-    """A sentence and the way back."""
+    """Return a page with one sentence and a link back."""
     return Page(title, (("/", "Overview"),), {"notice": _render("notice", {"text": text, "back": back})})
 
 
 def login(wrong: bool) -> Page:
-    """Ask for the token."""
+    """Return the form that asks for the token."""
     return Page("Token", (), {"login": _render("login", {"wrong": wrong})})
 
 
 def document(page: Page, live: bool) -> str:
-    """A whole page."""
+    """Return the whole HTML document of a page."""
     return _environment().get_template("layout.html").render(page=page, live=live)
 
 
@@ -205,32 +205,32 @@ def _environment() -> Environment:
     return made
 
 
-def _banner(level: Level, findings: list[Told]) -> str:
+def _banner(level: Urgency, findings: list[Linked]) -> str:
     return _render("banner", {"level": level, "findings": findings[:ROWS], "more": len(findings[ROWS:])})
 
 
-def _urgent(snapshots: Iterable[Snapshot]) -> list[Told]:
-    """All findings with where they lead, the most urgent first; at most one of each source and its receivers.
+def _urgent(snapshots: Iterable[Snapshot]) -> list[Linked]:
+    """Return findings with their links, the most urgent first, at most one for each source and its receivers.
 
-    What is said of many sources of a store in the same words is said once: a thousand silent ones hide nothing else.
+    Equal findings of many sources of a store become one: a thousand silent sources must not hide other findings.
     """
-    found: list[Told] = []
+    found: list[Linked] = []
     for snapshot in snapshots:
         where = f"/stores/{snapshot.view.index}"
         found += [(where, f"Store {snapshot.view.index}", finding) for finding in snapshot.findings]
-        shared: dict[Finding, list[Told]] = {}
+        shared: dict[HealthFinding, list[Linked]] = {}
         for row in snapshot.rows.values():
-            for told in _told(where, row.topic, row.reg_id, row.said[:1]):
-                shared.setdefault(told[2], []).append(told)
+            for linked in _linked(where, row.topic, row.reg_id, row.findings[:1]):
+                shared.setdefault(linked[2], []).append(linked)
         found += [
             (path, figures.among(what, len(alike)), finding)
             for finding, alike in shared.items()
             for path, what, _ in alike[:1]
         ]
-    return sorted(found, key=lambda told: (-told[2].level, told[0]))
+    return sorted(found, key=lambda linked: (-linked[2].level, linked[0]))
 
 
-def _told(where: str, topic: str, source: int, said: Iterable[Said]) -> list[Told]:
+def _linked(where: str, topic: str, source: int, said: Iterable[ClientFinding]) -> list[Linked]:
     return [
         (f"{where}/{reg_id}", topic if reg_id == source else f"{topic}, receiver {reg_id}", finding)
         for reg_id, finding in said
@@ -251,8 +251,8 @@ def _totals(snapshots: list[Snapshot]) -> dict[str, Any]:
     }
 
 
-def _sums(histories: list[History]) -> dict[str, list[float]]:
-    """The stores' histories added up, sample by sample from the newest back; of the lags the worst."""
+def _sums(histories: list[StoreHistory]) -> dict[str, list[float]]:
+    """Return the sums of the stores' histories, aligned at the newest sample; of the lags the maximum."""
     summed = {
         "rate": [list(history.rate.values) for history in histories],
         "served": [list(history.served.values) for history in histories],
@@ -273,11 +273,11 @@ def _crumbs() -> tuple[tuple[str, str], ...]:
 
 
 def _place(address: str, session_index: int, topic_index: int) -> str:
-    """As the documented titles have it, to match with a capture (P-908)."""
+    """Return the address in the form of the documented titles, to match with a capture (P-908)."""
     return f"{address.replace(':', '.')} {session_index}.{topic_index}"
 
 
 @cache
 def _built() -> int:
-    """When this installation was made, as its files say."""
+    """Return the time of installation in ns, from the modification time of this file."""
     return int(Path(__file__).stat().st_mtime * SECOND)

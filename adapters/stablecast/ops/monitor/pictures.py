@@ -1,7 +1,7 @@
-"""Small pictures as SVG, drawn without scripts and coloured by the style sheet.
+"""Draw small pictures as SVG, without scripts and coloured by the style sheet.
 
-Attributes only, no `style`: the pages' content policy lets no style in that is not in the one sheet. All that is put in
-is numbers, so a picture is safe to show as it is.
+The pictures use attributes, not `style`, because the content security policy permits no inline style. They contain only
+numbers, so they need no escaping.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,20 +9,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from stablecast.ops.monitor.number_spans import Spans
 
 WIDTH, HEIGHT = 120, 28
-"""Of a sparkline, in its own units."""
+"""Size of a sparkline, in its own units."""
 
 STRIP = 1000
 """Width of a strip, in its own units."""
 LEAST = 4
-"""Width of the smallest stretch that is shown on a strip: a single hole must be seen."""
+"""Width of the smallest stretch on a strip: a single hole must be visible."""
 
 _RAIL = f'<rect class="rail" width="{STRIP}" height="24"/>'
 EMPTY = f'<svg class="strip" viewBox="0 0 {STRIP} 24">{_RAIL}</svg>'
-"""A strip of nothing."""
+"""A strip without messages."""
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """A line over the last samples, with the area below it; from 0 to the largest value."""
+    """Return a line over the samples with the area below it, scaled from 0 to the largest value."""
     if len(values) < 2:
         return f'<svg class="spark" viewBox="0 0 {WIDTH} {HEIGHT}"></svg>'
     top = max(*values, 1e-9)
@@ -36,7 +36,7 @@ def sparkline(values: Sequence[float]) -> str:
 
 
 def gauge(used: float, limit: float, mark: float = 0) -> str:
-    """How much of a limit is used; `mark` is a threshold below it. Without a limit nothing is drawn."""
+    """Return a bar for the used share of a limit; `mark` is a threshold below it. Without a limit it is empty."""
     if limit <= 0:
         return ""
     share = min(1.0, used / limit)
@@ -51,7 +51,7 @@ def gauge(used: float, limit: float, mark: float = 0) -> str:
 
 
 def strip(trail: int, memory_trail: int, lead: int, spans: Spans) -> str:
-    """The window of a repository from its trail to the newest number known, holes and losses in it."""
+    """Return a repository's window from its trail to the newest number known, with its holes and losses."""
     first, last = trail, max(spans.newest, lead)
     if last < first:
         return EMPTY

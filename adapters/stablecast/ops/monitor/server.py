@@ -1,7 +1,7 @@
-"""The monitor in a thread and on an event loop of its own, so that the data path never waits for a reader of pages.
+"""Run the monitor in a thread with its own event loop, so that the data path never waits for a viewer.
 
-On a store's loop runs only what `stablecast.store.observatory` does: records of a few sources at a time, at most once a
-second whoever asks.
+Only the calls of `stablecast.store.observatory` run on a store's loop. They read a few sources at a time, at most once
+a second, however many viewers there are.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ from stablecast.store.log_lines import Write, unheard
 from stablecast.store.observatory import WatchedStore
 
 SHUTDOWN_SECONDS = 1.0
-"""How long open answers may take to end."""
+"""Longest wait for open answers at the end, in seconds."""
 
 
 class Monitor:
-    """Serves pages about some stores from `start` to `stop`; `address` says where."""
+    """Serve pages about stores from `start` to `stop`. `address` is where the monitor listens."""
 
     def __init__(self, settings: MonitorSettings, stores: Sequence[WatchedStore], log: Write = unheard) -> None:
-        """Describe a monitor; it does not listen yet. Requests that cannot be answered are counted in `log`."""
+        """Describe a monitor that does not listen yet. Requests that fail are counted in `log`."""
         self.settings = settings
         self.address = address.join(settings.host, settings.port)
         self._watched = stores
@@ -51,7 +51,7 @@ class Monitor:
         self._ready.result()
 
     async def stop(self) -> None:
-        """End the thread; whoever is looking is cut off."""
+        """End the thread and disconnect its viewers."""
         loop = self._ready.result()
         loop.call_soon_threadsafe(self._ended.set)
         await asyncio.get_running_loop().run_in_executor(None, self._thread.join)

@@ -1,4 +1,4 @@
-"""Where the monitor listens, and what it lets people do."""
+"""Define where the monitor listens and what it permits."""
 
 import ipaddress
 from enum import IntEnum
@@ -12,7 +12,7 @@ ANY = "0.0.0.0"  # noqa: S104 - only when asked for with `*`
 
 
 class Permission(IntEnum):
-    """What may be done through the monitor (P-807)."""
+    """Name what a request may do through the monitor (P-807)."""
 
     READ_ONLY = 0
     READ_WRITE = 1
@@ -20,7 +20,7 @@ class Permission(IntEnum):
 
 @attrs.frozen
 class MonitorSettings:
-    """What the monitor is told. Without a `token` whoever reaches the port may look."""
+    """Hold the settings of a monitor. Without a `token` anyone who reaches the port may read."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -28,14 +28,14 @@ class MonitorSettings:
     token: str = ""
 
     def __attrs_post_init__(self) -> None:
-        """Refuse what would let strangers change something.
+        """Reject settings that let strangers change something.
 
         Raises:
-            ConfigError: read-write beyond loopback without a token, or a token that no header can carry.
+            ConfigError: read-write beyond loopback without a token, or a token that a header cannot carry.
         """
         if self.permission is Permission.READ_WRITE and not self.token and not self.on_loopback:
             raise ConfigError(
-                f"the monitor at {self.host} would let anybody change things: give it a token, "
+                f"the monitor at {self.host} would let anyone change the store: set a token, "
                 "bind it to loopback or make it read-only"
             )
         if self.token and not (self.token.isascii() and self.token.isprintable() and " " not in self.token):
@@ -43,10 +43,10 @@ class MonitorSettings:
 
     @classmethod
     def parse(cls, listen: str, permission: str = "read-only", token: str = "") -> "MonitorSettings":
-        """`ip:port` or `*:port` (any interface), and `read-only` or `read-write`.
+        """Return settings from `ip:port` or `*:port` (any interface), and `read-only` or `read-write`.
 
         Raises:
-            ConfigError: one of them is not that.
+            ConfigError: one of them is not valid.
         """
         names = {one.name.lower().replace("_", "-"): one for one in Permission}
         if permission not in names:
@@ -56,5 +56,5 @@ class MonitorSettings:
 
     @property
     def on_loopback(self) -> bool:
-        """Whether only this host can reach it."""
+        """Whether only this host can reach the monitor."""
         return ipaddress.ip_address(self.host).is_loopback

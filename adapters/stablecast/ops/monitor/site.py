@@ -1,4 +1,4 @@
-"""What the monitor answers: pages, the live feed, JSON, metrics, and changes for those who may make them."""
+"""Answer the monitor's requests: pages, the live feed, JSON, metrics and changes."""
 
 import asyncio
 import json
@@ -13,43 +13,44 @@ from aiohttp.typedefs import Handler
 
 from stablecast.ops.monitor import access, api, metrics, pages
 from stablecast.ops.monitor.board import CHUNK, Board, Snapshot, look
-from stablecast.ops.monitor.directory_jobs import Errands
+from stablecast.ops.monitor.directory_jobs import DirectoryJobs
 from stablecast.ops.monitor.number_spans import spans
 from stablecast.ops.monitor.pages import ORDERS, Page, Query
 from stablecast.ops.monitor.settings import MonitorSettings, Permission
 from stablecast.store.observatory import ReceiverView, SourceView
 
 MAX_VIEWERS = 64
-"""Open live feeds; who comes later sees pages that stand still."""
+"""Most open live feeds. Further viewers get pages without updates."""
 MAX_BODY_BYTES = 16_384
-"""Of a request, in bytes."""
+"""Largest body of a request, in bytes."""
 MAX_QUERY = 256
-"""Characters of a search."""
+"""Longest search text, in characters."""
 
 EARLY_SECONDS = 5.0
-"""How long an answer waits for the first sweep."""
+"""Longest wait of a request for the first sweep, in seconds."""
 
 STATIC = {"monitor.css": "text/css", "monitor.js": "text/javascript", "icon.svg": "image/svg+xml"}
-"""The files that are served, and no others."""
+"""The static files that are served, with their media types."""
 
 
 class Site:
-    """The handlers of one monitor."""
+    """Handle the requests of one monitor."""
 
     def __init__(self, board: Board, settings: MonitorSettings) -> None:
-        """What is known, and who may do what."""
+        """Serve the stores of `board` under the permissions of `settings`."""
         self._board = board
         self._settings = settings
-        self._errands = Errands()
+        self._jobs = DirectoryJobs()
         self._viewers = 0
         self._rendered: dict[tuple[str, str], Page] = {}
         self._rendered_at = -1
         self._files = {name: (pages.FOLDER / "static" / name).read_bytes() for name in STATIC}
 
     def application(self) -> web.Application:
-        """All of it, ready to be run."""
+        """Return the application with its routes and middlewares."""
         made = web.Application(
-            middlewares=[_told_nicely, access.guard(self._settings), self._informed], client_max_size=MAX_BODY_BYTES
+            middlewares=[_error_page, access.guard(self._settings), self._after_first_sweep],
+            client_max_size=MAX_BODY_BYTES,
         )
         made.on_response_prepare.append(access.dress)
         made.add_routes(
@@ -59,7 +60,7 @@ class Site:
                 web.get("/health", self._health),
                 web.get("/static/{name}", self._static),
                 web.get("/login", self._ask_token),
-                web.post("/login", self._take_token),
+                web.post("/login", self._log_in),
                 web.get("/api/daemon", self._daemon),
                 web.get("/api/stores", self._daemon),
                 web.get(r"/api/stores/{number:\d{1,9}}", self._store),
@@ -74,8 +75,8 @@ class Site:
         return made
 
     @web.middleware
-    async def _informed(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Whoever is early waits for the first sweep, for a while: before it nothing is known."""
+    async def _after_first_sweep(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Delay early requests until the first sweep, at most `EARLY_SECONDS`."""
         if not self._board.sweeps:
             with suppress(TimeoutError):
                 async with asyncio.timeout(EARLY_SECONDS):
@@ -89,7 +90,7 @@ class Site:
         return _html(pages.document(page, live=True))
 
     async def _rendered_page(self, path: str, asked: Mapping[str, str]) -> Page:
-        """A page as the last sweep left it; viewers of one page share it. Raises HTTPNotFound."""
+        """Return a page as of the last sweep; viewers of one page share it. Raises HTTPNotFound."""
         if self._rendered_at != self._board.sweeps:
             self._rendered.clear()
             self._rendered_at = self._board.sweeps
@@ -121,7 +122,7 @@ class Site:
         return pages.source(snapshot, view, await spans(self._board.watched[number], reg_id), writable)
 
     async def _find(self, number: int, reg_id: int) -> tuple[SourceView | ReceiverView, SourceView]:
-        """Who is registered as this, now, and the source that it is or reads. Raises HTTPNotFound."""
+        """Return the view of a client, and that of the source that it is or reads. Raises HTTPNotFound."""
         observatory = self._board.observatory
         found = await observatory.source(number, reg_id)
         if found is not None:
@@ -129,21 +130,22 @@ class Site:
         reader = await observatory.receiver(number, reg_id)
         its_source = None if reader is None else await observatory.source(number, reader.source_reg_id)
         if reader is None or its_source is None:
-            raise _missing(f"nobody is registered as {reg_id}")
+            raise _missing(f"no client is registered as {reg_id}")
         return reader, its_source
 
     async def _live(self, request: web.Request) -> web.StreamResponse:
-        """Server-sent events: the blocks of a page that differ from what was sent before."""
+        """Send the blocks of a page that changed as server-sent events."""
         path, _, text = request.query.get("page", "/").partition("?")
         asked = dict(parse_qsl(text))
+        # Render before counting the viewer: a page that does not exist must answer 404.
         await self._rendered_page(path, asked)
         if self._viewers >= MAX_VIEWERS:
-            raise web.HTTPServiceUnavailable(text="too many are looking; pages stand still for you\n")
+            raise web.HTTPServiceUnavailable(text="too many viewers: this page does not update; reload it\n")
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         self._viewers += 1
         try:
-            with suppress(ConnectionError):  # Whoever looked has gone.
+            with suppress(ConnectionError):  # The viewer has disconnected.
                 await self._feed(response, path, asked)
         finally:
             self._viewers -= 1
@@ -168,14 +170,14 @@ class Site:
         return web.json_response(api.daemon(self._board))
 
     async def _health(self, _: web.Request) -> web.StreamResponse:
-        told = api.condition(self._board)
-        return web.json_response(told, status=200 if told["fresh"] and not told["failed"] else 503)
+        condition = api.condition(self._board)
+        return web.json_response(condition, status=200 if condition["fresh"] and not condition["failed"] else 503)
 
     async def _store(self, request: web.Request) -> web.StreamResponse:
         return web.json_response(api.store(self._snapshot(request.match_info["number"])))
 
     async def _sources(self, request: web.Request) -> web.StreamResponse:
-        """Sources in an order, full records of at most `api.LIMIT`; `found` counts all that match."""
+        """Answer with at most `api.LIMIT` full records in the wanted order; `found` counts all matches."""
         number = int(request.match_info["number"])
         found = pages.wanted(self._snapshot(number), _query(request.query))
         offset = _whole(request.query.get("offset"), 0)
@@ -216,7 +218,7 @@ class Site:
     async def _ask_token(self, _: web.Request) -> web.StreamResponse:
         return _html(pages.document(pages.login(wrong=False), live=False))
 
-    async def _take_token(self, request: web.Request) -> web.StreamResponse:
+    async def _log_in(self, request: web.Request) -> web.StreamResponse:
         given = str((await _form(request)).get("token", ""))
         if not access.is_token(given, self._settings.token):
             return _html(pages.document(pages.login(wrong=True), live=False), status=403)
@@ -225,13 +227,13 @@ class Site:
         return answer
 
     async def _submit(self, request: web.Request) -> web.StreamResponse:
-        """Do what a form asks for, and say so, with the way back (P-906)."""
+        """Make the change that a form asks for; answer with a confirmation page (P-906)."""
         done = await self._do(request, await _form(request))
         number = request.match_info["number"]
         return _html(pages.document(pages.notice(f"Store {number}", f"{done}.", f"/stores/{number}"), live=False))
 
     async def _change(self, request: web.Request) -> web.StreamResponse:
-        """Do what a program asks for."""
+        """Make the change that a program asks for; answer with JSON."""
         return web.json_response({"done": await self._do(request, await _json(request))})
 
     async def _do(self, request: web.Request, given: Mapping[str, Any]) -> str:
@@ -241,9 +243,9 @@ class Site:
         if change == "resume":
             if not await observatory.resume(number):
                 raise web.HTTPConflict(text="the store is not parked\n")
-            return "The store is started again"
+            return "The store was restarted"
         if self._board.watched[number].store.failed.done():
-            raise web.HTTPConflict(text="the store is parked: have it started again first\n")
+            raise web.HTTPConflict(text="the store is parked: resume it first\n")
         match change:
             case "reset":
                 await observatory.reset_rates(number)
@@ -251,27 +253,26 @@ class Site:
             case "drain":
                 on = _whole(given.get("on"), 1) != 0
                 await observatory.drain(number, on)
-                return "New clients are refused from now on" if on else "New clients are taken again"
+                return "New clients are refused from now on" if on else "New clients are accepted again"
             case _:
                 reg_id = _whole(given.get("reg_id"), 0)
                 if not await observatory.evict(number, reg_id):
-                    raise _missing(f"nobody is registered as {reg_id}")
-                return f"{reg_id} is forgotten here"
+                    raise _missing(f"no client is registered as {reg_id}")
+                return f"{reg_id} was removed from this store"
 
     async def _errand(self, request: web.Request) -> web.StreamResponse:
         snapshot = self._snapshot(request.match_info["number"])
-        return await self._errands.run(request, snapshot.view.cache_directory, await _json(request))
+        return await self._jobs.run(request, snapshot.view.cache_directory, await _json(request))
 
     def _snapshot(self, number: str | int) -> Snapshot:
-        """Raises HTTPNotFound."""
         if int(number) >= len(self._board.stores):
             raise _missing(f"there is no store {number}")
         return self._board.stores[int(number)]
 
 
 @web.middleware
-async def _told_nicely(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """A page instead of a bare sentence, for those who read pages."""
+async def _error_page(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer a browser's failed request with a page instead of plain text."""
     try:
         return await handler(request)
     except web.HTTPException as error:
@@ -294,25 +295,26 @@ def _query(asked: Mapping[str, str]) -> Query:
 
 
 def _whole(text: object, usual: int) -> int:
-    """A whole number that somebody sent. Raises HTTPBadRequest."""
+    """Return a number that a client sent, or `usual`. Raises HTTPBadRequest."""
     if text is None:
         return usual
     written = str(int(text)) if isinstance(text, bool) else str(text)
     if not (written.isdecimal() and len(written) <= 10):
-        raise web.HTTPBadRequest(text="that is no whole number\n")
+        raise web.HTTPBadRequest(text="send a whole number of at most 10 digits\n")
     return int(written)
 
 
 async def _form(request: web.Request) -> Mapping[str, Any]:
-    """The fields of a form. Raises HTTPBadRequest."""
+    """Return the fields of a form. Raises HTTPBadRequest."""
     try:
         return await request.post()
-    except (ValueError, LookupError, AssertionError):  # not what its type says, or in no encoding that there is
-        raise web.HTTPBadRequest(text="that is no form\n") from None
+    # The body does not match its content type, or names an unknown encoding.
+    except (ValueError, LookupError, AssertionError):
+        raise web.HTTPBadRequest(text="send an HTML form\n") from None
 
 
 async def _json(request: web.Request) -> dict[str, Any]:
-    """The object that a program sent; nothing counts as an empty one. Raises HTTPBadRequest."""
+    """Return the JSON object of a request; an empty body is an empty object. Raises HTTPBadRequest."""
     body = await request.read()
     try:
         given = json.loads(body or b"{}")

@@ -1,7 +1,7 @@
-"""What is remembered of every source between sweeps: the figures of tables and metrics, and the last minutes of two.
+"""Keep figures and the last samples of every source between sweeps.
 
-A row is changed in place, and full records are made only of sources that somebody looks at. So a sweep leaves nothing
-new behind for the collector of garbage, which would stop the stores' threads the longer the more sources there are.
+A row is updated in place, and full records exist only while a viewer looks at them. A sweep thus leaves no new objects
+for the garbage collector, whose pauses would stop the stores' threads longer the more sources there are.
 """
 
 from array import array
@@ -10,21 +10,21 @@ import attrs
 
 from stablecast.core.machine.units import SECOND
 from stablecast.ops.monitor import health
-from stablecast.ops.monitor.health import Finding, Level
+from stablecast.ops.monitor.health import HealthFinding, Urgency
 from stablecast.store.observatory import ReceiverView, SourceView
 
 SAMPLES = 90
-"""Samples kept of each figure."""
+"""Most samples of one figure."""
 
 
 @attrs.define
-class Series:
-    """Newest last; `values` may be read, and has at most `SAMPLES`."""
+class SampleSeries:
+    """Keep the last `SAMPLES` values, the newest last."""
 
     values: "array[float]" = attrs.field(factory=lambda: array("f"))
 
     def add(self, value: float) -> None:
-        """One sample more."""
+        """Append one sample and drop the oldest beyond `SAMPLES`."""
         self.values.append(value)
         if len(self.values) > SAMPLES:
             del self.values[0]
@@ -35,27 +35,27 @@ class Series:
         return self.values[-1] if self.values else 0.0
 
 
-Said = tuple[int, Finding]
-"""Of whom, by RegID, and what."""
+ClientFinding = tuple[int, HealthFinding]
+"""RegID of a client, and a finding about it."""
 Reader = tuple[int, int, bool]
-"""A receiver's RegID, its lag, and whether it is active."""
+"""RegID of a receiver, its lag in messages, and whether it is active."""
 
 
-def said_of(view: SourceView) -> tuple[Said, ...]:
-    """What is to be said of a source and its receivers, the most urgent first."""
-    said = [(view.reg_id, finding) for finding in health.of_source(view)]
-    said += [(one.reg_id, finding) for one in view.receivers for finding in health.of_receiver(one, view)]
-    return tuple(sorted(said, key=lambda pair: -pair[1].level))
+def findings_of(view: SourceView) -> tuple[ClientFinding, ...]:
+    """Return the findings of a source and its receivers, the most urgent first."""
+    found = [(view.reg_id, finding) for finding in health.of_source(view)]
+    found += [(one.reg_id, finding) for one in view.receivers for finding in health.of_receiver(one, view)]
+    return tuple(sorted(found, key=lambda pair: -pair[1].level))
 
 
 def lag_of(receivers: tuple[ReceiverView, ...]) -> int:
-    """How many messages the slowest has still to acknowledge."""
+    """Return the lag of the slowest receiver, in messages."""
     return max((receiver.lag for receiver in receivers), default=0)
 
 
 @attrs.define(eq=False)
-class Row:
-    """A source as the last sweep saw it. `lag` is that of its slowest receiver."""
+class SourceRow:
+    """Hold a source as of the last sweep. `lag` is that of its slowest receiver."""
 
     reg_id: int
     topic: str = ""
@@ -71,15 +71,15 @@ class Row:
     drops: int = 0
     received: int = 0
     lag: int = 0
-    level: Level = Level.OK
-    said: tuple[Said, ...] = ()
+    level: Urgency = Urgency.OK
+    findings: tuple[ClientFinding, ...] = ()
     readers: tuple[Reader, ...] = ()
-    rates: Series = attrs.field(factory=Series)
-    lags: Series = attrs.field(factory=Series)
+    rates: SampleSeries = attrs.field(factory=SampleSeries)
+    lags: SampleSeries = attrs.field(factory=SampleSeries)
     taken_ns: int = 0
 
     def update(self, view: SourceView, now_ns: int) -> int:
-        """Take what is seen now; returns how many numbers are new, none at the first look."""
+        """Update the row from a view; return how many numbers are new, 0 at the first update."""
         news = max(0, view.window[2] - self.lead) if self.taken_ns else 0
         if self.taken_ns and now_ns > self.taken_ns:
             self.rates.add(news * SECOND / (now_ns - self.taken_ns))
@@ -92,6 +92,6 @@ class Row:
         self.lag = lag_of(view.receivers)
         self.lags.add(self.lag)
         self.readers = tuple((one.reg_id, one.lag, one.active) for one in view.receivers)
-        self.said = said_of(view)
-        self.level = self.said[0][1].level if self.said else Level.OK
+        self.findings = findings_of(view)
+        self.level = self.findings[0][1].level if self.findings else Urgency.OK
         return news

@@ -1,6 +1,6 @@
-"""What an operator does with a store: look at it, check it, take messages out, make room, take it out of service.
+"""Operate on a store: inspect, scrub, export, evict, drain and resume it.
 
-A place is a directory or the address of a running store's monitor (`place`). Reading a directory changes nothing and
-needs no lock, so it may be done beside a running store (`contents`): `inspecting`, `scrubbing`, `exporting`. `changing`
-needs the lock offline, or the monitor's read-write permission (`remote`). `top` is the monitor in a terminal.
+A target is a directory or a running store's monitor (`target`). Reading a directory needs no lock and changes nothing,
+so the store may be running (`directory_contents`): `inspection`, `scrub`, `export`. Changes need the directory's lock
+(`directory_changes`) or the monitor's read-write permission (`monitor_client`). `top` shows the monitor in a terminal.
 """

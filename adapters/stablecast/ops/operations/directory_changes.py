@@ -1,9 +1,9 @@
-"""Changes to the directory of a store that does not run: evict and drain. Each holds the directory's lock.
+"""Evict clients and drain a store while it does not run. Each change holds the directory's lock.
 
-* `evict` forgets a client, as if it had deregistered: of a source its messages and its receivers too. With a number it
-  lets only messages go, those below it: nobody can recover them from this store any more.
-* `drain` lets go of what every registered receiver of a source has acknowledged, and tells what is left to be read. A
-  source without receivers keeps everything: whoever comes later may want it.
+- - `evict` removes a client as if it had deregistered; a source goes with its messages and receivers. With a number it
+  deletes only the messages below that number, and no receiver can recover them from this store.
+- `drain` deletes what every registered receiver of a source has acknowledged, and reports what is left. A source
+  without receivers keeps every message: a receiver may register later.
 """
 
 import asyncio
@@ -18,16 +18,16 @@ from stablecast.store.client_records import client_record, clients_of, forget_re
 from stablecast.store.journal import Journal
 
 Change = Callable[[Journal, dict[int, Client]], dict[str, Any]]
-"""Appends to a running journal, given the clients, from which it takes those it forgets; returns what it did."""
+"""Append to a running journal, remove forgotten clients from the dictionary, and return a report."""
 
 
 async def change(directory: Path, what: Change) -> dict[str, Any]:
-    """Do something to a directory and make it durable; returns what was done.
+    """Apply a change to a directory, make it durable and return its report.
 
     Raises:
         JournalError: the directory is in use, or the disk fails.
         RecordError: its state cannot be read.
-        OperationError: `what` cannot be done.
+        OperationError: `what` is not possible.
     """
     journal = Journal.open(directory)
     try:
@@ -43,7 +43,7 @@ async def change(directory: Path, what: Change) -> dict[str, Any]:
 
 
 def evict(reg_id: int) -> Change:
-    """Forget a client."""
+    """Return a change that removes a client."""
 
     def forget(journal: Journal, clients: dict[int, Client]) -> dict[str, Any]:
         gone = [_known(clients, reg_id)]
@@ -60,7 +60,7 @@ def evict(reg_id: int) -> Change:
 
 
 def evict_messages(reg_id: int, number: int) -> Change:
-    """Let a source's messages below a number go."""
+    """Return a change that deletes a source's messages below `number`."""
 
     def trim(journal: Journal, clients: dict[int, Client]) -> dict[str, Any]:
         if _known(clients, reg_id).role is not Role.SOURCE:
@@ -71,7 +71,7 @@ def evict_messages(reg_id: int, number: int) -> Change:
 
 
 def drain() -> Change:
-    """Let go of what all have acknowledged."""
+    """Return a change that deletes messages that every receiver has acknowledged."""
 
     def drain(journal: Journal, clients: dict[int, Client]) -> dict[str, Any]:
         let_go, remaining = 0, {}
@@ -87,12 +87,12 @@ def drain() -> Change:
 
 def _known(clients: dict[int, Client], reg_id: int) -> Client:
     if reg_id not in clients:
-        raise OperationError(f"nobody is registered as {reg_id}; `inspect` shows who is")
+        raise OperationError(f"no client is registered as {reg_id}; `inspect` lists the clients")
     return clients[reg_id]
 
 
 def _needed(clients: dict[int, Client]) -> dict[int, int]:
-    """The first number that some receiver still needs, by source."""
+    """Return the first number that some receiver still needs, by source."""
     needed: dict[int, int] = {}
     for client in clients.values():
         if client.role is Role.RECEIVER:
@@ -102,7 +102,7 @@ def _needed(clients: dict[int, Client]) -> dict[int, int]:
 
 
 def _let_go(journal: Journal, reg_id: int, number: int, ticket: int) -> int:
-    """Trim a source, never back; returns how many messages that let go."""
+    """Trim a source forward only; return the number of deleted messages."""
     before = sum(count for _, count, _ in journal.extents(reg_id))
     if before and number > max(journal.trail(reg_id) or 0, journal.extents(reg_id)[0][0]):
         journal.trim(reg_id, number, ticket)

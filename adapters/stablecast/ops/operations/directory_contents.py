@@ -1,7 +1,7 @@
-"""What a store's directory holds, read without changing it; a store may be running on it.
+"""Read a store's directory without changing it. The store may be running.
 
-Beside a running store this is what was there when each file was looked at. Segments may be deleted meanwhile: then
-nothing in them was wanted any more. The end of the newest one may be torn: it is being written.
+Beside a running store the contents are those of the moment when each file was read. A segment may disappear: the store
+deletes segments that hold no live message. The end of the newest segment may be torn, because the store is writing it.
 """
 
 import struct
@@ -36,7 +36,7 @@ from stablecast.transports.codec.lbttcp import span
 
 @attrs.frozen
 class Damage:
-    """Bytes [start, stop) of a file that hold no good record, and why."""
+    """Describe the bytes [start, stop) of a file that hold no valid record."""
 
     file: str
     start: int
@@ -46,9 +46,12 @@ class Damage:
 
 @attrs.define
 class Contents:
-    """All of a directory. `records` counts good ones by kind, `checked` bytes whose checksums were verified.
+    """Hold the contents of a directory.
 
-    `torn` is the unfinished end of the newest segment in bytes; nobody was told about what is in it.
+    Attributes:
+        records: Number of valid records by kind.
+        checked: Bytes whose checksums were verified.
+        torn: Unfinished bytes at the end of the newest segment. No endpoint was told that they are stable.
     """
 
     directory: Path
@@ -64,23 +67,23 @@ class Contents:
 
     @property
     def clients(self) -> dict[int, Client]:
-        """Who is registered, by RegID. Raises RecordError."""
+        """The registered clients by RegID. Raises RecordError."""
         return clients_of(self.states)
 
     def sources(self) -> list[Client]:
-        """The sources, by RegID. Raises RecordError."""
+        """Return the registered sources, ordered by RegID. Raises RecordError."""
         return [client for _, client in sorted(self.clients.items()) if client.role is Role.SOURCE]
 
 
 def read(directory: Path, *, thorough: bool = False) -> Contents:
-    """Scan a directory; every checksum is verified.
+    """Scan a directory and verify every checksum.
 
     Args:
-        directory: That of a store.
-        thorough: Whether blocks are taken apart too, to see that they hold the messages that they should.
+        directory: Directory of a store.
+        thorough: Also decode each block, to verify that it holds the messages it should.
 
     Raises:
-        OperationError: there is no journal in it.
+        OperationError: the directory has no journal.
         JournalError: a newer release wrote it.
         OSError: a file cannot be read.
     """
@@ -94,7 +97,7 @@ def read(directory: Path, *, thorough: bool = False) -> Contents:
         try:
             _read_segment(found, number, path, newest=number >= last, thorough=thorough)
         except FileNotFoundError:
-            continue  # The store that runs here needs it no more.
+            continue  # The running store deleted this segment because it holds no live message.
     return found
 
 
@@ -154,7 +157,7 @@ def _apply(found: Contents, segment: JournalSegment, entry: Entry, data: mmap, *
 
 
 def _whole(block: bytes, count: int) -> bool:
-    """Whether a block holds so many messages."""
+    """Return whether a block holds `count` messages."""
     try:
         _, stop = span(block, 0, count)
     except struct.error:

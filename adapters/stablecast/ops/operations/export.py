@@ -1,12 +1,14 @@
-"""`stablecast store export`: the messages of a directory as Parquet, or as JSON lines in a zstd file.
+"""Write the messages of a directory as Parquet, or as JSON lines in a zstd file, for `stablecast store export`.
 
-One row is one message: the source's RegID, topic and session id, the life that sent it, its extended number, when it
-came (ns of the epoch; nothing where an older release wrote it), its payload, in JSON as base64, and its properties as
-JSON. One that was sent in pieces has the number of its last piece, and `first` that of its first; it is a row only if
-all its pieces are there and wanted. Rows of a source are in the order of their numbers. What a store keeps in memory
-only is in no file, so it cannot be exported.
+One row is one message: the source's RegID, topic and session id, the incarnation that sent it, its extended number, its
+arrival time, its payload and its properties as JSON. The arrival time is in ns since 1970 and null if an older release
+wrote the record. JSON lines hold the payload as base64.
 
-Memory is bounded: rows are written in batches of `BATCH_BYTES` at most, or one message.
+A fragmented message has the number of its last fragment, and `first` is that of its first. It is a row only if all its
+fragments are here and selected. The rows of a source are ordered by number. Messages that a store keeps only in memory
+are in no file and cannot be exported.
+
+Memory is bounded: a batch holds at most `BATCH_BYTES` of payload, or one message.
 """
 
 import base64
@@ -34,16 +36,16 @@ from stablecast.transports.wire import properties
 from stablecast.transports.wire.errors import WireError
 
 BATCH_BYTES = 16 << 20
-"""Payload that is held at one time, in bytes."""
+"""Most payload of one batch, in bytes."""
 BATCH_ROWS = 20_000
-"""Rows of one batch; a row group of a Parquet file."""
+"""Most rows of one batch, which is a row group of a Parquet file."""
 
 
 @attrs.frozen
-class Wanted:
-    """What is to be exported: of one source or all, by number, both ends included, and by time in ns, the end excluded.
+class MessageSelection:
+    """Select messages by source, by number (both ends included) and by arrival in ns (the end excluded).
 
-    What has no time is in no span of time.
+    A message without an arrival time matches no interval of time.
     """
 
     source: int | None = None
@@ -53,20 +55,20 @@ class Wanted:
     until: int | None = None
 
     def __attrs_post_init__(self) -> None:
-        """Refuse what nothing is in: it would look as if the store had no messages. Raises OperationError."""
+        """Reject an empty selection, which would look like a store without messages. Raises OperationError."""
         if self.first is not None and self.last is not None and self.first > self.last:
             raise OperationError(f"--first {self.first} is above --last {self.last}: no number is in between")
         if self.since is not None and self.until is not None and self.since >= self.until:
             raise OperationError("--since is not before --until: no time is in between")
 
     def overlap(self, start: int, stop: int) -> tuple[int, int]:
-        """The wanted part of the numbers [start, stop)."""
+        """Return the selected part of the numbers [start, stop)."""
         low = start if self.first is None else max(start, self.first)
         high = stop if self.last is None else min(stop, self.last + 1)
         return low, high
 
     def came_in_time(self, came_at: int | None) -> bool:
-        """Whether what came then is wanted."""
+        """Return whether a message with this arrival time is selected."""
         if self.since is None and self.until is None:
             return True
         if came_at is None:
@@ -75,8 +77,8 @@ class Wanted:
 
 
 @attrs.frozen
-class Row:
-    """One message."""
+class MessageRow:
+    """Hold one message with its source, in the columns of the export."""
 
     source: int
     topic: str
@@ -92,15 +94,15 @@ class Row:
 class Sink(Protocol):
     """Where rows go."""
 
-    def write(self, rows: list[Row]) -> None:
-        """Take a batch."""
+    def write(self, rows: list[MessageRow]) -> None:
+        """Write a batch of rows."""
 
     def close(self) -> None:
-        """There are no more."""
+        """Finish the file."""
 
 
 def instant(text: str) -> int:
-    """A point in time in ns since 1970: digits as they are, or ISO 8601, without a zone taken as UTC.
+    """Return an instant in ns since 1970, from digits or ISO 8601. A time without a zone is UTC.
 
     >>> instant("2026-01-02T03:04:05Z"), instant("17")
     (1767323045000000000, 17)
@@ -116,11 +118,11 @@ def instant(text: str) -> int:
     return (elapsed.days * 86_400 + elapsed.seconds) * SECOND + elapsed.microseconds * 1000
 
 
-def export(directory: Path, wanted: Wanted, sink: Sink) -> int:
-    """Write what is wanted; returns the number of messages.
+def export(directory: Path, wanted: MessageSelection, sink: Sink) -> int:
+    """Write the selected messages; return their number.
 
     Raises:
-        OperationError: no such source.
+        OperationError: the source is not registered.
         JournalError: a record cannot be read, or fails its checksum.
         OSError: a file cannot be read or written.
     """
@@ -132,14 +134,14 @@ def export(directory: Path, wanted: Wanted, sink: Sink) -> int:
         return count
 
 
-def rows(directory: Path, wanted: Wanted) -> Iterator[Row]:
-    """The wanted messages. Raises like `export`."""
+def rows(directory: Path, wanted: MessageSelection) -> Iterator[MessageRow]:
+    """Yield the selected messages. Raises like `export`."""
     found = read(directory)
     sources = found.sources()
     if wanted.source is not None:
         sources = [client for client in sources if client.reg_id == wanted.source]
         if not sources:
-            raise OperationError(f"no source {wanted.source} is registered in {directory}; `inspect` shows who is")
+            raise OperationError(f"no source {wanted.source} is registered in {directory}; `inspect` lists the sources")
     reader = SegmentReader()
     try:
         for client in sources:
@@ -154,11 +156,14 @@ def _run(
     client: Client,
     numbers: tuple[int, int],
     record: RecordPlace,
-    wanted: Wanted,
+    wanted: MessageSelection,
     reader: SegmentReader,
     incomplete: FragmentReassembly,
-) -> Iterator[Row]:
-    """One run of messages, as far as they are whole with it; nothing if a running store let go of it meanwhile."""
+) -> Iterator[MessageRow]:
+    """Yield the messages that are complete with this record.
+
+    Yields nothing if a running store deleted the segment meanwhile.
+    """
     low, high = numbers
     if low >= high:
         return
@@ -174,24 +179,24 @@ def _run(
     who = (client.reg_id, client.topic, client.session_id, record.tag)
     if not block[1]:
         for number, payload in enumerate(payloads(block, low - record.first, high - low), low):
-            yield Row(*who, number, came_at, payload, number)
+            yield MessageRow(*who, number, came_at, payload, number)
         return
     for whole in incomplete.add_run(block, low - record.first, high - low, low):
-        yield Row(*who, whole.last, came_at, whole.payload, whole.first, _json(whole.properties))
+        yield MessageRow(*who, whole.last, came_at, whole.payload, whole.first, _json(whole.properties))
     incomplete.take_passed()
 
 
 def _json(block: bytes) -> str:
-    """Properties as JSON; none where they cannot be read."""
+    """Return properties as JSON, or an empty object if they cannot be decoded."""
     try:
         return json.dumps(properties.values(block) if block else {})
     except WireError:
         return "{}"
 
 
-def batches(found: Iterable[Row]) -> Iterator[list[Row]]:
-    """Rows, many at a time, never too many."""
-    batch: list[Row] = []
+def batches(found: Iterable[MessageRow]) -> Iterator[list[MessageRow]]:
+    """Yield lists of rows within `BATCH_ROWS` and `BATCH_BYTES`."""
+    batch: list[MessageRow] = []
     size = 0
     for row in found:
         if batch and (len(batch) >= BATCH_ROWS or size + len(row.payload) > BATCH_BYTES):
@@ -204,15 +209,14 @@ def batches(found: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 class JsonLines:
-    """Rows as JSON lines, compressed."""
+    """Write rows as compressed JSON lines."""
 
     def __init__(self, file: BinaryIO) -> None:
-        """Write to a file, which stays open."""
         self._file = file
         self._stream = zstandard.ZstdCompressor().compressobj()
 
-    def write(self, rows: list[Row]) -> None:
-        """Take a batch."""
+    def write(self, rows: list[MessageRow]) -> None:
+        """Compress and write a batch."""
         self._file.write(self._stream.compress("".join(map(_line, rows)).encode()))
 
     def close(self) -> None:
@@ -220,7 +224,7 @@ class JsonLines:
         self._file.write(self._stream.flush())
 
 
-def _line(row: Row) -> str:
+def _line(row: MessageRow) -> str:
     fields = attrs.asdict(row)
     fields["payload"] = base64.b64encode(row.payload).decode()
     fields["properties"] = json.loads(row.properties)
@@ -228,13 +232,13 @@ def _line(row: Row) -> str:
 
 
 class Parquet:
-    """Rows as a Parquet file, a row group for each batch."""
+    """Write rows as a Parquet file, with a row group for each batch."""
 
     def __init__(self, file: BinaryIO) -> None:
         """Write to a file, which stays open.
 
         Raises:
-            OperationError: the library for it is not installed.
+            OperationError: pyarrow is not installed.
         """
         try:
             arrow: Any = import_module("pyarrow")  # large, and needed for this alone
@@ -257,8 +261,8 @@ class Parquet:
         )
         self._writer = parquet.ParquetWriter(file, self._schema, compression="zstd")
 
-    def write(self, rows: list[Row]) -> None:
-        """Take a batch."""
+    def write(self, rows: list[MessageRow]) -> None:
+        """Write a batch as a row group."""
         columns = [[getattr(row, name) for row in rows] for name in self._schema.names]
         arrays = [self._arrow.array(column, field.type) for column, field in zip(columns, self._schema, strict=True)]
         self._writer.write_table(self._arrow.Table.from_arrays(arrays, schema=self._schema))
@@ -269,9 +273,9 @@ class Parquet:
 
 
 def sink(path: Path, file: BinaryIO) -> Sink:
-    """What a file of this name is to hold: `.parquet`, or JSON lines in `.jsonl.zst`. Raises OperationError."""
+    """Return the writer for a file name: `.parquet`, or JSON lines in `.jsonl.zst`. Raises OperationError."""
     if path.name.endswith(".parquet"):
         return Parquet(file)
     if path.name.endswith(".jsonl.zst"):
         return JsonLines(file)
-    raise OperationError(f"'{path.name}' says no format: end it in .parquet or .jsonl.zst")
+    raise OperationError(f"'{path.name}' names no format: end it in .parquet or .jsonl.zst")

@@ -1,4 +1,4 @@
-"""`stablecast store inspect`: who is registered in a directory, what is held of each source, and in which files."""
+"""Report the clients, repositories and segments of a directory, for `stablecast store inspect`."""
 
 from pathlib import Path
 from typing import Any
@@ -8,17 +8,17 @@ from rich.table import Table
 
 from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import Role
-from stablecast.ops.monitor import figures as wording
+from stablecast.ops.monitor import figures
 from stablecast.ops.operations.directory_contents import Contents, read
 
 SHOWN = 4
-"""Receivers of a source whose progress is shown to people."""
+"""Most receivers of a source whose progress is printed."""
 Report = dict[str, Any]
-"""What is printed as JSON."""
+"""Record that is printed as JSON."""
 
 
 def inspect(directory: Path) -> Report:
-    """Everything but the messages. Raises like `contents.read`, and RecordError."""
+    """Return everything but the messages. Raises like `directory_contents.read`, and RecordError."""
     found = read(directory)
     clients = found.clients
     readers: dict[int, list[Client]] = {}
@@ -79,38 +79,38 @@ def _receiver(client: Client) -> Report:
 
 
 def tables(report: Report) -> list[Table]:
-    """The same for people."""
+    """Return the report of a directory as tables."""
     files = Table("segment", "version", "bytes", "live runs", "sources", box=SIMPLE_HEAD, pad_edge=False)
     files.title, files.title_justify = report["directory"], "left"
     for one in report["segments"]:
-        size = wording.size(one["bytes"])
+        size = figures.size(one["bytes"])
         files.add_row(f"{one['number']:08}", str(one["version"]), size, str(one["live"]), str(one["sources"]))
-    held = _of_sources()
+    held = _sources_table()
     for one in report["sources"]:
         numbers = "" if one["first"] is None else f"{one['first']}..{one['last']}"
-        figures = (wording.count(one["messages"]), wording.size(one["bytes"]), numbers, str(one["holes"]))
+        columns = (figures.count(one["messages"]), figures.size(one["bytes"]), numbers, str(one["holes"]))
         needs = _needs([reader["needs_from"] for reader in one["receivers"]])
-        held.add_row(str(one["reg_id"]), one["topic"], str(one["session_id"]), *figures, needs)
+        held.add_row(str(one["reg_id"]), one["topic"], str(one["session_id"]), *columns, needs)
     return [files, held]
 
 
 def running_tables(store: Report, sources: list[Report]) -> list[Table]:
-    """A running store for people, from what its monitor says."""
+    """Return the records of a running store as tables."""
     about = Table("store", "address", "state", "directory", box=SIMPLE_HEAD)
     about.add_row(store["name"], store["address"], store["level"], store["cache_directory"])
-    held = _of_sources()
+    held = _sources_table()
     for one in sources:
         trail, _, lead = one["window"]
         numbers = f"{trail}..{lead}" if one["messages"] else ""
-        figures = (wording.count(one["messages"]), wording.size(one["memory"][0]), numbers, str(one["holes"]))
+        columns = (figures.count(one["messages"]), figures.size(one["memory"][0]), numbers, str(one["holes"]))
         needs = _needs([reader["acknowledged"] + 1 for reader in one["receivers"]])
-        held.add_row(str(one["reg_id"]), one["topic"], str(one["session_id"]), *figures, needs)
+        held.add_row(str(one["reg_id"]), one["topic"], str(one["session_id"]), *columns, needs)
     return [about, held]
 
 
-def _of_sources() -> Table:
-    """A RegID is never cut short: it is what other commands want."""
+def _sources_table() -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    # A RegID is never truncated, because the other commands need all of it.
     table.add_column("source", no_wrap=True, min_width=10)
     table.add_column("topic", overflow="fold")
     table.add_column("session", overflow="fold", min_width=7)
@@ -121,6 +121,6 @@ def _of_sources() -> Table:
 
 
 def _needs(numbers: list[int]) -> str:
-    """The first few, lowest first; a store may have thousands of receivers."""
+    """Return the lowest numbers; a store may have thousands of receivers."""
     first = ", ".join(map(str, sorted(numbers)[:SHOWN]))
     return f"{first} and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else first

@@ -1,4 +1,4 @@
-"""A running store's monitor as operations use it: its JSON, over plain HTTP with the token if there is one."""
+"""Call a running store's monitor: JSON over HTTP, with the token if there is one."""
 
 import json
 import os
@@ -16,36 +16,39 @@ from stablecast.ops.operations.target import TOKEN_VARIABLE, OperationError, Rem
 from stablecast.text import refusal
 
 TIMEOUT_SECONDS = 30.0
-"""How long an answer may take to begin or to go on."""
+"""Longest wait for the next bytes of an answer, in seconds."""
 PIECE_BYTES = 64 * 1024
 MAX_ANSWER_BYTES = 64 << 20
-"""Of an answer that is read as a whole, in bytes."""
+"""Longest answer that is read as a whole, in bytes."""
 
 
 def token_of(path: Path | None) -> str:
-    """The token in a file, or in the environment; empty: none. Raises OSError."""
+    """Return the token in a file, or in the environment; empty: none. Raises OSError."""
     if path is not None:
         return path.read_text(encoding="utf-8").strip()
     return os.environ.get(TOKEN_VARIABLE, "")
 
 
 @attrs.frozen
-class Client:
-    """A store behind its monitor. Everything raises OperationError when the monitor does not do what it is asked."""
+class MonitorClient:
+    """Call the monitor of one store.
+
+    Every method raises OperationError when the monitor refuses or does not answer.
+    """
 
     remote: Remote
     token: str = ""
 
     def store(self) -> dict[str, Any]:
-        """The store."""
+        """Return the record of the store."""
         return self._get("")
 
     def sources(self, order: str = "health", offset: int = 0, limit: int = 200) -> dict[str, Any]:
-        """Some of its sources."""
+        """Return one page of the store's sources."""
         return self._get(f"/sources?sort={order}&offset={offset}&limit={limit}")
 
     def all_sources(self) -> Iterator[dict[str, Any]]:
-        """All of its sources."""
+        """Yield every source of the store."""
         offset, found = 0, 1
         while offset < found:
             page = self.sources("topic", offset)
@@ -54,19 +57,19 @@ class Client:
             yield from page["sources"]
 
     def client(self, reg_id: int) -> dict[str, Any]:
-        """One source or receiver."""
+        """Return the record of one source or receiver."""
         return self._get(f"/{reg_id}")
 
     def change(self, what: str, **given: Any) -> str:
-        """Have something done; returns what the monitor says."""
+        """Request a change; return the monitor's confirmation."""
         return str(self._post(what, given)["done"])
 
     def scrub(self) -> dict[str, Any]:
-        """Have its files checked."""
+        """Verify the store's files; return the report."""
         return self._post("scrub", {})
 
     def export(self, given: dict[str, Any], file: BinaryIO) -> None:
-        """Have its messages sent as compressed JSON lines."""
+        """Write the store's messages to `file` as compressed JSON lines."""
         with self._answer("/export", given) as answer:
             while piece := answer.read(PIECE_BYTES):
                 file.write(piece)
@@ -92,13 +95,13 @@ class Client:
             with error:
                 text = error.read(1000).decode(errors="replace").strip()
             raise OperationError(
-                f"the monitor at {self.remote.base} says {error.code}: {text or error.reason}"
+                f"the monitor at {self.remote.base} answered {error.code}: {text or error.reason}"
             ) from None
         except (URLError, TimeoutError, ConnectionError) as error:
             reason = getattr(error, "reason", error)
-            told = refusal(reason) if isinstance(reason, BaseException) else reason
+            cause = refusal(reason) if isinstance(reason, BaseException) else reason
             raise OperationError(
-                f"the monitor at {self.remote.base} does not answer: {told}; name where a store's web-monitor listens"
+                f"the monitor at {self.remote.base} does not answer: {cause}; name where a store's web-monitor listens"
             ) from None
 
 
@@ -108,21 +111,24 @@ def _object(body: bytes) -> dict[str, Any]:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise OperationError("what answers there is no monitor of a store")
+        raise OperationError("the answer is not that of a store's monitor: correct the address")
     return found
 
 
-def remaining(client: Client) -> dict[int, int]:
-    """What the receivers of each source have still to acknowledge; only sources of which something is left."""
+def remaining(client: MonitorClient) -> dict[int, int]:
+    """Return the lag of the slowest receiver of each source, in messages. Sources without a lag are left out."""
     found = {
         one["reg_id"]: max((reader["lag"] for reader in one["receivers"]), default=0) for one in client.all_sources()
     }
     return {reg_id: lag for reg_id, lag in found.items() if lag}
 
 
-def drained(client: Client, wait: Callable[[], None], tell: Callable[[dict[int, int]], None]) -> None:
-    """Refuse new clients, and wait until every receiver has acknowledged everything; `tell` hears what is left."""
+def drained(client: MonitorClient, wait: Callable[[], None], report: Callable[[dict[int, int]], None]) -> None:
+    """Refuse new clients and wait until every receiver has acknowledged every message.
+
+    Calls `report` with what `remaining` returns, and `wait` between two requests.
+    """
     client.change("drain", on=1)
     while left := remaining(client):
-        tell(left)
+        report(left)
         wait()

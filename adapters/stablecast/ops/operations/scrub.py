@@ -1,4 +1,4 @@
-"""`stablecast store scrub`: read every byte of a directory and verify every checksum; and take each block apart."""
+"""Verify every checksum of a directory and decode every block, for `stablecast store scrub`."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from stablecast.text import plural
 
 
 def scrub(directory: Path) -> dict[str, Any]:
-    """What is whole and what is not; `clean` says whether all is. Raises like `contents.read`."""
+    """Return a report; `clean` is False if something is damaged. Raises like `directory_contents.read`."""
     found = read(directory, thorough=True)
     return {
         "directory": str(directory),
@@ -26,14 +26,16 @@ def scrub(directory: Path) -> dict[str, Any]:
 
 
 def sentences(report: dict[str, Any]) -> list[str]:
-    """The same for people."""
+    """Return the report as sentences for people."""
     records = ", ".join(f"{count} {kind}" for kind, count in sorted(report["records"].items())) or "none"
     segments = plural(report["segments"], "segment")
-    told = [f"{report['directory']}: {report['bytes']:,} bytes of records in {segments} pass ({records})"]
+    lines = [f"{report['directory']}: {report['bytes']:,} bytes of records in {segments} pass ({records})"]
     if report["torn_bytes"]:
-        told.append(f"the newest segment ends in {report['torn_bytes']} unfinished bytes; nobody was told about them")
-    told += [f"damaged: {one['file']}, bytes {one['start']}..{one['stop']}: {one['text']}" for one in report["damages"]]
-    told += [f"set aside earlier: {name}" for name in report["set_aside"]]
+        lines.append(f"the newest segment ends in {report['torn_bytes']} unfinished bytes; no endpoint relies on them")
+    lines += [
+        f"damaged: {one['file']}, bytes {one['start']}..{one['stop']}: {one['text']}" for one in report["damages"]
+    ]
+    lines += [f"set aside earlier: {name}" for name in report["set_aside"]]
     if not report["clean"]:
-        told.append("let receivers recover what is damaged from another store, and check the disk")
-    return told
+        lines.append("receivers can recover damaged messages from another store; check the disk")
+    return lines

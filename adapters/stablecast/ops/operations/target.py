@@ -1,4 +1,4 @@
-"""Where an operation is to be done: in a directory, or at a running store through its monitor."""
+"""Parse the target of an operation: a directory, or a running store behind its monitor."""
 
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -8,23 +8,25 @@ import attrs
 from stablecast.core.errors import StablecastError
 
 TOKEN_VARIABLE = "STABLECAST_MONITOR_TOKEN"  # noqa: S105 - the name of a variable, not a token
-"""Where the monitor's token is looked for when no file is named."""
+"""Environment variable with the monitor's token, used when no file is named."""
 
 
 class OperationError(StablecastError):
-    """An operation that cannot be done; the text is one sentence that names the remedy."""
+    """Report an operation that is not possible; the text is one sentence that names the remedy."""
 
 
 @attrs.frozen
 class Remote:
-    """A store of a running daemon: the monitor's base address and the number of the store."""
+    """Address a store of a running daemon: the monitor's base address and the number of the store."""
 
     base: str
     number: int
 
 
 def place(text: str) -> Path | Remote:
-    """A directory, or `http://host:port[/stores/N]`; without N it is store 0. Raises OperationError.
+    """Return a directory, or the remote store of `http://host:port[/stores/N]`; without N it is store 0.
+
+    Raises OperationError.
 
     >>> place("http://127.0.0.1:15304/stores/2")
     Remote(base='http://127.0.0.1:15304', number=2)

@@ -19,7 +19,7 @@ from stablecast.core.protocol.messages import Role
 from stablecast.evidence.trace.trace_recorder import Recorder
 from stablecast.lab.sim.runner import run
 from stablecast.lab.sim.schedule import Fault, Schedule
-from stablecast.lab.sim.setup import Setup
+from stablecast.lab.sim.setup import WorldSetup
 from stablecast.runtime.driven_machine import Driven
 
 Effects = list[Effect]
@@ -51,7 +51,7 @@ class Lie:
     judged: str
     misdoes: Misdoes | None = None
     mishears: Mishears | None = None
-    setup: Setup = Setup()
+    setup: WorldSetup = WorldSetup()
     faults: tuple[Fault, ...] = ()
 
 

@@ -14,7 +14,7 @@ from stablecast.core.protocol.messages import ConsumptionAck, Registered, Role, 
 from stablecast.core.protocol.quorum import GroupRules, Intergroup, Intragroup
 from stablecast.core.protocol.settings import AckMode
 from stablecast.lab.sim.schedule import Act, Fault
-from stablecast.lab.sim.setup import SOURCE, STORES, Setup
+from stablecast.lab.sim.setup import SOURCE, STORES, WorldSetup
 from tests.adapters.evidence.trace.fault_injection import Lie, after, at, busy, extended, hearing, shift
 
 STABLE: Final = StableFlag.INTRAGROUP | StableFlag.INTERGROUP | StableFlag.STABLE
@@ -147,7 +147,7 @@ LIES: list[Lie] = [
         "S1",
         "S1",
         after(StableAck, stable_now, newly_held_by(2)),
-        setup=Setup(rules=GroupRules((3,), Intragroup.ALL)),
+        setup=WorldSetup(rules=GroupRules((3,), Intragroup.ALL)),
     ),
     Lie(
         "calls stable what one group has where two of three must",
@@ -155,7 +155,7 @@ LIES: list[Lie] = [
         "S1",
         "S1",
         after(StableAck, stable_now, newly_held_by(1)),
-        setup=Setup(rules=GroupRules((1, 1, 1), Intragroup.QUORUM, Intergroup.MAJORITY)),
+        setup=WorldSetup(rules=GroupRules((1, 1, 1), Intragroup.QUORUM, Intergroup.MAJORITY)),
         faults=SLOW,
     ),
     Lie(
@@ -164,7 +164,7 @@ LIES: list[Lie] = [
         "S1",
         "S1",
         after(StableAck, stable_now, newly_held_by(2)),
-        setup=Setup(rules=GroupRules((1, 1, 1), Intragroup.QUORUM, Intergroup.ALL)),
+        setup=WorldSetup(rules=GroupRules((1, 1, 1), Intragroup.QUORUM, Intergroup.ALL)),
     ),
     Lie(
         "calls stable in turns what no store has",
@@ -172,7 +172,7 @@ LIES: list[Lie] = [
         "S1",
         "S1",
         after(Sent, lambda _, sent: calls_stable(sent.first, sent.first + sent.count - 1), busy),
-        setup=Setup(turns=True),
+        setup=WorldSetup(turns=True),
     ),
     Lie(
         "counts on an acknowledgement that was never given",
@@ -214,7 +214,7 @@ LIES: list[Lie] = [
         "D1",
         "D1",
         at(fx.Deliver, twice, busy),
-        setup=Setup(arrival=True),
+        setup=WorldSetup(arrival=True),
     ),
     Lie(
         "leaves out the first message of a run",
@@ -243,7 +243,7 @@ LIES: list[Lie] = [
         "D1",
         "replay",
         at(RegistrationComplete, shift("number", 5)),
-        setup=Setup(late_ms=2000),
+        setup=WorldSetup(late_ms=2000),
     ),
     Lie(
         "calls lost what can be had",
@@ -255,7 +255,7 @@ LIES: list[Lie] = [
             lambda m, one: [*dropped(m, one), Notify(UnrecoverableLoss(one.first, one.first + one.count - 1))],
             lambda m, one: one.recovered,
         ),
-        setup=Setup(late_ms=2000),
+        setup=WorldSetup(late_ms=2000),
     ),
     Lie(
         "acknowledges what it has not consumed", Role.RECEIVER, "A1", "A1", at(ConsumptionAck, shift("number", 3), busy)
@@ -266,7 +266,7 @@ LIES: list[Lie] = [
         "A1",
         "A1",
         at(ConsumptionAck, shift("number", 3), busy),
-        setup=Setup(ack_mode=AckMode.EXPLICIT),
+        setup=WorldSetup(ack_mode=AckMode.EXPLICIT),
     ),
     Lie("acknowledges less than before", Role.RECEIVER, "A1", "A1", at(ConsumptionAck, shift("number", -20), busy)),
     Lie("acknowledges what waits for the disk", Role.STORE, "P1", "P1", at(fx.PersistMessages, acknowledge, busy)),
@@ -277,7 +277,7 @@ LIES: list[Lie] = [
         "P1",
         "P1",
         at(StableAck, shift("last", 5), busy),
-        setup=Setup(memory=True),
+        setup=WorldSetup(memory=True),
     ),
     Lie(
         "forgets to write a run that it acknowledges", Role.STORE, "P1", "replay", at(fx.PersistMessages, dropped, busy)
@@ -314,7 +314,7 @@ LIES: list[Lie] = [
             lambda m, one: attrs.evolve(one, reg_id=other_receiver(m, one)),
             lambda m, one: one.role is Role.RECEIVER and other_receiver(m, one) is not None,
         ),
-        setup=Setup(late_ms=1500),
+        setup=WorldSetup(late_ms=1500),
     ),
     Lie(
         "cuts what is stable",
@@ -336,7 +336,7 @@ LIES: list[Lie] = [
         "P2",
         "P2",
         after(ConsumptionAck, lambda m, _: fx.Reclaim(ENOUGH, reg_id(m), m.repositories[reg_id(m)].newest + 1), busy),
-        setup=Setup(paced=True),
+        setup=WorldSetup(paced=True),
     ),
     Lie(
         "keeps a proxy for a source that is back",
@@ -344,7 +344,7 @@ LIES: list[Lie] = [
         "E8",
         "replay",
         at(fx.StopProxy, lambda *_: []),
-        setup=Setup(proxies=True),
+        setup=WorldSetup(proxies=True),
         faults=(attrs.evolve(AWAY, span_ms=2000),),
     ),
 ]

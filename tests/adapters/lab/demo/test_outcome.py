@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.lab.demo.outcome import Outcome, judge
-from stablecast.lab.demo.plan import KINDS
+from stablecast.lab.demo.run import KINDS, DemoOutcome, judge
 from tests.support.program import store
 
 CRASHES = dict.fromkeys(KINDS, 1)
@@ -22,7 +21,7 @@ def traces(tmp_path: Path) -> Path:
     return tmp_path / "traces"
 
 
-def _judge(traces: Path, numbers: Iterable[int], again: Iterable[int] = ()) -> Outcome:
+def _judge(traces: Path, numbers: Iterable[int], again: Iterable[int] = ()) -> DemoOutcome:
     ledger = traces.parent / "received"
     ledger.write_text("".join(f"{number}\n" for number in numbers))
     ledger.with_suffix(".again").write_text("".join(f"{number}\n" for number in again))

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stablecast.lab.demo.plan import AWAY_SECONDS, KINDS, plan
+from stablecast.lab.demo.run import AWAY_SECONDS, KINDS, plan
 
 
 @given(st.integers(20, 100_000), st.integers())

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stablecast.lab.demo.receiver import Ledger, WrongMessageError
+from stablecast.lab.demo.receiver import MessageLedger, WrongMessageError
 from stablecast.lab.demo.source import payload
 
 
@@ -16,10 +16,10 @@ def _message(number: int, text: bytes | None = None) -> Any:
 
 def test_a_message_counts_once_over_all_lives(tmp_path: Path) -> None:
     path = tmp_path / "received"
-    first = Ledger(path)
+    first = MessageLedger(path)
     for number in (0, 1, 2):
         first.write(_message(number))
-    again = Ledger(path)  # the first one was killed: what it wrote is there
+    again = MessageLedger(path)  # the first one was killed: what it wrote is there
     assert again.numbers == {0, 1, 2}
     for number in (2, 3, 3):
         again.write(_message(number))
@@ -31,7 +31,7 @@ def test_a_message_counts_once_over_all_lives(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("message", [_message(1, b"message 2"), _message(2, b"massage 2"), _message(2, b"message 02")])
 def test_a_message_that_says_something_else_is_an_error(message: Any, tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "received")
+    ledger = MessageLedger(tmp_path / "received")
     with pytest.raises(WrongMessageError, match=r"says b'm.ssage 0?2'"):
         ledger.write(message)
     assert ledger.numbers == set()

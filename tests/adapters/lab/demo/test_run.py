@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.lab.demo import run
-from stablecast.lab.demo.plan import Crash
-from stablecast.lab.demo.run import STORES, Demo, DemoError
+from stablecast.lab.demo.run import STORES, Crash, Demo, DemoError
 from tests.support.network import others
 from tests.support.processes import alive, children
 
@@ -29,12 +28,12 @@ async def test_it_gives_up_after_a_while(tmp_path: Path, monkeypatch: pytest.Mon
 async def test_reports_are_added_up(tmp_path: Path) -> None:
     told: list[str] = []
     demo = _demo(tmp_path, told)
-    demo._hear({"ready": True, "ports": {"lbmr": [3], "lbttcp": [1, 2]}})
-    demo._hear({"sent": 20, "stable": 18})
-    demo._hear({"sent": 12, "stable": 10})  # another life, which starts a little behind
-    demo._hear({"delivered": 15})
-    demo._hear({"lost": [15, 16]})
-    demo._hear({"lost": [16, 16], "ports": {"lbttcp": [2, 4]}})
+    demo._on_report({"ready": True, "ports": {"lbmr": [3], "lbttcp": [1, 2]}})
+    demo._on_report({"sent": 20, "stable": 18})
+    demo._on_report({"sent": 12, "stable": 10})  # another life, which starts a little behind
+    demo._on_report({"delivered": 15})
+    demo._on_report({"lost": [15, 16]})
+    demo._on_report({"lost": [16, 16], "ports": {"lbttcp": [2, 4]}})
     progress = demo.progress
     assert (progress.sent, progress.stable, progress.delivered, progress.lost) == (20, 18, 15, {15, 16})
     assert (progress.lbmr, progress.lbttcp) == ({3}, {1, 2, 4})

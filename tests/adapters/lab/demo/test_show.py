@@ -10,11 +10,10 @@ import pytest
 from rich.console import Console
 
 from stablecast.core.errors import StablecastError
-from stablecast.lab.demo.outcome import Outcome
-from stablecast.lab.demo.run import Demo, DemoError
-from stablecast.lab.demo.show import View, run, workplace
+from stablecast.lab.demo.run import Demo, DemoError, DemoOutcome
+from stablecast.lab.demo.show import DemoView, run, workplace
 
-BAD = Outcome(9, 8, 1, 0, 0, {"all": 1}, ["a.sct"], True, 5, 0, {"lbmr": []}, ["message 3 was not delivered"])
+BAD = DemoOutcome(9, 8, 1, 0, 0, {"all": 1}, ["a.sct"], True, 5, 0, {"lbmr": []}, ["message 3 was not delivered"])
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +55,7 @@ def test_the_picture_fits_into_80_columns(tmp_path: Path, monkeypatch: pytest.Mo
     demo.progress.sent, demo.progress.delivered = 100_000, 99_999
     demo.stage = "all stores, receiver and source starting again"
     screen = io.StringIO()
-    Console(file=screen, width=80, force_terminal=True, color_system=None).print(View(demo, 100.0))
+    Console(file=screen, width=80, force_terminal=True, color_system=None).print(DemoView(demo, 100.0))
     lines = screen.getvalue().splitlines()
     assert [line.split()[0] for line in lines] == ["sent", "stable", "delivered", "9.9"]
     assert "100000/100000" in lines[0]
@@ -73,7 +72,7 @@ def test_the_picture_fits_into_80_columns(tmp_path: Path, monkeypatch: pytest.Mo
 )
 @pytest.mark.parametrize("as_json", [True, False])
 def test_a_demo_that_went_wrong_says_so(
-    outcome: Outcome, why: str, as_json: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    outcome: DemoOutcome, why: str, as_json: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def nothing(demo: Demo) -> None:
         """Nobody is started."""

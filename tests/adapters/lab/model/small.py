@@ -10,7 +10,7 @@ from stablecast.lab.model.explorer import Action, Invariant, State
 
 
 @attrs.define
-class World:
+class SmallWorld:
     """`hidden` is what the abstraction forgets; it matters if `leaky`."""
 
     limit: int

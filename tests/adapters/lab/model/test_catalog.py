@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.lab.model import catalog
-from stablecast.lab.model.catalog import Known
+from stablecast.lab.model.catalog import RecordedGraph
 from stablecast.lab.model.errors import ModelError
 from stablecast.lab.model.graph import Digests
 
@@ -73,7 +73,7 @@ def test_a_configuration_may_say_little(models: Path) -> None:
 
 
 def test_the_record_is_written_and_read(models: Path) -> None:
-    known = {"One/graph_one": Known({"One.tla": "x"}, {"Limit": "3"}, DIGESTS, "a checker")}
+    known = {"One/graph_one": RecordedGraph({"One.tla": "x"}, {"Limit": "3"}, DIGESTS, "a checker")}
     catalog.save(models, known)
     assert catalog.load(models) == known
     assert '"depths": [1, 1]' in (models / "graphs.json").read_text()

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from stablecast.lab.model import catalog, equal
-from stablecast.lab.model.chapter import render
 from tests.adapters.lab.model import small
 from tests.adapters.lab.model.checker import CLEAN, install
+from tests.support.model_chapter import render
 
 
 def test_without_a_record_configurations_are_listed(small_models: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
-from stablecast.lab.model.clone import Shared, alike, clone
+from stablecast.lab.model.clone import SharedMachine, alike, clone
 
 
 class Colour(IntEnum):
@@ -54,7 +54,7 @@ def test_machines_are_alike_if_all_that_they_hold_is() -> None:
     """Also what `==` leaves out: an outbox, the order of a dict."""
     machine = Machine(Fixed(1), parts=[Machine(Fixed(2))], table={1: [2], 2: []}, queue=deque([[3]]), pair=([4], 5))
     assert alike(machine, clone(machine))
-    assert alike(Shared(clone(machine)), Shared(machine))
+    assert alike(SharedMachine(clone(machine)), SharedMachine(machine))
     for changed in (
         attrs.evolve(machine, parts=[Machine(Fixed(3))]),
         attrs.evolve(machine, table={2: [], 1: [2]}),
@@ -79,7 +79,7 @@ def test_an_endpoint_can_be_copied() -> None:
 
 
 def test_what_copies_have_in_common_is_copied_by_who_changes_it() -> None:
-    shared = Shared(Machine(Fixed(1)))
+    shared = SharedMachine(Machine(Fixed(1)))
     assert clone([shared]) == [shared]
     own = shared.own()
     own.machine.table[1] = [2]

@@ -49,7 +49,7 @@ def test_a_counterexample_is_told_by_actions_and_what_they_change(configuration:
     found = counterexample.read(OUTPUT + "3 states generated, 3 distinct\n", configuration, "Shut")
     assert found is not None
     assert list(found.story()) == [
-        "Door/mut_open_bug: how Shut comes not to hold (X1: it is never open)",
+        "Door/mut_open_bug: a run that breaks Shut (X1: it is never open)",
         "   1  Open(2): somebody opens it, and lets the cold in",
         "      door 2: by is {(who me)} (was {}), open is true (was false)",
         "   2  Wait",
@@ -60,10 +60,10 @@ def test_a_counterexample_is_told_by_actions_and_what_they_change(configuration:
 def test_a_run_that_goes_on_for_ever_says_from_where(configuration: Configuration) -> None:
     found = counterexample.read(OUTPUT + "Back to state 2: <Open>\n", configuration, "Shut")
     assert found is not None
-    assert list(found.story())[-1] == "      and so on for ever, again from step 1"
+    assert list(found.story())[-1] == "      and so on for ever, from step 1"
     found = counterexample.read(OUTPUT + "State 4: Stuttering\n", configuration, "Shut")
     assert found is not None
-    assert list(found.story())[-1] == "   3  Stuttering: nothing happens any more, though something could"
+    assert list(found.story())[-1] == "   3  Stuttering: no action follows, although one is enabled"
 
 
 def test_without_a_counterexample_there_is_no_story(configuration: Configuration) -> None:

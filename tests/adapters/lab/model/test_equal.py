@@ -54,7 +54,7 @@ def test_a_difference_is_told_where_the_graph_is_kept(
 ) -> None:
     equal.record(one, small_models, jar)
     known = catalog.load(small_models)[one.name]
-    monkeypatch.setattr(small.World, "do", lambda world, action: setattr(world, "at", 1))
+    monkeypatch.setattr(small.SmallWorld, "do", lambda world, action: setattr(world, "at", 1))
     result = equal.compare(one, known)
     assert isinstance(result.difference, dict)
     assert result.difference["path"] == ("Up(1)",)

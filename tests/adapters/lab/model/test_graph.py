@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from stablecast.lab.model.explorer import explore
-from stablecast.lab.model.graph import Difference, Graph, difference
-from tests.adapters.lab.model.small import World
+from stablecast.lab.model.graph import Graph, GraphDifference, difference
+from tests.adapters.lab.model.small import SmallWorld
 
 
 def line(*targets: int) -> Graph:
@@ -18,9 +18,9 @@ def line(*targets: int) -> Graph:
 
 
 def test_digests_name_states_steps_and_actions() -> None:
-    digests = explore(World(3)).graph.digests()
+    digests = explore(SmallWorld(3)).graph.digests()
     assert (digests.nodes, digests.edges, digests.depths) == (4, 6, (1, 1, 1, 1))
-    assert digests == explore(World(3)).graph.digests()
+    assert digests == explore(SmallWorld(3)).graph.digests()
     assert len({digests.states, digests.steps, digests.actions}) == 3
 
 
@@ -51,7 +51,7 @@ def test_another_action_is_another_graph() -> None:
 
 
 def test_the_first_difference_is_told_with_its_path() -> None:
-    assert difference(line(1, 2, 1), line(1, 2, 0)) == Difference(("a", "a"), "s2", (("a", "s1"),), (("a", "s0"),))
+    assert difference(line(1, 2, 1), line(1, 2, 0)) == GraphDifference(("a", "a"), "s2", (("a", "s1"),), (("a", "s0"),))
 
 
 def test_other_beginnings_differ_at_once() -> None:
@@ -64,7 +64,7 @@ def test_other_beginnings_differ_at_once() -> None:
 
 
 def test_a_graph_that_was_kept_is_the_same(tmp_path: Path) -> None:
-    graph = explore(World(3)).graph
+    graph = explore(SmallWorld(3)).graph
     path = tmp_path / "graph.gz"
     graph.write(path)
     kept = path.read_bytes()

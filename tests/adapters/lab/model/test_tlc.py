@@ -10,7 +10,7 @@ from stablecast.lab.model.errors import ModelError
 from stablecast.lab.model.explorer import explore
 from stablecast.lab.model.graph import difference
 from tests.adapters.lab.model.checker import CLEAN, VERSION, install
-from tests.adapters.lab.model.small import World, dump
+from tests.adapters.lab.model.small import SmallWorld, dump
 
 SMALL = Configuration(Path("tla/Small/graph_small.cfg"), "ok", "", {}, (), ("Ends",))
 
@@ -45,8 +45,8 @@ def test_no_java_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_the_dump_of_a_world_is_its_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph, version = tlc.graph(SMALL, install(tmp_path, monkeypatch, CLEAN, dump(3)))
     assert version == VERSION
-    assert difference(graph, explore(World(3)).graph) is None
-    assert graph.digests() == explore(World(3)).graph.digests()
+    assert difference(graph, explore(SmallWorld(3)).graph) is None
+    assert graph.digests() == explore(SmallWorld(3)).graph.digests()
 
 
 def test_a_graph_needs_the_expected_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

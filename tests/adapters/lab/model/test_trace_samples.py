@@ -7,13 +7,13 @@ import pytest
 from stablecast.lab.model import catalog, trace_samples
 from stablecast.lab.model.errors import ModelError
 from stablecast.lab.model.trace_samples import Sample
-from stablecast.lab.model.views.edges import Step, View
+from stablecast.lab.model.views.edges import ModelStep, TraceView
 from stablecast.lab.model.views.registration_store import HOLDER
 from stablecast.lab.model.views.stability_store import STORE
 from tests.adapters.lab.model.checker import CLEAN, install
 
-WRITTEN = Step("new", "ToStore", "new mine")
-SYNCED = Step("new mine", "Sync", "new mine synced told")
+WRITTEN = ModelStep("new", "ToStore", "new mine")
+SYNCED = ModelStep("new mine", "Sync", "new mine synced told")
 SAMPLE = Sample(STORE, "any", (WRITTEN, SYNCED))
 
 
@@ -24,8 +24,8 @@ def test_different_samples_are_chosen_those_with_the_most_steps_first() -> None:
 
 
 def test_what_says_nothing_in_a_row_and_what_is_over_is_left_out() -> None:
-    close = Step("a, b", "Close", "a, c")
-    followed: list[tuple[View, str, list[Step]]] = [(HOLDER, "any", [WRITTEN]), (STORE, "any", [])]
+    close = ModelStep("a, b", "Close", "a, c")
+    followed: list[tuple[TraceView, str, list[ModelStep]]] = [(HOLDER, "any", [WRITTEN]), (STORE, "any", [])]
     followed.append((STORE, "any", [WRITTEN, close, SYNCED]))
     assert trace_samples.choose(followed, 5) == [Sample(STORE, "any", (WRITTEN,))]
 

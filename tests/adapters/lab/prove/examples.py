@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from stablecast.lab.prove.instance import Bounds, Instance, instance
-from stablecast.lab.prove.search import Result, Search
+from stablecast.lab.prove.instance import Instance, ProofBounds, instance
+from stablecast.lab.prove.search import Search, SearchResult
 from stablecast.lab.prove.state import Action, State
-from stablecast.lab.prove.world import World
+from stablecast.lab.prove.world import ProofWorld
 
 HERE = Path(__file__).parent
-BOUNDS = Bounds()
+BOUNDS = ProofBounds()
 
 
 def example(name: str) -> Path:
@@ -17,18 +17,18 @@ def example(name: str) -> Path:
     return HERE / f"{name}.cfg"
 
 
-def read(name: str, profile: str, *options: str, bounds: Bounds = BOUNDS) -> Instance:
+def read(name: str, profile: str, *options: str, bounds: ProofBounds = BOUNDS) -> Instance:
     """Return the instance of an example."""
     return instance([example(name)], options, profile, bounds)
 
 
-def search(name: str, profile: str, *options: str, bounds: Bounds = BOUNDS) -> tuple[World, Result]:
+def search(name: str, profile: str, *options: str, bounds: ProofBounds = BOUNDS) -> tuple[ProofWorld, SearchResult]:
     """Search an example; return its world and the result."""
-    world = World.create(read(name, profile, *options, bounds=bounds))
+    world = ProofWorld.create(read(name, profile, *options, bounds=bounds))
     return world, Search(world).run()
 
 
-def play(world: World, actions: Sequence[Action]) -> State:
+def play(world: ProofWorld, actions: Sequence[Action]) -> State:
     """Return the state after these actions. Each must be possible, or stand for an equivalent one."""
     state = world.start()
     for action in actions:

@@ -7,24 +7,24 @@ from typing import Any
 import pytest
 
 from stablecast.core.source.lineage import Lineage
-from stablecast.lab.prove.bounds import Fault
-from stablecast.lab.prove.command import Job, run
-from stablecast.lab.prove.instance import Bounds
+from stablecast.lab.prove.bounds import TakeoverFault
+from stablecast.lab.prove.command import ProofJob, run
+from stablecast.lab.prove.instance import ProofBounds
 from tests.adapters.lab.prove.examples import example
 
-ONE = Bounds(1, faults=())
+ONE = ProofBounds(1, faults=())
 
 
 def prove(
-    name: str, *options: str, profile: str = "safe", as_json: bool = False, bounds: Bounds = ONE
+    name: str, *options: str, profile: str = "safe", as_json: bool = False, bounds: ProofBounds = ONE
 ) -> tuple[int, list[str], list[str]]:
     said: list[str] = []
     noted: list[str] = []
-    status = run(Job([example(name)], options, profile, bounds, as_json), said.append, noted.append)
+    status = run(ProofJob([example(name)], options, profile, bounds, as_json), said.append, noted.append)
     return status, said, noted
 
 
-def prove_json(name: str, *options: str, profile: str = "safe", bounds: Bounds = ONE) -> tuple[int, Any]:
+def prove_json(name: str, *options: str, profile: str = "safe", bounds: ProofBounds = ONE) -> tuple[int, Any]:
     status, said, _ = prove(name, *options, profile=profile, as_json=True, bounds=bounds)
     (line,) = said
     return status, json.loads(line)
@@ -42,14 +42,14 @@ def test_none_as_json() -> None:
     status, told = prove_json("two_groups_of_one")
     assert status == 0
     assert (told["verdict"], told["complete"], told["steps"], told["lost"]) == ("none", True, [], None)
-    bounds = {"messages": 1, "restarts": 1, "wipes": 0, "states": Bounds().states, "faults": []}
+    bounds = {"messages": 1, "restarts": 1, "wipes": 0, "states": ProofBounds().states, "faults": []}
     assert told["bounds"] == bounds
     assert told["passes"] == [{"bounds": bounds, "verdict": "none", "states": told["states"], "complete": True}]
     assert {finding["code"] for finding in told["findings"]} >= {"one-store-group", "small-group"}
 
 
 def test_a_search_that_was_cut_says_so() -> None:
-    _, said, _ = prove("one_group_of_five", bounds=Bounds(1, states=100, faults=()))
+    _, said, _ = prove("one_group_of_five", bounds=ProofBounds(1, states=100, faults=()))
     assert "100 states, and there are more: raise --bound" in said[-1]
 
 
@@ -66,7 +66,7 @@ def test_a_loss() -> None:
 
 def test_a_loss_and_a_stall_as_json() -> None:
     """P-523."""
-    status, told = prove_json("three_groups_all_active", profile="5.3", bounds=Bounds())
+    status, told = prove_json("three_groups_all_active", profile="5.3", bounds=ProofBounds())
     assert (status, told["verdict"]) == (1, "loss")
     assert told["lost"] == {"kind": "reused", "message": "0"}
     assert len(told["steps"]) == len(told["stall"]) == 5
@@ -82,28 +82,28 @@ def test_a_stall() -> None:
 
 def test_two_processes_are_searched_in_a_pass_of_their_own() -> None:
     """Two messages and takeovers at once are too many states; with explicit faults there is one pass."""
-    plain, rivals = Bounds().passes(3)
+    plain, rivals = ProofBounds().passes(3)
     assert (plain.messages, plain.faults) == (2, ())
-    assert (rivals.messages, rivals.faults) == (1, tuple(Fault))
-    assert Bounds().passes(4) == [Bounds(1, faults=())]
-    assert Bounds(faults=(Fault.RIVAL,)).passes(5) == [Bounds(1, faults=(Fault.RIVAL,))]
-    assert Bounds(2, faults=(Fault.RIVAL,)).passes(3) == [Bounds(2, faults=(Fault.RIVAL,))]
+    assert (rivals.messages, rivals.faults) == (1, tuple(TakeoverFault))
+    assert ProofBounds().passes(4) == [ProofBounds(1, faults=())]
+    assert ProofBounds(faults=(TakeoverFault.RIVAL,)).passes(5) == [ProofBounds(1, faults=(TakeoverFault.RIVAL,))]
+    assert ProofBounds(2, faults=(TakeoverFault.RIVAL,)).passes(3) == [ProofBounds(2, faults=(TakeoverFault.RIVAL,))]
 
 
 def test_faults_are_said_with_the_bounds() -> None:
-    status, said, _ = prove("two_groups_of_one", bounds=Bounds(1, faults=(Fault.RIVAL,)))
+    status, said, _ = prove("two_groups_of_one", bounds=ProofBounds(1, faults=(TakeoverFault.RIVAL,)))
     assert status == 0
     assert "disks lost 0, faults rival; " in said[-1]
 
 
 def test_each_pass_is_told_until_one_finds_something(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Lineage, "succeeded", lambda *_: False)
-    status, told = prove_json("two_groups_of_one", bounds=Bounds(1))
+    status, told = prove_json("two_groups_of_one", bounds=ProofBounds(1))
     assert (status, told["verdict"]) == (1, "loss")
     assert [one["verdict"] for one in told["passes"]] == ["none", "loss"]
     assert told["states"] == sum(one["states"] for one in told["passes"])
-    assert told["bounds"]["faults"] == list(Fault)
-    _, said, _ = prove("two_groups_of_one", bounds=Bounds(1))
+    assert told["bounds"]["faults"] == list(TakeoverFault)
+    _, said, _ = prove("two_groups_of_one", bounds=ProofBounds(1))
     assert [line.partition(" (")[0] for line in said if line.startswith("profile")] == [
         "profile safe: none within these bounds",
         "profile safe: loss",
@@ -127,6 +127,6 @@ def test_unreadable(tmp_path: Path, as_json: bool) -> None:
     for path, why in ((bad, "did you mean"), (tmp_path / "gone.cfg", "No such file or directory")):
         said: list[str] = []
         noted: list[str] = []
-        assert run(Job([path], [], "safe", Bounds(), as_json), said.append, noted.append) == 2
+        assert run(ProofJob([path], [], "safe", ProofBounds(), as_json), said.append, noted.append) == 2
         assert why in noted[0]
         assert [json.loads(line)["verdict"] for line in said] == ["unreadable"] * as_json

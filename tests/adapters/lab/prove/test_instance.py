@@ -9,13 +9,13 @@ from stablecast.core.protocol.quorum import Consensus, Intergroup
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import StoreBehavior
 from stablecast.lab.prove.errors import ProveError
-from stablecast.lab.prove.instance import MAX_STORES, Bounds, Instance, instance
+from stablecast.lab.prove.instance import MAX_STORES, Instance, ProofBounds, instance
 
 
 def read(tmp_path: Path, text: str, *options: str, profile: str = "safe") -> Instance:
     path = tmp_path / "um.cfg"
     path.write_text(text)
-    return instance([path], options, profile, Bounds())
+    return instance([path], options, profile, ProofBounds())
 
 
 def test_scopes_names_and_comments(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_several_files_then_options(tmp_path: Path) -> None:
     paths = [tmp_path / "a.cfg", tmp_path / "b.cfg"]
     paths[0].write_text("source ume_store 10.0.0.1:14567:1\nsource ume_flight_size 5\n")
     paths[1].write_text("source ume_store 10.0.0.2:14567:2\nsource ume_flight_size 6\n")
-    found = instance(paths, ["ume_store=10.0.0.3:14567:3", "ume_flight_size=7"], "safe", Bounds())
+    found = instance(paths, ["ume_store=10.0.0.3:14567:3", "ume_flight_size=7"], "safe", ProofBounds())
     assert len(found.source.stores) == 3
     assert found.source.flight_messages == 7
 
@@ -93,7 +93,7 @@ def test_who_the_source_is(tmp_path: Path) -> None:
 def test_two_messages_with_few_stores() -> None:
     def messages(count: int, asked: int = 0) -> int:
         options = [f"ume_store=10.0.0.{n}:14567:{n}" for n in range(1, count + 1)]
-        return instance([], options, "safe", Bounds(asked)).bounds.messages
+        return instance([], options, "safe", ProofBounds(asked)).bounds.messages
 
     assert (messages(3), messages(4), messages(4, 2)) == (2, 1, 2)
 
@@ -122,8 +122,8 @@ def test_what_is_no_text_or_no_option(tmp_path: Path) -> None:
     path = tmp_path / "binary.cfg"
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(ProveError, match="is not a text file: invalid start byte at byte 0"):
-        instance([path], [], "safe", Bounds())
+        instance([path], [], "safe", ProofBounds())
     with pytest.raises(ProveError, match="write name=value"):
-        instance([], ["ume_store"], "safe", Bounds())
+        instance([], ["ume_store"], "safe", ProofBounds())
     with pytest.raises(OSError, match="No such file"):
-        instance([tmp_path / "gone.cfg"], [], "safe", Bounds())
+        instance([tmp_path / "gone.cfg"], [], "safe", ProofBounds())

@@ -2,10 +2,10 @@
 
 import pytest
 
-from stablecast.lab.prove.instance import Bounds, instance
-from stablecast.lab.prove.search import Search, Verdict
-from stablecast.lab.prove.state import Deed, Kind
-from stablecast.lab.prove.world import World
+from stablecast.lab.prove.instance import ProofBounds, instance
+from stablecast.lab.prove.search import ProofVerdict, Search
+from stablecast.lab.prove.state import Deed, LossKind
+from stablecast.lab.prove.world import ProofWorld
 from tests.adapters.lab.prove.examples import play, search
 
 
@@ -22,10 +22,10 @@ from tests.adapters.lab.prove.examples import play, search
 def test_documented_a_stable_message_loses_its_number(name: str, steps: int) -> None:
     """P-415, P-511, P-525, P-526, P-523, T5, T20: formal design, 7.1 and 7.2."""
     world, result = search(name, "5.3")
-    assert result.verdict is Verdict.LOSS
+    assert result.verdict is ProofVerdict.LOSS
     assert result.loss is not None
     assert result.loss.loss is not None
-    assert (result.loss.loss.kind, len(result.loss.run)) == (Kind.REUSED, steps)
+    assert (result.loss.loss.kind, len(result.loss.run)) == (LossKind.REUSED, steps)
     assert world.loss(play(world, result.loss.run)) == result.loss.loss
     assert world.loss(play(world, result.loss.run[:-1])) is None
 
@@ -36,7 +36,7 @@ def test_documented_a_store_acknowledges_what_it_never_stored() -> None:
     _, result = search("one_group_of_three", "6.17")
     assert result.loss is not None
     assert result.loss.loss is not None
-    assert (result.loss.loss.kind, result.loss.loss.life) == (Kind.UNRECOVERABLE, 2)
+    assert (result.loss.loss.kind, result.loss.loss.life) == (LossKind.UNRECOVERABLE, 2)
     assert result.stall is not None
     assert len(result.stall.run) < len(result.loss.run)
 
@@ -53,27 +53,27 @@ def test_round_robin_loses_what_one_store_has() -> None:
 @pytest.mark.parametrize(
     ("name", "bounds"),
     [
-        ("two_groups_of_one", Bounds(2)),
-        ("three_groups_all_active", Bounds(1)),
-        ("one_group_of_three", Bounds(1)),
+        ("two_groups_of_one", ProofBounds(2)),
+        ("three_groups_all_active", ProofBounds(1)),
+        ("one_group_of_three", ProofBounds(1)),
     ],
 )
-def test_repaired_nothing_is_lost_and_nothing_stalls(name: str, bounds: Bounds) -> None:
+def test_repaired_nothing_is_lost_and_nothing_stalls(name: str, bounds: ProofBounds) -> None:
     """T5, P-415, P-511, P-523."""
     _, result = search(name, "safe", bounds=bounds)
-    assert (result.verdict, result.complete) == (Verdict.NONE, True)
+    assert (result.verdict, result.complete) == (ProofVerdict.NONE, True)
 
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("name", ["one_group_of_five", "three_groups_five_stores"])
 def test_five_stores_as_far_as_the_bound_lets_look(name: str) -> None:
-    _, result = search(name, "safe", bounds=Bounds(states=3000))
-    assert (result.verdict, result.complete, result.states) == (Verdict.NONE, False, 3000)
+    _, result = search(name, "safe", bounds=ProofBounds(states=3000))
+    assert (result.verdict, result.complete, result.states) == (ProofVerdict.NONE, False, 3000)
 
 
 def test_a_lost_disk_is_a_loss_even_so() -> None:
     """T20: one store of the quorum forgot, one was never told."""
-    _, result = search("one_group_of_three", "safe", bounds=Bounds(1, wipes=1))
+    _, result = search("one_group_of_three", "safe", bounds=ProofBounds(1, wipes=1))
     assert result.loss is not None
     assert Deed.WIPE in [action[0] for action in result.loss.run]
 
@@ -83,16 +83,16 @@ def test_holes_that_nobody_fills_stall_the_source() -> None:
     """T15: formal design, 7.5."""
     name = "one_group_of_three"
     options = ("ume_consensus_sequence_number_behavior=highest", "ume_retention_intragroup_stability_behavior=all")
-    _, result = search(name, "5.3", *options, bounds=Bounds(2, states=3000))
-    assert (result.verdict, result.complete) == (Verdict.STALL, False)
+    _, result = search(name, "5.3", *options, bounds=ProofBounds(2, states=3000))
+    assert (result.verdict, result.complete) == (ProofVerdict.STALL, False)
     assert result.stall is not None
     assert result.stall.loss is None
 
 
 def test_a_group_that_is_larger_than_its_list_never_starts() -> None:
     """T2: a quorum is one of the configured size."""
-    stalled = instance([], ["ume_store=10.0.0.1:14567:1", "ume_store_group=0:3"], "safe", Bounds(1))
-    result = Search(World.create(stalled)).run()
-    assert (result.verdict, result.complete) == (Verdict.STALL, True)
+    stalled = instance([], ["ume_store=10.0.0.1:14567:1", "ume_store_group=0:3"], "safe", ProofBounds(1))
+    result = Search(ProofWorld.create(stalled)).run()
+    assert (result.verdict, result.complete) == (ProofVerdict.STALL, True)
     assert result.stall is not None
     assert result.stall.run == ()

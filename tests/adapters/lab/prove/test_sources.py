@@ -12,14 +12,14 @@ from stablecast.core.protocol.messages import (
     Role,
     StableAck,
 )
-from stablecast.lab.prove.instance import Bounds, instance
-from stablecast.lab.prove.sources import Sources, Told, address, reduced
+from stablecast.lab.prove.instance import ProofBounds, instance
+from stablecast.lab.prove.sources import SourceStates, Told, address, reduced
 from stablecast.lab.prove.stores import LONG_NS, REG_ID
 
 
-def sources(*stores: int) -> Sources:
+def sources(*stores: int) -> SourceStates:
     options = [f"ume_store=10.0.0.{store}:14567:{store}" for store in stores]
-    return Sources(reduced(instance([], options, "safe", Bounds()).source, 2))
+    return SourceStates(reduced(instance([], options, "safe", ProofBounds()).source, 2))
 
 
 def granted(index: int) -> Arrived:
@@ -27,7 +27,7 @@ def granted(index: int) -> Arrived:
     return Arrived(Registered(Role.SOURCE, index, 1, REG_ID, 1, False, 0, 2**32 - 1, timeout, 0, 1))
 
 
-def hear(known: Sources, state: int, *events: SourceInput) -> tuple[int, list[Told]]:
+def hear(known: SourceStates, state: int, *events: SourceInput) -> tuple[int, list[Told]]:
     told: list[Told] = []
     for event in events:
         heard = known.hear(state, event)

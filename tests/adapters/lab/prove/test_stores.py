@@ -3,7 +3,7 @@
 from stablecast.core.protocol.inputs import Data
 from stablecast.core.protocol.messages import Register, Registered, Role, SourceInfo, StableAck
 from stablecast.core.protocol.repairs import Repair
-from stablecast.lab.prove.stores import REG_ID, Fate, Step, Stores
+from stablecast.lab.prove.stores import REG_ID, Step, StoreFate, StoreStates
 
 
 def register(life: int) -> Register:
@@ -18,40 +18,40 @@ def data(life: int, number: int) -> Data:
     return Data(life, life, number, 1, 0, False, token=0)
 
 
-def through(stores: Stores, state: int, *steps: Step) -> int:
+def through(stores: StoreStates, state: int, *steps: Step) -> int:
     for step in steps:
         state, _ = stores.take(state, step)
     return state
 
 
-BEGUN = (Fate.RETURN, register(1), info(1, 0, -1), Fate.SYNC)
+BEGUN = (StoreFate.RETURN, register(1), info(1, 0, -1), StoreFate.SYNC)
 
 
 def test_states_that_are_alike_are_one() -> None:
-    stores = Stores.create(Repair.ALL)
+    stores = StoreStates.create(Repair.ALL)
     new = stores.new()
     once = through(stores, new, *BEGUN)
     assert through(stores, new, *BEGUN) == once
-    assert through(stores, once, register(1), Fate.SYNC) == once
+    assert through(stores, once, register(1), StoreFate.SYNC) == once
     assert stores.new() == new
 
 
 def test_what_is_synced_survives() -> None:
     """P-302: acknowledged is what is synced."""
-    stores = Stores.create(Repair.ALL)
+    stores = StoreStates.create(Repair.ALL)
     held = through(stores, stores.new(), *BEGUN, data(1, 0))
     assert (stores.views[held].dirty, stores.views[held].unsynced) == (True, frozenset({0}))
-    synced, sent = stores.take(held, Fate.SYNC)
+    synced, sent = stores.take(held, StoreFate.SYNC)
     assert [type(message) for message in sent] == [StableAck]
-    assert stores.views[through(stores, held, Fate.CRASH)].content == {}
-    for state in (through(stores, synced, Fate.CRASH), through(stores, held, Fate.LEAVE)):
+    assert stores.views[through(stores, held, StoreFate.CRASH)].content == {}
+    for state in (through(stores, synced, StoreFate.CRASH), through(stores, held, StoreFate.LEAVE)):
         assert stores.views[state].content == {0: 1}
-        assert stores.views[through(stores, state, Fate.LEAVE, Fate.WIPE)].content == {}
+        assert stores.views[through(stores, state, StoreFate.LEAVE, StoreFate.WIPE)].content == {}
 
 
 def test_a_store_tells_what_it_holds() -> None:
-    stores = Stores.create(Repair.ALL)
-    held = through(stores, stores.new(), *BEGUN, data(1, 0), Fate.LEAVE, Fate.RETURN)
+    stores = StoreStates.create(Repair.ALL)
+    held = through(stores, stores.new(), *BEGUN, data(1, 0), StoreFate.LEAVE, StoreFate.RETURN)
     _, sent = stores.take(held, register(2))
     (answer,) = sent
     assert isinstance(answer, Registered)
@@ -61,14 +61,14 @@ def test_a_store_tells_what_it_holds() -> None:
 def test_a_dead_tail_is_cut_or_kept() -> None:
     """Formal design, 7.3."""
     for repairs, kept in ((Repair.ALL, {}), (Repair.NONE, {0: 1})):
-        stores = Stores.create(repairs)
-        state = through(stores, stores.new(), *BEGUN, data(1, 0), Fate.SYNC, register(2), info(2, 0, -1))
+        stores = StoreStates.create(repairs)
+        state = through(stores, stores.new(), *BEGUN, data(1, 0), StoreFate.SYNC, register(2), info(2, 0, -1))
         assert stores.views[state].content == kept
 
 
 def test_a_hole_is_asked_for() -> None:
-    stores = Stores.create(Repair.ALL)
-    state = through(stores, stores.new(), Fate.RETURN, register(1), info(1, 0, 1))
+    stores = StoreStates.create(Repair.ALL)
+    state = through(stores, stores.new(), StoreFate.RETURN, register(1), info(1, 0, 1))
     view = stores.views[state]
     assert view.question is not None
     assert (view.newest, view.life, view.used) == (1, 1, True)

@@ -3,10 +3,10 @@
 import pytest
 
 from stablecast.lab.prove import story
-from stablecast.lab.prove.instance import Bounds, instance
-from stablecast.lab.prove.search import Found
-from stablecast.lab.prove.state import Deed, Kind, Loss
-from stablecast.lab.prove.world import World
+from stablecast.lab.prove.instance import ProofBounds, instance
+from stablecast.lab.prove.search import FoundRun
+from stablecast.lab.prove.state import Deed, Loss, LossKind
+from stablecast.lab.prove.world import ProofWorld
 from tests.adapters.lab.prove.examples import read, search
 
 
@@ -35,7 +35,7 @@ def test_a_timeline() -> None:
 
 
 def test_everything_that_can_happen_has_words() -> None:
-    world = World.create(read("one_group_of_three", "safe", bounds=Bounds(2, wipes=1)))
+    world = ProofWorld.create(read("one_group_of_three", "safe", bounds=ProofBounds(2, wipes=1)))
     run = (
         (Deed.BEGIN, (0, 1)),
         (Deed.SEND, ()),
@@ -48,25 +48,25 @@ def test_everything_that_can_happen_has_words() -> None:
         (Deed.BEGIN, (0, 1, 2)),
         (Deed.STOP, ()),
     )
-    told = story.steps(world, Found(run))
+    told = story.steps(world, FoundRun(run))
     assert [step.action for step in told[2:8]] == [
-        "C comes back",
-        "C has the source fill its holes",
+        "C returns",
+        "C recovers its holes from the source",
         "C crashes and loses what is not synced",
-        "A is cut off, what it has is synced",
+        "A is partitioned, its messages are synced",
         "A loses its disk",
         "the source crashes; B loses what is not synced",
     ]
     assert told[5].told == ("too few stores are registered: sending is refused",)
     assert told[9].action == "the source crashes"
-    both = story.steps(world, Found(((Deed.BEGIN, (0, 1)), (Deed.SEND, ()), (Deed.STOP, (0, 1)))))
+    both = story.steps(world, FoundRun(((Deed.BEGIN, (0, 1)), (Deed.SEND, ()), (Deed.STOP, (0, 1)))))
     assert both[2].action == "the source crashes; A, B lose what is not synced"
 
 
 def test_each_ending() -> None:
-    assert story.ending(Found(())).startswith("STALL: ")
-    assert "no store has it" in story.ending(Found((), Loss(Kind.GONE, 2, 0)))
-    assert "0' was reported stable; a receiver" in story.ending(Found((), Loss(Kind.UNRECOVERABLE, 2, 0)))
+    assert story.ending(FoundRun(())).startswith("STALL: ")
+    assert "no store has it" in story.ending(FoundRun((), Loss(LossKind.GONE, 2, 0)))
+    assert "0' was reported stable; a receiver" in story.ending(FoundRun((), Loss(LossKind.UNRECOVERABLE, 2, 0)))
     assert story.lost(None) is None
 
 
@@ -75,8 +75,8 @@ def test_what_helps_is_found_by_trying() -> None:
     world, result = search("one_group_of_three", "5.3")
     assert result.loss is not None
     assert story.remedies(world.instance, result.loss) == [
-        "ume_consensus_sequence_number_behavior highest: this run does no harm",
-        "profile safe: this run does no harm",
+        "ume_consensus_sequence_number_behavior highest: this run is harmless",
+        "profile safe: this run is harmless",
     ]
 
 
@@ -94,12 +94,10 @@ def test_groups_and_rotation_have_remedies_of_their_own() -> None:
     """P-505, P-523, P-525; formal design, 7.2."""
     world, result = search("three_groups_all_active", "5.3")
     assert result.loss is not None
-    assert "the repair EVERY_GROUP of profile safe: this run does no harm" in story.remedies(
-        world.instance, result.loss
-    )
+    assert "the repair EVERY_GROUP of profile safe: this run is harmless" in story.remedies(world.instance, result.loss)
     world, result = search("round_robin", "safe")
     assert result.loss is not None
-    assert story.remedies(world.instance, result.loss) == ["ume_store_behavior qc: this run does no harm"]
+    assert story.remedies(world.instance, result.loss) == ["ume_store_behavior qc: this run is harmless"]
 
 
 def test_the_rule_that_is_there_is_no_remedy() -> None:
@@ -113,9 +111,9 @@ def test_the_rule_that_is_there_is_no_remedy() -> None:
 
 def test_what_cannot_happen_in_another_instance_does_not() -> None:
     """A group that is never complete: nothing is sent, and nothing ends well."""
-    never = instance([], ["ume_store=10.0.0.1:14567:1", "ume_store_group=0:3"], "safe", Bounds(1))
+    never = instance([], ["ume_store=10.0.0.1:14567:1", "ume_store_group=0:3"], "safe", ProofBounds(1))
     run = ((Deed.BEGIN, (0,)), (Deed.SEND, ()), (Deed.SYNC, (0,)), (Deed.FILL, (0,)), (Deed.RETURN, (0,)))
-    assert not story.harmless(never, Found((*run, (Deed.STOP, ()), (Deed.WIPE, (0,)))))
+    assert not story.harmless(never, FoundRun((*run, (Deed.STOP, ()), (Deed.WIPE, (0,)))))
 
 
 def test_many_stores_have_names() -> None:

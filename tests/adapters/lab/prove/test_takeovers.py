@@ -14,14 +14,14 @@ from stablecast.core.source.lineage import Lineage
 from stablecast.core.store import clients
 from stablecast.core.store.source_history import SourceHistory
 from stablecast.lab.prove import story
-from stablecast.lab.prove.bounds import Fault
-from stablecast.lab.prove.instance import Bounds
-from stablecast.lab.prove.search import Found, Verdict
-from stablecast.lab.prove.state import NOBODY, Deed, Kind, Loss
-from stablecast.lab.prove.world import World
+from stablecast.lab.prove.bounds import TakeoverFault
+from stablecast.lab.prove.instance import ProofBounds
+from stablecast.lab.prove.search import FoundRun, ProofVerdict
+from stablecast.lab.prove.state import NOBODY, Deed, Loss, LossKind
+from stablecast.lab.prove.world import ProofWorld
 from tests.adapters.lab.prove.examples import play, read, search
 
-RIVAL = Bounds(1, faults=(Fault.RIVAL,))
+RIVAL = ProofBounds(1, faults=(TakeoverFault.RIVAL,))
 ALL = (0, 1, 2)
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -35,22 +35,22 @@ def _at_the_resume_point(self: SourceHistory, number: int, info: Any, newest: in
     return (cut if newest_here else min(cut, number)), forgotten
 
 
-FAULTS: dict[str, tuple[Patch, Verdict, Kind | None]] = {
+FAULTS: dict[str, tuple[Patch, ProofVerdict, LossKind | None]] = {
     "a store cuts a returning life back to where that began": (
         lambda patch: patch.setattr(SourceHistory, "resume", _at_the_resume_point),
-        *(Verdict.LOSS, Kind.UNRECOVERABLE),
+        *(ProofVerdict.LOSS, LossKind.UNRECOVERABLE),
     ),
     "a life that comes back does not see that another followed": (
         lambda patch: patch.setattr(Lineage, "succeeded", lambda *_: False),
-        *(Verdict.LOSS, Kind.REUSED),
+        *(ProofVerdict.LOSS, LossKind.REUSED),
     ),
     "a life that comes back takes no newer term": (
         lambda patch: patch.setattr(SourceEndpoint, "renew_term", lambda self, now: None),
-        *(Verdict.LOSS, Kind.REUSED),
+        *(ProofVerdict.LOSS, LossKind.REUSED),
     ),
     "a store does not note the newer term of a life that it knows": (
         lambda patch: patch.setattr(SourceHistory, "affirm", lambda self, term: None),
-        *(Verdict.STALL, None),
+        *(ProofVerdict.STALL, None),
     ),
 }
 """Planted in the core: each with what it comes to in a group of three."""
@@ -61,8 +61,8 @@ FAULTS: dict[str, tuple[Patch, Verdict, Kind | None]] = {
 @pytest.mark.parametrize("name", ["one_group_of_three", "two_groups_of_one"])
 def test_two_processes_take_nothing_stable_from_each_other(name: str) -> None:
     """Formal design, 7.3 and 7.6: one that is cut off and comes back, and two sources of one context."""
-    _, result = search(name, "safe", bounds=Bounds(1, faults=tuple(Fault)))
-    assert (result.verdict, result.complete) == (Verdict.NONE, True)
+    _, result = search(name, "safe", bounds=ProofBounds(1, faults=tuple(TakeoverFault)))
+    assert (result.verdict, result.complete) == (ProofVerdict.NONE, True)
 
 
 @pytest.mark.no_cover
@@ -83,26 +83,26 @@ def test_a_fault_in_the_rules_of_two_processes_is_found(name: str, monkeypatch: 
 def test_a_store_that_lets_two_sources_of_a_context_take_turns_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both were told *stable* for the same numbers."""
     monkeypatch.setattr(clients, "_follows", lambda client, request: client.reply_to == request.reply_to)
-    _, result = search("one_group_of_three", "safe", bounds=Bounds(1, faults=(Fault.TWIN,)))
+    _, result = search("one_group_of_three", "safe", bounds=ProofBounds(1, faults=(TakeoverFault.TWIN,)))
     assert result.loss is not None
-    assert result.loss.loss == Loss(Kind.REUSED, 2, 0)
+    assert result.loss.loss == Loss(LossKind.REUSED, 2, 0)
     assert result.loss.run[-1] == (Deed.ALTERNATE, ())
 
 
 def test_an_earlier_source_of_a_context_ends_when_it_asks_again() -> None:
     """The later one has the RegID for good, and goes on."""
-    world = World.create(read("one_group_of_three", "safe", bounds=Bounds(1, faults=(Fault.TWIN,))))
+    world = ProofWorld.create(read("one_group_of_three", "safe", bounds=ProofBounds(1, faults=(TakeoverFault.TWIN,))))
     run = ((Deed.BEGIN, ALL), (Deed.DOUBLE, ()), (Deed.ALTERNATE, ()))
     ended = play(world, run)
     source = world.source(ended)
     assert source is not None
     assert (source.life, source.active, ended.aside, ended.doubled) == (2, True, NOBODY, False)
-    *_, last = story.steps(world, Found(run))
+    *_, last = story.steps(world, FoundRun(run))
     assert "another process with the same RegID took over: this source has ended" in last.told
 
 
 def test_a_successor_may_die_before_every_store_has_heard_of_it() -> None:
-    world = World.create(read("one_group_of_three", "safe", bounds=RIVAL))
+    world = ProofWorld.create(read("one_group_of_three", "safe", bounds=RIVAL))
     begun = [(Deed.BEGIN, ALL), (Deed.TAKE_OVER, (0, 2))]
     succeeded = play(world, begun)
     source = world.source(succeeded)
@@ -118,7 +118,7 @@ def test_a_successor_may_die_before_every_store_has_heard_of_it() -> None:
 
 def test_a_process_that_another_one_followed_ends() -> None:
     """The one that was cut off finds out from the stores that were told of the other."""
-    world = World.create(read("one_group_of_three", "safe", bounds=RIVAL))
+    world = ProofWorld.create(read("one_group_of_three", "safe", bounds=RIVAL))
     run = (
         *((Deed.BEGIN, ALL), (Deed.TAKE_OVER, ALL), (Deed.INFORM, (0,)), (Deed.INFORM, (1,))),
         *((Deed.STOP, ()), (Deed.COME_BACK, ALL)),
@@ -126,23 +126,23 @@ def test_a_process_that_another_one_followed_ends() -> None:
     ended = play(world, run)
     assert (ended.source, ended.aside) == (NOBODY, NOBODY)
     assert not any(world.store(ended, index).up for index in world.indices)
-    *_, last = story.steps(world, Found(run))
+    *_, last = story.steps(world, FoundRun(run))
     assert last.told == ("another process with the same RegID took over: this source has ended",)
 
 
 def test_takeovers_are_bounded() -> None:
     """Once, and back. A process that comes back when no other runs takes the stores from nobody."""
-    world = World.create(read("one_group_of_three", "safe", bounds=RIVAL))
+    world = ProofWorld.create(read("one_group_of_three", "safe", bounds=RIVAL))
     run = [(Deed.BEGIN, ALL), (Deed.TAKE_OVER, (0,)), (Deed.STOP, ()), (Deed.COME_BACK, (1, 2))]
     back = play(world, run)
     assert (back.takeovers, back.aside) == (1, NOBODY)
     assert Deed.TAKE_OVER not in [deed for deed, _ in world.actions(back)]  # No life is left to begin.
-    plain = World.create(read("one_group_of_three", "safe", bounds=Bounds(1, faults=())))
+    plain = ProofWorld.create(read("one_group_of_three", "safe", bounds=ProofBounds(1, faults=())))
     assert Deed.TAKE_OVER not in [deed for deed, _ in plain.actions(play(plain, run[:1]))]
 
 
 def test_two_sources_of_one_context_have_the_stores_in_turns() -> None:
-    world = World.create(read("one_group_of_three", "safe", bounds=Bounds(1, faults=(Fault.TWIN,))))
+    world = ProofWorld.create(read("one_group_of_three", "safe", bounds=ProofBounds(1, faults=(TakeoverFault.TWIN,))))
     doubled = play(world, [(Deed.BEGIN, ALL), (Deed.DOUBLE, ())])
     assert doubled.doubled
     assert all(world.store(doubled, index).up for index in world.indices)
@@ -152,16 +152,16 @@ def test_two_sources_of_one_context_have_the_stores_in_turns() -> None:
 
 
 def test_what_happens_to_two_processes_has_words() -> None:
-    world = World.create(read("one_group_of_three", "safe", bounds=Bounds(1, faults=tuple(Fault))))
+    world = ProofWorld.create(read("one_group_of_three", "safe", bounds=ProofBounds(1, faults=tuple(TakeoverFault))))
     run = ((Deed.BEGIN, ALL), (Deed.TAKE_OVER, (0, 1)), (Deed.INFORM, (1,)), (Deed.STOP, ()), (Deed.COME_BACK, (2,)))
-    assert [step.action for step in story.steps(world, Found(run))[1:]] == [
-        "the source is cut off; another process with its RegID starts and reaches A, B; C cannot be reached",
-        "B is told where the source resumed",
+    assert [step.action for step in story.steps(world, FoundRun(run))[1:]] == [
+        "the source is partitioned; another process with its RegID starts and reaches A, B; C cannot be reached",
+        "B learns where the source resumed",
         "the source crashes",
-        "the process that was cut off comes back and reaches C; A, B cannot be reached",
+        "the partitioned process returns and reaches C; A, B cannot be reached",
     ]
     twins = ((Deed.BEGIN, ALL), (Deed.DOUBLE, ()), (Deed.ALTERNATE, ()))
-    assert [step.action for step in story.steps(world, Found(twins))[1:]] == [
+    assert [step.action for step in story.steps(world, FoundRun(twins))[1:]] == [
         "the context makes a second source with the same RegID",
         "the other source of the context registers again",
     ]
@@ -169,7 +169,7 @@ def test_what_happens_to_two_processes_has_words() -> None:
 
 def test_a_run_of_two_processes_does_harm_only_where_it_can_happen() -> None:
     """Without a life to take over from nothing of it does."""
-    world = World.create(read("one_group_of_three", "safe", bounds=RIVAL))
+    world = ProofWorld.create(read("one_group_of_three", "safe", bounds=RIVAL))
     run = ((Deed.COME_BACK, ALL), (Deed.ALTERNATE, ()), (Deed.INFORM, (0,)), (Deed.TAKE_OVER, ALL))
     assert not any(story.possible(world, world.start(), action) for action in run)
     assert story.possible(world, play(world, [(Deed.BEGIN, ALL)]), (Deed.TAKE_OVER, ALL))

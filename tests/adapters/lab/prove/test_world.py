@@ -7,11 +7,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stablecast.lab.prove import story
-from stablecast.lab.prove.bounds import Fault
-from stablecast.lab.prove.instance import Bounds, Instance, instance
+from stablecast.lab.prove.bounds import TakeoverFault
+from stablecast.lab.prove.instance import Instance, ProofBounds, instance
 from stablecast.lab.prove.sources import address, reduced
-from stablecast.lab.prove.state import Deed, Kind, State
-from stablecast.lab.prove.world import World
+from stablecast.lab.prove.state import Deed, LossKind, State
+from stablecast.lab.prove.world import ProofWorld
 from tests.adapters.lab.prove.examples import play, read
 
 
@@ -25,14 +25,14 @@ class Forgetful(dict[Any, Any]):
         return default
 
 
-def forgetful(made: Instance) -> World:
-    world = World.create(made)
+def forgetful(made: Instance) -> ProofWorld:
+    world = ProofWorld.create(made)
     for part in (world.stores, world.sources):
         part.numbers, part.taken = Forgetful(), Forgetful()
     return world
 
 
-def seen(world: World, state: State) -> object:
+def seen(world: ProofWorld, state: State) -> object:
     source = world.source(state)
     return (story.holdings(world, state), state.safe, world.loss(state), source and (source.active, source.next))
 
@@ -45,8 +45,8 @@ def seen(world: World, state: State) -> object:
 )
 def test_what_is_remembered_is_what_endpoints_do(name: str, profile: str, choices: list[int]) -> None:
     """One world keeps every state once, however it was come to; the other one nothing."""
-    made = read(name, profile, bounds=Bounds(2, 2, 1, faults=tuple(Fault)))
-    ours, theirs = World.create(made), forgetful(made)
+    made = read(name, profile, bounds=ProofBounds(2, 2, 1, faults=tuple(TakeoverFault)))
+    ours, theirs = ProofWorld.create(made), forgetful(made)
     here, there = ours.start(), theirs.start()
     for choice in choices:
         actions = list(ours.actions(here))
@@ -61,7 +61,7 @@ def test_what_is_remembered_is_what_endpoints_do(name: str, profile: str, choice
 
 
 def test_equal_stores_may_change_places() -> None:
-    world = World.create(read("one_group_of_three", "safe"))
+    world = ProofWorld.create(read("one_group_of_three", "safe"))
     begun = (Deed.BEGIN, (0, 1, 2))
     first, last = (
         play(world, [begun, (Deed.SEND, ()), (Deed.SYNC, (index,)), (Deed.LEAVE, (index,))]) for index in (0, 2)
@@ -73,13 +73,13 @@ def test_equal_stores_may_change_places() -> None:
 
 def test_in_round_robin_no_store_is_like_another() -> None:
     """P-502: the order of the list decides."""
-    world = World.create(read("round_robin", "safe"))
+    world = ProofWorld.create(read("round_robin", "safe"))
     assert [there for _, there in world.actions(world.start())] == [(0, 1), (0,), (1,)]
     assert world.key(play(world, [(Deed.BEGIN, (0,))])) != world.key(play(world, [(Deed.BEGIN, (1,))]))
 
 
 def test_a_store_that_comes_late_has_its_holes_filled() -> None:
-    world = World.create(read("one_group_of_three", "safe"))
+    world = ProofWorld.create(read("one_group_of_three", "safe"))
     late = play(world, [(Deed.BEGIN, (0, 1)), (Deed.SEND, ()), (Deed.RETURN, (2,))])
     assert world.asks(late, 2)
     filled = world.do(late, (Deed.FILL, (2,))).done()
@@ -89,7 +89,7 @@ def test_a_store_that_comes_late_has_its_holes_filled() -> None:
 
 def test_what_the_source_fills_reaches_only_who_asked() -> None:
     """P-440: a late store also tells where it is; nobody answers that."""
-    world = World.create(read("one_group_of_three", "safe", bounds=Bounds(2)))
+    world = ProofWorld.create(read("one_group_of_three", "safe", bounds=ProofBounds(2)))
     run = [(Deed.BEGIN, (0, 1)), (Deed.SEND, ()), (Deed.SEND, ()), (Deed.RETURN, (2,)), (Deed.FILL, (2,))]
     filled = play(world, run)
     assert [world.store(filled, index).unsynced for index in world.indices] == [{0, 1}] * 3
@@ -97,7 +97,7 @@ def test_what_the_source_fills_reaches_only_who_asked() -> None:
 
 def test_a_store_that_comes_when_all_is_stable_gets_nothing() -> None:
     """P-319: what is stable is let go of."""
-    world = World.create(read("one_group_of_three", "safe"))
+    world = ProofWorld.create(read("one_group_of_three", "safe"))
     run = [(Deed.BEGIN, (0, 1)), (Deed.SEND, ()), (Deed.SYNC, (0,)), (Deed.SYNC, (1,)), (Deed.RETURN, (2,))]
     late = play(world, run)
     assert late.safe == {(1, 0)}
@@ -106,20 +106,20 @@ def test_a_store_that_comes_when_all_is_stable_gets_nothing() -> None:
 
 
 def test_a_stable_message_whose_disks_are_lost_is_gone() -> None:
-    world = World.create(read("two_groups_of_one", "5.3", bounds=Bounds(1, wipes=1)))
+    world = ProofWorld.create(read("two_groups_of_one", "5.3", bounds=ProofBounds(1, wipes=1)))
     lost = play(
         world,
         [(Deed.BEGIN, (0,)), (Deed.SEND, ()), (Deed.SYNC, (0,)), (Deed.LEAVE, (0,)), (Deed.WIPE, (0,))],
     )
     found = world.loss(lost)
     assert found is not None
-    assert found.kind is Kind.GONE
+    assert found.kind is LossKind.GONE
 
 
-@pytest.mark.parametrize(("profile", "kind"), [("5.3", Kind.REUSED), ("safe", None)])
-def test_a_source_that_returns_to_another_group_begins_anew(profile: str, kind: Kind | None) -> None:
+@pytest.mark.parametrize(("profile", "kind"), [("5.3", LossKind.REUSED), ("safe", None)])
+def test_a_source_that_returns_to_another_group_begins_anew(profile: str, kind: LossKind | None) -> None:
     """P-525, T20: formal design, 7.2; the repaired source waits for both groups."""
-    world = World.create(read("two_groups_of_one", profile))
+    world = ProofWorld.create(read("two_groups_of_one", profile))
     run = [(Deed.BEGIN, (0, 1)), (Deed.SEND, ()), (Deed.SYNC, (0,)), (Deed.STOP, (1,))]
     assert world.loss(play(world, run)) is None
     found = world.loss(play(world, [*run, (Deed.BEGIN, (1,))]))
@@ -127,7 +127,7 @@ def test_a_source_that_returns_to_another_group_begins_anew(profile: str, kind: 
 
 
 def test_disks_are_lost_while_no_source_runs() -> None:
-    world = World.create(read("one_group_of_three", "safe", bounds=Bounds(1, wipes=1)))
+    world = ProofWorld.create(read("one_group_of_three", "safe", bounds=ProofBounds(1, wipes=1)))
     down = play(world, [(Deed.BEGIN, (0, 1)), (Deed.STOP, ())])
     wipes = [indices for deed, indices in world.actions(down) if deed is Deed.WIPE]
     assert wipes == [(0,)]  # The second one is like the first, the third one has nothing.
@@ -136,16 +136,16 @@ def test_disks_are_lost_while_no_source_runs() -> None:
 
 
 def test_after_the_last_restart_nothing_begins() -> None:
-    world = World.create(read("one_group_of_three", "safe", bounds=Bounds(1, restarts=0)))
+    world = ProofWorld.create(read("one_group_of_three", "safe", bounds=ProofBounds(1, restarts=0)))
     begun = play(world, [(Deed.BEGIN, (0, 1, 2))])
     assert Deed.STOP not in [deed for deed, _ in world.actions(begun)]
     assert list(world.actions(world.do(begun, (Deed.STOP, ())).done())) == []
 
 
-@pytest.mark.parametrize(("profile", "kind"), [("5.3", Kind.UNRECOVERABLE), ("safe", None)])
-def test_a_receiver_gives_up_what_the_stores_there_do_not_have(profile: str, kind: Kind | None) -> None:
+@pytest.mark.parametrize(("profile", "kind"), [("5.3", LossKind.UNRECOVERABLE), ("safe", None)])
+def test_a_receiver_gives_up_what_the_stores_there_do_not_have(profile: str, kind: LossKind | None) -> None:
     """P-511: formal design, 7.2; the repaired receiver waits for a quorum of every group."""
-    world = World.create(read("two_groups_of_one", profile))
+    world = ProofWorld.create(read("two_groups_of_one", profile))
     run = [(Deed.BEGIN, (0, 1)), (Deed.LEAVE, (1,)), (Deed.SEND, ()), (Deed.SYNC, (0,))]
     found = world.loss(play(world, [*run, (Deed.RETURN, (1,)), (Deed.LEAVE, (0,))]))
     assert (found and found.kind) == kind
@@ -153,6 +153,6 @@ def test_a_receiver_gives_up_what_the_stores_there_do_not_have(profile: str, kin
 
 def test_a_store_that_is_listed_twice_is_one() -> None:
     options = ["ume_store=10.0.0.1:14567:1", "ume_store=10.0.0.2:14567:2", "ume_store=10.0.0.1:14567:1"]
-    made = instance([], options, "safe", Bounds())
+    made = instance([], options, "safe", ProofBounds())
     assert [store.address for store in reduced(made.source, 1).stores] == [address(0), address(1), address(0)]
-    assert World.create(made).indices == [0, 1]
+    assert ProofWorld.create(made).indices == [0, 1]

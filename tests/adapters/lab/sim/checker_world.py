@@ -6,9 +6,9 @@ import attrs
 
 from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import Pace, Role
-from stablecast.lab.sim.disk import Disk, Kind, Record
+from stablecast.lab.sim.disk import DiskRecord, RecordKind, VirtualDisk
 from stablecast.lab.sim.facts import Facts
-from stablecast.lab.sim.setup import RECEIVERS, STORES, Setup
+from stablecast.lab.sim.setup import RECEIVERS, STORES, WorldSetup
 from stablecast.lab.sim.source_checkers import Checkers
 
 LIFE, NEXT, STREAM = 7, 8, 50
@@ -17,7 +17,7 @@ READER, PROCESS = RECEIVERS[0], "receiver0.1"
 
 def world(**setup: Any) -> Checkers:
     """Three empty disks, and a life that may send from 0 on."""
-    checkers = Checkers.of(Facts(lambda: 0, {store: Disk() for store in STORES}, Setup(**setup)))
+    checkers = Checkers.of(Facts(lambda: 0, {store: VirtualDisk() for store in STORES}, WorldSetup(**setup)))
     checkers.on_life(LIFE, 0)
     return checkers
 
@@ -25,7 +25,10 @@ def world(**setup: Any) -> Checkers:
 def store(checkers: Checkers, first: int, stop: int, stores: tuple[str, ...] = STORES, life: int = LIFE) -> None:
     """It is synced there."""
     for name in stores:
-        disk, record = checkers.facts.disks[name], Record(1, Kind.MESSAGES, None, STREAM, first, stop, life)
+        disk, record = (
+            checkers.facts.disks[name],
+            DiskRecord(1, RecordKind.MESSAGES, None, STREAM, first, stop, life),
+        )
         for contents in (disk.contents, disk.durable):
             contents.setdefault(STREAM, {}).update(dict.fromkeys(range(first, stop), record))
 

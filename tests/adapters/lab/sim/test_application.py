@@ -11,7 +11,7 @@ from stablecast.core.protocol.settings import AckMode
 from stablecast.lab.sim.receiver import ReceiverProcess
 from stablecast.lab.sim.runner import Report, run
 from stablecast.lab.sim.schedule import Act, Fault, Schedule, draw
-from stablecast.lab.sim.setup import RECEIVERS, SOURCE, Habit, Setup
+from stablecast.lab.sim.setup import RECEIVERS, SOURCE, Habit, WorldSetup
 from tests.adapters.lab.sim.setups import lively
 
 RETURNS = (Fault(700, Act.CRASH, SOURCE, "", 40, True), Fault(2900, Act.CRASH, SOURCE, "", 300, False))
@@ -20,7 +20,7 @@ RETURNS = (Fault(700, Act.CRASH, SOURCE, "", 40, True), Fault(2900, Act.CRASH, S
 
 def report(habit: Habit, seed: int = 1, **changes: object) -> Report:
     """What came of a world with a backlog of about two seconds, in which the source comes back."""
-    setup = Setup(habit=habit, **changes)  # type: ignore[arg-type]  # whatever a setup has
+    setup = WorldSetup(habit=habit, **changes)  # type: ignore[arg-type]  # whatever a setup has
     return run(Schedule(seed, ((500, 150), (680, 20), (2800, 60), (3500, 20)), RETURNS, setup))
 
 
@@ -75,7 +75,7 @@ def test_what_is_consumed_while_a_life_has_another_store_is_remembered(monkeypat
         Fault(2056, Act.CRASH, "store0", "", 196, False),
         Fault(2866, Act.CRASH, SOURCE, "", 1, True),
     )
-    schedule = Schedule(9004446, ((2013, 14),), faults, Setup(turns=True, resolution=40, habit=Habit.BLOCKING))
+    schedule = Schedule(9004446, ((2013, 14),), faults, WorldSetup(turns=True, resolution=40, habit=Habit.BLOCKING))
     assert run(schedule).violations == ()
 
     def planted(self: Consumption, reported: dict[int, Ranges]) -> None:
@@ -89,7 +89,7 @@ def test_what_is_consumed_while_a_life_has_another_store_is_remembered(monkeypat
 
 def test_an_application_that_blocks_stops_its_process() -> None:
     """Its timers do not ring and nothing is read meanwhile; a process that is stopped already stays so."""
-    cluster = lively(Setup(habit=Habit.BLOCKING))
+    cluster = lively(WorldSetup(habit=Habit.BLOCKING))
     receiver = cluster.processes[RECEIVERS[0]]
     assert isinstance(receiver, ReceiverProcess)
     receiver._application._block(SECOND)

@@ -9,7 +9,7 @@ from stablecast.lab.sim.cluster import Cluster, seeded
 from stablecast.lab.sim.quiescence import trouble
 from stablecast.lab.sim.receiver import ReceiverProcess
 from stablecast.lab.sim.schedule import Act, Fault
-from stablecast.lab.sim.setup import EVERYBODY, RECEIVERS, SOURCE, STORES, Setup
+from stablecast.lab.sim.setup import EVERYBODY, RECEIVERS, SOURCE, STORES, WorldSetup
 from stablecast.lab.sim.source import SourceProcess
 
 
@@ -71,7 +71,7 @@ def test_a_source_that_was_taken_over_ends_when_it_wakes(cluster: Cluster) -> No
     assert cluster.checkers.facts.violations == []
 
 
-def lively(setup: Setup) -> Cluster:
+def lively(setup: WorldSetup) -> Cluster:
     """Everybody is up, and something was sent."""
     cluster = Cluster(seeded(1), setup=setup)
     cluster.world.run(SECOND)
@@ -82,7 +82,7 @@ def lively(setup: Setup) -> Cluster:
 
 def test_stores_with_a_name_may_move() -> None:
     """P-203, P-207: source and receivers follow."""
-    cluster = lively(Setup(named=True))
+    cluster = lively(WorldSetup(named=True))
     cluster.suffer(Fault(0, Act.CRASH, "store0", "", 100, True))
     cluster.world.run(6 * SECOND)
     store, source, receiver = (cluster.processes[name] for name in ("store0", SOURCE, RECEIVERS[0]))
@@ -97,7 +97,7 @@ def test_stores_with_a_name_may_move() -> None:
 
 def test_a_receiver_that_leaves_is_forgotten_and_comes_back_as_a_new_one() -> None:
     """P-584, P-586."""
-    cluster = lively(Setup())
+    cluster = lively(WorldSetup())
     first = cluster.processes[RECEIVERS[0]]
     suffer(cluster, Act.LEAVE, RECEIVERS[0], span_ms=500)
     cluster.world.run(cluster.world.now + 400 * MILLISECOND)
@@ -120,7 +120,7 @@ def test_a_receiver_that_is_gone_does_not_leave(cluster: Cluster) -> None:
 @pytest.mark.parametrize("quorate", [False, True])
 def test_an_orphaned_world_has_a_proxy_until_the_source_is_back(quorate: bool) -> None:
     """P-540, P-541, C-40."""
-    cluster = lively(Setup(proxies=True, quorate=quorate, orphaned=True))
+    cluster = lively(WorldSetup(proxies=True, quorate=quorate, orphaned=True))
     cluster.calm()
     assert trouble(cluster) is not None
     cluster.world.run(cluster.world.now + 3 * SECOND)
@@ -175,7 +175,7 @@ def test_the_dead_do_not_die_nor_are_they_taken_over(cluster: Cluster) -> None:
 
 def test_a_store_falters_when_it_starts_a_proxy() -> None:
     """T18: it stands and knows nothing of what comes; or it is too late for that."""
-    cluster = lively(Setup(proxies=True, orphaned=True))
+    cluster = lively(WorldSetup(proxies=True, orphaned=True))
     for store in STORES:
         cluster.suffer(Fault(0, Act.FALTER, store, "", 3000, False))
     suffer(cluster, Act.CRASH, SOURCE, span_ms=4000)
@@ -204,7 +204,7 @@ def test_a_life_that_was_replaced_ends_and_another_begins_if_there_is_none(clust
 
 
 def test_who_comes_late_comes_late() -> None:
-    cluster = Cluster(seeded(1), setup=Setup(late_ms=1500))
+    cluster = Cluster(seeded(1), setup=WorldSetup(late_ms=1500))
     cluster.world.run(SECOND)
     assert RECEIVERS[1] not in cluster.processes
     cluster.world.run(2 * SECOND)
@@ -230,7 +230,7 @@ def test_a_client_that_leaves_is_rid_of_its_stores_also_if_the_first_does_not_he
 
 def test_stores_have_their_turns() -> None:
     """P-502, P-503: and what an earlier one had goes with it."""
-    cluster = lively(Setup(turns=True))
+    cluster = lively(WorldSetup(turns=True))
     source = cluster.source
     assert source is not None
     (turn,) = [held.request.store_index for held in source.registrations() if held.counts]

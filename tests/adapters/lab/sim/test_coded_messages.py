@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from stablecast.core.protocol.messages import Keepalive, Role
 from stablecast.lab.sim import coded_messages
-from stablecast.lab.sim.coded_messages import Greeting, Item, Reader, encode
+from stablecast.lab.sim.coded_messages import Greeting, Item, ItemReader, encode
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.wire.errors import WireError
@@ -30,24 +30,24 @@ EXPECTED = [Greeting(77), ALIVE, (5, 9, DATA), RECOVERED]
 
 
 def test_what_is_said_is_heard() -> None:
-    assert told(Reader().feed(STREAM)) == EXPECTED
+    assert told(ItemReader().feed(STREAM)) == EXPECTED
     assert encode(ALIVE) == codec.encode(ALIVE)
 
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=5))
 def test_pieces_do_not_matter(cuts: list[int]) -> None:
-    reader, ends = Reader(), [0, *sorted(cuts), len(STREAM)]
+    reader, ends = ItemReader(), [0, *sorted(cuts), len(STREAM)]
     items = [item for low, high in pairwise(ends) for item in reader.feed(STREAM[low:high])]
     assert told(items) == EXPECTED
 
 
 def test_whole_pieces_are_taken_apart_once() -> None:
     coded_messages._whole.cache_clear()
-    for reader in (Reader(), Reader(), Reader()):
+    for reader in (ItemReader(), ItemReader(), ItemReader()):
         reader.feed(STREAM)
     assert coded_messages._whole.cache_info().misses == 1
 
 
 def test_what_nobody_says_is_refused() -> None:
     with pytest.raises(WireError):
-        Reader().feed(b"\xff" * 8)
+        ItemReader().feed(b"\xff" * 8)

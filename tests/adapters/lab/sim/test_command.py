@@ -10,13 +10,13 @@ import pytest
 from stablecast.core.source.stability import StabilityWindow
 from stablecast.evidence.trace.trace_judge import verify_paths
 from stablecast.lab.sim import command
-from stablecast.lab.sim.command import Options, run_sim
+from stablecast.lab.sim.command import SeedRange, run_sim
 from stablecast.lab.sim.schedule import draw
 from stablecast.lab.sim.setup import ScheduleError
 
 
 def test_json_has_what_machines_ask_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert run_sim(Options(4, jobs=2, directory=tmp_path), as_json=True) == 0
+    assert run_sim(SeedRange(4, jobs=2, directory=tmp_path), as_json=True) == 0
     result = json.loads(capsys.readouterr().out)
     assert (result["seeds"], result["violations"], result["failures"]) == (4, 0, [])
     assert {"registration", "lifetime", "source", "receiver", "election"} == set(result["coverage"])
@@ -26,7 +26,7 @@ def test_json_has_what_machines_ask_for(capsys: pytest.CaptureFixture[str], tmp_
 
 def test_chunks_go_to_several_processes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "CHUNK_SEEDS", 1)
-    assert run_sim(Options(3, first=7, jobs=2), as_json=False) == 0
+    assert run_sim(SeedRange(3, first=7, jobs=2), as_json=False) == 0
     assert "3 seeds, 0 violations" in capsys.readouterr().out
 
 
@@ -45,15 +45,15 @@ def test_a_failing_seed_is_shrunk_traced_and_replayed(
 ) -> None:
     with monkeypatch.context() as patch:
         acknowledge_one_more(patch)
-        assert run_sim(Options(1, first=3, jobs=1, directory=tmp_path), as_json=True) == 1
+        assert run_sim(SeedRange(1, first=3, jobs=1, directory=tmp_path), as_json=True) == 1
         result = json.loads(capsys.readouterr().out)
         failure = result["failures"][0]
         assert result["violations"] >= 1
         assert (failure["seed"], failure["violations"][0]["name"]) == (3, "S1 StableByQuorum")
         schedule = Path(failure["schedule"])
-        assert run_sim(Options(1, directory=tmp_path / "again"), as_json=False, replay=schedule) == 1
+        assert run_sim(SeedRange(1, directory=tmp_path / "again"), as_json=False, replay=schedule) == 1
         assert "S1 StableByQuorum" in capsys.readouterr().out
-    assert run_sim(Options(1), as_json=True, replay=schedule) == 0  # the fault is mended
+    assert run_sim(SeedRange(1), as_json=True, replay=schedule) == 0  # the fault is mended
     summary = verify_paths(sorted((schedule.parent / "traces").iterdir()))
     assert {report.role for report in summary.files} == {"source", "store", "receiver"}
     assert "S1" in {violation.rule for violation in summary.violations}
@@ -64,7 +64,7 @@ def test_after_the_first_few_failing_seeds_are_only_named(
 ) -> None:
     monkeypatch.setattr(command, "MAX_SHRUNK", 0)
     acknowledge_one_more(monkeypatch)
-    assert run_sim(Options(1, first=3, jobs=1, directory=tmp_path), as_json=False) == 1
+    assert run_sim(SeedRange(1, first=3, jobs=1, directory=tmp_path), as_json=False) == 1
     said = capsys.readouterr().out
     assert "seed 3: VIOLATED" in said
     assert "again:" not in said
@@ -76,10 +76,10 @@ def test_a_failing_seed_is_told_with_its_faults(
 ) -> None:
     monkeypatch.setattr(command, "shrink", lambda report: report)
     acknowledge_one_more(monkeypatch)
-    assert run_sim(Options(1, first=3, jobs=1, directory=tmp_path), as_json=False) == 1
+    assert run_sim(SeedRange(1, first=3, jobs=1, directory=tmp_path), as_json=False) == 1
     said = capsys.readouterr().out.splitlines()
     assert all(f"  {fault}" in said for fault in draw(3).faults)
-    assert f"  again: stablecast sim --replay {tmp_path / 'seed-3' / 'schedule.json'}" in said
+    assert f"  replay: stablecast sim --replay {tmp_path / 'seed-3' / 'schedule.json'}" in said
 
 
 @pytest.mark.parametrize("collecting", [True, False])
@@ -99,4 +99,4 @@ def test_what_is_no_schedule_is_one_sentence(text: str, tmp_path: Path) -> None:
     path = tmp_path / "schedule.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ScheduleError, match="give a file that"):
-        run_sim(Options(1), as_json=True, replay=path)
+        run_sim(SeedRange(1), as_json=True, replay=path)

@@ -5,16 +5,16 @@ from random import Random
 import pytest
 
 from stablecast.core.machine.units import SECOND
-from stablecast.lab.sim.disk import Disk, Kind, Record, Syncer
-from stablecast.lab.sim.virtual_time import World
+from stablecast.lab.sim.disk import DiskRecord, RecordKind, Syncer, VirtualDisk
+from stablecast.lab.sim.virtual_time import VirtualWorld
 
 
-def messages(ticket: int, first: int, stop: int, tag: int = 7) -> Record:
-    return Record(ticket, Kind.MESSAGES, None, 1, first, stop, tag, b"." * 10 * (stop - first))
+def messages(ticket: int, first: int, stop: int, tag: int = 7) -> DiskRecord:
+    return DiskRecord(ticket, RecordKind.MESSAGES, None, 1, first, stop, tag, b"." * 10 * (stop - first))
 
 
-def state(ticket: int, body: bytes) -> Record:
-    return Record(ticket, Kind.STATE, lambda: body, 5, tag=ticket)
+def state(ticket: int, body: bytes) -> DiskRecord:
+    return DiskRecord(ticket, RecordKind.STATE, lambda: body, 5, tag=ticket)
 
 
 def sound(stream: int, first: int, stop: int) -> None:
@@ -22,7 +22,7 @@ def sound(stream: int, first: int, stop: int) -> None:
 
 
 def test_a_ticket_is_reported_when_all_its_records_are_synced() -> None:
-    disk = Disk()
+    disk = VirtualDisk()
     for record in (messages(1, 0, 2), messages(1, 4, 6), messages(2, 6, 7)):
         disk.append(record)
     assert disk.commit(1) == 0
@@ -32,7 +32,7 @@ def test_a_ticket_is_reported_when_all_its_records_are_synced() -> None:
 
 @pytest.mark.parametrize(("keep", "kept"), [(0.0, [(0, 3)]), (0.5, [(0, 4)]), (1.0, [(0, 5)])])
 def test_a_crash_keeps_a_beginning_of_what_was_not_synced(keep: float, kept: list[tuple[int, int]]) -> None:
-    disk = Disk()
+    disk = VirtualDisk()
     for number in range(5):
         disk.append(messages(number + 1, number, number + 1))
     disk.commit(3)
@@ -41,8 +41,8 @@ def test_a_crash_keeps_a_beginning_of_what_was_not_synced(keep: float, kept: lis
 
 
 def test_cuts_and_later_records_win() -> None:
-    disk = Disk()
-    for record in (messages(1, 0, 9), Record(2, Kind.CUT, None, 1, 4), messages(3, 4, 6, tag=8)):
+    disk = VirtualDisk()
+    for record in (messages(1, 0, 9), DiskRecord(2, RecordKind.CUT, None, 1, 4), messages(3, 4, 6, tag=8)):
         disk.append(record)
     assert disk.sizes(1) == [(0, 6, 60)]
     assert [disk.contents[1][number].tag for number in (3, 4, 5)] == [7, 8, 8]
@@ -50,7 +50,7 @@ def test_cuts_and_later_records_win() -> None:
 
 
 def test_a_trim_lets_go_what_is_below_and_is_remembered() -> None:
-    world, disk = World(Random(3)), Disk()
+    world, disk = VirtualWorld(Random(3)), VirtualDisk()
     log = Syncer(world, disk, lambda ticket: None, pytest.fail, sound)
     block = b"." * 90
     log.append_messages(1, 0, 9, 7, block, 1)
@@ -74,7 +74,7 @@ def test_a_trim_lets_go_what_is_below_and_is_remembered() -> None:
 
 def test_whether_there_is_a_memory() -> None:
     """Formal design, 7.6."""
-    disk = Disk()
+    disk = VirtualDisk()
     found = [disk.remembers]
     disk.wipe()
     found.append(disk.remembers)
@@ -84,7 +84,7 @@ def test_whether_there_is_a_memory() -> None:
 
 
 def test_the_newest_states_are_kept() -> None:
-    disk = Disk()
+    disk = VirtualDisk()
     for ticket in (1, 2, 3):
         disk.append(state(ticket, b"%d" % ticket))
     disk.commit(2)
@@ -95,7 +95,7 @@ def test_the_newest_states_are_kept() -> None:
 
 
 def test_syncs_cover_what_was_there_when_they_began() -> None:
-    world, disk, synced = World(Random(3)), Disk(), list[int]()
+    world, disk, synced = VirtualWorld(Random(3)), VirtualDisk(), list[int]()
     syncer = Syncer(world, disk, synced.append, pytest.fail, sound)
     for ticket in (1, 2):
         syncer.append(messages(ticket, ticket, ticket + 1))
@@ -106,7 +106,7 @@ def test_syncs_cover_what_was_there_when_they_began() -> None:
 
 
 def test_a_full_disk_fails_for_good() -> None:
-    world, disk, failed = World(Random(3)), Disk(), list[bool]()
+    world, disk, failed = VirtualWorld(Random(3)), VirtualDisk(), list[bool]()
     syncer = Syncer(world, disk, lambda ticket: pytest.fail("synced"), lambda: failed.append(True), sound)
     disk.full = True
     syncer.append(messages(1, 0, 1))
@@ -119,7 +119,7 @@ def test_a_full_disk_fails_for_good() -> None:
 
 def test_a_process_that_is_gone_hears_of_no_sync() -> None:
     """Whatever it waited for, and whatever it still asks for."""
-    world, disk = World(Random(3)), Disk()
+    world, disk = VirtualWorld(Random(3)), VirtualDisk()
     syncer = Syncer(world, disk, lambda ticket: pytest.fail("synced"), lambda: pytest.fail("failed"), sound)
     syncer.append(messages(1, 0, 1))
     world.run(1)
@@ -134,16 +134,16 @@ def test_a_process_that_is_gone_hears_of_no_sync() -> None:
 
 
 def test_a_sync_that_completes_no_ticket_reports_none() -> None:
-    world, disk, reported = World(Random(3)), Disk(), list[int]()
+    world, disk, reported = VirtualWorld(Random(3)), VirtualDisk(), list[int]()
     Syncer(world, disk, reported.append, pytest.fail, sound).append(messages(0, 0, 1))
     world.run(SECOND)
     assert (reported, disk.sizes(1)) == ([], [(0, 1, 10)])
 
 
 def test_a_memory_ends_with_its_process() -> None:
-    disk = Disk()
+    disk = VirtualDisk()
     disk.keep(1, 0, 2, 7)
-    disk.append(Record(1, Kind.CUT, None, 1, 1))
+    disk.append(DiskRecord(1, RecordKind.CUT, None, 1, 1))
     assert list(disk.memory[1]) == [0]
     disk.crash(1)
     assert (disk.memory, disk.sizes(1)) == ({}, [])
@@ -151,7 +151,7 @@ def test_a_memory_ends_with_its_process() -> None:
 
 def test_what_goes_bad_is_not_given_and_told_a_while_later() -> None:
     """A message that was changed is never delivered; whoever starts does not find it either."""
-    world, disk, told = World(Random(3)), Disk(), list[tuple[int, int, int]]()
+    world, disk, told = VirtualWorld(Random(3)), VirtualDisk(), list[tuple[int, int, int]]()
     log = Syncer(world, disk, lambda ticket: None, pytest.fail, lambda *bad: told.append(bad))
     log.append_messages(1, 0, 4, 7, b"." * 40, 1)
     log.append_messages(1, 4, 2, 7, b"." * 20, 2)
@@ -168,7 +168,7 @@ def test_what_goes_bad_is_not_given_and_told_a_while_later() -> None:
 
 
 def test_what_came_again_since_is_not_dropped_with_what_was_bad() -> None:
-    disk = Disk()
+    disk = VirtualDisk()
     for record in (messages(1, 0, 3), messages(2, 1, 2)):
         disk.append(record)
     disk.commit(2)
@@ -178,7 +178,7 @@ def test_what_came_again_since_is_not_dropped_with_what_was_bad() -> None:
 
 
 def test_what_came_again_since_is_not_told_as_bad() -> None:
-    world, disk, told = World(Random(3)), Disk(), list[tuple[int, int, int]]()
+    world, disk, told = VirtualWorld(Random(3)), VirtualDisk(), list[tuple[int, int, int]]()
     log = Syncer(world, disk, lambda ticket: None, pytest.fail, lambda *bad: told.append(bad))
     log.append_messages(1, 0, 4, 7, b"." * 40, 1)
     world.run(SECOND)
@@ -190,7 +190,7 @@ def test_what_came_again_since_is_not_told_as_bad() -> None:
 
 
 def test_a_process_that_is_gone_hears_of_no_damage() -> None:
-    world, disk = World(Random(3)), Disk()
+    world, disk = VirtualWorld(Random(3)), VirtualDisk()
     log = Syncer(world, disk, lambda ticket: None, pytest.fail, lambda *bad: pytest.fail("told"))
     log.append_messages(1, 0, 4, 7, b"." * 40, 1)
     world.run(SECOND)

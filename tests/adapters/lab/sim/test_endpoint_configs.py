@@ -11,7 +11,7 @@ from stablecast.lab.sim.endpoint_configs import (
     source_config,
     store_config,
 )
-from stablecast.lab.sim.setup import RECEIVERS, STORES, Setup, draw_setup
+from stablecast.lab.sim.setup import RECEIVERS, STORES, WorldSetup, draw_setup
 
 
 def test_every_drawn_setup_works() -> None:
@@ -21,14 +21,16 @@ def test_every_drawn_setup_works() -> None:
 
 
 def test_stores_are_named_or_have_an_address() -> None:
-    config = source_config(Setup(), 1, "a:1", "a:2", 3, 40)
+    config = source_config(WorldSetup(), 1, "a:1", "a:2", 3, 40)
     assert tuple(store.address for store in config.stores) == STORE_ADDRESSES
-    named = source_config(Setup(named=True), 1, "a:1", "a:2", 3, 40)
+    named = source_config(WorldSetup(named=True), 1, "a:1", "a:2", 3, 40)
     assert [(store.name, store.address) for store in named.stores] == [(name, "") for name in STORES]
 
 
 def test_a_setup_reaches_everybody() -> None:
-    setup = Setup(paced=True, non_blocking=True, memory=True, notify=True, arrival=True, size_limit=9, request_rate=5)
+    setup = WorldSetup(
+        paced=True, non_blocking=True, memory=True, notify=True, arrival=True, size_limit=9, request_rate=5
+    )
     store = store_config(setup, "a:1", 7, 0)
     assert store.request_rate == 5
     assert store.repository is not None
@@ -46,14 +48,14 @@ def test_a_setup_reaches_everybody() -> None:
 
 
 def test_a_plain_one_is_as_documented() -> None:
-    store = store_config(Setup(), "a:1", 7, 0)
+    store = store_config(WorldSetup(), "a:1", 7, 0)
     assert store.repository is not None
     assert (store.repository.kind, store.repository.ack_minimum) == (RepositoryType.DISK, 1)
-    receiver = receiver_config(Setup(), RECEIVERS[0], "a:1", 3)
+    receiver = receiver_config(WorldSetup(), RECEIVERS[0], "a:1", 3)
     assert (receiver.pace, receiver.ordering, receiver.ack_mode) == (Pace.SOURCE, Ordering.ORDERED, AckMode.BATCHED)
 
 
 def test_a_streaming_source_retains_for_those_who_join_late() -> None:
-    streaming = Setup.from_json({"rules": [[], "QUORUM", "ANY"]})
+    streaming = WorldSetup.from_json({"rules": [[], "QUORUM", "ANY"]})
     source = source_config(streaming, 1, "a:1", "a:2", 3, 40)
     assert (source.stores, source.retention.threshold_bytes) == ((), LATE_JOIN_BYTES)

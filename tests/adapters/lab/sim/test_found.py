@@ -8,7 +8,7 @@ from stablecast.core.protocol.quorum import GroupRules, Intergroup, Intragroup
 from stablecast.core.protocol.settings import AckMode
 from stablecast.lab.sim.runner import run
 from stablecast.lab.sim.schedule import Act, Fault, Schedule
-from stablecast.lab.sim.setup import Habit, Leaving, Setup
+from stablecast.lab.sim.setup import Habit, Leaving, WorldSetup
 
 FOUND = {
     # A crash between a new life's resume point and its receivers' cut-backs left receivers acknowledged too far (D1).
@@ -69,7 +69,7 @@ FOUND = {
         426,
         (),
         (Fault(3417, Act.CRASH, "store0", "", 1, True),),
-        Setup(named=True, leaving=Leaving.RECEIVER),
+        WorldSetup(named=True, leaving=Leaving.RECEIVER),
     ),
     # The last life of a source did not name a store that was slow; two proxies that never met stood in for it (E1).
     "proxies_that_never_met": Schedule(
@@ -80,7 +80,7 @@ FOUND = {
             Fault(1179, Act.FREEZE, "store1", "", 541, False),
             Fault(1555, Act.CRASH, "source", "", 2445, False),
         ),
-        Setup(proxies=True, orphaned=True),
+        WorldSetup(proxies=True, orphaned=True),
     ),
     # A replaced life came back; stores differed in which life was over and refused each other's proxies for ever (E1).
     "proxies_of_two_lives": Schedule(
@@ -90,14 +90,14 @@ FOUND = {
             Fault(166, Act.TAKEOVER, "source", "", 2463, False),
             Fault(2756, Act.PART, "source", "", 851, True),
         ),
-        Setup(proxies=True, orphaned=True),
+        WorldSetup(proxies=True, orphaned=True),
     ),
     # A confirmation went with its connection, and the flight that waited for it stayed full (L1).
     "confirmation_lost": Schedule(
         641,
         ((1479, 1), (2469, 38)),
         (Fault(2490, Act.PART, "source", "", 43, True),),
-        Setup(paced=True, unique=1),
+        WorldSetup(paced=True, unique=1),
     ),
     # A store that was away offered its trail as if it had let go of what it never had: a new receiver missed that (D1).
     "never_had_is_not_let_go": Schedule(
@@ -108,7 +108,7 @@ FOUND = {
             Fault(2007, Act.FREEZE, "store0", "", 1993, True),
             Fault(3583, Act.TAKEOVER, "receiver0", "store0", 388, True),
         ),
-        Setup(proxies=True, orphaned=True, paced=True, late_ms=3999),
+        WorldSetup(proxies=True, orphaned=True, paced=True, late_ms=3999),
     ),
     # A store that was killed while a life came back behind another took the numbers of that one for its own (P1).
     "return_before_a_crash": Schedule(
@@ -123,21 +123,21 @@ FOUND = {
             Fault(3421, Act.CRASH, "source", "", 579, True),
             Fault(3482, Act.CRASH, "store0", "", 1, False),
         ),
-        Setup(late_ms=1086),
+        WorldSetup(late_ms=1086),
     ),
     # In arrival order an explicit acknowledgement counted pieces of messages that were not whole yet (A1).
     "pieces_acknowledged": Schedule(
         700079,
         ((1381, 35), (1420, 34)),
         (Fault(1503, Act.LEAVE, "receiver0", "", 578, False),),
-        Setup(request_rate=200, arrival=True, ack_mode=AckMode.EXPLICIT, large=3),
+        WorldSetup(request_rate=200, arrival=True, ack_mode=AckMode.EXPLICIT, large=3),
     ),
     # An earlier life of a source that deregistered registered once more: the store seemed not to have forgotten (L1).
     "another_life_registers_behind_a_farewell": Schedule(
         700231,
         ((976, 7), (1016, 8), (1835, 8), (2904, 23)),
         (Fault(475, Act.TAKEOVER, "source", "", 2449, True),),
-        Setup(paced=True, late_ms=3372, leaving=Leaving.HASTY_SOURCE, resolution=1),
+        WorldSetup(paced=True, late_ms=3372, leaving=Leaving.HASTY_SOURCE, resolution=1),
     ),
     # Only a store that the source had not named yet heard whom it named: a proxy was asked for, none could be (E1).
     "nobody_who_was_named_knows": Schedule(
@@ -153,14 +153,14 @@ FOUND = {
             Fault(2881, Act.PART, "source", "", 1119, False),
             Fault(3955, Act.CRASH, "source", "", 11, True),
         ),
-        Setup(proxies=True, orphaned=True),
+        WorldSetup(proxies=True, orphaned=True),
     ),
     # A receiver that deregistered asked a store that had moved for ever to forget it where it had been (L1).
     "store_moved_behind_a_farewell": Schedule(
         811728,
         (),
         (Fault(2752, Act.WIPE, "store0", "store1", 1, True),),
-        Setup(named=True, leaving=Leaving.RECEIVER),
+        WorldSetup(named=True, leaving=Leaving.RECEIVER),
     ),
     # A store that was wiped granted another RegID when it was another's turn; the source left under its old one (L1).
     "another_reg_id_behind_a_turn": Schedule(
@@ -171,7 +171,7 @@ FOUND = {
             Fault(1987, Act.WIPE, "store1", "receiver1", 1, True),
             Fault(3761, Act.WIPE, "store0", "source", 1, True),
         ),
-        Setup(turns=True, leaving=Leaving.SOURCE),
+        WorldSetup(turns=True, leaving=Leaving.SOURCE),
     ),
     # A receiver that sets the pace began behind what one store had let go, and the others waited for it for ever (L1).
     "stores_wait_for_what_a_receiver_passed_by": Schedule(
@@ -188,7 +188,7 @@ FOUND = {
             Fault(2249, Act.PART, "receiver1", "", 220, True),
             Fault(3822, Act.TAKEOVER, "receiver1", "source", 51, False),
         ),
-        Setup(memory=True, size_limit=720, paced=True, large=3),
+        WorldSetup(memory=True, size_limit=720, paced=True, large=3),
     ),
     # A receiver acknowledged what an overtaken life had sent: numbers of the other life's stable messages (D1).
     "acknowledged_of_a_life_that_is_over": Schedule(
@@ -202,28 +202,28 @@ FOUND = {
             Fault(1459, Act.PART, "receiver1", "store2", 1142, False),
             Fault(2224, Act.CRASH, "source", "", 88, True),
         ),
-        Setup(brief=True),
+        WorldSetup(brief=True),
     ),
     # No store counted a receiver when it acknowledged: the source was never confirmed what it waited for (L1).
     "confirmed_while_nobody_counts": Schedule(
         9001395,
         ((133, 10), (157, 33)),
         (Fault(208, Act.LEAP, "receiver1", "", 2148, True),),
-        Setup(unique=2),
+        WorldSetup(unique=2),
     ),
     # What waited when a source's turn came at another store was handed over again: the lives shared no store (D1).
     "backlog_behind_a_turn": Schedule(
         9000365,
         ((1757, 2),),
         (Fault(1951, Act.CRASH, "source", "", 1, True),),
-        Setup(turns=True, habit=Habit.BLOCKING),
+        WorldSetup(turns=True, habit=Habit.BLOCKING),
     ),
     # The session with a proxy inherited a backlog, ended, and was forgotten with it when the source returned (D1).
     "backlog_behind_a_proxy": Schedule(
         9000200,
         ((195, 25), (220, 39), (225, 35)),
         (Fault(495, Act.CRASH, "source", "", 1001, False),),
-        Setup(proxies=True, habit=Habit.THREADED),
+        WorldSetup(proxies=True, habit=Habit.THREADED),
     ),
     # An application acknowledged a message in hand whose life was over and its number cut: that raised (X1).
     "acknowledged_in_hand": Schedule(
@@ -235,7 +235,7 @@ FOUND = {
             Fault(244, Act.CRASH, "source", "", 1, True),
             Fault(247, Act.CRASH, "store2", "", 165, False),
         ),
-        Setup(ack_mode=AckMode.EXPLICIT, habit=Habit.SLOW),
+        WorldSetup(ack_mode=AckMode.EXPLICIT, habit=Habit.SLOW),
     ),
     # A connection on its way to a proxy that had ended, in a store that stood still, stayed and led to nobody (L1).
     "connected_behind_the_end_of_a_proxy": Schedule(
@@ -248,7 +248,7 @@ FOUND = {
             Fault(2129, Act.FREEZE, "store0", "", 1871, True),
             Fault(3135, Act.PART, "store2", "store0", 4, True),
         ),
-        Setup(
+        WorldSetup(
             rules=GroupRules((2, 1), Intragroup.QUORUM, Intergroup.ALL_ACTIVE),
             proxies=True,
             orphaned=True,
@@ -273,7 +273,7 @@ FOUND = {
             Fault(1938, Act.CRASH, "store1", "", 1, False),
             Fault(1975, Act.DAMAGE, "store1", "", 0, False),
         ),
-        Setup(write_delay_ms=20, ack_minimum=30, brief=True, habit=Habit.FICKLE),
+        WorldSetup(write_delay_ms=20, ack_minimum=30, brief=True, habit=Habit.FICKLE),
     ),
     # A proxy that was about to end announced itself behind the source's new life, and muted it for good (L1).
     "proxy_that_is_late": Schedule(
@@ -295,14 +295,14 @@ FOUND = {
             Fault(3394, Act.STALL, "receiver0", "store0", 606, False),
             Fault(3822, Act.FREEZE, "store0", "", 178, True),
         ),
-        Setup(proxies=True, late_ms=3505, large=7, resolution=40, brief=True, habit=Habit.BLOCKING),
+        WorldSetup(proxies=True, late_ms=3505, large=7, resolution=40, brief=True, habit=Habit.BLOCKING),
     ),
     # A source deregistered as soon as it could be heard again: its proxy stayed for ever, and all that stores had (L1).
     "deregistered_behind_a_proxy": Schedule(
         9300183,
         (),
         (Fault(2520, Act.PART, "source", "", 1480, True),),
-        Setup(proxies=True, leaving=Leaving.HASTY_SOURCE),
+        WorldSetup(proxies=True, leaving=Leaving.HASTY_SOURCE),
     ),
     # A store whose turn came did not know a receiver that had returned: it was handed old messages after new ones (D1).
     "turn_behind_a_return": Schedule(
@@ -312,7 +312,7 @@ FOUND = {
             Fault(1296, Act.CRASH, "receiver1", "store1", 1, True),
             Fault(1797, Act.CRASH, "source", "", 1, True),
         ),
-        Setup(turns=True, habit=Habit.THREADED),
+        WorldSetup(turns=True, habit=Habit.THREADED),
     ),
 }
 

@@ -4,23 +4,23 @@ from random import Random
 
 from stablecast.lab.sim.coded_messages import Greeting, Item
 from stablecast.lab.sim.lossy_transport import GIVE_UP_NS, LATE_NS, Lossy, parted
-from stablecast.lab.sim.network import Network
-from stablecast.lab.sim.process import Process
-from stablecast.lab.sim.virtual_time import Clock, World
+from stablecast.lab.sim.network import VirtualNetwork
+from stablecast.lab.sim.process import VirtualProcess
+from stablecast.lab.sim.virtual_time import VirtualClock, VirtualWorld
 from stablecast.transports.codec.fragments import encode_pieces
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder
 
 RUNS = 400
 
 
-class Bare(Process):
+class Bare(VirtualProcess):
     """Nothing to drive."""
 
 
 def test_nothing_vanishes_without_a_word() -> None:
     """P-410: what a transport gives up it tells."""
-    world = World(Random(3))
-    process = Bare(Network(world), "bare", "10.0.0.9", Clock(0, 0))
+    world = VirtualWorld(Random(3))
+    process = Bare(VirtualNetwork(world), "bare", "10.0.0.9", VirtualClock(0, 0))
     arrived: list[tuple[int, Item]] = []
     lost: list[tuple[int, Run]] = []
     lossy = Lossy(

@@ -6,18 +6,18 @@ import pytest
 
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.inputs import Gone, Reset
-from stablecast.lab.sim.network import Connection, Network
-from stablecast.lab.sim.process import Process
-from stablecast.lab.sim.virtual_time import Clock, World
+from stablecast.lab.sim.network import Connection, VirtualNetwork
+from stablecast.lab.sim.process import VirtualProcess
+from stablecast.lab.sim.virtual_time import VirtualClock, VirtualWorld
 
 ADDRESS = "b:1"
 
 
-class Listener(Process):
+class Listener(VirtualProcess):
     """Notes what arrives."""
 
-    def __init__(self, network: Network, host: str) -> None:
-        super().__init__(network, host, host, Clock(0, 0))
+    def __init__(self, network: VirtualNetwork, host: str) -> None:
+        super().__init__(network, host, host, VirtualClock(0, 0))
         self.heard = b""
         self.accepted: list[Connection] = []
         self.lost = 0
@@ -39,17 +39,17 @@ class Listener(Process):
 
 
 @pytest.fixture
-def network() -> Network:
-    return Network(World(Random(1)))
+def network() -> VirtualNetwork:
+    return VirtualNetwork(VirtualWorld(Random(1)))
 
 
-def pair(network: Network) -> tuple[Listener, Listener]:
+def pair(network: VirtualNetwork) -> tuple[Listener, Listener]:
     first, second = Listener(network, "a"), Listener(network, "b")
     second.listen(ADDRESS, second.accept)
     return first, second
 
 
-def test_bytes_arrive_in_order_in_any_pieces(network: Network) -> None:
+def test_bytes_arrive_in_order_in_any_pieces(network: VirtualNetwork) -> None:
     first, second = pair(network)
     parts = [bytes([number]) * number for number in range(1, 200)]
     for part in parts:
@@ -59,7 +59,7 @@ def test_bytes_arrive_in_order_in_any_pieces(network: Network) -> None:
     assert second.heard == b"".join(parts)
 
 
-def test_a_partition_delays_and_loses_nothing(network: Network) -> None:
+def test_a_partition_delays_and_loses_nothing(network: VirtualNetwork) -> None:
     first, second = pair(network)
     network.block("a", "b")
     first.pool.send(ADDRESS, b"x")
@@ -70,7 +70,7 @@ def test_a_partition_delays_and_loses_nothing(network: Network) -> None:
     assert (second.heard, first.told) == (b"x", [])
 
 
-def test_nobody_listening_is_gone(network: Network) -> None:
+def test_nobody_listening_is_gone(network: VirtualNetwork) -> None:
     first, second = pair(network)
     second.crash()
     first.pool.send(ADDRESS, b"x")
@@ -78,7 +78,7 @@ def test_nobody_listening_is_gone(network: Network) -> None:
     assert first.told == [Gone(ADDRESS)]
 
 
-def test_a_crash_resets_and_then_refuses(network: Network) -> None:
+def test_a_crash_resets_and_then_refuses(network: VirtualNetwork) -> None:
     first, second = pair(network)
     first.pool.send(ADDRESS, b"x")
     network.world.run(SECOND)
@@ -87,7 +87,7 @@ def test_a_crash_resets_and_then_refuses(network: Network) -> None:
     assert first.told == [Reset(ADDRESS), Gone(ADDRESS)]
 
 
-def test_a_cut_resets_and_connects_anew(network: Network) -> None:
+def test_a_cut_resets_and_connects_anew(network: VirtualNetwork) -> None:
     first, second = pair(network)
     first.pool.send(ADDRESS, b"x")
     network.world.run(SECOND)
@@ -99,7 +99,7 @@ def test_a_cut_resets_and_connects_anew(network: Network) -> None:
 
 
 @pytest.mark.parametrize(("flush", "heard"), [(True, b"last"), (False, b"")])
-def test_what_a_dying_process_wrote_may_still_arrive(network: Network, flush: bool, heard: bytes) -> None:
+def test_what_a_dying_process_wrote_may_still_arrive(network: VirtualNetwork, flush: bool, heard: bytes) -> None:
     first, second = pair(network)
     first.pool.send(ADDRESS, b"")
     network.world.run(SECOND)
@@ -109,7 +109,7 @@ def test_what_a_dying_process_wrote_may_still_arrive(network: Network, flush: bo
     assert (second.heard, second.lost) == (heard, 1)
 
 
-def test_a_frozen_process_reads_its_mail_when_it_runs_again(network: Network) -> None:
+def test_a_frozen_process_reads_its_mail_when_it_runs_again(network: VirtualNetwork) -> None:
     first, second = pair(network)
     second.freeze()
     first.pool.send(ADDRESS, b"x")
@@ -119,7 +119,7 @@ def test_a_frozen_process_reads_its_mail_when_it_runs_again(network: Network) ->
     assert second.heard == b"x"
 
 
-def connected(network: Network) -> tuple[Listener, Listener, Connection]:
+def connected(network: VirtualNetwork) -> tuple[Listener, Listener, Connection]:
     """Both ends are up."""
     first, second = pair(network)
     first.pool.send(ADDRESS, b"x")
@@ -127,7 +127,7 @@ def connected(network: Network) -> tuple[Listener, Listener, Connection]:
     return first, second, second.accepted[0]
 
 
-def test_who_is_cut_off_twice_is_reached_after_the_second_time(network: Network) -> None:
+def test_who_is_cut_off_twice_is_reached_after_the_second_time(network: VirtualNetwork) -> None:
     first, second, _ = connected(network)
     network.block("a", "b")
     network.block("a", "b")
@@ -141,7 +141,7 @@ def test_who_is_cut_off_twice_is_reached_after_the_second_time(network: Network)
     assert second.heard == b"xy"
 
 
-def test_what_waits_for_other_hosts_goes_on_waiting(network: Network) -> None:
+def test_what_waits_for_other_hosts_goes_on_waiting(network: VirtualNetwork) -> None:
     first, second, _ = connected(network)
     for who in ("a", "c"):
         network.block(who, "b")
@@ -155,7 +155,7 @@ def test_what_waits_for_other_hosts_goes_on_waiting(network: Network) -> None:
     assert second.heard == b"xy"
 
 
-def test_a_cut_spares_connections_with_others(network: Network) -> None:
+def test_a_cut_spares_connections_with_others(network: VirtualNetwork) -> None:
     first, second, _ = connected(network)
     third = Listener(network, "c")
     third.pool.send(ADDRESS, b"z")
@@ -165,7 +165,7 @@ def test_a_cut_spares_connections_with_others(network: Network) -> None:
     assert (first.told, third.told) == ([Reset(ADDRESS)], [])
 
 
-def test_the_dead_do_not_dial(network: Network) -> None:
+def test_the_dead_do_not_dial(network: VirtualNetwork) -> None:
     first, second = pair(network)
     first.pool.send(ADDRESS, b"x")
     first.crash()
@@ -173,7 +173,7 @@ def test_the_dead_do_not_dial(network: Network) -> None:
     assert second.accepted == []
 
 
-def test_a_connection_breaks_once(network: Network) -> None:
+def test_a_connection_breaks_once(network: VirtualNetwork) -> None:
     """And nothing goes over it then, without a word."""
     first, second, connection = connected(network)
     connection.write(first, b"lost")
@@ -186,7 +186,7 @@ def test_a_connection_breaks_once(network: Network) -> None:
     assert (second.heard, second.lost, first.told) == (b"x", 1, [Reset(ADDRESS)])
 
 
-def test_who_hung_up_hears_no_more_of_it(network: Network) -> None:
+def test_who_hung_up_hears_no_more_of_it(network: VirtualNetwork) -> None:
     first, second, connection = connected(network)
     connection.close(second)
     connection.close(first)

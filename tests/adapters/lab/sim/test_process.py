@@ -12,9 +12,9 @@ from stablecast.core.protocol.effects import Discard, Effect
 from stablecast.core.protocol.inputs import Gone, Reset, Start, Tick
 from stablecast.core.protocol.messages import Keepalive, Role
 from stablecast.lab.sim.coded_messages import Item
-from stablecast.lab.sim.network import Connection, Network
-from stablecast.lab.sim.process import Driver, Joiner, Process, serve
-from stablecast.lab.sim.virtual_time import Clock, World
+from stablecast.lab.sim.network import Connection, VirtualNetwork
+from stablecast.lab.sim.process import VirtualDriver, VirtualJoiner, VirtualProcess, serve
+from stablecast.lab.sim.virtual_time import VirtualClock, VirtualWorld
 from stablecast.runtime.driven_machine import Driven
 from stablecast.transports import codec
 
@@ -41,14 +41,14 @@ class Alarm:
         return []
 
 
-def driven(due: int, clock: Clock | None = None) -> tuple[Process, Alarm, "Driver[Any, Effect]"]:
-    process = Process(Network(World(Random(0))), "p", "h", clock or Clock(0, 0))
+def driven(due: int, clock: VirtualClock | None = None) -> tuple[VirtualProcess, Alarm, "VirtualDriver[Any, Effect]"]:
+    process = VirtualProcess(VirtualNetwork(VirtualWorld(Random(0))), "p", "h", clock or VirtualClock(0, 0))
     alarm = Alarm(due)
-    return process, alarm, Driver(process, Driven(alarm), lambda effect: pytest.fail(str(effect)))
+    return process, alarm, VirtualDriver(process, Driven(alarm), lambda effect: pytest.fail(str(effect)))
 
 
 def test_a_timer_fires_when_the_clock_of_the_process_shows_it() -> None:
-    process, alarm, driver = driven(2000, Clock(1000, 10_000))
+    process, alarm, driver = driven(2000, VirtualClock(1000, 10_000))
     driver.feed(Start())
     process.world.run(985)
     assert alarm.log == [("Start", 1000)]
@@ -92,11 +92,11 @@ ADDRESS = "h:1"
 MESSAGE = Keepalive(Role.STORE, 7, 50, False, 0)
 
 
-class Stream(Process):
+class Stream(VirtualProcess):
     """Greets as the life with session id 7, then says something on every connection."""
 
-    def __init__(self, network: Network) -> None:
-        super().__init__(network, "stream", "h", Clock(0, 0))
+    def __init__(self, network: VirtualNetwork) -> None:
+        super().__init__(network, "stream", "h", VirtualClock(0, 0))
         self.open: list[Connection] = []
         self.listen(ADDRESS, self.accept)
 
@@ -107,11 +107,11 @@ class Stream(Process):
             self.network.world.after(100, lambda: connection.write(self, codec.encode(MESSAGE)))
 
 
-class Caller(Process):
+class Caller(VirtualProcess):
     """Notes what happens to its connections."""
 
-    def __init__(self, network: Network) -> None:
-        super().__init__(network, "caller", "c", Clock(0, 0))
+    def __init__(self, network: VirtualNetwork) -> None:
+        super().__init__(network, "caller", "c", VirtualClock(0, 0))
         self.told: list[Reset | Gone] = []
         self.heard: list[Item] = []
         self.ends: list[bool] = []
@@ -119,25 +119,25 @@ class Caller(Process):
     def broken(self, event: Reset | Gone) -> None:
         self.told.append(event)
 
-    def join(self, session_id: int) -> Joiner:
+    def join(self, session_id: int) -> VirtualJoiner:
         def hear(session: int, items: Sequence[Item]) -> None:
             assert session == session_id
             self.heard.extend(items)
 
-        return Joiner(self, ADDRESS, session_id, hear, self.ends.append)
+        return VirtualJoiner(self, ADDRESS, session_id, hear, self.ends.append)
 
 
 @pytest.fixture
-def network() -> Network:
-    return Network(World(Random(0)))
+def network() -> VirtualNetwork:
+    return VirtualNetwork(VirtualWorld(Random(0)))
 
 
-def test_a_process_says_nothing_of_broken_connections_by_itself(network: Network) -> None:
+def test_a_process_says_nothing_of_broken_connections_by_itself(network: VirtualNetwork) -> None:
     with pytest.raises(NotImplementedError):
-        Process(network, "p", "h", Clock(0, 0)).broken(Gone(ADDRESS))
+        VirtualProcess(network, "p", "h", VirtualClock(0, 0)).broken(Gone(ADDRESS))
 
 
-def test_a_process_may_stop_listening(network: Network) -> None:
+def test_a_process_may_stop_listening(network: VirtualNetwork) -> None:
     stream = Stream(network)
     stream.leave(ADDRESS)
     caller = Caller(network)
@@ -146,9 +146,9 @@ def test_a_process_may_stop_listening(network: Network) -> None:
     assert caller.told == [Gone(ADDRESS)]
 
 
-def test_what_is_sent_while_connecting_goes_first(network: Network) -> None:
+def test_what_is_sent_while_connecting_goes_first(network: VirtualNetwork) -> None:
     heard: list[Item] = []
-    stream, caller = Process(network, "s", "h", Clock(0, 0)), Caller(network)
+    stream, caller = VirtualProcess(network, "s", "h", VirtualClock(0, 0)), Caller(network)
     stream.listen(ADDRESS, serve(heard.extend))
     octets = codec.encode(MESSAGE)
     for part in (octets[:5], octets[5:], octets):
@@ -161,7 +161,7 @@ def test_what_is_sent_while_connecting_goes_first(network: Network) -> None:
     assert heard == [MESSAGE] * 3
 
 
-def test_a_connection_that_is_broken_when_it_is_made_is_made_anew(network: Network) -> None:
+def test_a_connection_that_is_broken_when_it_is_made_is_made_anew(network: VirtualNetwork) -> None:
     """As of a pool, so of a stream, of which is read what had come."""
     stream, caller = Stream(network), Caller(network)
     caller.freeze()
@@ -176,7 +176,7 @@ def test_a_connection_that_is_broken_when_it_is_made_is_made_anew(network: Netwo
     assert (caller.ends, caller.heard) == ([False], [MESSAGE, MESSAGE])
 
 
-def test_who_joins_stays_joined_until_the_life_is_over(network: Network) -> None:
+def test_who_joins_stays_joined_until_the_life_is_over(network: VirtualNetwork) -> None:
     stream, caller = Stream(network), Caller(network)
     caller.join(7)
     network.world.run(SECOND)
@@ -188,7 +188,7 @@ def test_who_joins_stays_joined_until_the_life_is_over(network: Network) -> None
     assert caller.ends == [False, False, True]
 
 
-def test_another_life_is_not_joined(network: Network) -> None:
+def test_another_life_is_not_joined(network: VirtualNetwork) -> None:
     Stream(network)
     caller = Caller(network)
     caller.join(8)
@@ -197,7 +197,7 @@ def test_another_life_is_not_joined(network: Network) -> None:
 
 
 @pytest.mark.parametrize("after", [0, MILLISECOND * 5])
-def test_who_abandons_a_stream_hears_no_more_of_it(network: Network, after: int) -> None:
+def test_who_abandons_a_stream_hears_no_more_of_it(network: VirtualNetwork, after: int) -> None:
     stream, caller = Stream(network), Caller(network)
     joiner = caller.join(7)
     network.world.run(after)
@@ -212,7 +212,7 @@ def test_who_abandons_a_stream_hears_no_more_of_it(network: Network, after: int)
 
 
 @pytest.mark.parametrize("broken", [False, True])
-def test_who_abandons_a_stream_reads_no_mail_of_it(network: Network, broken: bool) -> None:
+def test_who_abandons_a_stream_reads_no_mail_of_it(network: VirtualNetwork, broken: bool) -> None:
     stream, caller = Stream(network), Caller(network)
     joiner = caller.join(7)
     network.world.run(SECOND)
@@ -227,15 +227,15 @@ def test_who_abandons_a_stream_reads_no_mail_of_it(network: Network, broken: boo
     assert (caller.heard, caller.ends) == ([MESSAGE], [])
 
 
-def test_who_abandons_a_stream_is_not_refused_any_more(network: Network) -> None:
+def test_who_abandons_a_stream_is_not_refused_any_more(network: VirtualNetwork) -> None:
     caller = Caller(network)
     caller.join(7).abandon()
     network.world.run(SECOND)
     assert caller.ends == []
 
 
-def test_a_greeting_may_come_in_pieces(network: Network) -> None:
-    stream, caller = Process(network, "s", "h", Clock(0, 0)), Caller(network)
+def test_a_greeting_may_come_in_pieces(network: VirtualNetwork) -> None:
+    stream, caller = VirtualProcess(network, "s", "h", VirtualClock(0, 0)), Caller(network)
     octets = codec.greeting(7) + codec.encode(MESSAGE)
 
     def accept(connection: Connection) -> None:
@@ -249,8 +249,8 @@ def test_a_greeting_may_come_in_pieces(network: Network) -> None:
 
 
 def test_a_machine_that_waits_for_nothing_any_more_is_not_woken_up() -> None:
-    process, chain = Process(Network(World(Random(0))), "p", "h", Clock(0, 0)), Chain()
-    driver: Driver[Any, Effect] = Driver(process, Driven(chain), lambda _: None)
+    process, chain = VirtualProcess(VirtualNetwork(VirtualWorld(Random(0))), "p", "h", VirtualClock(0, 0)), Chain()
+    driver: VirtualDriver[Any, Effect] = VirtualDriver(process, Driven(chain), lambda _: None)
     driver.feed(Start())
     chain.due = None
     driver.feed(Tick())
@@ -258,11 +258,11 @@ def test_a_machine_that_waits_for_nothing_any_more_is_not_woken_up() -> None:
     assert chain.log == ["Start", "Tick"]
 
 
-def test_what_arises_meanwhile_waits(network: Network) -> None:
+def test_what_arises_meanwhile_waits(network: VirtualNetwork) -> None:
     """An effect that is performed may bring the next input; a driver that is closed takes no more."""
-    process, alarm = Process(network, "p", "h", Clock(0, 0)), Chain()
+    process, alarm = VirtualProcess(network, "p", "h", VirtualClock(0, 0)), Chain()
     network.world.transcript = []
-    driver: Driver[Any, Effect] = Driver(process, Driven(alarm), lambda _: driver.feed(Tick()))
+    driver: VirtualDriver[Any, Effect] = VirtualDriver(process, Driven(alarm), lambda _: driver.feed(Tick()))
     driver.feed(Start())
     assert alarm.log == ["Start", "Tick", "Tick"]
     assert [line.split()[1:3] for line in network.world.transcript] == [

@@ -13,9 +13,9 @@ from stablecast.lab.sim import endpoint_configs
 from stablecast.lab.sim.cluster import Cluster
 from stablecast.lab.sim.endpoint_configs import STORE_ADDRESSES
 from stablecast.lab.sim.quiescence import trouble
-from stablecast.lab.sim.setup import Setup
+from stablecast.lab.sim.setup import WorldSetup
 from stablecast.lab.sim.store import StoreProcess
-from stablecast.lab.sim.virtual_time import World
+from stablecast.lab.sim.virtual_time import VirtualWorld
 from tests.adapters.lab.sim.setups import dead_connection
 
 
@@ -26,7 +26,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     monkeypatch.setattr(
         "stablecast.lab.sim.cluster.store_config", lambda *args: attrs.evolve(usual(*args), allow_proxy=False)
     )
-    cluster = Cluster(World(Random(5)), setup=Setup(proxies=True))
+    cluster = Cluster(VirtualWorld(Random(5)), setup=WorldSetup(proxies=True))
     cluster.world.run(cluster.world.now + SECOND)
     cluster.want(20)
     cluster.world.run(cluster.world.now + 2 * SECOND)

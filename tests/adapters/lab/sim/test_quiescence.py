@@ -10,17 +10,17 @@ from stablecast.core.protocol.messages import Role
 from stablecast.core.registration.store_registration import Registration
 from stablecast.core.store.ack_batch import AckBatch
 from stablecast.lab.sim.cluster import Cluster, seeded
-from stablecast.lab.sim.disk import Kind, Record
+from stablecast.lab.sim.disk import DiskRecord, RecordKind
 from stablecast.lab.sim.quiescence import trouble
 from stablecast.lab.sim.runner import run
 from stablecast.lab.sim.schedule import Act, Fault, Schedule
-from stablecast.lab.sim.setup import RECEIVERS, SOURCE, STORES, Leaving, Setup
+from stablecast.lab.sim.setup import RECEIVERS, SOURCE, STORES, Leaving, WorldSetup
 from stablecast.store.client_records import client_record
 
-IN_TURNS = Setup(turns=True, named=True, leaving=Leaving.RECEIVER)
+IN_TURNS = WorldSetup(turns=True, named=True, leaving=Leaving.RECEIVER)
 
 
-def quiet(setup: Setup, seed: int = 1) -> Cluster:
+def quiet(setup: WorldSetup, seed: int = 1) -> Cluster:
     """All is settled."""
     cluster = Cluster(seeded(seed), setup=setup)
     cluster.world.run(SECOND)
@@ -40,15 +40,15 @@ def test_nobody_is_there_at_first() -> None:
 
 
 def test_what_was_sent_is_to_be_stable() -> None:
-    cluster = quiet(Setup())
+    cluster = quiet(WorldSetup())
     cluster.want(1)
     assert rule(cluster) == "L1"
     cluster.world.run(cluster.world.now + SECOND)
     assert trouble(cluster) is None
 
 
-@pytest.mark.parametrize(("setup", "passed"), [(Setup(), "D1"), (Setup(arrival=True), "L1")])
-def test_what_is_stable_is_to_be_everywhere(setup: Setup, passed: str) -> None:
+@pytest.mark.parametrize(("setup", "passed"), [(WorldSetup(), "D1"), (WorldSetup(arrival=True), "L1")])
+def test_what_is_stable_is_to_be_everywhere(setup: WorldSetup, passed: str) -> None:
     """What an orderly session has passed by will never come."""
     cluster = quiet(setup)
     ledger = cluster.checkers.receivers.ledgers[RECEIVERS[1]]
@@ -61,7 +61,7 @@ def test_what_is_stable_is_to_be_everywhere(setup: Setup, passed: str) -> None:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_source_that_leaves_is_to_be_forgotten(seed: int) -> None:
     """P-586, P-587: whether its first farewell arrives or not."""
-    cluster = quiet(Setup(), seed)
+    cluster = quiet(WorldSetup(), seed)
     cluster.leave(SOURCE)
     assert rule(cluster) == "L1"
     source = cluster.source
@@ -83,7 +83,7 @@ def test_who_registers_once_more_when_a_source_has_left_is_another(
     reg_id: int | None, source_reg_id: int | None, same_life: bool, over: bool
 ) -> None:
     """P-586: an earlier life under a RegID of its own, and its receivers; None stands for the RegID of who left."""
-    cluster = quiet(Setup())
+    cluster = quiet(WorldSetup())
     cluster.leave(SOURCE)
     cluster.world.run(cluster.world.now + SECOND)
     source = cluster.source
@@ -92,13 +92,13 @@ def test_who_registers_once_more_when_a_source_has_left_is_another(
     reg_id, source_reg_id = left if reg_id is None else reg_id, left if source_reg_id is None else source_reg_id
     life = source.config.incarnation if same_life else 1
     client = Client(Role.SOURCE, reg_id, index, "sim", 1, life, source_reg_id, "a:1", "a:2", 0, 0, -1, ())
-    cluster.disks[STORES[index]].log.append(Record(99, Kind.STATE, lambda: client_record(client), reg_id))
+    cluster.disks[STORES[index]].log.append(DiskRecord(99, RecordKind.STATE, lambda: client_record(client), reg_id))
     assert (trouble(cluster) is None) is over
 
 
 def test_a_receiver_that_leaves_is_to_be_rid_of_its_stores() -> None:
     """P-586, P-588: and what is sent then is none of its business."""
-    cluster = quiet(Setup())
+    cluster = quiet(WorldSetup())
     cluster.leave(RECEIVERS[1])
     assert rule(cluster) == "L1"
     cluster.want(2)
@@ -108,7 +108,7 @@ def test_a_receiver_that_leaves_is_to_be_rid_of_its_stores() -> None:
 
 def test_a_source_that_is_away_is_to_have_one_proxy() -> None:
     """P-540, P-554: if any store knows where a proxy would register."""
-    cluster = quiet(Setup(proxies=True, orphaned=True))
+    cluster = quiet(WorldSetup(proxies=True, orphaned=True))
     cluster.calm()
     assert trouble(cluster) == ("E8", "nobody runs a proxy while source is away")
     for disk in cluster.disks.values():
@@ -119,7 +119,7 @@ def test_a_source_that_is_away_is_to_have_one_proxy() -> None:
 @pytest.mark.parametrize("wiped", [1, 2])
 def test_where_a_quorum_is_required_nobody_stands_in_without_one(wiped: int) -> None:
     """C-40: a store that has no state of the source does not count."""
-    cluster = quiet(Setup(proxies=True, quorate=True, orphaned=True))
+    cluster = quiet(WorldSetup(proxies=True, quorate=True, orphaned=True))
     cluster.calm()
     for store in STORES[:wiped]:
         cluster.disks[store].log.clear()
@@ -155,7 +155,9 @@ def test_that_excuses_no_receiver_that_does_not_follow_a_store_whose_turn_it_is(
     assert {violation.rule for violation in run(schedule).violations} == {"L1"}
 
 
-SMALL_MEMORY = Schedule(5002613, ((1894, 1), (1906, 34)), (), Setup(memory=True, size_threshold=480, lossy=30, large=2))
+SMALL_MEMORY = Schedule(
+    5002613, ((1894, 1), (1906, 34)), (), WorldSetup(memory=True, size_threshold=480, lossy=30, large=2)
+)
 """A store in memory lets the oldest messages go beyond its threshold, before it recovered what the stream lost."""
 
 

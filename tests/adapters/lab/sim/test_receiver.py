@@ -9,9 +9,9 @@ from stablecast.core.protocol.messages import Keepalive, Role, SourceInfo
 from stablecast.lab.sim.cluster import Cluster
 from stablecast.lab.sim.quiescence import trouble
 from stablecast.lab.sim.receiver import DRAIN_NS, ReceiverProcess
-from stablecast.lab.sim.resolution import Found
+from stablecast.lab.sim.resolution import FoundSource
 from stablecast.lab.sim.schedule import Act, Fault
-from stablecast.lab.sim.setup import RECEIVERS, SOURCE, Setup
+from stablecast.lab.sim.setup import RECEIVERS, SOURCE, WorldSetup
 from stablecast.transports import codec
 from stablecast.transports.codec.fragments import FragmentReassembly
 from stablecast.transports.codec.lbttcp import Run
@@ -34,10 +34,10 @@ def receiver_of(cluster: Cluster) -> ReceiverProcess:
 
 def test_what_nobody_here_listens_to_is_dropped() -> None:
     """Runs, losses, retransmissions and announcements of a life without a session, or of another topic."""
-    cluster = lively(Setup())
+    cluster = lively(WorldSetup())
     receiver = receiver_of(cluster)
     (session,) = receiver.sessions.values()
-    where = Found("10.0.0.1:1", 9, "10.0.0.1:2")
+    where = FoundSource("10.0.0.1:1", 9, "10.0.0.1:2")
     run = Run(1, 0, 1, 12, b"")
     foreign = SourceInfo(codec.join(9, 1), "other", 1, 0, 0, "", (3,), False, ())
     receiver._on_stream(9, [run, foreign, Keepalive(Role.SOURCE, 7, 50, False, 0)], where)
@@ -49,7 +49,7 @@ def test_what_nobody_here_listens_to_is_dropped() -> None:
 
 def test_an_interrupted_stream_is_recovered_and_two_lives_follow_each_other() -> None:
     """P-410, P-008: what the connection lost the stores have; a new life waits for the old one's messages."""
-    cluster = lively(Setup())
+    cluster = lively(WorldSetup())
     receiver = receiver_of(cluster)
     for who in (RECEIVERS[0], SOURCE):
         cluster.suffer(Fault(0, Act.PART, who, "", 400, True))
@@ -65,7 +65,7 @@ def test_an_interrupted_stream_is_recovered_and_two_lives_follow_each_other() ->
 
 
 def test_who_may_choose_a_reg_id_chooses_none() -> None:
-    cluster = lively(Setup())
+    cluster = lively(WorldSetup())
     (session,) = receiver_of(cluster).sessions.values()
     before = session.machine.abstract()
     session._perform(fx.AskRegId(0, "", 50))
@@ -74,13 +74,13 @@ def test_who_may_choose_a_reg_id_chooses_none() -> None:
 
 def test_a_new_life_waits_for_the_application_but_not_for_ever() -> None:
     """T5."""
-    cluster = lively(Setup())
+    cluster = lively(WorldSetup())
     receiver = receiver_of(cluster)
     (session,) = receiver.sessions.values()
     session.waiting += 1  # It does not come to an end with one of them.
     source = cluster.source
     assert source is not None
-    where = Found("10.0.0.1:9999", 4711, source.config.reply_to)
+    where = FoundSource("10.0.0.1:9999", 4711, source.config.reply_to)
     receiver._gone(session.transport)
     receiver.found(where)
     receiver.found(where)
@@ -93,30 +93,30 @@ def test_a_new_life_waits_for_the_application_but_not_for_ever() -> None:
 
 def test_who_leaves_leaves_new_lives_as_well() -> None:
     """P-588."""
-    cluster = lively(Setup())
+    cluster = lively(WorldSetup())
     receiver = receiver_of(cluster)
     (session,) = receiver.sessions.values()
     receiver.leaving = True
-    receiver.found(Found("10.0.0.1:9999", 4711, ""))
+    receiver.found(FoundSource("10.0.0.1:9999", 4711, ""))
     assert receiver._plans == {}
     source = cluster.source
     assert source is not None
     info = attrs.evolve(source.machine.info(), incarnation=codec.join(4711, 1))
-    late = receiver._session_for(info, Found(session.transport, 4711, source.config.reply_to))
+    late = receiver._session_for(info, FoundSource(session.transport, 4711, source.config.reply_to))
     assert late is not None
     assert late.left
-    assert receiver._session_for(info, Found("", 4711, "")) is late
+    assert receiver._session_for(info, FoundSource("", 4711, "")) is late
 
 
-def late_proxy(cluster: Cluster) -> Found:
-    """The source returns. When all know its new life, a receiver meets a proxy that stood in for the first one."""
+def late_proxy(cluster: Cluster) -> FoundSource:
+    """Restart the source; when every process knows its new life, a receiver meets a proxy of the first one."""
     receiver = receiver_of(cluster)
     cluster.suffer(Fault(0, Act.CRASH, SOURCE, "", 10, True))
     cluster.world.run(cluster.world.now + 2 * SECOND)
     (session,) = receiver.sessions.values()
     newest = session.machine.info
     assert newest is not None
-    where = Found("10.0.0.4:14411", 4711, "10.0.0.4:14412")
+    where = FoundSource("10.0.0.4:14411", 4711, "10.0.0.4:14412")
     cluster.network.listeners[where.transport] = (cluster.processes["store0"], lambda _: None)
     receiver.found(where)
     life = codec.join(where.session_id, 1)
@@ -127,7 +127,7 @@ def late_proxy(cluster: Cluster) -> Found:
 
 def test_a_proxy_that_is_met_late_does_not_end_deliveries() -> None:
     """L1."""
-    cluster = lively(Setup())
+    cluster = lively(WorldSetup())
     where = late_proxy(cluster)
     receiver = receiver_of(cluster)
     assert cluster.checkers.facts.counts["passed over"] == 1
@@ -142,7 +142,7 @@ def test_a_proxy_that_is_met_late_does_not_end_deliveries() -> None:
 
 def test_a_proxy_that_was_passed_over_is_followed_when_the_source_is_gone() -> None:
     """What waits for the application comes first."""
-    cluster = lively(Setup())
+    cluster = lively(WorldSetup())
     where = late_proxy(cluster)
     receiver = receiver_of(cluster)
     (session,) = receiver.sessions.values()
@@ -161,7 +161,7 @@ def test_a_proxy_that_was_passed_over_is_followed_when_the_source_is_gone() -> N
 def test_a_proxy_that_is_met_late_and_ends_deliveries_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted fault: whoever is met last is followed. The messages are stable, and nobody excuses that."""
     monkeypatch.setattr("stablecast.client.session.outranks", lambda *_: False)
-    cluster = lively(Setup())
+    cluster = lively(WorldSetup())
     where = late_proxy(cluster)
     receiver_of(cluster)._gone(where.transport)
     cluster.want(5)

@@ -7,28 +7,28 @@ import pytest
 from stablecast.core.machine.units import SECOND
 from stablecast.lab.sim.cluster import Cluster
 from stablecast.lab.sim.endpoint_configs import TOPIC, source_config
-from stablecast.lab.sim.network import Network
-from stablecast.lab.sim.process import Process
+from stablecast.lab.sim.network import VirtualNetwork
+from stablecast.lab.sim.process import VirtualProcess
 from stablecast.lab.sim.quiescence import trouble
-from stablecast.lab.sim.resolution import Air, Found, Resolving
-from stablecast.lab.sim.setup import Setup
-from stablecast.lab.sim.virtual_time import Clock, World
+from stablecast.lab.sim.resolution import DatagramMedium, FoundSource, ProcessResolution
+from stablecast.lab.sim.setup import WorldSetup
+from stablecast.lab.sim.virtual_time import VirtualClock, VirtualWorld
 from stablecast.transports import codec
 from stablecast.transports.resolution.udp.inputs import AddReceiver, Unresolved
 from tests.adapters.lab.sim.setups import lively, world
 
-SOURCE = source_config(Setup(), codec.join(7, 1), "10.0.0.1:14391", "10.0.0.1:14371", 9, 40)
-FOUND = Found("10.0.0.1:14371", 7, "10.0.0.1:14391")
+SOURCE = source_config(WorldSetup(), codec.join(7, 1), "10.0.0.1:14391", "10.0.0.1:14371", 9, 40)
+FOUND = FoundSource("10.0.0.1:14371", 7, "10.0.0.1:14391")
 
 
-def pair(lost: int) -> tuple[Resolving, Resolving, list[Found]]:
+def pair(lost: int) -> tuple[ProcessResolution, ProcessResolution, list[FoundSource]]:
     """A process that will have a source, one that has a receiver, and what that finds."""
-    network = Network(World(Random(1)))
-    left, right = (Process(network, name, name, Clock(0, 0)) for name in ("left", "right"))
-    air, found = Air(lost), list[Found]()
-    receiver = Resolving(right, air, found.append)
+    network = VirtualNetwork(VirtualWorld(Random(1)))
+    left, right = (VirtualProcess(network, name, name, VirtualClock(0, 0)) for name in ("left", "right"))
+    air, found = DatagramMedium(lost), list[FoundSource]()
+    receiver = ProcessResolution(right, air, found.append)
     receiver.feed(AddReceiver(TOPIC))
-    return Resolving(left, air), receiver, found
+    return ProcessResolution(left, air), receiver, found
 
 
 def test_a_receiver_finds_a_source_in_spite_of_loss_and_once_more_when_it_asks_again() -> None:
@@ -84,14 +84,14 @@ def test_a_source_that_is_withdrawn_is_not_found() -> None:
 
 def test_without_datagrams_receivers_get_nothing() -> None:
     """So it is topic resolution, and nothing else, that finds sources in such a world."""
-    cluster = Cluster(World(Random(1)), setup=Setup(resolution=100))
+    cluster = Cluster(VirtualWorld(Random(1)), setup=WorldSetup(resolution=100))
     cluster.world.run(SECOND)
     cluster.want(10)
     cluster.world.run(9 * SECOND)
     rule = trouble(cluster)
     assert rule is not None
     assert rule[0] == "L1"
-    assert trouble(lively(Setup(resolution=40))) is None
+    assert trouble(lively(WorldSetup(resolution=40))) is None
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -12,7 +12,7 @@ from stablecast.lab.sim.endpoint_configs import HOSTS
 from stablecast.lab.sim.quiescence import trouble
 from stablecast.lab.sim.runner import run
 from stablecast.lab.sim.schedule import Act, Fault, Schedule
-from stablecast.lab.sim.setup import RECEIVERS, SOURCE, Setup
+from stablecast.lab.sim.setup import RECEIVERS, SOURCE, WorldSetup
 from stablecast.lab.sim.source import SourceProcess
 from tests.adapters.lab.sim.setups import lively
 
@@ -37,7 +37,7 @@ def comes_back(seed: int) -> Schedule:
         Fault(1720, Act.SLOW, "store2", "", 600, False),
         Fault(1765, Act.STALL, SOURCE, "store2", 335, False),
     )
-    return Schedule(seed, ((470, 3), (3700, 1)), faults, Setup(brief=True))
+    return Schedule(seed, ((470, 3), (3700, 1)), faults, WorldSetup(brief=True))
 
 
 @pytest.mark.no_cover
@@ -77,7 +77,7 @@ def test_two_lives_of_which_the_later_knows_nothing_are_promised_nothing() -> No
         Fault(196, Act.WIPE, "store2", "", 1, False),
         Fault(448, Act.RIVAL, SOURCE, "", 810, True),
     )
-    report = run(Schedule(9100021, ((853, 1),), faults, Setup(brief=True)))
+    report = run(Schedule(9100021, ((853, 1),), faults, WorldSetup(brief=True)))
     assert report.violations == ()
     assert report.counts["forks"] == 1
 
@@ -88,7 +88,7 @@ def rival(cluster: Cluster, who: str, span_ms: int = 0) -> None:
 
 def test_a_second_claimant_has_a_host_of_its_own_and_waits_for_the_first() -> None:
     """R1: as long as the first lives it holds the RegIDs, and messages of both are never mixed."""
-    cluster = lively(Setup(brief=True))
+    cluster = lively(WorldSetup(brief=True))
     first = cluster.source
     assert isinstance(first, SourceProcess)
     rival(cluster, SOURCE)
@@ -106,7 +106,7 @@ def test_a_second_claimant_has_a_host_of_its_own_and_waits_for_the_first() -> No
 
 
 def test_faults_befall_the_second_and_the_first_sends_when_it_is_gone() -> None:
-    cluster = lively(Setup(brief=True))
+    cluster = lively(WorldSetup(brief=True))
     first = cluster.source
     rival(cluster, SOURCE, span_ms=500)
     second = cluster.source
@@ -124,7 +124,7 @@ def test_faults_befall_the_second_and_the_first_sends_when_it_is_gone() -> None:
 
 
 def test_a_rival_whose_end_was_to_come_in_peace_stays() -> None:
-    cluster = lively(Setup(brief=True))
+    cluster = lively(WorldSetup(brief=True))
     rival(cluster, RECEIVERS[0], span_ms=500)
     cluster.calm()
     cluster.world.run(cluster.world.now + SECOND)
@@ -132,7 +132,7 @@ def test_a_rival_whose_end_was_to_come_in_peace_stays() -> None:
 
 
 def test_nobody_rivals_the_dead() -> None:
-    cluster = lively(Setup(brief=True))
+    cluster = lively(WorldSetup(brief=True))
     dead = cluster.processes[SOURCE]
     cluster.suffer(Fault(0, Act.CRASH, SOURCE, "", 100, False))
     rival(cluster, SOURCE)

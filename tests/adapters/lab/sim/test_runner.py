@@ -15,7 +15,7 @@ from stablecast.lab.sim import runner
 from stablecast.lab.sim.coverage import Coverage
 from stablecast.lab.sim.runner import SETTLE_NS, run
 from stablecast.lab.sim.schedule import draw
-from stablecast.lab.sim.setup import HORIZON_MS, Setup
+from stablecast.lab.sim.setup import HORIZON_MS, WorldSetup
 from stablecast.lab.sim.source_checkers import Checkers
 from tests.support.tree import ROOT
 
@@ -47,7 +47,7 @@ def test_sixty_worlds_keep_all_rules() -> None:
             assert not report.violations, f"seed {seed}: {report.violations}"
             counts += report.counts
             # An application's habit is drawn on its own: a world is plain if all else of it is.
-            setups += attrs.evolve(schedule.setup, habit=Setup().habit) != Setup()
+            setups += attrs.evolve(schedule.setup, habit=WorldSetup().habit) != WorldSetup()
     assert counts["sent"] > 20 * SEEDS
     assert min(setups, SEEDS - setups) > SEEDS // 4
     assert counts["proxies"] > 0

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from stablecast.lab.sim.schedule import USUAL, Act, Schedule, draw
-from stablecast.lab.sim.setup import CLIENTS, HORIZON_MS, SOURCE, ScheduleError, Setup
+from stablecast.lab.sim.setup import CLIENTS, HORIZON_MS, SOURCE, ScheduleError, WorldSetup
 
 
 def test_schedules_survive_json() -> None:
@@ -61,7 +61,7 @@ def test_two_living_processes_claim_one_client_where_leases_are_brief() -> None:
 
 def test_a_schedule_of_before_setups_is_plain() -> None:
     value = {name: part for name, part in draw(0).as_json().items() if name != "setup"}
-    assert Schedule.from_json(value).setup == Setup()
+    assert Schedule.from_json(value).setup == WorldSetup()
 
 
 @pytest.mark.parametrize(
@@ -85,5 +85,5 @@ def test_what_is_no_schedule_is_refused(value: object) -> None:
 )
 def test_faults_of_nobody_are_refused(act: str, who: str, other: str) -> None:
     fault = {"at_ms": 1, "act": act, "who": who, "other": other, "span_ms": 1, "variant": False}
-    with pytest.raises(ScheduleError, match="concerns nobody"):
+    with pytest.raises(ScheduleError, match="affects no process of that name"):
         Schedule.from_json({"seed": 1, "sends": [], "faults": [fault]})

@@ -13,7 +13,7 @@ from stablecast.core.protocol.messages import Keepalive, Role
 from stablecast.lab.sim.cluster import Cluster
 from stablecast.lab.sim.quiescence import trouble
 from stablecast.lab.sim.schedule import Act, Fault
-from stablecast.lab.sim.setup import SOURCE, STORES, Leaving, Setup
+from stablecast.lab.sim.setup import SOURCE, STORES, Leaving, WorldSetup
 from stablecast.lab.sim.source import SourceProcess, portions
 from tests.adapters.lab.sim.setups import KINDS, dead_connection, lively, world
 
@@ -37,7 +37,7 @@ def test_messages_of_many_sizes_are_cut_and_put_together() -> None:
     report = world("large and lossy")
     assert report.violations == ()
     assert report.counts["cut"] > 10
-    assert source_of(lively(Setup(large=8, paced=True))).pieces == 8
+    assert source_of(lively(WorldSetup(large=8, paced=True))).pieces == 8
 
 
 @given(st.lists(st.integers(1, 4), max_size=12))
@@ -54,21 +54,21 @@ def test_blocks_are_plain_or_cut_and_as_long_as_they_can_be(sizes: list[int]) ->
 
 
 def test_what_is_for_another_life_is_not_for_this_one() -> None:
-    source = source_of(lively(Setup()))
+    source = source_of(lively(WorldSetup()))
     before = source.machine.abstract()
     source._on_items([Keepalive(Role.STORE, 4711, 50, False, 0)])
     assert source.machine.abstract() == before
 
 
 def test_nobody_is_greeted_who_has_gone() -> None:
-    source = source_of(lively(Setup()))
+    source = source_of(lively(WorldSetup()))
     before = list(source._subscribers)
     source._admit(dead_connection(source))
     assert source._subscribers == before
 
 
 def test_what_is_retained_no_more_is_not_sent_again() -> None:
-    source = source_of(lively(Setup()))
+    source = source_of(lively(WorldSetup()))
     before = len(source.connections)
     source._perform(fx.Resend("10.0.0.9:1", 7, 0, 3))
     source.world.run(source.world.now + SECOND)
@@ -77,7 +77,7 @@ def test_what_is_retained_no_more_is_not_sent_again() -> None:
 
 def test_a_source_that_has_its_quorum_again_goes_on_where_it_was() -> None:
     """P-336, P-337: sending ends with the quorum, and goes on in the same life."""
-    cluster = lively(Setup())
+    cluster = lively(WorldSetup())
     source = source_of(cluster)
     for store in STORES[:2]:
         cluster.suffer(Fault(0, Act.CRASH, store, "", 1500, False))
@@ -91,7 +91,7 @@ def test_a_source_that_has_its_quorum_again_goes_on_where_it_was() -> None:
 
 
 def test_what_the_application_is_told_the_checkers_hear() -> None:
-    cluster = lively(Setup())
+    cluster = lively(WorldSetup())
     source = source_of(cluster)
     source._on_notify(Reclaimed(11, 12, forced=True))
     assert [list(forced) for forced in cluster.checkers.forced.values()] == [[(11, 13)]]
@@ -101,7 +101,7 @@ def test_what_the_application_is_told_the_checkers_hear() -> None:
 
 def test_in_turns_what_the_store_before_had_is_promised_no_more() -> None:
     """P-505."""
-    cluster = lively(Setup(turns=True))
+    cluster = lively(WorldSetup(turns=True))
     assert len(cluster.checkers.facts.stable) == 10
     for store in STORES[:2]:
         cluster.suffer(Fault(0, Act.CRASH, store, "", 9000, False))
@@ -113,7 +113,7 @@ def test_in_turns_what_the_store_before_had_is_promised_no_more() -> None:
 
 def test_an_application_may_leave_before_it_began() -> None:
     """P-587."""
-    cluster = lively(Setup(leaving=Leaving.HASTY_SOURCE))
+    cluster = lively(WorldSetup(leaving=Leaving.HASTY_SOURCE))
     cluster.suffer(Fault(0, Act.CRASH, SOURCE, "", 10, False))
     cluster.world.run(cluster.world.now + 10 * MILLISECOND)
     cluster.leave(SOURCE)

@@ -9,7 +9,7 @@ from stablecast.core.protocol.messages import Keepalive, Role, StableAck
 from stablecast.lab.sim.cluster import Cluster, seeded
 from stablecast.lab.sim.quiescence import trouble
 from stablecast.lab.sim.schedule import Act, Fault
-from stablecast.lab.sim.setup import SOURCE, STORES, Setup
+from stablecast.lab.sim.setup import SOURCE, STORES, WorldSetup
 from stablecast.lab.sim.store import StoreProcess
 from tests.adapters.lab.sim.setups import KINDS, lively, world
 
@@ -28,8 +28,8 @@ def store_of(cluster: Cluster, name: str = STORES[0]) -> StoreProcess:
     return store
 
 
-@pytest.mark.parametrize("setup", [Setup(), Setup(memory=True)], ids=["disk", "memory"])
-def test_a_store_that_was_killed_comes_back(setup: Setup) -> None:
+@pytest.mark.parametrize("setup", [WorldSetup(), WorldSetup(memory=True)], ids=["disk", "memory"])
+def test_a_store_that_was_killed_comes_back(setup: WorldSetup) -> None:
     """T15: with what its disk kept."""
     cluster = lively(setup)
     for act in (Act.CRASH, Act.FULL):
@@ -44,7 +44,7 @@ def test_a_store_that_was_killed_comes_back(setup: Setup) -> None:
 @pytest.mark.parametrize(("variant", "damaged"), [(True, 2), (False, 1)])
 def test_what_it_cannot_read_it_holds_no_more(variant: bool, damaged: int) -> None:
     """It answers nobody with it, and says to nobody that it has it; the source, that let go of it, cannot help."""
-    cluster = lively(Setup())
+    cluster = lively(WorldSetup())
     cluster.want(5)
     cluster.world.run(cluster.world.now + SECOND)
     for fault in (Fault(0, Act.CRASH, STORES[0], "", 1, False), Fault(0, Act.DAMAGE, STORES[0], "", 0, variant)):
@@ -71,7 +71,7 @@ def test_nothing_goes_bad_on_an_empty_disk() -> None:
 
 def test_a_stream_that_broke_goes_on_behind_what_it_lost() -> None:
     """P-026: which is stable without this store."""
-    cluster = lively(Setup())
+    cluster = lively(WorldSetup())
     cluster.suffer(Fault(0, Act.PART, SOURCE, STORES[0], 400, True))
     for _ in range(2):
         cluster.world.run(cluster.world.now + SECOND // 4)
@@ -83,21 +83,21 @@ def test_a_stream_that_broke_goes_on_behind_what_it_lost() -> None:
 
 
 def test_what_others_say_on_a_stream_is_heard_as_well() -> None:
-    store = store_of(lively(Setup()))
+    store = store_of(lively(WorldSetup()))
     before = store.machine.abstract()
     store._on_stream(1, [Keepalive(Role.STORE, 4711, 50, False, 0)])
     assert store.machine.abstract() == before
 
 
 def test_a_dead_store_does_nothing_more() -> None:
-    store = store_of(lively(Setup()))
+    store = store_of(lively(WorldSetup()))
     store.crash()
     store._perform(fx.Send("10.0.0.9:1", Keepalive(Role.STORE, 7, 50, False, 0)))
     assert store.connections == []
 
 
 def test_what_is_not_kept_is_not_sent_nor_looked_for() -> None:
-    store = store_of(lively(Setup()))
+    store = store_of(lively(WorldSetup()))
     before = len(store.connections)
     store._perform(fx.SendStored("10.0.0.9:1", 7, 4711, 0, 3))
     store._check_ack(StableAck(0, 4711, 0, 3))
@@ -107,7 +107,7 @@ def test_what_is_not_kept_is_not_sent_nor_looked_for() -> None:
 
 def test_a_proxy_hears_of_broken_connections_too() -> None:
     """P-549."""
-    cluster = lively(Setup(proxies=True))
+    cluster = lively(WorldSetup(proxies=True))
     cluster.suffer(Fault(0, Act.CRASH, SOURCE, "", 9000, False))
     cluster.world.run(cluster.world.now + 3 * SECOND)
     (serving,) = [store_of(cluster, name) for name in STORES if store_of(cluster, name).proxies]
@@ -118,7 +118,7 @@ def test_a_proxy_hears_of_broken_connections_too() -> None:
 
 
 def test_what_goes_wrong_with_a_proxy_goes_wrong_once() -> None:
-    store = store_of(lively(Setup()))
+    store = store_of(lively(WorldSetup()))
     happened = list[bool]()
     store.falter = lambda: happened.append(True)
     store._falter()

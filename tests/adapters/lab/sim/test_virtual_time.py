@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from stablecast.core.errors import InvariantError
 from stablecast.lab.sim import virtual_time as module
-from stablecast.lab.sim.virtual_time import Clock, World
+from stablecast.lab.sim.virtual_time import VirtualClock, VirtualWorld
 
 
 def test_things_happen_in_order_of_time_then_of_planning() -> None:
-    world, seen = World(Random(0)), list[str]()
+    world, seen = VirtualWorld(Random(0)), list[str]()
     world.at(20, lambda: seen.append("late"))
     world.after(10, lambda: seen.append("first"))
 
@@ -29,19 +29,19 @@ def test_things_happen_in_order_of_time_then_of_planning() -> None:
 
 @given(st.integers(0, 10**12), st.integers(-20_000, 20_000), st.integers(0, 10**12))
 def test_a_clock_says_when_it_will_show_an_instant(offset: int, ppm: int, shown: int) -> None:
-    clock = Clock(offset, ppm)
+    clock = VirtualClock(offset, ppm)
     instant = clock.when(shown)
     assert clock.read(instant) >= shown
     assert clock.read(instant - 2) < shown
 
 
-def test_a_world_that_does_not_come_to_rest_is_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_world_that_does_not_become_idle_is_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_EVENTS", 100)
-    world = World(Random(0))
+    world = VirtualWorld(Random(0))
 
     def again() -> None:
         world.after(0, again)
 
     again()
-    with pytest.raises(InvariantError, match="come to rest"):
+    with pytest.raises(InvariantError, match="become idle"):
         world.run(1)

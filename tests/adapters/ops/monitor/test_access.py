@@ -98,7 +98,7 @@ async def test_a_person_gives_it_once() -> None:
             assert (answer.status, answer.url.path) == (200, "/login")
             assert "Token" in await answer.text()
         async with shown.client.post("/login", data={"token": "wrong"}) as answer:
-            assert (answer.status, "That is not the token" in await answer.text()) == (403, True)
+            assert (answer.status, "This token is wrong" in await answer.text()) == (403, True)
         async with shown.client.post("/login", data={"token": TOKEN}, allow_redirects=False) as answer:
             assert answer.status == 303
             cookie = answer.cookies[COOKIE]

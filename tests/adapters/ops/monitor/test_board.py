@@ -9,7 +9,7 @@ import pytest
 from stablecast.core.protocol.events import Farewell
 from stablecast.ops.monitor import board as tested
 from stablecast.ops.monitor.board import STALE_NS, Board
-from stablecast.ops.monitor.health import Level
+from stablecast.ops.monitor.health import Urgency
 from stablecast.store import observatory
 from stablecast.store.observatory import StoreView
 from tests.adapters.ops.monitor.staged_store import Staged, busy
@@ -26,11 +26,11 @@ def board_of(*stores: Staged) -> Board:
 
 async def test_a_sweep_looks_at_all_stores() -> None:
     board = board_of(busy(), Staged())
-    assert (board.level, board.age_ns, board.sweeps) == (Level.OK, 0, 0)
+    assert (board.level, board.age_ns, board.sweeps) == (Urgency.OK, 0, 0)
     await board.sweep()
     first, second = board.stores
     assert sorted(first.rows) == [1001, 1002, 1003]
-    assert (first.level, second.level, board.level) == (Level.WARNING, Level.OK, Level.WARNING)
+    assert (first.level, second.level, board.level) == (Urgency.WARNING, Urgency.OK, Urgency.WARNING)
     assert 0 <= board.age_ns < STALE_NS
 
 

@@ -215,7 +215,7 @@ async def test_who_may_do_more_resets_rates_and_evicts(opened: Browser) -> None:
         await shown(tab, f"{base}/stores/0/2001")
         await tab.evaluate("document.querySelector('[name=sure]').click()")
         await tab.evaluate("document.querySelector('form[action$=evict] button').click()")
-        await tab.until("document.body.innerText.includes('2001 is forgotten here')")
+        await tab.until("document.body.innerText.includes('2001 was removed from this store')")
         assert 2001 not in staged.clients.records
 
 

@@ -13,7 +13,7 @@ import aiohttp
 
 from stablecast.client import Context, Receiver, Source
 from stablecast.ops.operations.inspection import inspect
-from stablecast.ops.operations.monitor_client import Client, drained
+from stablecast.ops.operations.monitor_client import MonitorClient, drained
 from stablecast.ops.operations.target import Remote
 from stablecast.store.statistics import StatKind
 from tests.support.network import network
@@ -82,7 +82,7 @@ async def test_a_daemon_is_watched_and_operated(tmp_path: Path) -> None:
             view = await told("/api/stores/0")
             assert (view["name"], view["address"]) == ("orders-store", store)
             assert view["patterns"] == [["orders", "direct", "disk"]]
-            client = Client(Remote(base, 0))
+            client = MonitorClient(Remote(base, 0))
             report = await asyncio.to_thread(client.scrub)
             assert (report["clean"], report["messages"]) == (True, 10)
             file = io.BytesIO()
@@ -93,9 +93,9 @@ async def test_a_daemon_is_watched_and_operated(tmp_path: Path) -> None:
             for _ in range(6):
                 (await anext(receiver)).consumed()
             await draining
-            assert "taken again" in client.change("drain", on=0)
+            assert "accepted again" in client.change("drain", on=0)
             [reader] = shown["receivers"]
-            assert "is forgotten here" in client.change("evict", reg_id=reader["reg_id"])
+            assert "was removed from this store" in client.change("evict", reg_id=reader["reg_id"])
             assert source.next_number == 10
     [kept] = inspect(tmp_path / "cache")["sources"]
     assert (kept["last"], kept["receivers"]) == (9, [])

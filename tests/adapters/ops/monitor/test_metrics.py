@@ -6,10 +6,10 @@ from collections import Counter
 import attrs
 
 from stablecast.ops.monitor import metrics
-from stablecast.ops.monitor.board import History, Snapshot
-from stablecast.ops.monitor.health import Level
+from stablecast.ops.monitor.board import Snapshot, StoreHistory
+from stablecast.ops.monitor.health import Urgency
 from stablecast.ops.monitor.metrics import RECEIVER_METRICS, SOURCE_METRICS, STORE_METRICS, exposition
-from stablecast.ops.monitor.source_rows import Row
+from stablecast.ops.monitor.source_rows import SourceRow
 from tests.adapters.ops.monitor.samples import RECEIVER, SOURCE, STORE
 
 SAMPLE = re.compile(r'(stablecast_\w+)\{((?:\w+="(?:[^"\\\n]|\\.)*",?)+)\} (-?[\d.e+]+)')
@@ -17,10 +17,10 @@ SAMPLE = re.compile(r'(stablecast_\w+)\{((?:\w+="(?:[^"\\\n]|\\.)*",?)+)\} (-?[\
 
 def snapshot(*topics: str, name: str = "orders") -> Snapshot:
     receivers = (RECEIVER, attrs.evolve(RECEIVER, reg_id=2002, lag=6, active=False))
-    rows = {number: Row(number) for number, _ in enumerate(topics, 1001)}
+    rows = {number: SourceRow(number) for number, _ in enumerate(topics, 1001)}
     for number, topic in enumerate(topics, 1001):
         rows[number].update(attrs.evolve(SOURCE, reg_id=number, topic=topic, receivers=receivers), 1)
-    return Snapshot(attrs.evolve(STORE, name=name), (), rows, Level.WARNING, History())
+    return Snapshot(attrs.evolve(STORE, name=name), (), rows, Urgency.WARNING, StoreHistory())
 
 
 def told(*stores: Snapshot) -> dict[tuple[str, str], float]:

@@ -54,7 +54,7 @@ async def test_the_overview_says_what_runs() -> None:
     assert about["Version"].startswith("stablecast ")
     assert set(about) == {"Version", "Build", "Library", "Time", "Process", "For machines"}
     assert 'href="/stores/1"' in page.blocks["stores"]
-    assert "45 messages are missing here and asked for under-replicated" in words(page.blocks["banner"])
+    assert "45 messages are missing here and requested under-replicated" in words(page.blocks["banner"])
     assert "sources 3" in words(page.blocks["totals"])
 
 
@@ -103,7 +103,7 @@ async def test_a_draining_store_can_be_told_to_stop_that() -> None:
     staged = busy()
     staged.draining = True
     page = pages.store(await board_of(staged), 0, Query(), writable=True)
-    assert "Take new clients again" in page.blocks["facts"]
+    assert "Accept new clients again" in page.blocks["facts"]
 
 
 async def test_a_store_shows_a_hundred_sources_at_a_time() -> None:
@@ -114,7 +114,7 @@ async def test_a_store_shows_a_hundred_sources_at_a_time() -> None:
 
     def listed(query: Query) -> tuple[int, str]:
         html = pages.store(board, 0, query, writable=False).blocks["sources"]
-        return html.count('<td class="topic">'), words(html).rpartition(" well ")[2]
+        return html.count('<td class="topic">'), words(html).rpartition(" ok ")[2]
 
     assert listed(Query()) == (100, "page 1 of 3 on →")
     assert listed(Query(page=1)) == (100, "← back page 2 of 3 on →")
@@ -215,7 +215,7 @@ async def test_more_findings_than_fit_are_counted() -> None:
     assert "and 3 more" in words(pages.index(await board_of(staged)).blocks["banner"])
 
 
-async def test_what_is_said_of_many_is_said_once() -> None:
+async def test_what_is_findings_of_many_is_said_once() -> None:
     staged = Staged()
     for number in range(103):
         life = staged.source(5000 + number)
@@ -223,7 +223,7 @@ async def test_what_is_said_of_many_is_said_once() -> None:
         staged.data(life, 2, 1)
     banner = words(pages.index(await board_of(staged)).blocks["banner"])
     assert banner.count("message is missing here") == 1
-    assert "and 102 more : 1 message is missing here and asked for" in banner
+    assert "and 102 more : 1 message is missing here and requested" in banner
 
 
 def test_names_are_escaped() -> None:
@@ -232,5 +232,5 @@ def test_names_are_escaped() -> None:
     assert "&lt;script&gt;" in text
     assert "<b>" not in text
     assert "monitor.js" not in text
-    assert "That is not the token" in pages.document(pages.login(wrong=True), live=False)
+    assert "This token is wrong" in pages.document(pages.login(wrong=True), live=False)
     assert "monitor.js" in pages.document(page, live=True)

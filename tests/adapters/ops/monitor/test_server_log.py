@@ -15,7 +15,7 @@ def test_the_first_and_each_thousandth_of_a_kind_is_a_line() -> None:
         except ValueError:
             told.exception("Error handling request from %s", "10.0.0.1")
     assert len(lines) == 2
-    assert lines[0].startswith(f"{Severity.WARNING.value} monitor-request: a request could not be answered: ValueError")
+    assert lines[0].startswith(f"{Severity.WARNING.value} monitor-request: a request failed: ValueError")
     assert lines[1].endswith("1001 times so far")
     assert "peer" not in "".join(lines)
 
@@ -26,7 +26,7 @@ def test_what_is_no_error_is_named_by_its_place() -> None:
     told.warning("something")
     told.debug("nothing")
     [line] = lines
-    assert "test_complaints.py:" in line
+    assert "test_server_log.py:" in line
 
 
 def test_kinds_are_bounded() -> None:

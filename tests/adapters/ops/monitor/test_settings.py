@@ -32,7 +32,7 @@ def test_what_is_no_address_is_refused() -> None:
 
 def test_strangers_may_look_but_not_touch() -> None:
     assert MonitorSettings.parse("*:1").permission is Permission.READ_ONLY
-    with pytest.raises(ConfigError, match="give it a token"):
+    with pytest.raises(ConfigError, match="set a token"):
         MonitorSettings.parse("*:1", "read-write")
     assert MonitorSettings.parse("*:1", "read-write", "secret").token == "secret"
 

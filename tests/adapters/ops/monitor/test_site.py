@@ -231,10 +231,10 @@ async def test_programs_change_things_too() -> None:
     staged = busy()
     async with showing(staged, permission=Permission.READ_WRITE) as shown:
         assert "have been reset" in await shown.post("/api/stores/0/reset")
-        for on, says in ((True, "refused from now on"), (0, "taken again")):
+        for on, says in ((True, "refused from now on"), (0, "accepted again")):
             assert says in await shown.post("/api/stores/0/drain", {"on": on})
             assert staged.draining == on
-        assert "1002 is forgotten" in await shown.post("/api/stores/0/evict", {"reg_id": 1002})
+        assert "1002 was removed" in await shown.post("/api/stores/0/evict", {"reg_id": 1002})
         assert sorted(one.client.reg_id for one in staged.clients.records.values()) == [1001, 1003, 2001]
         assert all(one.client.role is not Role.STORE for one in staged.clients.records.values())
 

@@ -3,8 +3,8 @@
 import attrs
 
 from stablecast.core.machine.units import SECOND
-from stablecast.ops.monitor.health import Level
-from stablecast.ops.monitor.source_rows import SAMPLES, Row, Series, said_of
+from stablecast.ops.monitor.health import Urgency
+from stablecast.ops.monitor.source_rows import SAMPLES, SampleSeries, SourceRow, findings_of
 from stablecast.store.observatory import SourceView
 from tests.adapters.ops.monitor.samples import RECEIVER, SOURCE
 
@@ -14,7 +14,7 @@ def at(lead: int, lag: int = 0) -> SourceView:
 
 
 def test_a_series_keeps_the_newest() -> None:
-    series = Series()
+    series = SampleSeries()
     assert series.newest == 0
     for number in range(SAMPLES + 5):
         series.add(number)
@@ -23,27 +23,27 @@ def test_a_series_keeps_the_newest() -> None:
 
 
 def test_rates_are_what_is_new_since_the_look_before() -> None:
-    row = Row(1001)
+    row = SourceRow(1001)
     assert row.update(at(100), 10 * SECOND) == 0
     assert row.update(at(120), 12 * SECOND) == 20
     assert list(row.rates.values) == [10]
 
 
 def test_numbers_that_were_cut_back_are_no_negative_rate() -> None:
-    row = Row(1001)
+    row = SourceRow(1001)
     assert [row.update(at(lead), second * SECOND) for second, lead in enumerate((100, 50, 53), 1)] == [0, 0, 3]
     assert list(row.rates.values) == [0, 3]
 
 
 def test_two_looks_at_one_instant_have_no_rate() -> None:
-    row = Row(1001)
+    row = SourceRow(1001)
     row.update(at(100), SECOND)
     assert row.update(at(101), SECOND) == 1
     assert list(row.rates.values) == []
 
 
 def test_the_lag_is_that_of_the_slowest() -> None:
-    row = Row(1001)
+    row = SourceRow(1001)
     two = attrs.evolve(SOURCE, receivers=(attrs.evolve(RECEIVER, lag=5), attrs.evolve(RECEIVER, reg_id=9, lag=3)))
     row.update(two, SECOND)
     row.update(attrs.evolve(SOURCE, receivers=()), 2 * SECOND)
@@ -52,7 +52,7 @@ def test_the_lag_is_that_of_the_slowest() -> None:
 
 
 def test_all_figures_are_taken() -> None:
-    row = Row(1001)
+    row = SourceRow(1001)
     view = attrs.evolve(at(99, 7), holes=1, lost=2, bursts=(0, 0, 3), drops=(0, 4), active=False)
     row.update(view, SECOND)
     assert (row.topic, row.session_id, row.active, row.messages, row.lead) == ("orders", 7, False, 100, 99)
@@ -61,15 +61,15 @@ def test_all_figures_are_taken() -> None:
 
 
 def test_a_source_is_as_well_as_its_receivers() -> None:
-    row = Row(1001)
+    row = SourceRow(1001)
     row.update(SOURCE, SECOND)
-    assert (row.level, row.said) == (Level.OK, ())
+    assert (row.level, row.findings) == (Urgency.OK, ())
     silent = attrs.evolve(SOURCE, holes=0, receivers=(RECEIVER, attrs.evolve(RECEIVER, reg_id=6, active=False)))
     row.update(silent, 2 * SECOND)
-    assert row.level is Level.WARNING
-    assert [(reg_id, finding.code) for reg_id, finding in row.said] == [(6, "receiver-silent")]
+    assert row.level is Urgency.WARNING
+    assert [(reg_id, finding.code) for reg_id, finding in row.findings] == [(6, "receiver-silent")]
 
 
 def test_the_most_urgent_is_said_first() -> None:
-    said = said_of(attrs.evolve(SOURCE, proxied=True, lost=1, receivers=(attrs.evolve(RECEIVER, active=False),)))
+    said = findings_of(attrs.evolve(SOURCE, proxied=True, lost=1, receivers=(attrs.evolve(RECEIVER, active=False),)))
     assert [finding.code for _, finding in said] == ["lost", "receiver-silent", "proxy"]

@@ -45,7 +45,7 @@ async def test_messages_go_and_never_come_back(tmp_path: Path) -> None:
 async def test_only_who_is_there_can_go(tmp_path: Path) -> None:
     directory = await kept(tmp_path)
     for what in (evict(5), evict_messages(5, 1)):
-        with pytest.raises(OperationError, match="nobody is registered as 5"):
+        with pytest.raises(OperationError, match="no client is registered as 5"):
             await change(directory, what)
     with pytest.raises(OperationError, match="name its source"):
         await change(directory, evict_messages(2001, 1))

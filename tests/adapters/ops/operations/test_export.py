@@ -13,7 +13,17 @@ import zstandard
 
 from stablecast.ops.operations import export as tested
 from stablecast.ops.operations.directory_contents import Contents, read
-from stablecast.ops.operations.export import JsonLines, Parquet, Row, Wanted, batches, export, instant, rows, sink
+from stablecast.ops.operations.export import (
+    JsonLines,
+    MessageRow,
+    MessageSelection,
+    Parquet,
+    batches,
+    export,
+    instant,
+    rows,
+    sink,
+)
 from stablecast.ops.operations.target import OperationError
 from stablecast.store.journal import Journal, JournalError
 from stablecast.transports.codec.fragments import encode_pieces
@@ -26,7 +36,7 @@ def lines(octets: bytes) -> list[dict[str, Any]]:
         return [json.loads(line) for line in reader.read().splitlines()]
 
 
-def numbers(found: Iterator[Row]) -> list[int]:
+def numbers(found: Iterator[MessageRow]) -> list[int]:
     return [row.number for row in found]
 
 
@@ -34,7 +44,7 @@ async def test_every_message_is_a_line(tmp_path: Path) -> None:
     before = time.time_ns()
     directory = await kept(tmp_path)
     file = io.BytesIO()
-    assert export(directory, Wanted(), JsonLines(file)) == 13
+    assert export(directory, MessageSelection(), JsonLines(file)) == 13
     found = lines(file.getvalue())
     assert [line["number"] for line in found] == [0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 100, 101, 102]
     assert all(base64.b64decode(line["payload"]) == b"message %d" % line["number"] for line in found)
@@ -50,14 +60,14 @@ async def test_every_message_is_a_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wanted", "found"),
     [
-        (Wanted(source=1002), [100, 101, 102]),
-        (Wanted(source=1001, first=4, last=8), [4, 5, 8]),
-        (Wanted(first=11), [11, 100, 101, 102]),
-        (Wanted(last=1), [0, 1]),
-        (Wanted(first=6, last=7), []),
+        (MessageSelection(source=1002), [100, 101, 102]),
+        (MessageSelection(source=1001, first=4, last=8), [4, 5, 8]),
+        (MessageSelection(first=11), [11, 100, 101, 102]),
+        (MessageSelection(last=1), [0, 1]),
+        (MessageSelection(first=6, last=7), []),
     ],
 )
-async def test_a_span_of_numbers(tmp_path: Path, wanted: Wanted, found: list[int]) -> None:
+async def test_a_span_of_numbers(tmp_path: Path, wanted: MessageSelection, found: list[int]) -> None:
     assert numbers(rows(await kept(tmp_path), wanted)) == found
 
 
@@ -73,21 +83,21 @@ async def test_a_span_of_time(tmp_path: Path) -> None:
     while time.time_ns() == between:
         pass
     await fill(directory, SOURCE, then=second)
-    assert numbers(rows(directory, Wanted(until=between))) == [0, 1, 2]
-    assert numbers(rows(directory, Wanted(since=between))) == [3, 4, 5]
-    assert numbers(rows(directory, Wanted(since=0, until=time.time_ns()))) == [0, 1, 2, 3, 4, 5]
+    assert numbers(rows(directory, MessageSelection(until=between))) == [0, 1, 2]
+    assert numbers(rows(directory, MessageSelection(since=between))) == [3, 4, 5]
+    assert numbers(rows(directory, MessageSelection(since=0, until=time.time_ns()))) == [0, 1, 2, 3, 4, 5]
 
 
 def test_what_has_no_time_is_in_no_span_of_time() -> None:
-    assert Wanted().came_in_time(None)
-    assert not Wanted(since=0).came_in_time(None)
-    assert Wanted(since=5, until=6).came_in_time(5)
-    assert not Wanted(until=6).came_in_time(6)
+    assert MessageSelection().came_in_time(None)
+    assert not MessageSelection(since=0).came_in_time(None)
+    assert MessageSelection(since=5, until=6).came_in_time(5)
+    assert not MessageSelection(until=6).came_in_time(6)
 
 
 async def test_a_source_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(OperationError, match="no source 5"):
-        list(rows(await kept(tmp_path), Wanted(source=5)))
+        list(rows(await kept(tmp_path), MessageSelection(source=5)))
 
 
 async def test_a_part_of_a_block_is_exported_where_it_is_live(tmp_path: Path) -> None:
@@ -97,7 +107,7 @@ async def test_a_part_of_a_block_is_exported_where_it_is_live(tmp_path: Path) ->
         journal.append_messages(1001, 4, 2, 56, block(104, 2), 4)
         journal.trim(1001, 2, 5)
 
-    found = list(rows(await fill(tmp_path, SOURCE, then=cut), Wanted()))
+    found = list(rows(await fill(tmp_path, SOURCE, then=cut), MessageSelection()))
     assert [(row.number, row.incarnation, row.payload) for row in found] == [
         (2, 55, b"message 2"),
         (3, 55, b"message 3"),
@@ -122,7 +132,7 @@ async def test_what_a_running_store_lets_go_meanwhile_is_left_out(
         return found
 
     monkeypatch.setattr(tested, "read", read_and_lose)
-    assert list(rows(directory, Wanted())) == []
+    assert list(rows(directory, MessageSelection())) == []
 
 
 async def test_what_is_damaged_meanwhile_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,13 +146,15 @@ async def test_what_is_damaged_meanwhile_is_an_error(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(tested, "read", read_and_break)
     with pytest.raises(JournalError, match="checksum"):
-        list(rows(directory, Wanted()))
+        list(rows(directory, MessageSelection()))
 
 
 def test_batches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tested, "BATCH_ROWS", 3)
     monkeypatch.setattr(tested, "BATCH_BYTES", 10)
-    made = [Row(1, "t", 0, 0, number, None, b"x" * size, 0) for number, size in enumerate((1, 1, 1, 1, 9, 50, 1))]
+    made = [
+        MessageRow(1, "t", 0, 0, number, None, b"x" * size, 0) for number, size in enumerate((1, 1, 1, 1, 9, 50, 1))
+    ]
     assert [numbers(iter(batch)) for batch in batches(made)] == [[0, 1, 2], [3, 4], [5], [6]]
     assert list(batches([])) == []
 
@@ -153,7 +165,7 @@ async def test_parquet_has_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     directory = await kept(tmp_path / "store")
     path = tmp_path / "out.parquet"
     with path.open("wb") as file:
-        assert export(directory, Wanted(), sink(path, file)) == 13
+        assert export(directory, MessageSelection(), sink(path, file)) == 13
     table = parquet.read_table(path)
     assert table.column("number").to_pylist()[-4:] == [11, 100, 101, 102]
     assert table.column("payload").to_pylist()[0] == b"message 0"
@@ -199,7 +211,7 @@ async def test_a_message_in_pieces_is_one_row_if_it_is_whole(tmp_path: Path) -> 
         journal.append_messages(1001, 6, 1, 55, broken[0], 4)
 
     directory = await fill(tmp_path / "pieces", SOURCE, then=then)
-    found = list(rows(directory, Wanted()))
+    found = list(rows(directory, MessageSelection()))
     assert [(row.first, row.number, len(row.payload)) for row in found] == [
         (0, 1, 900),
         (2, 3, 800),
@@ -208,8 +220,8 @@ async def test_a_message_in_pieces_is_one_row_if_it_is_whole(tmp_path: Path) -> 
         (6, 6, 2),
     ]
     assert [json.loads(row.properties) for row in found] == [{}, {"symbol": "ABC"}, {"symbol": "ABC"}, {}, {}]
-    assert numbers(rows(directory, Wanted(first=1, last=4))) == [3, 4]
+    assert numbers(rows(directory, MessageSelection(first=1, last=4))) == [3, 4]
     file = io.BytesIO()
-    export(directory, Wanted(first=2, last=3), JsonLines(file))
+    export(directory, MessageSelection(first=2, last=3), JsonLines(file))
     (line,) = lines(file.getvalue())
     assert (line["first"], line["number"], line["properties"]) == (2, 3, {"symbol": "ABC"})

@@ -13,7 +13,7 @@ from typing import TypeVar
 import pytest
 
 from stablecast.ops.monitor import Monitor, MonitorSettings, Permission
-from stablecast.ops.operations.monitor_client import Client, drained, remaining, token_of
+from stablecast.ops.operations.monitor_client import MonitorClient, drained, remaining, token_of
 from stablecast.ops.operations.target import TOKEN_VARIABLE, OperationError, Remote
 from stablecast.store import observatory
 from tests.adapters.ops.monitor.staged_store import Staged, busy
@@ -29,12 +29,12 @@ def _always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def monitored(staged: Staged) -> AsyncIterator[Client]:
+async def monitored(staged: Staged) -> AsyncIterator[MonitorClient]:
     """A client of a monitor that shows this store."""
     monitor = Monitor(MonitorSettings(permission=Permission.READ_WRITE, token=TOKEN), [staged.watched()])
     monitor.start()
     try:
-        yield Client(Remote(f"http://{monitor.address}", 0), TOKEN)
+        yield MonitorClient(Remote(f"http://{monitor.address}", 0), TOKEN)
     finally:
         await monitor.stop()
 
@@ -44,7 +44,7 @@ async def asked(question: Callable[[], ResultT]) -> ResultT:
 
 
 @contextmanager
-def stranger(body: bytes) -> Iterator[Client]:
+def stranger(body: bytes) -> Iterator[MonitorClient]:
     """Somebody else who listens there."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -58,7 +58,7 @@ def stranger(body: bytes) -> Iterator[Client]:
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever).start()
-        yield Client(Remote(f"http://127.0.0.1:{server.server_port}", 0))
+        yield MonitorClient(Remote(f"http://127.0.0.1:{server.server_port}", 0))
         server.shutdown()
 
 
@@ -92,7 +92,7 @@ async def test_a_store_is_drained_when_receivers_have_everything() -> None:
         assert staged.draining
         assert told[0] == {1001: 19, 1002: 4000}
         assert await asked(lambda: remaining(client)) == {}
-        assert "taken again" in await asked(lambda: client.change("drain", on=0))
+        assert "accepted again" in await asked(lambda: client.change("drain", on=0))
 
 
 async def test_files_are_scrubbed_and_exported_where_they_are(tmp_path: Path) -> None:
@@ -106,22 +106,22 @@ async def test_files_are_scrubbed_and_exported_where_they_are(tmp_path: Path) ->
 
 async def test_what_the_monitor_refuses_is_said() -> None:
     async with monitored(busy()) as client:
-        with pytest.raises(OperationError, match="says 404: nobody is registered as 5"):
+        with pytest.raises(OperationError, match="answered 404: no client is registered as 5"):
             await asked(lambda: client.change("evict", reg_id=5))
-        with pytest.raises(OperationError, match="says 401: the token is missing"):
-            await asked(Client(client.remote).store)
+        with pytest.raises(OperationError, match="answered 401: the token is missing or wrong"):
+            await asked(MonitorClient(client.remote).store)
 
 
 def test_a_monitor_that_is_not_there_is_said() -> None:
     with pytest.raises(
         OperationError, match=r"does not answer: Connection refused; name where a store's web-monitor listens$"
     ):
-        Client(Remote("http://127.0.0.1:1", 0)).store()
+        MonitorClient(Remote("http://127.0.0.1:1", 0)).store()
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[1]"])
 def test_another_service_is_no_monitor(body: bytes) -> None:
-    with stranger(body) as client, pytest.raises(OperationError, match="no monitor"):
+    with stranger(body) as client, pytest.raises(OperationError, match="not that of a store"):
         client.store()
 
 

@@ -9,16 +9,16 @@ from rich.console import Console
 
 from stablecast.core.machine.units import SECOND
 from stablecast.ops.monitor import api
-from stablecast.ops.monitor.board import History, Snapshot
+from stablecast.ops.monitor.board import Snapshot, StoreHistory
 from stablecast.ops.monitor.health import of_store, worst
-from stablecast.ops.operations.monitor_client import Client
+from stablecast.ops.operations.monitor_client import MonitorClient
 from stablecast.ops.operations.target import Remote
 from stablecast.ops.operations.top import Top
 from stablecast.store.observatory import SourceView
 from tests.adapters.ops.monitor.samples import RECEIVER, SOURCE, STORE
 
 
-class Fake(Client):
+class Fake(MonitorClient):
     """A monitor that says what it is told to."""
 
     view = STORE
@@ -26,7 +26,7 @@ class Fake(Client):
 
     def store(self) -> dict[str, Any]:
         findings = tuple(of_store(self.view))
-        return api.store(Snapshot(self.view, findings, {}, worst(findings), History()))
+        return api.store(Snapshot(self.view, findings, {}, worst(findings), StoreHistory()))
 
     def sources(self, order: str = "health", offset: int = 0, limit: int = 200) -> dict[str, Any]:
         return {"found": 2, "offset": 0, "sources": [api.source(one) for one in self.shown]}
@@ -34,7 +34,7 @@ class Fake(Client):
 
 def seen(top: Top) -> str:
     console = Console(file=io.StringIO(), width=150)
-    console.print(top.look())
+    console.print(top.render())
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
 
@@ -77,11 +77,11 @@ def test_what_is_said_of_sources_is_in_the_head(top: Top) -> None:
     told: Any = type(top.client)
     gone = attrs.evolve(SOURCE, active=False, receivers=(attrs.evolve(RECEIVER, active=False),))
     told.shown = (gone, attrs.evolve(gone, reg_id=1002, receivers=()))
-    away = "away: it ended, or was silent for longer than its activity timeout"
+    away = "inactive: it ended, or was silent for longer than its activity timeout"
     head = seen(top).splitlines()[2:4]
     assert [line.strip() for line in head] == [
         f"warning: orders and 2 more: {away}",
-        "notice: new clients are refused; those that are registered are served",
+        "notice: new clients are refused; registered clients are served",
     ]
 
 
@@ -90,7 +90,7 @@ def test_eighty_columns_cut_no_regid_short(top: Top) -> None:
     told: Any = type(top.client)
     told.shown = (attrs.evolve(SOURCE, topic="desk.0001.orders", reg_id=4_093_582_111, window=(0, 0, 9_999_999)),)
     console = Console(file=io.StringIO(), width=80)
-    console.print(top.look())
+    console.print(top.render())
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert "desk.0001.orders" in text
     assert "4093582111" in text

@@ -120,7 +120,7 @@ class StreamDecoder:
     """Splits one TCP stream into runs and messages.
 
     Args:
-        series: Uniform retransmissions become `RetransmissionSeries`, frequent control messages `ShapedMessage`.
+        series: Return uniform retransmissions as `RetransmissionSeries`, frequent control messages as `ShapedMessage`.
             Request ports use this.
     """
 

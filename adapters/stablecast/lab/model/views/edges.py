@@ -1,4 +1,4 @@
-"""Steps of a view: what they are made of, how they are cut from a graph, and how they are kept."""
+"""Define the steps of a view, extract them from a graph, and store them."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from stablecast.core.protocol.inputs import Input
 from stablecast.core.protocol.messages import Role
 from stablecast.evidence.trace.converter import Endpoint
 from stablecast.lab.model import catalog, equal
-from stablecast.lab.model.canonical import Value, parse_text, plain
+from stablecast.lab.model.canonical import parse_text, plain
 from stablecast.lab.model.catalog import Configuration
 from stablecast.lab.model.errors import ModelError
 from stablecast.lab.model.graph import Graph
@@ -23,12 +23,12 @@ RECORD = "views.json"
 
 State = Mapping[str, Any]
 """A model's variables as plain values."""
-Constants = Mapping[str, Value]
+Constants = Mapping[str, Any]
 
 
 @attrs.frozen(order=True)
-class Step:
-    """The view before and after an action of the model, and what the endpoint said (`says`, where it matters)."""
+class ModelStep:
+    """Describe the view before and after an action, and the messages of the endpoint (`says`, where they matter)."""
 
     before: str
     action: str
@@ -37,15 +37,15 @@ class Step:
 
     @property
     def silent(self) -> bool:
-        """Whether nothing is seen of it."""
+        """Whether the view does not change and no message is sent."""
         return self.before == self.after and not self.says
 
 
 @attrs.frozen
 class Seen:
-    """What a record was to a view: whose, and the actions that the record may stand for.
+    """Describe a record in a view: the owner of the window, and the actions that the record may stand for.
 
-    `first` to below `stop` are the message numbers that were alike, for a view of numbers.
+    `first` to below `stop` are the equal message numbers, in a view of numbers.
     """
 
     whose: str
@@ -58,7 +58,7 @@ class Seen:
 
     @property
     def window(self) -> str:
-        """For people."""
+        """The window for people."""
         if self.first < 0:
             return self.whose
         last = self.stop - 1
@@ -67,57 +67,57 @@ class Seen:
 
 @attrs.frozen
 class Outside:
-    """A record does what the model does not have."""
+    """Report that a record does what the model does not cover."""
 
     why: str
 
 
-class Watch(Protocol):
-    """The view of one trace, as it goes on. `scope`: which steps it is judged by."""
+class ViewWatch(Protocol):
+    """Follow the view of one trace. `scope` selects the steps that judge it."""
 
     @property
     def scope(self) -> str:
-        """See `View.scope`."""
+        """The scope, as in `View.scope`."""
 
     def take(self, event: Input, effects: Iterable[Effect]) -> Iterator[Seen | Outside]:
-        """What a record changes."""
+        """Yield what a record changes."""
 
 
-class View(Protocol):
-    """A view of a model, and of the traces of one role."""
+class TraceView(Protocol):
+    """Define a view of a model, and of the traces of one role."""
 
     @property
     def name(self) -> str:
-        """The model, and what of it is seen."""
+        """The model, and the part of it that is seen."""
 
     @property
     def model(self) -> str:
-        """The model."""
+        """The model's name."""
 
     @property
     def role(self) -> Role:
-        """Whose traces show it."""
+        """The role whose traces show it."""
 
     @property
     def most(self) -> int:
-        """Steps that one record may be taken for: of a run of messages, which a model takes one by one."""
+        """Most steps that one record may stand for: a run of messages is several steps of a model."""
 
     def scope(self, constants: Constants) -> str | None:
-        """Which kind of runs a configuration is for; None: none that traces are compared with."""
+        """Return the kind of runs that a configuration covers; None: traces are not compared with it."""
 
     def windows(self, constants: Constants) -> Iterable[Hashable]:
-        """The parts of a state that look like one window of a trace."""
+        """Return the parts of a state that correspond to one window of a trace."""
 
-    def step(self, constants: Constants, edge: "Edge", window: Any) -> Step | None:
-        """What an edge of the graph is in a window; None: nothing, or it cannot be told."""
+    def step(self, constants: Constants, edge: "Edge", window: Any) -> ModelStep | None:
+        """Return what an edge of the graph is in a window; None: nothing, or it cannot be decided."""
 
-    def watch(self, machine: Endpoint) -> "Watch | Outside":
-        """Begin with a trace, from this state on."""
+    def watch(self, machine: Endpoint) -> "ViewWatch | Outside":
+        """Begin to follow a trace from this state on."""
 
 
 @attrs.frozen
 class Edge:
-    """An edge of a graph, with states as plain values."""
+    """Hold an edge of a graph, with states as plain values."""
 
     before: State
     action: str
@@ -127,29 +127,32 @@ class Edge:
 
 @attrs.define
 class Steps:
-    """The steps of a view in one scope."""
+    """Hold the steps of a view in one scope."""
 
-    all: frozenset[Step]
-    by_before: dict[str, list[Step]] = attrs.field(factory=dict)
+    all: frozenset[ModelStep]
+    by_before: dict[str, list[ModelStep]] = attrs.field(factory=dict)
 
     @classmethod
-    def of(cls, steps: Iterable[Step]) -> "Steps":
-        """These."""
+    def of(cls, steps: Iterable[ModelStep]) -> "Steps":
+        """Index these steps."""
         known = cls(frozenset(steps))
         for step in sorted(known.all):
             known.by_before.setdefault(step.before, []).append(step)
         return known
 
-    def path(self, seen: Seen, most: int) -> list[Step] | None:
-        """The steps that a record may be, one or, where nothing is said, up to `most` of them; None: it is none."""
+    def path(self, seen: Seen, most: int) -> list[ModelStep] | None:
+        """Return the steps that a record may stand for; None: there are none.
+
+        Without a message there may be up to `most` steps.
+        """
         for action in sorted(seen.actions):
-            step = Step(seen.before, action, seen.after, seen.says)
+            step = ModelStep(seen.before, action, seen.after, seen.says)
             if step in self.all:
                 return [step]
         return None if seen.says else self._several(seen, most)
 
-    def _several(self, seen: Seen, most: int) -> list[Step] | None:
-        queue: deque[list[Step]] = deque([[]])
+    def _several(self, seen: Seen, most: int) -> list[ModelStep] | None:
+        queue: deque[list[ModelStep]] = deque([[]])
         known = {seen.before}
         while queue:
             way = queue.popleft()
@@ -164,18 +167,18 @@ class Steps:
 
 
 @attrs.define
-class Kept:
-    """What is kept: by view and scope the steps, and the digests of the graphs they were cut from."""
+class RecordedSteps:
+    """Hold the recorded steps by view and scope, and the digests of the graphs they come from."""
 
     graphs: dict[str, str]
     steps: dict[str, dict[str, Steps]]
 
 
-def cut(view: View, constants: Constants, graph: Graph) -> set[Step]:
-    """The steps that a graph has of a view."""
+def cut(view: TraceView, constants: Constants, graph: Graph) -> set[ModelStep]:
+    """Return the steps that a graph has of a view."""
     states = [plain(text) for text in graph.states]
     windows = list(view.windows(constants))
-    found: set[Step] = set()
+    found: set[ModelStep] = set()
     for at, edges in enumerate(graph.edges):
         for label, to in edges:
             edge = Edge(states[at], *_action(label), states[to])
@@ -197,16 +200,16 @@ def _action(label: str) -> tuple[str, tuple[Any, ...]]:
 
 
 def graph_of(configuration: Configuration) -> Graph:
-    """The graph that is kept, or else the core's, which is equal to it."""
+    """Return the kept graph, or else the core's, which is equal to it."""
     path = equal.kept_path(configuration)
     return Graph.read(path) if path.exists() else equal.core_graph(configuration).graph
 
 
-def record(views: Iterable[View], models: Path, progress: Callable[[str], None] = lambda _: None) -> Kept:
-    """Cut all steps anew, and keep them."""
+def record(views: Iterable[TraceView], models: Path, progress: Callable[[str], None] = lambda _: None) -> RecordedSteps:
+    """Extract all steps again, and store them."""
     known = catalog.load(models)
     graphs: dict[str, str] = {}
-    found: dict[str, dict[str, set[Step]]] = {view.name: {} for view in views}
+    found: dict[str, dict[str, set[ModelStep]]] = {view.name: {} for view in views}
     for one in catalog.configurations(models):
         scopes = [(view, scope) for view in views if (scope := scope_of(view, one)) is not None]
         if scopes:
@@ -215,17 +218,17 @@ def record(views: Iterable[View], models: Path, progress: Callable[[str], None] 
             for view, scope in scopes:
                 found[view.name].setdefault(scope, set()).update(cut(view, one.constants, graph))
     steps = {view: {scope: Steps.of(some) for scope, some in sorted(scopes.items())} for view, scopes in found.items()}
-    kept = Kept(graphs, steps)
+    kept = RecordedSteps(graphs, steps)
     save(models, kept)
     return kept
 
 
-def scope_of(view: View, one: Configuration) -> str | None:
-    """What a configuration tells of a view; None: nothing."""
+def scope_of(view: TraceView, one: Configuration) -> str | None:
+    """Return the scope of a configuration in a view; None: it has none."""
     return view.scope(one.constants) if one.has_graph and one.model == view.model else None
 
 
-def save(models: Path, kept: Kept) -> None:
+def save(models: Path, kept: RecordedSteps) -> None:
     """Write the file, a line for each step."""
     steps = {
         view: {scope: [list(attrs.astuple(step)) for step in sorted(one.all)] for scope, one in scopes.items()}
@@ -236,24 +239,26 @@ def save(models: Path, kept: Kept) -> None:
     (models / RECORD).write_text(lines + "\n", encoding="utf-8")
 
 
-def load(models: Path) -> Kept:
-    """What is kept.
+def load(models: Path) -> RecordedSteps:
+    """Return the stored steps.
 
     Raises:
-        ModelError: If it cannot be read, or is of other graphs than those on record.
+        ModelError: the file cannot be read, or belongs to other graphs than the recorded ones.
     """
     path = models / RECORD
     try:
         read: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         steps = {
-            view: {scope: Steps.of(Step(*one) for one in some) for scope, some in scopes.items()}
+            view: {scope: Steps.of(ModelStep(*one) for one in some) for scope, some in scopes.items()}
             for view, scopes in read["steps"].items()
         }
-        kept = Kept(dict(read["graphs"]), steps)
+        kept = RecordedSteps(dict(read["graphs"]), steps)
     except (OSError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise ModelError(f"{path} is not a record of views: {error!r}; `stablecast model views --record`") from error
     known = catalog.load(models)
     for name, digest in kept.graphs.items():
         if name not in known or known[name].digests.actions != digest:
-            raise ModelError(f"{path} is of another graph of {name}; `stablecast model views --record` makes it anew")
+            raise ModelError(
+                f"{path} is of another graph of {name}; `stablecast model views --record` generates it again"
+            )
     return kept

@@ -1,4 +1,4 @@
-"""What is so of message numbers, run by run: a record changes a view for runs of numbers, not for each."""
+"""Compare views of message numbers run by run, because a record changes whole runs of numbers."""
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
@@ -10,26 +10,26 @@ from stablecast.core.machine.ranges import RangeSet
 from stablecast.lab.model.views.edges import Seen
 
 
-class Line(Protocol):
-    """A view of every number; between two neighbouring `cuts` it is the same."""
+class NumberLine(Protocol):
+    """Show every number; between two neighbouring `cuts` the view is the same."""
 
     def cuts(self) -> Iterable[int]:
-        """Where it may change."""
+        """Return the numbers where the view may change."""
 
     def shown(self, number: int) -> str | None:
-        """The view of a number; None where it is not followed."""
+        """Return the view of a number; None where it is not followed."""
 
 
 def bounds(*sets: RangeSet) -> Iterator[int]:
-    """Where the ranges begin and stop."""
+    """Yield where the ranges begin and stop."""
     for one in sets:
         for start, stop in one:
             yield start
             yield stop
 
 
-def changes(whose: str, before: Line, after: Line, actions: Iterable[str]) -> Iterator[Seen]:
-    """What a record that may be these actions changed; a run of numbers that were alike, and are, is one."""
+def changes(whose: str, before: NumberLine, after: NumberLine, actions: Iterable[str]) -> Iterator[Seen]:
+    """Yield what a record that may be these actions changed; equal neighbours are one run."""
     allowed = frozenset(actions)
     run: Seen | None = None
     for start, stop in pairwise(sorted({*before.cuts(), *after.cuts()})):

@@ -1,11 +1,11 @@
-"""Two neighbouring message numbers at a receiver, as the receiver's trace shows them.
+"""View two neighbouring message numbers at a receiver, as the receiver's trace shows them.
 
-    consumed acked, open      the first is done with, and the stores were told; the second was not delivered yet
+    consumed acked, open      the first is consumed and acknowledged; the second was not delivered yet
 
-Each is `before` (below where the session began), `open`, `delivered`, `consumed`, or `lost` if the application was
-told so; `acked` if an acknowledgement covered it. Whether a number was asked for, or is held back until it is its turn,
-makes no difference: only so can messages of the stream, which the model does not have, be told like those of a store.
-Traces are compared with graphs of their own ordering and their own way of acknowledging.
+Each is `before` (below the session's begin), `open`, `delivered`, `consumed`, or `lost` if that was reported; `acked`
+if an acknowledgement covers it. The view ignores whether a number was requested or waits for its turn. Messages of the
+stream, which the model lacks, are thus equal to those of a store. Traces are compared with graphs of their own ordering
+and acknowledgement mode.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,18 +34,18 @@ from stablecast.core.protocol.messages import ConsumptionAck, Role
 from stablecast.core.receiver import ReceiverSession
 from stablecast.evidence.trace.converter import Endpoint
 from stablecast.evidence.trace.quorums import extended
-from stablecast.lab.model.views.edges import Constants, Edge, Outside, Seen, State, Step
+from stablecast.lab.model.views.edges import Constants, Edge, ModelStep, Outside, Seen, State
 from stablecast.lab.model.views.numbers import bounds, changes
 
 WHOSE = "the receiver's"
 MOST = 4
-"""Two numbers, each of which is taken, and done with, in a step of its own."""
+"""Two numbers, each delivered and consumed in a step of its own."""
 AT_A_RECEIVER = ("Register", "ToReceiver", "Consume", "Tick", "Crash", "Close")
 
 
 @attrs.frozen
-class ReceiverView:
-    """See the module."""
+class ReceiverNumbersView:
+    """View two neighbouring numbers at a receiver."""
 
     name: str = "Recovery.receiver"
     model: str = "Recovery"
@@ -53,31 +53,27 @@ class ReceiverView:
     most: int = MOST
 
     def scope(self, constants: Constants) -> str | None:
-        """The order, and how it acknowledges."""
-        repairs = constants["Repairs"]
-        assert isinstance(repairs, frozenset)
-        return _scope(str(constants["Order"]), str(constants["Acks"])) if "prefix" in repairs else None
+        """Return the order and the acknowledgement mode."""
+        return _scope(constants["Order"], constants["Acks"]) if "prefix" in constants["Repairs"] else None
 
     def windows(self, constants: Constants) -> Iterable[int]:
-        """The first of each two."""
-        count = constants["Messages"]
-        assert isinstance(count, int)
-        return range(1, count)
+        """Return the first of each two numbers."""
+        return range(1, constants["Messages"])
 
-    def step(self, constants: Constants, edge: Edge, window: int) -> Step | None:
-        """What the receiver does within a session."""
+    def step(self, constants: Constants, edge: Edge, window: int) -> ModelStep | None:
+        """Return what the receiver does within a session."""
         receivers = edge.before["rcv"], edge.after["rcv"]
         if edge.action == "Close":
             receivers = receivers[0], {**receivers[0], "acked": _acknowledged(edge.after, receivers[0]["acked"])}
         if edge.action not in AT_A_RECEIVER or any(receiver["state"] != "ACTIVE" for receiver in receivers):
             return None
         before, after = (_pair(_one(receiver, window), _one(receiver, window + 1)) for receiver in receivers)
-        return Step(before, edge.action, after)
+        return ModelStep(before, edge.action, after)
 
-    def watch(self, machine: Endpoint) -> "Session | Outside":
-        """A receiver's session."""
+    def watch(self, machine: Endpoint) -> "FollowedSession | Outside":
+        """Follow a receiver's session."""
         assert isinstance(machine, ReceiverSession)
-        return Session.begin(machine)
+        return FollowedSession.begin(machine)
 
 
 def _scope(order: str, acks: str) -> str:
@@ -89,7 +85,7 @@ def _pair(one: str, other: str) -> str:
 
 
 def _acknowledged(state: State, before: int) -> int:
-    """What the last words of a receiver that closed acknowledge; they are all that is left of it."""
+    """Return what the last messages of a closed receiver acknowledge; only they are left of it."""
     under_way: list[int] = [m["first"] for queue in state["toStore"] for m in queue if m["kind"] == "ack"]
     return max([before, *under_way])
 
@@ -106,8 +102,8 @@ def _one(receiver: State, number: int) -> str:
 
 
 @attrs.define
-class Session:
-    """The numbers of a session that began at `low` (None: it has not), acknowledged up to `acked`."""
+class FollowedSession:
+    """Hold the numbers of a session that began at `low` (None: it has not), acknowledged up to `acked`."""
 
     scope: str
     low: int | None = None
@@ -118,8 +114,8 @@ class Session:
     outside: RangeSet = attrs.field(factory=RangeSet)
 
     @classmethod
-    def begin(cls, receiver: ReceiverSession) -> "Session":
-        """As a snapshot has it; of what came before the trace nothing is told."""
+    def begin(cls, receiver: ReceiverSession) -> "FollowedSession":
+        """Return the session of a snapshot; numbers before the trace are not judged."""
         config = receiver.config
         session = cls(_scope(config.ordering.name.lower(), config.ack_mode.name.lower()))
         if receiver.next_number is not None:
@@ -127,19 +123,19 @@ class Session:
             session.outside.add(0, receiver.next_number)
         return session
 
-    def copy(self) -> "Session":
-        """As it is now."""
+    def copy(self) -> "FollowedSession":
+        """Return a copy."""
         sets = {name: getattr(self, name).copy() for name in ("delivered", "consumed", "lost", "outside")}
         return attrs.evolve(self, **sets)
 
     def cuts(self) -> Iterable[int]:
-        """See `Line`: a pair changes with either of its numbers."""
+        """Return the numbers where the view may change: a pair changes with either of its numbers."""
         ends = (0, self.low or 0, self.acked + 1)
         for cut in (*ends, *bounds(self.delivered, self.consumed, self.lost, self.outside)):
             yield from (cut - 1, cut)
 
     def shown(self, number: int) -> str | None:
-        """See the module."""
+        """Return the view of a pair; None if it cannot be judged."""
         if self.low is None or number < 0 or number in self.outside or number + 1 in self.outside:
             return None
         return _pair(self._one(number), self._one(number + 1))
@@ -155,7 +151,7 @@ class Session:
         return ("delivered" if number in self.delivered else "open") + acked
 
     def take(self, event: Input, effects: Iterable[Effect]) -> Iterator[Seen | Outside]:
-        """What the record was to the numbers that it touches."""
+        """Yield what a record changed."""
         before, losing = self.copy(), False
         match event:
             case Consumed(first=first, last=last):
@@ -183,7 +179,7 @@ class Session:
         yield from changes(WHOSE, before, self, _actions(event, losing))
 
     def _deliver(self, first: int, stop: int) -> Iterator[Seen]:
-        """What is delivered again is a step of its own, for the view stays the same."""
+        """Yield repeated deliveries as steps of their own, because the view stays the same."""
         for low, high in self.delivered.within(first, stop):
             if self.shown(low) is not None:
                 again = frozenset({"ToReceiver"})
@@ -196,9 +192,10 @@ class Session:
 
 
 def _actions(event: Input, losing: bool) -> Iterable[str]:
-    """Return what a record may be. With the beginning of a session comes what was held until then.
+    """Return the actions that a record may be.
 
-    A loss lets through what was held behind it, as the lost message itself would have.
+    The begin of a session delivers messages held until then. A loss releases messages held after it, as the lost
+    message itself would.
     """
     match event:
         case Data():
@@ -219,4 +216,4 @@ def _actions(event: Input, losing: bool) -> Iterable[str]:
             return ()
 
 
-RECEIVER = ReceiverView()
+RECEIVER = ReceiverNumbersView()

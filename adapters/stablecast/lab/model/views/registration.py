@@ -1,14 +1,14 @@
-"""A client at one store, as its own trace shows it: the client's chart, what it hears and what it says.
+"""View one client at one store, as its own trace shows it: the state of its chart, its inputs and its messages.
 
 | view | model | trace |
 |---|---|---|
-| `IDLE` | `IDLE` | nothing asked yet |
-| `REGISTERING` | `REGISTERING` | asked, never granted |
-| `REGISTERED` | `REGISTERED` | granted what was asked for last, or told so, and not asked again since |
-| `AWAY` | `RENEWING`, `UNRESPONSIVE` | asked again; whether its lease is over no record tells |
+| `IDLE` | `IDLE` | no request yet |
+| `REGISTERING` | `REGISTERING` | a request, but never a grant |
+| `REGISTERED` | `REGISTERED` | the newest request was granted or confirmed |
+| `AWAY` | `RENEWING`, `UNRESPONSIVE` | a newer request; no record shows whether the lease has ended |
 
-An action is told with what is heard: `ToClient(grant)`, `ToClient(late grant)` of an earlier request. Of the model only
-edges count where the connection has room for all that the client may say.
+The name of an action includes what arrives: `ToClient(grant)`, or `ToClient(late grant)` of an earlier request. Edges
+of the model count only where the connection has room for all messages of the client.
 """
 
 from collections.abc import Iterable, Iterator
@@ -33,21 +33,21 @@ from stablecast.core.registration.status import RegistrationStatus
 from stablecast.core.registration.store_registration import RegistrationState
 from stablecast.core.source import SourceEndpoint
 from stablecast.evidence.trace.converter import Endpoint
-from stablecast.lab.model.views.edges import Constants, Edge, Outside, Seen, Step
+from stablecast.lab.model.views.edges import Constants, Edge, ModelStep, Outside, Seen
 
 AWAY = "AWAY"
 SHOWN = {"RENEWING": AWAY, "UNRESPONSIVE": AWAY}
 TIMED_SAYS = 2
 """Messages that a client's timers may send at one instant; any other action sends one."""
 GRANTED = "ToClient(grant)"
-AGREES = "it asks again, for another store counts more lives"
+AGREES = "it registers again, because another store counts more lives"
 OWN = ("Start", "ToStore", "ToClient", "ClientTimer", "Break")
 HEARD = {"grant": "grant", "refuse": "refusal", "alive": "sign", "probe": "question"}
 
 
 @attrs.frozen
 class ClientView:
-    """See the module."""
+    """View one client at one store."""
 
     name: str = "Registration.client"
     model: str = "Registration"
@@ -55,17 +55,15 @@ class ClientView:
     most: int = 1
 
     def scope(self, constants: Constants) -> str | None:
-        """Clients do not know how many there are, nor how long anything takes."""
+        """Return the only scope: clients do not know how many there are, nor how long anything takes."""
         return "any"
 
     def windows(self, constants: Constants) -> Iterable[int]:
-        """Each client."""
-        count = constants["Clients"]
-        assert isinstance(count, int)
-        return range(count)
+        """Return each client."""
+        return range(constants["Clients"])
 
-    def step(self, constants: Constants, edge: Edge, window: int) -> Step | None:
-        """What a client does itself."""
+    def step(self, constants: Constants, edge: Edge, window: int) -> ModelStep | None:
+        """Return what a client does itself."""
         before, after = edge.before["client"][window], edge.after["client"][window]
         refused = edge.action != "ToStore" or not edge.before["store"]["up"]
         if edge.action not in OWN or edge.parameters != (window + 1,) or not refused or before["state"] == "DEAD":
@@ -73,46 +71,46 @@ class ClientView:
         queue = edge.before["toStore"][window]
         there = 0 if edge.action == "Break" else len(queue) - (edge.action == "ToStore")
         most = TIMED_SAYS if edge.action == "ClientTimer" else 1
-        if there + most > int(str(constants["Room"])):
+        if there + most > constants["Room"]:
             return None
         said = {message["kind"] for message in edge.after["toStore"][window][there:]}
         action = f"ToClient({_heard(edge.before['toClient'][window][0])})" if edge.action == "ToClient" else edge.action
         states = [SHOWN.get(client["state"], client["state"]) for client in (before, after)]
-        return Step(states[0], action, states[1], "+".join(sorted(said)))
+        return ModelStep(states[0], action, states[1], "+".join(sorted(said)))
 
-    def watch(self, machine: Endpoint) -> "Clients | Outside":
-        """A source's registrations, each for itself."""
+    def watch(self, machine: Endpoint) -> "FollowedClients | Outside":
+        """Follow each registration of a source."""
         assert isinstance(machine, SourceEndpoint)
         if machine.config.behavior is StoreBehavior.RR:
             return Outside("its stores take turns (round robin)")
-        watched = {index: Client.begin(one) for index, one in machine.status.registrations.items()}
-        return Clients(watched) if watched else Outside("the source has no stores")
+        watched = {index: FollowedClient.begin(one) for index, one in machine.status.registrations.items()}
+        return FollowedClients(watched) if watched else Outside("the source has no stores")
 
 
 @attrs.define
-class Client:
-    """One registration."""
+class FollowedClient:
+    """Hold the view of one registration."""
 
     address: Address
     state: str
     generation: int
 
     @classmethod
-    def begin(cls, registration: RegistrationStatus) -> "Client":
-        """As a snapshot has it."""
+    def begin(cls, registration: RegistrationStatus) -> "FollowedClient":
+        """Return the client of a snapshot."""
         state = registration.state.name if registration.state < RegistrationState.WITHDRAWING else "IDLE"
         return cls(registration.address, SHOWN.get(state, state), registration.request.generation)
 
 
 @attrs.define
-class Clients:
-    """A source's registrations, by store; those that a step was out of bounds at are not followed any more."""
+class FollowedClients:
+    """Hold a source's registrations by store. One with a step out of bounds is no longer followed."""
 
-    watched: dict[int, Client]
+    watched: dict[int, FollowedClient]
     scope: str = "any"
 
     def take(self, event: Input, effects: Iterable[Effect]) -> Iterator[Seen | Outside]:
-        """What the record was to each of them."""
+        """Yield what the record was to each registration."""
         out = list(effects)
         for index, client in list(self.watched.items()):
             seen = _take(index, client, event, out)
@@ -122,7 +120,7 @@ class Clients:
                 yield seen
 
 
-def _take(index: int, client: Client, event: Input, effects: list[Effect]) -> Seen | Outside | None:
+def _take(index: int, client: FollowedClient, event: Input, effects: list[Effect]) -> Seen | Outside | None:
     actions = _actions(index, client, event)
     before, said, granted = client.state, set[str](), False
     for effect in effects:
@@ -158,8 +156,8 @@ def _take(index: int, client: Client, event: Input, effects: list[Effect]) -> Se
     )
 
 
-def _actions(index: int, client: Client, event: Input) -> set[str]:
-    """What the record may be to this registration."""
+def _actions(index: int, client: FollowedClient, event: Input) -> set[str]:
+    """Return the actions that the record may be for this registration."""
     match event:
         case Start():
             return {"Start"}
@@ -188,7 +186,7 @@ def _why(event: Input) -> str:
         case Arrived(Registered()):
             return AGREES
         case _:
-            return f"nothing in the model says so on {type(event).__name__}"
+            return f"no action of the model sends this on {type(event).__name__}"
 
 
 def _heard(message: dict[str, object]) -> str:

@@ -1,9 +1,9 @@
-"""One registration ID at one store, as the store's trace shows it: who holds it, what is unsynced, what the disk says.
+"""View one registration ID at one store: its holder, its unsynced writes, and its holder on disk.
 
-    holder A, unsynced A, disk -      A asked and was written down; nobody is told before the sync
+    holder A, unsynced A, disk -      A registered and its record is written; no client is told before the sync
 
-Clients are lives of sources; A is the first that a step names, B the next. Whether the holder counts as silent no
-record tells, so the view has it both ways. Of the model only edges count where every connection to a client has room.
+Clients are lives of sources; A is the first that a step names, B the next. No record shows whether the holder counts as
+silent, so the view has it both ways. Edges of the model count only where every connection to a client has room.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,50 +15,54 @@ from stablecast.core.protocol.inputs import Arrived, Input, Persisted, Tick
 from stablecast.core.protocol.messages import Deregister, Incarnation, Keepalive, Refused, Register, Registered, Role
 from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace.converter import Endpoint
-from stablecast.lab.model.views.edges import Constants, Edge, Outside, Seen, State, Step
+from stablecast.lab.model.views.edges import Constants, Edge, ModelStep, Outside, Seen, State
 
 MOST_WRITES = 2
-"""Unsynced writes of the models; of one client, and one if there are two."""
+"""Most unsynced writes in the models with one client; with two clients one."""
 LETTERS = "ABC"
 
 Kept = tuple[int, tuple[int, ...], int]
-"""Who holds the registration ID, who each unsynced write is of, who holds it on disk; 0: nobody."""
+"""The holder, the owner of each unsynced write, and the holder on disk; 0: none."""
 
 
 @attrs.define
-class Names:
-    """Clients as a step names them."""
+class ClientLetters:
+    """Name clients within a step."""
 
     known: dict[int, str] = attrs.field(factory=lambda: {0: "-"})
 
     def name(self, client: int) -> str:
-        """The next letter for who was not named yet."""
+        """Return the client's letter, the next one if it has none."""
         return self.known.setdefault(client, LETTERS[min(len(self.known), len(LETTERS)) - 1])
 
     def shown(self, kept: Kept) -> str:
-        """The view, for people."""
+        """Return the view for people."""
         holder, writes, disk = kept
         unsynced = " ".join(map(self.name, writes)) or "-"
         return f"holder {self.name(holder)}, unsynced {unsynced}, disk {self.name(disk)}"
 
     @property
     def count(self) -> int:
-        """Clients that were named."""
+        """The number of named clients."""
         return len(self.known) - 1
 
 
-def _named(before: Kept, action: str, actor: int, after: Kept, says: Iterable[tuple[str, int]]) -> tuple[Step, int]:
-    """A step, and how many clients it names."""
-    names = Names()
+def _named(
+    before: Kept, action: str, actor: int, after: Kept, says: Iterable[tuple[str, int]]
+) -> tuple[ModelStep, int]:
+    """Return a step, and how many clients it names."""
+    names = ClientLetters()
     shown = names.shown(before)
     told = f"{action} {names.name(actor)}" if actor else action
-    step = Step(shown, told, names.shown(after), "+".join(sorted(f"{kind} {names.name(who)}" for kind, who in says)))
+    step = ModelStep(
+        shown, told, names.shown(after), "+".join(sorted(f"{kind} {names.name(who)}" for kind, who in says))
+    )
     return step, names.count
 
 
 @attrs.frozen
 class HolderView:
-    """See the module."""
+    """View one registration ID at a store."""
 
     name: str = "Registration.store"
     model: str = "Registration"
@@ -66,16 +70,16 @@ class HolderView:
     most: int = 1
 
     def scope(self, constants: Constants) -> str | None:
-        """A store does not know how many clients there are."""
+        """Return the only scope: a store does not know how many clients there are."""
         return "any"
 
     def windows(self, constants: Constants) -> Iterable[int]:
-        """There is one store."""
+        """Return the only window: there is one store."""
         return (0,)
 
-    def step(self, constants: Constants, edge: Edge, window: int) -> Step | None:
-        """What the store does."""
-        room, before, after = int(str(constants["Room"])), edge.before, edge.after
+    def step(self, constants: Constants, edge: Edge, window: int) -> ModelStep | None:
+        """Return what the store does."""
+        room, before, after = constants["Room"], edge.before, edge.after
         if not (before["store"]["up"] and after["store"]["up"]) or edge.action not in ("ToStore", "Sync", "StoreTimer"):
             return None
         if edge.action != "StoreTimer" and any(len(queue) >= room for queue in before["toClient"]):
@@ -90,10 +94,10 @@ class HolderView:
         action = edge.action if not actor else "ToStore(ask)" if asks else "ToStore(sign)"
         return _named(_kept(before), action, actor, _kept(after), says)[0]
 
-    def watch(self, machine: Endpoint) -> "Holders | Outside":
-        """All registration IDs of sources, each for itself."""
+    def watch(self, machine: Endpoint) -> "FollowedHolders | Outside":
+        """Follow each registration ID of sources."""
         assert isinstance(machine, StoreEndpoint)
-        holders = Holders()
+        holders = FollowedHolders()
         for reg_id, record in machine.status.clients.items():
             if record.client.role is Role.SOURCE:
                 holders.watched[reg_id] = (record.client.incarnation, (), record.client.incarnation)
@@ -106,11 +110,11 @@ def _kept(state: State) -> Kept:
 
 
 @attrs.define
-class Holders:
-    """The registration IDs of a store; `tickets` are those of the unsynced writes, in their order.
+class FollowedHolders:
+    """Hold the registration IDs of a store; `tickets` are those of the unsynced writes, in order.
 
-    What was out of bounds in a way that changes who holds it is not followed any more (`left`). `sessions`: the
-    registration IDs that the store chose for session ids.
+    An ID with a step out of bounds that changes its holder is no longer followed (`left`). `sessions` are the IDs that
+    the store chose for session ids.
     """
 
     watched: dict[int, Kept] = attrs.field(factory=dict)
@@ -120,7 +124,7 @@ class Holders:
     scope: str = "any"
 
     def take(self, event: Input, effects: Iterable[Effect]) -> Iterator[Seen | Outside]:
-        """What the record was to the registration IDs that it touches."""
+        """Yield what the record was to the registration IDs."""
         out = list(effects)
         match event:
             case Arrived(Register(role=Role.SOURCE) as asked):
@@ -159,7 +163,7 @@ class Holders:
             self._drop(reg_id)
             yield Outside("a proxy registers")
         elif written is None and not any(kind == "refuse" for kind, _ in says):
-            yield Outside("the store makes nothing of a request")
+            yield Outside("the store ignores a request")
         else:
             after = before
             if written is not None:
@@ -188,7 +192,7 @@ class Holders:
                     if not isinstance(event, Tick):
                         farewell = isinstance(event, Arrived) and isinstance(event.message, Deregister)
                         self._drop(reg_id)
-                        yield Outside("it deregisters" if farewell else "forgotten by force")
+                        yield Outside("it deregisters" if farewell else "removed by force")
                         continue
                     before = self.watched[reg_id]
                     after = self.watched[reg_id] = (0, (*before[1], 0), before[2])

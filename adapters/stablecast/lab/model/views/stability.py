@@ -1,15 +1,15 @@
-"""A message number at its source, as the source's trace shows it.
+"""View one message number at its source, as the source's trace shows it.
 
-| view | says |
+| view | meaning |
 |---|---|
-| `before` | below where this life resumed |
-| `next`, `later` | not sent; the number to send next, or one above it |
-| `sent, held by 1 of 2 and 0 of 1` | sent and not stable; by how many stores of each group it was acknowledged |
+| `before` | below the number where this life resumed |
+| `next`, `later` | not sent: the number to send next, or one above it |
+| `sent, held by 1 of 2 and 0 of 1` | sent and not stable, with the number of acknowledging stores by group |
 | `stable` | reported stable |
-| `dropped` | released without that |
+| `dropped` | released without having been stable |
 
-Which stores they are makes no difference within a group. A trace is compared with the graphs of its own layout of
-groups and rules, and with no other: a source with five stores is out of bounds.
+Stores of one group are interchangeable. A trace is compared with the graphs of its own layout of groups and rules, and
+with no other: a source with five stores is out of bounds.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,7 +32,7 @@ from stablecast.core.protocol.settings import SourceConfig, StoreBehavior
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.evidence.trace.converter import Endpoint
 from stablecast.evidence.trace.quorums import extended
-from stablecast.lab.model.views.edges import Constants, Edge, Outside, Seen, State, Step
+from stablecast.lab.model.views.edges import Constants, Edge, ModelStep, Outside, Seen, State
 from stablecast.lab.model.views.numbers import bounds, changes
 from stablecast.lab.model.worlds.stability_stores import LAYOUTS
 
@@ -44,8 +44,8 @@ LATER = 1 << 62
 
 
 @attrs.frozen
-class SourceView:
-    """See the module."""
+class SourceNumberView:
+    """View one message number at its source."""
 
     name: str = "Stability.source"
     model: str = "Stability"
@@ -53,37 +53,35 @@ class SourceView:
     most: int = 1
 
     def scope(self, constants: Constants) -> str | None:
-        """The layout of the groups and their rules."""
+        """Return the layout of the groups and their rules."""
         if (
             constants["Repairs"] != REPAIRED
             or constants["Layout"] not in LAYOUTS
             or constants["Consensus"] != "highest"
         ):
             return None
-        sizes, groups = LAYOUTS[str(constants["Layout"])]
-        inside, between = str(constants["Inside"]), str(constants["Between"])
+        sizes, groups = LAYOUTS[constants["Layout"]]
+        inside, between = constants["Inside"], constants["Between"]
         return None if len(groups) != sum(sizes) else _scope(sizes, inside, between)
 
     def windows(self, constants: Constants) -> Iterable[int]:
-        """Each number."""
-        count = constants["Numbers"]
-        assert isinstance(count, int)
-        return range(1, count + 1)
+        """Return each number."""
+        return range(1, constants["Numbers"] + 1)
 
-    def step(self, constants: Constants, edge: Edge, window: int) -> Step | None:
-        """What the source does, or hears."""
+    def step(self, constants: Constants, edge: Edge, window: int) -> ModelStep | None:
+        """Return what the source does or receives."""
         if edge.action not in AT_THE_SOURCE or not _runs(edge.before) or not _runs(edge.after):
             return None
-        groups = LAYOUTS[str(constants["Layout"])][1]
+        groups = LAYOUTS[constants["Layout"]][1]
         before, after = (_shown(state, groups, window) for state in (edge.before, edge.after))
         action = edge.action
         if action == "ToSource":
             head = edge.before["back"][edge.parameters[0] - 1][0]
             action = f"ToSource({_heard(head['kind'] == 'acks', head['life'] == edge.before['source']['life'])})"
-        return None if before == "later" else Step(before, action, after)
+        return None if before == "later" else ModelStep(before, action, after)
 
     def watch(self, machine: Endpoint) -> "Numbers | Outside":
-        """A source's numbers, each for itself."""
+        """Follow each number of a source."""
         assert isinstance(machine, SourceEndpoint)
         config = machine.config
         why = _unlike(config)
@@ -91,13 +89,13 @@ class SourceView:
 
 
 def _scope(sizes: tuple[int, ...], inside: str, between: str) -> str:
-    """One group is stable when it is, whatever is to hold between the groups."""
+    """Return the name of a layout with its rules. Rules between groups do not matter with one group."""
     layout = " and ".join(map(str, sizes))
     return f"groups of {layout}, {inside}" + (f", {between}" if len(sizes) > 1 else "")
 
 
 def _unlike(config: SourceConfig) -> str:
-    """What of a source the model does not have."""
+    """Return why the model does not cover a source; empty if it does."""
     if not config.stores:
         return "the source has no stores"
     if config.behavior is StoreBehavior.RR:
@@ -126,7 +124,7 @@ def _shown(state: State, groups: tuple[int, ...], number: int) -> str:
 
 
 def _held(holders: Iterable[int], groups: tuple[int, ...]) -> str:
-    """By how many stores of each group."""
+    """Return the numbers of holders by group."""
     counts = [0] * (max(groups) + 1)
     for store in holders:
         counts[groups[store]] += 1
@@ -140,9 +138,9 @@ def _heard(acks: bool, current: bool) -> str:
 
 @attrs.define
 class Numbers:
-    """The numbers of one life of a source, from `resume` to below `next`: acknowledged by which store, stable, dropped.
+    """Hold the numbers of one life, from `resume` to below `next`: acknowledged by which store, stable, dropped.
 
-    What cannot be judged is in `outside`: what was there before the trace, and what was given up.
+    Numbers in `outside` cannot be judged: they existed before the trace, or were given up.
     """
 
     scope: str
@@ -159,7 +157,7 @@ class Numbers:
 
     @classmethod
     def begin(cls, source: SourceEndpoint) -> "Numbers":
-        """As a snapshot has it."""
+        """Return the numbers of a snapshot."""
         config, rules, next_number = source.config, source.config.groups, source.next_number
         begun = source.state not in (SourceState.IDLE, SourceState.REGISTERING)
         scope = _scope(rules.sizes, rules.intragroup.name.lower(), rules.intergroup.name.lower())
@@ -170,17 +168,17 @@ class Numbers:
         return numbers
 
     def copy(self) -> "Numbers":
-        """As it is now."""
+        """Return a copy."""
         sets = {name: getattr(self, name).copy() for name in ("stable", "dropped", "outside")}
         return attrs.evolve(self, acked=[held.copy() for held in self.acked], **sets)
 
     def cuts(self) -> Iterable[int]:
-        """See `Line`; one number above all that is known stands for all later ones."""
+        """Return the numbers where the view may change; one number above all known ones stands for the later ones."""
         yield from (0, self.resume, self.next, self.next + 1, self.high + 1, self.high + 2)
         yield from bounds(self.stable, self.dropped, self.outside, *self.acked)
 
     def shown(self, number: int) -> str | None:
-        """See the module."""
+        """Return the view of a number; None if it cannot be judged."""
         if number in self.outside:
             return None
         if number in self.stable or number in self.dropped:
@@ -192,7 +190,7 @@ class Numbers:
         return _held((store for store, held in enumerate(self.acked) if number in held), self.groups)
 
     def take(self, event: Input, effects: Iterable[Effect]) -> Iterator[Seen | Outside]:
-        """What the record was to the numbers that it touches."""
+        """Yield what a record changed."""
         if isinstance(event, Sent):
             yield from self._sent(event)
         before = self.copy()
@@ -206,9 +204,9 @@ class Numbers:
                     self.stable.add(first, last + 1)
                     self.high = max(self.high, last)
                 case Notify(NotStable(first=first, last=last, flags=flags)) if NotStableFlag.TIMEOUT in flags:
-                    yield self._give_up(first, last + 1, "its lifetime is over")
+                    yield self._give_up(first, last + 1, "its lifetime has ended")
                 case Send(message=Register(lives_term=term)) if term:
-                    yield self._give_up(self.resume, LATER, "the source goes on under a newer term")
+                    yield self._give_up(self.resume, LATER, "the source continues under a newer term")
                 case Notify(Reclaimed(first=first, last=last, forced=True)):
                     yield self._give_up(first, last + 1, "it is reclaimed by force")
                 case Release(number=number):
@@ -217,7 +215,7 @@ class Numbers:
         yield from changes("the source's", before, self, actions)
 
     def _sent(self, event: Sent) -> Iterator[Seen]:
-        """Each number is sent when it is its turn: the model takes a run one by one."""
+        """Yield the sent numbers, each with its turn: the model sends a run one by one."""
         first, stop = event.first, event.first + event.count
         self.high = max(self.high, stop - 1)
         turn = self.shown(first)
@@ -226,7 +224,7 @@ class Numbers:
         self.next = max(self.next, stop)
 
     def _hear(self, event: Input) -> Iterable[str]:
-        """The actions that the record may be."""
+        """Return the actions that the record may be."""
         match event:
             case Arrived(StableAck(nack=False) as ack):
                 current = ack.incarnation == self.life
@@ -251,4 +249,4 @@ class Numbers:
         return Outside(why)
 
 
-SOURCE = SourceView()
+SOURCE = SourceNumberView()

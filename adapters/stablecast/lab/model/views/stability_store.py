@@ -1,13 +1,12 @@
-"""A message number at a store, as the store's trace shows it.
+"""View one message number at a store, as the store's trace shows it.
 
-    asked mine synced     the life registered, where it began is not known yet; the number is there, of that very life
-    new mine told         of a number that this life sent: synced, and acknowledged
-    old older synced      below where this life began, and left by an older one
+    asked mine synced     the life registered, its first number is unknown; the number is held, of this life
+    new mine told         a number that this life sent: synced and acknowledged
+    old older synced      below the first number of this life, and left by an older one
 
-First comes where the number is: `asked` (not known yet), `old` (below this life's first number) or `new`; then whether
-the store holds it and of which life; then whether it is synced, and `told` if it was acknowledged. Stores know nothing
-of groups, so a trace is compared with the graphs of all layouts. What was given up as lost is not held; no record needs
-to tell more of it.
+The first word places the number: `asked` (first number not known yet), `old` (below it) or `new`. Then comes whether
+the store holds the number and of which life, whether it is synced, and `told` if it was acknowledged. Stores know
+nothing of groups, so a trace is compared with the graphs of all layouts. A number given up as lost is not held.
 """
 
 from collections.abc import Iterable, Iterator
@@ -33,7 +32,7 @@ from stablecast.core.store.status import RepositoryStatus
 from stablecast.evidence.trace.converter import Endpoint
 from stablecast.evidence.trace.endpoint_rules import by_life
 from stablecast.evidence.trace.quorums import extended
-from stablecast.lab.model.views.edges import Constants, Edge, Outside, Seen, Step
+from stablecast.lab.model.views.edges import Constants, Edge, ModelStep, Outside, Seen
 from stablecast.lab.model.views.numbers import bounds, changes
 from stablecast.lab.model.views.stability import REPAIRED
 
@@ -44,8 +43,8 @@ PACED = "its receivers set the pace"
 
 
 @attrs.frozen
-class StoreView:
-    """See the module."""
+class StoreNumberView:
+    """View one message number at a store."""
 
     name: str = "Stability.store"
     model: str = "Stability"
@@ -53,28 +52,26 @@ class StoreView:
     most: int = 1
 
     def scope(self, constants: Constants) -> str | None:
-        """Stores behave alike in all layouts."""
+        """Return the only scope: stores behave the same in all layouts."""
         return "any" if constants["Repairs"] == REPAIRED else None
 
     def windows(self, constants: Constants) -> Iterable[int]:
-        """Each number."""
-        count = constants["Numbers"]
-        assert isinstance(count, int)
-        return range(1, count + 1)
+        """Return each number."""
+        return range(1, constants["Numbers"] + 1)
 
-    def step(self, constants: Constants, edge: Edge, window: int) -> Step | None:
-        """What the store of the action does."""
+    def step(self, constants: Constants, edge: Edge, window: int) -> ModelStep | None:
+        """Return what the store of the action does."""
         if edge.action not in AT_A_STORE:
             return None
         before, after = (state["store"][edge.parameters[0] - 1] for state in (edge.before, edge.after))
-        return Step(_shown(before, window), edge.action, _shown(after, window))
+        return ModelStep(_shown(before, window), edge.action, _shown(after, window))
 
     def watch(self, machine: Endpoint) -> "Stored | Outside":
-        """All sources of a store, number by number."""
+        """Follow every number of every source of a store."""
         assert isinstance(machine, StoreEndpoint)
         stored = Stored()
         for reg_id, repository in machine.status.repositories.items():
-            stored.sources[reg_id] = Kept.begin(repository)
+            stored.sources[reg_id] = FollowedSource.begin(repository)
         return stored
 
 
@@ -93,11 +90,11 @@ def _text(resume: int | None, number: int, mine: bool | None, synced: bool, told
 
 
 @attrs.define
-class Kept:
-    """What a store has of one source, by the life that sent it; `waiting` are unsynced runs, with their tickets.
+class FollowedSource:
+    """Hold what a store has of one source, by life; `waiting` are unsynced runs with their tickets.
 
-    What cannot be judged is in `gone`: what had to go, and what was there unsynced when the trace began. `why` says why
-    nothing of this source can be.
+    Numbers in `gone` cannot be judged: they were deleted, or were unsynced when the trace began. `why` is the reason
+    why nothing of this source can be judged.
     """
 
     life: Incarnation
@@ -112,8 +109,8 @@ class Kept:
     past: set[Incarnation] = attrs.field(factory=set)
 
     @classmethod
-    def begin(cls, repository: RepositoryStatus) -> "Kept":
-        """As a snapshot has it."""
+    def begin(cls, repository: RepositoryStatus) -> "FollowedSource":
+        """Return the source of a snapshot."""
         kept = cls(repository.incarnation, repository.resume_point, by_life(repository))
         kept.why = PACED if repository.terms.paced else ""
         kept.newest = max(0, repository.newest)
@@ -128,19 +125,19 @@ class Kept:
                 kept.told.add(first, stop)
         return kept
 
-    def copy(self) -> "Kept":
-        """As it is now."""
+    def copy(self) -> "FollowedSource":
+        """Return a copy."""
         sets = {name: getattr(self, name).copy() for name in ("synced", "told", "gone")}
         return attrs.evolve(self, of={life: held.copy() for life, held in self.of.items()}, **sets)
 
     def cuts(self) -> Iterable[int]:
-        """See `Line`."""
+        """Return the numbers where the view may change."""
         yield from bounds(self.synced, self.told, self.gone, *self.of.values())
         if self.resume is not None:
             yield self.resume
 
     def shown(self, number: int) -> str | None:
-        """See the module."""
+        """Return the view of a number; None if it cannot be judged."""
         if number in self.gone:
             return None
         life = next((life for life, held in self.of.items() if number in held), None)
@@ -148,7 +145,7 @@ class Kept:
         return _text(self.resume, number, mine, number in self.synced, number in self.told)
 
     def hear(self, event: Input) -> None:
-        """What the input says of this source."""
+        """Apply what the input says of this source."""
         match event:
             case Arrived(SourceInfo() as info) if info.incarnation == self.life and self.resume is None:
                 self.resume = extended(info.low, self.newest)
@@ -158,38 +155,38 @@ class Kept:
                 self.waiting = [one for one in self.waiting if one[0] > ticket]
 
     def begin_life(self, life: Incarnation) -> None:
-        """The source registered under another life."""
+        """Handle a registration of another life."""
         self.past.add(self.life)
         self.life, self.resume, self.told = life, None, RangeSet()
 
     def write(self, write: PersistMessages) -> None:
-        """Messages are written."""
+        """Apply a write of messages."""
         first, stop = write.first, write.first + write.count
         self.of.setdefault(write.incarnation, RangeSet()).add(first, stop)
         self.waiting.append((write.ticket, first, stop))
         self.newest = max(self.newest, stop - 1)
 
     def cut(self, number: int) -> None:
-        """What is there from `number` on is forgotten."""
+        """Remove the numbers from `number` on."""
         for held in (self.synced, self.told, *self.of.values()):
             held.remove(number, self.newest + 1)
         self.waiting = [(ticket, first, min(stop, number)) for ticket, first, stop in self.waiting if first < number]
 
     def acknowledge(self, ack: StableAck) -> None:
-        """The source is told."""
+        """Record an acknowledgement to the source."""
         first = extended(ack.first, self.newest)
         self.told.add(first, extended(ack.last, first) + 1)
 
 
 @attrs.define
 class Stored:
-    """All sources of one store, by registration ID."""
+    """Hold all sources of one store, by registration ID."""
 
-    sources: dict[int, Kept] = attrs.field(factory=dict)
+    sources: dict[int, FollowedSource] = attrs.field(factory=dict)
     scope: str = "any"
 
     def take(self, event: Input, effects: Iterable[Effect]) -> Iterator[Seen | Outside]:
-        """What the record was to the numbers that it touches."""
+        """Yield what a record changed."""
         out = [effect for effect in effects if isinstance(effect, TELLING)]
         if not (out or isinstance(event, Persisted) or _informs(event)):
             return
@@ -204,13 +201,13 @@ class Stored:
                 yield from changes(f"registration ID {reg_id},", old, new, _actions(event))
 
     def _do(self, effect: Effect) -> Iterator[Outside]:
-        """Do what the store wants done, if it is about a source."""
+        """Apply an effect on a source."""
         if getattr(effect, "source_reg_id", None) not in (None, *self.sources):
             yield Outside("messages of a source that did not register")
             return
         match effect:
             case PersistClient(client=client) if client.role is Role.SOURCE:
-                kept = self.sources.setdefault(client.reg_id, Kept(client.incarnation))
+                kept = self.sources.setdefault(client.reg_id, FollowedSource(client.incarnation))
                 if client.pace is not Pace.SOURCE:
                     kept.why = PACED
                     yield Outside(kept.why)
@@ -232,9 +229,9 @@ class Stored:
                 kept.cut(number)
             case Reclaim(source_reg_id=reg_id, number=number):
                 self.sources[reg_id].gone.add(0, number)
-                yield Outside("they are let go of")
+                yield Outside("messages are deleted")
             case Forget(role=Role.SOURCE, reg_id=reg_id) if self.sources.pop(reg_id, None) is not None:
-                yield Outside("its source is forgotten")
+                yield Outside("its source is removed")
             case Send(message=StableAck(nack=False) as ack):
                 for kept in [kept for kept in self.sources.values() if kept.life == ack.incarnation]:
                     kept.acknowledge(ack)
@@ -245,7 +242,7 @@ def _informs(event: Input) -> bool:
 
 
 def _actions(event: Input) -> Iterable[str]:
-    """What a record may be. What a sync brought may be told by a later tick, with others."""
+    """Return the actions that a record may be. A later tick may report, together with others, what a sync completed."""
     match event:
         case Arrived(Register()):
             return ("Ask",)
@@ -263,4 +260,4 @@ def _actions(event: Input) -> Iterable[str]:
             return ()
 
 
-STORE = StoreView()
+STORE = StoreNumberView()

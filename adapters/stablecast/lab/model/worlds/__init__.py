@@ -1,1 +1,1 @@
-"""The worlds: one module for each model, named like it; each drives the core's own machines."""
+"""Worlds of the models, one module for each model; each drives the core's own machines."""

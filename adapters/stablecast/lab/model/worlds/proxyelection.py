@@ -1,12 +1,13 @@
-"""The world of `tla/ProxyElection`: stores that elect who stands in for a source, by the core's own machines.
+"""Drive the core's machines for `tla/ProxyElection`: stores that elect a proxy for an absent source.
 
-Each store is an `Election` beside the record of the source, as the store endpoint keeps them; registrations pass
-`ClientTable.find` or `Election.admits` first. There is no time: a wait may end whenever it runs, and the token's value,
-which is random, is a free choice. Who lives may register at any time, so only registrations of the dead are under way.
+Each store is an `Election` beside the record of the source, as the store endpoint keeps them. Registrations pass
+`ClientTable.find` or `Election.admits` first. There is no time: a wait may end whenever it runs. The value of a token,
+which is random, is a free choice. A live client may register at any time, so only registrations of dead ones are in
+flight.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Self
+from typing import Any, Self
 
 import attrs
 
@@ -18,32 +19,33 @@ from stablecast.core.store.clients import ClientRecord, ClientTable
 from stablecast.core.store.proxy_election import Election, ElectionState, ElectionTimer
 from stablecast.lab.model.canonical import Fn, Value, record
 from stablecast.lab.model.explorer import Action, Invariant, State
+from stablecast.lab.model.worlds.shared import known_constants
 
 REG_ID = 1
 INTERVAL_NS = 2
 NOW = 0
-"""Every input but the end of a wait comes at this time."""
+"""Time of every input but the end of a wait."""
 
 
 @attrs.define
 class Draw(Seeded):
-    """The randomness of one machine, as a free choice: the next token has the value `chosen`."""
+    """Replace the randomness of one machine by a free choice: the next token has the value `chosen`."""
 
     state: int = 0
     chosen: int = 0
 
     def below(self, n: int) -> int:
-        """The value of a token."""
+        """Return the value of a token."""
         return self.chosen
 
     def between(self, low: int, high: int) -> int:
-        """The span of a wait."""
+        """Return the span of a wait."""
         return low
 
 
 @attrs.frozen
-class Constants:
-    """The model's constants."""
+class ElectionConstants:
+    """Hold the model's constants."""
 
     Stores: int
     Values: int
@@ -55,7 +57,7 @@ class Constants:
 
 @attrs.define
 class Station:
-    """One store: the election, the records of its clients; its own proxy while it runs, and who let that in."""
+    """Hold one store: the election, the records of its clients, its own proxy while it runs, and who granted it."""
 
     election: Election
     clients: ClientTable
@@ -69,19 +71,19 @@ class Station:
         return self.clients.records[REG_ID]
 
     def ended(self) -> frozenset[int]:
-        """Values of its proxies that are over."""
+        """Return the values of this store's ended proxies."""
         return frozenset(token.value for token in self.election.ended)
 
 
 Late = tuple[ElectionToken | int, int]
-"""The registration of a proxy, or of a life of the source, and the number of the store it is for."""
+"""A registration of a proxy, or of a life of the source, and the number of the store that it goes to."""
 
 
 @attrs.define
-class World:
-    """See the module."""
+class ProxyElectionWorld:
+    """Drive the stores of one source."""
 
-    constants: Constants
+    constants: ElectionConstants
     stations: list[Station]
     life: int = 1
     up: bool = True
@@ -89,14 +91,14 @@ class World:
 
     @classmethod
     def create(cls, constants: Mapping[str, Value]) -> Self:
-        """The initial state: the source is registered with every store."""
-        known = Constants(**{name: value for name, value in constants.items() if name != "Mutant"})  # type: ignore[arg-type]
+        """Return the initial state: the source is registered with every store."""
+        known = ElectionConstants(**known_constants(constants))
         return cls(known, [_station(index, known) for index in range(known.Stores)])
 
-    # What can happen.
+    # Enabled actions.
 
     def actions(self) -> Iterator[Action]:
-        """In the order of the model's `Next`."""
+        """Yield the enabled actions in the order of the model's `Next`."""
         for number, station in enumerate(self.stations, 1):
             state = station.election.state
             if station.client.lifetime.active and (self._gone(station) or "suspect" in self.constants.Faults):
@@ -123,21 +125,20 @@ class World:
             yield ("Return",)
 
     def _gone(self, station: Station) -> bool:
-        """Whether whoever registered last with a store has ended."""
+        """Return whether the client that registered last with a store has ended."""
         client = station.client.client
         if client.election is None:
             return not (self.up and self.life == client.incarnation)
         return self.stations[client.election.store_index].proxy != client.election
 
     def _tokens(self, number: int) -> set[ElectionToken]:
-        """Of the proxies whose registration may reach a store."""
+        """Return the tokens of the proxies whose registration may reach a store."""
         running = {station.proxy for station in self.stations if station.proxy is not None}
         return running | {who for who, to in self.late if isinstance(who, ElectionToken) and to == number}
 
     def do(self, action: Action) -> None:
-        """Let it happen."""
-        name, *rest = action
-        numbers = [number for number in rest if isinstance(number, int)]
+        """Perform an action."""
+        name, *numbers = action
         if name == "Die":
             self.up = False
             self.late |= {(self.life, number) for number in range(1, len(self.stations) + 1)}
@@ -146,7 +147,7 @@ class World:
         elif name == "Lose":
             self.late = {one for one in self.late if one[1] != numbers[0]}
         else:
-            self._station_action(str(name), *numbers)
+            self._station_action(name, *numbers)
 
     def _station_action(self, name: str, number: int, *rest: int) -> None:
         station = self.stations[number - 1]
@@ -177,7 +178,7 @@ class World:
         station.election.check(station.client, turn, out)
 
     def _arrive(self, station: Station, number: int, who: ElectionToken | int, out: list[Effect]) -> None:
-        """A registration reaches a store: it is admitted as by the store endpoint."""
+        """Deliver a registration to a store and admit it as the store endpoint does."""
         self.late.discard((who, number))
         token = who if isinstance(who, ElectionToken) else None
         life = station.client.client.incarnation if isinstance(who, ElectionToken) else who
@@ -210,10 +211,10 @@ class World:
                 station.proxy = None
                 station.granted.clear()
 
-    # What the model sees.
+    # The model's variables.
 
     def abstract(self) -> State:
-        """The model's variables."""
+        """Return the model's variables."""
         late = ((_token(who) if isinstance(who, ElectionToken) else _source(who), to) for who, to in self.late)
         return {
             "store": tuple(_store(station) for station in self.stations),
@@ -248,7 +249,7 @@ def _source(life: int) -> Fn:
     return record(value=0, of=0, life=life)
 
 
-def _station(index: int, known: Constants) -> Station:
+def _station(index: int, known: ElectionConstants) -> Station:
     kept = RepositoryConfig(source_lifetime_ns=0)
     clients = ClientTable(StoreConfig(f"store:{index}", 1, repository=kept), Seeded(1))
     client = clients.add(_request(index, 1, None), NOW)
@@ -280,25 +281,17 @@ def _request(index: int, life: int, token: ElectionToken | None) -> Register:
     )
 
 
-def _stores(state: State) -> list[Fn]:
-    stores = state["store"]
-    assert isinstance(stores, tuple)
-    return [store for store in stores if isinstance(store, Fn)]
-
-
-def _own_proxy(state: State) -> bool:
-    """E2: a store runs a proxy exactly while it stands, and that one."""
-    proxies = state["proxy"]
-    assert isinstance(proxies, tuple)
+def _own_proxy(state: Mapping[str, Any]) -> bool:
+    """Check E2: a store runs a proxy exactly while it stands or serves, and it is that one."""
     standing = (
-        store["holder"] if store["state"] in ("STANDING", "SERVING") else _token(None) for store in _stores(state)
+        store["holder"] if store["state"] in ("STANDING", "SERVING") else _token(None) for store in state["store"]
     )
-    return tuple(standing) == proxies
+    return bool(tuple(standing) == state["proxy"])
 
 
-def _agreed(state: State) -> bool:
-    """E3: the token that a store holds to is that of the registration it has."""
-    return all(store["by"] == store["holder"] for store in _stores(state) if store["state"] in ("SERVING", "FOLLOWING"))
+def _agreed(state: Mapping[str, Any]) -> bool:
+    """Check E3: the token that a store holds is that of its registration."""
+    return all(store["by"] == store["holder"] for store in state["store"] if store["state"] in ("SERVING", "FOLLOWING"))
 
 
 INVARIANTS: Mapping[str, Invariant] = {"OwnProxy": _own_proxy, "Agreed": _agreed}

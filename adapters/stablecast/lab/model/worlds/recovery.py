@@ -1,14 +1,14 @@
-"""The world of `tla/Recovery`: a receiver that dies and returns, and two stores, by the core's own machines.
+"""Drive the core's machines for `tla/Recovery`: a receiver that dies and returns, and two stores.
 
 The receiver is a whole `ReceiverSession`, each store a whole `StoreEndpoint` (`recovery_store`). The world adds what
-the core leaves to its drivers: what is under way between them, disks, time in ticks, and an application that consumes,
-dies and forgets. The world remembers what that application was told and has read.
+the core leaves to its drivers: messages in flight, disks, time in ticks, and an application that consumes, dies and
+forgets. The world remembers what that application received and consumed.
 
-A registration is one action: the request reaches the store, its record is synced, the answer arrives.
+A registration is one action: the request arrives, its record is synced, and the answer arrives.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
 
 import attrs
 
@@ -23,18 +23,19 @@ from stablecast.core.protocol.request_window import OpenRequest
 from stablecast.core.protocol.settings import AckMode, Ordering, OtrTimes, ReceiverConfig, RegistrationTimes, UseOtr
 from stablecast.core.receiver import ReceiverSession, ReceiverState
 from stablecast.lab.model.canonical import Fn, Value, record
-from stablecast.lab.model.clone import Shared
+from stablecast.lab.model.clone import SharedMachine
 from stablecast.lab.model.explorer import Action, Invariant, State
 from stablecast.lab.model.worlds.recovery_store import (
     LIFE,
     MESSAGE_BYTES,
     NEVER_NS,
     STORES,
-    Constants,
-    Node,
+    RecoveryConstants,
+    RecoveryStore,
     address_of,
     source_info,
 )
+from stablecast.lab.model.worlds.shared import known_constants, numbers_of
 
 TICK_NS = MILLISECOND
 SESSION_ID = 7
@@ -43,10 +44,11 @@ _REPAIRS = {"prefix": Repair.PREFIX, "every_group": Repair.EVERY_GROUP}
 
 
 @attrs.define
-class Application:
-    """Of this session: what it was told, a loss as a negative number, and is done with. Ever: what it read, and lost.
+class ConsumerRecord:
+    """Hold what the application of this session received (a loss as a negative number) and consumed.
 
-    `low` is where the session began, `best` the highest acknowledgement that a store knew of then.
+    `read` and `lost` cover all sessions. `low` is where the session began, and `best` the highest acknowledgement that
+    a store knew then.
     """
 
     told: list[int] = attrs.field(factory=list)
@@ -58,25 +60,25 @@ class Application:
 
 
 @attrs.define
-class World:
-    """See the module."""
+class RecoveryWorld:
+    """Drive one receiver and two stores."""
 
-    constants: Constants
-    nodes: dict[int, Node]
-    shared: Shared[ReceiverSession] | None = None
-    application: Application = attrs.field(factory=Application)
+    constants: RecoveryConstants
+    nodes: dict[int, RecoveryStore]
+    shared: SharedMachine[ReceiverSession] | None = None
+    application: ConsumerRecord = attrs.field(factory=ConsumerRecord)
     now: int = 0
 
     @classmethod
     def create(cls, constants: Mapping[str, Value]) -> Self:
-        """The initial state: everything is stored, and no receiver was ever there."""
-        known = Constants(**{name: value for name, value in constants.items() if name != "Mutant"})  # type: ignore[arg-type]
-        return cls(known, {store: Node.create(known, store) for store in STORES})
+        """Return the initial state: everything is stored, and no receiver was ever there."""
+        known = RecoveryConstants(**known_constants(constants))
+        return cls(known, {store: RecoveryStore.create(known, store) for store in STORES})
 
-    # What can happen.
+    # Enabled actions.
 
     def actions(self) -> Iterator[Action]:
-        """In the order of the model's `Next`."""
+        """Yield the enabled actions in the order of the model's `Next`."""
         faults = self.constants.Faults
         session = self.shared.machine if self.shared else None
         if session is None:
@@ -96,7 +98,7 @@ class World:
             yield from ((name, store) for name in _store_actions(node, faults))
 
     def _something_waits(self, session: ReceiverSession) -> bool:
-        """Whether a tick would change anything but the clock."""
+        """Return whether a tick would change anything but the clock."""
         registering = session.state is ReceiverState.REGISTERING and not session.status.first_interval_over
         waits = registering or session.status.ack_due or session.status.asked
         return bool(waits) or any(_registration(session, store) == "RENEWING" for store in STORES)
@@ -105,16 +107,15 @@ class World:
         return any(node.inbox or node.outbox for node in self.nodes.values())
 
     def do(self, action: Action) -> None:
-        """Let it happen."""
+        """Perform an action."""
         name, *parameters = action
         number = parameters[0] if parameters else 0
-        assert isinstance(number, int)
         if number and name != "Consume":
-            self._do_at_store(str(name), self.nodes[number])
+            self._do_at_store(name, self.nodes[number])
             return
         match name:
             case "Start":
-                self.shared = Shared(ReceiverSession.create(_config(self.constants)))
+                self.shared = SharedMachine(ReceiverSession.create(_config(self.constants)))
                 self._tell(Arrived(source_info(self.constants)))
             case "Tick":
                 self.now += TICK_NS
@@ -131,7 +132,7 @@ class World:
             case _:
                 self._end()
 
-    def _do_at_store(self, name: str, node: Node) -> None:
+    def _do_at_store(self, name: str, node: RecoveryStore) -> None:
         match name:
             case "Register":
                 assert self.shared is not None
@@ -156,14 +157,14 @@ class World:
                     self._tell(Reset(address_of(node.number)))
 
     def _end(self) -> None:
-        """The session is over, and the application remembers nothing."""
+        """End the session; the application forgets everything."""
         self.shared = None
-        self.application = Application(read=self.application.read, lost=self.application.lost)
+        self.application = ConsumerRecord(read=self.application.read, lost=self.application.lost)
         for node in self.nodes.values():
             node.forget_receiver()
 
     def _session(self) -> ReceiverSession:
-        """The receiver's machine, to let it do something."""
+        """Return the receiver's machine for a change."""
         assert self.shared is not None
         self.shared = self.shared.own()
         return self.shared.machine
@@ -174,7 +175,7 @@ class World:
         self._perform(session)
 
     def _perform(self, session: ReceiverSession) -> None:
-        """Do what the receiver wants. The application has no wish where to start."""
+        """Perform the receiver's effects. The application has no wish where to begin."""
         application = self.application
         effects: list[Effect] = [*session.take_effects()]
         while effects:
@@ -195,10 +196,10 @@ class World:
                     application.low = complete.number
                     application.best = max(_said(session, store) for store in STORES)
 
-    # What the model sees.
+    # The model's variables.
 
     def abstract(self) -> State:
-        """The model's variables."""
+        """Return the model's variables."""
         nodes = self.nodes.values()
         return {
             "rcv": _DOWN if self.shared is None else self._receiver(self.shared.machine),
@@ -220,12 +221,12 @@ class World:
             low=application.low,
             best=application.best,
             told=tuple(application.told),
-            held=_members(status.held),
-            gone=_members(status.lost),
+            held=numbers_of(status.held),
+            gone=numbers_of(status.lost),
             done=frozenset(application.done),
             acked=status.acknowledged if active else 0,
             due=status.ack_due,
-            wanted=_members(status.wanted),
+            wanted=numbers_of(status.wanted),
             asked=tuple(self._asked(asked) for asked in status.asked),
             turn=0 if status.turn is None else status.turn % len(STORES),
         )
@@ -254,8 +255,8 @@ _DOWN = record(
 )
 
 
-def _store_actions(node: Node, faults: frozenset[str]) -> Iterator[str]:
-    """What can happen at a store, whatever the receiver does."""
+def _store_actions(node: RecoveryStore, faults: frozenset[str]) -> Iterator[str]:
+    """Yield the actions of a store that do not depend on the receiver."""
     if node.inbox:
         yield "ToStore"
         if "lose" in faults:
@@ -272,16 +273,12 @@ def _store_actions(node: Node, faults: frozenset[str]) -> Iterator[str]:
         yield "Restart"
 
 
-def _members(ranges: Iterable[tuple[int, int]]) -> frozenset[int]:
-    return frozenset(number for start, stop in ranges for number in range(start, stop))
-
-
 def _registration(session: ReceiverSession, store: int) -> str:
     return session.status.registrations[store - 1].state.name
 
 
 def _said(session: ReceiverSession, store: int) -> int:
-    """What a store that counts has told us that we acknowledged, 0: nothing."""
+    """Return the acknowledgement that a registered store reported to the receiver, 0: none."""
     registration = session.status.registrations[store - 1]
     granted = registration.granted
     return granted.low - 1 if registration.counts and granted is not None and granted.old else 0
@@ -293,7 +290,7 @@ def _message(message: ConsumptionAck | RetransmitRequest) -> Fn:
     return record(kind="ask", first=message.first, last=message.last)
 
 
-def _config(constants: Constants) -> ReceiverConfig:
+def _config(constants: RecoveryConstants) -> ReceiverConfig:
     repairs = Repair.ALL & ~(Repair.PREFIX | Repair.EVERY_GROUP)
     for name in constants.Repairs:
         repairs |= _REPAIRS[name]
@@ -316,48 +313,34 @@ def _config(constants: Constants) -> ReceiverConfig:
     )
 
 
-def _in_order(state: State) -> bool:
-    """D1: every number is told once."""
-    told = [abs(number) for number in _numbers(_field(state["rcv"], "told"))]
+def _in_order(state: Mapping[str, Any]) -> bool:
+    """Check D1: every number is delivered once."""
+    told = [abs(number) for number in state["rcv"]["told"]]
     return len(told) == len(set(told))
 
 
-def _no_gap(state: State) -> bool:
-    """D1: what a session begins behind was read before, or the application was told that it is lost."""
-    (low,) = _numbers((_field(state["rcv"], "low"),))
-    return _settled(state) >= set(range(1, low))
+def _no_gap(state: Mapping[str, Any]) -> bool:
+    """Check D1: every number below the session's begin was consumed before, or reported lost."""
+    return _settled(state, state["rcv"]["low"])
 
 
-def _nothing_unread(state: State) -> bool:
-    """A1: what a store takes for acknowledged was read, or the application was told that it is lost."""
-    stores = state["store"]
-    assert isinstance(stores, tuple)
-    return all(_settled(state) >= set(range(1, ack + 1)) for ack in _numbers(_field(store, "ack") for store in stores))
+def _nothing_unread(state: Mapping[str, Any]) -> bool:
+    """Check A1: every number that a store counts as acknowledged was consumed or reported lost."""
+    return all(_settled(state, store["ack"] + 1) for store in state["store"])
 
 
-def _no_repeat(state: State) -> bool:
-    """A2: what one of the stores that answered knows to be acknowledged is not delivered again."""
+def _no_repeat(state: Mapping[str, Any]) -> bool:
+    """Check A2: no number is delivered again that a store which answered knows to be acknowledged."""
     receiver = state["rcv"]
-    low, best = _numbers((_field(receiver, "low"), _field(receiver, "best")))
-    return _field(receiver, "state") != "ACTIVE" or low > best
+    return bool(receiver["state"] != "ACTIVE" or receiver["low"] > receiver["best"])
 
 
-def _settled(state: State) -> set[int]:
-    return {*_numbers(state["read"]), *_numbers(state["lost"])}
-
-
-def _field(value: Value, name: str) -> Value:
-    assert isinstance(value, Fn)
-    return value[name]
-
-
-def _numbers(values: Value | Iterable[Value]) -> list[int]:
-    assert isinstance(values, Iterable)
-    return [value for value in values if isinstance(value, int)]
+def _settled(state: Mapping[str, Any], stop: int) -> bool:
+    return all(number in state["read"] or number in state["lost"] for number in range(1, stop))
 
 
 INVARIANTS: Mapping[str, Invariant] = {"InOrder": _in_order}
-"""What holds under the documented rules, too."""
+"""Invariants that also hold under the documented rules."""
 
 PROMISES: Mapping[str, Invariant] = {
     **INVARIANTS,
@@ -365,4 +348,4 @@ PROMISES: Mapping[str, Invariant] = {
     "NothingUnread": _nothing_unread,
     "NoRepeat": _no_repeat,
 }
-"""What holds under the repaired rules and the consensus `highest`, without a request maximum."""
+"""Invariants that hold under the repaired rules and the consensus `highest`, without a request maximum."""

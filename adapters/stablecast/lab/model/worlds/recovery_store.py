@@ -1,7 +1,7 @@
-"""A store of the recovery model's world: the core's own `StoreEndpoint`, its disk, and the connections to and from it.
+"""Drive one store of the world of `tla/Recovery`: a `StoreEndpoint`, its disk and its connections.
 
-It holds the messages of one source, which has sent them all. What it does for the source is nothing that the model
-knows of: only what it tells a receiver, takes from it and sends to it counts here.
+The store holds the messages of one source, which has sent them all. The model covers only what the store exchanges with
+a receiver.
 """
 
 import attrs
@@ -21,10 +21,10 @@ from stablecast.core.protocol.messages import (
 )
 from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig
 from stablecast.core.store import StoreEndpoint
-from stablecast.lab.model.clone import Shared
+from stablecast.lab.model.clone import SharedMachine
 
 NEVER_NS = 1_000_000 * SECOND
-"""A span that no run of the model comes to the end of."""
+"""A span that no run of the model reaches the end of."""
 STORES = (1, 2)
 LIFE = 1
 MESSAGE_BYTES = 100
@@ -34,8 +34,8 @@ _SOURCE = "source"
 
 
 @attrs.frozen
-class Constants:
-    """The model's constants. Spans in ticks, everything else in messages."""
+class RecoveryConstants:
+    """Hold the model's constants: spans in ticks, everything else in messages."""
 
     Messages: int
     Lacks1: frozenset[int]
@@ -52,26 +52,26 @@ class Constants:
     Faults: frozenset[str]
 
     def holds(self, store: int) -> list[int]:
-        """What a store has."""
+        """Return the numbers that a store holds."""
         lacks = self.Lacks1 if store == 1 else self.Lacks2
         return [number for number in range(1, self.Messages + 1) if number not in lacks]
 
 
 @attrs.define
-class Node:
-    """A store: its machine, or None while it is down; its disk, and what that would lose; what is on its way."""
+class RecoveryStore:
+    """Hold a store: its machine (None while it is down), its disk with unsynced writes, and messages in flight."""
 
-    constants: Constants
+    constants: RecoveryConstants
     number: int
-    shared: Shared[StoreEndpoint] | None
+    shared: SharedMachine[StoreEndpoint] | None
     journal: dict[int, Client]
     unsynced: list[PersistClient] = attrs.field(factory=list)
     inbox: list[ConsumptionAck | RetransmitRequest] = attrs.field(factory=list)
     outbox: list[int] = attrs.field(factory=list)
 
     @classmethod
-    def create(cls, constants: Constants, number: int) -> "Node":
-        """A store that has got and synced what it is to hold."""
+    def create(cls, constants: RecoveryConstants, number: int) -> "RecoveryStore":
+        """Return a store that has received and synced its messages."""
         machine = StoreEndpoint.create(_config(number))
         request = Register(Role.SOURCE, number - 1, 0, _SOURCE_REG_ID, LIFE, 0, "topic", 0, _SOURCE, "stream", 0, 0)
         machine.receive(Arrived(request), 0)
@@ -80,48 +80,50 @@ class Node:
             machine.receive(Data(LIFE, LIFE, message, 1, MESSAGE_BYTES, False, 1), 0)
         machine.receive(Persisted(machine.status.newest_ticket), 0)
         machine.take_effects()
-        return cls(constants, number, Shared(machine), {client.reg_id: client for client in machine.checkpoint()})
+        return cls(
+            constants, number, SharedMachine(machine), {client.reg_id: client for client in machine.checkpoint()}
+        )
 
     @property
     def up(self) -> bool:
-        """Whether it runs."""
+        """Whether the store runs."""
         return self.shared is not None
 
     @property
     def acknowledged(self) -> int:
-        """What its memory says that the receiver acknowledged, 0: nothing."""
+        """The receiver's acknowledgement in the store's memory, 0: none."""
         if self.shared is None:
             return 0
         return max(_acknowledged(one.client) for one in self.shared.machine.status.clients.values())
 
     @property
     def durable(self) -> int:
-        """The same of its disk."""
+        """The receiver's acknowledgement on disk, 0: none."""
         return max(map(_acknowledged, self.journal.values()))
 
     def put(self, message: Message) -> None:
-        """A receiver says something. What finds no room is lost; registrations are an action of their own."""
+        """Send a message to the store. A full queue drops it; registrations are an action of their own."""
         room = self.up and len(self.inbox) < self.constants.Room
         if room and isinstance(message, ConsumptionAck | RetransmitRequest):
             self.inbox.append(message)
 
     def forget_receiver(self) -> None:
-        """The receiver has ended; what it has acknowledged is still under way."""
+        """Handle the end of the receiver. Its acknowledgements remain in flight."""
         self.inbox = [message for message in self.inbox if isinstance(message, ConsumptionAck)]
         self.outbox = []
 
     def register(self, request: Register, now: int) -> list[Registered]:
-        """A registration comes, and is answered when it is on disk."""
+        """Deliver a registration, sync it and return the answers."""
         self.hear(request, now)
         return self.sync(now)
 
     def hear(self, message: Message, now: int) -> None:
-        """A message comes."""
+        """Deliver a message."""
         self._machine().receive(Arrived(message), now)
         self._perform()
 
     def sync(self, now: int) -> list[Registered]:
-        """Everything written is durable; returns what is answered for it."""
+        """Sync all writes; return the answers that waited for it."""
         ticket = self.unsynced[-1].ticket
         self.journal |= {write.client.reg_id: write.client for write in self.unsynced}
         self.unsynced = []
@@ -129,25 +131,25 @@ class Node:
         return self._perform()
 
     def crash(self) -> None:
-        """Connections break with all that is in them; what was not synced is gone."""
+        """Lose connections and unsynced writes."""
         self.shared, self.unsynced, self.inbox, self.outbox = None, [], [], []
 
     def restart(self, now: int) -> None:
-        """It comes back with what its disk has kept."""
+        """Restart with the contents of the disk."""
         machine = StoreEndpoint.create(_config(self.number))
         extents = [(_SOURCE_REG_ID, message, 1, MESSAGE_BYTES) for message in self.constants.holds(self.number)]
         machine.recover(self.journal.values(), extents, {_SOURCE_REG_ID: 1}, now)
         machine.take_effects()
-        self.shared = Shared(machine)
+        self.shared = SharedMachine(machine)
 
     def _machine(self) -> StoreEndpoint:
-        """The store's machine, to let it do something."""
+        """Return the store's machine for a change."""
         assert self.shared is not None
         self.shared = self.shared.own()
         return self.shared.machine
 
     def _perform(self) -> list[Registered]:
-        """Do what the store wants; returns its answers to registrations."""
+        """Perform the store's effects; return its answers to registrations."""
         assert self.shared is not None
         answers: list[Registered] = []
         for effect in self.shared.machine.take_effects():
@@ -164,12 +166,12 @@ class Node:
 
 
 def address_of(store: int) -> str:
-    """Where a store listens."""
+    """Return the address of a store."""
     return str(store)
 
 
-def source_info(constants: Constants) -> SourceInfo:
-    """The source's SRI: everything is sent, and these are its stores."""
+def source_info(constants: RecoveryConstants) -> SourceInfo:
+    """Return the source's SRI, which names its stores and says that everything is sent."""
     sizes = (2,) if constants.Groups == 1 else (1, 1)
     stores = tuple(
         StoreEntry(store - 1, (store - 1) % len(sizes), address_of(store), _SOURCE_REG_ID, 0) for store in STORES

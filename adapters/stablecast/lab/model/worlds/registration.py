@@ -1,16 +1,15 @@
-"""The world of `tla/Registration`: sources that want one registration ID at one store, by the core's own machines.
+"""Drive the core's machines for `tla/Registration`: sources that claim one registration ID at one store.
 
 Each client is a `RegistrationSet` of one `Registration`, the store a whole `StoreEndpoint`. The world adds what the
-core
-leaves to its drivers: a connection for each client (two queues, that may break, openly or not), the store's disk
-(synced and unsynced part, a crash drops the latter), time in ticks, and processes that end.
+core leaves to its drivers. There is a connection for each client: two queues, which may break openly or silently. There
+is the store's disk, whose unsynced part a crash loses, time in ticks, and processes that end.
 
-Time passes only when nothing is due: what is due at one instant happens in any order.
+Time passes only when nothing is due. Actions that are due at one instant happen in any order.
 """
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 import attrs
 
@@ -30,23 +29,27 @@ from stablecast.core.registration.store_registration import (
 from stablecast.core.store import StoreEndpoint
 from stablecast.lab.model.canonical import Fn, Value, record
 from stablecast.lab.model.explorer import Action, Invariant, State
+from stablecast.lab.model.worlds.shared import known_constants
 
 TICK_NS = (LEASE_MARGIN - 1) * MILLISECOND
-"""A lease of n ticks comes of an activity timeout of 8n ms (they travel in whole ms), which is over at tick n + 1."""
+"""A tick in ns.
+
+A lease of n ticks results from an activity timeout of 8n ms, which ends at tick n + 1. Timeouts travel in whole ms.
+"""
 STORE = "store:1"
 REG_ID = 1
 CONTEXT = 1
 """The context of the clients that share one."""
 NONE = -1
-"""A timer that is not armed, as the model writes it."""
+"""A timer that is not armed, in the model."""
 
 
 @attrs.frozen
-class Constants:
-    """The model's constants. Spans in ticks; `Room` is of a queue, `Writes` of the disk.
+class RegistrationConstants:
+    """Hold the model's constants. Spans are in ticks, `Room` is that of a queue, and `Writes` that of the disk.
 
-    `Lease` is how long a client believes in a grant, up to 7; the store's activity timeout is one tick longer.
-    `Shared` are the clients that are lives of one context.
+    `Lease` is how long a client relies on a grant, at most 7. The store's activity timeout is one tick longer. `Shared`
+    are the clients that are lives of one context.
     """
 
     Clients: int
@@ -62,8 +65,8 @@ class Constants:
 
 
 @attrs.define
-class Process:
-    """A client: its machine, and the queues of its connection."""
+class RegisteringClient:
+    """Hold a client: its machine and the queues of its connection."""
 
     enrollment: RegistrationSet
     alive: bool = True
@@ -72,19 +75,19 @@ class Process:
 
     @property
     def registration(self) -> Registration:
-        """Its only one."""
+        """The client's only registration."""
         return self.enrollment.registrations[0]
 
 
 @attrs.define
-class Disk:
-    """What the store's journal keeps of clients, and the writes that a crash would lose, oldest first."""
+class ClientDisk:
+    """Hold the client records of the store's journal, and the unsynced writes, oldest first."""
 
     synced: dict[int, Client] = attrs.field(factory=dict)
     unsynced: list[PersistClient | Forget] = attrs.field(factory=list)
 
     def sync(self) -> int:
-        """Make everything durable; returns the newest ticket."""
+        """Sync all writes; return the newest ticket."""
         for write in self.unsynced:
             if isinstance(write, PersistClient):
                 self.synced[write.client.reg_id] = write.client
@@ -96,26 +99,26 @@ class Disk:
 
 
 @attrs.define
-class World:
-    """See the module."""
+class RegistrationWorld:
+    """Drive the clients and their store."""
 
-    constants: Constants
-    clients: list[Process]
+    constants: RegistrationConstants
+    clients: list[RegisteringClient]
     store: StoreEndpoint | None
-    disk: Disk = attrs.field(factory=Disk)
+    disk: ClientDisk = attrs.field(factory=ClientDisk)
     now: int = 0
 
     @classmethod
     def create(cls, constants: Mapping[str, Value]) -> Self:
-        """The initial state: the store runs, nobody has asked it anything."""
-        known = Constants(**{name: value for name, value in constants.items() if name != "Mutant"})  # type: ignore[arg-type]
-        clients = [Process(_enrollment(known, number)) for number in range(1, known.Clients + 1)]
+        """Return the initial state: the store runs, nobody has asked it anything."""
+        known = RegistrationConstants(**known_constants(constants))
+        clients = [RegisteringClient(_enrollment(known, number)) for number in range(1, known.Clients + 1)]
         return cls(known, clients, StoreEndpoint.create(_store_config(known)))
 
-    # What can happen.
+    # Enabled actions.
 
     def actions(self) -> Iterator[Action]:
-        """In the order of the model's `Next`."""
+        """Yield the enabled actions in the order of the model's `Next`."""
         room = len(self.disk.unsynced) < self.constants.Writes
         faults = self.constants.Faults
         for number, client in enumerate(self.clients, 1):
@@ -143,18 +146,16 @@ class World:
             yield ("Tick",)
 
     def do(self, action: Action) -> None:
-        """Let it happen."""
+        """Perform an action."""
         name, *parameters = action
         if parameters:
-            (number,) = parameters
-            assert isinstance(number, int)
-            self._client_action(str(name), self.clients[number - 1])
+            self._client_action(name, self.clients[parameters[0] - 1])
         elif name == "Tick":
             self.now += TICK_NS
         elif name == "Crash":
             self.store, self.disk.unsynced = None, []
         else:
-            self._store_action(str(name))
+            self._store_action(name)
 
     def _store_action(self, name: str) -> None:
         if name == "Restart":
@@ -167,7 +168,7 @@ class World:
             self.store.handle_timeout(self.now)
         self._perform_store()
 
-    def _client_action(self, name: str, client: Process) -> None:
+    def _client_action(self, name: str, client: RegisteringClient) -> None:
         out: list[Effect] = []
         match name:
             case "Start":
@@ -187,16 +188,16 @@ class World:
         for message in _sent(out):
             self._put(client.to_store, message)
 
-    def _to_store(self, client: Process, message: Message, out: list[Effect]) -> None:
-        """A store that is down refuses the connection."""
+    def _to_store(self, client: RegisteringClient, message: Message, out: list[Effect]) -> None:
+        """Deliver a message; a store that is down refuses the connection."""
         if self.store is None:
             client.enrollment.on_broken(Gone(STORE), self.now, out)
         else:
             self.store.receive(Arrived(message), self.now)
             self._perform_store()
 
-    def _to_client(self, client: Process, message: Message, out: list[Effect]) -> None:
-        """So does the address of a client that has ended."""
+    def _to_client(self, client: RegisteringClient, message: Message, out: list[Effect]) -> None:
+        """Deliver a message; the address of an ended client refuses the connection."""
         if client.alive:
             if isinstance(message, Keepalive):
                 client.enrollment.on_keepalive(message, self.now, out)
@@ -208,7 +209,7 @@ class World:
             self._perform_store()
 
     def _perform_store(self) -> None:
-        """Do what the store wants; its repositories' own timers are nothing that the model knows of."""
+        """Perform the store's effects. Timers of its repositories are not in the model."""
         assert self.store is not None
         if not self._due(self.store.check_at):
             self.store.handle_timeout(self.now)
@@ -219,7 +220,7 @@ class World:
                 self._put(self.clients[effect.message.incarnation - 1].from_store, effect.message)
 
     def _put(self, queue: list[Message], message: Message) -> None:
-        """What finds no room is lost."""
+        """Append a message; a full queue drops it."""
         if len(queue) < self.constants.Room:
             queue.append(message)
 
@@ -229,7 +230,7 @@ class World:
             yield self.store.check_at
 
     def _may_wait(self) -> bool:
-        """Whether what is under way may take a tick more."""
+        """Return whether messages in flight may take another tick."""
         faults = self.constants.Faults
         asked = bool(self.disk.unsynced) or any(client.to_store for client in self.clients)
         answered = any(client.from_store for client in self.clients)
@@ -238,15 +239,15 @@ class World:
     def _due(self, deadline: int | None) -> bool:
         return deadline is not None and deadline <= self.now
 
-    # What the model sees.
+    # The model's variables.
 
     @property
     def invariants(self) -> Mapping[str, Invariant]:
-        """What holds in every state, where some clients may be lives of one context."""
+        """Invariants of every state. Some clients may be lives of one context."""
         return {"OneHolder": partial(_one_holder, self.constants.Shared), "Kept": partial(_kept, self.constants.Shared)}
 
     def abstract(self) -> State:
-        """The model's variables."""
+        """Return the model's variables."""
         return {
             "client": tuple(self._client(client) for client in self.clients),
             "toStore": tuple(tuple(self._message(m) for m in client.to_store) for client in self.clients),
@@ -256,7 +257,7 @@ class World:
             "disk": _number(self.disk.synced.get(REG_ID)),
         }
 
-    def _client(self, client: Process) -> Fn:
+    def _client(self, client: RegisteringClient) -> Fn:
         machine = client.registration
         state = machine.state
         left = {kind.name.lower(): self._left(machine.timers.deadline(kind)) for kind in RegistrationTimer}
@@ -297,7 +298,7 @@ class World:
         return record(up=True, holder=holder.client.incarnation, active=holder.active, age=age, check=check)
 
     def _unsynced(self) -> tuple[Value, ...]:
-        """Each write, and whether the answer that waits for it is to the newest request."""
+        """Return each write, and whether the answer that waits for it belongs to the newest request."""
         if self.store is None:
             return ()
         fresh = {due.ticket: self._fresh(due.incarnation, due.generation) for due in self.store.status.waiting}
@@ -324,7 +325,7 @@ def _number(client: Client | None) -> int:
     return 0 if client is None else client.incarnation
 
 
-def _enrollment(constants: Constants, number: int) -> RegistrationSet:
+def _enrollment(constants: RegistrationConstants, number: int) -> RegistrationSet:
     shared = number in constants.Shared
     request = Register(
         role=Role.SOURCE,
@@ -345,7 +346,7 @@ def _enrollment(constants: Constants, number: int) -> RegistrationSet:
     return RegistrationSet(Quorums.of(GroupRules((1,)), [0]), {0: Registration(request, STORE, times)})
 
 
-def _store_config(constants: Constants) -> StoreConfig:
+def _store_config(constants: RegistrationConstants) -> StoreConfig:
     kept = RepositoryConfig(
         source_activity_ns=constants.Lease * LEASE_MARGIN * MILLISECOND,
         source_lifetime_ns=constants.Lifetime * TICK_NS,
@@ -354,23 +355,17 @@ def _store_config(constants: Constants) -> StoreConfig:
     return StoreConfig(STORE, 1, repository=kept, check_ns=TICK_NS, keepalive_ns=0)
 
 
-def _one_holder(shared: frozenset[int], state: State) -> bool:
-    """R1: no two contexts believe in one registration ID."""
-    believers = {number for number, client in enumerate(_parts(state["client"]), 1) if _believes(client)}
+def _one_holder(shared: frozenset[int], state: Mapping[str, Any]) -> bool:
+    """Check R1: no two contexts rely on one registration ID."""
+    believers = {number for number, client in enumerate(state["client"], 1) if _believes(client)}
     return len(believers) <= 1 or believers <= shared
 
 
-def _kept(shared: frozenset[int], state: State) -> bool:
-    """R2: who believes in it is the holder on the store's disk, or a later life of its context is."""
+def _kept(shared: frozenset[int], state: Mapping[str, Any]) -> bool:
+    """Check R2: a client that relies on the ID is the holder on the store's disk, or a later life of its context is."""
     holder = state["disk"]
-    assert isinstance(holder, int)
-    holders = [number for number, client in enumerate(_parts(state["client"]), 1) if _believes(client)]
+    holders = [number for number, client in enumerate(state["client"], 1) if _believes(client)]
     return all(holder == number or ({number, holder} <= shared and holder > number) for number in holders)
-
-
-def _parts(value: Value) -> tuple[Fn, ...]:
-    assert isinstance(value, tuple)
-    return tuple(part for part in value if isinstance(part, Fn))
 
 
 def _believes(client: Fn) -> bool:

@@ -1,18 +1,19 @@
-"""The world of `tla/ResolutionPhases`: a source and a receiver that look for each other, by the transports' machines.
+"""Drive the machines of the transports for `tla/ResolutionPhases`: a source and a receiver that find each other.
 
-The source's side is a whole `Advertiser`, the receiver's a whole `Querier`, without limits. The world adds the network,
-which loses datagrams and parts the two, and what a driver does: it joins what is discovered, says so, and says when the
-session is over. A turn comes at the instant at which the machines say that it is due.
+The source's side is a whole `Advertiser`, the receiver's a whole `Querier`, without rate limits. The world adds a
+network that loses datagrams and partitions, and the acts of a driver: it joins a discovered source, confirms that, and
+reports the end of the session. A turn comes at the instant at which a machine is due.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Self
+from typing import Any, Self
 
 import attrs
 
 from stablecast.lab.model.canonical import Fn, Value, record
-from stablecast.lab.model.clone import Shared
+from stablecast.lab.model.clone import SharedMachine
 from stablecast.lab.model.explorer import Action, Invariant, State
+from stablecast.lab.model.worlds.shared import known_constants
 from stablecast.transports.resolution.udp.advertiser import Advertiser
 from stablecast.transports.resolution.udp.effects import Transmit
 from stablecast.transports.resolution.udp.inputs import (
@@ -41,15 +42,15 @@ from stablecast.transports.wire import lbmr
 TOPIC = "topic"
 SESSION_ID, INDEX = 1, 0
 NONE = -1
-"""What does not come, as the model writes it."""
+"""A turn that does not come, in the model."""
 
 SOURCE = AddSource(TOPIC, "10.0.0.1:14371", SESSION_ID, INDEX, "", persistent=False)
 UNLIMITED = ResolutionLimits(*[RateLimit(records=0, bits=0)] * len(attrs.fields(ResolutionLimits)))
 
 
 @attrs.frozen
-class Constants:
-    """The model's constants; a tick is a nanosecond."""
+class ResolutionConstants:
+    """Hold the model's constants; a tick is a nanosecond."""
 
     First: int
     Longest: int
@@ -63,45 +64,45 @@ class Constants:
     Faults: frozenset[str]
 
     def pace(self, sustaining: int) -> PhasePace:
-        """The turns of either side."""
+        """Return the turns of either side."""
         return PhasePace(1, self.First, self.Longest, self.Initial, 1, self.Sustain, sustaining)
 
 
 @attrs.define
-class World:
-    """See the module."""
+class ResolutionPhasesWorld:
+    """Drive one source's side and one receiver's side."""
 
-    constants: Constants
-    advertising: Shared[Advertiser]
-    querying: Shared[Querier]
+    constants: ResolutionConstants
+    advertising: SharedMachine[Advertiser]
+    querying: SharedMachine[Querier]
     parted: bool = False
     now: int = 0
 
     @classmethod
     def create(cls, constants: Mapping[str, Value]) -> Self:
-        """The initial state: there is neither source nor receiver."""
-        known = Constants(**{name: value for name, value in constants.items() if name != "Mutant"})  # type: ignore[arg-type]
+        """Return the initial state: there is neither source nor receiver."""
+        known = ResolutionConstants(**known_constants(constants))
         advertise = AdvertiseOptions(known.pace(known.SourceSustaining), at_end=known.FinalWord)
         query = QueryOptions(known.pace(known.ReceiverSustaining), known.Enough, known.UntilResolved)
         return cls(
             known,
-            Shared(Advertiser(b"source 1", advertise, UNLIMITED)),
-            Shared(Querier(query, limits=UNLIMITED)),
+            SharedMachine(Advertiser(b"source 1", advertise, UNLIMITED)),
+            SharedMachine(Querier(query, limits=UNLIMITED)),
         )
 
     @property
     def interest(self) -> WantedTopic | None:
-        """What the receiver's side keeps of the topic; not to be changed."""
+        """The receiver's record of the topic; do not change it."""
         return self.querying.machine.interests.get(TOPIC)
 
     @property
     def is_there(self) -> bool:
-        """Whether there is a source."""
+        """Whether a source exists."""
         return bool(self.advertising.machine)
 
     @property
     def known(self) -> bool:
-        """Whether the receiver was told of it."""
+        """Whether the receiver knows the source."""
         return self.interest is not None and bool(self.interest.known)
 
     @property
@@ -109,10 +110,10 @@ class World:
         """Whether the receiver has a session."""
         return self.interest is not None and self.interest.since is None
 
-    # What can happen.
+    # Enabled actions.
 
     def actions(self) -> Iterator[Action]:
-        """In the order of the model's `Next`."""
+        """Yield the enabled actions in the order of the model's `Next`."""
         faults = self.constants.Faults
         yield from self._of_source()
         if self._due(self.querying):
@@ -140,7 +141,7 @@ class World:
             yield from (("End", fate) for fate in (self._passes() if self.constants.FinalWord else ("lost",)))
 
     def _passes(self) -> tuple[str, ...]:
-        """What may become of a datagram."""
+        """Return what may happen to a datagram."""
         if self.parted:
             return ("lost",)
         return ("heard", "lost") if "lose" in self.constants.Faults else ("heard",)
@@ -150,20 +151,20 @@ class World:
             return ("lost",)
         return ("lost", "asked", "answered") if "lose" in self.constants.Faults else ("answered",)
 
-    def _due(self, side: Shared[Advertiser] | Shared[Querier]) -> bool:
+    def _due(self, side: SharedMachine[Advertiser] | SharedMachine[Querier]) -> bool:
         due = side.machine.next_timeout()
         return due is not None and due <= self.now
 
     def _busy(self) -> bool:
-        """What is due, is found or has ended does not wait."""
+        """Return whether time must wait for a due turn, a discovered source or an ended session."""
         if self._due(self.advertising) or self._due(self.querying):
             return True
         return self.known is not self.joined if self.is_there else self.known or self.joined
 
-    # What happens.
+    # Effects of actions.
 
     def do(self, action: Action) -> None:
-        """Let it happen."""
+        """Perform an action."""
         name, *parameters = action
         match name:
             case "Tick":
@@ -171,14 +172,14 @@ class World:
             case "Part":
                 self.parted = not self.parted
             case "Create" | "SourceTurn" | "End":
-                self._advertise(_DOES[str(name)], heard=parameters == ["heard"])
+                self._advertise(_DOES[name], heard=parameters == ["heard"])
             case "ReceiverTurn":
-                self._ask(str(parameters[0]))
+                self._ask(parameters[0])
             case _:
-                self._tell(_INPUTS[str(name)])
+                self._tell(_INPUTS[name])
 
     def _advertise(self, event: AdvertiserInput | None, *, heard: bool) -> None:
-        """The source's side does something; what it says is heard, or not."""
+        """Run the source's side; its datagrams arrive if `heard`."""
         self.advertising = self.advertising.own()
         advertiser = self.advertising.machine
         if event is None:
@@ -191,7 +192,7 @@ class World:
                 self._tell(RecordsReceived(_packet(effect)))
 
     def _ask(self, outcome: str) -> None:
-        """The receiver's turn. Both sides hear in the order in which was said."""
+        """Run the receiver's turn. Both sides receive in the order of sending."""
         self.querying = self.querying.own()
         querier = self.querying.machine
         querier.handle_timeout(self.now)
@@ -205,10 +206,10 @@ class World:
         self.querying.machine.receive(event, self.now)
         self.querying.machine.take_effects()
 
-    # What the model sees.
+    # The model's variables.
 
     def abstract(self) -> State:
-        """The model's variables."""
+        """Return the model's variables."""
         querier = self.querying.machine
         turns = next(iter(self.advertising.machine.rounds.topics.values()), None)
         return {
@@ -240,23 +241,23 @@ _INPUTS: dict[str, QuerierInput] = {
     "Break": Unresolved(TOPIC),
     "Miss": SourceLost(TOPIC, SESSION_ID, INDEX),
 }
-"""What the receiver's side is told."""
+"""Inputs of the receiver's side by action."""
 
 _DOES: dict[str, AdvertiserInput | None] = {
     "Create": SOURCE,
     "SourceTurn": None,
     "End": RemoveSource(SESSION_ID, INDEX),
 }
-"""What the source's side is told; None: it is its turn."""
+"""Inputs of the source's side by action; None: its turn."""
 
 
 def _packet(said: Transmit) -> lbmr.Packet:
     return lbmr.Packet(lbmr.PacketKind.NORMAL, said.queries, said.advertisements)
 
 
-def _silent(state: State) -> bool:
-    """Q1: who is quiet plans no turn, and who is not plans one."""
-    sides = [side for side in (state["source"], state["receiver"]) if isinstance(side, Fn)]
+def _silent(state: Mapping[str, Any]) -> bool:
+    """Check Q1: a quiet side plans no turn, and any other side plans one."""
+    sides = (state["source"], state["receiver"])
     return all((side["phase"] in ("AWAY", "QUIESCENT")) is (side["due"] == NONE) for side in sides)
 
 

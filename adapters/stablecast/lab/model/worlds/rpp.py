@@ -1,14 +1,15 @@
-"""The world of `tla/Rpp`: a source, a store with little room and receivers that set the pace, by the core's machines.
+"""Drive the core's machines for `tla/Rpp`: a source, a store with little room, and receivers that set the pace.
 
-Source and store are whole endpoints. A receiver is no more than the number it has consumed, its registration, and its
-acknowledgements. The world adds the stream to the store (data, SRI, what is sent again), acknowledgements of stability
-that are under way, and the store's journal. What store and source ask each other is answered at once.
+Source and store are whole endpoints. A receiver is only the number it has consumed, its registration and its
+acknowledgements. The world adds the stream to the store (data, SRI, retransmissions), stability acknowledgements in
+flight, and the store's journal. Requests between store and source are answered at once.
 
-A message has one byte. Timers run where an action says so: a write delay is over, or a receiver was silent for long.
+A message has one byte. Timers run where an action says so: a write delay is over, or a receiver was silent for too
+long.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Self
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Self
 
 import attrs
 
@@ -29,53 +30,42 @@ from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.core.store import StoreEndpoint
 from stablecast.core.store.status import RepositoryStatus
 from stablecast.lab.model.canonical import Fn, Value, record
-from stablecast.lab.model.clone import Shared
+from stablecast.lab.model.clone import SharedMachine
 from stablecast.lab.model.errors import ModelError
-from stablecast.lab.model.explorer import Action, State
+from stablecast.lab.model.explorer import Action, Invariant, State
 from stablecast.lab.model.worlds.rpp_parts import (
     DELAY_NS,
+    NONE,
     RECEIVER_ID,
     SILENCE_NS,
     SOURCE,
     SOURCE_ID,
     STORE,
     UNKNOWN,
-    Constants,
-    Journal,
-    Reader,
+    PacedJournal,
+    PacedReceiver,
+    RppConstants,
     farewell,
     new_source,
     receiver_request,
     store_config,
 )
-from stablecast.lab.model.worlds.rpp_seen import (
-    INVARIANTS,
-    acknowledged,
-    granting,
-    item,
-    numbers_of,
-    seen,
-    signed,
-    waiting,
-    written,
-)
-
-__all__ = ["INVARIANTS", "World"]
+from stablecast.lab.model.worlds.shared import known_constants, numbers_of
 
 
 @attrs.define
-class World:
-    """See the module. `told`: acknowledgements under way to the source."""
+class RppWorld:
+    """Drive one source, one store and its receivers. `told` are acknowledgements in flight to the source."""
 
-    constants: Constants
-    sender: Shared[SourceEndpoint]
-    keeper: Shared[StoreEndpoint] | None
-    readers: list[Reader]
+    constants: RppConstants
+    sender: SharedMachine[SourceEndpoint]
+    keeper: SharedMachine[StoreEndpoint] | None
+    readers: list[PacedReceiver]
     up: bool = True
     queue: list[Data | SourceInfo] = attrs.field(factory=list)
     told: list[StableAck] = attrs.field(factory=list)
-    written: Journal = attrs.field(factory=Journal)
-    disk: Journal = attrs.field(factory=Journal)
+    written: PacedJournal = attrs.field(factory=PacedJournal)
+    disk: PacedJournal = attrs.field(factory=PacedJournal)
     crashed: bool = False
     stable: set[int] = attrs.field(factory=set)
     before: Fn | None = None
@@ -83,14 +73,19 @@ class World:
 
     @classmethod
     def create(cls, constants: Mapping[str, Value]) -> Self:
-        """The initial state: the source is registered, the store knows where it begins, and no receiver has come.
+        """Return the initial state: the source is registered and has announced where it begins; no receiver exists.
 
         Raises:
-            ModelError: If the store refuses the source.
+            ModelError: the store refuses the source.
         """
-        known = Constants(**{name: value for name, value in constants.items() if name != "Mutant"})  # type: ignore[arg-type]
+        known = RppConstants(**known_constants(constants))
         store = StoreEndpoint.create(store_config(known))
-        world = cls(known, Shared(new_source(known, 1)), Shared(store), [Reader() for _ in range(known.Receivers)])
+        world = cls(
+            known,
+            SharedMachine(new_source(known, 1)),
+            SharedMachine(store),
+            [PacedReceiver() for _ in range(known.Receivers)],
+        )
         world._tell_source(Start())
         world.do(("Sync",))
         if world.source.state is not SourceState.ACTIVE:
@@ -101,12 +96,12 @@ class World:
 
     @property
     def source(self) -> SourceEndpoint:
-        """The newest life of the source, whether it has ended or not; not to be changed."""
+        """The newest life of the source, running or not; do not change it."""
         return self.sender.machine
 
     @property
     def store(self) -> StoreEndpoint | None:
-        """The store while it is up; not to be changed."""
+        """The store while it is up; do not change it."""
         return None if self.keeper is None else self.keeper.machine
 
     def _own_source(self) -> SourceEndpoint:
@@ -118,10 +113,10 @@ class World:
         self.keeper = self.keeper.own()
         return self.keeper.machine
 
-    # What can happen.
+    # Enabled actions.
 
     def actions(self) -> Iterator[Action]:
-        """What the model allows."""
+        """Yield the enabled actions."""
         if self._news():
             yield ("ToSource",)
         if "die" in self.constants.Faults and self.up:
@@ -147,7 +142,7 @@ class World:
         if "crash" in self.constants.Faults and not self.crashed and self._source_state() in ("ACTIVE", "DOWN"):
             yield ("Crash",)
 
-    def _reader_actions(self, number: int, reader: Reader) -> Iterator[Action]:
+    def _reader_actions(self, number: int, reader: PacedReceiver) -> Iterator[Action]:
         faults = self.constants.Faults
         heard = UNKNOWN if self.store is None else acknowledged(self.store, number)
         begun = self.store is not None and self._kept.resume_point is not None
@@ -164,18 +159,19 @@ class World:
             yield ("Ack", number)
 
     def do(self, action: Action) -> None:
-        """Let it happen."""
+        """Perform an action."""
         name, *parameters = action
         if parameters:
-            (number,) = parameters
-            assert isinstance(number, int)
-            self._reader_action(str(name), number, self.readers[number - 1])
+            self._reader_action(name, parameters[0], self.readers[parameters[0] - 1])
             return
         match name:
             case "Die":
                 self.before, self.up, self.told = self._window(), False, []
             case "Return":
-                self.sender, self.up = Shared(new_source(self.constants, self.source.config.incarnation + 1)), True
+                self.sender, self.up = (
+                    SharedMachine(new_source(self.constants, self.source.config.incarnation + 1)),
+                    True,
+                )
                 self._tell_source(Start())
             case "Send":
                 self._send()
@@ -186,9 +182,9 @@ class World:
             case "Restart":
                 self._restart()
             case _:
-                self._store_action(str(name))
+                self._store_action(name)
 
-    def _reader_action(self, name: str, number: int, reader: Reader) -> None:
+    def _reader_action(self, name: str, number: int, reader: PacedReceiver) -> None:
         match name:
             case "Consume":
                 reader.consumed += 1
@@ -200,10 +196,10 @@ class World:
                 pace = Pace.NON_BLOCKING if number in self.constants.Patient else Pace.RECEIVERS
                 self._tell_store(receiver_request(number, self._kept.incarnation, pace))
             case "Leave":
-                self.readers[number - 1] = Reader()
+                self.readers[number - 1] = PacedReceiver()
                 self._tell_store(farewell(number, self._kept.incarnation))
             case _:
-                self.readers[number - 1] = Reader()
+                self.readers[number - 1] = PacedReceiver()
                 self._expire(RECEIVER_ID + number)
 
     def _store_action(self, name: str) -> None:
@@ -237,20 +233,20 @@ class World:
     def _crash(self) -> None:
         self.keeper, self.written, self.crashed = None, self.disk, True
         self.queue, self.told = [], []
-        self.readers = [Reader() if reader.state == "ASKING" else reader for reader in self.readers]
+        self.readers = [PacedReceiver() if reader.state == "ASKING" else reader for reader in self.readers]
 
     def _restart(self) -> None:
-        """What the disk kept is looked at; then a source that is there notices that its connection broke."""
+        """Restart with the contents of the disk; then a running source notices that its connection broke."""
         store = StoreEndpoint.create(store_config(self.constants))
         extents = [(SOURCE_ID, number, 1, 1) for number in sorted(self.disk.messages)]
         store.recover(self.disk.clients, extents, {SOURCE_ID: self.disk.trail}, self.now)
-        self.keeper = Shared(store)
+        self.keeper = SharedMachine(store)
         self._perform_store(store)
         if self.up:
             self._tell_source(Reset(STORE))
 
     def _expire(self, reg_id: int) -> None:
-        """A receiver's state lifetime is over; everybody else gives a sign of life."""
+        """End a receiver's state lifetime; every other client sends a keepalive."""
         store = self._own_store()
         self.now += 2 * SILENCE_NS
         for other, known in sorted(store.status.clients.items()):
@@ -268,7 +264,7 @@ class World:
         self._perform_store(store)
 
     def _perform_store(self, store: StoreEndpoint) -> None:
-        """Let the store do what is due at once, then do what it wants."""
+        """Run the store's due timers, then perform its effects."""
         due = store.status.repository_due
         if due is not None and due <= self.now:
             store.handle_timeout(self.now)
@@ -279,7 +275,7 @@ class World:
                 self._answer(effect.to, effect.message)
 
     def _answer(self, to: str, message: Message) -> None:
-        """What the store says."""
+        """Deliver a message of the store."""
         if to != SOURCE:
             if isinstance(message, Registered):
                 reader = self.readers[int(to.removeprefix("receiver:")) - 1]
@@ -302,7 +298,7 @@ class World:
         self._perform_source(source.take_effects())
 
     def _perform_source(self, effects: Sequence[Effect]) -> None:
-        """Do what the source wants."""
+        """Perform the source's effects."""
         life = self.source.config.incarnation
         for effect in effects:
             match effect:
@@ -316,16 +312,16 @@ class World:
                     self.queue += [Data(life, life, number, 1, 1, recovered=True, token=0) for number in numbers]
 
     def _resumed(self, low: int) -> None:
-        """Another life begins: what receivers had of the one before from there on is gone, and nothing of it stable."""
+        """Handle a new life: receivers lose what they had from `low` on, and none of it is stable."""
         self.before = None
         self.stable = {number for number in self.stable if number < low}
         for reader in self.readers:
             reader.consumed, reader.since = min(reader.consumed, low - 1), min(reader.since, low)
 
-    # What the model sees.
+    # The model's variables.
 
     def abstract(self) -> State:
-        """The model's variables."""
+        """Return the model's variables."""
         numbers = range(1, self.constants.Receivers + 1)
         return {
             "source": self._source_of(),
@@ -346,7 +342,7 @@ class World:
         return self.store.status.repositories[SOURCE_ID]
 
     def _source_state(self) -> str:
-        """A source that counts and waits for an answer renews its registration."""
+        """Return the state of the source in the model. A registered source that waits for an answer is renewing."""
         if not self.up:
             return "DOWN"
         if self.source.state is not SourceState.ACTIVE:
@@ -354,7 +350,7 @@ class World:
         return "ACTIVE" if self.source.status.registrations[0].present else "RENEWING"
 
     def _window(self) -> Fn:
-        """What the newest life that could send has sent."""
+        """Return what the newest life that could send has sent."""
         if self.before is not None:
             return self.before
         stop = self.source.next_number
@@ -376,7 +372,7 @@ class World:
         return self.up and source.can_send and bool(credit) and source.next_number < self.constants.Messages
 
     def _news(self) -> set[int]:
-        """What the source is about to hear and does not know."""
+        """Return the acknowledged numbers in flight that are news to the source."""
         told = {number for ack in self.told for number in range(ack.first, ack.last + 1)}
         unsettled = self._window()["open"]
         assert isinstance(unsettled, frozenset)
@@ -385,10 +381,110 @@ class World:
     def _asking(self) -> bool:
         return any(reader.state == "ASKING" for reader in self.readers)
 
-    def _reader(self, number: int, reader: Reader) -> Fn:
+    def _reader(self, number: int, reader: PacedReceiver) -> Fn:
         blocks = number not in self.constants.Patient
         return record(state=reader.state, blocks=blocks, consumed=reader.consumed, since=reader.since)
 
 
 def _named(fields: Fn) -> Iterator[tuple[str, Value]]:
     yield from ((str(name), value) for name, value in fields.pairs)
+
+
+def acknowledged(store: StoreEndpoint, number: int) -> int:
+    """Return what a store knows of a receiver's acknowledgement."""
+    known = store.status.clients.get(RECEIVER_ID + number)
+    return UNKNOWN if known is None else known.client.acknowledged
+
+
+def waiting(store: StoreEndpoint) -> frozenset[Value]:
+    """Return the numbers that wait for the disk."""
+    runs = [due for due in store.status.waiting if due.generation < 0 and due.farewell is None]
+    return numbers_of((run.first, run.stop) for run in runs)
+
+
+def granting(store: StoreEndpoint) -> bool:
+    """Return whether the source's registration waits for the disk."""
+    wanted = (SOURCE_ID, store.status.repositories[SOURCE_ID].incarnation)
+    return any(due.generation >= 0 and (due.reg_id, due.incarnation) == wanted for due in store.status.waiting)
+
+
+def seen(store: StoreEndpoint | None, receivers: Iterable[int]) -> Fn:
+    """Return the store's variables; None: it is down."""
+    if store is None:
+        none = dict.fromkeys(("held", "synced", "delayed", "waiting", "owed", "lost", "wanted"), frozenset[Value]())
+        flags = dict.fromkeys(("up", "asked", "paused", "granting"), False)
+        rec = tuple(UNKNOWN for _ in receivers)
+        return record(life=0, low=NONE, trail=0, acked=0, high=NONE, rec=rec, **none, **flags)
+    kept = store.status.repositories[SOURCE_ID]
+    low = kept.resume_point
+    return record(
+        up=True,
+        life=kept.incarnation,
+        low=NONE if low is None else low,
+        trail=kept.trail,
+        held=numbers_of(kept.held),
+        synced=numbers_of(kept.synced),
+        delayed=numbers_of(kept.delayed),
+        waiting=waiting(store),
+        owed=numbers_of(kept.owed),
+        acked=0 if low is None else kept.acked,
+        high=NONE if kept.high is None else kept.high,
+        lost=numbers_of(kept.lost),
+        wanted=numbers_of(kept.requested),
+        asked=kept.late_join is not None,
+        paused=kept.paused,
+        granting=granting(store),
+        rec=tuple(acknowledged(store, number) for number in receivers),
+    )
+
+
+def written(journal: PacedJournal, receivers: Iterable[int]) -> Fn:
+    """Return a journal's variables."""
+    client = journal.of(SOURCE_ID)
+    assert client is not None
+    known = [journal.of(RECEIVER_ID + number) for number in receivers]
+    return record(
+        life=client.incarnation,
+        low=next((first for life, first in client.lives if life == client.incarnation), NONE),
+        freed=client.freed,
+        trail=journal.trail,
+        messages=journal.messages,
+        rec=tuple(UNKNOWN if reader is None else reader.acknowledged for reader in known),
+    )
+
+
+def item(way: Data | SourceInfo) -> Fn:
+    """Return an item of the stream."""
+    if isinstance(way, Data):
+        return record(kind="data", life=way.incarnation, number=way.wire_first, again=way.recovered)
+    return record(kind="info", life=way.incarnation, low=way.low, high=signed(way.high))
+
+
+def signed(wire: int) -> int:
+    """Return a wire number as a signed one: numbers below 0 travel as 32-bit values."""
+    return wire if wire < 1 << 31 else wire - (1 << 32)
+
+
+def _owed(state: Mapping[str, Any]) -> Iterator[int]:
+    """Yield the stable numbers that blocking receivers still need.
+
+    After a crash these are numbers that were sent since the receiver registered.
+    """
+    for receiver in state["receiver"]:
+        if receiver["blocks"] and receiver["state"] == "IN":
+            first = max(receiver["since"] if state["crashed"] else 0, receiver["consumed"] + 1)
+            yield from (number for number in state["stable"] if number >= first)
+
+
+def _kept(state: Mapping[str, Any]) -> bool:
+    """Check P2: a stable message stays at the store until every registered blocking receiver has consumed it."""
+    store = state["store"]
+    return not store["up"] or all(number in store["held"] for number in _owed(state))
+
+
+def _synced(state: Mapping[str, Any]) -> bool:
+    """Check P1: such a message is on disk."""
+    return all(number in state["disk"]["messages"] for number in _owed(state))
+
+
+INVARIANTS: Mapping[str, Invariant] = {"PacedRetention": _kept, "SyncedFirst": _synced}

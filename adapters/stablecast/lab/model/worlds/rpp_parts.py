@@ -1,4 +1,4 @@
-"""What the world of `tla/Rpp` is made of: its constants, the store's journal, receivers, and who is told what."""
+"""Define the parts of the world of `tla/Rpp`: constants, the journal, receivers, requests and configurations."""
 
 from collections.abc import Sequence
 
@@ -25,14 +25,14 @@ SOURCE_ID, RECEIVER_ID = 50, 70
 """RegIDs; receiver i has the second one plus i."""
 NONE, UNKNOWN = -1, -2
 NEVER_NS = 10**15
-"""No timer of this length ever runs out."""
+"""A span in ns that no timer reaches."""
 DELAY_NS = 1
 SILENCE_NS = SECOND
 
 
 @attrs.frozen
-class Constants:
-    """The model's constants."""
+class RppConstants:
+    """Hold the model's constants."""
 
     Receivers: int
     Patient: frozenset[int]
@@ -51,19 +51,19 @@ class Constants:
 
 
 @attrs.frozen
-class Journal:
-    """What the store's disk keeps: its clients, the messages of its one source, and from where on."""
+class PacedJournal:
+    """Hold what the store's disk keeps: its clients, the messages of its one source, and the trail."""
 
     clients: tuple[Client, ...] = ()
     messages: frozenset[int] = frozenset()
     trail: int = 0
 
     def of(self, reg_id: int) -> Client | None:
-        """A client's newest state."""
+        """Return a client's newest state."""
         return next((client for client in self.clients if client.reg_id == reg_id), None)
 
-    def after(self, effects: Sequence[Effect]) -> "Journal":
-        """With what a store wants written; anything else is none of the disk's business."""
+    def after(self, effects: Sequence[Effect]) -> "PacedJournal":
+        """Return the journal after these effects. Only effects that write change it."""
         clients = {client.reg_id: client for client in self.clients}
         messages, trail = set(self.messages), self.trail
         for effect in effects:
@@ -79,12 +79,12 @@ class Journal:
                 case Reclaim():
                     trail = effect.number
                     messages = {number for number in messages if number >= trail}
-        return Journal(tuple(clients[reg_id] for reg_id in sorted(clients)), frozenset(messages), trail)
+        return PacedJournal(tuple(clients[reg_id] for reg_id in sorted(clients)), frozenset(messages), trail)
 
 
 @attrs.define
-class Reader:
-    """A receiver: OUT, ASKING or IN; `since`: the next number of the source when it registered."""
+class PacedReceiver:
+    """Hold a receiver: OUT, ASKING or IN. `since` is the source's next number when it registered."""
 
     state: str = "OUT"
     consumed: int = NONE
@@ -92,7 +92,7 @@ class Reader:
 
 
 def receiver_request(number: int, life: Incarnation, pace: Pace) -> Register:
-    """The registration of receiver `number` for this life of the source."""
+    """Return the registration of receiver `number` for a life of the source."""
     return Register(
         role=Role.RECEIVER,
         store_index=0,
@@ -111,12 +111,12 @@ def receiver_request(number: int, life: Incarnation, pace: Pace) -> Register:
 
 
 def farewell(number: int, life: Incarnation) -> Deregister:
-    """Its deregistration."""
+    """Return the deregistration of receiver `number`."""
     return Deregister(Role.RECEIVER, 0, 1, RECEIVER_ID + number, life, SOURCE_ID, f"receiver:{number}")
 
 
-def new_source(constants: Constants, life: int) -> SourceEndpoint:
-    """A life of the source that has not started."""
+def new_source(constants: RppConstants, life: int) -> SourceEndpoint:
+    """Return a life of the source that has not started."""
     config = SourceConfig(
         "topic",
         life,
@@ -134,8 +134,8 @@ def new_source(constants: Constants, life: int) -> SourceEndpoint:
     return SourceEndpoint.create(config)
 
 
-def store_config(constants: Constants) -> StoreConfig:
-    """What the store is told."""
+def store_config(constants: RppConstants) -> StoreConfig:
+    """Return the configuration of the store."""
     kept = RepositoryConfig(
         size_threshold=0,
         size_limit=0,

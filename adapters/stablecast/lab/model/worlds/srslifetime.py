@@ -1,33 +1,39 @@
-"""The world of `tla/SrsLifetime`: contexts and a resolution service (SRS), by the machines of the transports.
+"""Drive the machines of the transports for `tla/SrsLifetime`: contexts and a resolution service (SRS).
 
-The service is a whole `ResolutionService`, each context a whole `SrsContext` of one service; their bytes are real.
-The world adds connections, which keep their order, break and hang, and former ones, from which the service still reads
-what was said before. It accepts a connection when its first bytes come.
+The service is a whole `ResolutionService`, each context a whole `SrsContext` of one service, and they exchange their
+own bytes. The world adds connections, which keep their order, break and hang. It also keeps former connections, from
+which the service still reads earlier bytes. The service accepts a connection when its first bytes arrive.
 
-Time passes when nothing is due; when an application tries to connect is a free choice.
+Time passes when nothing is due. An application may try to connect at any time.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Self
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self
 
 import attrs
 
-from stablecast.lab.model.canonical import Value
-from stablecast.lab.model.clone import Shared
-from stablecast.lab.model.explorer import Action, State
+from stablecast.lab.model.canonical import Fn, Value, record
+from stablecast.lab.model.clone import SharedMachine
+from stablecast.lab.model.errors import ModelError
+from stablecast.lab.model.explorer import Action, Invariant, State
+from stablecast.lab.model.worlds.shared import known_constants
 from stablecast.lab.model.worlds.srslifetime_parts import (
     LOCAL,
+    NONE,
     TOPIC,
-    Constants,
+    ContextNode,
     Former,
-    Node,
-    Said,
+    SrsConstants,
     Wire,
+    WrittenFrames,
+    instance_of,
+    number_of,
+    otid_of,
     source,
     to_context,
     to_service,
 )
-from stablecast.lab.model.worlds.srslifetime_seen import INVARIANTS, known_of, leave_of, records_over, seen, silent
+from stablecast.transports.resolution.srs.client import ServiceClient
 from stablecast.transports.resolution.srs.context import SrsContext
 from stablecast.transports.resolution.srs.events import (
     BytesReceived,
@@ -38,50 +44,50 @@ from stablecast.transports.resolution.srs.events import (
     SendBytes,
     SrsContextInput,
 )
-from stablecast.transports.resolution.srs.service import ResolutionService
-from stablecast.transports.resolution.srs.service_link import LinkState
+from stablecast.transports.resolution.srs.service import Matter, ResolutionService
+from stablecast.transports.resolution.srs.service_link import LinkState, LinkTimer, ServiceLink
+from stablecast.transports.resolution.srs.session import ServiceSession
 from stablecast.transports.resolution.udp.inputs import AddReceiver, RemoveReceiver, RemoveSource, Unresolved
-
-__all__ = ["INVARIANTS", "World"]
 
 
 @attrs.define
-class World:
-    """See the module. `left`: breaks that are left; `numbers`: connections that were made."""
+class SrsLifetimeWorld:
+    """Drive the service and its contexts. `left` are the remaining breaks, `numbers` the connections so far."""
 
-    constants: Constants
-    shared: Shared[ResolutionService]
-    nodes: list[Node]
+    constants: SrsConstants
+    shared: SharedMachine[ResolutionService]
+    nodes: list[ContextNode]
     left: int
     numbers: int = 0
     now: int = 0
 
     @classmethod
     def create(cls, constants: Mapping[str, Value]) -> Self:
-        """The initial state: applications run, and nobody is connected."""
-        known = Constants(**{name: value for name, value in constants.items() if name != "Mutant"})  # type: ignore[arg-type]
-        nodes = [Node(number, "new") for number in range(1, known.Contexts + 1)]
+        """Return the initial state: applications run, and nobody is connected."""
+        known = SrsConstants(**known_constants(constants))
+        nodes = [ContextNode(number, "new") for number in range(1, known.Contexts + 1)]
         for node in nodes:
             if node.number not in known.Heirs:
                 node.begin(known)
-        return cls(known, Shared(ResolutionService(1, known.service())), nodes, known.Breaks)
+        return cls(known, SharedMachine(ResolutionService(1, known.service())), nodes, known.Breaks)
 
     @property
     def service(self) -> ResolutionService:
-        """Not to be changed."""
+        """The service; do not change it."""
         return self.shared.machine
 
     def _own_service(self) -> ResolutionService:
         self.shared = self.shared.own()
         for session in self.service.sessions.values():
             if session.client is not None:
-                session.client = self.service.clients[session.client.instance]  # Shared, which a copy does not know.
+                # Sessions and service share the client, which a copy does not preserve.
+                session.client = self.service.clients[session.client.instance]
         return self.service
 
-    # What can happen.
+    # Enabled actions.
 
     def actions(self) -> Iterator[Action]:
-        """In the order of the model's `Next`."""
+        """Yield the enabled actions in the order of the model's `Next`."""
         faults = self.constants.Faults
         room = all(len(node.wire.back) < self.constants.Room for node in self.nodes)
         for node in self.nodes:
@@ -103,7 +109,7 @@ class World:
         if not service_due and not any(self._blocks(node) for node in self.nodes):
             yield ("Tick",)
 
-    def _of_context(self, node: Node) -> Iterator[str]:
+    def _of_context(self, node: ContextNode) -> Iterator[str]:
         faults, number, wanted = self.constants.Faults, node.number, bool(node.context.topics)
         link = node.context.links[0]
         clear = self._clear(node)
@@ -127,14 +133,14 @@ class World:
         if self.left and link.state is not LinkState.WAITING and not node.wire.hung and clear:
             yield from (name for name in ("Break", "Hang") if name.lower() in faults)
 
-    def _may_begin(self, node: Node) -> bool:
+    def _may_begin(self, node: ContextNode) -> bool:
         return node.app == "new" and self.nodes[node.number - 2].app == "dead"
 
-    def _clear(self, node: Node) -> bool:
-        """Whether the service has done with the connection before this one."""
+    def _clear(self, node: ContextNode) -> bool:
+        """Return whether the service has finished with the previous connection."""
         return not node.former.ends and node.former.number not in self.service.sessions
 
-    def _due(self, node: Node) -> bool:
+    def _due(self, node: ContextNode) -> bool:
         due = node.context.next_timeout() if node.app == "up" else None
         return due is not None and due <= self.now and node.context.links[0].state is not LinkState.WAITING
 
@@ -146,17 +152,17 @@ class World:
             or any(now >= due for node in self.nodes if (due := leave_of(service, node.number)) is not None)
         )
 
-    def _blocks(self, node: Node) -> bool:
-        """Whether time cannot pass because of it."""
+    def _blocks(self, node: ContextNode) -> bool:
+        """Return whether time cannot pass because of a context."""
         if node.wire.there or node.wire.back or self._due(node):
             return True
         away = "away" in self.constants.Faults or node.wire.hung or node.app != "up"
         return not away and node.context.links[0].state is not LinkState.CURRENT
 
-    # What happens.
+    # Effects of actions.
 
     def do(self, action: Action) -> None:
-        """Let it happen."""
+        """Perform an action."""
         name, *parameters = action
         match name:
             case "Tick":
@@ -171,7 +177,7 @@ class World:
                 assert isinstance(number, int)
                 self._do(str(name), self.nodes[number - 1])
 
-    def _do(self, name: str, node: Node) -> None:
+    def _do(self, name: str, node: ContextNode) -> None:
         match name:
             case "Begin":
                 node.begin(self.constants)
@@ -197,8 +203,8 @@ class World:
                 self._feed(node, _application(name, node))
         self.left -= name in ("Break", "Hang")
 
-    def _connect(self, node: Node) -> None:
-        """The attempt is made, and the connection is there."""
+    def _connect(self, node: ContextNode) -> None:
+        """Let the application connect successfully."""
         context = node.own()
         context.handle_timeout(self.now)
         self._perform(node, context)
@@ -206,7 +212,7 @@ class World:
         node.wire = Wire(self.numbers)
         self._feed(node, ConnectionOpened(node.context.links[0].connection, LOCAL))
 
-    def _run(self, node: Node) -> None:
+    def _run(self, node: ContextNode) -> None:
         context = node.own()
         before = context.links[0].state
         context.handle_timeout(self.now)
@@ -216,7 +222,7 @@ class World:
         else:
             self._perform(node, context)
 
-    def _leave(self, node: Node, name: str) -> None:
+    def _leave(self, node: ContextNode, name: str) -> None:
         connected = node.context.links[0].state is not LinkState.WAITING
         if name == "Die":
             node.app, node.shared = "dead", None
@@ -225,8 +231,8 @@ class World:
         if connected:
             self._abandon(node)
 
-    def _abandon(self, node: Node) -> None:
-        """What was said may come later; else the service is told at once, and it is lost."""
+    def _abandon(self, node: ContextNode) -> None:
+        """Leave a connection. Its bytes may arrive later; else they are lost, and the service is notified at once."""
         wire, node.wire = node.wire, Wire()
         if wire.hung:
             node.former = Former(wire.number)
@@ -235,7 +241,7 @@ class World:
         else:
             self._tell_service(ConnectionClosed(wire.number))
 
-    def _from_former(self, node: Node) -> None:
+    def _from_former(self, node: ContextNode) -> None:
         if node.former.there:
             said, *rest = node.former.there
             node.former = attrs.evolve(node.former, there=tuple(rest))
@@ -244,7 +250,7 @@ class World:
             number, node.former = node.former.number, Former()
             self._tell_service(ConnectionClosed(number))
 
-    def _read(self, number: int, said: Said) -> None:
+    def _read(self, number: int, said: WrittenFrames) -> None:
         if said.seen["kind"] == "hello":
             self._tell_service(ConnectionAccepted(number, LOCAL))
         self._tell_service(BytesReceived(number, said.octets))
@@ -254,7 +260,7 @@ class World:
         self._perform_service()
 
     def _run_service(self, spurious: bool = False) -> None:
-        """A wake-up for what was put off changes nothing; no action of the model stands for it."""
+        """Run due timers. A spurious wake-up changes nothing, and no action of the model stands for it."""
         due = self.service.next_timeout()
         if spurious and (due is None or due > self.now or self._service_due()):
             return
@@ -263,25 +269,25 @@ class World:
 
     def _restart(self) -> None:
         self.left -= 1
-        self.shared = Shared(ResolutionService(self.service.epoch + 1, self.constants.service()))
+        self.shared = SharedMachine(ResolutionService(self.service.epoch + 1, self.constants.service()))
         for node in self.nodes:
             if node.app == "up" and node.context.links[0].state is not LinkState.WAITING:
                 self._feed(node, ConnectionClosed(node.context.links[0].connection))
             node.wire, node.former = Wire(), Former()
 
-    def _feed(self, node: Node, event: SrsContextInput) -> None:
+    def _feed(self, node: ContextNode, event: SrsContextInput) -> None:
         context = node.own()
         context.receive(event, self.now)
         self._perform(node, context)
 
-    def _perform(self, node: Node, context: SrsContext) -> None:
-        """What is written in one step goes as one."""
+    def _perform(self, node: ContextNode, context: SrsContext) -> None:
+        """Send everything that one step writes as one unit."""
         octets = b"".join(effect.data for effect in context.take_effects() if isinstance(effect, SendBytes))
         if octets and not node.wire.hung:
             node.wire = attrs.evolve(node.wire, there=(*node.wire.there, to_service(octets)))
 
     def _perform_service(self) -> None:
-        """What is written to connections that their contexts have left is lost."""
+        """Deliver the service's bytes; those to abandoned connections are lost."""
         for effect in self.service.take_effects():
             for node in self.nodes:
                 if isinstance(effect, SendBytes) and effect.connection == node.wire.number and not node.wire.hung:
@@ -290,11 +296,11 @@ class World:
                     node.former = Former(node.former.number)
 
     def abstract(self) -> State:
-        """The model's variables."""
+        """Return the model's variables."""
         return seen(self.constants, self.service, self.nodes, self.left, self.now)
 
 
-def _application(name: str, node: Node) -> SrsContextInput:
+def _application(name: str, node: ContextNode) -> SrsContextInput:
     match name:
         case "Add":
             return source(node.number)
@@ -306,3 +312,157 @@ def _application(name: str, node: Node) -> SrsContextInput:
             return Unresolved(TOPIC)
         case _:
             return RemoveReceiver(TOPIC)
+
+
+_NO_SESSION = record(state="none", age=NONE)
+_NO_CLIENT = record(state="none", source=False, want=False, age=NONE)
+
+
+def seen(
+    constants: SrsConstants, service: ResolutionService, nodes: Sequence[ContextNode], left: int, now: int
+) -> State:
+    """Return the model's variables."""
+    return {
+        "context": tuple(_context(node, service, now, constants) for node in nodes),
+        "knows": tuple(_knows(node, len(nodes)) for node in nodes),
+        "wire": tuple(
+            record(
+                there=tuple(said.seen for said in node.wire.there),
+                back=tuple(said.seen for said in node.wire.back),
+                hung=node.wire.hung,
+            )
+            for node in nodes
+        ),
+        "former": tuple(
+            record(there=tuple(said.seen for said in node.former.there), ends=node.former.ends) for node in nodes
+        ),
+        "client": tuple(_client(constants, service.clients.get(instance_of(node.number)), now) for node in nodes),
+        "session": tuple(
+            record(
+                now=_session(constants, service.sessions.get(node.wire.number), now),
+                old=_session(constants, service.sessions.get(node.former.number), now),
+            )
+            for node in nodes
+        ),
+        "leave": tuple(_ticks(leave_of(service, node.number), now, constants) for node in nodes),
+        "left": left,
+    }
+
+
+def leave_of(service: ResolutionService, number: int) -> int | None:
+    """Return when the service checks whether the source of a context is still there."""
+    return service.agenda.deadlines.get((Matter.LEAVE, otid_of(number)))
+
+
+def records_over(client: ServiceClient, now: int) -> bool:
+    """Return whether a client's records were potentially down for their lifetime."""
+    due = client.next_lapse()
+    return due is not None and due <= now
+
+
+def silent(session: ServiceSession, now: int) -> bool:
+    """Return whether a connection was silent for too long."""
+    return now >= session.heard_at + session.lifetime
+
+
+def _context(node: ContextNode, service: ResolutionService, now: int, constants: SrsConstants) -> Fn:
+    if node.app != "up":
+        return record(
+            app=node.app,
+            has=False,
+            wants=False,
+            link="WAITING",
+            stale=0,
+            settled="none",
+            sweep=NONE,
+            keepalive=NONE,
+            silence=NONE,
+        )
+    context = node.context
+    (link,) = context.links
+    return record(
+        app=node.app,
+        has=bool(context.sources),
+        wants=bool(context.topics),
+        link=link.state.name,
+        stale=sum(link.unanswered.values()) if link.told else 0,
+        settled=_settled(link, service),
+        sweep=_left(link, LinkTimer.SWEEP, now, constants),
+        keepalive=_left(link, LinkTimer.KEEPALIVE, now, constants) if constants.Keepalive else NONE,
+        silence=_left(link, LinkTimer.SILENCE, now, constants) if constants.Keepalive else NONE,
+    )
+
+
+def _settled(link: ServiceLink, service: ResolutionService) -> str:
+    if not link.settled:
+        return "none"
+    return "this" if link.settled == service.epoch else "other"
+
+
+def _left(link: ServiceLink, kind: LinkTimer, now: int, constants: SrsConstants) -> int:
+    return _ticks(link.timers.deadline(kind), now, constants)
+
+
+def _ticks(deadline: int | None, now: int, constants: SrsConstants) -> int:
+    return NONE if deadline is None else (deadline - now) // constants.tick
+
+
+def _knows(node: ContextNode, contexts: int) -> tuple[Value, ...]:
+    known = dict.fromkeys(range(1, contexts + 1), "no")
+    if node.app == "up":
+        known |= known_of(node.context)
+    return tuple(known.values())
+
+
+def known_of(context: SrsContext) -> dict[int, str]:
+    """Return the known sources of others, and whether the service named them on the current connection."""
+    (link,) = context.links
+    current = link.connection if link.told else None
+    return {
+        number_of(entry.record.instance): "cur" if entry.holders[0] == current else "old"
+        for entry in context.known.entries.values()
+        if 0 in entry.holders
+    }
+
+
+def _client(constants: SrsConstants, client: ServiceClient | None, now: int) -> Fn:
+    if client is None:
+        return _NO_CLIENT
+    ages = {
+        min((now - client.lost_at[mark]) // constants.tick, max(constants.SourceLifetime, constants.InterestLifetime))
+        for mark in (*client.sources.values(), *client.interests.values())
+        if mark in client.lost_at
+    }
+    if len(ages) > 1:
+        raise ModelError("records of one client became potentially down at different times")
+    return record(
+        state=client.state.name,
+        source=bool(client.sources),
+        want=bool(client.interests),
+        age=ages.pop() if ages else NONE,
+    )
+
+
+def _session(constants: SrsConstants, session: ServiceSession | None, now: int) -> Fn:
+    if session is None:
+        return _NO_SESSION
+    age = (now - session.heard_at) // constants.tick if constants.Keepalive else NONE
+    return record(state="told" if session.stream else "registered", age=age)
+
+
+def _one_connection(state: Mapping[str, Any]) -> bool:
+    """Check N2: a context is registered on one connection."""
+    return all("none" in (part["now"]["state"], part["old"]["state"]) for part in state["session"])
+
+
+def _kept(state: Mapping[str, Any]) -> bool:
+    """Check N1: a service that has received everything holds exactly what the context holds."""
+    rows = zip(*(state[name] for name in ("context", "client", "wire", "session")), strict=True)
+    return all(
+        (client["state"], client["source"], client["want"]) == ("CURRENT", context["has"], context["wants"])
+        for context, client, wire, session in rows
+        if session["now"]["state"] == "told" and not wire["hung"] and wire["there"] == ()
+    )
+
+
+INVARIANTS: Mapping[str, Invariant] = {"Kept": _kept, "OneConnection": _one_connection}

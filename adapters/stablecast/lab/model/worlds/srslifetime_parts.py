@@ -1,4 +1,4 @@
-"""What the world of `tla/SrsLifetime` is made of: constants, what is said on connections, and each context's part."""
+"""Define the parts of the world of `tla/SrsLifetime`: constants, written bytes, connections and contexts."""
 
 from functools import cache, lru_cache
 
@@ -6,7 +6,7 @@ import attrs
 
 from stablecast.core.machine.units import SECOND
 from stablecast.lab.model.canonical import Fn, record
-from stablecast.lab.model.clone import Shared
+from stablecast.lab.model.clone import SharedMachine
 from stablecast.transports.resolution.records import SourceRecord
 from stablecast.transports.resolution.srs.context import SrsContext
 from stablecast.transports.resolution.srs.settings import ClientConfig, ServiceConfig
@@ -20,14 +20,14 @@ SERVICE = "10.0.0.9:27000"
 LOCAL = "10.0.0.1:41000"
 ADDRESS = "10.0.0.1:14371"
 NONE = -1
-"""A timer that is not armed, as the model writes it."""
+"""A timer that is not armed, in the model."""
 MOST_WORDS = 4_096
-"""Writes whose meaning is remembered: they recur."""
+"""Most writes whose meaning is cached; they recur."""
 
 
 @attrs.frozen
-class Constants:
-    """The model's constants."""
+class SrsConstants:
+    """Hold the model's constants."""
 
     Contexts: int
     Sources: frozenset[int]
@@ -45,16 +45,19 @@ class Constants:
 
     @property
     def tick(self) -> int:
-        """Nanoseconds. Without keepalives nothing is ever silent: the spans that are allowed are seconds."""
+        """A tick in ns.
+
+        Without keepalives no connection counts as silent. Spans of keepalives are whole seconds.
+        """
         return SECOND if self.Keepalive else 1
 
     def service(self) -> ServiceConfig:
-        """The service's settings."""
+        """Return the service's settings."""
         spans = (self.SourceLifetime, self.InterestLifetime, self.Backoff)
         return ServiceConfig(*(span * self.tick for span in spans))
 
     def client(self) -> ClientConfig:
-        """A context's settings: it may connect again at once."""
+        """Return a context's settings; it may reconnect at once."""
         grace = self.Grace * self.tick
         if not self.Keepalive:
             return ClientConfig(retry_min_ns=0, retry_max_ns=0, grace_ns=grace)
@@ -63,16 +66,16 @@ class Constants:
 
 
 @attrs.frozen
-class Said:
-    """What was written at one time, and what the model sees of it."""
+class WrittenFrames:
+    """Hold the bytes of one write and its form in the model."""
 
     octets: bytes
     seen: Fn
 
 
 @lru_cache(MOST_WORDS)
-def to_service(octets: bytes) -> Said:
-    """What a context wrote."""
+def to_service(octets: bytes) -> WrittenFrames:
+    """Decode a context's write."""
     frames = rsocket.FrameDecoder().feed(octets)
     kinds = {frame.kind for frame in frames}
     messages = [message for frame in frames if frame.payload for message in _decoded(frame)]
@@ -81,12 +84,12 @@ def to_service(octets: bytes) -> Said:
     kind = "hello" if FrameKind.SETUP in kinds else "all" if every else _ASKED[frozenset(types)]
     source, want = every and srs.SourceInfo in types, every and srs.ReceiverInfo in types
     of = frozenset(named(message.source) for message in messages if isinstance(message, srs.LeaveInfo))
-    return Said(octets, record(kind=kind, source=source, want=want, of=of))
+    return WrittenFrames(octets, record(kind=kind, source=source, want=want, of=of))
 
 
 @lru_cache(MOST_WORDS)
-def to_context(octets: bytes) -> Said:
-    """What the service wrote."""
+def to_context(octets: bytes) -> WrittenFrames:
+    """Decode a write of the service."""
     messages = [
         message for frame in rsocket.FrameDecoder().feed(octets) if frame.payload for message in _decoded(frame)
     ]
@@ -95,7 +98,7 @@ def to_context(octets: bytes) -> Said:
     kind = _TOLD[kinds.pop()] if len(kinds) == 1 else "pong"
     if infos and kind == "pong":
         kind = " ".join(sorted({"down" if info.cost == srs.ENDED else "up" for info in infos}))
-    return Said(octets, record(kind=kind, of=frozenset(number_of(info.instance) for info in infos)))
+    return WrittenFrames(octets, record(kind=kind, of=frozenset(number_of(info.instance) for info in infos)))
 
 
 _ASKED = {
@@ -119,80 +122,80 @@ def _decoded(frame: rsocket.Frame) -> list[srs.Message]:
 
 @attrs.frozen
 class Wire:
-    """A connection. `number`: its name at the service; `hung`: nothing passes, and nobody is told."""
+    """Hold a connection. `number` is its name at the service; a hung one passes no bytes and notifies neither end."""
 
     number: int = 0
-    there: tuple[Said, ...] = ()
-    back: tuple[Said, ...] = ()
+    there: tuple[WrittenFrames, ...] = ()
+    back: tuple[WrittenFrames, ...] = ()
     hung: bool = False
 
 
 @attrs.frozen
 class Former:
-    """A connection that the context has left; `ends`: the service will read its end."""
+    """Hold a connection that the context has left; with `ends` the service will read its end."""
 
     number: int = 0
-    there: tuple[Said, ...] = ()
+    there: tuple[WrittenFrames, ...] = ()
     ends: bool = False
 
 
 @attrs.define
-class Node:
-    """A context: its machine while it runs, and its connections."""
+class ContextNode:
+    """Hold a context: its machine while it runs, and its connections."""
 
     number: int
     app: str
-    shared: Shared[SrsContext] | None = None
+    shared: SharedMachine[SrsContext] | None = None
     wire: Wire = Wire()
     former: Former = Former()
 
     @property
     def context(self) -> SrsContext:
-        """The machine while it runs; not to be changed."""
+        """The machine while it runs; do not change it."""
         assert self.shared is not None
         return self.shared.machine
 
     def own(self) -> SrsContext:
-        """The machine, to be changed."""
+        """Return the machine for a change."""
         assert self.shared is not None
         self.shared = self.shared.own()
         context = self.shared.machine
         for link in context.links:
-            link.out = context.outbox  # They share it, which a copy does not know.
+            link.out = context.outbox  # Links and context share the queue, which a copy does not preserve.
         return context
 
-    def begin(self, constants: Constants) -> None:
-        """The application starts, with its source and its interest."""
+    def begin(self, constants: SrsConstants) -> None:
+        """Start the application with its source and its interest."""
         context = SrsContext.create(instance_of(self.number), (SERVICE,), self.number, constants.client())
         if self.number in constants.Sources:
             context.receive(source(self.number), 0)
         if self.number in constants.Wants:
             context.receive(AddReceiver(TOPIC), 0)
         context.take_effects()
-        self.app, self.shared = "up", Shared(context)
+        self.app, self.shared = "up", SharedMachine(context)
 
 
 def source(number: int) -> AddSource:
-    """The source of a context."""
+    """Return the source of a context."""
     return AddSource(TOPIC, ADDRESS, number, 0, "", persistent=False)
 
 
 def named(place: str) -> int:
-    """The context of the source with this source string: the session ID is its number."""
+    """Return the context that a source string belongs to: the session ID is its number."""
     return int(place.partition("[")[0].rpartition(":")[2], 16)
 
 
 @cache
 def otid_of(number: int) -> bytes:
-    """The name of a context's source."""
+    """Return the name of a context's source."""
     return source_info(TOPIC, SourceRecord(ADDRESS, number, 0, instance=instance_of(number))).otid
 
 
 def instance_of(number: int) -> bytes:
-    """The name of a context."""
+    """Return the name of a context."""
     return number.to_bytes(8)
 
 
 def number_of(instance: bytes) -> int:
-    """The context that has this name."""
+    """Return the context with this name."""
     return int.from_bytes(instance)

@@ -1,8 +1,8 @@
-"""The world of `tla/Stability`: the lives of a source and the stores that keep its messages, by the core's machines.
+"""Drive the core's machines for `tla/Stability`: the lives of a source and the stores that keep its messages.
 
 The source is a whole `SourceEndpoint`, each store a whole `StoreEndpoint`. The world adds what the core leaves to its
-drivers: streams and connections (queues that a crash empties), the stores' disks (synced and unsynced part, of which a
-crash drops the latter), registration intervals that pass, and processes that end and come back.
+drivers: streams and connections (queues that a crash empties), the stores' disks (a crash loses the unsynced part),
+registration intervals that pass, and processes that end and return.
 
 Numbers begin at 1 in the model and at 0 in the core (`stability_view`).
 """
@@ -22,13 +22,14 @@ from stablecast.core.registration.store_registration import RegistrationState
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.core.store import StoreEndpoint
 from stablecast.lab.model.canonical import Value
-from stablecast.lab.model.clone import Shared
+from stablecast.lab.model.clone import SharedMachine
 from stablecast.lab.model.explorer import Action, State
+from stablecast.lab.model.worlds.shared import known_constants
 from stablecast.lab.model.worlds.stability_stores import (
     INTERVAL_NS,
-    Constants,
-    Journal,
-    Process,
+    LifeJournal,
+    StabilityConstants,
+    StabilityStore,
     address,
     source_config,
     store_config,
@@ -45,54 +46,54 @@ from stablecast.lab.model.worlds.stability_view import (
     window_view,
 )
 
-__all__ = ["INVARIANTS", "World"]
+__all__ = ["INVARIANTS", "StabilityWorld"]
 
 WAITING = (RegistrationState.REGISTERING, RegistrationState.RENEWING, RegistrationState.UNRESPONSIVE)
-"""A request to the store is not answered yet."""
+"""States of a registration whose request is not answered yet."""
 
 
 @attrs.define
-class World:
-    """See the module. `life` is the source's; `safe` are (life, number) that were reported stable.
+class StabilityWorld:
+    """Drive one source and its stores. `life` is the source's; `safe` are (life, number) reported stable.
 
-    `aside` is the other process while it is cut off from its stores, and its life.
+    `aside` is the other process while it is partitioned from its stores, with its life.
     """
 
-    constants: Constants
-    shared_stores: list[Shared[Process]]
-    shared_source: Shared[SourceEndpoint] | None = None
+    constants: StabilityConstants
+    shared_stores: list[SharedMachine[StabilityStore]]
+    shared_source: SharedMachine[SourceEndpoint] | None = None
     life: int = 0
-    aside: tuple[Shared[SourceEndpoint] | None, int] = (None, 0)
+    aside: tuple[SharedMachine[SourceEndpoint] | None, int] = (None, 0)
     crashes: int = 0
     safe: set[tuple[int, int]] = attrs.field(factory=set)
     now: int = 0
 
     @classmethod
     def create(cls, constants: Mapping[str, Value]) -> Self:
-        """The initial state: the stores run, the source does not."""
-        known = Constants(**{name: value for name, value in constants.items() if name != "Mutant"})  # type: ignore[arg-type]
+        """Return the initial state: the stores run, the source does not."""
+        known = StabilityConstants(**known_constants(constants))
         machines = [StoreEndpoint.create(store_config(known, index)) for index in range(len(known.groups))]
-        return cls(known, [Shared(Process(index, machine)) for index, machine in enumerate(machines)])
+        return cls(known, [SharedMachine(StabilityStore(index, machine)) for index, machine in enumerate(machines)])
 
     @property
-    def stores(self) -> list[Process]:
-        """To look at."""
+    def stores(self) -> list[StabilityStore]:
+        """The stores; do not change them."""
         return [shared.machine for shared in self.shared_stores]
 
     @property
     def source(self) -> SourceEndpoint | None:
-        """To look at."""
+        """The source; do not change it."""
         return None if self.shared_source is None else self.shared_source.machine
 
-    def _own(self, index: int) -> Process:
-        """A store to change."""
+    def _own(self, index: int) -> StabilityStore:
+        """Return a store for a change."""
         shared = self.shared_stores[index] = self.shared_stores[index].own()
         return shared.machine
 
-    # What can happen.
+    # Enabled actions.
 
     def actions(self) -> Iterator[Action]:
-        """In the order of the model's `Next`."""
+        """Yield the enabled actions in the order of the model's `Next`."""
         heard = not any(process.back for process in self.stores if not self.constants.slow(process.index))
         if heard:
             yield from ((name,) for name in self._source_actions())
@@ -122,24 +123,27 @@ class World:
             yield "Send"
 
     def _may_stop(self, source: SourceEndpoint) -> bool:
-        """Return whether the process may crash; along some paths the first life, or one that sent nothing, does not."""
+        """Return whether the process may crash.
+
+        On some paths the first life, or one that sent nothing, does not crash.
+        """
         sent = source.state is not SourceState.REGISTERING and source.next_number > source.resume_point
         return {"once": self.life > 1, "away": sent}.get(self.constants.Paths, True)
 
     def _may_turn(self) -> bool:
-        """Whether there is one to be cut off, or one to come back, and nobody who has not begun."""
+        """Return whether a process can be partitioned or return, and none has yet to begin."""
         if self.constants.Paths == "once" and self.aside[1]:
             return self.life > self.aside[1] and self.source is None
         source = self.source
         return self.aside[0] is not None if source is None else source.state is not SourceState.REGISTERING
 
-    def _store_actions(self, process: Process) -> Iterator[str]:
+    def _store_actions(self, process: StabilityStore) -> Iterator[str]:
         constants = self.constants
         calm = self._calm([other for other in self.stores if other is not process])
         if process.machine is None:
             if calm:
                 yield "Restart"
-                if "wipe" in constants.Faults and process.synced != Journal():
+                if "wipe" in constants.Faults and process.synced != LifeJournal():
                     yield "Wipe"
             return
         if calm:
@@ -149,8 +153,8 @@ class World:
         if self.crashes < constants.Crashes:
             yield "Crash"
 
-    def _hearing(self, process: Process) -> Iterator[str]:
-        """What a store may hear next."""
+    def _hearing(self, process: StabilityStore) -> Iterator[str]:
+        """Yield the messages that may reach a store next."""
         prompt, in_turn = self._prompt(self.stores), self._prompt(self.stores[: process.index])
         if self._unanswered(process) and in_turn:
             yield "Ask"
@@ -169,17 +173,17 @@ class World:
             if self.constants.weak("lose", process.index):
                 yield "Lose"
 
-    def _calm(self, stores: list[Process]) -> bool:
-        """Whether nobody else's disk comes first."""
+    def _calm(self, stores: list[StabilityStore]) -> bool:
+        """Return whether no other store's disk comes first."""
         return "lag" in self.constants.Faults or not any(process.dirty for process in stores)
 
-    def _prompt(self, stores: list[Process]) -> bool:
-        """Whether nothing that these stores are told comes first."""
+    def _prompt(self, stores: list[StabilityStore]) -> bool:
+        """Return whether none of these stores has a prompt message in flight."""
         slow = self.constants.slow
         return not any(self._unanswered(store) or self._uninformed(store) for store in stores if not slow(store.index))
 
-    def _unanswered(self, process: Process) -> bool:
-        """Whether a request to the store is under way."""
+    def _unanswered(self, process: StabilityStore) -> bool:
+        """Return whether a request to the store is in flight."""
         if self.source is None or process.machine is None or self._registration(process).state not in WAITING:
             return False
         if not self._connected(process):
@@ -187,39 +191,37 @@ class World:
         granting = process.granting and process.life == self.life
         return not granting and not process.granted(self.life)
 
-    def _announced(self, process: Process) -> bool:
-        """Whether the store hears this life, and it has begun."""
+    def _announced(self, process: StabilityStore) -> bool:
+        """Return whether the store is connected to this life, and the life has begun."""
         running = self.source is not None and self.source.state is not SourceState.REGISTERING
         return running and process.life == self.life and self._connected(process)
 
-    def _connected(self, process: Process) -> bool:
+    def _connected(self, process: StabilityStore) -> bool:
         proven = self.source is not None and self.source.status.proof > 0
         return self.constants.connected(process.index, self.life, self.aside[1], proven)
 
     def _informs(self) -> bool:
-        """Whether the source announces itself: only while it may send."""
+        """Return whether the source announces itself, which it does only while it may send."""
         return self.source is not None and self.source.state is SourceState.ACTIVE
 
-    def _uninformed(self, process: Process) -> bool:
+    def _uninformed(self, process: StabilityStore) -> bool:
         repository = process.repository
         heard = self._informs() and process.life == self.life and self._connected(process)
         return heard and repository is not None and repository.resume_point is None
 
     def do(self, action: Action) -> None:
-        """Let it happen."""
+        """Perform an action."""
         name, *parameters = action
         if parameters:
-            (number,) = parameters
-            assert isinstance(number, int)
-            self._AT_A_STORE[str(name)](self, self._own(number - 1))
+            self._AT_A_STORE[name](self, self._own(parameters[0] - 1))
         else:
-            self._AT_THE_SOURCE[str(name)](self)
+            self._AT_THE_SOURCE[name](self)
         if self.source is not None and self.source.state is SourceState.OVER:
             self.shared_source = None
 
     def _begin(self) -> None:
         self.life = max(self.life, self.aside[1]) + 1
-        self.shared_source = Shared(SourceEndpoint.create(source_config(self.constants, self.life)))
+        self.shared_source = SharedMachine(SourceEndpoint.create(source_config(self.constants, self.life)))
         self._hear(Start())
 
     def _stop(self) -> None:
@@ -229,7 +231,7 @@ class World:
                 self._own(index).disconnect()
 
     def _turn(self) -> None:
-        """All stores fall silent to the one process until their leases are over; the other is looked at."""
+        """Partition one process from all stores until its leases end, and swap it with the other one."""
         for index, process in enumerate(self.stores):
             self._own(index).disconnect()
             if self.shared_source is not None:
@@ -249,22 +251,22 @@ class World:
             if process.life == self.life and self._connected(process):
                 self._own(index).stream.append(number)
 
-    def _ask(self, process: Process) -> None:
+    def _ask(self, process: StabilityStore) -> None:
         if process.life != self.life:
             process.stream = []
         process.feed(Arrived(self._registration(process).request))
 
-    def _inform(self, process: Process) -> None:
+    def _inform(self, process: StabilityStore) -> None:
         process.feed(Arrived(self._source.info()))
 
-    def _to_store(self, process: Process) -> None:
+    def _to_store(self, process: StabilityStore) -> None:
         process.feed(self._data(process.stream.pop(0), process.life))
 
-    def _lose(self, process: Process) -> None:
+    def _lose(self, process: StabilityStore) -> None:
         process.stream.pop(0)
 
-    def _fill(self, process: Process) -> None:
-        """The store asks (again), the source says what there is, is asked for it, and sends it."""
+    def _fill(self, process: StabilityStore) -> None:
+        """Recover the store's holes: it asks, the source answers with what it retains, the store requests it."""
         repository = process.repository
         assert repository is not None
         assert repository.late_join is not None
@@ -276,33 +278,33 @@ class World:
                 for number in range(resent.first, resent.last + 1):
                     process.feed(self._data(number, self.life, recovered=True))
 
-    def _sync(self, process: Process) -> None:
+    def _sync(self, process: StabilityStore) -> None:
         assert process.machine is not None
         process.dirty = False
         process.synced = attrs.evolve(process.written, messages=dict(process.written.messages))
         process.feed(Persisted(process.machine.status.newest_ticket))
 
-    def _to_source(self, process: Process) -> None:
-        """A grant, or all acknowledgements up to the next one; what nobody hears is lost."""
+    def _to_source(self, process: StabilityStore) -> None:
+        """Deliver a grant, or all acknowledgements up to the next grant. Without a running source they are lost."""
         message = process.back.pop(0)
         self._hear(Arrived(message))
         while process.back and _together(message, process.back[0]):
             self._hear(Arrived(process.back.pop(0)))
 
-    def _crash(self, process: Process) -> None:
+    def _crash(self, process: StabilityStore) -> None:
         process.crash()
         self.crashes += 1
         self._hear(Gone(address(process.index)))
 
-    def _restart(self, process: Process) -> None:
+    def _restart(self, process: StabilityStore) -> None:
         process.machine = StoreEndpoint.create(store_config(self.constants, process.index))
         kept = process.synced
         process.written = attrs.evolve(kept, messages=dict(kept.messages))
         process.machine.recover([] if kept.client is None else [kept.client], kept.extents(), {}, 0)
         process.feed(Start())
 
-    def _wipe(self, process: Process) -> None:
-        process.synced = Journal()
+    def _wipe(self, process: StabilityStore) -> None:
+        process.synced = LifeJournal()
 
     _AT_THE_SOURCE: ClassVar = {"Begin": _begin, "Stop": _stop, "Turn": _turn, "Wait": _wait, "Send": _send}
     _AT_A_STORE: ClassVar = {
@@ -325,11 +327,11 @@ class World:
         assert self.source is not None
         return self.source
 
-    def _registration(self, process: Process) -> RegistrationStatus:
+    def _registration(self, process: StabilityStore) -> RegistrationStatus:
         return self._source.status.registrations[process.index]
 
     def _hear(self, event: SourceInput) -> list[LateJoinInfo | Resend]:
-        """Let the source have it, if it runs; returns what it sends to a store that asked."""
+        """Pass an input to a running source; return its messages to a store that asked."""
         if self.shared_source is None:
             return []
         self.shared_source = self.shared_source.own()
@@ -355,10 +357,10 @@ class World:
     def _data(self, number: int, life: int, recovered: bool = False) -> Data:
         return Data(life, life, serial.wire(number), 1, 0, recovered, token=0)
 
-    # What the model sees.
+    # The model's variables.
 
     def abstract(self) -> State:
-        """The model's variables."""
+        """Return the model's variables."""
         stores, source, constants = self.stores, self.source, self.constants
         shared, other = self.aside
         return {
@@ -376,6 +378,6 @@ class World:
 
 
 def _together(one: Registered | StableAck, other: Registered | StableAck) -> bool:
-    """Whether two answers arrive in one step."""
+    """Return whether two answers arrive in one step."""
     acks = isinstance(one, StableAck) and isinstance(other, StableAck)
     return acks and one.incarnation == other.incarnation

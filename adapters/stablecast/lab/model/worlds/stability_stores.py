@@ -1,4 +1,4 @@
-"""A store of the stability model's world: its machine, its disk and its connections; and what all is configured to."""
+"""Define the stores of the world of `tla/Stability`: machine, disk and connections; and all configurations."""
 
 from collections.abc import Mapping
 
@@ -22,7 +22,7 @@ LAYOUTS: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "one and one": ((1, 1), (0, 1)),
     "one and two": ((1, 2), (0, 1, 1)),
 }
-"""The configured sizes of the groups, and the group of each store."""
+"""Configured sizes of the groups, and the group of each store."""
 PATHS: Mapping[str, tuple[frozenset[int], ...]] = {
     "apart": (frozenset({0}), frozenset({0, 1}), frozenset({1, 2}), frozenset({0, 2})),
     "away": (frozenset({0, 2}), *[frozenset({0, 1})] * 3, frozenset({0, 1, 2})),
@@ -30,20 +30,20 @@ PATHS: Mapping[str, tuple[frozenset[int], ...]] = {
     "return": (frozenset({0, 1}), frozenset({0, 2}), frozenset({0, 1})),
     "ring": (frozenset({0, 1}), frozenset({1, 2}), frozenset({0, 1})),
 }
-"""The stores that each life of the source reaches while no later one has begun; paths that are not named reach all."""
+"""Stores that each life of the source reaches before a later one begins. Paths not listed reach all stores."""
 LAST_REACHED: Mapping[str, int] = {"return": 0}
-"""The store that a process which comes back reaches only after its second round."""
+"""The store that a returning process reaches only after its second round."""
 NEVER_REACHED: Mapping[str, int] = {"ring": 1}
-"""The store that a process which comes back does not reach."""
+"""The store that a returning process does not reach."""
 REG_ID = 1
 INTERVAL_NS = 1
 LONG_NS = 1_000_000 * SECOND
-"""What takes so long does not happen in a model."""
+"""A span in ns that no model reaches the end of."""
 
 
 @attrs.frozen
-class Constants:
-    """The model's constants."""
+class StabilityConstants:
+    """Hold the model's constants."""
 
     Layout: str
     Inside: str
@@ -64,20 +64,23 @@ class Constants:
         return LAYOUTS[self.Layout][1]
 
     def weak(self, fault: str, store: int) -> bool:
-        """Return whether the way to a store (its index) has a fault; along the paths "once" only one store's has."""
+        """Return whether the connection to a store (by index) has a fault.
+
+        On the paths "once" only one store's connection has faults.
+        """
         return fault in self.Faults and (self.Paths != "once" or store == 0)
 
     def slow(self, store: int) -> bool:
-        """Return whether requests, SRIs and answers take time on the way to a store (its index)."""
+        """Return whether messages to and from a store (by index) take time."""
         return self.weak("slow", store)
 
     def connected(self, store: int, life: int, later: int, proven: bool) -> bool:
-        """Return whether a path leads from the source's process to the store (its index).
+        """Return whether the source's process reaches the store.
 
         Args:
-            store: The index of the store.
-            life: The life of the process, 0: nobody began.
-            later: The life of the process that is cut off meanwhile.
+            store: Index of the store.
+            life: Life of the process, 0: none began.
+            later: Life of the process that is partitioned meanwhile.
             proven: Whether this life had a second round.
         """
         paths = PATHS.get(self.Paths)
@@ -89,7 +92,7 @@ class Constants:
 
     @property
     def repairs(self) -> Repair:
-        """The rules that the model may have as documented, and all others repaired."""
+        """The rules that the model may have as documented, with all others repaired."""
         asked = Repair.EVERY_GROUP | Repair.ONE_LIFE | Repair.HOLES
         chosen = Repair.NONE
         for name in self.Repairs:
@@ -98,14 +101,14 @@ class Constants:
 
 
 @attrs.define
-class Journal:
-    """What a disk keeps: the source's newest record, and the life of each message."""
+class LifeJournal:
+    """Hold a disk: the source's newest record, and the life of each message."""
 
     client: Client | None = None
     messages: dict[int, int] = attrs.field(factory=dict)
 
     def write(self, write: PersistClient | PersistMessages | Cut) -> None:
-        """Write, and be synced or lost later."""
+        """Apply a write; the caller syncs or loses it later."""
         match write:
             case PersistClient():
                 self.client = write.client
@@ -115,30 +118,30 @@ class Journal:
                 self.messages = {n: life for n, life in self.messages.items() if n < write.number}
 
     def extents(self) -> list[tuple[int, int, int, int]]:
-        """As a store that restarts finds them."""
+        """Return the extents that a restarting store finds."""
         return [(REG_ID, number, 1, 0) for number in sorted(self.messages)]
 
 
 @attrs.define
-class Process:
-    """A store, or where it was: its machine, its connections, its disk. `written` is what is not lost yet."""
+class StabilityStore:
+    """Hold a store's machine (None: it is down), connections and disk. `written` includes unsynced writes."""
 
     index: int
     machine: StoreEndpoint | None
     stream: list[int] = attrs.field(factory=list)
     back: list[Registered | StableAck] = attrs.field(factory=list)
-    written: Journal = attrs.field(factory=Journal)
-    synced: Journal = attrs.field(factory=Journal)
+    written: LifeJournal = attrs.field(factory=LifeJournal)
+    synced: LifeJournal = attrs.field(factory=LifeJournal)
     dirty: bool = False
 
     @property
     def repository(self) -> RepositoryStatus | None:
-        """What it keeps of the source."""
+        """The repository of the source."""
         return None if self.machine is None else self.machine.status.repositories.get(REG_ID)
 
     @property
     def life(self) -> int:
-        """The life that it keeps messages of."""
+        """The life whose messages the repository holds, 0: none."""
         repository = self.repository
         return 0 if repository is None else repository.incarnation
 
@@ -149,11 +152,11 @@ class Process:
         return any(due.generation >= 0 and due.incarnation == self.life for due in waiting)
 
     def granted(self, life: int) -> bool:
-        """Whether a grant is under way."""
+        """Return whether a grant is in flight."""
         return any(isinstance(answer, Registered) and answer.incarnation == life for answer in self.back)
 
     def feed(self, event: StoreInput) -> list[LateJoinRequest | RetransmitRequest]:
-        """Let the store have it, and do what it wants; returns what it asks the source."""
+        """Pass an input to the store and perform its effects; return its requests to the source."""
         assert self.machine is not None
         self.machine.receive(event, 0)
         self.machine.handle_timeout(0)
@@ -169,22 +172,22 @@ class Process:
         return asked
 
     def disconnect(self) -> None:
-        """Its connections break, with all that is in them."""
+        """Break the connections and lose their messages."""
         self.stream, self.back = [], []
 
     def crash(self) -> None:
-        """The process ends."""
+        """End the process."""
         self.disconnect()
         self.machine, self.dirty = None, False
 
 
 def address(index: int) -> str:
-    """Where a store is."""
+    """Return the address of a store."""
     return f"store:{index + 1}"
 
 
-def store_config(constants: Constants, index: int) -> StoreConfig:
-    """A store on whose disk everything finds room, and for which no time passes."""
+def store_config(constants: StabilityConstants, index: int) -> StoreConfig:
+    """Return a configuration with an unlimited disk and no timers."""
     kept = RepositoryConfig(size_threshold=0, size_limit=0, disk_limit=0, ack_interval_ns=0, source_activity_ns=LONG_NS)
     return StoreConfig(
         address(index),
@@ -199,8 +202,8 @@ def store_config(constants: Constants, index: int) -> StoreConfig:
     )
 
 
-def source_config(constants: Constants, life: int) -> SourceConfig:
-    """A life of the source; no time passes for it but registration intervals."""
+def source_config(constants: StabilityConstants, life: int) -> SourceConfig:
+    """Return the configuration of a life whose only timer is the registration interval."""
     sizes, groups = LAYOUTS[constants.Layout]
     return SourceConfig(
         topic="topic",

@@ -1,9 +1,9 @@
-"""What the stability model sees of its world, and what must hold of it; numbers begin at 1 there, at 0 in the core."""
+"""Abstract the world of `tla/Stability` and check its invariants. Numbers begin at 1 there, at 0 in the core."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import groupby
+from typing import Any
 
-from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.history import FORGOTTEN, unfold
 from stablecast.core.protocol.messages import Life, Registered, StableAck
 from stablecast.core.protocol.quorum import quorum_of
@@ -12,8 +12,9 @@ from stablecast.core.registration.store_registration import RegistrationState
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.core.store.status import RepositoryStatus
 from stablecast.lab.model.canonical import Fn, Value, record
-from stablecast.lab.model.explorer import Invariant, State
-from stablecast.lab.model.worlds.stability_stores import REG_ID, Constants, Process
+from stablecast.lab.model.explorer import Invariant
+from stablecast.lab.model.worlds.shared import numbers_of
+from stablecast.lab.model.worlds.stability_stores import REG_ID, StabilityConstants, StabilityStore
 
 STATES = {
     RegistrationState.REGISTERING: "asked",
@@ -36,11 +37,11 @@ _NOTHING: Mapping[str, Value] = {
     "grant": False,
     "dirty": False,
 }
-"""A store that knows no source."""
+"""Variables of a store that knows no source."""
 
 
 def source_view(source: SourceEndpoint | None, life: int) -> Fn:
-    """Its life, whether it may send, where it resumed, and its lives."""
+    """Return the source's life, state, resume point and history."""
     if source is None:
         return record(life=life, state="DOWN", waited=False, resume=0, claim=0, term=0, again=False, lives=())
     status = source.status
@@ -58,7 +59,7 @@ def source_view(source: SourceEndpoint | None, life: int) -> Fn:
 
 
 def registration_view(source: SourceEndpoint | None, index: int) -> Fn:
-    """Where the source stands with a store, and what of its grant matters still."""
+    """Return the state of a registration and the part of its grant that still matters."""
     if source is None:
         return record(state="none", grant=_grant(None), owes=False)
     status = source.status
@@ -67,26 +68,26 @@ def registration_view(source: SourceEndpoint | None, index: int) -> Fn:
 
 
 def aside_view(source: SourceEndpoint | None, life: int, stores: int) -> Fn:
-    """A process that is cut off."""
+    """Return the variables of a partitioned process."""
     registrations = tuple(registration_view(source, index) for index in range(stores))
     return record(source=source_view(source, life), reg=registrations, window=window_view(source, stores))
 
 
 def window_view(source: SourceEndpoint | None, stores: int) -> Fn:
-    """What was sent and is not released."""
+    """Return what was sent and is not released."""
     if source is None or source.state is SourceState.REGISTERING:
         return record(trail=0, next=0, acked=(frozenset(),) * stores, stable=frozenset())
     status = source.status
     return record(
         trail=source.oldest_number + 1,
         next=source.next_number + 1,
-        acked=tuple(_members(held) for held in status.acked),
-        stable=_members(status.stable),
+        acked=tuple(numbers_of(held, 1) for held in status.acked),
+        stable=numbers_of(status.stable, 1),
     )
 
 
-def store_view(process: Process, constants: Constants) -> Fn:
-    """What a store knows of the source and holds of it; for each number, of which life."""
+def store_view(process: StabilityStore, constants: StabilityConstants) -> Fn:
+    """Return what a store knows of the source, with the life of each number it holds."""
     repository = process.repository
     if repository is None or process.machine is None:
         return record(**_NOTHING, up=process.machine is not None, content=_content({}, constants))
@@ -100,9 +101,9 @@ def store_view(process: Process, constants: Constants) -> Fn:
         told=repository.lives_term,
         resume=0 if resume is None else resume + 1,
         trail=repository.trail + 1,
-        content=_content({n: process.written.messages.get(n, 0) for n in _numbers(repository.held)}, constants),
-        synced=_members(repository.synced),
-        lost=_members(repository.lost),
+        content=_content({n: process.written.messages.get(n, 0) for n in numbers_of(repository.held)}, constants),
+        synced=numbers_of(repository.synced, 1),
+        lost=numbers_of(repository.lost, 1),
         acked=0 if resume is None else repository.acked + 1,
         high=0 if resume is None else highest(repository) + 1,
         asked=repository.late_join is not None,
@@ -111,8 +112,8 @@ def store_view(process: Process, constants: Constants) -> Fn:
     )
 
 
-def disk_view(process: Process, constants: Constants) -> Fn:
-    """What a crash leaves of it."""
+def disk_view(process: StabilityStore, constants: StabilityConstants) -> Fn:
+    """Return what a crash leaves of a store."""
     client = process.synced.client
     return record(
         group=constants.groups[process.index] + 1,
@@ -125,7 +126,7 @@ def disk_view(process: Process, constants: Constants) -> Fn:
 
 
 def answers_view(queue: list[Registered | StableAck]) -> tuple[Fn, ...]:
-    """Grants, and between them acknowledgements of one life as one."""
+    """Return grants in flight, with the acknowledgements of one life between them as one."""
     told: list[Fn] = []
     for (granted, life), together in groupby(queue, lambda one: (isinstance(one, Registered), one.incarnation)):
         answers = list(together)
@@ -140,31 +141,22 @@ def answers_view(queue: list[Registered | StableAck]) -> tuple[Fn, ...]:
 
 
 def highest(repository: RepositoryStatus) -> int:
-    """The newest number that the store knows of."""
+    """Return the newest number that the store knows of."""
     known = repository.high
     return repository.newest if known is None else max(known, repository.newest)
 
 
-def _content(messages: Mapping[int, int], constants: Constants) -> tuple[int, ...]:
+def _content(messages: Mapping[int, int], constants: StabilityConstants) -> tuple[int, ...]:
     return tuple(messages.get(number, 0) for number in range(constants.Numbers))
 
 
-def _numbers(ranges: RangeSet) -> Iterator[int]:
-    for first, stop in ranges:
-        yield from range(first, stop)
-
-
-def _members(ranges: RangeSet) -> frozenset[Value]:
-    return frozenset(number + 1 for number in _numbers(ranges))
-
-
 def _history(lives: Iterable[Life]) -> tuple[Value, ...]:
-    """Return the lives in the model's numbers; there -1 stands for the lives that are forgotten."""
+    """Return lives in the model's numbers; there -1 stands for the forgotten lives."""
     return tuple(record(life=-1 if life == FORGOTTEN else life, first=first + 1) for life, first in lives)
 
 
 def _grant(answer: Registered | None) -> Fn:
-    """What of a grant the source goes by."""
+    """Return the part of a grant that the source uses."""
     if answer is None:
         return record(high=0, term=0, lives=(), told=0)
     lives = _history(unfold(answer.lives, 0))
@@ -172,115 +164,77 @@ def _grant(answer: Registered | None) -> Fn:
 
 
 def _remembered(source: SourceEndpoint, answer: Registered | None) -> Fn:
-    """Once a life has begun, only how many lives the store counts."""
+    """Return only the number of lives once a life has begun."""
     if answer is None or source.state is SourceState.REGISTERING:
         return _grant(answer)
     return record(high=0, term=answer.term, lives=(), told=0)
 
 
-# What must hold; the model states it more sharply, for it knows the rules between the groups.
+# Invariants. The model states them more strictly, because it knows the rules between the groups.
 
 
-def _stable_by_quorum(state: State) -> bool:
-    """S1: what this life was told is stable is on the disks of a quorum."""
-    return all(_kept(state, life, number) for life, number in _safe(state) if life == _of(state, "source")["life"])
+def _stable_by_quorum(state: Mapping[str, Any]) -> bool:
+    """Check S1: what this life reported stable is on the disks of a quorum."""
+    return all(_kept(state, life, number) for life, number in state["safe"] if life == state["source"]["life"])
 
 
-def _no_reuse(state: State) -> bool:
-    """S2: no life uses a number again that was stable."""
-    source = _of(state, "source")
-    life, resume = _int(source["life"]), _int(source["resume"])
-    return not resume or all(number < resume for older, number in _safe(state) if older < life)
+def _no_reuse(state: Mapping[str, Any]) -> bool:
+    """Check S2: no life reuses a stable number."""
+    life, resume = state["source"]["life"], state["source"]["resume"]
+    return not resume or all(number < resume for older, number in state["safe"] if older < life)
 
 
-def _no_stable_lost(state: State) -> bool:
-    """S3: what was ever stable is on the disks of a quorum."""
-    return all(_kept(state, life, number) for life, number in _safe(state))
+def _no_stable_lost(state: Mapping[str, Any]) -> bool:
+    """Check S3: what was ever stable is on the disks of a quorum."""
+    return all(_kept(state, life, number) for life, number in state["safe"])
 
 
-def _numbers_unique(state: State) -> bool:
-    """S2 where an older life may come back: no number was stable for two lives."""
-    safe = set(_safe(state))
-    return len({number for _, number in safe}) == len(safe)
+def _numbers_unique(state: Mapping[str, Any]) -> bool:
+    """Check S2 where an older life may return: no number was stable for two lives."""
+    return len({number for _, number in state["safe"]}) == len(state["safe"])
 
 
-def _followed(disk: Fn, life: Value) -> bool:
-    """Return whether the store was told of another life: then what this life believes of it no longer counts."""
-    lives = disk["lives"]
-    assert isinstance(lives, tuple)
-    if not lives:
-        return False
-    last = lives[-1]
-    assert isinstance(last, Fn)
-    return last["life"] != life
+def _followed(disk: Fn, life: int) -> bool:
+    """Return whether the store knows a later life, so that this life's view of it no longer counts."""
+    lives: Any = disk["lives"]
+    return bool(lives) and lives[-1]["life"] != life
 
 
-def _synced_first(state: State) -> bool:
-    """P1: what a store acknowledged is on its disk, of this life."""
-    life, acked = _of(state, "source")["life"], _of(state, "window")["acked"]
-    assert isinstance(acked, tuple)
+def _synced_first(state: Mapping[str, Any]) -> bool:
+    """Check P1: what a store acknowledged is on its disk, of this life."""
+    life = state["source"]["life"]
     return all(
-        _item(disk["content"], _int(number)) == life
-        for disk, numbers in zip(_all(state, "disk"), acked, strict=True)
-        if isinstance(numbers, frozenset) and not _followed(disk, life)
+        disk["content"][number - 1] == life
+        for disk, numbers in zip(state["disk"], state["window"]["acked"], strict=True)
+        if not _followed(disk, life)
         for number in numbers
     )
 
 
-def _no_dead_served(state: State) -> bool:
-    """S3: a store that knows where this life begins serves no dead message in place of a stable one."""
-    life = _of(state, "source")["life"]
-    told = [(store, _int(store["resume"])) for store in _all(state, "store") if store["life"] == life]
+def _no_dead_served(state: Mapping[str, Any]) -> bool:
+    """Check S3: a store that knows where this life begins serves no dead message in place of a stable one."""
+    told = [store for store in state["store"] if store["life"] == state["source"]["life"]]
     return all(
-        _item(store["content"], number) in (0, stable)
-        for store, resume in told
-        for stable, number in _safe(state)
-        if number < resume
+        store["content"][number - 1] in (0, stable)
+        for store in told
+        for stable, number in state["safe"]
+        if number < store["resume"]
     )
 
 
-def _retained_until_settled(state: State) -> bool:
-    """C1: the source has a copy of everything that is not stable."""
-    source, window, safe = _of(state, "source"), _of(state, "window"), set(_safe(state))
-    gone = range(_int(source["resume"]), _int(window["trail"])) if source["resume"] else ()
-    return all((source["life"], number) in safe for number in gone)
+def _retained_until_settled(state: Mapping[str, Any]) -> bool:
+    """Check C1: the source retains every message that is not stable."""
+    source = state["source"]
+    gone = range(source["resume"], state["window"]["trail"]) if source["resume"] else ()
+    return all((source["life"], number) in state["safe"] for number in gone)
 
 
-def _kept(state: State, life: int, number: int) -> bool:
-    """Whether more than half of a group has it on disk."""
-    has: dict[Value, list[bool]] = {}
-    for disk in _all(state, "disk"):
-        has.setdefault(disk["group"], []).append(_item(disk["content"], number) == life)
+def _kept(state: Mapping[str, Any], life: int, number: int) -> bool:
+    """Return whether more than half of a group holds the message on disk."""
+    has: dict[int, list[bool]] = {}
+    for disk in state["disk"]:
+        has.setdefault(disk["group"], []).append(disk["content"][number - 1] == life)
     return any(sum(held) >= quorum_of(len(held)) for held in has.values())
-
-
-def _safe(state: State) -> Iterator[tuple[int, int]]:
-    safe = state["safe"]
-    assert isinstance(safe, frozenset)
-    for pair in safe:
-        yield (_int(_item(pair, 1)), _int(_item(pair, 2)))
-
-
-def _of(state: State, name: str) -> Fn:
-    value = state[name]
-    assert isinstance(value, Fn)
-    return value
-
-
-def _all(state: State, name: str) -> tuple[Fn, ...]:
-    values = state[name]
-    assert isinstance(values, tuple)
-    return tuple(value for value in values if isinstance(value, Fn))
-
-
-def _item(values: Value, number: int) -> Value:
-    assert isinstance(values, tuple)
-    return values[number - 1]
-
-
-def _int(value: Value) -> int:
-    assert isinstance(value, int)
-    return value
 
 
 INVARIANTS: Mapping[str, Invariant] = {

@@ -1,4 +1,4 @@
-// Puts the blocks that changed in their places. Without scripts the pages are the same, and stand still.
+// Replace the blocks that changed. Without scripts the pages have the same content and do not update.
 "use strict";
 
 const live = document.getElementById("live");

@@ -8,9 +8,16 @@ import pytest
 from stablecast.lab.model import catalog
 from stablecast.lab.model.errors import ModelError
 from stablecast.lab.model.views import VIEWS, edges
-from stablecast.lab.model.views.edges import Kept, Seen, Step, Steps
+from stablecast.lab.model.views.edges import ModelStep, RecordedSteps, Seen, Steps
 
-STEPS = Steps.of([Step("a", "Go", "b"), Step("b", "Go", "c"), Step("b", "Back", "a"), Step("c", "Go", "c", "hello")])
+STEPS = Steps.of(
+    [
+        ModelStep("a", "Go", "b"),
+        ModelStep("b", "Go", "c"),
+        ModelStep("b", "Back", "a"),
+        ModelStep("c", "Go", "c", "hello"),
+    ]
+)
 FEW = {"Registration/graph_small", "Stability/graph_small", "Recovery/graph_small"}
 MODELS = catalog.folder()
 
@@ -20,19 +27,19 @@ def seen(before: str, after: str, *actions: str, says: str = "") -> Seen:
 
 
 def test_a_record_is_a_step_or_several_if_it_may_be() -> None:
-    assert STEPS.path(seen("a", "b", "Go"), 1) == [Step("a", "Go", "b")]
+    assert STEPS.path(seen("a", "b", "Go"), 1) == [ModelStep("a", "Go", "b")]
     assert STEPS.path(seen("a", "c", "Go"), 1) is None
-    assert STEPS.path(seen("a", "c", "Go"), 2) == [Step("a", "Go", "b"), Step("b", "Go", "c")]
+    assert STEPS.path(seen("a", "c", "Go"), 2) == [ModelStep("a", "Go", "b"), ModelStep("b", "Go", "c")]
     assert STEPS.path(seen("b", "a", "Go"), 4) is None
-    assert STEPS.path(seen("b", "a", "Go", "Back"), 1) == [Step("b", "Back", "a")]
+    assert STEPS.path(seen("b", "a", "Go", "Back"), 1) == [ModelStep("b", "Back", "a")]
     assert STEPS.path(seen("a", "b"), 4) is None
 
 
 def test_what_is_said_must_be_said_by_one_step() -> None:
-    assert STEPS.path(seen("c", "c", "Go", says="hello"), 1) == [Step("c", "Go", "c", "hello")]
+    assert STEPS.path(seen("c", "c", "Go", says="hello"), 1) == [ModelStep("c", "Go", "c", "hello")]
     assert STEPS.path(seen("b", "c", "Go", says="hello"), 4) is None
-    assert Step("c", "Go", "c").silent
-    assert not Step("c", "Go", "c", "hello").silent
+    assert ModelStep("c", "Go", "c").silent
+    assert not ModelStep("c", "Go", "c", "hello").silent
 
 
 def test_windows_are_named() -> None:
@@ -63,7 +70,7 @@ def test_every_graph_that_a_view_may_be_compared_with_was_cut() -> None:
 
 def test_what_is_kept_can_be_written_and_read(tmp_path: Path) -> None:
     (tmp_path / "graphs.json").write_text("{}")
-    edges.save(tmp_path, Kept({}, {"View": {"scope": STEPS}}))
+    edges.save(tmp_path, RecordedSteps({}, {"View": {"scope": STEPS}}))
     assert edges.load(tmp_path).steps["View"]["scope"].all == STEPS.all
     assert '["a", "Go", "b", ""]' in (tmp_path / "views.json").read_text()
 

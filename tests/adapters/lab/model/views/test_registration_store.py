@@ -39,4 +39,4 @@ def test_a_holder_who_is_forgotten_before_he_is_silent_is_out_of_bounds(traced: 
         data["out"].append({"_": "Forget", "ticket": 10**6, "role": 2, "reg_id": grant["reg_id"]})
 
     tally = followed(edited(having(traced, "store", "Registered"), tmp_path, forget))[VIEW]
-    assert tally.outside["forgotten by force"] == 1
+    assert tally.outside["removed by force"] == 1

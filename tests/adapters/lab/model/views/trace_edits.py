@@ -6,14 +6,14 @@ from pathlib import Path
 from stablecast.evidence.trace.converter import Json
 from stablecast.evidence.trace.file_names import find
 from stablecast.lab.model import catalog
-from stablecast.lab.model.trace_steps import Following, Tally
+from stablecast.lab.model.trace_steps import Following, ViewTally
 from stablecast.lab.model.views import VIEWS, edges
 from tests.adapters.evidence.trace.traced import put_together, records, take_apart
 
 KEPT = edges.load(catalog.folder())
 
 
-def followed(*paths: Path) -> dict[str, Tally]:
+def followed(*paths: Path) -> dict[str, ViewTally]:
     """Follow traces through all views; return the tally of each view."""
     following = Following.of(VIEWS, KEPT)
     following.follow(find(paths))

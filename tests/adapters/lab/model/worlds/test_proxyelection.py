@@ -5,7 +5,7 @@ import pytest
 from stablecast.core.store.proxy_election import ElectionState
 from stablecast.lab.model.canonical import Value
 from stablecast.lab.model.explorer import explore
-from stablecast.lab.model.worlds.proxyelection import INVARIANTS, World
+from stablecast.lab.model.worlds.proxyelection import INVARIANTS, ProxyElectionWorld
 
 CONSTANTS: dict[str, Value] = {
     "Stores": 2,
@@ -25,14 +25,14 @@ CONSTANTS: dict[str, Value] = {
 )
 def test_the_abstraction_forgets_nothing_that_matters(changes: dict[str, Value]) -> None:
     """P-541, P-548, P-553, P-554, T23: E2 and E3 hold everywhere."""
-    found = explore(World.create({**CONSTANTS, **changes}), INVARIANTS, twins=2)
+    found = explore(ProxyElectionWorld.create({**CONSTANTS, **changes}), INVARIANTS, twins=2)
     assert len(found.graph.states) > 50
     assert found.twins > 50
     assert found.violations == {}
 
 
 def test_a_store_stands_and_another_follows() -> None:
-    world = World.create(CONSTANTS)
+    world = ProxyElectionWorld.create(CONSTANTS)
     for action in (
         ("Die",),
         ("Silent", 1),
@@ -48,7 +48,7 @@ def test_a_store_stands_and_another_follows() -> None:
 
 
 def test_what_does_not_hold_is_seen() -> None:
-    world = World.create(CONSTANTS)
+    world = ProxyElectionWorld.create(CONSTANTS)
     for action in (("Die",), ("Silent", 1), ("Stand", 1, 1), ("Proxy", 1, 1, 1, 1)):
         world.do(action)
     assert all(holds(world.abstract()) for holds in INVARIANTS.values())
@@ -56,7 +56,7 @@ def test_what_does_not_hold_is_seen() -> None:
     station.proxy = None
     station.election.holder = None
     assert [name for name, holds in INVARIANTS.items() if not holds(world.abstract())] == ["Agreed"]
-    world = World.create(CONSTANTS)
+    world = ProxyElectionWorld.create(CONSTANTS)
     for action in (("Die",), ("Silent", 1), ("Stand", 1, 1)):
         world.do(action)
     world.stations[0].proxy = None

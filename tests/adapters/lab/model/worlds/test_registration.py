@@ -4,7 +4,7 @@ import pytest
 
 from stablecast.lab.model.canonical import Value
 from stablecast.lab.model.explorer import explore
-from stablecast.lab.model.worlds.registration import INVARIANTS, World
+from stablecast.lab.model.worlds.registration import INVARIANTS, RegistrationWorld
 
 CONSTANTS: dict[str, Value] = {
     "Clients": 1,
@@ -33,7 +33,7 @@ CONSTANTS: dict[str, Value] = {
 )
 def test_the_abstraction_forgets_nothing_that_matters(changes: dict[str, Value]) -> None:
     """A new holder (P-530..P-535, T6, T7), restarts, and leases (formal design, 7.6): R1 and R2 hold everywhere."""
-    world = World.create({**CONSTANTS, **changes})
+    world = RegistrationWorld.create({**CONSTANTS, **changes})
     found = explore(world, world.invariants, twins=2)
     assert len(found.graph.states) > 100
     assert found.twins > 100
@@ -41,7 +41,7 @@ def test_the_abstraction_forgets_nothing_that_matters(changes: dict[str, Value])
 
 
 def test_a_grant_waits_for_the_disk() -> None:
-    world = World.create({**CONSTANTS, "Faults": frozenset({"crash"})})
+    world = RegistrationWorld.create({**CONSTANTS, "Faults": frozenset({"crash"})})
     for action in (("Start", 1), ("ToStore", 1)):
         world.do(action)
     assert world.clients[0].from_store == []
@@ -53,11 +53,11 @@ def test_a_grant_waits_for_the_disk() -> None:
 
 
 def test_two_believers_are_a_violation() -> None:
-    state = World.create({**CONSTANTS, "Clients": 2}).abstract()
+    state = RegistrationWorld.create({**CONSTANTS, "Clients": 2}).abstract()
     assert all(holds(state) for holds in INVARIANTS.values())
     clients = state["client"]
     assert isinstance(clients, tuple)
-    world = World.create({**CONSTANTS, "Clients": 2})
+    world = RegistrationWorld.create({**CONSTANTS, "Clients": 2})
     for number in (1, 2):
         for action in (("Start", number), ("ToStore", number), ("Sync",), ("ToClient", number)):
             if number == 1:

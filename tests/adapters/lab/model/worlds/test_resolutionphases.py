@@ -4,7 +4,7 @@ import pytest
 
 from stablecast.lab.model.canonical import Fn, Value
 from stablecast.lab.model.explorer import explore
-from stablecast.lab.model.worlds.resolutionphases import INVARIANTS, World
+from stablecast.lab.model.worlds.resolutionphases import INVARIANTS, ResolutionPhasesWorld
 
 ALL = frozenset({"part", "lose", "end", "leave", "break"})
 CONSTANTS: dict[str, Value] = {
@@ -34,14 +34,14 @@ CONSTANTS: dict[str, Value] = {
 )
 def test_the_abstraction_forgets_nothing_that_matters(changes: dict[str, Value]) -> None:
     """T-024, T-103, T-106, T-113, T-307: Q1 holds everywhere."""
-    found = explore(World.create({**CONSTANTS, **changes}), INVARIANTS, twins=2)
+    found = explore(ResolutionPhasesWorld.create({**CONSTANTS, **changes}), INVARIANTS, twins=2)
     assert len(found.graph.states) > 100
     assert found.twins > 100
     assert found.violations == {}
 
 
 def test_a_query_is_answered_and_ends_the_asking() -> None:
-    world = World.create({**CONSTANTS, "Enough": 1})
+    world = ResolutionPhasesWorld.create({**CONSTANTS, "Enough": 1})
     for action in (("Create", "lost"), ("Want",), ("ReceiverTurn", "answered")):
         world.do(action)
     assert world.known
@@ -52,7 +52,7 @@ def test_a_query_is_answered_and_ends_the_asking() -> None:
 def test_who_fell_quiet_apart_stays_deaf() -> None:
     """T26: the run of `doc_deaf`, by the machines themselves."""
     documented: dict[str, Value] = {"ReceiverSustaining": 2, "UntilResolved": False, "Faults": frozenset({"part"})}
-    world = World.create({**CONSTANTS, **documented})
+    world = ResolutionPhasesWorld.create({**CONSTANTS, **documented})
     for action in (("Part",), ("Create", "lost"), ("Want",)):
         world.do(action)
     for _ in range(30):
@@ -65,13 +65,13 @@ def test_who_fell_quiet_apart_stays_deaf() -> None:
 
 
 def test_a_quiet_side_that_plans_a_turn_is_a_violation() -> None:
-    state = dict(World.create(CONSTANTS).abstract())
+    state = dict(ResolutionPhasesWorld.create(CONSTANTS).abstract())
     assert all(holds(state) for holds in INVARIANTS.values())
     state["source"] = Fn((("phase", "QUIESCENT"), ("due", 3)))
     assert [name for name, holds in INVARIANTS.items() if not holds(state)] == ["Silent"]
 
 
-def phases(world: World) -> tuple[Value, Value]:
+def phases(world: ResolutionPhasesWorld) -> tuple[Value, Value]:
     """Of the source and of the receiver."""
     source, receiver = world.abstract()["source"], world.abstract()["receiver"]
     assert isinstance(source, Fn)

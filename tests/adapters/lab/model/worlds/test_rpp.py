@@ -8,7 +8,7 @@ from stablecast.core.protocol.messages import Role
 from stablecast.lab.model.canonical import Fn, Value
 from stablecast.lab.model.errors import ModelError
 from stablecast.lab.model.explorer import Action, explore
-from stablecast.lab.model.worlds.rpp import INVARIANTS, World
+from stablecast.lab.model.worlds.rpp import INVARIANTS, RppWorld
 
 CONSTANTS: dict[str, Value] = {
     "Receivers": 1,
@@ -27,20 +27,20 @@ STORED: tuple[Action, ...] = (("Send",), ("ToStore",), ("Sync",))
 CONSUMED: tuple[Action, ...] = (("Consume", 1), ("Ack", 1))
 
 
-def world(*actions: Action, **changes: Value) -> World:
+def world(*actions: Action, **changes: Value) -> RppWorld:
     """What is after these actions, each of which was possible."""
-    made = World.create({**CONSTANTS, **changes})
+    made = RppWorld.create({**CONSTANTS, **changes})
     go(made, actions)
     return made
 
 
-def go(made: World, actions: Iterable[Action]) -> None:
+def go(made: RppWorld, actions: Iterable[Action]) -> None:
     for action in actions:
         assert action in list(made.actions())
         made.do(action)
 
 
-def seen(made: World, variable: str, field: str) -> Value:
+def seen(made: RppWorld, variable: str, field: str) -> Value:
     whole = made.abstract()[variable]
     assert isinstance(whole, Fn)
     return whole[field]
@@ -59,7 +59,7 @@ def seen(made: World, variable: str, field: str) -> Value:
 )
 def test_the_abstraction_forgets_nothing_that_matters(changes: dict[str, Value]) -> None:
     """P-012, P-013, P-536, P-563, P-585, T18, T19; formal design, 7.8: P1 and P2 hold everywhere."""
-    found = explore(World.create({**CONSTANTS, **changes}), INVARIANTS, limit=20_000, twins=1)
+    found = explore(RppWorld.create({**CONSTANTS, **changes}), INVARIANTS, limit=20_000, twins=1)
     assert len(found.graph.states) > 100
     assert found.twins > 50
     assert found.violations == {}

@@ -4,7 +4,7 @@ import pytest
 
 from stablecast.lab.model.canonical import Value, record
 from stablecast.lab.model.explorer import explore
-from stablecast.lab.model.worlds.srslifetime import INVARIANTS, World
+from stablecast.lab.model.worlds.srslifetime import INVARIANTS, SrsLifetimeWorld
 
 CONSTANTS: dict[str, Value] = {
     "Contexts": 2,
@@ -44,15 +44,15 @@ CONSTANTS: dict[str, Value] = {
 )
 def test_the_abstraction_forgets_nothing_that_matters(changes: dict[str, Value]) -> None:
     """T-402 to T-418, T27; formal design, 7.10: N1 and N2 hold everywhere."""
-    found = explore(World.create({**CONSTANTS, **changes}), INVARIANTS, twins=2)
+    found = explore(SrsLifetimeWorld.create({**CONSTANTS, **changes}), INVARIANTS, twins=2)
     assert len(found.graph.states) > 100
     assert found.twins > 100
     assert found.violations == {}
 
 
-def connected(**changes: Value) -> World:
+def connected(**changes: Value) -> SrsLifetimeWorld:
     """Both contexts have made their full exchange, the source's first."""
-    world = World.create({**CONSTANTS, **changes})
+    world = SrsLifetimeWorld.create({**CONSTANTS, **changes})
     for number in (1, 2):
         for name in ("Connect", "ToService", "ToClient", "ToService", "ToClient"):
             world.do((name, number))
@@ -85,7 +85,7 @@ def test_a_lost_transport_shortens_the_wait() -> None:
 
 def test_a_late_hello_is_refused() -> None:
     """Formal design, 7.10: the former connection's hello comes after the new one's."""
-    world = World.create({**CONSTANTS, "Faults": frozenset({"break", "late"})})
+    world = SrsLifetimeWorld.create({**CONSTANTS, "Faults": frozenset({"break", "late"})})
     for action in (("Connect", 1), ("Break", 1), ("Connect", 1), ("ToService", 1), ("FromFormer", 1)):
         world.do(action)
     assert world.service.counters()["refused"] == 1

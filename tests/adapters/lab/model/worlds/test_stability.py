@@ -5,7 +5,7 @@ import pytest
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.lab.model.canonical import Fn, Value
 from stablecast.lab.model.explorer import Action, explore
-from stablecast.lab.model.worlds.stability import INVARIANTS, World
+from stablecast.lab.model.worlds.stability import INVARIANTS, StabilityWorld
 
 CONSTANTS: dict[str, Value] = {
     "Layout": "one",
@@ -24,11 +24,11 @@ CONSTANTS: dict[str, Value] = {
 }
 
 
-def world(**changes: Value) -> World:
-    return World.create({**CONSTANTS, **changes})
+def world(**changes: Value) -> StabilityWorld:
+    return StabilityWorld.create({**CONSTANTS, **changes})
 
 
-def played(*actions: Action, **changes: Value) -> World:
+def played(*actions: Action, **changes: Value) -> StabilityWorld:
     here = world(**changes)
     for action in actions:
         assert action in list(here.actions()), action
@@ -97,7 +97,7 @@ def test_what_was_not_synced_is_gone_and_fetched_again() -> None:
 def test_copies_share_what_no_action_has_changed() -> None:
     here = played(*REGISTERED, Layout="two")
     before = here.shared_stores
-    there = World(here.constants, list(before), here.shared_source, here.life)
+    there = StabilityWorld(here.constants, list(before), here.shared_source, here.life)
     there.do(("Ask", 2))
     assert there.shared_stores[0] is before[0]
     assert there.shared_stores[1] is not before[1]
@@ -142,7 +142,7 @@ LIVES = (
 """Four lives and three stores; nothing is lost under way, and no store crashes."""
 
 
-def played_by(lives: tuple[str, ...], **changes: Value) -> World:
+def played_by(lives: tuple[str, ...], **changes: Value) -> StabilityWorld:
     steps = [step.split() for text in lives for step in text.split(",")]
     actions: list[Action] = [(name, *map(int, number)) for name, *number in steps]
     bounds: dict[str, Value] = {"Numbers": 2, "Lives": 4, **changes}
@@ -182,7 +182,7 @@ RIVALS = (
 """Two processes that want to be the source; the first one comes back through a store that it never reached."""
 
 
-def returned(*steps: str) -> tuple[World, SourceEndpoint]:
+def returned(*steps: str) -> tuple[StabilityWorld, SourceEndpoint]:
     here = played_by((*RIVALS, *steps))
     assert here.source is not None
     return here, here.source

@@ -1,15 +1,15 @@
-"""The chapter of the specification that says what is proven, for which constants: rendered from what is on record."""
+"""Render the chapter of the specification that lists every model, its graphs and its constants, from the record."""
 
 from pathlib import Path
 
-from stablecast.lab.model.catalog import Configuration, Known, configurations, load
+from stablecast.lab.model.catalog import Configuration, RecordedGraph, configurations, load
 
 MARK = "<!-- rendered from tla/: `STABLECAST_REWRITE=1 pytest tests/models` -->\n"
-"""What stands below it in a chapter is not written by hand."""
+"""The rest of the chapter below this line is generated."""
 
 
 def render(models: Path) -> str:
-    """The tables of every model: its graphs, and its other configurations."""
+    """Return the tables of every model: its graphs, and its other configurations."""
     known = load(models)
     every = configurations(models)
     parts: list[str] = []
@@ -19,7 +19,7 @@ def render(models: Path) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _graphs(mine: list[Configuration], known: dict[str, Known]) -> list[str]:
+def _graphs(mine: list[Configuration], known: dict[str, RecordedGraph]) -> list[str]:
     rows = ["| graph | for | constants | states | edges | steps deep | digest |", "|---|---|---|---|---|---|---|"]
     for one in mine:
         if one.name in known:
