@@ -130,7 +130,7 @@ RESOLUTION: Final = (
     ),
     fault(
         "an-earlier-deadline-is-ignored",
-        "srs/deadlines",
+        "deadlines",
         "if present is None or due < present:",
         "if present is None:",
         Graph("SrsLifetime/graph_silence"),
