@@ -1,7 +1,8 @@
-"""A source and a store in one process without sockets, files, tasks or clock.
+"""Run a source and a store in one process without sockets, files, tasks or a clock.
 
-The machines say what is to be done, and the driver below does it: messages are handed over, writes are synced at once,
-time jumps to the next deadline. The asyncio client and the store daemon drive the same machines with real ones.
+The machines return effects, and the driver below performs them. It passes messages on, treats writes as synced at
+once, and moves its time to the next deadline. The asyncio client and the store daemon drive the same machines with
+real sockets, disks and clocks.
 """
 
 from collections import deque
@@ -28,14 +29,14 @@ inputs: deque[tuple[str, Any]] = deque([("store", Start()), ("source", Start())]
 
 
 def perform(name: str, effect: fx.Effect, now: int) -> None:
-    """Do what a machine asks for."""
+    """Perform one effect of the machine `name`."""
     moment = f"{now // MILLISECOND:4} ms  {name:6}"
     match effect:
         case fx.Send(to, message):
-            print(f"{moment} tells {to}: {type(message).__name__}")
+            print(f"{moment} sends to {to}: {type(message).__name__}")
             inputs.append((to, Arrived(message)))
         case fx.Broadcast(message):
-            print(f"{moment} tells everybody who joined: {type(message).__name__}")
+            print(f"{moment} broadcasts: {type(message).__name__}")
             inputs.append(("store", Arrived(message)))
         case fx.Join(_, transport):
             print(f"{moment} joins {transport}")
@@ -48,7 +49,7 @@ def perform(name: str, effect: fx.Effect, now: int) -> None:
                 inputs.append(("source", Sent(event.number, COUNT, COUNT * SIZE)))
                 inputs.append(("store", Data(LIFE, LIFE, event.number, COUNT, COUNT * SIZE, recovered=False, token=1)))
         case fx.Release(number):
-            print(f"{moment} lets go of everything below {number}")
+            print(f"{moment} releases its copies below {number}")
 
 
 now = 0

@@ -1,4 +1,4 @@
-"""Print orders until interrupted; a later run continues after the last one printed."""
+"""Print orders until interrupted. A later run continues after the last printed order."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Send three orders, one a second; each is on the store's disk before the next one is made."""
+"""Send three orders, one a second. Each order is on the store's disk before the next one is sent."""
 
 import asyncio
 

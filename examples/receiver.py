@@ -1,7 +1,8 @@
-"""Receives 20 messages and goes on where it stopped when it is started again: the guide's receiver, third stage.
+"""Receive 20 messages. A program that is started again continues where the last run stopped.
 
-It names no store: the source does. RegIDs are per source, topic and store; the program keeps the one that it was given
-in a file of the current directory, with the store and the source it is good for, until the last message has come.
+This is the guide's receiver, third stage. It names no store, because the source does. A RegID belongs to one source,
+topic and store. The program keeps its RegID in a file of the current directory, with the store and the source, until
+the last message has arrived.
 """
 
 import argparse
@@ -20,10 +21,10 @@ INTERRUPTED = 130
 
 
 class Registration:
-    """The RegID that the receiver has, and at which store for which source."""
+    """The RegID of the receiver, with the store and the source that it belongs to."""
 
     def __init__(self) -> None:
-        """Read what an earlier run saved."""
+        """Read the registration that an earlier run saved."""
         self.existing = SAVED.exists()
         self.store, self.source, self.reg_id = "", 0, 0
         if self.existing:
@@ -32,15 +33,15 @@ class Registration:
             regids = f"RegIDs source {self.source}, receiver {self.reg_id}"
             print(f'read in saved RegID info from "{SAVED}" - {self.store} {regids}')
 
-    def choose(self, asked: RegIdRequest) -> int:
-        """The RegID to ask for: the one that is saved if it is this source's at this store, else the store's choice."""
-        reg_id = self.reg_id if (asked.store, asked.source_reg_id) == (self.store, self.source) else 0
-        place = f"UME Store {asked.store_index}: {asked.store} [{asked.source}][{asked.source_reg_id}]"
+    def choose(self, request: RegIdRequest) -> int:
+        """Return the saved RegID if it belongs to this source at this store, else 0: the store then chooses one."""
+        reg_id = self.reg_id if (request.store, request.source_reg_id) == (self.store, self.source) else 0
+        place = f"UME Store {request.store_index}: {request.store} [{request.source}][{request.source_reg_id}]"
         print(f"{place} Requesting RegID: {reg_id}")
         return reg_id
 
     def on_event(self, event: Event) -> None:
-        """Save what a store gave, unless it is what was read from the file."""
+        """Save the RegID that a store granted, unless the program read it from the file."""
         if isinstance(event, RegistrationSuccess) and not self.existing:
             self.store, self.source, self.reg_id = event.store, event.source_reg_id, event.reg_id
             info = f"{self.store}:{self.source}:{self.reg_id}"
@@ -49,7 +50,7 @@ class Registration:
 
     @staticmethod
     def remove() -> None:
-        """Everything has come: the next run begins anew."""
+        """Remove the saved RegID, because all messages have arrived: the next run starts from the beginning."""
         print(f'removing saved RegID file "{SAVED}"')
         SAVED.unlink()
 

@@ -1,7 +1,7 @@
-"""Sends 20 messages and goes on where it stopped when it is started again: the guide's source, third stage.
+"""Send 20 messages. A program that is started again continues where the last run stopped.
 
-The store chooses the RegID; the program keeps it in a file of the current directory for as long as there is something
-left to send. Try: start it, interrupt it, start it again.
+This is the guide's source, third stage. The store chooses the RegID. The program keeps it in a file of the current
+directory until the last message is stable. Try it: start the program, interrupt it, and start it again.
 """
 
 import argparse
@@ -19,7 +19,7 @@ INTERRUPTED = 130
 
 
 def read() -> str:
-    """The store and RegID that an earlier run saved, if any."""
+    """Return the store and the RegID that an earlier run saved, or an empty string."""
     if not SAVED.exists():
         return ""
     info = SAVED.read_text(encoding="utf-8")
@@ -28,13 +28,13 @@ def read() -> str:
 
 
 def remove() -> None:
-    """Everything is sent: the next run begins anew."""
+    """Remove the saved RegID, because all messages are stable: the next run starts from the beginning."""
     print(f'removing saved RegID file "{SAVED}"')
     SAVED.unlink()
 
 
 async def main(arguments: argparse.Namespace) -> int:
-    """Send what is left to send; returns the exit status."""
+    """Send the remaining messages; return the exit status."""
     existing = read()
 
     def on_event(event: Event) -> None:

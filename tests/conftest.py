@@ -1,7 +1,7 @@
-"""Hypothesis profiles and the collector of garbage, for all tests.
+"""Hypothesis profiles, garbage collection and signals for all tests.
 
-No profile has a deadline: nothing here depends on the speed of the machine. On a build machine the examples are fixed,
-so that a red build is red again; at a desk each run tries new ones. `make soak` takes many more of them.
+No profile has a deadline, because no test depends on the speed of the machine. On a build machine the examples are
+fixed, so that a failing build fails again. At a desk each run tries new examples. `make soak` runs many more of them.
 """
 
 import gc
@@ -11,14 +11,14 @@ import signal
 from hypothesis import settings
 
 SOAK_EXAMPLES = 5_000
-"""Examples of each property test in `make soak`, unless the test says otherwise."""
+"""Number of examples of each property test in `make soak`, unless the test sets its own."""
 
 YOUNG = 100_000
-"""New objects until garbage is looked for: worlds and graphs live long, and it took a sixth of their time."""
+"""Number of new objects before a garbage collection. Collecting long-lived worlds took a sixth of their time."""
 
 gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
 
-# Started in the background of a shell, pytest ignores SIGINT, and all programs that it starts would inherit that.
+# A shell starts background jobs with SIGINT ignored. All programs that the tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("desk", deadline=None)

@@ -1,4 +1,4 @@
-"""The compiled build: what is compiled answers as what is written does, and nothing is compiled that could not."""
+"""The compiled build: compiled modules behave like their sources, and only suitable modules are compiled."""
 
 import ast
 import json
@@ -28,20 +28,20 @@ FEW = [
     "core/stablecast/core/store/repository.py",
     "core/stablecast/core/store/message_window.py",
 ]
-"""Ranges, the charts' engine, and machines of slots: of each kind of module some, for all take minutes."""
+"""A sample of each kind of module: ranges, the charts' engine, and machines with slots. All modules take minutes."""
 
 UNHEIRED = ("PYTHONPATH", *MEASURING)
-"""Variables that a child does not get: coverage is of the tree, not of a copy that is gone when it is reported."""
+"""Variables that a child must not inherit. Coverage measures the tree, not a copy that is deleted before the report."""
 
 COMPILER = (sysconfig.get_config_var("CC") or "cc").split()[0]
 NEEDS_COMPILER = pytest.mark.skipif(
     shutil.which(COMPILER) is None and "CI" not in os.environ,
-    reason=f"there is no {COMPILER} here, which compiles modules: run 'sudo apt-get install -y gcc'",
+    reason=f"{COMPILER}, which compiles modules, is missing: run 'sudo apt-get install -y gcc'",
 )
 
 
 def stablecast(*arguments: str, path: Path | None = None) -> str:
-    """What the command prints, with the modules at `path` before all others."""
+    """Return the output of the command, with the modules at `path` before all others."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(UNHEIRED)}
     environment = inherited | ({"PYTHONPATH": str(path)} if path else {})
     command = [sys.executable, "-m", "stablecast.cli.main", *arguments]
@@ -50,7 +50,7 @@ def stablecast(*arguments: str, path: Path | None = None) -> str:
 
 @pytest.fixture(scope="module")
 def some_compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the core, of which a few modules are compiled."""
+    """Return a folder with the core in which a few modules are compiled."""
     folder = tmp_path_factory.mktemp("compiled")
     portion = folder / "portion"
     shutil.copytree(ROOT / "core", portion, ignore=shutil.ignore_patterns("__pycache__"))
@@ -61,10 +61,10 @@ def some_compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @NEEDS_COMPILER
 @pytest.mark.timeout(180)
-def test_worlds_from_seeds_go_the_same_way_compiled_or_not(some_compiled: Path) -> None:
+def test_compiled_and_plain_worlds_have_the_same_outcome(some_compiled: Path) -> None:
     def outcome(path: Path | None) -> dict[str, Any]:
-        told: dict[str, Any] = json.loads(stablecast("sim", "--seeds=6", "--jobs=1", "--json", path=path))
-        return {name: value for name, value in told.items() if name != "seconds"}
+        result: dict[str, Any] = json.loads(stablecast("sim", "--seeds=6", "--jobs=1", "--json", path=path))
+        return {name: value for name, value in result.items() if name != "seconds"}
 
     assert outcome(some_compiled) == outcome(None)
 
@@ -72,13 +72,13 @@ def test_worlds_from_seeds_go_the_same_way_compiled_or_not(some_compiled: Path) 
 @NEEDS_COMPILER
 @pytest.mark.timeout(180)
 def test_a_compiled_core_has_the_graph_of_the_model(some_compiled: Path) -> None:
-    told = json.loads(stablecast("model", "equal", "Stability/graph_small", "--json", path=some_compiled))
-    assert [model["equal"] for model in told["models"]] == [True]
+    result = json.loads(stablecast("model", "equal", "Stability/graph_small", "--json", path=some_compiled))
+    assert [model["equal"] for model in result["models"]] == [True]
 
 
 @NEEDS_COMPILER
 @pytest.mark.timeout(180)
-def test_the_version_says_which_form_runs(some_compiled: Path) -> None:
+def test_the_version_names_the_running_form(some_compiled: Path) -> None:
     assert stablecast("--version", path=some_compiled).endswith(" (compiled)\n")
     assert stablecast("--version").endswith(" (pure)\n")
 
@@ -92,19 +92,19 @@ def test_a_wheel_is_pure_unless_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @NEEDS_COMPILER
-def test_the_build_needs_what_the_tests_have(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_build_needs_only_development_dependencies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STABLECAST_COMPILED", "1")
     hook = CompiledBuildHook(str(ROOT), {"modules": FEW}, None, None, "", "wheel")  # type: ignore[arg-type]
     assert set(hook.dependencies()) <= set(PYPROJECT["project"]["optional-dependencies"]["dev"])
 
 
-def test_what_is_listed_exists() -> None:
+def test_listed_modules_exist() -> None:
     assert [module for module in LISTED if not (ROOT / module).is_file()] == []
     assert set(FEW) <= set(LISTED)
 
 
-def test_what_is_compiled_has_nothing_that_would_differ() -> None:
-    """attrs makes a class with slots anew, and only an interpreted `super()` learns of it."""
+def test_compiled_modules_do_not_use_super_without_arguments() -> None:
+    """attrs creates a class with slots a second time, and a compiled `super()` keeps the first one."""
     found = [
         f"{module}:{node.lineno}: super() of no arguments; name the base class"
         for module in LISTED

@@ -1,4 +1,4 @@
-"""The table of planted faults fits the code; a few of them are planted here, `make mutants` plants all."""
+"""The table of planted faults fits the code. These tests plant a few of them; `make mutants` plants all."""
 
 import re
 from collections import Counter
@@ -14,23 +14,25 @@ from tests.mutants.table import MUTANTS
 from tests.support.tree import ROOT
 
 LEAST: Final = 40
-"""Mutants."""
+"""Number of mutants in the table."""
 
 MOST_WORLDS: Final = 40
-"""Worlds for one mutant: a fault that more of them are needed for is better found by a test."""
+"""Number of worlds for one mutant: a test is the better killer of a fault that needs more of them."""
 
-NAMES: Final = {"effects", "errors", "events", "inputs", "messages", "settings", "units"}
-WORDS: Final = {"__init__", "records", "repairs", "status", *NAMES}
+VOCABULARY: Final = {
+    "__init__", "effects", "errors", "events", "inputs", "messages", "records", "repairs", "settings", "status",
+    "units",
+}  # fmt: skip
 """Modules of the core without rules of their own."""
 
 SAMPLE: Final = (
     "one-store-fewer-is-a-quorum",
     "wire-numbers-compared-as-plain-integers",
-    "a-lease-from-the-answer",
-    "copies-go-before-they-are-stable",
+    "a-lease-starts-at-the-answer",
+    "copies-are-released-before-they-are-stable",
     "the-same-store-is-asked-again",
     "acknowledged-before-it-is-synced",
-    "a-removed-source-is-not-told",
+    "the-removal-of-a-source-is-not-sent",
 )
 
 
@@ -44,25 +46,25 @@ def test_a_fault_can_be_planted(mutant: Mutant) -> None:
     assert mutant.before != mutant.after
 
 
-def test_names_are_unique() -> None:
+def test_mutant_names_are_unique() -> None:
     assert [name for name, times in Counter(mutant.name for mutant in MUTANTS).items() if times > 1] == []
 
 
-def test_there_are_faults_in_every_module_with_rules() -> None:
+def test_every_module_with_rules_has_a_mutant() -> None:
     assert len(MUTANTS) >= LEAST
-    modules = (path for path in CORE.rglob("*.py") if path.stem not in WORDS)
+    modules = (path for path in CORE.rglob("*.py") if path.stem not in VOCABULARY)
     assert {mutant.module for mutant in MUTANTS if mutant.package == CORE} == {
         path.relative_to(CORE).with_suffix("").as_posix() for path in modules
     }
 
 
-def test_every_rule_of_the_simulator_has_a_fault_that_breaks_it() -> None:
+def test_every_rule_of_the_simulator_has_a_mutant_that_breaks_it() -> None:
     worlds = [mutant.killer for mutant in MUTANTS if isinstance(mutant.killer, Worlds)]
     assert {killer.rule for killer in worlds} == set(SIMULATOR.checks)
     assert max(killer.count for killer in worlds) <= MOST_WORLDS
 
 
-def test_tests_that_must_find_a_fault_exist() -> None:
+def test_the_tests_that_kill_mutants_exist() -> None:
     nodes = {mutant.killer.node for mutant in MUTANTS if isinstance(mutant.killer, Test)}
     for file, _, case in sorted(node.partition("::") for node in nodes):
         text = (ROOT / "tests" / file).read_text(encoding="utf-8")
@@ -71,15 +73,15 @@ def test_tests_that_must_find_a_fault_exist() -> None:
 
 
 @pytest.mark.timeout(300)
-def test_these_are_found(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_sample_is_killed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(list(SAMPLE)) == 0
     assert f"kill rate 100 %: {len(SAMPLE)} of {len(SAMPLE)} mutants" in capsys.readouterr().out
 
 
-def test_a_fault_that_nothing_finds_survives(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mutant_that_no_killer_finds_survives(capsys: pytest.CaptureFixture[str]) -> None:
     harmless = attrs.evolve(named(SAMPLE[1]), after="return 0 < (b - a) % MODULUS <= HALF - 1")
-    assert harmless.survives().startswith("exit 0: ")
+    assert harmless.survival().startswith("exit 0: ")
     unplanted = attrs.evolve(harmless, before="nowhere")
-    assert unplanted.survives() == "its text is 0 times in machine/serial.py"
+    assert unplanted.survival() == "its text occurs 0 times in machine/serial.py"
     assert main(["no-such-mutant"]) == 2
     assert "there is no mutant no-such-mutant" in capsys.readouterr().err

@@ -1,25 +1,24 @@
 """The programs and commands of the README and of two chapters work.
 
 A Python block is a whole program unless `<!-- fragment -->` stands on the line before it. A program that names the
-default addresses gets a store and a relay there. A program that does not end by itself runs beside the others and is
-interrupted once they have ended and it has printed something.
+default addresses gets a store and a relay there. A program that does not end by itself runs beside the others. The
+test interrupts it when the others have ended and it has printed a line.
 """
 
 import ast
-import os
 import re
 import shlex
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 import attrs
 import pytest
 
 from tests.support.defaults import RELAY, STORE, default_cluster
-from tests.support.program import PATH
+from tests.support.program import Program, outcome, running
 from tests.support.tree import ROOT, name
 
 DOCUMENTS = tuple(ROOT / name for name in ("README.md", "spec/client.md", "spec/embedding.md"))
@@ -27,14 +26,14 @@ DOCUMENTS = tuple(ROOT / name for name in ("README.md", "spec/client.md", "spec/
 FRAGMENT = "<!-- fragment -->"
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SECONDS = 30
-"""How long a program may take that ends by itself."""
+"""Time limit of a program that ends by itself."""
 INTERRUPTED = (0, 1, 130, -signal.SIGINT)
-"""Exit statuses of a program that Ctrl-C ended."""
+"""Exit statuses of a program that Ctrl-C may end with."""
 
 
 @attrs.frozen
 class Block:
-    """A fenced block: its language, its text, its place (`file:line`), and whether it is a fragment."""
+    """A fenced block of a document. `place` is `file:line`."""
 
     language: str
     text: str
@@ -43,12 +42,12 @@ class Block:
 
     @property
     def endless(self) -> bool:
-        """Whether the program receives until it is interrupted."""
+        """Return whether the program receives until it is interrupted."""
         return "async for" in self.text and "break" not in self.text
 
 
 def blocks(text: str, document: str = "README.md") -> Iterator[Block]:
-    """The fenced blocks of a document, in order."""
+    """Yield the fenced blocks of a document, in order."""
     for found in FENCE.finditer(text):
         before = text[: found.start()].rstrip().rsplit("\n", 1)[-1].strip()
         line = text.count("\n", 0, found.start()) + 1
@@ -56,48 +55,35 @@ def blocks(text: str, document: str = "README.md") -> Iterator[Block]:
 
 
 def shown(language: str) -> list[Block]:
-    """The blocks of one language in the documents."""
+    """Return the blocks of one language in the documents."""
     found = (block for path in DOCUMENTS for block in blocks(path.read_text(encoding="utf-8"), name(path)))
     return [block for block in found if block.language == language]
 
 
 def commands(block: Block) -> list[list[str]]:
-    """The command lines of a console block: what follows `$ `, continued lines joined, pipes cut."""
+    """Return the command lines of a console block, split into words: each line after `$ `, with its continuations."""
     lines = block.text.replace("\\\n", " ").splitlines()
     return [shlex.split(line[2:], comments=True) for line in lines if line.startswith("$ ")]
 
 
-def start(program: Block, directory: Path) -> "subprocess.Popen[str]":
-    """Run a program in a directory."""
-    return subprocess.Popen(
-        [sys.executable, "-c", program.text],
-        cwd=directory,
-        env={**os.environ, "PYTHONPATH": PATH, "PYTHONUNBUFFERED": "1"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def start(block: Block, directory: Path) -> AbstractContextManager[Program]:
+    """Run the program of a block in a directory."""
+    return running(program=(sys.executable, "-u", "-c", block.text), directory=directory)
 
 
 def run(programs: list[Block], directory: Path) -> None:
     """Run programs: the endless ones first, together with the others one by one."""
-    endless = [(program, start(program, directory)) for program in programs if program.endless]
-    try:
-        for program in [program for program in programs if not program.endless]:
-            with start(program, directory) as process:
-                _, error = process.communicate(timeout=SECONDS)
-                assert process.returncode == 0, f"{program.place}: {error}"
-        for program, process in endless:
-            assert process.stdout is not None
-            assert process.stdout.readline(), f"{program.place}: printed nothing"
-            process.send_signal(signal.SIGINT)
-            _, error = process.communicate(timeout=SECONDS)
-            assert process.returncode in INTERRUPTED, f"{program.place}: {error}"
-    finally:
-        for _, process in endless:
-            process.kill()
-            process.communicate()
+    with ExitStack() as stack:
+        endless = [(block, stack.enter_context(start(block, directory))) for block in programs if block.endless]
+        for block in [block for block in programs if not block.endless]:
+            with start(block, directory) as program:
+                _, error = program.process.communicate(timeout=SECONDS)
+                assert program.process.returncode == 0, f"{block.place}: {error}"
+        for block, program in endless:
+            assert program.line(), f"{block.place}: printed nothing"
+            program.interrupt()
+            _, error = program.process.communicate(timeout=SECONDS)
+            assert program.process.returncode in INTERRUPTED, f"{block.place}: {error}"
 
 
 def test_the_python_programs_run(tmp_path: Path) -> None:
@@ -130,17 +116,11 @@ def test_the_commands_exist() -> None:
                 case _:
                     pass
     for subcommand in sorted(named):
-        answer = subprocess.run(
-            [sys.executable, "-m", "stablecast.cli.main", subcommand, "--help"],
-            env={**os.environ, "PYTHONPATH": PATH},
-            capture_output=True,
-            check=False,
-            text=True,
-        )
-        assert answer.returncode == 0, f"stablecast {subcommand}: {answer.stderr}"
+        status, _, error = outcome(subcommand, "--help")
+        assert status == 0, f"stablecast {subcommand}: {error}"
 
 
-# The test's own reading of documents.
+# Tests of the parser of documents above.
 
 SAMPLE = """\
 Text.

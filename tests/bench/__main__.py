@@ -1,6 +1,6 @@
-"""`make bench`: figures of stablecast, each next to a limit that was measured in the same run.
+"""`make bench`: measure stablecast next to a baseline in the same run.
 
-Systems take turns, so that a machine that is busy with other things slows down all of them: look at the ratios.
+The systems of a scenario take turns, so that a busy machine slows down all of them. Compare the ratios.
 """
 
 import json
@@ -14,17 +14,17 @@ from pathlib import Path
 from rich.console import Console
 
 from stablecast.text.console import printer
-from tests.bench import asking, bookkeeping, peers, report
-from tests.bench.bounded import bounded
+from tests.bench import command_line, core_costs, peers, report
+from tests.bench.bounded_memory import bounded
 from tests.bench.disk import disk
 from tests.bench.latency import latency
 from tests.bench.memory import memory
-from tests.bench.reaper import reaped
+from tests.bench.process_cleanup import reaped
 from tests.bench.recovery import recovery
 from tests.bench.restart import restart
 from tests.bench.scenario import Figures, Options, Outcome, Scenario, Spread
 from tests.bench.sources import sources
-from tests.bench.starting import starting
+from tests.bench.startup import startup
 from tests.bench.throughput import flushes, quorum, throughput
 from tests.bench.transports import transports
 
@@ -37,7 +37,7 @@ SCENARIOS = {
         recovery,
         disk,
         flushes,
-        starting,
+        startup,
         memory,
         restart,
         sources,
@@ -46,33 +46,33 @@ SCENARIOS = {
     )
 }
 COST_REPEATS = 5
-"""Measurements of each cost, of which the spread is shown."""
+"""Number of measurements of each cost."""
 
 
 def measure(scenario: Scenario, options: Options, progress: Callable[[str], None]) -> Outcome:
-    """All rounds of a scenario, its systems in turn."""
+    """Run all rounds of a scenario, its systems in turn."""
     rounds: dict[str, list[Figures]] = {name: [] for name in scenario.systems}
     for number in range(options.rounds):
         for name, system in scenario.systems.items():
             progress(f"{scenario.name}, round {number + 1} of {options.rounds}: {name}")
             place = Path(options.directory or tempfile.gettempdir())
-            with tempfile.TemporaryDirectory(dir=place) as folder, asking.room(place):
+            with tempfile.TemporaryDirectory(dir=place) as folder, command_line.disk_space_errors(place):
                 rounds[name].append(system(options, Path(folder)))
     return Outcome(scenario, rounds)
 
 
 def costs(options: Options) -> dict[str, Spread]:
-    """Microseconds per message of the core's bookkeeping."""
-    runs = max(1, options.messages // bookkeeping.RUN_MESSAGES)
-    return {name: Spread.of([cost(runs) for _ in range(COST_REPEATS)]) for name, cost in bookkeeping.COSTS.items()}
+    """Measure the processor time of the core's machines, in microseconds per message."""
+    runs = max(1, options.messages // core_costs.RUN_MESSAGES)
+    return {name: Spread.of([cost(runs) for _ in range(COST_REPEATS)]) for name, cost in core_costs.COSTS.items()}
 
 
 def save(path: Path, text: str) -> None:
-    """Write all of it or nothing: a run that is stopped leaves the results that were there."""
+    """Write a file completely or not at all, so that a stopped run leaves the former results."""
     path = path.resolve()
-    with asking.room(path.parent):
+    with command_line.disk_space_errors(path.parent):
         if path.exists() and not path.is_file():
-            path.write_text(text, encoding="utf-8")  # A device or a pipe stays what it is.
+            path.write_text(text, encoding="utf-8")  # a device or a pipe must not be replaced by a file
             return
         beside = path.with_name(f"{path.name}.{os.getpid()}")
         try:
@@ -82,8 +82,8 @@ def save(path: Path, text: str) -> None:
             beside.unlink(missing_ok=True)
 
 
-def perform(asked: asking.Asked) -> None:
-    """Measure, print and write down each scenario in its turn, then the core and the peers."""
+def perform(asked: command_line.Request) -> None:
+    """Measure each scenario, then the core and the peers; print and save the results after each."""
     options, outcomes, document = asked.options, list[Outcome](), dict[str, object]()
 
     def keep(core: Mapping[str, Spread], **others: object) -> None:
@@ -98,7 +98,7 @@ def perform(asked: asking.Asked) -> None:
 
         def show(picture: Callable[[Console], None]) -> None:
             if tables is not None:
-                status.stop()  # else the table is printed into the line that says what is going on
+                status.stop()  # otherwise the table is printed into the status line
                 picture(tables)
                 status.start()
 
@@ -124,9 +124,9 @@ def perform(asked: asking.Asked) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, print, and write the results down."""
-    asked = asking.asked(arguments, list(SCENARIOS), (__doc__ or "").partition("\n")[0])
-    with asking.told("make bench"):
+    """Measure, print and save the results."""
+    asked = command_line.parse(arguments, list(SCENARIOS), (__doc__ or "").partition("\n")[0])
+    with command_line.short_errors("make bench"):
         perform(asked)
 
 

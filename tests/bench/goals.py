@@ -1,4 +1,4 @@
-"""What a benchmark is to show: a value of the same round's figures, and the limit it has to keep."""
+"""Goals of benchmarks: a value of one round's figures, and its limit."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -9,13 +9,13 @@ from tests.bench.scenario import Figures, Spread, digits
 
 @attrs.frozen
 class Goal:
-    """One thing to be shown.
+    """One goal of a scenario.
 
     Attributes:
-        about: What it is, as a person would say it.
-        value: Of one round's figures by system; None if the round has not all that it takes.
-        limit: What the value may be at most.
-        least: The value must be at least the limit instead.
+        about: The name of the value, for people.
+        value: Returns the value of one round from its figures by system, or None if a figure is missing.
+        limit: The largest permitted value.
+        least: Whether the limit is the smallest permitted value instead.
     """
 
     about: str
@@ -24,7 +24,7 @@ class Goal:
     least: bool = False
 
     def verdict(self, rounds: Mapping[str, Sequence[Figures]]) -> "Verdict | None":
-        """Judge by the median of the rounds; None if there is nothing to judge."""
+        """Judge the goal by the median of the rounds; return None if no round has a value."""
         turns = zip(*rounds.values(), strict=True)
         values = [self.value(dict(zip(rounds, turn, strict=True))) for turn in turns]
         known = [value for value in values if value is not None]
@@ -33,7 +33,7 @@ class Goal:
 
 @attrs.frozen
 class Verdict:
-    """What came of a goal."""
+    """The result of a goal: the values of the rounds and the limit."""
 
     about: str
     value: Spread
@@ -42,21 +42,21 @@ class Verdict:
 
     @property
     def reached(self) -> bool:
-        """Whether the median keeps the limit."""
+        """Whether the median is within the limit."""
         return self.value.median >= self.limit if self.least else self.value.median <= self.limit
 
     def text(self) -> str:
-        """One line."""
+        """Return one line for people."""
         word = "reached" if self.reached else "missed"
         return f"{word}: {self.about} {'≥' if self.least else '≤'} {digits(self.limit)}: {self.value.text()}"
 
     def as_json(self) -> dict[str, object]:
-        """Everything, for machines."""
+        """Return all values for machines."""
         return attrs.asdict(self) | {"reached": self.reached}
 
 
 def ratio(over: str, under: str, figure: str) -> Callable[[Mapping[str, Figures]], float | None]:
-    """One system's figure over another's."""
+    """Return the function that divides one system's figure by another's."""
 
     def value(found: Mapping[str, Figures]) -> float | None:
         if any(figure not in found.get(system, {}) for system in (over, under)):

@@ -1,10 +1,10 @@
-"""Latency of a message: to the receiver's callback, and to stable, at a rate that no part finds hard.
+"""Latency of a message to the receiver's callback and to stable, at a rate far below the limit of every part.
 
-Beside it the same bytes through a `Protocol`, and through streams as one writes them who knows no protocol: these are
-what is to be reached. The baseline of throughput at this rate (`raw`) tells what a third process costs that is written
-to as well and syncs. And flushes of the disk, for what it takes until a message is stable.
+The baselines are the same bytes through an asyncio `Protocol` and through asyncio streams. The baseline of throughput
+at this rate (`raw`) shows the cost of a third process that syncs. Flushes of the disk alone show the lower bound of the
+time to stable.
 
-Payloads begin with the instant at which they were handed over, on the clock that all processes of a machine share.
+Each payload begins with the time of its sending, on the clock that all processes of a machine share.
 """
 
 import asyncio
@@ -30,24 +30,24 @@ PER_S: Final = 2_000
 SECONDS: Final = 4
 PAUSE_S: Final = 10.0
 MESSAGES_A_PAUSED_S: Final = 50_000
-"""Of the run's size; the fast form stops the store for two seconds."""
+"""Messages of a run per second of the store's pause. The fast form stops the store for two seconds."""
 
 FLUSHES: Final = 1_000
 FLUSH_PAUSE_S: Final = 0.001
-"""Between two flushes of the disk alone, as between those of a store at this rate."""
+"""Pause between two flushes of the disk alone, as between those of a store at this rate."""
 
 PATIENCE_MS: Final = 60_000
-"""A store that is stopped must not be missed: this is about who waits for it."""
+"""Activity timeout of the store. It is longer than the pause, so that the source does not replace the store."""
 
 FLUSHES_TO_STABLE: Final = 3
 OVERHEAD_US: Final = 300
-"""What may pass until a message is stable: so many flushes of that disk, and this."""
+"""Limit of the time to stable: this number of flushes of the disk, and this number of microseconds."""
 
 PLAIN_TCP, PLAIN_STREAMS, RAW, DISK = "plain TCP", "uvloop streams", "plain TCP, with a store", "disk"
 OURS, NOT_PROMPT, STOPPED = "stablecast", "not prompt", "store stopped"
 
 WARM: Final = PER_S // 4
-"""Messages that are not counted: connections and caches get warm."""
+"""Number of first messages that are not counted, because connections and caches are still cold."""
 
 INSTANT: Final = struct.Struct(">Q")
 LENGTH: Final = struct.Struct("<I")
@@ -55,20 +55,19 @@ STABLE: Final = int(StableFlag.STABLE)
 
 
 class Latencies:
-    """Instants at which things were handed over, taken apart at their arrival; in ns."""
+    """Measured latencies (ns)."""
 
     def __init__(self) -> None:
-        """None yet."""
         self.all: list[int] = []
 
     def figures(self, name: str) -> dict[str, float]:
-        """Median and 99th percentile, in µs."""
+        """Return the median and the 99th percentile, in µs."""
         known = sorted(self.all[WARM:])
         return {f"{name}_p50": known[len(known) // 2] / 1e3, f"{name}_p99": known[len(known) * 99 // 100] / 1e3}
 
 
 async def paced(work: Work, send: Callable[[bytes], object]) -> None:
-    """Send at the rate, in steps of the loop's clock; each payload carries its instant."""
+    """Send at the work's rate, in steps of 1 ms. Each payload carries its time of sending."""
     rest = b"." * (work.size - INSTANT.size)
     started, number = time.monotonic_ns(), 0
     while number < work.messages:
@@ -89,7 +88,7 @@ async def _source(work: Work, wire: Wire) -> None:
     stable, sent = Latencies(), list[int]()
 
     def on_event(event: Event) -> None:
-        if isinstance(event, Stable) and int(event.flags) & STABLE:  # not that one store has it, which is told before
+        if isinstance(event, Stable) and int(event.flags) & STABLE:  # an earlier event reports the first store only
             now = time.monotonic_ns()
             stable.all += [now - sent[number] for number in range(event.first, event.last + 1)]
 
@@ -133,12 +132,12 @@ async def _receiver(work: Work, wire: Wire) -> None:
 
 
 async def _streams_source(work: Work, wire: Wire) -> None:
-    """Length and payload, each written at once: as one writes it who knows no protocol."""
+    """Write each message's length and payload to a stream, as a simple program does."""
     joined: asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Future()
     server = await asyncio.start_server(lambda *streams: joined.set_result(streams), "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     await asyncio.to_thread(wire.ready, f"127.0.0.1:{port}")
-    (_reader, writer), prefix = await joined, LENGTH.pack(work.size)  # whose reader is let go of is closed
+    (_reader, writer), prefix = await joined, LENGTH.pack(work.size)  # a stream without a reader is closed
     await paced(work, lambda content: writer.write(prefix + content))
     await asyncio.to_thread(wire.done)
 
@@ -155,11 +154,10 @@ async def _streams_receiver(work: Work, wire: Wire) -> None:
     await asyncio.to_thread(wire.done, **latencies.figures("delivered"))
 
 
-class _Taker(asyncio.Protocol):
-    """Takes a plain stream apart."""
+class _PlainConnection(asyncio.Protocol):
+    """A connection that measures the messages of a plain stream."""
 
     def __init__(self, work: Work, latencies: Latencies, complete: asyncio.Event) -> None:
-        """One connection."""
         self._work, self._latencies, self._complete = work, latencies, complete
         self._rest = b""
 
@@ -192,14 +190,14 @@ async def _plain_receiver(work: Work, wire: Wire) -> None:
     latencies, complete = Latencies(), asyncio.Event()
     host, _, port = wire.addresses["source"].rpartition(":")
     loop = asyncio.get_running_loop()
-    await loop.create_connection(lambda: _Taker(work, latencies, complete), host, int(port))
+    await loop.create_connection(lambda: _PlainConnection(work, latencies, complete), host, int(port))
     await asyncio.to_thread(wire.ready)
     await complete.wait()
     await asyncio.to_thread(wire.done, **latencies.figures("delivered"))
 
 
 async def _raw_source(work: Work, wire: Wire) -> None:
-    """Writes each message to the receiver, then to the store, which answers when it has synced."""
+    """Write each message to the receiver, then to the store, which answers when it has synced."""
     peers, sent, stable, complete = list[asyncio.Transport](), list[int](), Latencies(), asyncio.Event()
 
     def answered(number: int) -> None:
@@ -233,49 +231,49 @@ async def _raw_receiver(work: Work, wire: Wire) -> None:
         if number == work.messages:
             complete.set()
 
-    await raw.join(wire, raw.Reader(received))
+    await raw.join(wire, raw.CheckedConnection(received))
     await asyncio.to_thread(wire.ready)
     await complete.wait()
     await asyncio.to_thread(wire.done, **latencies.figures("delivered"))
 
 
 def source(work: Work, wire: Wire) -> None:
-    """Figures: `stable_p50`, `stable_p99`, from the call to the event, in µs."""
+    """Send and measure. Figures: `stable_p50`, `stable_p99`, from the call to the event, in µs."""
     uvloop.run(_source(work, wire))
 
 
 def receiver(work: Work, wire: Wire) -> None:
-    """Figures: `delivered_p50`, `delivered_p99`, from the call to the callback, in µs."""
+    """Receive with callbacks. Figures: `delivered_p50`, `delivered_p99`, from the call to the callback, in µs."""
     uvloop.run(_receiver(work, wire))
 
 
 def plain_source(work: Work, wire: Wire) -> None:
-    """Writes the payloads to a TCP connection, and that is all."""
+    """Write only the payloads to a TCP connection."""
     uvloop.run(_plain_source(work, wire))
 
 
 def plain_receiver(work: Work, wire: Wire) -> None:
-    """Figures: `delivered_p50`, `delivered_p99`, in µs."""
+    """Receive and measure. Figures: `delivered_p50`, `delivered_p99`, in µs."""
     uvloop.run(_plain_receiver(work, wire))
 
 
 def raw_source(work: Work, wire: Wire) -> None:
-    """Figures: `stable_p50`, `stable_p99`, in µs."""
+    """Write to a receiver and a store. Figures: `stable_p50`, `stable_p99`, in µs."""
     uvloop.run(_raw_source(work, wire))
 
 
 def raw_receiver(work: Work, wire: Wire) -> None:
-    """Figures: `delivered_p50`, `delivered_p99`, in µs."""
+    """Receive and measure. Figures: `delivered_p50`, `delivered_p99`, in µs."""
     uvloop.run(_raw_receiver(work, wire))
 
 
 def streams_source(work: Work, wire: Wire) -> None:
-    """Writes lengths and payloads to a `StreamWriter`."""
+    """Write lengths and payloads to a `StreamWriter`."""
     uvloop.run(_streams_source(work, wire))
 
 
 def streams_receiver(work: Work, wire: Wire) -> None:
-    """Figures: `delivered_p50`, `delivered_p99`, in µs."""
+    """Receive and measure. Figures: `delivered_p50`, `delivered_p99`, in µs."""
     uvloop.run(_streams_receiver(work, wire))
 
 
@@ -288,7 +286,7 @@ KEPT = {"source": raw_source, "store": raw.store, "receiver": raw_receiver}
 def measured(
     roles: Mapping[str, Role], pause_s: float, options: Options, directory: Path, prompt: bool = True
 ) -> Figures:
-    """Run roles once, long enough for the pause."""
+    """Run the roles once, long enough for the pause."""
     pause_s = min(pause_s, options.messages / MESSAGES_A_PAUSED_S)
     seconds = min(SECONDS, options.messages / PER_S) + pause_s
     work = Work(
@@ -299,7 +297,7 @@ def measured(
 
 
 def disk(options: Options, directory: Path) -> Figures:
-    """Flushes of a message or two at a time, into space that is allocated, as a store's is; the median in µs."""
+    """Flush two messages at a time into allocated space, as a store does; return the median in µs."""
     block, took = bytes(2 * options.size), list[int]()
     descriptor = os.open(directory / "plain", os.O_CREAT | os.O_WRONLY, 0o600)
     os.posix_fallocate(descriptor, 0, FLUSHES * len(block))
@@ -318,7 +316,7 @@ def _of_flushes(found: Mapping[str, Figures]) -> float:
 
 
 def latency(_: Options) -> Scenario:
-    """At 2,000 messages a second."""
+    """Return the scenario at 2,000 messages a second."""
     delivered = ("delivered_p50", "delivered_p99")
     pairs = (
         (OURS, PLAIN_STREAMS),
@@ -330,8 +328,8 @@ def latency(_: Options) -> Scenario:
     )
     return Scenario(
         "latency",
-        f"{PER_S:,} messages a second, from the call on; the store stopped for {PAUSE_S:g} s (--fast: 2)",
-        "stable = fdatasync returned; delivery waits for no store; not prompt: contexts were told so",
+        f"{PER_S:,} messages a second, measured from the call; the store is stopped for {PAUSE_S:g} s (--fast: 2)",
+        "stable = fdatasync returned; delivery waits for no store; not prompt: the option of contexts is off",
         {
             PLAIN_TCP: partial(measured, PLAIN, 0.0),
             PLAIN_STREAMS: partial(measured, STREAMS, 0.0),
@@ -353,8 +351,8 @@ def latency(_: Options) -> Scenario:
             *((over, RAW, "stable_p50") for over in (OURS, NOT_PROMPT)),
         ],
         [
-            Goal("delivery, median, to that of plain streams", ratio(OURS, PLAIN_STREAMS, "delivered_p50"), 1.3),
-            Goal(f"stable, median, to {FLUSHES_TO_STABLE} fdatasync and 0.3 ms", _of_flushes, 1.0),
-            Goal("delivery, median, the store stopped or not", ratio(STOPPED, OURS, "delivered_p50"), 1.1),
+            Goal("median delivery / that of plain streams", ratio(OURS, PLAIN_STREAMS, "delivered_p50"), 1.3),
+            Goal(f"median time to stable / {FLUSHES_TO_STABLE} fdatasync + 0.3 ms", _of_flushes, 1.0),
+            Goal("median delivery, store stopped / running", ratio(STOPPED, OURS, "delivered_p50"), 1.1),
         ],
     )

@@ -1,7 +1,7 @@
-"""Memory: what a store keeps in it for a message that is on disk, by the length of the runs in which messages came.
+"""Memory of a store for a message on disk, by the length of the runs in which messages arrived.
 
-Counted by the interpreter's own books, for the machine of the store and the journal's index of the same messages. One
-message a run is a source that sends seldom; 64 a busy one. Both together are to stay below 32 bytes a message.
+The interpreter counts the memory of the store's machine and of the journal's index of the same messages. A source that
+sends seldom makes runs of one message, a busy source runs of 64. Both parts together must stay below 32 bytes.
 """
 
 import gc
@@ -17,17 +17,17 @@ from stablecast.core.protocol.inputs import Data, Persisted
 from stablecast.core.protocol.settings import RepositoryConfig
 from stablecast.store.journal.index import Index
 from stablecast.store.journal.segments import JournalSegment, RecordPlace
-from tests.bench.bookkeeping import PAYLOAD_BYTES, registered
+from tests.bench.core_costs import PAYLOAD_BYTES, registered
 from tests.bench.scenario import Figures, Options, Scenario
 
 RUNS: Final = 20_000
 
 ON_DISK: Final = RepositoryConfig(size_threshold=1, disk_limit=0)
-"""What is synced leaves the memory at once."""
+"""Synced messages leave the memory at once."""
 
 
 def machine(run_messages: int) -> object:
-    """The store's machine, told of all runs; what is told to others is let go."""
+    """Return the store's machine after all runs, without its effects."""
     _, store = registered(ON_DISK)
     for token in range(RUNS):
         now = token * MILLISECOND
@@ -40,7 +40,7 @@ def machine(run_messages: int) -> object:
 
 
 def index(run_messages: int) -> object:
-    """The journal's index of as many records."""
+    """Return the journal's index of the same number of records."""
     known, segment = Index(), JournalSegment(1, 0, Path("1.seg"))
     size = run_messages * PAYLOAD_BYTES
     for number in range(RUNS):
@@ -62,12 +62,12 @@ def _bytes(make: Callable[[int], object], run_messages: int) -> float:
 
 
 def measured(run_messages: int, _options: Options, _directory: Path) -> Figures:
-    """Bytes for a message."""
+    """Measure the bytes per message."""
     return {"machine": _bytes(machine, run_messages), "index": _bytes(index, run_messages)}
 
 
 def memory(_: Options) -> Scenario:
-    """Runs of 64, and of one."""
+    """Return the scenario with runs of 64 messages and of one."""
     return Scenario(
         "memory",
         "bytes that a disk store keeps in memory for a stored message",

@@ -1,9 +1,9 @@
-"""What a Python user would pick instead, measured by a harness of its own in the same run.
+"""Other messaging systems for Python, measured in the same run by a separate harness.
 
-The harness is a folder that somebody else keeps: `run_all.py` in it, or in its folder `peers`, starts each system and
-writes what it measured as JSON; `raw_parallel.py` is a data path with the protocol left out, as our baseline is. What
-is not installed becomes a row that says so. What is to be shown beside them is judged at the end (`verdicts`), as far
-as the scenarios `throughput` and `latency` were measured in the same run.
+The harness is a folder outside this project. `run_all.py` in it, or in its folder `peers`, starts each system and
+writes the results as JSON. `raw_parallel.py` is a data path without a protocol, as our baseline is. A system that is
+not installed becomes a row with the reason. `verdicts` judges our goals against the peers, if the scenarios
+`throughput` and `latency` were measured in the same run.
 """
 
 import json
@@ -24,41 +24,41 @@ from tests.bench.roles import BenchError
 from tests.bench.scenario import Options, Outcome, Spread, digits
 
 DEADLINE_S: Final = 1_800
-"""A harness that takes longer is stopped."""
+"""Time limit of a harness."""
 
 RAW: Final = "raw_parallel.py"
 SYNCED: Final = "fdatasync returned"
 FLUSHED: Final = "fsynced"
-"""How the words begin with which the harness says that an acknowledgement comes after a flush."""
+"""Prefix of the harness's description of an acknowledgement that comes after a flush."""
 
 DELAYED: Final = "delayed"
 UNKEPT: Final = "none"
-"""Nothing is acknowledged, or kept."""
+"""Description of a system that acknowledges and stores nothing."""
 
 OF_RAW: Final = 0.5
 OF_FLUSHED: Final = 10.0
 SMALL: Final = 100
 OF_OTHERS: Final = {True: 3.0, False: 2.0}
-"""What throughput is to be at least, to that of the others: of small messages and of larger ones."""
+"""Goal of throughput relative to other peers: for small messages (True) and for larger ones (False)."""
 
 
 @attrs.frozen
 class Peers:
-    """Rows as the harness wrote them, and the versions of what was measured."""
+    """The rows of the harness, and the versions of the measured systems."""
 
     rows: Sequence[Mapping[str, Any]]
     versions: Mapping[str, str]
 
 
 def measured(directory: Path, python: str, options: Options, only: str = "") -> Peers:
-    """Run the harness of `directory` with the interpreter that has the peers' clients; `only` systems so named.
+    """Run a harness with the interpreter that has the peers' clients. `only` is a part of the systems' names.
 
     Raises:
-        BenchError: there is no harness, or it failed.
+        BenchError: If there is no harness, or it failed.
     """
     places = [place for place in (directory, directory / "peers") if (place / "run_all.py").is_file()]
     if not places:
-        raise BenchError(f"there is no run_all.py in {directory}; name the folder of a harness of peers")
+        raise BenchError(f"{directory} has no run_all.py: name the folder of a harness of peers")
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder, "peers.json")
         chosen = ("--only", only) if only else ()
@@ -84,13 +84,13 @@ def _run(directory: Path, python: str, *arguments: str) -> str:
             [python, *arguments], cwd=directory, capture_output=True, text=True, timeout=DEADLINE_S, check=True
         )
     except (OSError, subprocess.SubprocessError) as error:
-        told = getattr(error, "stderr", None) or str(error)
-        raise BenchError(f"{directory / arguments[0]} failed: {told.strip().splitlines()[-1]}") from None
+        text = getattr(error, "stderr", None) or str(error)
+        raise BenchError(f"{directory / arguments[0]} failed: {text.strip().splitlines()[-1]}") from None
     return done.stdout
 
 
 def verdicts(peers: Peers, outcomes: Sequence[Outcome], size: int) -> list[Verdict]:
-    """What is to be shown beside them, as far as both sides were measured."""
+    """Judge our goals against the peers, as far as both sides were measured."""
     by_name = {outcome.scenario.name: outcome for outcome in outcomes}
     found: list[Verdict] = []
     if (ours := by_name.get("throughput")) is not None and (rate := ours.spread(throughput.SYSTEM, "stable")):
@@ -101,12 +101,12 @@ def verdicts(peers: Peers, outcomes: Sequence[Outcome], size: int) -> list[Verdi
 
 
 def _rates(rows: Sequence[Mapping[str, Any]], ours: Spread, size: int) -> list[Verdict]:
-    """To the best of each kind: raw, flushed before it is acknowledged, acknowledged otherwise."""
+    """Compare throughput with the best of each kind: raw, acknowledged after a flush, acknowledged otherwise."""
     found = []
     kinds = (
         ("raw_parallel.py", OF_RAW, lambda row: row["acks"] == SYNCED),
         ("the best peer that acknowledges after a flush", OF_FLUSHED, _flushed),
-        ("the best peer that does not", OF_OTHERS[size <= SMALL], lambda row: _kept(row) and not _flushed(row)),
+        ("the best other peer", OF_OTHERS[size <= SMALL], lambda row: _kept(row) and not _flushed(row)),
     )
     for name, limit, chosen in kinds:
         rates = [
@@ -115,12 +115,12 @@ def _rates(rows: Sequence[Mapping[str, Any]], ours: Spread, size: int) -> list[V
         if rates:
             best = max(rates) / 1e3
             ratio = Spread(ours.median / best, ours.low / best, ours.high / best)
-            found.append(Verdict(f"throughput to {name}", ratio, limit, least=True))
+            found.append(Verdict(f"throughput / {name}", ratio, limit, least=True))
     return found
 
 
 def _latencies(rows: Sequence[Mapping[str, Any]], ours: Outcome) -> list[Verdict]:
-    """Delivery, to the quickest peer that keeps what it delivers."""
+    """Compare delivery with the fastest peer that stores its messages."""
     found = []
     for theirs, figure in (("p50_us", "delivered_p50"), ("p99_us", "delivered_p99")):
         known = [
@@ -132,7 +132,7 @@ def _latencies(rows: Sequence[Mapping[str, Any]], ours: Outcome) -> list[Verdict
         if known and spread is not None:
             best = min(known)
             ratio = Spread(spread.median / best, spread.low / best, spread.high / best)
-            found.append(Verdict(f"delivery, {figure[-3:]}, to the quickest persistent peer", ratio, 1.0, least=False))
+            found.append(Verdict(f"delivery, {figure[-3:]} / the fastest persistent peer", ratio, 1.0, least=False))
     return found
 
 
@@ -145,8 +145,8 @@ def _flushed(row: Mapping[str, Any]) -> bool:
 
 
 def show(console: Console, peers: Peers, judged: Sequence[Verdict]) -> None:
-    """A table, and what is to be shown."""
-    table = Table(title="peers, as their harness found them", box=box.SIMPLE_HEAD)
+    """Print a table of the peers, and the verdicts."""
+    table = Table(title="peers, as measured by their harness", box=box.SIMPLE_HEAD)
     for column in ("system", "acknowledged means", "mode", "acked/s", "delivered/s", "delivery p50 µs", "p99 µs"):
         table.add_column(column, overflow="fold")
     for row in peers.rows:
@@ -162,6 +162,6 @@ def show(console: Console, peers: Peers, judged: Sequence[Verdict]) -> None:
 
 
 def as_json(peers: Peers, judged: Sequence[Verdict]) -> dict[str, object]:
-    """Everything, for machines."""
+    """Return the results for machines."""
     goals = [verdict.as_json() for verdict in judged]
     return {"rows": list(peers.rows), "versions": dict(peers.versions), "goals": goals}

@@ -1,7 +1,7 @@
-"""The data path of stablecast itself: the public client and the store daemon, each in a process of its own.
+"""The data path of stablecast: the public client and the store daemon, each in a process of its own.
 
-Every payload is taken, every number is checked to come once and in order, and the ends of every run are compared with
-what was sent.
+The receiver reads every payload, checks that every number arrives once and in order, and compares the first and the
+last payload of every run with the sent ones.
 """
 
 import asyncio
@@ -21,31 +21,31 @@ from stablecast.store.store import Store, StoreSettings
 from tests.bench.roles import BenchError, Wire, Work
 
 DISK_BYTES = 4 << 30
-"""What a store keeps of a source: everything, as the baseline does."""
+"""Limit of a store per source. It is never reached, because the baseline keeps everything as well."""
 
 KEPT_BYTES = 24 << 20
-"""What a source keeps for retransmission, at least: the default."""
+"""Least bytes that a source keeps for retransmission, which is the default."""
 
 Send = Callable[[Source, list[bytes]], Awaitable[object]]
 
 TOPIC = "bench"
 SESSION_ID = 42
 KINDS = 251
-"""Different payloads; a prime, so that no block or buffer is a multiple of it."""
+"""Number of different payloads. It is a prime, so that no block or buffer is a multiple of it."""
 
 AT_A_TIME = 1024
-"""Messages handed to `send_many` in one call."""
+"""Number of messages in one call of `send_many`."""
 
 
 def payload(number: int, size: int) -> bytes:
-    """What message `number` carries."""
+    """Return the payload of message `number`."""
     return (b"%d " % (number % KINDS) * size)[:size]
 
 
 async def _source(work: Work, wire: Wire, send: Send) -> None:
     batch = [payload(number, work.size) for number in range(KINDS)] * (AT_A_TIME // KINDS + 2)
     async with Context(session_id=SESSION_ID, trace=work.trace) as context:
-        kept = max(KEPT_BYTES, 2 * work.flight * work.size)  # else the flight is cut short by what the source may keep
+        kept = max(KEPT_BYTES, 2 * work.flight * work.size)  # otherwise retention limits the flight
         options = {"ume_flight_size": work.flight, "retransmit_retention_size_limit": kept}
         source = await context.source(TOPIC, stores=wire.named("store"), options=options)
         await asyncio.to_thread(wire.ready, source.config.transport)
@@ -67,7 +67,7 @@ async def _send_each(source: Source, payloads: list[bytes]) -> None:
 
 
 async def registered(context: Context, source: str, on_message: Callable[[Message], object] | None = None) -> Receiver:
-    """A receiver that has registered with the source's stores."""
+    """Return a receiver that has registered with the source's stores."""
     complete = asyncio.Event()
 
     def on_event(event: Event) -> None:
@@ -87,13 +87,13 @@ async def _receiver(work: Work, wire: Wire) -> None:
         number, recovered, started = 0, 0, 0.0
         async for batch in receiver.batches():
             started = started or time.perf_counter()
-            taken = batch.payloads()
-            if batch.first != number or taken[0] != payloads[number % KINDS]:
-                raise BenchError(f"message {batch.first} came where {number} was due")
-            number += len(taken)
-            if taken[-1] != payloads[(number - 1) % KINDS]:
-                raise BenchError(f"message {number - 1} does not carry what was sent")
-            recovered += len(taken) if batch.recovered else 0
+            contents = batch.payloads()
+            if batch.first != number or contents[0] != payloads[number % KINDS]:
+                raise BenchError(f"message {batch.first} arrived instead of {number}")
+            number += len(contents)
+            if contents[-1] != payloads[(number - 1) % KINDS]:
+                raise BenchError(f"message {number - 1} does not carry the sent payload")
+            recovered += len(contents) if batch.recovered else 0
             if number >= work.messages:
                 break
         per_s = work.messages / (time.perf_counter() - started)
@@ -109,7 +109,7 @@ async def _each_receiver(work: Work, wire: Wire) -> None:
             nonlocal number, started, wrong
             started = started or time.perf_counter()
             if len(message.payload) != work.size or message.sequence_number != number:
-                wrong = wrong or f"message {message.sequence_number} came where {number} was due"
+                wrong = wrong or f"message {message.sequence_number} arrived instead of {number}"
             number += 1
             if number == work.messages:
                 complete.set()
@@ -136,34 +136,34 @@ async def _store(work: Work, wire: Wire) -> None:
 
 
 def slow_sync(longer_ns: int, descriptor: int) -> None:
-    """A flush that takes longer, as disks in the field do."""
+    """Flush, and wait `longer_ns` more, because disks in the field are slower."""
     os.fdatasync(descriptor)
     if longer_ns:
         time.sleep(longer_ns / 1e9)
 
 
 def source(work: Work, wire: Wire) -> None:
-    """Sends whole lists. Figures: `per_s`, messages per second stable."""
+    """Send whole lists. Figures: `per_s`, stable messages per second."""
     uvloop.run(_source(work, wire, Source.send_many))
 
 
 def each_source(work: Work, wire: Wire) -> None:
-    """One call a message. Figures: `per_s`, messages per second stable."""
+    """Send with one call per message. Figures: `per_s`, stable messages per second."""
     uvloop.run(_source(work, wire, _send_each))
 
 
 def receiver(work: Work, wire: Wire) -> None:
-    """Figures: `per_s`, messages per second delivered; `recovered`, how many of them came from the store."""
+    """Receive batches. Figures: `per_s`, delivered messages per second; `recovered`, the messages from the store."""
     uvloop.run(_receiver(work, wire))
 
 
 def each_receiver(work: Work, wire: Wire) -> None:
-    """One callback a message. Figures: `per_s`, messages per second delivered."""
+    """Receive with one callback per message. Figures: `per_s`, delivered messages per second."""
     uvloop.run(_each_receiver(work, wire))
 
 
 def store(work: Work, wire: Wire) -> None:
-    """No figures but its processor time. It freezes what it loaded, as a daemon does (`run_service`)."""
+    """Run a store. It freezes its loaded objects, as a daemon does (`run_service`). Figures: none."""
     gc.freeze()
     uvloop.run(_store(work, wire))
 

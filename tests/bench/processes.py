@@ -1,4 +1,4 @@
-"""What the kernel says of a process: its memory and its processor time."""
+"""The memory and the processor time of a process, as the kernel reports them."""
 
 import os
 from pathlib import Path
@@ -8,17 +8,17 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def peak(pid: int) -> int:
-    """The most memory that it ever had, in bytes."""
+    """Return the peak of the resident memory, in bytes."""
     return _status(pid, "VmHWM:")
 
 
 def resident(pid: int) -> int:
-    """The memory that it has, in bytes."""
+    """Return the resident memory, in bytes."""
     return _status(pid, "VmRSS:")
 
 
 def cpu(pid: int) -> float:
-    """Its processor time, in seconds."""
+    """Return the processor time, in seconds."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 

@@ -1,9 +1,9 @@
-"""The baseline: the same data path with the protocol left out, as fast as Python and an event loop go.
+"""The baseline: the same data path without the protocol, as fast as Python and an event loop permit.
 
 A source puts a 12-byte header before each message and writes the same bytes to a receiver and to a store. Both walk the
-headers and check every number. The store appends what it reads to a file, syncs in a thread while more arrives (group
-commit), and answers with the number up to which everything is synced; the source keeps at most `flight` messages
-unanswered. There is no registration, recovery, retention or timer here, and nothing survives a broken connection.
+headers and check every number. The store appends the bytes to a file, syncs in a thread while more arrives (group
+commit), and answers with the number up to which everything is synced. The source keeps at most `flight` messages
+unanswered. There is no registration, recovery, retention or timer, and a broken connection ends the run.
 """
 
 import asyncio
@@ -19,34 +19,34 @@ from tests.bench.roles import BenchError, Wire, Work
 HEADER = struct.Struct(">BBHII")
 ANSWER = struct.Struct(">I")
 BLOCK_BYTES = 32 * 1024
-"""Messages leave in blocks of this size."""
+"""Size of the blocks in which messages are written."""
 
 TURN_MESSAGES = 2048
-"""Messages after which the source lets the loop write and read."""
+"""Number of messages after which the source yields to the event loop."""
 
 BUFFERED_BYTES = 8 << 20
-"""What may wait in a connection."""
+"""Limit of the write buffer of a connection."""
 
 MAX_BUFFERS = 512
-"""Blocks of one vectored write."""
+"""Number of blocks in one vectored write."""
 
 
 def walk(data: bytes, expected: int) -> tuple[int, int]:
-    """Check every whole message; returns where the incomplete one begins and the number expected there."""
+    """Check every whole message; return the position of the incomplete one and the number expected there."""
     position, size, header, unpack = 0, len(data), HEADER.size, HEADER.unpack_from
     while size - position >= header:
         _, _, length, _, number = unpack(data, position)
         if size - position < length:
             break
         if number != expected:
-            raise BenchError(f"message {number} came where {expected} was due")
+            raise BenchError(f"message {number} arrived instead of {expected}")
         expected += 1
         position += length
     return position, expected
 
 
 class Subscriber(asyncio.Protocol):
-    """A connection of the source to whoever joined; `on_answer` hears of what is stable."""
+    """A connection of the source to a joined process. `on_answer` is called with the end of the stable numbers."""
 
     def __init__(self, on_made: Callable[[asyncio.Transport], None], on_answer: Callable[[int], None]) -> None:
         self._on_made = on_made
@@ -65,8 +65,8 @@ class Subscriber(asyncio.Protocol):
         self._rest = data[whole:]
 
 
-class Reader(asyncio.Protocol):
-    """A connection to the source that checks what arrives and hands the bytes on."""
+class CheckedConnection(asyncio.Protocol):
+    """A connection to the source. It checks the arriving messages and passes whole ones to `on_data`."""
 
     def __init__(self, on_data: Callable[[bytes, int], None]) -> None:
         self._on_data = on_data
@@ -80,10 +80,10 @@ class Reader(asyncio.Protocol):
         self._on_data(data[:used], self._expected)
 
 
-async def join(wire: Wire, reader: Reader) -> asyncio.Transport:
+async def join(wire: Wire, connection: CheckedConnection) -> asyncio.Transport:
     """Connect to the source."""
     host, _, port = wire.addresses["source"].rpartition(":")
-    transport, _ = await asyncio.get_running_loop().create_connection(lambda: reader, host, int(port))
+    transport, _ = await asyncio.get_running_loop().create_connection(lambda: connection, host, int(port))
     return transport
 
 
@@ -137,7 +137,7 @@ async def _receiver(work: Work, wire: Wire) -> None:
             ended = time.perf_counter()
             complete.set()
 
-    await join(wire, Reader(received))
+    await join(wire, CheckedConnection(received))
     await asyncio.to_thread(wire.ready)
     await complete.wait()
     await asyncio.to_thread(wire.done, per_s=work.messages / (ended - started))
@@ -160,7 +160,7 @@ async def _store(work: Work, wire: Wire) -> None:
             os.writev(descriptor, blocks[first : first + MAX_BUFFERS])
         os.fdatasync(descriptor)
 
-    transport = await join(wire, Reader(received))
+    transport = await join(wire, CheckedConnection(received))
     await asyncio.to_thread(wire.ready)
     number = syncs = 0
     while number < work.messages:
@@ -175,17 +175,17 @@ async def _store(work: Work, wire: Wire) -> None:
 
 
 def source(work: Work, wire: Wire) -> None:
-    """Figures: `per_s`, messages per second stable."""
+    """Send messages. Figures: `per_s`, stable messages per second."""
     uvloop.run(_source(work, wire))
 
 
 def receiver(work: Work, wire: Wire) -> None:
-    """Figures: `per_s`, messages per second delivered."""
+    """Receive messages. Figures: `per_s`, delivered messages per second."""
     uvloop.run(_receiver(work, wire))
 
 
 def store(work: Work, wire: Wire) -> None:
-    """Figures: `syncs`, how often the disk was waited for."""
+    """Store messages. Figures: `syncs`, the number of flushes."""
     uvloop.run(_store(work, wire))
 
 

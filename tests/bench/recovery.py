@@ -1,4 +1,4 @@
-"""Recovery: a new receiver catches up what one store holds while the source sends on."""
+"""Recovery: a new receiver gets all messages of one store while the source continues to send."""
 
 import asyncio
 import time
@@ -16,7 +16,7 @@ from tests.bench.scenario import Figures, Options, Scenario
 LIVE_PER_S: Final = 10_000
 LIVE_SECONDS: Final = 2
 WINDOW: Final = 5_000
-"""Messages asked for at one time: as many as may be held, and more than the few of the default."""
+"""Number of outstanding requested messages. It is as large as the receiver may hold, and larger than the default."""
 
 STEP_S: Final = 0.005
 
@@ -44,7 +44,7 @@ async def _receiver(work: Work, wire: Wire) -> None:
         receiver = context.receiver(pipeline.TOPIC, source=wire.addresses["source"], options=options)
         async for batch in receiver.batches():
             if batch.first != number or batch.payloads()[0] != pipeline.payload(number, work.size):
-                raise BenchError(f"message {batch.first} came where {number} was due")
+                raise BenchError(f"message {batch.first} arrived instead of {number}")
             number += len(batch)
             recovered += len(batch) if batch.recovered else 0
             if number >= work.messages:
@@ -54,12 +54,12 @@ async def _receiver(work: Work, wire: Wire) -> None:
 
 
 def source(work: Work, wire: Wire) -> None:
-    """Sends all before the receiver is there, and goes on when it is."""
+    """Send all messages before the receiver starts, and continue slowly afterwards."""
     uvloop.run(_source(work, wire))
 
 
 def receiver(work: Work, wire: Wire) -> None:
-    """Figures: `per_s`, messages a second from its start to the last one of before; `recovered`."""
+    """Figures: `per_s`, messages a second until the last one from before its start; `recovered`, retransmissions."""
     uvloop.run(_receiver(work, wire))
 
 
@@ -67,17 +67,17 @@ ROLES = {"store": pipeline.store, "source": source, "receiver": receiver}
 
 
 def measured(options: Options, directory: Path) -> Figures:
-    """Run once."""
+    """Run the benchmark once."""
     found = run(ROLES, Work(options.messages, options.size, options.flight, directory))
     return {"caught_up": found["receiver"]["per_s"] / 1e3, "recovered": found["receiver"]["recovered"] / 1e3}
 
 
 def recovery(_: Options) -> Scenario:
-    """From registration to the last message that was there before."""
+    """Return the scenario of one recovery from a store."""
     return Scenario(
         "recovery",
         f"a new receiver catches up from one store while the source sends {LIVE_PER_S:,} messages a second",
-        "everything that is caught up was synced before",
+        "all recovered messages were synced before",
         {"stablecast": partial(measured)},
         {"caught_up": "caught up, 1000/s", "recovered": "of these retransmitted, 1000"},
     )

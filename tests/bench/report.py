@@ -1,4 +1,4 @@
-"""What was measured, for people and for machines."""
+"""Reports of the results, for people and for machines."""
 
 import importlib.metadata
 import os
@@ -17,7 +17,7 @@ PACKAGES = ("stablecast", "uvloop", "attrs")
 
 
 def head(console: Console, options: Options) -> None:
-    """What all scenarios have in common."""
+    """Print the options that all scenarios share."""
     console.print(
         f"{options.messages:,} messages of {options.size} B, flight {options.flight:,}, "
         f"{plural(options.rounds, 'round')}"
@@ -25,7 +25,7 @@ def head(console: Console, options: Options) -> None:
 
 
 def show(console: Console, outcome: Outcome) -> None:
-    """A table: medians of the rounds, lowest and highest; and what was to be shown."""
+    """Print a table with the median, the lowest and the highest value of the rounds, and the goals."""
     console.print(_table(outcome))
     for goal in outcome.scenario.goals:
         if (verdict := goal.verdict(outcome.rounds)) is not None:
@@ -33,8 +33,8 @@ def show(console: Console, outcome: Outcome) -> None:
 
 
 def show_costs(console: Console, costs: Mapping[str, Spread]) -> None:
-    """A table of the core's bookkeeping."""
-    table = Table("", "stablecast", title="core: bookkeeping of a message in runs of 64, CPU µs", box=box.SIMPLE_HEAD)
+    """Print a table of the processor time of the core's machines."""
+    table = Table("", "stablecast", title="core: CPU µs a message, in runs of 64", box=box.SIMPLE_HEAD)
     for label, cost in costs.items():
         table.add_row(label, cost.text())
     console.print(table)
@@ -55,7 +55,7 @@ def _table(outcome: Outcome) -> Table:
 
 
 def as_json(options: Options, outcomes: Sequence[Outcome], costs: Mapping[str, Spread]) -> dict[str, object]:
-    """Everything, with what it was measured on."""
+    """Return the results for machines, with the machine and the versions."""
     return {
         "messages": options.messages,
         "size": options.size,

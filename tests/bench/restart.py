@@ -1,6 +1,6 @@
-"""Restart: how long a store's journal takes to be opened again, by what the open does with full segments.
+"""Restart: the time to open a store's journal, by the way in which full segments are read.
 
-The long form is one command: `make bench ARGS="restart --messages 90000000 --rounds 1"` opens 10 GB.
+The long form opens 10 GB: `make bench ARGS="restart --messages 90000000 --rounds 1"`.
 """
 
 import asyncio
@@ -16,16 +16,16 @@ from stablecast.store.journal.summary import SUMMARY_SUFFIX
 from tests.bench.scenario import Figures, Options, Scenario
 
 RUN_MESSAGES: Final = 64
-"""What a busy source of small messages puts into a packet of 8 KB."""
+"""Number of messages that a busy source of small messages puts into a packet of 8 KB."""
 
 HEADER_BYTES: Final = 12
 STREAM: Final = 1
 AT_ONCE: Final = 1000
-"""Records appended in one turn of the loop."""
+"""Number of records that are appended in one turn of the loop."""
 
 
 def _unsynced(_: int) -> None:
-    """Nothing is measured while the journal is written."""
+    """Skip the sync, because the writing of the journal is not measured."""
 
 
 async def _fill(options: Options, directory: Path) -> None:
@@ -45,13 +45,13 @@ async def _fill(options: Options, directory: Path) -> None:
 def _opened(directory: Path, *, verify: bool) -> tuple[float, Journal]:
     started = time.perf_counter()
     journal = Journal.open(directory, Disk(verify=verify))
-    took = time.perf_counter() - started
+    elapsed = time.perf_counter() - started
     journal.abort()
-    return took, journal
+    return elapsed, journal
 
 
 def measured(options: Options, directory: Path) -> Figures:
-    """One journal, opened in four ways."""
+    """Open one journal in four ways; return the seconds of each."""
     uvloop.run(_fill(options, directory))
     summaries, journal = _opened(directory, verify=False)
     checked, _ = _opened(directory, verify=True)
@@ -73,10 +73,10 @@ def measured(options: Options, directory: Path) -> Figures:
 
 
 def restart(_: Options) -> Scenario:
-    """From summaries, from the headers of records, and with every block verified."""
+    """Return the scenario: from summaries, from the headers of records, and with every block verified."""
     return Scenario(
         "restart",
-        f"a journal with runs of {RUN_MESSAGES} messages is opened again, from the page cache",
+        f"a journal with runs of {RUN_MESSAGES} messages is opened from the page cache",
         "",
         {"journal": measured},
         {

@@ -1,7 +1,7 @@
-"""Three processes, one run: a source, a receiver and a store, whatever code plays them.
+"""One run of several processes: a source, a receiver and stores, each with interchangeable code.
 
-Each role is a function that runs in a process of its own and talks to the runner over a pipe: it says where it can be
-reached, waits for the start, says its figures, and leaves when all have, so that no figure contains a farewell.
+Each role is a function in a process of its own. It reports its address to the runner over a pipe, waits for the start,
+and reports its figures. All roles end together after all figures, so that no figure includes the end of another role.
 """
 
 import multiprocessing
@@ -19,23 +19,23 @@ DEADLINE_SECONDS = 300.0
 
 
 class BenchError(Exception):
-    """A run did not do what it measures."""
+    """A run failed, so its figures mean nothing."""
 
 
 @attrs.frozen
 class Work:
-    """What to do: so many messages of `size` bytes, at most `flight` of them unstable, in a folder of the run's own.
+    """The work of one run.
 
     Attributes:
-        messages: To send.
+        messages: Number of messages to send.
         size: Bytes of a payload.
-        flight: Messages that may be unstable.
+        flight: Largest number of unstable messages.
         directory: The run's own folder.
-        trace: Where traces go, if there are any.
-        per_s: Messages sent in a second; 0: as many as go.
-        pause_s: How long the first store is stopped in the middle of the run, in seconds.
-        sync_ns: How much longer every flush of the disk takes.
-        prompt: Contexts ask the kernel to be prompt.
+        trace: Folder of the traces, or None to write none.
+        per_s: Messages sent in a second; 0: as many as possible.
+        pause_s: Time for which the first store is stopped in the middle of the run, in seconds.
+        sync_ns: Additional duration of every flush of the disk.
+        prompt: Whether contexts ask the kernel for short latencies.
     """
 
     messages: int
@@ -51,7 +51,7 @@ class Work:
 
 @attrs.define
 class Wire:
-    """A role's end of its pipe, and where the roles that were started before it can be reached."""
+    """A role's end of its pipe, and the addresses and process ids of the roles that started earlier."""
 
     name: str
     pipe: Connection
@@ -60,17 +60,17 @@ class Wire:
     cpu: float = 0.0
 
     def named(self, role: str) -> list[str]:
-        """The addresses of all whose name begins like this, in their order."""
+        """Return the addresses of all roles whose names start with `role`, in their order."""
         return [address for name, address in self.addresses.items() if name.startswith(role)]
 
     def ready(self, address: str = "") -> None:
-        """Say that this role is set up; blocks until all are."""
+        """Report that this role is ready at an address; block until all roles are."""
         self.pipe.send(("ready", address))
         self.pipe.recv()
         self.cpu = time.process_time()
 
     def done(self, **figures: float) -> None:
-        """Say what was measured; blocks until all have, then says what processor time it took, in seconds."""
+        """Report the figures, block until all roles have, and then report the processor time in seconds."""
         self.pipe.send(("done", figures))
         self.pipe.recv()
         self.pipe.send(("left", time.process_time() - self.cpu))
@@ -80,7 +80,7 @@ Role = Callable[[Work, Wire], Any]
 
 
 def run(roles: Mapping[str, Role], work: Work) -> dict[str, dict[str, float]]:
-    """Start the roles in order, let them work, and return each one's figures and `cpu_us`, its time for a message.
+    """Start the roles in order and let them work; return their figures and `cpu_us`, the processor time per message.
 
     Raises:
         BenchError: If a role failed or the run took longer than `DEADLINE_SECONDS`.
@@ -99,13 +99,13 @@ def run(roles: Mapping[str, Role], work: Work) -> dict[str, dict[str, float]]:
             pids[name] = process.pid or 0
             theirs.close()
             processes.append(process)
-            addresses[name] = _hear(name, pipes[name], "ready")
+            addresses[name] = _report(name, pipes[name], "ready")
         for pipe in pipes.values():
             pipe.send("go")
-        figures = _hear_all(pipes, "done")
+        figures = _reports(pipes, "done")
         for pipe in pipes.values():
             pipe.send("leave")
-        for name, seconds in _hear_all(pipes, "left").items():
+        for name, seconds in _reports(pipes, "left").items():
             figures[name]["cpu_us"] = seconds / work.messages * 1e6
         for process in processes:
             process.join(DEADLINE_SECONDS)
@@ -119,30 +119,30 @@ def run(roles: Mapping[str, Role], work: Work) -> dict[str, dict[str, float]]:
 def _play(role: Role, work: Work, wire: Wire) -> None:
     try:
         role(work, wire)
-    except Exception:  # noqa: BLE001 - whatever it is, the runner shows it
+    except Exception:  # noqa: BLE001 - the runner shows every error
         wire.pipe.send(("failed", traceback.format_exc()))
 
 
-def _hear_all(pipes: Mapping[str, Connection], expected: str) -> dict[str, Any]:
-    """What each role says; the first failure ends the run, whoever else would wait for that role."""
+def _reports(pipes: Mapping[str, Connection], expected: str) -> dict[str, Any]:
+    """Return the report of each role. The first failure ends the run, because other roles may wait for that role."""
     waiting = {pipe: name for name, pipe in pipes.items()}
-    said = {}
+    reports = {}
     while waiting:
-        speaking = [pipe for pipe in wait(list(waiting), DEADLINE_SECONDS) if isinstance(pipe, Connection)]
-        for pipe in speaking or waiting:
+        readable = [pipe for pipe in wait(list(waiting), DEADLINE_SECONDS) if isinstance(pipe, Connection)]
+        for pipe in readable or waiting:
             name = waiting[pipe]
-            said[name] = _hear(name, pipe, expected)
-        waiting = {pipe: name for pipe, name in waiting.items() if name not in said}
-    return {name: said[name] for name in pipes}
+            reports[name] = _report(name, pipe, expected)
+        waiting = {pipe: name for pipe, name in waiting.items() if name not in reports}
+    return {name: reports[name] for name in pipes}
 
 
-def _hear(name: str, pipe: Connection, expected: str) -> Any:
+def _report(name: str, pipe: Connection, expected: str) -> Any:
     if not pipe.poll(DEADLINE_SECONDS):
         raise BenchError(f"the {name} was not {expected} within {DEADLINE_SECONDS:g} s")
     try:
-        said, content = pipe.recv()
+        kind, content = pipe.recv()
     except EOFError:
         raise BenchError(f"the {name} died before it was {expected}") from None
-    if said != expected:
+    if kind != expected:
         raise BenchError(f"the {name} failed:\n{content}")
     return content

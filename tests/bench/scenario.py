@@ -1,6 +1,6 @@
-"""What a benchmark is made of: systems that take turns at the same work, and the ratios that count.
+"""The parts of a benchmark: systems that take turns at the same work, their figures, and the ratios between them.
 
-The machine is small, shared and noisy: a rate alone says little, a ratio of two rates of the same round says more.
+The machine is small, shared and noisy. A rate alone means little; the ratio of two rates of one round means more.
 """
 
 import statistics
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from tests.bench.goals import Goal
 
 Figures = Mapping[str, float]
-"""What one run of one system came to, by the name of the figure."""
+"""The results of one run of one system, by the name of the figure."""
 
 
 @attrs.frozen
 class Options:
-    """How large the runs are.
+    """The size of the runs.
 
     Attributes:
-        messages: In each run of the scenarios of throughput; the others scale by it.
+        messages: Number of messages in each run of the throughput scenarios. The others scale with it.
         size: Bytes of a payload.
-        flight: Messages that may be unstable.
-        rounds: Turns that every system gets.
-        directory: Where the disk to measure is; the temporary folder by default.
-        trace: Measure with traces as well.
-        sources: Over sockets, in the scenario that has very many.
+        flight: Largest number of unstable messages.
+        rounds: Number of runs of every system.
+        directory: A directory on the disk to measure; the temporary folder by default.
+        trace: Whether to measure with traces as well.
+        sources: Number of sources over sockets in the scenario with very many.
     """
 
     messages: int = 500_000
@@ -41,21 +41,21 @@ class Options:
 
 
 Measure = Callable[[Options, Path], Figures]
-"""Run once, in a new empty folder."""
+"""A function that runs a system once in a new empty folder."""
 
 
 @attrs.frozen
 class Scenario:
-    """Systems side by side.
+    """Systems that do the same work side by side.
 
     Attributes:
-        name: How it is asked for.
-        about: What is measured, one line.
-        durability: What an acknowledged message has come through.
-        systems: By name, in the order of the turns.
-        figures: What they measure, with the unit; each in the form of a table's row.
-        ratios: Which system is compared to which, and in which figure.
-        goals: What is to be shown.
+        name: Its name on the command line.
+        about: The measured work, in one line.
+        durability: The meaning of an acknowledgement.
+        systems: The measured systems by name, in the order of their turns.
+        figures: The label of each figure with its unit, for the rows of a table.
+        ratios: The compared systems (over, under) and the figure.
+        goals: The goals of the scenario.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Scenario:
 
 @attrs.frozen
 class Spread:
-    """The middle of several measurements and how far they lie apart."""
+    """The median, the lowest and the highest of several measurements."""
 
     median: float
     low: float
@@ -77,39 +77,39 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Spread":
-        """Of at least one value."""
+        """Return the spread of at least one value."""
         return cls(statistics.median(values), min(values), max(values))
 
     def text(self) -> str:
-        """For a table: three digits that count."""
+        """Return the spread as text for a table."""
         return f"{digits(self.median)} ({digits(self.low)}–{digits(self.high)})"
 
 
 def digits(value: float) -> str:
-    """Three digits that count, or all before the point."""
+    """Return a number with three significant digits, or all digits before the point."""
     places = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
     return f"{value:,.{places}f}"
 
 
 @attrs.frozen
 class Outcome:
-    """A scenario that was measured: the figures of each round by system."""
+    """A measured scenario: the figures of each round by system."""
 
     scenario: Scenario
     rounds: Mapping[str, Sequence[Figures]]
 
     def spread(self, system: str, figure: str) -> Spread | None:
-        """A figure of a system; None if it has none of this name."""
+        """Return a figure of a system, or None if the system has no such figure."""
         values = [found[figure] for found in self.rounds[system] if figure in found]
         return Spread.of(values) if values else None
 
     def ratio(self, over: str, under: str, figure: str) -> Spread:
-        """One system's figure over another's of the same round."""
+        """Return one system's figure divided by another's of the same round."""
         pairs = zip(self.rounds[over], self.rounds[under], strict=True)
         return Spread.of([one[figure] / other[figure] for one, other in pairs])
 
     def as_json(self) -> dict[str, object]:
-        """Everything, for machines."""
+        """Return the outcome for machines."""
         return {
             "about": self.scenario.about,
             "durability": self.scenario.durability,

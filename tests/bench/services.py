@@ -1,10 +1,10 @@
-"""What a service costs that very many contexts use: all connect, all connect again, and all come back to a new one.
+"""The cost of a resolution service with very many contexts: all connect, connect again, and return to a new service.
 
     python -m tests.bench.services [--contexts 1000] [--topics 100] [--interests 100]
 
-The service is a process of its own; the contexts share one, which costs more than the service: mind the processor time.
-Each of them has as many sources as `--topics`, and wants as many topics as `--interests`, of which another one has the
-sources. Bytes are those that TCP carried, both ways; memory is the service's at its peak, over that of an idle one.
+The service is a process of its own. The contexts share another process, which costs more than the service, so compare
+processor times. Each context has `--topics` sources and wants `--interests` topics of other contexts. Bytes are those
+that TCP carried in both directions. Memory is the service's peak minus that of an idle service.
 """
 
 import argparse
@@ -29,12 +29,12 @@ from tests.support.program import running
 LOOK_SECONDS = 0.05
 _TCP_INFO_BYTES = 136
 _CARRIED = struct.Struct("120x2Q")
-"""Of Linux's tcp_info: bytes that were acknowledged, and bytes that came."""
+"""Fields of Linux's tcp_info: acknowledged bytes, and received bytes."""
 
 
 @attrs.frozen
 class Size:
-    """How many contexts, and how many sources and wanted topics each of them has."""
+    """The number of contexts, and the numbers of sources and wanted topics of each."""
 
     contexts: int = 1_000
     topics: int = 100
@@ -42,24 +42,24 @@ class Size:
 
     @property
     def sources(self) -> int:
-        """Of all contexts."""
+        """The number of sources of all contexts."""
         return self.contexts * self.topics
 
     def wanted(self, context: int) -> list[str]:
-        """Topics of other contexts, each context's its own."""
+        """Return the topics that a context wants. Other contexts have their sources."""
         first = (context + 1) * self.topics
         return [f"topic/{(first + index) % self.sources}" for index in range(self.interests)]
 
 
 @attrs.frozen
 class Round:
-    """What it took until every context knew all that it wanted.
+    """The cost until every context knew all its wanted sources.
 
     Attributes:
-        seconds: On the clock, the contexts' pause before they connect included.
+        seconds: Elapsed time, including the contexts' pause before they connect.
         cpu: Processor time of the service, in seconds.
         octets: Bytes on the network.
-        memory: The service's peak, in bytes for each source.
+        memory: Peak memory of the service, in bytes per source.
     """
 
     name: str
@@ -76,17 +76,17 @@ class Round:
 
 
 @attrs.define
-class Crowd:
-    """The contexts; `times` says how often each was to be told all that it wants."""
+class ManyContexts:
+    """The contexts. `times` is the number of times that each context should have learned its wanted sources."""
 
     size: Size
     times: int = 0
     resolvers: list[SrsResolver] = attrs.field(factory=list, init=False)
 
     @classmethod
-    async def gathered(cls, size: Size, service: str, stack: AsyncExitStack) -> "Crowd":
-        """All of them, on their way to the service."""
-        crowd = cls(size)
+    async def start(cls, size: Size, service: str, stack: AsyncExitStack) -> "ManyContexts":
+        """Start all contexts; they connect to the service by themselves."""
+        contexts = cls(size)
         for number in range(size.contexts):
             resolver = await SrsResolver.start(LOCAL, [service], lambda *_: None)
             stack.push_async_callback(resolver.close)
@@ -97,20 +97,20 @@ class Crowd:
                 )
             for wanted in size.wanted(number):
                 resolver.add_receiver(wanted)
-            crowd.resolvers.append(resolver)
-        return crowd
+            contexts.resolvers.append(resolver)
+        return contexts
 
     async def settled(self) -> int:
-        """Waits until each was told once more of all that it wants; the bytes that took."""
+        """Wait until each context learned its wanted sources once more; return the carried bytes."""
         self.times += 1
-        while True:  # No event tells of it; a connection that was broken has ended when we look.
+        while True:  # there is no event for this; a broken connection has ended before the first look
             await asyncio.sleep(LOOK_SECONDS)
             if all(self._is_settled(resolver) for resolver in self.resolvers):
                 break
         return sum(sum(_carried(transport)) for transport in self._transports())
 
-    def scatter(self) -> None:
-        """All their connections break."""
+    def disconnect(self) -> None:
+        """Break all connections."""
         for transport in self._transports():
             transport.abort()
 
@@ -129,42 +129,42 @@ def _carried(transport: asyncio.Transport) -> tuple[int, int]:
 
 
 async def rounds(size: Size) -> list[Round]:
-    """All connect; their connections break; the service is killed and another one started."""
+    """Measure three rounds: all connect; all connections break; the service is killed and a new one starts."""
     port = unused_port()
     found: list[Round] = []
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        config = folder / "srs.toml"  # Nobody reads what it writes on a console.
+        config = folder / "srs.toml"  # the service logs to a file, because nothing reads its standard output
         config.write_text(f'[daemon.log]\ntype = "file"\nname = "{folder / "srs.log"}"\n', encoding="utf-8")
         command = ("srs", config, "--interface", LOCAL, "--port", str(port), "--json")
         with ExitStack() as first:
             service = first.enter_context(running(*command))
-            service.said()
+            service.json_line()
             idle = processes.peak(service.process.pid)
 
             async def measured(name: str, began: float, cpu: float) -> None:
-                octets = await crowd.settled()
+                octets = await contexts.settled()
                 memory = (processes.peak(service.process.pid) - idle) / size.sources
                 found.append(
                     Round(name, time.monotonic() - began, processes.cpu(service.process.pid) - cpu, octets, memory)
                 )
 
             began = time.monotonic()
-            crowd = await Crowd.gathered(size, f"{LOCAL}:{port}", stack)
+            contexts = await ManyContexts.start(size, f"{LOCAL}:{port}", stack)
             await measured("all connect", began, 0)
             began, cpu = time.monotonic(), processes.cpu(service.process.pid)
-            crowd.scatter()
+            contexts.disconnect()
             await measured("all connect again", began, cpu)
             service.process.kill()
         began = time.monotonic()
         service = stack.enter_context(running(*command))
-        service.said()
-        await measured("all come back to a new service", began, 0)
+        service.json_line()
+        await measured("all connect to a new service", began, 0)
     return found
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """What the module's text says."""
+    """Parse the command line, measure, and print a line for each round."""
     parser = argparse.ArgumentParser()
     for field in attrs.fields(Size):
         parser.add_argument(f"--{field.name}", type=int, default=field.default)

@@ -1,8 +1,7 @@
-"""Ten thousand sources registered in one store: what its machine costs, how long anybody has to wait for it, and what a
-store costs that has them over sockets, in one context or in a hundred.
+"""Ten thousand sources in one store: the cost of its machine, the longest pauses, and the cost over sockets.
 
-The machine alone is told what clients say. Over sockets (`crowd`) each source registers, announces itself ten times and
-answers the store, which asks whoever is silent for 500 ms; its journal is synced.
+The machine alone gets the inputs of clients. Over sockets (`source_registration`) each source registers, announces
+itself ten times and answers the store, which probes every source that is silent for 500 ms. The journal is synced.
 """
 
 import asyncio
@@ -16,19 +15,19 @@ from typing import Any, Final
 from stablecast.core.protocol.inputs import Arrived
 from stablecast.core.protocol.messages import Keepalive, Role
 from stablecast.runtime import garbage_collection
-from tests.adapters.ops.monitor.staged import Staged
-from tests.bench import crowd
+from tests.adapters.ops.monitor.staged_store import Staged
+from tests.bench import source_registration
 from tests.bench.scenario import Figures, Options, Scenario
 
 SOURCES: Final = 10_000
 FIRST_REG_ID: Final = 5000
 WATCHED_SECONDS: Final = 10.0
 A_LOOK: Final = 20
-"""Over sockets a short run has so much fewer of them."""
+"""Divisor of the number of sources over sockets in a short run."""
 
 
 class _Pauses:
-    """How long the longest collection of cycles took."""
+    """The longest garbage collection (s)."""
 
     def __init__(self) -> None:
         self.longest = self._began = 0.0
@@ -42,7 +41,7 @@ class _Pauses:
 
 
 def registered(count: int) -> tuple[Staged, list[int]]:
-    """A store with so many sources, and their lives."""
+    """Return a store with `count` sources, and their lives."""
     staged = Staged()
     return staged, [staged.source(FIRST_REG_ID + number, f"topic/{number}") for number in range(count)]
 
@@ -57,7 +56,7 @@ def _bytes(count: int) -> float:
 
 
 async def _longest_turn(staged: Staged) -> float:
-    """The longest that the loop is held up while the store and all its sources are looked at."""
+    """Return the longest turn of the loop while the monitor reads the store and all its sources (s)."""
     watched, longest, done = staged.watched(), 0.0, False
 
     async def look() -> None:
@@ -76,7 +75,7 @@ async def _longest_turn(staged: Staged) -> float:
 
 
 def measured(count: int) -> Figures:
-    """CPU of a daemon's process; its collector is set as a daemon sets it."""
+    """Measure the machine in this process, with the garbage collector set as in a daemon."""
     before, pauses = gc.get_threshold(), _Pauses()
     kept = _bytes(count)
     garbage_collection.keep_served()
@@ -104,7 +103,7 @@ def measured(count: int) -> Figures:
 
 
 def sources(options: Options) -> Scenario:
-    """Ten thousand of them; fewer where fewer messages are asked for than that, or over sockets a look is enough."""
+    """Return the scenario with ten thousand sources, or fewer for fewer messages and with `--fast`."""
     count = min(SOURCES, options.messages)
     few = min(options.sources, count if count == SOURCES else count // A_LOOK)
     seconds = WATCHED_SECONDS * few / SOURCES
@@ -112,8 +111,9 @@ def sources(options: Options) -> Scenario:
     def machine(_options: Options, _directory: Path) -> Figures:
         return measured(count)
 
-    def crowded(contexts: int, transport: str, _options: Options, directory: Path) -> Figures:
-        return crowd.measured(crowd.Size(few, min(contexts, few), transport, seconds), directory)
+    def over_sockets(contexts: int, transport: str, _options: Options, directory: Path) -> Figures:
+        size = source_registration.Size(few, min(contexts, few), transport, seconds)
+        return source_registration.measured(size, directory)
 
     return Scenario(
         "sources",
@@ -121,19 +121,19 @@ def sources(options: Options) -> Scenario:
         "",
         {
             "machine": machine,
-            "1 context, TCP": partial(crowded, 1, "tcp"),
-            "100 contexts, TCP": partial(crowded, 100, "tcp"),
-            "1 context, LBT-RU": partial(crowded, 1, "lbtru"),
+            "1 context, TCP": partial(over_sockets, 1, "tcp"),
+            "100 contexts, TCP": partial(over_sockets, 100, "tcp"),
+            "1 context, LBT-RU": partial(over_sockets, 1, "lbtru"),
         },
         {
             "seconds": "s until all are registered",
             "registration": "µs of the store's CPU to register one",
-            "crowd": "µs of its own process's CPU to register one",
+            "crowd": "µs of the sources' CPU to register one",
             "keepalive": "µs of the store's CPU to answer a keepalive",
-            "living": "% of a core for the store, while all are silent",
-            "theirs": "% of a core for all of them",
-            "bytes": "bytes of the store's memory for one",
-            "turn": "ms, longest turn while all are looked at",
-            "pause": "ms, longest collection",
+            "living": "% of a core for the store, while all sources are silent",
+            "theirs": "% of a core for all sources",
+            "bytes": "bytes of the store's memory per source",
+            "turn": "ms, longest turn while the monitor reads all sources",
+            "pause": "ms, longest garbage collection",
         },
     )

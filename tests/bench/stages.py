@@ -1,10 +1,9 @@
-"""What the stages of the data path cost by themselves: processor time for a message, in µs.
+"""The cost of the single stages of the data path: processor time per message, in µs.
 
     python -m tests.bench.stages [SIZE]
 
-Blocks as a source makes them, once with messages of one size and once with sizes that change from message to message;
-the core's machines with runs of that length. Nothing is sent: what a process needs beyond this is the kernel's, for
-reading, writing and waking.
+The blocks are those of a source, once with messages of one size and once with sizes that change from message to
+message. The benchmark sends nothing. The remaining cost of a process is the kernel's: reading, writing and waking.
 """
 
 import sys
@@ -23,7 +22,7 @@ SIZE: Final = 100
 
 
 def _us(call: Callable[[], object], messages: int, repeats: int) -> float:
-    """The quickest of some calls: what others do to the machine only adds."""
+    """Return the cost of the fastest of several calls, because other processes can only slow a call down."""
     best = float("inf")
     for _ in range(repeats):
         started = time.process_time_ns()
@@ -33,7 +32,7 @@ def _us(call: Callable[[], object], messages: int, repeats: int) -> float:
 
 
 def stages(contents: Sequence[bytes], repeats: int = REPEATS) -> dict[str, float]:
-    """The stages, by name, for messages with these payloads."""
+    """Return the cost of each stage for messages with these payloads."""
     count, block = len(contents), build(7, 0, contents)
     again = codec.encode_again(LIFE, LIFE, block, 0, count)
     calls: dict[str, Callable[[], object]] = {
@@ -47,12 +46,12 @@ def stages(contents: Sequence[bytes], repeats: int = REPEATS) -> dict[str, float
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Print both columns."""
+    """Print the costs for equal and for changing sizes."""
     size = int(arguments[0]) if arguments else SIZE
     count = FLUSH_BYTES // (DATA_HEADER.size + size) + 1
     equal = stages([bytes(size)] * count)
     mixed = stages([bytes(size - 1 + at % 3) for at in range(count)])
-    print(f"{count} messages of {size} B in a block, µs a message: of one size, of sizes that change")
+    print(f"{count} messages of {size} B in a block, µs a message: equal sizes, changing sizes")
     for name, cost in equal.items():
         print(f"{name:40} {cost:7.3f} {mixed[name]:7.3f}")
 

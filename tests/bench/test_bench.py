@@ -1,4 +1,4 @@
-"""The benchmarks still run and still check what they measure. No figure that depends on the machine is asserted."""
+"""The benchmarks run, and check the work that they measure. No test asserts a figure that depends on the machine."""
 
 import asyncio
 import json
@@ -11,7 +11,17 @@ from typing import Any
 
 import pytest
 
-from tests.bench import bookkeeping, bounded, latency, memory, peers, pipeline, reaper, stages, throughput
+from tests.bench import (
+    bounded_memory,
+    core_costs,
+    latency,
+    memory,
+    peers,
+    pipeline,
+    process_cleanup,
+    stages,
+    throughput,
+)
 from tests.bench.__main__ import SCENARIOS, main
 from tests.bench.goals import Goal, ratio
 from tests.bench.roles import BenchError, Role, Wire, Work, run
@@ -21,7 +31,7 @@ from tests.support.network import until
 FEW = ["--messages", "2000", "--flight", "300", "--rounds", "1"]
 
 
-def test_a_run_for_machines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_prints_json_for_machines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "bench.json"
     main([*FEW, "throughput", "--trace", "--json", "--directory", str(tmp_path), "--output", str(output)])
     printed = capsys.readouterr().out
@@ -33,27 +43,27 @@ def test_a_run_for_machines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize("name", [name for name in SCENARIOS if name not in ("throughput", "latency")])
-def test_a_run_for_people(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_prints_tables_for_people(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main([*FEW, name, "--directory", str(tmp_path), "--output", str(tmp_path / "bench.json")])
-    told = capsys.readouterr().out
-    assert f"{name}:" in told
-    assert "median" in told
+    printed = capsys.readouterr().out
+    assert f"{name}:" in printed
+    assert "median" in printed
 
 
-def test_latency_is_that_of_every_message(tmp_path: Path) -> None:
-    """A run without the pause, which takes as long as it takes."""
+def test_latency_is_measured_for_every_message(tmp_path: Path) -> None:
+    """The run has no pause, so its time depends on the number of messages only."""
     found = latency.measured(latency.ROLES, 0.0, Options(messages=1000), tmp_path)
     assert 0 < found["delivered_p50"] <= found["delivered_p99"]
     assert 0 < found["stable_p50"] <= found["stable_p99"]
 
 
-def test_a_scenario_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_scenario_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["thoughput"])
     assert "there is no scenario thoughput" in capsys.readouterr().err
 
 
-def test_ratios_are_those_of_the_same_round() -> None:
+def test_ratios_compare_figures_of_the_same_round() -> None:
     scenario = Scenario("s", "", "", {}, {"rate": "1/s"}, [("ours", "theirs", "rate")])
     outcome = Outcome(scenario, {"ours": [{"rate": 2.0}, {"rate": 10.0}], "theirs": [{"rate": 4.0}, {"rate": 5.0}]})
     ratio = outcome.ratio("ours", "theirs", "rate")
@@ -61,29 +71,29 @@ def test_ratios_are_those_of_the_same_round() -> None:
     assert outcome.spread("ours", "other") is None
 
 
-def test_three_digits_count() -> None:
+def test_numbers_have_three_significant_digits() -> None:
     assert [digits(value) for value in (0.123, 1.234, 12.34, 1234.5)] == ["0.12", "1.23", "12.3", "1,234"]
 
 
 def test_a_stored_message_takes_less_than_32_bytes_of_memory(tmp_path: Path) -> None:
-    """Issue 8: also when every message came in a run of its own; counted, so that the machine's speed is no matter."""
+    """The limit holds even if every message arrives in a run of its own. The test counts bytes, not time."""
     for run_messages in (1, 64):
         assert sum(memory.measured(run_messages, Options(), tmp_path).values()) <= 32
 
 
 async def test_messages_beyond_the_limits_of_a_repository_take_no_memory(tmp_path: Path) -> None:
-    """The short form of 100 million: blocks of memory that the interpreter gave out, once the limits are reached."""
-    used = await bounded.through(800_000, 16, tmp_path, 4, sys.getallocatedblocks)
+    """The short form of the run with 100 million messages counts allocated blocks after the limits are reached."""
+    used = await bounded_memory.through(800_000, 16, tmp_path, 4, sys.getallocatedblocks)
     assert max(used[1:]) <= 1.02 * used[0]
 
 
-def test_bookkeeping_balances() -> None:
-    """More runs than the flight, so that every part of the cycle is passed."""
-    assert all(cost(2 * bookkeeping.FLIGHT_RUNS) > 0 for cost in bookkeeping.COSTS.values())
+def test_the_costs_of_the_core_can_be_measured() -> None:
+    """There are more runs than the flight, so that every part of the cycle is executed."""
+    assert all(cost(2 * core_costs.FLIGHT_RUNS) > 0 for cost in core_costs.COSTS.values())
 
 
 def _careless_source(work: Work, wire: Wire) -> None:
-    """Sends messages that are one byte short."""
+    """Send messages that are one byte short."""
     pipeline.source(Work(work.messages, work.size - 1, work.flight, work.directory), wire)
 
 
@@ -95,13 +105,13 @@ def _absent_source(work: Work, wire: Wire) -> None:
     ("source", "complaint"),
     [(_careless_source, "the receiver failed"), (_absent_source, "the source died before it was ready")],
 )
-def test_a_wrong_run_is_no_result(source: Role, complaint: str, tmp_path: Path) -> None:
+def test_a_wrong_run_has_no_result(source: Role, complaint: str, tmp_path: Path) -> None:
     roles: Mapping[str, Role] = {**pipeline.ROLES, "source": source}
     with pytest.raises(BenchError, match=complaint):
         run(roles, Work(100, 50, 300, tmp_path))
 
 
-def test_what_is_to_be_shown_is_judged_by_the_median_of_the_rounds() -> None:
+def test_a_goal_is_judged_by_the_median_of_the_rounds() -> None:
     rounds = {"ours": [{"rate": 2.0}, {"rate": 10.0}], "theirs": [{"rate": 4.0}, {"rate": 5.0}]}
     most = Goal("ours to theirs", ratio("ours", "theirs", "rate"), 1.3).verdict(rounds)
     least = Goal("ours to theirs", ratio("ours", "theirs", "rate"), 1.3, least=True).verdict(rounds)
@@ -116,13 +126,13 @@ def test_what_is_to_be_shown_is_judged_by_the_median_of_the_rounds() -> None:
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
-def test_what_a_benchmark_has_started_ends_with_it(end: signal.Signals) -> None:
-    """A child, and its child, whatever ends the benchmark."""
+def test_processes_of_a_benchmark_end_with_it(end: signal.Signals) -> None:
+    """A child and its child end, whatever ends the benchmark."""
     sleeper = f"{sys.executable!r}, '-c', 'import time; time.sleep(600)'"
     inner = f"import subprocess; subprocess.run([{sleeper}])"
     program = (
         "import os, subprocess, sys\n"
-        "from tests.bench.reaper import MARK, reaped\n"
+        "from tests.bench.process_cleanup import MARK, reaped\n"
         "with reaped():\n"
         "    print(os.environ[MARK], flush=True)\n"
         f"    subprocess.run([sys.executable, '-c', {inner!r}])\n"
@@ -130,18 +140,18 @@ def test_what_a_benchmark_has_started_ends_with_it(end: signal.Signals) -> None:
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as bench:
         assert bench.stdout is not None
         mark = bench.stdout.readline().strip()
-        asyncio.run(until(lambda: len(reaper.marked(mark)) == 2))
+        asyncio.run(until(lambda: len(process_cleanup.marked(mark)) == 2))
         bench.send_signal(end)
-        asyncio.run(until(lambda: not reaper.marked(mark)))
+        asyncio.run(until(lambda: not process_cleanup.marked(mark)))
 
 
-def test_who_does_not_end_when_asked_is_made_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_ignores_sigterm_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     program = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(600)"
-    monkeypatch.setenv(reaper.MARK, "deaf")
+    monkeypatch.setenv(process_cleanup.MARK, "deaf")
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as deaf:
         assert deaf.stdout is not None
         deaf.stdout.readline()
-        reaper.reap("deaf", patience_s=0.0)
+        process_cleanup.reap("deaf", patience_s=0.0)
         assert deaf.wait() == -signal.SIGKILL
 
 
@@ -160,15 +170,15 @@ open(sys.argv[sys.argv.index("--out") + 1], "w").write(json.dumps(document))
 RAW = 'print(\'{"stable_per_s": 7.0, "delivered_per_s": 8.0}\')'
 
 
-def test_peers_are_measured_by_a_harness_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_peers_are_measured_by_their_own_harness(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     harness = tmp_path / "harness"
     (harness / "peers").mkdir(parents=True)
     (harness / "peers" / "run_all.py").write_text(HARNESS, encoding="utf-8")
     (harness / "raw_parallel.py").write_text(RAW, encoding="utf-8")
     output = tmp_path / "bench.json"
     main([*FEW, "start", "--fast", "--peers", str(harness), "--output", str(output)])
-    told = capsys.readouterr().out
-    assert "peers, as their harness found them" in told
+    printed = capsys.readouterr().out
+    assert "peers, as measured by their harness" in printed
     found = json.loads(output.read_text(encoding="utf-8"))
     assert [row["system"] for row in found["peers"]["rows"]] == [
         "raw_parallel.py",
@@ -181,7 +191,7 @@ def test_peers_are_measured_by_a_harness_of_their_own(tmp_path: Path, capsys: py
     assert found["peers"]["goals"] == [], "neither throughput nor latency was measured"
 
 
-def test_what_is_to_be_shown_beside_peers_is_of_the_best_of_each_kind() -> None:
+def test_goals_beside_peers_compare_with_the_best_of_each_kind() -> None:
     def row(acks: str, per_s: float, us: float) -> dict[str, Any]:
         delivery = {"p50_us": us, "p99_us": 2 * us}
         return {"acks": acks, "kind": "latency", "acked_per_s": per_s, "delivered_per_s": per_s, "from_call": delivery}
@@ -208,8 +218,8 @@ def test_what_is_to_be_shown_beside_peers_is_of_the_best_of_each_kind() -> None:
     assert [one.limit for one in peers.verdicts(peers.Peers(theirs, {}), ours[:1], 1024)] == [10.0, 2.0]
 
 
-def test_a_harness_that_is_none_or_fails_is_told_of_in_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(BenchError, match=r"there is no run_all\.py in"):
+def test_a_missing_or_failing_harness_is_reported_in_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(BenchError, match=r"has no run_all\.py"):
         peers.measured(tmp_path, sys.executable, Options())
     (tmp_path / "run_all.py").write_text("raise SystemExit('no server')", encoding="utf-8")
     with pytest.raises(BenchError, match=r"run_all\.py failed: no server"):

@@ -1,4 +1,4 @@
-"""The benchmark of services still runs, its contexts still find everything, and a source still costs little memory."""
+"""The benchmark of services runs, its contexts find all sources, and a source costs little memory."""
 
 import pytest
 
@@ -6,12 +6,12 @@ from tests.bench.processes import KIB
 from tests.bench.services import main
 
 
-def test_few_contexts_connect_and_come_back_twice(capsys: pytest.CaptureFixture[str]) -> None:
-    """T-402, T-407, T-408, over sockets; a service takes less than 2 KiB for a source."""
+def test_few_contexts_connect_and_reconnect_twice(capsys: pytest.CaptureFixture[str]) -> None:
+    """T-402, T-407, T-408, over sockets. A service needs less than 2 KiB per source."""
     main(["--contexts", "20", "--topics", "100", "--interests", "50"])
-    said, *rounds = capsys.readouterr().out.splitlines()
-    assert said == "20 contexts, 2000 sources, 1000 wanted topics"
-    names = ["all connect", "all connect again", "all come back to a new service"]
+    head, *rounds = capsys.readouterr().out.splitlines()
+    assert head == "20 contexts, 2000 sources, 1000 wanted topics"
+    names = ["all connect", "all connect again", "all connect to a new service"]
     assert [line.partition(":")[0] for line in rounds] == names
     for line in rounds:
         octets, what = line.rpartition(", ")[2].split(" ", 1)

@@ -1,4 +1,4 @@
-"""Throughput: delivered and stable, next to the same data path with the protocol left out."""
+"""Throughput: delivered and stable messages, next to the same data path without the protocol."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -17,21 +17,21 @@ BASELINE, SYSTEM, EACH, THREE, TRACED = "baseline", "stablecast", "one by one", 
 MILLISECOND_NS: Final = 1_000_000
 
 DELAYS_MS: Final = (0, 2, 10)
-"""How much longer flushes take: those of this machine's disk, and those of disks in the field."""
+"""Additional duration of flushes: none on this machine's disk, and that of disks in the field."""
 
 DELAYED_FLIGHT: Final = 400_000
 DELAYED_RATIO: Final = 0.8
-"""What slow flushes may leave of the throughput, given enough flight."""
+"""Goal: share of the throughput that remains with slow flushes and enough flight."""
 
 LONGER: Final = 16
-"""Then so many times as many messages are sent: the first and the last flush are to be a small part of the run."""
+"""Factor of the number of messages with slow flushes, so that the first and the last flush are a small part."""
 
 DELAYED_SIZE: Final = 100
-"""These are numbers of messages of so many bytes; of larger ones as many fewer."""
+"""Size of the messages that these numbers refer to (bytes). Larger messages are fewer."""
 
 
 def measured(roles: Mapping[str, Role], changes: Mapping[str, Any], options: Options, directory: Path) -> Figures:
-    """Run roles once: rates in 1000/s, and the processor time in µs that a message takes."""
+    """Run the roles once; return rates in 1000/s, and processor times per message in µs."""
     work = Work(options.messages, options.size, options.flight, directory)
     found = run(roles, attrs.evolve(work, **changes))
     figures = {"stable": found["source"]["per_s"] / 1e3, "delivered": found["receiver"]["per_s"] / 1e3}
@@ -43,12 +43,12 @@ def measured(roles: Mapping[str, Role], changes: Mapping[str, Any], options: Opt
 
 
 def traced(options: Options, directory: Path) -> Figures:
-    """The system with traces of all endpoints."""
+    """Measure the system with traces of all endpoints."""
     return measured(pipeline.ROLES, {"trace": directory / "trace"}, options, directory)
 
 
 def throughput(options: Options) -> Scenario:
-    """The headline."""
+    """Return the scenario of one source, one receiver and one store."""
     systems = {
         BASELINE: partial(measured, raw.ROLES, {}),
         SYSTEM: partial(measured, pipeline.ROLES, {}),
@@ -56,7 +56,7 @@ def throughput(options: Options) -> Scenario:
     }
     return Scenario(
         "throughput",
-        "one source, one receiver, one disk store; lists and batches, or one call and one callback a message",
+        "one source, one receiver, one disk store; with lists and batches, or one call and one callback per message",
         SYNCED,
         systems | ({TRACED: traced} if options.trace else {}),
         {
@@ -72,10 +72,10 @@ def throughput(options: Options) -> Scenario:
 
 
 def quorum(_: Options) -> Scenario:
-    """What more stores cost."""
+    """Return the scenario of one store and of three."""
     return Scenario(
         "quorum",
-        "one disk store, and three of which a quorum must have synced",
+        "one disk store, and three stores of which a quorum must sync",
         SYNCED,
         {SYSTEM: partial(measured, pipeline.ROLES, {}), THREE: partial(measured, pipeline.THREE_ROLES, {})},
         {"stable": "stable, 1000/s", "store_messages": "stable times stores, 1000/s"},
@@ -84,21 +84,21 @@ def quorum(_: Options) -> Scenario:
 
 
 def delayed(delay_ms: int, options: Options, directory: Path) -> Figures:
-    """Run with a disk whose flushes take so much longer."""
+    """Run with a disk whose flushes take `delay_ms` longer."""
     fewer = max(1, options.size // DELAYED_SIZE)
     longer = attrs.evolve(options, messages=options.messages * LONGER // fewer, flight=DELAYED_FLIGHT // fewer)
     return measured(pipeline.ROLES, {"sync_ns": delay_ms * MILLISECOND_NS}, longer, directory)
 
 
 def flushes(_: Options) -> Scenario:
-    """What a slow disk costs."""
+    """Return the scenario of a slow disk."""
     quick, *slow = (f"{ms} ms" for ms in DELAYS_MS)
     return Scenario(
         "flushes",
-        f"every flush of the disk takes so much longer; a flight of {DELAYED_FLIGHT:,}, at {DELAYED_SIZE} B",
+        f"every flush of the disk takes this much longer; the flight is {DELAYED_FLIGHT:,} at {DELAYED_SIZE} B",
         SYNCED,
         {f"{ms} ms": partial(delayed, ms) for ms in DELAYS_MS},
         {"stable": "stable, 1000/s"},
         [(name, quick, "stable") for name in slow],
-        [Goal(f"stable, {name} to {quick}", ratio(name, quick, "stable"), DELAYED_RATIO, least=True) for name in slow],
+        [Goal(f"stable, {name} / {quick}", ratio(name, quick, "stable"), DELAYED_RATIO, least=True) for name in slow],
     )

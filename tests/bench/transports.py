@@ -1,7 +1,7 @@
-"""LBT-RM, LBT-RU and LBT-TCP with three receivers, next to loops over bare sockets that carry the same bytes.
+"""LBT-RM, LBT-RU and LBT-TCP with three receivers, next to loops over bare sockets with the same bytes.
 
-All ends are in one process, at work in turns, and what counts is its processor time, kernel included: the cost of one
-source and three receivers. The sender goes on when what it sent has arrived, so that nothing is dropped or repaired.
+All ends are in one process. The figure is its processor time including the kernel: the cost of one source and three
+receivers. The sender waits until its data has arrived, so that no datagram is dropped or repaired.
 """
 
 import asyncio
@@ -35,9 +35,9 @@ RECEIVERS = 3
 UNLIMITED = RateSettings(10_000_000, 1 << 50, 1 << 50)
 SETTINGS = SourceSettings(batch_bytes=1 << 16, window_bytes=1 << 22)
 IN_BLOCK = 4
-"""Datagrams of what a source writes at once: 32 KiB, as the client does."""
+"""Number of datagrams in one write of a source: 32 KiB, as in the client."""
 AT_ONCE = 8
-"""Blocks under way: so much the buffers of the kernel hold."""
+"""Number of blocks under way, which fit into the buffers of the kernel."""
 HEADER_BYTES = 12
 READ_BYTES = 1 << 18
 
@@ -46,7 +46,7 @@ Send = Callable[[Block], object]
 
 
 def blocks(options: Options) -> tuple[list[Block], int]:
-    """What is to be sent, as a source writes it, and how many messages a datagram of it has."""
+    """Return the blocks to send, as a source writes them, and the number of messages in a datagram."""
     each = (SETTINGS.datagram_max - 20) // (HEADER_BYTES + options.size)
     count = max(AT_ONCE, options.messages // (each * IN_BLOCK))
     payloads = [bytes(options.size)] * (each * IN_BLOCK)
@@ -54,74 +54,70 @@ def blocks(options: Options) -> tuple[list[Block], int]:
 
 
 def figures(carried: int, each: int, seconds: float) -> Figures:
-    """Of so many datagrams of so many messages: rates by processor time."""
+    """Return the rates by processor time for `carried` datagrams of `each` messages."""
     rate = carried / seconds / 1e3
     return {"datagrams": rate, "messages": rate * each, "cpu": 1e3 / rate}
 
 
 def cut(block: Block) -> list[bytes]:
-    """The datagrams of a block, with as many bytes before the messages as the protocol has."""
+    """Return the datagrams of a block, with a placeholder for the protocol's header."""
     size = len(block) // IN_BLOCK
     return [bytes(20) + block[start : start + size] for start in range(0, len(block), size)]
 
 
 def bare(kind: str, options: Options, _: Path) -> Figures:
-    """Sockets, and nothing else."""
+    """Measure datagram sockets alone."""
     written, each = blocks(options)
     with ExitStack() as stack:
-        hearing, send = {"multicast": _group, "unicast": _clients}[kind](stack)
+        receivers, send = {"multicast": _group, "unicast": _clients}[kind](stack)
         started = time.process_time()
         for begin in range(0, len(written), AT_ONCE):
             some = written[begin : begin + AT_ONCE]
             for block in some:
                 for octets in cut(block):
                     send(octets)
-            for sock in hearing:
+            for sock in receivers:
                 for _number in range(len(some) * IN_BLOCK):
                     sock.recvfrom(MAX_DATAGRAM)
         return figures(len(written) * IN_BLOCK, each, time.process_time() - started)
 
 
 def _group(stack: ExitStack) -> tuple[list[socket.socket], Send]:
-    hearing = [stack.enter_context(multicast.hearing(GROUP, PORT, HOST)) for _ in range(RECEIVERS)]
-    saying = stack.enter_context(multicast.sending(HOST))
-    return _patient(hearing), lambda octets: _to(saying, octets, (GROUP, PORT))
-
-
-def _to(saying: socket.socket, octets: bytes, place: tuple[str, int]) -> None:
-    saying.sendto(octets, place)
+    receivers = [stack.enter_context(multicast.hearing(GROUP, PORT, HOST)) for _ in range(RECEIVERS)]
+    sender = stack.enter_context(multicast.sending(HOST))
+    return _with_timeout(receivers), lambda octets: sender.sendto(octets, (GROUP, PORT))
 
 
 def _clients(stack: ExitStack) -> tuple[list[socket.socket], Send]:
-    hearing = [stack.enter_context(datagrams.bind(HOST, 0)) for _ in range(RECEIVERS)]
-    saying = stack.enter_context(datagrams.bind(HOST, 0))
-    places = [sock.getsockname() for sock in hearing]
+    receivers = [stack.enter_context(datagrams.bind(HOST, 0)) for _ in range(RECEIVERS)]
+    sender = stack.enter_context(datagrams.bind(HOST, 0))
+    places = [sock.getsockname() for sock in receivers]
 
     def send(octets: bytes) -> None:
         for place in places:
-            saying.sendto(octets, place)
+            sender.sendto(octets, place)
 
-    return _patient(hearing), send
+    return _with_timeout(receivers), send
 
 
-def _patient(sockets: list[socket.socket]) -> list[socket.socket]:
+def _with_timeout(sockets: list[socket.socket]) -> list[socket.socket]:
     for sock in sockets:
         sock.settimeout(5)
     return sockets
 
 
 def bare_stream(options: Options, _: Path) -> Figures:
-    """The same over TCP."""
+    """Measure TCP sockets alone."""
     written, each = blocks(options)
     with ExitStack() as stack:
         listening = stack.enter_context(socket.create_server((HOST, 0)))
-        hearing = [stack.enter_context(socket.create_connection(listening.getsockname())) for _ in range(RECEIVERS)]
-        saying = [stack.enter_context(listening.accept()[0]) for _ in range(RECEIVERS)]
+        receivers = [stack.enter_context(socket.create_connection(listening.getsockname())) for _ in range(RECEIVERS)]
+        senders = [stack.enter_context(listening.accept()[0]) for _ in range(RECEIVERS)]
         started = time.process_time()
         for block in written:
-            for sock in saying:
+            for sock in senders:
                 sock.sendall(block)
-            for sock in hearing:
+            for sock in receivers:
                 left = len(block)
                 while left:
                     left -= len(sock.recv(READ_BYTES))
@@ -129,14 +125,14 @@ def bare_stream(options: Options, _: Path) -> Figures:
 
 
 async def paced(send: Send, written: Iterable[Block], arrived: Callable[[], int], in_block: int) -> float:
-    """Processor seconds for all, some at a time."""
+    """Send all blocks, some at a time; return the processor time (s)."""
     started = time.process_time()
     sent = 0
     for number, block in enumerate(written, 1):
         send(block)
         sent += in_block
         if number % AT_ONCE == 0:
-            while arrived() < sent:  # noqa: ASYNC110  # the loop is what is measured
+            while arrived() < sent:  # noqa: ASYNC110  # the benchmark measures the turns of the loop
                 await asyncio.sleep(0)
     while arrived() < sent:  # noqa: ASYNC110
         await asyncio.sleep(0)
@@ -144,11 +140,11 @@ async def paced(send: Send, written: Iterable[Block], arrived: Callable[[], int]
 
 
 async def session(kind: str, options: Options) -> Figures:
-    """Through a source's session and those of its receivers."""
+    """Measure a source's session with the sessions of its receivers."""
     written, each = blocks(options)
     found = [0] * RECEIVERS
 
-    def heard(place: int, effect: fx.ReceiverEffect) -> None:
+    def received(place: int, effect: fx.ReceiverEffect) -> None:
         if isinstance(effect, fx.Received):
             found[place] += sum(item.count for item in effect.items if isinstance(item, Run))
 
@@ -156,7 +152,7 @@ async def session(kind: str, options: Options) -> Figures:
     sources, receivers = ReliableSources(machine, HOST), [ReliableReceivers(HOST) for _ in range(RECEIVERS)]
     number = sources.open(f"{GROUP}:{PORT}" if kind == "lbtrm" else "", SETTINGS)
     for place, those in enumerate(receivers):
-        those.join(sources.where(number), partial(heard, place))
+        those.join(sources.where(number), partial(received, place))
     while kind == "lbtru" and sources.statistics(number)["num_clients"] < RECEIVERS:  # noqa: ASYNC110
         await asyncio.sleep(0)
     seconds = await paced(
@@ -169,18 +165,18 @@ async def session(kind: str, options: Options) -> Figures:
 
 
 async def stream(options: Options) -> Figures:
-    """Through a source's stream over TCP."""
+    """Measure a source's stream over TCP."""
     written, each = blocks(options)
     found = [0] * RECEIVERS
 
-    def heard(place: int, _: int, items: list[Item]) -> None:
+    def received(place: int, _: int, items: list[Item]) -> None:
         found[place] += sum(item.count for item in items if isinstance(item, Run))
 
     listening = ports.listen(HOST, 0, "port")
     place = f"{HOST}:{listening.getsockname()[1]}"
     server = StreamServer(listening, lambda: codec.greeting(5))
     await server.start()
-    joiners = [StreamJoiner(place, 5, partial(heard, number), lambda _: None) for number in range(RECEIVERS)]
+    joiners = [StreamJoiner(place, 5, partial(received, number), lambda _: None) for number in range(RECEIVERS)]
     while len(server.subscribers) < RECEIVERS:  # noqa: ASYNC110
         await asyncio.sleep(0)
     seconds = await paced(server.write, written, lambda: min(found), each * IN_BLOCK)
@@ -191,7 +187,7 @@ async def stream(options: Options) -> Figures:
 
 
 def ran(make: Callable[[Options], Awaitable[Figures]], options: Options, _: Path) -> Figures:
-    """On a loop of its own."""
+    """Run a measurement in an event loop of its own."""
 
     async def main() -> Figures:
         return await make(options)
@@ -201,7 +197,7 @@ def ran(make: Callable[[Options], Awaitable[Figures]], options: Options, _: Path
 
 
 def transports(_: Options) -> Scenario:
-    """What the protocols cost."""
+    """Return the scenario of the transports."""
     systems: dict[str, Measure] = {
         "bare multicast": partial(bare, "multicast"),
         "LBT-RM": partial(ran, partial(session, "lbtrm")),
@@ -212,8 +208,8 @@ def transports(_: Options) -> Scenario:
     }
     return Scenario(
         "transports",
-        "one source and three receivers in one process, datagrams of 8 KiB; bare: sockets alone, the same bytes",
-        "none: what is measured is the transport",
+        "one source and three receivers in one process, datagrams of 8 KiB; bare: the same bytes over sockets alone",
+        "none: only the transport is measured",
         systems,
         {"datagrams": "1000 datagrams per CPU s", "messages": "1000 messages per CPU s", "cpu": "CPU µs a datagram"},
         [(ours, bare, "datagrams") for ours, bare in zip(tuple(systems)[1::2], tuple(systems)[::2], strict=True)],

@@ -47,7 +47,7 @@ RECEIVER: dict[str, Any] = {
     "reply_to": "receiver:1",
     "transport": "",
 }
-"""What a source and a receiver ask a store for, in `register`."""
+"""The requests of a source and a receiver in `register`."""
 
 _STORES = tuple(StoreSpec(f"store{index}:1", 40 + index) for index in range(3))
 _RECEIVER = ReceiverConfig(
@@ -300,5 +300,5 @@ class RepositoryDriver:
 
 
 def code(told: list[Event]) -> list[str]:
-    """What was odd."""
+    """Return the oddities among these effects."""
     return [event.code for event in told if isinstance(event, Oddity)]

@@ -69,17 +69,17 @@ def info(*versions: int, **changes: Any) -> SourceInfo:
 
 
 def sends(effects: list[fx.Effect]) -> list[tuple[str, Message]]:
-    """Who is sent what."""
+    """Return the messages that are sent, with their addresses."""
     return [(effect.to, effect.message) for effect in effects if isinstance(effect, fx.Send)]
 
 
 def events(effects: list[fx.Effect]) -> list[Event]:
-    """What the application is told."""
+    """Return the events for the application."""
     return [effect.event for effect in effects if isinstance(effect, fx.Notify)]
 
 
 def drain(out: list[fx.Effect]) -> list[fx.Effect]:
-    """What is in an outbox, which is empty then."""
+    """Return the effects in an outbox, and empty it."""
     effects, out[:] = out[:], []
     return effects
 

@@ -44,7 +44,7 @@ def lifetime(lifetime_ns: int = 0) -> Lifetime:
 
 
 def fall_silent(record: ClientRecord, now: int) -> None:
-    """What a store does before it looks at its elections: the activity timeout, and no more than that."""
+    """Apply the activity timeout, as a store does before it checks its elections."""
     held = record.lifetime
     if held.active and now - held.heard_at >= held.activity_ns:
         held.on_gone(now)

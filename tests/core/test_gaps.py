@@ -1,4 +1,4 @@
-"""What planted faults showed to be untested (`tests/mutants`): bounds from both sides, mostly."""
+"""Rules that planted faults showed to be untested (`tests/mutants`): mostly bounds, from both sides."""
 
 from stablecast.core.machine.seeded import Seeded
 from stablecast.core.protocol import effects as fx

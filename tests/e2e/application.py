@@ -1,10 +1,13 @@
-"""An application for tests of the hand-over: it prints what it is handed, and may be slow, wait, or crash.
+"""An application for tests of delivery. It prints each message, and may be slow, wait, or crash.
 
-Arguments: the resolver, the form (each, batches, callback), seconds of work a message, and after how many messages it
-crashes, 0 for never. The work keeps the event loop. In the form `wait` it waits with the first message in hand until
-a line is typed; a number says with which message after that it waits again. Events of registration are printed as
-`begun`. The form `source` sends so many messages that say their number to the store that is named last, until they are
-stable.
+    application.py RESOLVER each|batches|callback|wait SECONDS CRASH_AFTER
+    application.py RESOLVER source 0 COUNT STORE
+
+A receiver works SECONDS on each message without yielding to the event loop. It crashes after CRASH_AFTER messages, or
+never with 0. It prints `begun` when a registration is complete. In the form `wait` it keeps the first message until it
+reads a line; the number in the line is the distance to the next message with which it waits.
+
+The source sends COUNT messages with their numbers as payloads, and prints `stable` when all of them are stable.
 """
 
 import asyncio
@@ -21,13 +24,13 @@ waits_at = 1
 
 
 def on_event(event: Event) -> None:
-    """Print that a session begins."""
+    """Print `begun` when a registration is complete."""
     if isinstance(event, RegistrationComplete):
         print("begun", flush=True)
 
 
 def handle(payload: bytes) -> None:
-    """Work on a message."""
+    """Work on a message and print it."""
     global handled  # noqa: PLW0603  # this is a small program
     time.sleep(SECONDS)
     print(int(payload), flush=True)
@@ -37,7 +40,7 @@ def handle(payload: bytes) -> None:
 
 
 async def send(store: str) -> None:
-    """Send."""
+    """Send the messages, wait until they are stable, and stay."""
     async with Context(resolver=[RESOLVER], session_id=1) as context:
         source = await context.source("orders", stores=[store])
         for _ in range(CRASH_AFTER):
@@ -48,7 +51,7 @@ async def send(store: str) -> None:
 
 
 async def main() -> None:
-    """Receive."""
+    """Receive messages in the form that was asked for."""
     async with Context(resolver=[RESOLVER], session_id=2) as context:
         if FORM == "callback":
             context.receiver("orders", on_event=on_event, on_message=lambda message: handle(message.payload))
@@ -63,7 +66,7 @@ async def main() -> None:
 
 
 async def one(message: Message) -> None:
-    """Handle a message."""
+    """Handle a message, and wait for a line if it is time to."""
     global waits_at  # noqa: PLW0603  # this is a small program
     handle(message.payload)
     if FORM == "wait" and handled == waits_at:

@@ -1,4 +1,4 @@
-"""Applications that are slower than their source, as processes: killed sources, crashes again and again."""
+"""Applications that are slower than their source, as processes: killed sources and repeated crashes."""
 
 import sys
 from contextlib import ExitStack
@@ -13,18 +13,18 @@ pytestmark = pytest.mark.timeout(300)
 
 APPLICATION = (sys.executable, str(Path(__file__).with_name("application.py")))
 MESSAGES = 300
-"""Of a life of the source."""
+"""Number of messages of one life of the source."""
 
 
 def send(stack: ExitStack, relay: str, where: str, count: int = MESSAGES) -> Program:
-    """A life of the source, whose messages are stable: each says its number."""
+    """Start a life of the source; return it when its messages are stable. Each payload is the message's number."""
     source = stack.enter_context(running(relay, "source", "0", str(count), where, program=APPLICATION))
     assert source.line() == "stable"
     return source
 
 
 def numbers(application: Program, count: int) -> list[int]:
-    """What it prints until it has handled so many messages, or ended."""
+    """Return the numbers that an application prints until it has handled `count` messages or ended."""
     found: list[int] = []
     while len(found) < count and (line := application.line()):
         if line != "begun":
@@ -40,7 +40,7 @@ def kill(*programs: Program) -> None:
 
 
 def test_a_backlog_while_the_source_is_killed_and_returns(tmp_path: Path) -> None:
-    """Each message comes once and in order in one run; the next run begins behind it."""
+    """A running application receives each message once and in order, over both lives of the source."""
     with ExitStack() as stack:
         _, relay = stack.enter_context(lbmrd())
         _, where = stack.enter_context(store(tmp_path / "store"))
@@ -56,9 +56,10 @@ def test_a_backlog_while_the_source_is_killed_and_returns(tmp_path: Path) -> Non
 
 
 def test_a_life_with_another_store_does_not_bring_the_backlog_twice(tmp_path: Path) -> None:
-    """The source and its store are killed, the source lives on another store for a while, and returns to the first.
+    """The source and its store are killed; the source uses another store for a while, and returns to the first.
 
-    The application works for 20 ms a message: that is longer than a turn, so what it is done with is reported.
+    The application works 20 ms on each message. This is longer than a turn of the event loop, so the client reports
+    consumed messages in time.
     """
     few = 30
     with ExitStack() as stack:
@@ -72,7 +73,7 @@ def test_a_life_with_another_store_does_not_bring_the_backlog_twice(tmp_path: Pa
         assert numbers(slow, 5) == list(range(1, 6))
         kill(source, keeping)
         source = send(stack, relay, elsewhere, 0)
-        while slow.line() != "begun":  # the session with the second life, which knows of five messages
+        while slow.line() != "begun":  # the session with the second life, whose store knows five messages
             pass
         slow.write("\n")
         assert numbers(slow, few - 6) == list(range(6, few))
@@ -83,8 +84,8 @@ def test_a_life_with_another_store_does_not_bring_the_backlog_twice(tmp_path: Pa
 
 
 @pytest.mark.parametrize("form", ["each", "batches", "callback"])
-def test_an_application_that_crashes_again_and_again_advances(form: str, tmp_path: Path) -> None:
-    """It works for 20 ms a message, keeps the event loop meanwhile, and crashes after 30 messages (P-343)."""
+def test_an_application_that_crashes_repeatedly_advances(form: str, tmp_path: Path) -> None:
+    """It works 20 ms on each message, blocks the event loop meanwhile, and crashes after 30 messages (P-343)."""
     with ExitStack() as stack:
         _, relay = stack.enter_context(lbmrd())
         _, where = stack.enter_context(store(tmp_path / "store"))

@@ -1,6 +1,6 @@
-"""The demo on the wire: the public dissectors decode every message of it, and so do we, and none has to complain.
+"""The demo on the wire: the public dissectors and our own decoder accept every message.
 
-Needs the right to capture on the loopback interface.
+The test needs the right to capture on the loopback interface.
 """
 
 import json
@@ -27,7 +27,7 @@ MESSAGES = 200
 
 @contextmanager
 def captured(path: Path) -> Iterator[None]:
-    """Captures what goes over the loopback interface, from before the body to after it."""
+    """Capture the traffic of the loopback interface, from before the body to after it."""
     program = shutil.which("dumpcap")
     if program is None:
         pytest.fail(MISSING)
@@ -35,10 +35,10 @@ def captured(path: Path) -> Iterator[None]:
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as dumpcap:
         try:
             assert dumpcap.stderr is not None
-            said: list[str] = []
+            lines: list[str] = []
             while not (line := dumpcap.stderr.readline()).startswith("File:"):
-                assert line, f"dumpcap does not capture (it needs root or its group): {''.join(said)}"
-                said.append(line)
+                assert line, f"dumpcap does not capture (it needs root or its group): {''.join(lines)}"
+                lines.append(line)
             yield
         finally:
             dumpcap.send_signal(signal.SIGINT)
@@ -46,9 +46,10 @@ def captured(path: Path) -> Iterator[None]:
 
 
 def undecoded(path: Path, ports: Mapping[str, str], streams: str) -> list[str]:
-    """Frames with data of ours that belong to no decoded message, but for a message that a kill cut off.
+    """Return the frames with our data that belong to no decoded message.
 
-    Bytes that a busy machine sends twice are decoded once.
+    Two kinds are left out: a last message that a kill cut off, and bytes that a busy machine sent twice, because the
+    dissectors decode those once.
     """
     ours = f"{streams} and tcp.len > 0 and not tcp.analysis.retransmission"
     rest = tshark.matching(path, ports, f"{ours} and not lbttcp and not tcp.reassembled_in")
@@ -56,7 +57,7 @@ def undecoded(path: Path, ports: Mapping[str, str], streams: str) -> list[str]:
 
 
 def followed(path: Path, ports: Mapping[str, str], frame: str) -> list[str]:
-    """The frames with data that come after this one in the same direction of its connection."""
+    """Return the frames with data after this one in the same direction of its connection."""
     (stream,), (port,) = (
         tshark.matching(path, ports, f"frame.number == {frame}", field) for field in ("tcp.stream", "tcp.srcport")
     )
@@ -76,7 +77,7 @@ def test_public_dissectors_decode_the_whole_demo(tmp_path: Path) -> None:
         f"{protocol}.port in {{{', '.join(map(str, used[name]))}}}"
         for protocol, name in (("udp", "lbmr"), ("tcp", "lbttcp"))
     )
-    path = tshark.cut(everything, f"{resolution} or {streams}")  # others may talk on this interface, too
+    path = tshark.cut(everything, f"{resolution} or {streams}")  # other programs may use this interface, too
 
     assert [line for line in tshark.summary(path, ports) if "LBM" in line or "LBT" in line] == []
     assert tshark.matching(path, ports, "_ws.malformed") == []
@@ -88,8 +89,8 @@ def test_public_dissectors_decode_the_whole_demo(tmp_path: Path) -> None:
     assert {b"message %d" % number for number in range(MESSAGES)} <= sent
 
     judged = judge(path)
-    assert [one for one in judged.found if one.standing is RuleStanding.BROKEN] == []  # nor do the traces say otherwise
-    # S2 is asked of what a later life of the source sends; on a busy machine the killed one may have sent all there was
+    assert [one for one in judged.found if one.standing is RuleStanding.BROKEN] == []
+    # S2 judges the messages of a later life. On a busy machine the killed life may have sent all messages already.
     assert {rule for rule, _ in judged.standings} >= {"P7", "A4", "D3", "R1"}
 
     tally = count(packets(path, roundtrip=True))

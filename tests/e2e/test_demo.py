@@ -1,4 +1,4 @@
-"""`stablecast demo` as its users run it: what it says, what it leaves, what an interrupt leaves."""
+"""`stablecast demo` as its users run it: its output, the kept files, and the cleanup after an interrupt."""
 
 import json
 import signal
@@ -10,29 +10,29 @@ import pytest
 from tests.support.processes import alive, children
 from tests.support.program import outcome, running
 
-pytestmark = pytest.mark.timeout(300)  # a demo gives up by itself after 123 s, and says then what it waited for
+pytestmark = pytest.mark.timeout(300)  # a demo gives up by itself after 123 s, and reports then why it waited
 
 SHORT = ("--messages", "200", "--seconds", "3")
 LEAST = {"Recovery.receiver": 5}
-"""Changes that a run has more of, else ten: a receiver has three lives, and tells of what it consumed once a turn."""
+"""Changes that a run exceeds, by view; the default is ten. A receiver has three lives and acknowledges once a turn."""
 
 KINDS = {"receiver": 1, "source": 1, "store": 1, "all": 1}
 
 
 LATE = ("unicast resolver 127.0.0.1:", "no active resolver instances")
-"""How lines begin that tell of a relay which did not answer for a second, as on a busy machine."""
+"""Prefixes of log lines about a relay that did not answer for a second, as on a busy machine."""
 
 
-def _good(said: dict[str, Any]) -> None:
-    assert (said["sent"], said["delivered"], said["lost"], said["duplicates"]) == (200, 200, 0, 0)
-    assert said["crashes"] == KINDS
-    assert (said["verified"], said["violations"], said["problems"]) == (True, 0, [])
-    assert said["records"] > 200
-    assert all(said["ports"][protocol] for protocol in ("lbmr", "lbttcp"))
+def _check_result(result: dict[str, Any]) -> None:
+    assert (result["sent"], result["delivered"], result["lost"], result["duplicates"]) == (200, 200, 0, 0)
+    assert result["crashes"] == KINDS
+    assert (result["verified"], result["violations"], result["problems"]) == (True, 0, [])
+    assert result["records"] > 200
+    assert all(result["ports"][protocol] for protocol in ("lbmr", "lbttcp"))
 
 
-def _members(traces: Path) -> None:
-    """Every change is a step of a model, or told as out of bounds."""
+def _check_members(traces: Path) -> None:
+    """Check that every change in the traces is a step of a model, or is reported as out of bounds."""
     status, out, err = outcome("model", "trace", traces, "--json")
     assert (status, err) == (0, "")
     for view in json.loads(out)["views"]:
@@ -41,39 +41,39 @@ def _members(traces: Path) -> None:
         assert view["members"] > LEAST.get(view["view"], 10)
 
 
-def test_everything_arrives_and_what_is_kept_can_be_verified(tmp_path: Path) -> None:
+def test_all_messages_arrive_and_the_kept_traces_can_be_verified(tmp_path: Path) -> None:
     place = tmp_path / "demo"
     status, out, err = outcome("demo", "--json", *SHORT, "--keep", place)
     assert (status, err) == (0, "")
-    said = json.loads(out)
-    _good(said)
-    traces = [Path(name) for name in said["traces"]]
+    result = json.loads(out)
+    _check_result(result)
+    traces = [Path(name) for name in result["traces"]]
     assert sorted((place / "traces").iterdir()) == traces
     roles = {trace.name.partition("-")[0] for trace in traces}
     assert roles == {"source", "receiver", "store"}
     status, out, err = outcome("verify", place / "traces", "--json")
     assert (status, err) == (0, "")
-    assert json.loads(out)["records"] == said["records"]
-    _members(place / "traces")
-    told = [line for log in place.glob("*.log") for line in log.read_text().splitlines()]
-    assert [line for line in told if not line.endswith("is known") and not line.startswith(LATE)] == []
+    assert json.loads(out)["records"] == result["records"]
+    _check_members(place / "traces")
+    logged = [line for log in place.glob("*.log") for line in log.read_text().splitlines()]
+    assert [line for line in logged if not line.endswith("is known") and not line.startswith(LATE)] == []
     status, out, err = outcome("demo", *SHORT, "--keep", place)
     assert (status, out, err) == (1, "", f"stablecast: the directory {place} is not empty: name a new one\n")
 
 
-def test_another_seed_for_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_seed_prints_a_story_for_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with running("demo", *SHORT, "--seed", "2") as demo:
         status, out, err = demo.end()
     assert status == 0
     assert "every message arrived" in out
-    for told in (
+    for text in (
         "kill -9 receiver",
         "source back after",
         "kill -9 all stores, receiver and source",
         "all 200 messages",
     ):
-        assert told in err
+        assert text in err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -82,7 +82,7 @@ def test_another_seed_for_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_an_interrupt_leaves_nothing(
     after: str | None, number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whenever it comes: while everything is still starting (None), while messages flow, while a store is away."""
+    """The interrupt comes during the start (None), while messages flow, or while a store is away."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with running("demo", *SHORT) as demo:
         assert demo.process.stderr is not None
@@ -102,12 +102,12 @@ def test_an_interrupt_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_process_that_fails_is_named_with_what_it_said(tmp_path: Path) -> None:
+def test_a_failing_process_is_named_with_its_last_line(tmp_path: Path) -> None:
     with running("demo", *SHORT, "--keep", tmp_path / "demo") as demo:
         assert demo.process.stderr is not None
         assert "are up" in demo.process.stderr.readline()
         (tmp_path / "demo" / "received").unlink()
-        (tmp_path / "demo" / "received").mkdir()  # the receiver cannot open it when it comes back
+        (tmp_path / "demo" / "received").mkdir()  # the receiver cannot open it when it returns
         status, out, err = demo.end()
     assert (status, out) == (1, "")
     assert err.splitlines()[-1] == (

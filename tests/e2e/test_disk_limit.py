@@ -1,17 +1,17 @@
-"""How far a store's directory grows under a disk limit, with a process that is sent many times that."""
+"""Growth of a store's directory under a disk limit, with a real process that receives many times the limit."""
 
 from contextlib import suppress
 from pathlib import Path
 
 from stablecast.client import Context
-from tests.support.program import running
+from tests.support.program import store
 
 LIMIT = 8_000_000
 SIZE = 1000
 RUN = 500
 RUNS = 80
 ROOM = 1.6
-"""Times the limit: two files of the journal, each a quarter of it, and what is not message in them."""
+"""Factor of the limit: two journal files of a quarter of the limit each, and their bytes beside messages."""
 
 
 def used(directory: Path) -> int:
@@ -24,16 +24,16 @@ def used(directory: Path) -> int:
 
 
 async def test_the_directory_stays_near_the_limit(tmp_path: Path) -> None:
-    """P-118: five times the limit is sent, and all of it is stable."""
+    """P-118: the source sends five times the limit, and all messages are stable."""
     limit = f"repository-disk-file-size-limit={LIMIT}"
     most = 0
-    with running("store", tmp_path, "--new", "--json", "--listen", "127.0.0.1:0", "--option", limit) as store:
+    with store(tmp_path, "--option", limit) as (program, address):
         async with Context(session_id=1) as context:
-            source = await context.source("orders", stores=[store.said()["address"]])
+            source = await context.source("orders", stores=[address])
             for number in range(1, RUNS + 1):
                 await source.send_many([bytes(SIZE)] * RUN)
                 await source.wait_stable_through(number * RUN - 1)
                 most = max(most, used(tmp_path))
-        store.interrupt()
-        assert store.end()[0] == 0
+        program.interrupt()
+        assert program.end()[0] == 0
     assert LIMIT / 2 < used(tmp_path) <= most < ROOM * LIMIT

@@ -1,4 +1,4 @@
-"""What the monitor of a daemon does with bytes that are no HTTP."""
+"""Answers and log lines of a daemon's monitor for malformed HTTP requests."""
 
 import socket
 from pathlib import Path
@@ -17,14 +17,14 @@ HOSTILE = (
 ROUNDS = 100
 
 
-def test_malformed_requests_leave_few_lines_and_no_bytes_of_the_peer(tmp_path: Path) -> None:
+def test_malformed_requests_log_few_lines_without_bytes_of_the_peer(tmp_path: Path) -> None:
     with daemon(tmp_path) as store:
         host, port = store.monitor.split(":")
         for request in HOSTILE * ROUNDS:
             with socket.create_connection((host, int(port))) as peer:
                 peer.sendall(request % store.monitor.encode() if b"%s" in request else request)
                 assert peer.recv(100).startswith((b"HTTP/1.0 4", b"HTTP/1.1 4"))
-        assert store.sources() == [], "it still answers"
+        assert store.sources() == [], "the monitor still answers"
         store.program.interrupt()
         status, _, errors = store.program.end()
         assert (status, errors) == (0, "")

@@ -1,4 +1,4 @@
-"""Real processes in network namespaces: two hosts of one network, and of two with an address translator between."""
+"""Real processes in network namespaces: on two hosts of one network, and in two networks with a translator between."""
 
 from pathlib import Path
 
@@ -25,46 +25,41 @@ CONFIG = """<lbmrd version="1.0">
 SHOWN, HIDDEN = "192.168.1.1:12000", "10.1.1.50:12000"
 
 
-def lines(stream: object, count: int) -> list[str]:
-    assert hasattr(stream, "readline")
-    return [stream.readline().rstrip("\n") for _ in range(count)]
-
-
 def exchange(here: Networks, source: str, receiver: str) -> list[str]:
-    """What a receiver in one network prints of a source in the other."""
+    """Return the lines that a receiver in one network prints about a source in the other."""
     places = {here.a: ("10.1.1.50", HIDDEN), here.b: ("192.168.1.7", SHOWN)}
     with (
         inside(receiver, "tests.support.namespaces", "receiver", *places[receiver], "orders", "3") as receiving,
         inside(source, "tests.support.namespaces", "source", *places[source], "orders", "3") as sending,
     ):
-        assert lines(sending.stdout, 1) == ["ready"]
-        ready, *numbers = lines(receiving.stdout, 4)
-        assert (ready, receiving.wait()) == ("ready", 0)
+        assert sending.line() == "ready"
+        ready, *numbers = (receiving.line() for _ in range(4))
+        assert (ready, receiving.process.wait()) == ("ready", 0)
     return numbers
 
 
 def test_receivers_in_either_network_get_data_of_the_other(tmp_path: Path) -> None:
-    """T-220 to T-223, T28: the documented example. A's advertisements are translated for B, B's reach A as they are."""
+    """T-220 to T-223, T28: the documented example. The relay translates advertisements of A only."""
     config = tmp_path / "lbmrd.xml"
     config.write_text(CONFIG, encoding="utf-8")
     with (
         two_networks() as here,
         inside(here.a, "stablecast.cli.main", "lbmrd", str(config), "--json") as relay,
     ):
-        assert lines(relay.stdout, 1) == ['{"ready": true, "port": 12000}']
+        assert relay.line() == '{"ready": true, "port": 12000}'
         for source, receiver in ((here.a, here.b), (here.b, here.a)):
             numbers = [int(number) for number in exchange(here, source, receiver)]
             assert numbers == list(range(numbers[0], numbers[0] + 3))
 
 
-def test_hosts_of_one_network_meet_by_multicast() -> None:
-    """T-007, T-022: interface by network, the documented group, TTL and port."""
+def test_hosts_of_one_network_find_each_other_by_multicast() -> None:
+    """T-007, T-022: the interface is given by its network; group, TTL and port are the documented ones."""
     program = "tests.support.namespaces"
     with (
         one_network() as (left, right),
         inside(left, program, "receiver", "10.29.3.1", "10.29.3.0/24", "orders", "3") as receiving,
         inside(right, program, "source", "10.29.3.2", "10.29.3.0/24", "orders", "3"),
     ):
-        ready, *numbers = lines(receiving.stdout, 4)
-        assert (ready, receiving.wait()) == ("ready", 0)
+        ready, *numbers = (receiving.line() for _ in range(4))
+        assert (ready, receiving.process.wait()) == ("ready", 0)
         assert [int(number) - int(numbers[0]) for number in numbers] == [0, 1, 2]

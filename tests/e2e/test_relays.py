@@ -1,4 +1,4 @@
-"""Relays and services that are killed, with real processes."""
+"""Relays and resolution services that are killed, with real processes."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -8,7 +8,7 @@ from tests.support.program import lbmrd, running, store
 
 
 def test_a_relay_is_killed_while_a_second_one_runs(tmp_path: Path) -> None:
-    """T-219: no resolution is lost."""
+    """T-219: contexts with both relays still resolve their topics."""
     with ExitStack() as stack:
         relays = [stack.enter_context(lbmrd()) for _ in range(2)]
         _, address = stack.enter_context(store(tmp_path / "store"))
@@ -20,21 +20,21 @@ def test_a_relay_is_killed_while_a_second_one_runs(tmp_path: Path) -> None:
         relays[0][0].process.wait()
         sender = stack.enter_context(running("send", "orders", *where, "--store", address, "--session-id", "7"))
         sender.write("0\n1\n")
-        assert [receiver.said()["payload"] for _ in range(2)] == ["0", "1"]
+        assert [receiver.json_line()["payload"] for _ in range(2)] == ["0", "1"]
 
 
 def test_a_service_is_killed_and_started_again(tmp_path: Path) -> None:
-    """T-407, T-409: it has no memory, contexts tell it all again; it is called by name (T-411)."""
+    """T-407, T-409: the service keeps no state, so contexts send all records again. They use its host name (T-411)."""
     port = unused_port()
     service = ("srs", "--interface", "127.0.0.1", "--port", str(port), "--json")
     where = ("--resolver-service", f"localhost:{port}", "--session-id", "7")
     with store(tmp_path / "store") as (_, address), ExitStack() as stack:
         with running(*service) as first:
-            first.said()
+            first.json_line()
             receiver = stack.enter_context(running("receive", "orders", *where, "--count", "2", "--json"))
             first.process.kill()
             first.process.wait()
-        stack.enter_context(running(*service)).said()
+        stack.enter_context(running(*service)).json_line()
         sender = stack.enter_context(running("send", "orders", *where, "--store", address))
         sender.write("0\n1\n")
-        assert [receiver.said()["payload"] for _ in range(2)] == ["0", "1"]
+        assert [receiver.json_line()["payload"] for _ in range(2)] == ["0", "1"]

@@ -1,4 +1,4 @@
-"""The schedule of advertisements and queries on real sockets."""
+"""The schedule of advertisements and queries, measured on real sockets."""
 
 import asyncio
 import socket
@@ -16,11 +16,11 @@ from tests.transports.resolution.virtual import ADVERTISEMENTS, QUERIES
 LOCAL = "127.0.0.1"
 SECONDS = 1.2
 JITTER_MS = 15
-"""What the original was observed to be off by."""
+"""Observed jitter of the original implementation (ms)."""
 
 
-async def heard(relay: socket.socket, seconds: float) -> list[tuple[float, lbmr.Packet]]:
-    """Packets with records that a relay hears, and when (s)."""
+async def received(relay: socket.socket, seconds: float) -> list[tuple[float, lbmr.Packet]]:
+    """Return the packets with records that a relay receives, each with its time (s)."""
     loop = asyncio.get_running_loop()
     found = []
     ends = time.monotonic() + seconds
@@ -35,8 +35,8 @@ async def heard(relay: socket.socket, seconds: float) -> list[tuple[float, lbmr.
     return found
 
 
-async def stops(seconds: float) -> float:
-    """The longest time for which this machine let us wait in vain (ms)."""
+async def longest_stop(seconds: float) -> float:
+    """Return the longest time for which this machine delayed a sleep (ms)."""
     loop, longest = asyncio.get_running_loop(), 0.0
     ends = loop.time() + seconds
     while (before := loop.time()) < ends:
@@ -45,31 +45,32 @@ async def stops(seconds: float) -> float:
     return longest
 
 
-def off_by(instants: list[float], schedule: tuple[int, ...]) -> list[float]:
-    """How many milliseconds each instant is off, counted from the tick of the first one."""
+def deviations(instants: list[float], schedule: tuple[int, ...]) -> list[float]:
+    """Return the deviation of each instant from the schedule (ms), counted from the first instant."""
     return [
         abs(1_000 * (instant - instants[0]) - planned) for instant, planned in zip(instants, schedule, strict=False)
     ]
 
 
 async def test_turns_come_at_their_instants_within_the_jitter_of_the_original() -> None:
-    """T25, T-102, T-107, as observed: none is left out, lateness does not add up. The machine's own stops are measured
-    beside it: where they are as long as the jitter, nothing can be said.
+    """T25, T-102, T-107, as observed: no turn is left out, and delays do not add up.
+
+    The test measures the machine's own stops as well. If they are longer than the jitter, the result means nothing.
     """
     with bind(LOCAL, 0) as relay:
         where = f"{LOCAL}:{relay.getsockname()[1]}"
         resolver = await Resolver.start(LOCAL, [where], Listeners(lambda *_: None))
         resolver.add_receiver("nobody's")
         resolver.add_source(AddSource("orders", f"{LOCAL}:14371", 7, 1, f"{LOCAL}:14391", persistent=True))
-        packets, stopped = await asyncio.gather(heard(relay, SECONDS), stops(SECONDS))
+        packets, stopped = await asyncio.gather(received(relay, SECONDS), longest_stop(SECONDS))
         await resolver.close()
-    told = [at for at, packet in packets for tir in packet.advertisements if tir.ttl != 16]
-    asked = [at for at, packet in packets if packet.queries]
-    assert told
-    assert asked
+    advertised = [at for at, packet in packets for tir in packet.advertisements if tir.ttl != 16]
+    queried = [at for at, packet in packets if packet.queries]
+    assert advertised
+    assert queried
     if stopped > JITTER_MS:
         pytest.skip(f"this machine is too busy: it stopped for {stopped:.0f} ms")
-    for instants, schedule in ((told, ADVERTISEMENTS), (asked, QUERIES)):
+    for instants, schedule in ((advertised, ADVERTISEMENTS), (queried, QUERIES)):
         assert len(instants) >= sum(planned < 1_000 * SECONDS - 100 for planned in schedule)
-        assert median(off_by(instants, schedule)) < JITTER_MS
-        assert max(off_by(instants, schedule)) < JITTER_MS + stopped
+        assert median(deviations(instants, schedule)) < JITTER_MS
+        assert max(deviations(instants, schedule)) < JITTER_MS + stopped

@@ -1,4 +1,4 @@
-"""A service, a store, a source and a receiver as processes that know nothing of each other but the service."""
+"""A store, a source and a receiver as processes that find each other by a resolution service only."""
 
 import asyncio
 import json
@@ -10,23 +10,23 @@ from stablecast.transports.resolution.records import SourceRecord
 from tests.support.program import running, store
 
 LATE = "receiver of 'orders' is unresolved for "
-"""How the line begins that tells of a source which takes longer than ten seconds to start, as on a busy machine."""
+"""Prefix of the warning about a source that takes longer than ten seconds to start, as on a busy machine."""
 
 
-def test_a_source_and_a_receiver_meet_over_a_service(tmp_path: Path) -> None:
-    """P-028, T-405: and no datagram is sent. A source that comes back is found again."""
+def test_a_receiver_finds_both_lives_of_a_source_by_a_service(tmp_path: Path) -> None:
+    """P-028, T-405: no datagram is sent."""
     with (
         running("srs", "--interface", "127.0.0.1", "--port", "0", "--json") as service,
         store(tmp_path / "store") as (_, address),
     ):
-        where = ["--resolver-service", service.said()["address"], "--session-id", "7"]
+        where = ["--resolver-service", service.json_line()["address"], "--session-id", "7"]
         with running("receive", "orders", *where, "--count", "4", "--json") as receiver:
             for life in range(2):
                 with running("send", "orders", *where, "--store", address, "--json") as sender:
                     sender.write(f"{2 * life}\n{2 * life + 1}\n")
-                    heard = [receiver.said() for _ in range(2)]
+                    received = [receiver.json_line() for _ in range(2)]
                     out, err = sender.process.communicate()
-                assert [(one["number"], one["payload"]) for one in heard] == [
+                assert [(message["number"], message["payload"]) for message in received] == [
                     (number, str(number)) for number in (2 * life, 2 * life + 1)
                 ]
                 assert (sender.process.returncode, err, json.loads(out)["stable"]) == (0, "", 2)
@@ -34,7 +34,7 @@ def test_a_source_and_a_receiver_meet_over_a_service(tmp_path: Path) -> None:
             assert (status, out) == (0, "")
             assert [line for line in err.splitlines() if not line.startswith(LATE)] == []
         service.interrupt()
-        assert service.said()["stopped"] is True
+        assert service.json_line()["stopped"] is True
 
 
 LIFETIME_SECONDS = 2
@@ -47,16 +47,16 @@ source-state-lifetime = {LIFETIME_SECONDS}
 
 
 async def test_sources_of_a_killed_application_are_gone_after_their_lifetime_and_not_before(tmp_path: Path) -> None:
-    """T-413, T-415, T-418: started again it is a new context; both of its sources are known until the first is gone.
+    """T-413, T-415, T-418: the restarted application is a new context. The service keeps the old source meanwhile.
 
-    The witness wants the topic and does not join, so that nobody says that the transport is lost (T27).
+    The witness asks for the topic and does not join, so that no receiver reports a lost transport (T27).
     """
     config = tmp_path / "srs.toml"
     config.write_text(CONFIG, encoding="utf-8")
     found: asyncio.Queue[SourceRecord] = asyncio.Queue()
     gone: asyncio.Queue[tuple[float, SourceRecord]] = asyncio.Queue()
     with running("srs", config, "--json") as service:
-        where = service.said()["address"]
+        where = service.json_line()["address"]
         witness = await SrsResolver.start(
             "127.0.0.1",
             [where],

@@ -1,8 +1,8 @@
-"""A store killed while it works, again and again: what was reported stable is there when it comes back.
+"""A store is killed under load again and again. It must serve every message that was reported stable.
 
-A few runs by default; `make soak` sets STABLECAST_SOAK_RUNS. Each kill comes at an instant that the seed fixes, as far
-as an instant can be fixed. A new life of the source and a receiver that knows nothing then ask for everything: no
-process but the store can have what the dead life sent.
+There are a few runs by default; `make soak` sets STABLECAST_SOAK_RUNS. The seed fixes the instant of each kill as far
+as possible. A new life of the source and a new receiver then ask for all messages, because no process but the store
+can have the messages of the dead life.
 """
 
 import asyncio
@@ -22,15 +22,15 @@ RUNS = int(os.environ.get("STABLECAST_SOAK_RUNS", "5"))
 SEED = 20_090_714
 FLIGHT = 500
 MOST_STABLE = 2_000
-"""A kill comes at the latest soon after so many messages are stable."""
+"""Number of stable messages after which a kill comes at the latest."""
 MOST_SECONDS = 0.02
-"""How soon."""
+"""Longest time between the last of these messages and the kill."""
 MOST_BYTES = 300
 
 
 @attrs.define
 class Disk:
-    """One store's directory and address, and the process that serves it now."""
+    """A store's directory and address, and the process that serves it now."""
 
     directory: Path
     process: ExitStack = attrs.field(factory=ExitStack)
@@ -38,18 +38,18 @@ class Disk:
     program: Program | None = None
 
     def serve(self) -> None:
-        """Starts a process."""
+        """Start a process."""
         self.program, self.address = self.process.enter_context(store(self.directory, listen=self.address))
 
     def crash(self) -> None:
-        """kill -9."""
+        """Kill the process with SIGKILL."""
         assert self.program is not None
         self.program.process.kill()
         self.process.close()
 
 
 def payload(run: int, number: int) -> bytes:
-    """What a message says; its length differs from one to the next."""
+    """Return the payload of a message. Lengths differ from one message to the next."""
     return (b"%d %d " % (run, number)).ljust(12 + number * 37 % MOST_BYTES, b".")
 
 
@@ -62,7 +62,7 @@ async def _load(source: Source, run: int) -> None:
 
 
 async def _crash_under_load(disk: Disk, run: int, chance: random.Random) -> set[int]:
-    """One life of a source that ends with the store's; returns the numbers that it reported stable."""
+    """Run one life of a source until the store crashes; return the numbers that it reported stable."""
     events = Events()
     async with Context(session_id=run + 1) as context:
         options = {"ume_flight_size": FLIGHT}
@@ -71,17 +71,17 @@ async def _crash_under_load(disk: Disk, run: int, chance: random.Random) -> set[
         await source.wait_stable_through(chance.randrange(MOST_STABLE))
         await asyncio.sleep(chance.uniform(0, MOST_SECONDS))
         disk.crash()
-        await events.first(QuorumLost)  # by then every acknowledgement that the store had sent has arrived
+        await events.first(QuorumLost)  # every acknowledgement that the store sent has arrived before this event
         load.cancel()
     reported = [event for event in events.of(Stable) if event.flags & StableFlag.STABLE]
     return {number for event in reported for number in range(event.first, event.last + 1)}
 
 
 async def _recover(disk: Disk, run: int, reported: set[int]) -> None:
-    """Everything that was reported is served to somebody new, and its number is not used again."""
+    """Check that a new receiver gets every reported message and that no number is used again."""
     async with Context(session_id=run + 1) as context, Context(session_id=run + 1) as other:
         source = await context.source(f"run {run}", stores=[disk.address])
-        assert source.next_number > max(reported), "a number that was reported stable would be used again"
+        assert source.next_number > max(reported), "the new life would use a stable number again"
         end = (await source.send(b"end")).sequence_number
         recovered = set()
         async for message in other.receiver(f"run {run}", source=source.config.transport):
@@ -92,7 +92,7 @@ async def _recover(disk: Disk, run: int, reported: set[int]) -> None:
     assert reported <= recovered, f"reported stable and lost: {sorted(reported - recovered)}"
 
 
-async def test_what_was_reported_stable_survives_the_store(tmp_path: Path) -> None:
+async def test_stable_messages_survive_crashes_of_the_store(tmp_path: Path) -> None:
     chance = random.Random(SEED)
     disk = Disk(tmp_path / "store")
     disk.serve()

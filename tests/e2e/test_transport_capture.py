@@ -1,4 +1,4 @@
-"""LBT-RM and LBT-RU on the wire: topics that share a session, a store, loss, and messages larger than a datagram."""
+"""LBT-RM and LBT-RU on the wire: topics with a common session, a store, loss, and messages larger than a datagram."""
 
 import asyncio
 from pathlib import Path
@@ -18,7 +18,7 @@ TOPICS = ("orders", "trades")
 GROUP, PORT = "239.192.7.30", 14_497
 MESSAGES = 100
 LARGE = 20_000
-"""Bytes of every tenth message: several datagrams."""
+"""Bytes of every tenth message, which needs several datagrams."""
 REASSEMBLE = "lbmc.reassemble_fragments:TRUE"
 OPTIONS: dict[str, dict[str, Value]] = {
     "lbtrm": {"transport_lbtrm_multicast_address": GROUP, "transport_lbtrm_destination_port": PORT},
@@ -39,15 +39,15 @@ async def send(source: Source) -> None:
     await source.wait_stable_through(last)
 
 
-async def take(receiver: Receiver) -> None:
+async def receive(receiver: Receiver) -> None:
     for number in range(MESSAGES):
         message = await anext(receiver)
         message.consumed()
         assert message.payload == payload(number)
 
 
-async def played(directory: Path, kind: str) -> dict[str, set[int]]:
-    """A store and two receivers, each of which loses a tenth; returns the ports by protocol."""
+async def traffic(directory: Path, kind: str) -> dict[str, set[int]]:
+    """Run a store, sources and receivers with ten per cent loss; return the ports by protocol."""
     lossy: dict[str, Value] = {f"transport_{kind}_loss_rate": 10, f"transport_{kind}_nak_suppress_interval": 50}
     async with network(directory) as net:
         store = await net.store(transports=split(lossy)[0])
@@ -60,7 +60,7 @@ async def played(directory: Path, kind: str) -> dict[str, set[int]]:
         async with asyncio.TaskGroup() as tasks:
             for source, receiver in zip(sources, receivers, strict=True):
                 tasks.create_task(send(source))
-                tasks.create_task(take(receiver))
+                tasks.create_task(receive(receiver))
         found = {"lbmr": {net.relays[0].port}, "lbttcp": {int(store.rpartition(":")[2])}}
         for context in (sending, hearing):
             for name, ports in context.ports().items():
@@ -69,11 +69,11 @@ async def played(directory: Path, kind: str) -> dict[str, set[int]]:
 
 
 @pytest.mark.parametrize("kind", list(OPTIONS))
-def test_public_dissectors_find_nothing_wrong_and_link_topics_to_sessions(tmp_path: Path, kind: str) -> None:
-    """P-953: nothing malformed, fragments put together; our own decoder writes every byte again."""
+def test_public_dissectors_accept_all_frames_and_link_topics_to_sessions(tmp_path: Path, kind: str) -> None:
+    """P-953: no frame is malformed, fragments are reassembled, and our own decoder encodes every byte again."""
     everything = tmp_path / "all.pcapng"
     with captured(everything):
-        used = asyncio.run(asyncio.wait_for(played(tmp_path, kind), 60))
+        used = asyncio.run(asyncio.wait_for(traffic(tmp_path, kind), 60))
     protocols = {"lbmr": "udp", "lbttcp": "tcp", "lbtrm": "udp", "lbtru": "udp"}
     ports = {f"{protocols[name]}.port=={port}": name for name, those in used.items() for port in those}
     path = tshark.cut(everything, " or ".join(port.replace("==", " == ") for port in ports))

@@ -1,4 +1,4 @@
-"""The normal path of the README in the interpreter's development mode: nothing is left open, nothing complains."""
+"""The normal path of the README in the interpreter's development mode: no open resources and no warnings."""
 
 import shlex
 from pathlib import Path
@@ -7,19 +7,19 @@ import pytest
 
 from tests.examples.programs import example
 from tests.support.defaults import default_cluster
-from tests.support.program import running
+from tests.support.program import lbmrd, running, store
 
 COMPLAINTS = ("Warning", "Traceback", "Exception", "never awaited", "unclosed")
 
 
 @pytest.fixture(autouse=True)
 def development_mode(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Resource warnings are shown, and the loops check their callers."""
+    """Show resource warnings, and let event loops check their callers."""
     monkeypatch.setenv("PYTHONDEVMODE", "1")
 
 
 def is_quiet(errors: str) -> bool:
-    """Whether standard error has no complaint of the interpreter; that a turn of a loop was slow is none."""
+    """Return whether standard error has no complaint of the interpreter. A slow turn of a loop is not one."""
     return not any(word in errors for word in COMPLAINTS)
 
 
@@ -40,12 +40,8 @@ def test_the_examples(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(120)
 def test_the_commands(tmp_path: Path) -> None:
-    """Relay, store, receiver and source, one by one; the daemons end while their clients have just left."""
-    with (
-        running("lbmrd", "--listen", "127.0.0.1:0", "--json") as relay,
-        running("store", tmp_path, "--new", "--json", "--listen", "127.0.0.1:0") as keeper,
-    ):
-        resolver, address = f"127.0.0.1:{relay.said()['port']}", keeper.said()["address"]
+    """A relay, a store, a receiver and a source run. The daemons end directly after their clients."""
+    with lbmrd() as (relay, resolver), store(tmp_path) as (keeper, address):
         common = ("orders", "--resolver", resolver, "--session-id", "1")
         with running("receive", *common, "--count", "2") as receiver:
             with running("send", *common, "--store", address) as sender:

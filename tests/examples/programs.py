@@ -1,6 +1,5 @@
-"""Example programs as processes, read line by line, in a directory of their own."""
+"""Example programs as processes in a directory of their own. Their output is read line by line."""
 
-import os
 import re
 import signal
 import subprocess
@@ -9,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.program import PATH
+from tests.support.program import running
 from tests.support.tree import ROOT
 
 EXAMPLES = ROOT / "examples"
@@ -19,14 +18,14 @@ REG_ID = re.compile(r"(?<![\d.])\d{4,}(?!\d)")
 
 
 class Example:
-    """A running example and what it printed so far."""
+    """A running example and the lines that it printed so far."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self.process = process
         self.lines: list[str] = []
 
     def until(self, text: str) -> None:
-        """Read on until a line has this text."""
+        """Read lines up to one that contains `text`."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
             self.lines.append(line.rstrip("\n"))
@@ -35,34 +34,35 @@ class Example:
         raise AssertionError(f"ended before {text!r}: {self.lines} {self.error()}")
 
     def error(self) -> str:
+        """Return the rest of standard error."""
         assert self.process.stderr is not None
         return self.process.stderr.read()
 
     def end(self) -> int:
-        """Read to the end; returns the exit status."""
+        """Read all lines and return the exit status."""
         assert self.process.stdout is not None
         self.lines += [line.rstrip("\n") for line in self.process.stdout]
         return self.process.wait()
 
     def interrupt(self) -> int:
-        """Ctrl-C; returns the exit status."""
+        """Press Ctrl-C, read all lines and return the exit status."""
         self.process.send_signal(signal.SIGINT)
         return self.end()
 
     def kill(self) -> None:
-        """As a crash."""
+        """End the process as a crash does."""
         self.process.kill()
         self.end()
 
     def transcript(self, names: dict[str, str]) -> list[str]:
-        """What it printed, with RegIDs and addresses by name in the order in which they first occur in `names`."""
+        """Return the printed lines with names instead of RegIDs and addresses; see `masked`."""
         return [masked(line, names) for line in self.lines]
 
 
 def masked(line: str, names: dict[str, str]) -> str:
-    """The line with `names` for its addresses and RegIDs; new ones get the next name of their kind.
+    """Replace addresses and RegIDs by their `names`. A new one gets the next name of its kind.
 
-    A source's transport has no name: the next life may listen elsewhere.
+    The transport of a source has no name, because the next life may listen elsewhere.
     """
 
     def named(kind: str, text: str) -> str:
@@ -76,18 +76,7 @@ def masked(line: str, names: dict[str, str]) -> str:
 
 @contextmanager
 def example(name: str, directory: Path, *arguments: str) -> Iterator[Example]:
-    """An example that runs in `directory`; killed at the end if it still does."""
-    process = subprocess.Popen(
-        [sys.executable, str(EXAMPLES / name), *arguments],
-        cwd=directory,
-        env={**os.environ, "PYTHONPATH": PATH, "PYTHONUNBUFFERED": "1"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        try:
-            yield Example(process)
-        finally:
-            process.kill()
+    """Run an example in `directory`; end it at the end if it still runs."""
+    program = (sys.executable, "-u", str(EXAMPLES / name))
+    with running(*arguments, program=program, directory=directory) as started:
+        yield Example(started.process)

@@ -1,4 +1,4 @@
-"""The guide's example programs and its four runs: everything that they print, against the guide's transcripts."""
+"""The guide's example programs in its four runs. All printed lines are compared with the guide's transcripts."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ Start = Callable[..., AbstractContextManager[Example]]
 
 
 def received(first: int, last: int) -> list[str]:
-    """The receiver's lines for messages `first` to `last`, counted from 1 as the payload does."""
+    """Return the receiver's lines for messages `first` to `last`, counted from 1 as in the payload."""
     return [
         f"Received 15 bytes on topic UME Example (sequence number {number - 1}) 'UME Message {number:02}'"
         for number in range(first, last + 1)
@@ -30,7 +30,7 @@ def received(first: int, last: int) -> list[str]:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[tuple[Program, str, str]]:
-    """A store and a relay: the store's process, its address, the relay's."""
+    """Run a store and a relay; yield the store's process, its address, and the relay's address."""
     lifetimes = ("--option", "source-state-lifetime=3600000", "--option", "receiver-state-lifetime=3600000")
     with lbmrd() as (_, relay), store(tmp_path / "store", *lifetimes) as (process, address):
         yield process, address, relay
@@ -67,7 +67,7 @@ def test_running_the_examples(source: Start, receiver: Start, tmp_path: Path) ->
 
 
 def test_a_single_receiver_fails_and_recovers(source: Start, receiver: Start, tmp_path: Path) -> None:
-    """It goes on right behind the last message it printed; what it missed comes from the store."""
+    """The receiver continues directly after the last printed message. It recovers the missed ones from the store."""
     with source(0.1) as sending:
         with receiver() as receiving:
             receiving.until("'UME Message 03'")
@@ -86,7 +86,7 @@ def test_a_single_receiver_fails_and_recovers(source: Start, receiver: Start, tm
 
 
 def test_a_receiver_that_crashes_may_get_a_message_twice(source: Start, receiver: Start) -> None:
-    """Nothing is missing."""
+    """The receiver misses no message."""
     with source(0.1) as sending:
         with receiver() as receiving:
             receiving.until("'UME Message 03'")
@@ -102,9 +102,9 @@ def test_a_receiver_that_crashes_may_get_a_message_twice(source: Start, receiver
 
 @pytest.mark.parametrize("end", [Example.interrupt, Example.kill], ids=["interrupted", "killed"])
 def test_a_single_source_fails_and_recovers(source: Start, receiver: Start, end: Callable[[Example], object]) -> None:
-    """It asks the store where it stopped; the receiver registers again by itself.
+    """The new source learns from the store where to continue. The receiver registers again by itself.
 
-    What reached the receiver and was not stable yet when the source was killed is sent again, as another message.
+    Messages that reached the receiver and were not stable when the source was killed are sent again, as new messages.
     """
     with receiver() as receiving:
         with source(0.1) as sending:
@@ -120,13 +120,13 @@ def test_a_single_source_fails_and_recovers(source: Start, receiver: Start, end:
     assert 4 <= resumed <= 6 if end is Example.kill else 5 <= resumed <= 6
     reads = 'read in saved RegID info from "UME-example-src-RegID" - PLACE1:ID1'
     assert again.transcript(names) == [reads, f"will start with message number {resumed}", REMOVES_SOURCE]
-    heard = receiving.transcript(names)
-    cut = heard.index(f"{ASKS}ID2")
-    assert heard[:2] == [f"{ASKS}0", SAVES_RECEIVER]
-    assert heard[cut : cut + 2] == [f"{ASKS}ID2", SAVES_RECEIVER]
-    done = cut - 2
-    assert heard[2:cut] == received(1, done)
-    assert heard[cut + 2 :] == [*received(min(resumed, done + 1), 20), REMOVES_RECEIVER]
+    printed = receiving.transcript(names)
+    second = printed.index(f"{ASKS}ID2")
+    assert printed[:2] == [f"{ASKS}0", SAVES_RECEIVER]
+    assert printed[second : second + 2] == [f"{ASKS}ID2", SAVES_RECEIVER]
+    done = second - 2
+    assert printed[2:second] == received(1, done)
+    assert printed[second + 2 :] == [*received(min(resumed, done + 1), 20), REMOVES_RECEIVER]
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["interrupted", "killed"])

@@ -18,7 +18,7 @@ def cluster(tmp_path: Path) -> Iterator[None]:
 
 
 def test_orders_arrive_and_are_not_repeated(cluster: None, tmp_path: Path) -> None:
-    """The receiver is interrupted between two runs of the source, and goes on."""
+    """The receiver is interrupted between two runs of the source, and continues after its last message."""
     with example("quick_receiver.py", tmp_path) as receiver:
         with example("quick_source.py", tmp_path) as source:
             receiver.until("message 2: plums")

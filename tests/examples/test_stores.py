@@ -1,4 +1,4 @@
-"""The configuration of a daemon that the examples show."""
+"""The example configuration of a daemon."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from stablecast.cli import check
 from tests.examples.programs import EXAMPLES
 
 
-def test_nothing_is_to_be_said_of_it(
+def test_the_check_of_the_example_has_no_findings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("cache", "state"):

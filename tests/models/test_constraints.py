@@ -25,18 +25,16 @@ JOINTS = re.compile(r"[\s,;.]|\band\b")
 
 BOUNDS: Final[dict[str, dict[str, str]]] = {
     "ProxyElection": {
-        "a store draws each of its Values once": "our-own-token-is-somebody-elses",
+        "a store draws each of its Values once": "a-store-takes-its-own-token-for-another",
         "stores do not restart": "a-store-without-memory-grants-at-once",
-        "who was thought silent does not speak up again without registering": (
-            "a-proxy-is-a-sign-of-life-of-its-source"
-        ),
+        "who was thought silent does not speak up again without registering": ("a-proxy-keeps-its-source-alive"),
         "Every store has state of the source": "a-store-without-state-counts-for-the-quorum",
     },
     "Recovery": {
-        "two stores": "majority-of-those-who-answered",
+        "two stores": "majority-of-the-answers-not-of-the-group",
         "a registration is one step and is not lost": "a-request-is-not-repeated",
         "nothing is sent while the receiver recovers": "the-newest-message-is-never-missing",
-        "what finds no room among the Room messages under way is lost": "the-queue-of-requests-has-no-end",
+        "what finds no room among the Room messages under way is lost": "the-request-queue-is-unbounded",
     },
     "Registration": {
         "clients do not come back under another life": "lives-are-not-counted",
@@ -44,30 +42,30 @@ BOUNDS: Final[dict[str, dict[str, str]]] = {
         "the store is asked nothing while Writes of its writes are unsynced": "a-sync-counts-for-the-next-write-too",
     },
     "ResolutionPhases": {
-        "one source": "a-topic-goes-with-the-first-of-its-sources",
-        "one receiver": "answers-are-no-turns",
+        "one source": "a-topic-ends-with-its-first-source",
+        "one receiver": "answers-do-not-count-as-turns",
         "one topic": "a-doubtful-topic-makes-all-topics-doubtful",
         "no limits, so that no turn is held back": "a-limit-is-exceeded-by-one-record",
     },
     "Rpp": {
         "one store": "one-store-of-three-is-a-quorum",
         "a sync makes everything durable": "a-sync-counts-for-the-next-write-too",
-        "a crash loses all that is not": "a-segment-goes-one-record-before-what-killed-it-is-synced",
-        "the store crashes once": "a-life-that-others-followed-is-resumed-at-a-restart",
+        "a crash loses all that is not": "a-segment-is-deleted-one-record-before-the-sync",
+        "the store crashes once": "a-restart-resumes-an-overtaken-life",
         "not while a registration is under way": "granted-before-it-is-synced",
-        "a receiver acknowledges when the store can hear it": "a-store-that-returns-is-not-told-what-was-consumed",
+        "a receiver acknowledges when the store can hear it": "a-returning-store-gets-no-acknowledgement",
     },
     "SrsLifetime": {
         "a context leaves a connection when the service has done with the one before": (
-            "who-took-over-shares-with-who-was-before"
+            "a-taken-over-session-keeps-its-old-client"
         ),
-        "the service reads nothing while Room messages wait for a context": "a-removed-source-is-not-told",
-        "no patterns": "a-pattern-hears-of-no-new-source",
+        "the service reads nothing while Room messages wait for a context": "the-removal-of-a-source-is-not-sent",
+        "no patterns": "a-pattern-gets-no-new-source",
         "one service": "one-service-changes-a-source-for-all",
     },
     "Stability": {
         "a store takes no data while a grant waits for its disk": "granted-before-it-is-synced",
-        "the connections that a crash breaks are noticed at once": "what-a-wiped-store-held-still-counts",
+        "the connections that a crash breaks are noticed at once": "acknowledgements-of-a-wiped-store-still-count",
     },
 }
 """For each model the clauses at its head, in their order, and a fault beyond each that is found all the same."""

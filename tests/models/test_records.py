@@ -14,7 +14,7 @@ from stablecast.lab.sim.schedule import draw
 from stablecast.transports.resolution.srs import events
 from stablecast.transports.resolution.udp import inputs as resolution
 from tests.adapters.lab.model.views.conftest import traced
-from tests.adapters.lab.model.views.edited import KEPT, followed
+from tests.adapters.lab.model.views.trace_edits import KEPT, followed
 from tests.support.evidence import MODELS, Model, rows, section
 from tests.support.tree import ROOT
 

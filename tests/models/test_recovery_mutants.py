@@ -96,7 +96,7 @@ def impatient(self: RequestWindow, now: int, may_give_up: bool = True) -> list[t
 
 
 REAL_TIMEOUT = RequestWindow.handle_timeout
-REAL_TELL = Acknowledger.tell
+REAL_ACKNOWLEDGE = Acknowledger.acknowledge
 
 
 def any_number(self: ClientTable, record: Any, number: int) -> bool:
@@ -168,9 +168,11 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
     ),
     "one store is told": (
         "graph_small",
-        changed(Acknowledger, "tell", lambda self, counting, *words: REAL_TELL(self, counting[:1], *words)),
+        changed(
+            Acknowledger, "acknowledge", lambda self, counting, *words: REAL_ACKNOWLEDGE(self, counting[:1], *words)
+        ),
     ),
-    "no store is told": ("graph_small", changed(Acknowledger, "tell_store", lambda self, *words: None)),
+    "no store is told": ("graph_small", changed(Acknowledger, "acknowledge_to_store", lambda self, *words: None)),
     "batches do not wait": ("graph_ordered", changed(Acknowledger, "plan", lambda self, now: True)),
     "nothing is acknowledged by itself": ("graph_small", changed(Acknowledger, "plan", lambda self, now: False)),
     "who ends says nothing": ("graph_maximum", changed(ReceiverSession, "_acknowledge", lambda self, now: None)),

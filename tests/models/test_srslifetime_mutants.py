@@ -7,9 +7,9 @@ import pytest
 from stablecast.core.machine.chart import fire
 from stablecast.core.machine.units import SECOND
 from stablecast.lab.model import catalog, equal
+from stablecast.transports.resolution.deadlines import KeyedDeadlines
 from stablecast.transports.resolution.srs.client import CLIENT, ClientEvent, Dropped, ServiceClient
 from stablecast.transports.resolution.srs.context import SrsContext
-from stablecast.transports.resolution.srs.deadlines import ServiceDeadlines
 from stablecast.transports.resolution.srs.directory import AnnouncedSource, Directory
 from stablecast.transports.resolution.srs.known_sources import KnownSources
 from stablecast.transports.resolution.srs.service import ResolutionService
@@ -60,12 +60,12 @@ def _end(self: ResolutionService, otid: bytes, now: int) -> None:
         self._remove(otid)
 
 
-def _arm_once(self: ServiceDeadlines, item: Any, due: int) -> None:
+def _arm_once(self: KeyedDeadlines[Any], item: Any, due: int) -> None:
     if item not in self.deadlines:
         _arm(self, item, due)
 
 
-_arm = ServiceDeadlines.arm
+_arm = KeyedDeadlines.arm
 
 
 def _believe(self: ServiceLink) -> None:
@@ -102,7 +102,7 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
         changed("_remove", lambda self, otid: self.directory.remove(otid), ResolutionService),
     ),
     "lifetimes are not planned": ("graph_small", changed("_plan", _nothing, ResolutionService)),
-    "what is due later is due as planned first": ("graph_silence", changed("arm", _arm_once, ServiceDeadlines)),
+    "what is due later is due as planned first": ("graph_silence", changed("arm", _arm_once, KeyedDeadlines)),
     "silence is not noticed": ("graph_silence", changed("_check_silence", _nothing, ResolutionService)),
     "who wants is told of changes only": ("graph_interest", changed("meant", lambda self, *words: [], Directory)),
     "everybody is told": ("graph_interest", changed("_tell", _tell_everybody, ResolutionService)),

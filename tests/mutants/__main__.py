@@ -1,6 +1,6 @@
-"""`python -m tests.mutants [NAME...]`: plant each fault, run its killer, print what became of it and the kill rate.
+"""`python -m tests.mutants [NAME...]`: plant each fault, run its killer, and print each verdict and the kill rate.
 
-First all killers run without any fault: one that finds something then says nothing about a fault.
+All killers run without a fault first. A killer that fails without a fault proves nothing.
 """
 
 import os
@@ -14,7 +14,7 @@ from tests.mutants.table import MUTANTS
 
 
 def false_alarms(mutants: Sequence[Mutant]) -> list[str]:
-    """What the killers find where there is nothing to find."""
+    """Run the killers on the unchanged code and return the last line of each that fails."""
     core = CORE.parents[1]
     killers = {mutant.killer for mutant in mutants}
     tests = sorted((killer for killer in killers if isinstance(killer, Test)), key=str)
@@ -25,25 +25,25 @@ def false_alarms(mutants: Sequence[Mutant]) -> list[str]:
     if tests:
         commands.append(run_tests(core, *tests))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return [said for status, said in pool.map(lambda command: run(command, core), commands) if status]
+        return [line for status, line in pool.map(lambda command: run(command, core), commands) if status]
 
 
 def main(names: list[str]) -> int:
-    """Returns the exit status: 0 when every mutant was killed."""
+    """Return the exit status: 0 if every mutant was killed, 1 if one survived, 2 if the killers prove nothing."""
     unknown = set(names) - {mutant.name for mutant in MUTANTS}
     if unknown:
-        print(f"there is no mutant {', '.join(sorted(unknown))}; tests/mutants/table.py has the names", file=sys.stderr)
+        print(f"there is no mutant {', '.join(sorted(unknown))}; the files of tests/mutants list them", file=sys.stderr)
         return 2
     chosen = [mutant for mutant in MUTANTS if not names or mutant.name in names]
     alarms = false_alarms(chosen)
     if alarms:
-        print(*(f"without any fault: {said}" for said in alarms), sep="\n", file=sys.stderr)
+        print(*(f"a killer fails without a fault: {line}" for line in alarms), sep="\n", file=sys.stderr)
         return 2
     began, survivors = time.monotonic(), 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for mutant, why in zip(chosen, pool.map(Mutant.survives, chosen), strict=True):
-            survivors += bool(why)
-            verdict = f"SURVIVED ({why})" if why else "killed"
+        for mutant, reason in zip(chosen, pool.map(Mutant.survival, chosen), strict=True):
+            survivors += bool(reason)
+            verdict = f"SURVIVED ({reason})" if reason else "killed"
             print(f"{mutant.name:50} {mutant.module:34} {verdict:8} {mutant.killer}", flush=True)
     killed = len(chosen) - survivors
     seconds = time.monotonic() - began

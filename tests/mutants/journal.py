@@ -1,4 +1,4 @@
-"""Faults in the journal: what is deleted, what counts as damage, and what is synced."""
+"""Faults in the journal: deletion of segments, detection of damage, and syncs."""
 
 from typing import Final
 
@@ -9,14 +9,14 @@ _RECOVERY = "adapters/store/journal/test_recovery.py"
 
 JOURNAL: Final = (
     Mutant(
-        "a-segment-goes-one-record-before-what-killed-it-is-synced",
+        "a-segment-is-deleted-one-record-before-the-sync",
         "journal/journal",
         "if due > self._pending.synced or segment.number >= self._pending.root:",
         "if due > self._pending.synced + 1 or segment.number >= self._pending.root:",
         Test(f"{_DELETION}::test_a_segment_stays_until_the_very_record_that_killed_it_is_synced"),
     ),
     Mutant(
-        "a-segment-goes-before-the-checkpoint-of-its-successor-is-synced",
+        "a-segment-is-deleted-before-the-next-checkpoint-sync",
         "journal/journal",
         "if due > self._pending.synced or segment.number >= self._pending.root:",
         "if due > self._pending.synced or segment.number > self._pending.root:",
@@ -30,14 +30,14 @@ JOURNAL: Final = (
         Test(f"{_RECOVERY}::test_damage_before_the_newest_checkpoint_costs_no_states"),
     ),
     Mutant(
-        "damage-behind-the-checkpoint-is-none",
+        "damage-after-the-checkpoint-is-ignored",
         "journal/recovery",
         "        return\n    found.damaged = True\n    copy",
         "        return\n    copy",
         Test(f"{_RECOVERY}::test_damage_behind_the_newest_checkpoint_may_cost_states"),
     ),
     Mutant(
-        "room-that-is-given-back-is-not-synced",
+        "a-truncated-segment-is-not-synced",
         "journal/writer",
         "            os.ftruncate(self._fd, self._end)\n            self._disk.sync(self._fd)\n",
         "            os.ftruncate(self._fd, self._end)\n",

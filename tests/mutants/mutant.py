@@ -1,7 +1,7 @@
-"""Faults planted in the source text of machines, each with the simulation, the test or the model that must find it.
+"""Faults in the source text of machines, each with its killer: the simulation, test or model that must find it.
 
-`make mutants` plants them one by one in a copy of the core, of the transports or of the journal, and prints the kill
-rate; a survivor is a hole in the tests.
+`make mutants` plants them one by one in a copy of the core, of the transports or of the journal. It prints the kill
+rate. A mutant that survives shows a hole in the tests.
 """
 
 import os
@@ -23,28 +23,28 @@ TRANSPORTS: Final = ROOT / "transports" / "stablecast" / "transports"
 JOURNAL: Final = ROOT / "adapters" / "stablecast" / "store" / "journal"
 
 OTHERS: Final = {"transports": TRANSPORTS, "journal": JOURNAL}
-"""Packages beside the core, by the word that stands before the name of a module there."""
+"""Packages beside the core, by the prefix of their modules' names."""
 
 FOUND: Final = 1
-"""Exit status of a killer that found something: pytest's for failed tests, and that of `worlds`."""
+"""Exit status of a killer that found the fault: pytest's for failed tests, and that of `worlds`."""
 
 MEASURING: Final = ("COVERAGE_", "COV_CORE_")
-"""How the variables begin by which a child process is told to measure its coverage."""
+"""Prefixes of the environment variables that make a child process measure its coverage."""
 
 TIMEOUT_S: Final = 300
-"""How long a killer may take, in seconds."""
+"""Time limit of a killer, in seconds."""
 
 
 @attrs.frozen
 class Worlds:
-    """Simulated worlds, from seed `first` on; one of the next `count` must break `rule`."""
+    """A killer that runs `count` simulated worlds from seed `first` on; one of them must break `rule`."""
 
     rule: str
     first: int = 0
     count: int = 40
 
     def command(self, _: Path) -> tuple[str, ...]:
-        """What to run, for `python -m`."""
+        """Return the arguments of `python -m`."""
         return ("tests.mutants.worlds", self.rule, str(self.first), str(self.count))
 
     def __str__(self) -> str:
@@ -53,14 +53,14 @@ class Worlds:
 
 @attrs.frozen
 class Test:
-    """A test of the suite, by its node id below `tests/`."""
+    """A killer that is a test of the suite, by its node id below `tests/`."""
 
     __test__ = False
 
     node: str
 
     def command(self, core: Path) -> tuple[str, ...]:
-        """What to run, for `python -m`."""
+        """Return the arguments of `python -m`."""
         return run_tests(core, self)
 
     def __str__(self) -> str:
@@ -69,12 +69,12 @@ class Test:
 
 @attrs.frozen
 class Graph:
-    """A configuration of a model, whose graph the machines must not have any more."""
+    """A killer that compares graphs: the faulty machines must differ from the graph of this configuration."""
 
     configuration: str
 
     def command(self, _: Path) -> tuple[str, ...]:
-        """What to run, for `python -m`."""
+        """Return the arguments of `python -m`."""
         return ("stablecast.cli.main", "model", "equal", self.configuration)
 
     def __str__(self) -> str:
@@ -83,9 +83,9 @@ class Graph:
 
 @attrs.frozen
 class Mutant:
-    """In `module` of the core, `before`, which is there once, becomes `after`.
+    """A fault: in `module` of the core, the text `before`, which occurs once, becomes `after`.
 
-    A module of the transports is named with `transports/` in front, one of the journal with `journal/`.
+    A module of the transports has the prefix `transports/`, a module of the journal the prefix `journal/`.
     """
 
     name: str
@@ -96,52 +96,57 @@ class Mutant:
 
     @property
     def package(self) -> Path:
-        """The package that the module is in."""
+        """The folder of the package that holds the module."""
         return OTHERS.get(self.module.partition("/")[0], CORE)
 
     @property
     def file(self) -> str:
-        """The module's file, below its package."""
+        """The path of the module's file below its package."""
         first, _, rest = self.module.partition("/")
         return f"{rest if first in OTHERS else self.module}.py"
 
     def text(self) -> str:
-        """The module with the fault. Raises ValueError unless `before` is there exactly once."""
+        """Return the module's text with the fault. Raises ValueError unless `before` occurs exactly once."""
         text = (self.package / self.file).read_text(encoding="utf-8")
         if text.count(self.before) != 1:
-            raise ValueError(f"its text is {text.count(self.before)} times in {self.module}.py")
+            raise ValueError(f"its text occurs {text.count(self.before)} times in {self.module}.py")
         return text.replace(self.before, self.after)
 
     def plant(self, directory: Path) -> None:
-        """Make a copy of the package with the fault. Raises ValueError as `text` does."""
+        """Copy the package to `directory` with the fault. Raises ValueError as `text` does."""
         target = directory / "stablecast" / self.package.name
         shutil.copytree(self.package, target, ignore=shutil.ignore_patterns("__pycache__"))
         (target / self.file).write_text(self.text(), encoding="utf-8")
 
-    def survives(self) -> str:
-        """Why the fault is not found, or nothing if it is."""
+    def survival(self) -> str:
+        """Return why the killer did not find the fault, or an empty string if it did."""
         with tempfile.TemporaryDirectory(prefix="stablecast-mutant-") as directory:
             core = Path(directory)
             try:
                 self.plant(core)
-                status, said = run(self.killer.command(core), core)
+                status, line = run(self.killer.command(core), core)
             except ValueError as error:
                 return str(error)
             except subprocess.TimeoutExpired:
-                return f"nothing found in {TIMEOUT_S} s"
-        return "" if status == FOUND else f"exit {status}: {said}"
+                return f"not found within {TIMEOUT_S} s"
+        return "" if status == FOUND else f"exit {status}: {line}"
 
 
 def run_tests(core: Path, *tests: Test) -> tuple[str, ...]:
-    """What to run, for `python -m`; pytest puts its own paths first, so it must be told where the copy is."""
+    """Return the arguments of `python -m` that run these tests on the copy in `core`."""
+    # pytest puts its own paths before PYTHONPATH, so the option must name the copy.
     paths = f"pythonpath={core} . core transports adapters"
     nodes = (f"tests/{test.node}" for test in tests)
     return ("pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-cov", "-o", paths, *nodes)
 
 
 def run(command: Sequence[str], core: Path) -> tuple[int, str]:
-    """Exit status and last line of a killer, with a copy of a package below a directory. Raises TimeoutExpired."""
-    # A killer's lines are those of a copy that is gone when the report is made: they must not be counted.
+    """Run a killer with the copy of a package in `core`; return its exit status and last line.
+
+    Raises:
+        TimeoutExpired: If the killer takes longer than `TIMEOUT_S`.
+    """
+    # Coverage of the copy must not be recorded, because the copy is gone when the report is made.
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(MEASURING)}
     done = subprocess.run(
         [sys.executable, "-m", *command],
@@ -153,4 +158,4 @@ def run(command: Sequence[str], core: Path) -> tuple[int, str]:
         timeout=TIMEOUT_S,
     )
     lines = (done.stdout + done.stderr).strip().splitlines()
-    return done.returncode, lines[-1] if lines else "nothing said"
+    return done.returncode, lines[-1] if lines else "no output"

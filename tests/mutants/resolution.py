@@ -1,4 +1,4 @@
-"""Faults in resolution: the phases over UDP, and lifetimes at a service and at its contexts."""
+"""Faults in topic resolution: the phases over UDP, and lifetimes at an SRS and at its contexts."""
 
 from typing import Final
 
@@ -10,56 +10,56 @@ SRS: Final = Graph("SrsLifetime/graph_small")
 
 
 def fault(name: str, module: str, before: str, after: str, killer: Graph | Test) -> Mutant:
-    """A fault in a module of resolution."""
+    """Return a fault in the module `transports/resolution/MODULE`."""
     return Mutant(name, f"transports/resolution/{module}", before, after, killer)
 
 
 RESOLUTION: Final = (
     fault(
-        "the-planned-turn-at-the-end-of-a-phase-does-not-come",
+        "the-last-turn-of-a-phase-is-skipped",
         "udp/phases",
         "self.planned >= self.ends",
         "self.planned + self.interval >= self.ends",
         PHASES,
     ),
-    fault("intervals-treble", "udp/phases", "min(2 * self.interval, longest)", "min(3 * self.interval, longest)", WIDE),
+    fault("intervals-triple", "udp/phases", "min(2 * self.interval, longest)", "min(3 * self.interval, longest)", WIDE),
     fault(
-        "an-answer-is-no-turn-of-the-sustaining-phase",
+        "an-answer-does-not-count-as-a-sustaining-turn",
         "udp/phases",
         "        if answered:\n            self.planned += self.interval\n",
         "        if False:\n            self.planned += self.interval\n",
         PHASES,
     ),
     fault(
-        "a-turn-that-is-asked-for-goes-on-from-the-longest-interval",
+        "a-requested-turn-keeps-the-longest-interval",
         "udp/phases",
         "if self.gap and self.planned - now > self.gap // 2:",
         "if self.gap and self.planned - now < self.gap // 2:",
         WIDE,
     ),
     fault(
-        "who-waits-is-woken-by-answers-only",
+        "only-answers-wake-a-waiting-topic",
         "udp/schedule",
         "if topic.seen != NEVER and not answered:",
         "if not answered:",
         PHASES,
     ),
     fault(
-        "answers-are-no-turns",
+        "answers-do-not-count-as-turns",
         "udp/advertiser",
         "answered=key in answered",
         "answered=False",
         PHASES,
     ),
     fault(
-        "who-has-no-session-rests",
+        "a-receiver-without-a-session-stops-asking",
         "udp/querier",
         "resolved = interest.options.until_resolved and interest.since is None",
         "resolved = interest.options.until_resolved",
         PHASES,
     ),
     fault(
-        "one-source-more-is-needed",
+        "one-more-source-is-needed",
         "udp/querier",
         "if len(interest.known) >= interest.options.enough:",
         "if len(interest.known) > interest.options.enough:",
@@ -73,28 +73,28 @@ RESOLUTION: Final = (
         SRS,
     ),
     fault(
-        "every-record-is-of-this-connection",
+        "records-of-old-connections-are-kept",
         "srs/client",
         "return self._drop(lambda mark: mark != self.connection, lambda mark: mark != self.connection)",
         "return Dropped()",
         SRS,
     ),
     fault(
-        "the-same-hello-again-is-not-late",
+        "a-repeated-hello-is-accepted",
         "srs/client",
         "0 < counter <= self.counter",
         "False",
         Graph("SrsLifetime/graph_late"),
     ),
     fault(
-        "a-removed-source-is-not-told",
+        "the-removal-of-a-source-is-not-sent",
         "srs/service",
         "        self._tell(source, srs.ended(source.octets))\n",
         "",
         SRS,
     ),
     fault(
-        "who-took-over-shares-with-who-was-before",
+        "a-taken-over-session-keeps-its-old-client",
         "srs/service",
         "            before.client = None\n",
         "",
@@ -108,29 +108,35 @@ RESOLUTION: Final = (
         Graph("SrsLifetime/graph_loss"),
     ),
     fault(
-        "a-context-hears-of-its-own-sources",
+        "a-context-gets-its-own-sources",
         "srs/directory",
         "        told.pop(source.owner, None)\n",
         "",
         Graph("SrsLifetime/graph_both"),
     ),
-    fault("what-is-no-news-is-told", "srs/directory", "            return False\n", "            return True\n", SRS),
     fault(
-        "silence-may-be-longer-than-agreed",
+        "unchanged-records-are-sent-again",
+        "srs/directory",
+        "            return False\n",
+        "            return True\n",
+        SRS,
+    ),
+    fault(
+        "silence-may-last-twice-the-lifetime",
         "srs/session",
         "max(setup.lifetime_ms * MILLISECOND, MIN_LIFETIME)",
         "max(2 * setup.lifetime_ms * MILLISECOND, MIN_LIFETIME)",
         Graph("SrsLifetime/graph_silence"),
     ),
     fault(
-        "what-is-put-forward-stays-where-it-was",
+        "an-earlier-deadline-is-ignored",
         "srs/deadlines",
         "if present is None or due < present:",
         "if present is None:",
         Graph("SrsLifetime/graph_silence"),
     ),
     fault(
-        "every-life-of-a-service-is-believed",
+        "any-life-of-a-service-settles-a-link",
         "srs/service_link",
         "self.settled = self.settled or self.epoch",
         "self.settled = self.epoch",
@@ -144,21 +150,21 @@ RESOLUTION: Final = (
         Graph("SrsLifetime/graph_interest"),
     ),
     fault(
-        "what-is-named-again-keeps-its-connection",
+        "a-renamed-source-keeps-its-old-connection",
         "srs/known_sources",
         "present.holders[holder] = connection",
         "present.holders.setdefault(holder, connection)",
         SRS,
     ),
     fault(
-        "words-from-before-an-answer-count",
+        "records-from-before-an-answer-count",
         "srs/context",
         "if exact in self.topics and exact not in late:",
         "if exact in self.topics:",
         Graph("SrsLifetime/graph_interest"),
     ),
     fault(
-        "a-topic-goes-with-the-first-of-its-sources",
+        "a-topic-ends-with-its-first-source",
         "udp/cache",
         "        if not sources:\n",
         "        if True:\n",
@@ -179,7 +185,7 @@ RESOLUTION: Final = (
         Test("transports/resolution/udp/test_limiter.py::test_the_number_of_records_is_limited"),
     ),
     fault(
-        "a-pattern-hears-of-no-new-source",
+        "a-pattern-gets-no-new-source",
         "srs/directory",
         "            if watched.matches(source.topic):\n",
         "            if False:\n",

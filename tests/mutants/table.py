@@ -1,4 +1,4 @@
-"""The planted faults, all of them."""
+"""The table of all planted faults."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Faults in how a life comes back: behind another, or under a newer term where it lost its quorum."""
+"""Faults in the return of a source's life: after another life, or under a newer term after it lost its quorum."""
 
 from typing import Final
 
@@ -6,14 +6,14 @@ from tests.mutants.mutant import Mutant, Test
 
 TERMS: Final = (
     Mutant(
-        "a-life-that-was-replaced-asks-for-ever",
+        "a-replaced-life-asks-for-ever",
         "source/endpoint",
         "if self.enrollment.replaced and",
         "if False and",
         Test("core/source/test_endpoint.py::test_a_life_whose_reg_id_others_hold_is_over_when_the_rest_is_too_few"),
     ),
     Mutant(
-        "a-proxy-that-is-refused-is-over",
+        "a-refused-proxy-ends",
         "source/endpoint",
         " and self.config.election is None:\n            fire(SOURCE, self, SourceStep.OVERTAKEN",
         ":\n            fire(SOURCE, self, SourceStep.OVERTAKEN",
@@ -27,42 +27,42 @@ TERMS: Final = (
         Test("core/registration/test_store_registration.py::test_a_refusal_is_told_and_asked_again_later"),
     ),
     Mutant(
-        "a-store-that-refuses-is-called-unresponsive",
+        "a-refusing-store-is-called-unresponsive",
         "registration/store_registration",
         "if not (answered or self.no_response_reported):",
         "if not self.no_response_reported:",
         Test("core/registration/test_store_registration.py::test_a_store_that_refuses_is_not_called_unresponsive"),
     ),
     Mutant(
-        "a-life-that-others-followed-is-resumed-at-a-restart",
+        "a-restart-resumes-an-overtaken-life",
         "store/source_history",
         "client.lives[-1] if client.lives else (None, None)",
         "next((life for life in client.lives if life[0] == client.incarnation), (None, None))",
         Test("core/store/test_source_history.py::test_a_restart_knows_the_lives"),
     ),
     Mutant(
-        "a-life-comes-back-under-the-term-that-it-began-with",
+        "a-returning-life-keeps-its-old-term",
         "source/endpoint",
         "if (returning or self.state is SourceState.REGISTERING) and agrees(self.config):",
         "if self.state is SourceState.REGISTERING and agrees(self.config):",
         Test("core/source/test_second_round.py::test_a_store_that_counts_more_lives_takes_a_second_round"),
     ),
     Mutant(
-        "a-store-need-not-show-that-it-was-told-of-the-newer-term",
+        "the-second-round-needs-no-proof-of-the-newer-term",
         "source/lineage",
         "return not self.proof or (granted is not None and granted.lives_term == self.proof)",
         "return True",
         Test("core/source/test_second_round.py::test_a_store_that_counts_more_lives_takes_a_second_round"),
     ),
     Mutant(
-        "what-was-acknowledged-under-the-older-term-counts-under-the-newer-one",
+        "acknowledgements-of-the-older-term-are-kept",
         "source/endpoint",
         "            self.window.forget_acks()\n",
         "",
         Test("core/source/test_second_round.py::test_repeated_acknowledgements_count"),
     ),
     Mutant(
-        "what-is-acknowledged-between-two-terms-counts",
+        "acknowledgements-between-two-terms-count",
         "source/endpoint",
         "if registration is not None and self._between_terms:",
         "if False:",

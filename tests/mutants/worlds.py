@@ -1,4 +1,7 @@
-"""Runs worlds until one breaks the rule: exit status 1 when one does, 0 when none does, 2 for other violations only."""
+"""Run simulated worlds until one breaks a rule.
+
+The exit status is 1 if a world breaks the rule, 2 if worlds break other rules only, and 0 if none breaks any.
+"""
 
 import sys
 
@@ -7,7 +10,7 @@ from stablecast.lab.sim.schedule import draw
 
 
 def main(rule: str, first: int, count: int) -> int:
-    """See above."""
+    """Run `count` worlds from seed `first` on, and return the exit status."""
     others: list[str] = []
     for seed in range(first, first + count):
         broken = [violation.rule for violation in run(draw(seed)).violations]

@@ -31,9 +31,9 @@ from stablecast.core.protocol import inputs
 from stablecast.core.protocol.effects import Effect
 from stablecast.core.protocol.quorum import GroupRules
 from stablecast.core.protocol.settings import ReceiverConfig, SourceConfig, StoreConfig, StoreSpec
-from tests.scenarios.telling import told
+from tests.scenarios.story_lines import effect_line
 from tests.support.cluster import Cluster
-from tests.support.nodes import Node
+from tests.support.world import Node
 
 UNITS = {"ms": MILLISECOND, "s": SECOND}
 REWRITE = bool(os.environ.get("STABLECAST_REWRITE"))
@@ -43,19 +43,19 @@ Options = dict[str, str]
 
 @attrs.define
 class Stage(Cluster):
-    """A cluster whose endpoints are told options by their documented names."""
+    """A cluster whose endpoints get options by their documented names."""
 
     store_options: Options = attrs.field(factory=dict)
     source_options: Options = attrs.field(factory=dict)
     receiver_options: dict[str, Options] = attrs.field(factory=dict)
 
     def store_config(self, name: str) -> StoreConfig:
-        """As in every cluster, with the story's options."""
+        """Return the configuration of a store with the story's options."""
         plain = attrs.evolve(Cluster.store_config(self, name), seed=int(name.removeprefix("store")) + 1)
         return apply("store", plain, self.store_options)
 
     def source_config(self) -> dict[str, Any]:
-        """What the options of the source change."""
+        """Return the changes that the options of the source make."""
         options = dict(self.source_options)
         groups = [int(group) for group in options.pop("groups", ",".join("0" * self.size)).split(",") if group]
         sizes = tuple(groups.count(group) for group in sorted(set(groups)))
@@ -76,23 +76,23 @@ class Stage(Cluster):
 
 
 class Story:
-    """One story being played."""
+    """One story that is played."""
 
     def __init__(self) -> None:
         self.stage = Stage()
-        self.stage.world.told = self._told
+        self.stage.world.observe = self._record
         self.lines: list[str] = []
         self.quiet: Sequence[str] = ()
 
     def play(self, command: str) -> list[str]:
-        """Do what a command says; returns what happened."""
+        """Execute a command; return the lines of what happened."""
         name, *words = command.split()
         getattr(self, f"_{name}")(*words)
         lines, self.lines = self.lines, []
         return lines
 
-    def _told(self, node: Node, effect: Effect) -> None:
-        line = told(effect)
+    def _record(self, node: Node, effect: Effect) -> None:
+        line = effect_line(effect)
         if line is not None and not any(word in line for word in self.quiet):
             self.lines.append(f"    {self.stage.world.now / MILLISECOND:9.1f} ms  {node.address:9} {line}")
 

@@ -1,4 +1,4 @@
-"""What the first chapters promise: who waits for whom, who talks to whom, and what belongs to whom."""
+"""The promises of the first chapters: waiting, talking and belonging of endpoints."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How sources, stores and receivers find each other, who asks whom for what was missed, what applications hear."""
+"""Meetings of sources, stores and receivers: discovery, recovery of missed messages, and the events of applications."""
 
 import attrs
 import pytest

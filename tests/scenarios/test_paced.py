@@ -62,7 +62,7 @@ class Paced(Cluster):
         return sent
 
     def kept(self) -> list[int]:
-        """How many messages each store keeps."""
+        """Return the count of messages that each store keeps."""
         return [
             repository.newest + 1 - repository.trail
             for store in self.stores.values()

@@ -1,6 +1,6 @@
-"""A real Chromium without a window, told what to do over its own protocol; no driver in between.
+"""A real Chromium without a window, controlled over its own protocol without a driver.
 
-It comes from the system's packages (`chromium`). Pictures go to `build/screenshots/`, for people to look at.
+Chromium comes from the system's packages. Screenshots go to `build/screenshots/` for people to look at.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from tests.support.tree import ROOT
 PICTURES = ROOT / "build" / "screenshots"
 PROGRAM = shutil.which("chromium")
 NEEDS_CHROMIUM = pytest.mark.skipif(
-    PROGRAM is None and "CI" not in os.environ, reason="there is no chromium here; where tests count it is installed"
+    PROGRAM is None and "CI" not in os.environ, reason="chromium is missing: install the package chromium"
 )
 OPTIONS = (
     "--headless=new",
@@ -38,42 +38,42 @@ OPTIONS = (
 
 
 class Tab:
-    """One page that is shown."""
+    """One open page."""
 
     def __init__(self, browser: "Browser", session: str) -> None:
         self._browser = browser
         self._session = session
 
     async def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """One command of the protocol."""
+        """Send one command of the protocol; return its result."""
         return await self._browser.call(method, self._session, **parameters)
 
     async def go(self, url: str) -> None:
-        """Shows a page, and waits until it has loaded."""
+        """Open an address and wait until the page has loaded."""
         await self.call("Page.navigate", url=url)
         await self.until(f"location.href === {url!r} && document.readyState === 'complete'")
 
     async def evaluate(self, script: str) -> Any:
-        """What the script says; a promise is waited for."""
-        told = await self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in told, told["exceptionDetails"]
-        return told["result"].get("value")
+        """Return the value of a script; wait for a promise."""
+        answer = await self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
 
     async def until(self, condition: str) -> None:
-        """Waits until the script says true; the test's time limit ends it otherwise."""
+        """Wait until a script's value is true. The test's time limit is the only limit."""
         while not await self._now(condition):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
 
     async def _now(self, condition: str) -> bool:
-        told = await self.call("Runtime.evaluate", expression=f"Boolean({condition})", returnByValue=True)
-        return bool(told["result"].get("value"))
+        answer = await self.call("Runtime.evaluate", expression=f"Boolean({condition})", returnByValue=True)
+        return bool(answer["result"].get("value"))
 
     async def text(self, selector: str = "body") -> str:
-        """What a person reads there."""
+        """Return the visible text of an element."""
         return str(await self.evaluate(f"document.querySelector({selector!r}).innerText"))
 
     async def resize(self, width: int, height: int, *, dark: bool = True, phone: bool = False) -> None:
-        """The size of the window, and the colours that the system has."""
+        """Set the size of the window (pixels) and the colour scheme of the system."""
         await self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone
         )
@@ -81,11 +81,11 @@ class Tab:
         await self.call("Emulation.setEmulatedMedia", features=[scheme])
 
     async def picture(self, name: str) -> Path:
-        """Keeps what is seen as `build/screenshots/NAME.png`."""
-        told = await self.call("Page.captureScreenshot", format="png")
+        """Save a screenshot as `build/screenshots/NAME.png`; return its path."""
+        answer = await self.call("Page.captureScreenshot", format="png")
         PICTURES.mkdir(parents=True, exist_ok=True)
         path = PICTURES / f"{name}.png"
-        path.write_bytes(base64.b64decode(told["data"]))
+        path.write_bytes(base64.b64decode(answer["data"]))
         return path
 
 
@@ -100,23 +100,23 @@ class Browser:
 
     async def _listen(self) -> None:
         async for message in self._socket:
-            told = message.json()
-            if "id" in told:
-                self._waiting.pop(told["id"]).set_result(told)
+            answer = message.json()
+            if "id" in answer:
+                self._waiting.pop(answer["id"]).set_result(answer)
 
     async def call(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
-        """One command of the protocol."""
+        """Send one command of the protocol, of a page if `session` names one; return its result."""
         number = next(self._numbers)
         self._waiting[number] = asyncio.get_running_loop().create_future()
-        whom = {} if session is None else {"sessionId": session}
-        await self._socket.send_json({"id": number, "method": method, "params": parameters, **whom})
-        told = await self._waiting[number]
-        assert "error" not in told, told["error"]
-        result: dict[str, Any] = told["result"]
+        target = {} if session is None else {"sessionId": session}
+        await self._socket.send_json({"id": number, "method": method, "params": parameters, **target})
+        answer = await self._waiting[number]
+        assert "error" not in answer, answer["error"]
+        result: dict[str, Any] = answer["result"]
         return result
 
     async def tab(self, url: str = "about:blank") -> Tab:
-        """A new page of a desktop's size, in dark colours."""
+        """Open a new page of a desktop's size, in dark colours."""
         target = await self.call("Target.createTarget", url="about:blank")
         attached = await self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
         tab = Tab(self, attached["sessionId"])
@@ -128,7 +128,7 @@ class Browser:
 
 @asynccontextmanager
 async def browser(profile: Path) -> AsyncIterator[Browser]:
-    """A browser that keeps its files in `profile`, ended with the test."""
+    """Run a browser that keeps its files in `profile`."""
     assert PROGRAM is not None, "install the package chromium"
     process = await asyncio.create_subprocess_exec(
         PROGRAM, *OPTIONS, f"--user-data-dir={profile}", stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE

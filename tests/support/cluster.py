@@ -1,7 +1,7 @@
-"""A topic in the world: three stores, one source and its receivers, any of which may crash and return.
+"""One topic in the endpoint world: three stores, one source and its receivers. Each may crash and return.
 
-What the application of each receiver was handed is kept over all its lives, and so is what any source reported stable:
-`check` compares the two.
+The cluster records the messages that each application received and those that each source reported stable, over all
+lives. `check` compares them.
 """
 
 from typing import Any
@@ -13,12 +13,12 @@ from stablecast.core.protocol import inputs
 from stablecast.core.protocol.events import Stable, StableFlag, UnrecoverableLoss
 from stablecast.core.protocol.quorum import GroupRules
 from stablecast.core.protocol.settings import ReceiverConfig, SourceConfig, StoreConfig, StoreSpec
-from tests.support.world import Content, ReceiverNode, SourceNode, StoreNode, World
+from tests.support.world import Content, EndpointWorld, ReceiverNode, SourceNode, StoreNode
 
 
 @attrs.define
 class Application:
-    """A receiver's application: its sessions, oldest first, over crashes and over lives of the source."""
+    """The application of a receiver. `sessions` span its crashes and the lives of the source, oldest first."""
 
     name: str
     wanted: bool = False
@@ -26,15 +26,15 @@ class Application:
 
     @property
     def delivered(self) -> set[Content]:
-        """Everything it was ever handed."""
+        """All messages that the application ever received."""
         return {content for session in self.sessions for content in session.delivered}
 
 
 @attrs.define
 class Cluster:
-    """Stores and applications by name; the source's lives, newest last."""
+    """Stores, their disks and applications by name, and the source's lives, newest last."""
 
-    world: World = attrs.field(factory=World)
+    world: EndpointWorld = attrs.field(factory=EndpointWorld)
     size: int = 3
     stores: dict[str, StoreNode] = attrs.field(factory=dict)
     disks: dict[str, list[fx.Effect]] = attrs.field(factory=dict)
@@ -43,7 +43,7 @@ class Cluster:
 
     @classmethod
     def started(cls, receivers: int = 1, size: int = 3) -> "Cluster":
-        """Everybody is up, the source may send."""
+        """Return a cluster in which every node runs and the source can send."""
         cluster = cls(size=size)
         for index in range(size):
             cluster.start_store(f"store{index}")
@@ -59,24 +59,24 @@ class Cluster:
         return self.lives[-1]
 
     def up(self, node: Any) -> bool:
-        """Whether this node runs."""
+        """Return whether this node runs."""
         return self.world.nodes.get(node.address) is node
 
     def start_store(self, name: str) -> None:
-        """A store starts, with the disk that it left."""
+        """Start a store with the disk of its last run."""
         self.stores[name] = StoreNode.create(self.world, self.store_config(name), self.disks.get(name))
 
     def store_config(self, name: str) -> StoreConfig:
-        """What a store of this cluster is told."""
+        """Return the configuration of a store. Tests override this."""
         return StoreConfig(name, seed=len(name))
 
     def crash_store(self, name: str, wipe: bool = False) -> None:
-        """A store crashes; `wipe`: its disk is lost as well."""
+        """Crash a store; with `wipe` its disk is lost as well."""
         self.world.crash(self.stores[name])
         self.disks[name] = [] if wipe else self.stores[name].disk
 
     def start_source(self, **changes: Any) -> None:
-        """A new life of the source; the receivers that run join it."""
+        """Start a new life of the source. The running receivers join it."""
         incarnation = 100 + len(self.lives)
         stores = tuple(StoreSpec(f"store{index}") for index in range(self.size))
         config = SourceConfig(
@@ -95,18 +95,18 @@ class Cluster:
                 self._open_session(application)
 
     def crash_source(self) -> None:
-        """The source's process ends."""
+        """Crash the source."""
         self.world.crash(self.source)
 
     def start_receiver(self, name: str) -> None:
-        """A receiver's process starts; its session opens when there is a source."""
+        """Start a receiver. Its session opens as soon as a source runs."""
         application = self.applications.setdefault(name, Application(name))
         application.wanted = True
         if self.lives and self.up(self.source):
             self._open_session(application, fresh=True)
 
     def crash_receiver(self, name: str) -> None:
-        """A receiver's process ends."""
+        """Crash a receiver."""
         application = self.applications[name]
         application.wanted = False
         if application.sessions and self.up(application.sessions[-1]):
@@ -126,16 +126,16 @@ class Cluster:
         application.sessions.append(node)
 
     def receiver_config(self, name: str, plain: ReceiverConfig) -> ReceiverConfig:
-        """What a receiver of this cluster is told."""
+        """Return the configuration of a receiver, based on `plain`. Tests override this."""
         return plain
 
     def send(self, count: int) -> None:
-        """The source sends, if it may."""
+        """Send `count` messages if the source runs and can send."""
         if self.up(self.source) and self.source.machine.can_send:
             self.source.send(count)
 
     def heal(self) -> None:
-        """Whoever is down returns."""
+        """Start every node that does not run."""
         for name, store in self.stores.items():
             if not self.up(store):
                 self.start_store(name)
@@ -146,7 +146,7 @@ class Cluster:
                 self.start_receiver(name)
 
     def stable(self) -> set[Content]:
-        """What any life of the source reported stable."""
+        """Return the messages that any life of the source reported stable."""
         return {
             (life.machine.config.incarnation, number)
             for life in self.lives
@@ -156,7 +156,11 @@ class Cluster:
         }
 
     def check(self) -> None:
-        """Nothing stable is missing; in order and once within each session; nothing stable was called lost."""
+        """Check the guarantees.
+
+        Every application received every stable message. Each session delivered in order and once. No stable message
+        was reported lost.
+        """
         stable = self.stable()
         for application in self.applications.values():
             missing = sorted(stable - application.delivered)

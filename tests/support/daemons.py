@@ -1,8 +1,7 @@
-"""A daemon of one store with a monitor, as a process, and what the monitor shows of it."""
+"""Store daemons with a monitor, as processes, and the contents of the monitor."""
 
 import json
 import re
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import Any
 
 import attrs
 
+from tests.support import processes
 from tests.support.program import Program, running
 
 PATIENCE_SECONDS = 30
@@ -32,44 +32,56 @@ options = {{ keepalive-interval = 100, source-activity-timeout = 500, receiver-a
 
 @attrs.frozen
 class Daemon:
-    """A daemon of one store."""
+    """A store daemon: the addresses of its stores and its monitor, and the monitor's token if it has one."""
 
     program: Program
-    store: str
+    stores: list[str]
     monitor: str
     log: Path
+    token: str = ""
+
+    @property
+    def store(self) -> str:
+        """The address of the first store."""
+        return self.stores[0]
+
+    def get(self, path: str) -> Any:
+        """Return an answer of the monitor: decoded below `/api`, else as text."""
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        with urllib.request.urlopen(urllib.request.Request(f"http://{self.monitor}{path}", headers=headers)) as answer:
+            text = answer.read().decode()
+            return json.loads(text) if path.startswith("/api") else text
 
     def sources(self) -> list[dict[str, Any]]:
-        """What the monitor shows."""
-        with urllib.request.urlopen(f"http://{self.monitor}/api/stores/0/sources") as answer:
-            found: list[dict[str, Any]] = json.load(answer)["sources"]
-            return found
+        """Return the sources of the first store, as the monitor shows them."""
+        found: list[dict[str, Any]] = self.get("/api/stores/0/sources")["sources"]
+        return found
+
+    def codes(self, index: int = 0) -> set[str]:
+        """Return the codes of a store's findings, as the monitor shows them."""
+        return {finding["code"] for finding in self.get(f"/api/stores/{index}")["findings"]}
 
     def until_away(self) -> None:
-        """Until the monitor has seen its source, and that it is silent; or until the source is forgotten."""
+        """Wait until the monitor shows the source as inactive, or until the store forgot the source."""
         until(lambda: bool(self.sources()) or "client-deleted" in self.log.read_text())
-        until(lambda: not any(one["active"] for one in self.sources()))
+        until(lambda: not any(source["active"] for source in self.sources()))
 
     def metric(self, name: str) -> float:
-        """A metric of the store."""
-        with urllib.request.urlopen(f"http://{self.monitor}/metrics") as answer:
-            [value] = re.findall(rf"^{name}{{[^}}]*}} (\S+)$", answer.read().decode(), re.MULTILINE)
-            return float(value)
+        """Return a metric of the only store."""
+        [value] = re.findall(rf"^{name}{{[^}}]*}} (\S+)$", self.get("/metrics"), re.MULTILINE)
+        return float(value)
 
 
 @contextmanager
 def daemon(directory: Path, more: str = "") -> Iterator[Daemon]:
-    """A store, its files in a directory, with more options of its topics."""
+    """Run a daemon of one store with its files in `directory`; `more` are further options of its topics."""
     path = directory / "store.toml"
     path.write_text(CONFIG.format(directory=directory, more=more))
     with running("store", path, "--new", "--json") as program:
-        ready, monitor = program.said(), program.said()
-        yield Daemon(program, ready["address"], monitor["monitor"], directory / "log")
+        ready, monitor = program.json_line(), program.json_line()
+        yield Daemon(program, [ready["address"]], monitor["monitor"], directory / "log")
 
 
-def until(holds: Callable[[], bool]) -> None:
-    """Wait for what other processes do."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for a condition that other processes bring about. Raises AssertionError after `PATIENCE_SECONDS`."""
+    assert processes.until(condition, PATIENCE_SECONDS, pause=0.05)

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for the datagrams of the reliable transports over UDP."""
+"""Hypothesis strategies for the packets of the reliable transports over UDP."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ RM_PACKETS: st.SearchStrategy[lbtrm.Packet] = st.one_of(
     st.builds(lbtrm.Nak, format=SHORT, sqns=SQNS, **RM_HEADER),
     st.builds(lbtrm.Ncf, trail=WORD, reserved=BYTE, reason=NIBBLE, format=NIBBLE, sqns=SQNS, **RM_HEADER),
 )
-"""Every kind of LBT-RM packet."""
+"""Strategy for LBT-RM packets of every kind."""
 
 RU_PACKETS: st.SearchStrategy[lbtru.Packet] = st.one_of(
     st.builds(lbtru.Data, flags=SHORT, sqn=WORD, trail=WORD, options=RU_OPTIONS, payload=PAYLOADS),
@@ -66,4 +66,4 @@ RU_PACKETS: st.SearchStrategy[lbtru.Packet] = st.one_of(
     st.builds(lbtru.Request, request=SHORT, options=RU_OPTIONS),
     st.builds(lbtru.Reset, reason=SHORT),
 )
-"""Every kind of LBT-RU packet."""
+"""Strategy for LBT-RU packets of every kind."""

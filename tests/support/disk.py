@@ -1,14 +1,14 @@
-"""A store's disk in the world: the records as they were written, and what they leave to be read."""
+"""A store's disk in the endpoint world: the effect of each written record on the readable contents."""
 
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.messages import Role
 
 SIZE = 100
-"""Payload bytes of a message in the world."""
+"""Payload bytes of a message in the endpoint world."""
 
 
 def change(contents: dict[tuple[int, int], int], effect: fx.Effect) -> None:
-    """What a write does to what can be read."""
+    """Apply a write to the readable contents: incarnations by (RegID, number)."""
     match effect:
         case fx.PersistMessages():
             for number in range(effect.first, effect.first + effect.count):
@@ -25,7 +25,7 @@ def change(contents: dict[tuple[int, int], int], effect: fx.Effect) -> None:
 
 
 def replay(disk: list[fx.Effect]) -> tuple[list[fx.Client], list[tuple[int, int, int, int]], dict[int, int]]:
-    """The clients, extents and trails that a journal with these records holds."""
+    """Return the clients, the extents (RegID, first, count, bytes) and the trails that these records leave."""
     clients: dict[int, fx.Client] = {}
     extents: list[tuple[int, int, int]] = []
     trails: dict[int, int] = {}

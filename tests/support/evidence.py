@@ -1,6 +1,6 @@
-"""What chapters say of the models, read from the chapters and from `tla/`: actions, properties, and their bounds.
+"""The evidence of the models as chapters show it: actions, properties, and the bounds within which they are checked.
 
-Below a guarantee stands a block that is made from the configurations: `STABLECAST_REWRITE=1 pytest tests/models`.
+A block below a guarantee is rendered from the configurations. `STABLECAST_REWRITE=1 pytest tests/models` renders all.
 
     <!-- within: Stability.StableByQuorum Rpp.SyncedFirst -->
     ...
@@ -27,14 +27,14 @@ _MEMBER = re.compile(r"\"[^\"]+\"|\d+")
 
 @attrs.frozen
 class Model:
-    """What a model's module says: all that it defines, and the actions of its `Next`."""
+    """The names that a model's module defines, and the actions of its `Next`."""
 
     defined: frozenset[str]
     actions: frozenset[str]
 
     @classmethod
     def read(cls, path: Path) -> "Model":
-        """Of the module in this file."""
+        """Parse the module in a file."""
         source = re.sub(r"\\\*.*", "", path.read_text(encoding="utf-8"))
         steps = _NEXT.search(source)
         assert steps is not None, f"{path} has no Next"
@@ -42,14 +42,14 @@ class Model:
 
 
 def section(chapter: str, heading: str) -> str:
-    """What stands below a heading, up to the next one of any level."""
+    """Return the text below a heading, up to the next heading of any level."""
     found = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#|\Z)", chapter, re.MULTILINE | re.DOTALL)
     assert found is not None, f"there is no '{heading}'"
     return found[1]
 
 
 def rows(text: str) -> list[list[str]]:
-    """The cells of the first table in a text, row by row, without its head."""
+    """Return the cells of the first table in a text, row by row, without its head."""
     found = re.search(r"(?:^\|[^\n]*\n)+", text, re.MULTILINE)
     assert found is not None, "there is no table"
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in found[0].splitlines()[2:]]
@@ -57,22 +57,22 @@ def rows(text: str) -> list[list[str]]:
 
 @attrs.frozen
 class Evidence:
-    """The configurations of all models, and what is on record of their graphs."""
+    """The configurations of all models, and the recorded digests of their graphs."""
 
     every: list[Configuration]
     known: dict[str, Known]
 
     @classmethod
     def read(cls, models: Path) -> "Evidence":
-        """Of the models in this folder."""
+        """Read the evidence of the models in a folder."""
         return cls(configurations(models), load(models))
 
     def holds(self, stated: str) -> list[Configuration]:
-        """Where a property, `Model.Name`, is checked and must hold."""
+        """Return the configurations in which a property, `Model.Name`, must hold."""
         return [one for one in self._of(stated) if one.expected == "ok"]
 
     def fails(self, stated: str) -> list[Configuration]:
-        """Where it must fail, and nothing else."""
+        """Return the configurations in which this property, and no other, must fail."""
         return [one for one in self._of(stated) if one.expected == f"violates {stated.partition('.')[2]}"]
 
     def _of(self, stated: str) -> Iterator[Configuration]:
@@ -80,17 +80,18 @@ class Evidence:
         return (one for one in self.every if one.model == model and name in (*one.invariants, *one.properties))
 
     def properties(self) -> set[str]:
-        """All that is checked anywhere."""
+        """Return the names of all checked properties."""
         return {f"{one.model}.{name}" for one in self.every for name in (*one.invariants, *one.properties)}
 
     def rendered(self, chapter: str) -> str:
-        """The chapter with its blocks as the configurations have them."""
+        """Return the chapter with its blocks rendered from the configurations."""
         return BLOCK.sub(lambda block: f"{block[1]}\n{self.table(block[2].split())}\n{block[3]}", chapter)
 
     def table(self, properties: list[str]) -> str:
-        """Where properties hold, how much of that is equal to the core, within which bounds, and where they fail.
+        """Render a table of properties.
 
-        Of properties of which the same must hold one row is made.
+        A row shows where a property holds, how many of these graphs are equal to the core's, the bounds, and where the
+        property must fail. Properties with the same bounds share one row.
         """
         alike: dict[str, list[str]] = {}
         for stated in properties:
@@ -114,7 +115,7 @@ class Evidence:
 
 
 def spans(constants: Iterable[dict[str, str]]) -> str:
-    """Which values each constant has over several configurations; of sets, what may be in them."""
+    """Return the values of each constant over several configurations; for sets, their possible members."""
     values: dict[str, list[str]] = {}
     for sources in constants:
         for name, value in sources.items():

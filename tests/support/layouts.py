@@ -1,4 +1,4 @@
-"""Hypothesis strategies and fixed samples for the records of the wire, both derived from their declared layouts."""
+"""Hypothesis strategies and fixed samples of wire records, derived from the declared layouts."""
 
 from typing import Any, TypeVar
 
@@ -13,18 +13,18 @@ RecordT = TypeVar("RecordT")
 NAMES = st.binary(max_size=40).map(lambda octets: fields.text_of(octets.replace(b"\0", b".")))
 ADDRESSES = st.binary(min_size=4, max_size=4).map(fields.dotted)
 MAX_REST = 231
-"""Bytes; what has room in every header that ends with any bytes."""
+"""Bytes that fit into every header that ends with arbitrary bytes."""
 WORDS = {"B": 8, "H": 16, "I": 32, "Q": 64}
 
 
 def annotation(field: "attrs.Attribute[Any]") -> object:
-    """How the field stands on the wire."""
+    """Return the layout of a field on the wire."""
     kind: object = field.type.__metadata__[0]  # type: ignore[union-attr]
     return kind
 
 
 def values(kind: object) -> st.SearchStrategy[Any]:
-    """The values of a field that is so declared."""
+    """Return the strategy for values of a field with this layout."""
     match kind:
         case fields.Fixed(form=form, optional=optional) if form in WORDS:
             numbers = st.integers(0, (1 << WORDS[form]) - 1)
@@ -53,13 +53,13 @@ def values(kind: object) -> st.SearchStrategy[Any]:
 
 
 def records(record: type[RecordT]) -> st.SearchStrategy[RecordT]:
-    """Any record of a declared class."""
+    """Return the strategy for records of a declared class."""
     declared: tuple[attrs.Attribute[Any], ...] = attrs.fields(record)  # type: ignore[arg-type]
     return st.builds(record, **{field.name: values(annotation(field)) for field in declared})
 
 
 def members(registry: fields.CodeSpace[Any], unknown: type[RecordT], highest: int) -> st.SearchStrategy[Any]:
-    """Any record of a code space, unknown ones too."""
+    """Return the strategy for records of a code space, including unknown codes."""
     codes = st.integers(0, highest).filter(lambda code: code not in registry.classes and code in registry.codes)
     others = st.builds(unknown, codes, st.binary(min_size=2, max_size=30))
     return st.one_of(others, *map(records, registry.classes.values()))
@@ -90,7 +90,7 @@ def _sample_value(kind: object, number: int) -> Any:
 
 
 def sample(record: type[RecordT]) -> RecordT:
-    """A record whose fields all differ; fields with a default keep it, they are flags and reserved ones."""
+    """Return a record whose fields all differ. Fields with a default keep it: they are flags and reserved fields."""
     declared: tuple[attrs.Attribute[Any], ...] = attrs.fields(record)  # type: ignore[arg-type]
     given = {
         field.name: _sample_value(annotation(field), number)
@@ -101,7 +101,7 @@ def sample(record: type[RecordT]) -> RecordT:
 
 
 def mutations(octets: bytes) -> st.SearchStrategy[bytes]:
-    """The bytes with some of them changed, some inserted or some cut off."""
+    """Return the strategy for the octets with some of them changed, inserted or cut off."""
     places = st.integers(0, max(len(octets) - 1, 0))
     changes = st.lists(st.tuples(places, st.integers(0, 255)), min_size=1, max_size=4)
     cut = st.builds(lambda place: octets[:place], places)

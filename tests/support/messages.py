@@ -16,4 +16,4 @@ BARE = st.builds(
     st.lists(HEADERS, min_size=1, max_size=4).map(tuple),
 )
 MESSAGES = WITH_PAYLOAD | BARE
-"""Every kind of message, with any chain of headers."""
+"""Strategy for LBMC messages of every kind, with any chain of headers."""

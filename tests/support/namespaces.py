@@ -1,13 +1,13 @@
-"""Hosts of one network, or of two with an address translator between, in network namespaces; and programs in them.
+"""Network namespaces with the hosts of one network, or of two networks with an address translator between them.
 
-    python -m tests.support.namespaces nat DEVICE_A DEVICE_B         translate, until killed
-    python -m tests.support.namespaces source IP MEET TOPIC COUNT    send, until killed
-    python -m tests.support.namespaces receiver IP MEET TOPIC COUNT  print what comes, so many
+    python -m tests.support.namespaces nat DEVICE_A DEVICE_B           translate until killed
+    python -m tests.support.namespaces source IP RESOLVER TOPIC COUNT    send until killed
+    python -m tests.support.namespaces receiver IP RESOLVER TOPIC COUNT  print COUNT messages
 
-They MEET at a relay `ip:port`, or by multicast in a network `a.b.c.d/n`.
+RESOLVER is a relay `ip:port`, or a network `a.b.c.d/n` for multicast.
 
-Hosts of A see those of B; those of B see one address only, 192.168.1.1, which is 10.1.1.50 in A (T-222). The translator
-works on frames, in Python: this needs nothing of the kernel but namespaces and veth pairs.
+Hosts of network A see the hosts of B. Hosts of B see one address only: 192.168.1.1, which is 10.1.1.50 in A (T-222).
+The translator works on frames, in Python, because then the kernel needs only namespaces and veth pairs.
 """
 
 import asyncio
@@ -19,12 +19,13 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 import attrs
 
 from stablecast.client import Context, resolution
-from tests.support.tree import LAYERS, ROOT
+from tests.support.pcap import checksum
+from tests.support.program import Program, running
 
 HIDDEN = socket.inet_aton("10.1.1.50")
 SHOWN = socket.inet_aton("192.168.1.1")
@@ -32,7 +33,7 @@ MAC_A, MAC_NA, MAC_NB, MAC_B = ("02:00:00:00:00:0" + digit for digit in "1234")
 IPV4 = b"\x08\x00"
 SOL_PACKET, PACKET_IGNORE_OUTGOING = 263, 23
 CHECKSUM_AT = {6: 16, 17: 6}
-"""Where TCP and UDP have their checksum."""
+"""Offset of the checksum in the headers of TCP and UDP, by protocol number."""
 
 
 @attrs.frozen
@@ -45,7 +46,7 @@ class Networks:
 
 
 def reason_to_skip() -> str:
-    """Why there can be no namespaces here; empty: there can."""
+    """Return why this machine permits no namespaces, or an empty string if it does."""
     if shutil.which("ip") is None:
         return "the program `ip` is missing"
     name = f"sc{os.getpid()}x"
@@ -58,7 +59,7 @@ def reason_to_skip() -> str:
 
 @contextmanager
 def two_networks() -> Iterator[Networks]:
-    """A (10.1.0.0/16) and B (192.168.1.0/24) with a translator between them."""
+    """Make the networks A (10.1.0.0/16) and B (192.168.1.0/24) with a translator between them."""
     mark = f"sc{os.getpid()}"
     here = Networks(f"{mark}a", f"{mark}b", f"{mark}n")
     with ExitStack() as stack:
@@ -85,7 +86,7 @@ def two_networks() -> Iterator[Networks]:
 
 @contextmanager
 def one_network() -> Iterator[tuple[str, str]]:
-    """Two hosts, 10.29.3.1 and 10.29.3.2, that hear each other's multicast."""
+    """Make two hosts, 10.29.3.1 and 10.29.3.2, that receive each other's multicast."""
     left, right = f"sc{os.getpid()}l", f"sc{os.getpid()}r"
     with ExitStack() as stack:
         for name in (left, right):
@@ -99,22 +100,10 @@ def one_network() -> Iterator[tuple[str, str]]:
         yield left, right
 
 
-@contextmanager
-def inside(namespace: str, module: str, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
-    """A Python program in a namespace, ended with the block."""
-    path = os.pathsep.join([str(ROOT), *(str(ROOT / layer) for layer in LAYERS)])
-    process = subprocess.Popen(
-        ["ip", "netns", "exec", namespace, sys.executable, "-m", module, *arguments],
-        env={**os.environ, "PYTHONPATH": path},
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        try:
-            yield process
-        finally:
-            process.kill()
+def inside(namespace: str, module: str, *arguments: str) -> AbstractContextManager[Program]:
+    """Run a Python module as a program in a namespace, or without one if the name is empty."""
+    prefix = ("ip", "netns", "exec", namespace) if namespace else ()
+    return running(*arguments, program=(*prefix, sys.executable, "-m", module))
 
 
 def _ip(*arguments: str) -> None:
@@ -122,7 +111,7 @@ def _ip(*arguments: str) -> None:
 
 
 def translate(device_a: str, device_b: str) -> None:
-    """Carries frames over, with addresses rewritten."""
+    """Forward frames between two devices, with addresses rewritten."""
     left, right = (_packets(device) for device in (device_a, device_b))
     macs = {left: (MAC_NB, MAC_B), right: (MAC_NA, MAC_A)}
     while True:
@@ -135,7 +124,7 @@ def translate(device_a: str, device_b: str) -> None:
 
 
 def rewritten(packet: bytearray, *, outward: bool) -> bytes:
-    """A packet from A to B shows another source; one from B to A finds another destination."""
+    """Return a packet with another source address on its way from A to B, or another destination on its way back."""
     if outward and packet[12:16] == HIDDEN:
         packet[12:16] = SHOWN
     elif not outward and packet[16:20] == SHOWN:
@@ -143,20 +132,13 @@ def rewritten(packet: bytearray, *, outward: bool) -> bytes:
     start = 4 * (packet[0] & 0x0F)
     length = int.from_bytes(packet[2:4])
     packet[10:12] = bytes(2)
-    packet[10:12] = _checksum(bytes(packet[:start]))
+    packet[10:12] = checksum(bytes(packet[:start]))
     at = CHECKSUM_AT.get(packet[9])
     if at is not None:
         packet[start + at : start + at + 2] = bytes(2)
         pseudo = bytes(packet[12:20]) + struct.pack(">BBH", 0, packet[9], length - start)
-        packet[start + at : start + at + 2] = _checksum(pseudo + bytes(packet[start:length]))
+        packet[start + at : start + at + 2] = checksum(pseudo + bytes(packet[start:length]))
     return bytes(packet[:length])
-
-
-def _checksum(octets: bytes) -> bytes:
-    total = sum(struct.unpack(f">{(len(octets) + 1) // 2}H", octets + bytes(len(octets) % 2)))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return struct.pack(">H", ~total & 0xFFFF)
 
 
 def _packets(device: str) -> socket.socket:
@@ -166,15 +148,15 @@ def _packets(device: str) -> socket.socket:
     return sock
 
 
-def _context(interface: str, meet: str) -> Context:
-    if "/" in meet:
-        return Context(interface=interface, resolution=resolution(options={"resolver_multicast_interface": meet}))
-    return Context(interface=interface, resolver=[meet])
+def _context(interface: str, resolver: str) -> Context:
+    if "/" in resolver:
+        return Context(interface=interface, resolution=resolution(options={"resolver_multicast_interface": resolver}))
+    return Context(interface=interface, resolver=[resolver])
 
 
-async def send(interface: str, meet: str, topic: str) -> None:
-    """Sends a number every now and then."""
-    async with _context(interface, meet) as context:
+async def send(interface: str, resolver: str, topic: str) -> None:
+    """Send a number every 20 ms."""
+    async with _context(interface, resolver) as context:
         source = await context.source(topic)
         print("ready", flush=True)
         for number in range(10_000):
@@ -182,9 +164,9 @@ async def send(interface: str, meet: str, topic: str) -> None:
             await asyncio.sleep(0.02)
 
 
-async def receive(interface: str, meet: str, topic: str, count: int) -> None:
-    """Prints what comes."""
-    async with _context(interface, meet) as context:
+async def receive(interface: str, resolver: str, topic: str, count: int) -> None:
+    """Print the payloads of `count` messages."""
+    async with _context(interface, resolver) as context:
         receiver = context.receiver(topic)
         print("ready", flush=True)
         left = count
@@ -195,13 +177,16 @@ async def receive(interface: str, meet: str, topic: str, count: int) -> None:
                 return
 
 
-def main(what: str, *arguments: str) -> None:
-    """What the module's text says."""
-    if what == "nat":
+def main(role: str, *arguments: str) -> None:
+    """Run one of the three programs."""
+    if role == "nat":
         translate(*arguments)
         return
-    interface, meet, topic, count = arguments
-    asyncio.run(send(interface, meet, topic) if what == "source" else receive(interface, meet, topic, int(count)))
+    interface, resolver, topic, count = arguments
+    if role == "source":
+        asyncio.run(send(interface, resolver, topic))
+    else:
+        asyncio.run(receive(interface, resolver, topic, int(count)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Stores, a relay and contexts of one event loop on loopback, closed with the test; and what they leave behind."""
+"""Stores, a relay and contexts on loopback in one event loop, and checks of the resources that they leave open."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ LOCAL = "127.0.0.1"
 
 
 class Events(list[Event]):
-    """An `on_event` callback that remembers; `await events.first(kind)` waits for one of a kind."""
+    """An `on_event` callback that records events. `await events.first(kind)` waits for the first of a kind."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,10 +33,11 @@ class Events(list[Event]):
         self._changed.set()
 
     def of(self, kind: type[Any]) -> list[Any]:
+        """Return the events of one kind."""
         return [event for event in self if isinstance(event, kind)]
 
     async def first(self, kind: type[Any], count: int = 1) -> Any:
-        """The `count`th event of a kind, as soon as there is one."""
+        """Wait for the `count`th event of a kind and return it."""
         while len(self.of(kind)) < count:
             self._changed.clear()
             await self._changed.wait()
@@ -44,12 +45,12 @@ class Events(list[Event]):
 
 
 KEPT = RepositoryConfig()
-"""What the stores of a network keep unless told otherwise."""
+"""Default settings of the repositories in a network."""
 
 
 @attrs.define
 class Network:
-    """What was started, by name."""
+    """The running stores by name, and the relays."""
 
     stack: AsyncExitStack
     directory: Path
@@ -64,25 +65,24 @@ class Network:
         changes: Mapping[str, Any] | None = None,
         **repository: Any,
     ) -> str:
-        """Start a store (again, with the disk it left); returns its address. `changes` are to its own configuration."""
+        """Start a store, or start it again with its disk; return its address. `changes` apply to its `StoreConfig`."""
         directory = self.directory / name
         directory.mkdir(exist_ok=True)
         kept = attrs.evolve(KEPT, **repository)
         settings = attrs.evolve(StoreConfig(listen, seed=len(name), repository=kept), **changes or {})
-        how = transports or TransportConfig()
-        store = Store(StoreSettings(listen, directory, settings, new=True, transports=how))
+        store = Store(StoreSettings(listen, directory, settings, new=True, transports=transports or TransportConfig()))
         await store.start()
         self.stores[name] = store
         return store.address
 
     async def stop(self, name: str = "store") -> str:
-        """Stop a store; returns its address, for a restart."""
+        """Stop a store; return its address for a restart."""
         store = self.stores.pop(name)
         await store.stop()
         return store.address
 
     async def context(self, **arguments: Any) -> Context:
-        """An open context that uses the network's relay."""
+        """Open a context that uses the network's relay."""
         if not self.relays:
             self.relays.append(await RelayDaemon.start(LOCAL, 0))
             self.stack.push_async_callback(self.relays[0].close)
@@ -96,7 +96,7 @@ class Network:
 
 @asynccontextmanager
 async def network(directory: Path) -> AsyncIterator[Network]:
-    """A network of nothing yet."""
+    """Yield an empty network, and stop its members at the end."""
     async with AsyncExitStack() as stack:
         started = Network(stack, directory)
         stack.push_async_callback(started.close)
@@ -104,7 +104,7 @@ async def network(directory: Path) -> AsyncIterator[Network]:
 
 
 async def drop(context: Context) -> None:
-    """End a context as a crash would: nobody says a last word, the kernel closes the sockets."""
+    """End a context as a crash does: it sends no last message, and the kernel closes the sockets."""
     for receiver in list(context._receivers.values()):
         for session in receiver._sessions.values():
             session._driver.close()
@@ -115,45 +115,45 @@ async def drop(context: Context) -> None:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Wait until something holds that no event tells of."""
+    """Wait for a condition that no event reports."""
     while not condition():  # noqa: ASYNC110  # a white-box condition
         await asyncio.sleep(0.001)
 
 
 def unused_port() -> int:
-    """A port at which nobody listens."""
+    """Return a port at which no socket listens."""
     with ports.listen(LOCAL, 0, "port") as listening:
         port: int = listening.getsockname()[1]
     return port
 
 
 def sockets() -> set[str]:
-    """The open TCP and UDP sockets of this process."""
+    """Return the open sockets of this process."""
     found = set()
     for entry in Path("/proc/self/fd").iterdir():
         try:
             target = str(entry.readlink())
         except FileNotFoundError:
-            continue  # The one that listed the folder.
+            continue  # the descriptor that listed the folder
         if target.startswith("socket:"):
             found.add(target)
     return found
 
 
 def others() -> set["asyncio.Task[Any]"]:
-    """Every task but this one."""
+    """Return every task except the current one."""
     return asyncio.all_tasks() - {asyncio.current_task()}
 
 
 def knocking(port: int) -> socket.socket:
-    """A raw connection that waits to be accepted: the event loop has made no turn."""
+    """Open a raw connection that waits to be accepted, because the event loop makes no turn meanwhile."""
     raw = socket.create_connection((LOCAL, port))
     raw.setblocking(False)
     return raw
 
 
 async def hung_up_on(raw: socket.socket) -> bool:
-    """Waits until the other side has ended a raw connection, whatever it said before; always true."""
+    """Wait until the other side ends a raw connection; return True."""
     with contextlib.suppress(ConnectionError):
         while await asyncio.get_running_loop().sock_recv(raw, 1 << 16):
             pass
@@ -162,7 +162,7 @@ async def hung_up_on(raw: socket.socket) -> bool:
 
 
 async def connected(port: int) -> socket.socket:
-    """A raw connection."""
+    """Open a raw connection."""
     raw = socket.socket()
     raw.setblocking(False)
     await asyncio.get_running_loop().sock_connect(raw, (LOCAL, port))

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for the packets of topic resolution."""
+"""Hypothesis strategies for the packets of topic resolution over UDP."""
 
 from hypothesis import strategies as st
 
@@ -56,4 +56,4 @@ CONTEXT = st.builds(
 )
 REQUEST = st.builds(ResolutionRequest, flags=SHORT, options=TRAILERS, version=VERSIONS)
 PACKETS = NORMAL | WILDCARD | ALIVE | CONTEXT | REQUEST
-"""Every kind of packet, with any records and options."""
+"""Strategy for packets of every kind, with any records and options."""

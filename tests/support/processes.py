@@ -1,11 +1,13 @@
-"""Who is there: looks at processes that a test did not start itself."""
+"""Processes that a test did not start itself, and conditions that other processes bring about."""
 
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 
 def children(parent: int | None = None) -> list[int]:
-    """The processes that a process, by default this one, started and that it has not waited for."""
+    """Return the children that a process, by default this one, started and has not waited for."""
     tasks = Path(f"/proc/{parent or os.getpid()}/task")
     while True:
         try:
@@ -13,13 +15,23 @@ def children(parent: int | None = None) -> list[int]:
         except (FileNotFoundError, ProcessLookupError):
             if not tasks.exists():
                 return []
-            # A thread has ended since it was listed, and its children are another one's: look again.
+            # A thread ended after it was listed. Another thread has its children now, so read again.
 
 
 def alive(process: int) -> bool:
-    """Whether a process is there."""
+    """Return whether a process with this id exists."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
+    return True
+
+
+def until(condition: Callable[[], bool], seconds: float, pause: float = 0.02) -> bool:
+    """Poll a condition every `pause` seconds; return whether it held within `seconds`."""
+    ends = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > ends:
+            return False
+        time.sleep(pause)
     return True

@@ -1,4 +1,4 @@
-"""`stablecast` as processes that do not outlive a test."""
+"""Commands and other programs as processes that do not outlive a test."""
 
 import json
 import os
@@ -10,70 +10,72 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.support.tree import LAYERS, ROOT
+from tests.support.tree import PYTHON_PATH
 
-PATH = os.pathsep.join(str(ROOT / layer) for layer in LAYERS)
 STOP_SECONDS = 20
-"""After that it hangs."""
+"""A program that runs longer than this after SIGINT hangs, and is killed."""
 PROGRAM = (sys.executable, "-m", "stablecast.cli.main")
 
 
 class Program:
-    """A running command; its standard output is read line by line."""
+    """A running program. Its standard output is read line by line."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self.process = process
 
     def line(self) -> str:
-        """The next line that it prints; empty at its end."""
+        """Return the next line of standard output, or an empty string at its end."""
         assert self.process.stdout is not None
         return self.process.stdout.readline().rstrip("\n")
 
-    def said(self) -> Any:
-        """The next line, as JSON."""
+    def json_line(self) -> Any:
+        """Return the next line of standard output, decoded as JSON."""
         line = self.line()
         if not line:
-            raise AssertionError(f"it ended with {self.end()}")
+            raise AssertionError(f"the program ended with {self.end()}")
         return json.loads(line)
 
     def write(self, text: str) -> None:
-        """Types something."""
+        """Write a text to standard input."""
         assert self.process.stdin is not None
         self.process.stdin.write(text)
         self.process.stdin.flush()
 
     def interrupt(self, number: signal.Signals = signal.SIGINT) -> None:
-        """Ctrl-C."""
+        """Send a signal, by default the one of Ctrl-C."""
         self.process.send_signal(number)
 
     def end(self) -> tuple[int, str, str]:
-        """Waits for its end: status, the rest of its output, and its standard error."""
+        """Wait for the end; return the status, the unread standard output and the standard error."""
         out, err = self.process.communicate()
         return self.process.returncode, out, err
 
 
-def _mind_hang_ups() -> None:
-    """In the child: what `nohup` told the tests is not for what they test."""
+def _default_hang_up() -> None:
+    """Reset SIGHUP in the child: under `nohup` it would inherit that the signal is ignored."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @contextmanager
-def running(*arguments: str | Path, program: Sequence[str] = PROGRAM) -> Iterator[Program]:
-    """`stablecast`, or another program, with these arguments; ended at the end if it still runs."""
+def running(
+    *arguments: str | Path, program: Sequence[str] = PROGRAM, directory: Path | None = None
+) -> Iterator[Program]:
+    """Run `stablecast`, or another program, with these arguments; interrupt it at the end if it still runs."""
     process = subprocess.Popen(
         [*program, *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": PATH},
+        cwd=directory,
+        env={**os.environ, "PYTHONPATH": PYTHON_PATH},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=_mind_hang_ups,  # noqa: PLW1509 - it sets one signal and touches nothing else
+        preexec_fn=_default_hang_up,  # noqa: PLW1509 - it sets one signal and touches nothing else
     )
     with process:
         try:
             yield Program(process)
         finally:
-            process.send_signal(signal.SIGINT)  # not SIGKILL at once: it may have children to end
+            process.send_signal(signal.SIGINT)  # not SIGKILL at once, because it may have children to end
             try:
                 process.wait(STOP_SECONDS)
             finally:
@@ -82,21 +84,21 @@ def running(*arguments: str | Path, program: Sequence[str] = PROGRAM) -> Iterato
 
 @contextmanager
 def store(directory: Path, *arguments: str | Path, listen: str = "127.0.0.1:0") -> Iterator[tuple[Program, str]]:
-    """A store that is ready, and its address."""
+    """Run a store; yield it with its address when it is ready."""
     directory.mkdir(exist_ok=True)
     with running("store", directory, "--listen", listen, "--new", "--json", *arguments) as program:
-        yield program, program.said()["address"]
+        yield program, program.json_line()["address"]
 
 
 @contextmanager
-def lbmrd() -> Iterator[tuple[Program, str]]:
-    """A relay that is ready, and its address."""
-    with running("lbmrd", "--listen", "127.0.0.1:0", "--json") as program:
-        yield program, f"127.0.0.1:{program.said()['port']}"
+def lbmrd(listen: str = "127.0.0.1:0") -> Iterator[tuple[Program, str]]:
+    """Run a relay; yield it with its address when it is ready."""
+    with running("lbmrd", "--listen", listen, "--json") as program:
+        yield program, f"{listen.rpartition(':')[0]}:{program.json_line()['port']}"
 
 
 def outcome(*arguments: str | Path, typed: str = "") -> tuple[int, str, str]:
-    """Runs `stablecast` to its end: status, output, standard error."""
+    """Run `stablecast` to its end; return the status, the standard output and the standard error."""
     with running(*arguments) as program:
         out, err = program.process.communicate(typed)
         return program.process.returncode, out, err

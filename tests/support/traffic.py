@@ -1,4 +1,4 @@
-"""Numbered messages between sources and receivers of a network."""
+"""Messages with their numbers as payloads, between sources and receivers of a network."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ SESSION = 7
 
 
 async def take(receiver: Receiver, count: int) -> list[int]:
-    """So many messages, each consumed at once; their payloads are numbers."""
+    """Receive and consume `count` messages; check the payloads and return the numbers."""
     numbers = []
     for _ in range(count):
         message = await anext(receiver)
@@ -22,21 +22,21 @@ async def take(receiver: Receiver, count: int) -> list[int]:
 
 
 async def send(source: Source, count: int) -> None:
-    """Send so many messages that say their number, until they are stable."""
+    """Send `count` messages with their numbers as payloads, and wait until they are stable."""
     first = source.next_number
     await source.send_many([b"%d" % number for number in range(first, first + count)])
     await source.wait_stable_through(first + count - 1)
 
 
 async def source_of(net: Network, *names: str, topic: str = "orders", **more: Any) -> tuple[Context, Source]:
-    """A context with a source on it, and the stores it needs."""
+    """Open a context and a source, and start the stores that are missing."""
     stores = [net.stores[name].address if name in net.stores else await net.store(name) for name in names]
     context = await net.context(session_id=SESSION)
     return context, await context.source(topic, stores=stores, **more)
 
 
 def info(incarnation: int, topic: str = "orders") -> bytes:
-    """The SRI of a streaming source that sends nothing again."""
+    """Return the encoded SRI of a streaming source without late join."""
     return codec.encode(
         SourceInfo(incarnation, topic, 1, 0, 0xFFFF_FFFF, "127.0.0.1:9", (), False, (), late_join=False)
     )

@@ -1,4 +1,4 @@
-"""A capture of every kind of our traffic, built by our own encoders."""
+"""A capture with every kind of our traffic, built by our own encoders."""
 
 from stablecast.core.protocol import messages as core
 from stablecast.transports import codec
@@ -20,12 +20,12 @@ SESSION = 0x77
 
 
 def data(sqn: int, payload: bytes = b"payload", *headers: h.Header) -> bytes:
-    """A message with a payload."""
+    """Return an encoded message with a payload."""
     return lbmc.encode(Message(MessageKind.DATA, 1, sqn, headers, payload))
 
 
 def all_kinds() -> Capture:
-    """One datagram or segment and more of everything."""
+    """Return a capture with at least one packet of each protocol."""
     capture = Capture()
     tir = lbmr.Advertisement("orders", lbmr.LbtrmTransport(SOURCE[0], GROUP[0], SESSION, GROUP[1], NAK_PORT[1]), 60, 1)
     options = lbmr.standard_options(b"INSTANCE")

@@ -1,34 +1,38 @@
-"""The project's own files, for tests about them."""
+"""The project's own files, for tests about them, and the path on which its packages are found."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LAYERS = ("core", "transports", "adapters")
-"""The code folders, innermost first: each may import itself and what stands before it."""
+"""The code folders, innermost first: each may import itself and the folders before it."""
+
+PYTHON_PATH = os.pathsep.join([str(ROOT), *(str(ROOT / layer) for layer in LAYERS)])
+"""PYTHONPATH of a child process that imports `stablecast` and `tests`."""
 
 _FOLDERS = (*LAYERS, "tests", "examples", "spec", "tla", ".ci")
 _BINARY = frozenset({".pyc", ".so", ".png", ".gz", ".zst", ".pcap", ".pcapng", ".jar", ".seg"})
 
 
 def layer_packages() -> dict[str, str]:
-    """The layer of each package below `stablecast`, by package name."""
+    """Return the layer of each package below `stablecast`, by package name."""
     return {folder.name: layer for layer in LAYERS for folder in package_folders(layer)}
 
 
 def package_folders(layer: str) -> list[Path]:
-    """The packages that one layer contributes to `stablecast`."""
+    """Return the folders of the packages that one layer contributes to `stablecast`."""
     portion = ROOT / layer / "stablecast"
     return sorted(p for p in portion.glob("*") if p.is_dir() and p.name != "__pycache__")
 
 
 def python_files(*folders: str) -> list[Path]:
-    """The Python files below the named folders of the project, sorted."""
+    """Return the Python files below the named folders of the project, sorted."""
     return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
 
 
 def text_files() -> Iterator[Path]:
-    """Every text file of the project that a person wrote."""
+    """Yield every text file of the project that a person wrote."""
     yield from sorted(p for p in ROOT.iterdir() if p.is_file() and not p.name.startswith(".coverage"))
     for folder in _FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
@@ -37,5 +41,5 @@ def text_files() -> Iterator[Path]:
 
 
 def name(path: Path) -> str:
-    """The path as a person writes it: relative to the project."""
+    """Return the path relative to the project."""
     return path.relative_to(ROOT).as_posix()

@@ -1,4 +1,4 @@
-"""Runs tshark on a capture: the judge of our bytes that we did not write."""
+"""tshark as an independent judge of our bytes."""
 
 import shutil
 import subprocess
@@ -10,14 +10,14 @@ import attrs
 import pytest
 
 WARNING = 0x00600000
-"""Severity in tshark's expert information from which on something is wrong."""
+"""Lowest severity in tshark's expert information that is a problem."""
 SECONDS = 60
 INSTALL = "tshark is missing, the capture tests need it: run 'sudo apt-get install -y tshark'"
 
 
 @attrs.frozen
 class Packet:
-    """What tshark says about a packet.
+    """One packet as tshark dissects it.
 
     Attributes:
         protocols: The names of its layers.
@@ -31,11 +31,11 @@ class Packet:
 
 
 def dissect(path: Path, ports: Mapping[str, str], *options: str) -> list[Packet]:
-    """Decodes a capture.
+    """Dissect a capture; return its packets.
 
     Args:
         path: The capture.
-        ports: Which dissector decodes a port, as in {"udp.port==12965": "lbmr"}.
+        ports: The dissector of each port, as in {"udp.port==12965": "lbmr"}.
         options: Further preferences, as in "lbmc.reassemble_fragments:TRUE".
     """
     tree = ET.fromstring(_run(path, ports, options, "-T", "pdml"))
@@ -43,18 +43,18 @@ def dissect(path: Path, ports: Mapping[str, str], *options: str) -> list[Packet]
 
 
 def summary(path: Path, ports: Mapping[str, str], *options: str) -> list[str]:
-    """The problems that tshark lists for the whole capture; some are attached to no packet."""
+    """Return the problems that tshark lists for the whole capture. Some belong to no packet."""
     lines = _run(path, ports, options, "-q", "-z", "expert,warn").splitlines()
     return [line.strip() for line in lines if line.strip()[:1].isdigit()]
 
 
 def matching(path: Path, ports: Mapping[str, str], expression: str, field: str = "frame.number") -> list[str]:
-    """A field of each packet that a display filter lets through."""
+    """Return a field of each packet that passes a display filter."""
     return _run(path, ports, (), "-Y", expression, "-T", "fields", "-e", field).splitlines()
 
 
 def cut(path: Path, expression: str) -> Path:
-    """A capture beside this one with the packets that a display filter lets through."""
+    """Write the packets that pass a display filter to a new file beside the capture; return its path."""
     target = path.with_suffix(f".cut{path.suffix}")
     _run(path, {}, (), "-Y", expression, "-w", str(target))
     return target

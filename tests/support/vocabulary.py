@@ -168,4 +168,4 @@ MESSAGES: st.SearchStrategy[m.Message] = st.one_of(
     st.builds(m.LateJoinRequest, incarnation=INCARNATIONS, request=U32, reply_to=addresses()),
     st.builds(m.LateJoinInfo, incarnation=INCARNATIONS, request=U32, low=U32, high=U32),
 )
-"""Every message of the vocabulary."""
+"""Strategy for every message of the core's vocabulary."""

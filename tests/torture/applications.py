@@ -1,10 +1,12 @@
-"""Source and receiver applications, written with `stablecast.client` only, as its users write them.
+"""Source and receiver applications that use `stablecast.client` as its users do.
 
     python -m tests.torture.applications source|receiver JSON
 
-The JSON holds the addresses of relays and stores, and what to do. Each application appends to its history: one JSON
-object a line. A `kill -9` loses no line, because each line is one write to the kernel. SIGUSR1 means that all faults
-are over. Then a source stops sending, waits until everything is stable, and stays; a slow consumer hurries.
+The JSON is the job: the addresses of relays and stores, topics and pace. Each application appends JSON objects, one a
+line, to its history. SIGKILL loses no line, because each line is one write to the kernel.
+
+SIGUSR1 means that all faults are over. A source then stops sending, waits until everything is stable, and stays. A
+slow consumer stops waiting between messages.
 """
 
 import asyncio
@@ -32,25 +34,25 @@ from stablecast.core.protocol.events import (
 )
 from stablecast.core.protocol.events import NotStable as NotStableEvent
 
-TOLD_EVENTS = (NotStableEvent, Overtaken, RegistrationError, UnrecoverableLoss)
+RECORDED_EVENTS = (NotStableEvent, Overtaken, RegistrationError, UnrecoverableLoss)
 PAUSE_SECONDS = 0.2
-"""Before an application tries again what was refused."""
+"""Pause before an application repeats a refused call."""
 
 BUSY_AFTER_SECONDS = 0.1
-"""When an application that has other work to do begins with it: its connections are just being made."""
+"""Delay until a busy application blocks its event loop, which is while its connections are being made."""
 
 
 class History:
-    """The file, and what all applications have in common."""
+    """The history file of an application."""
 
     def __init__(self, path: str, run: str, finishing: asyncio.Event) -> None:
-        """Append to `path` in the name of `run`; `finishing` is set when all faults are over."""
+        """Append to `path` in the name of `run`. `finishing` is set when all faults are over."""
         self.run = run
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         self.finishing = finishing
 
     def write(self, what: str, **fields: object) -> None:
-        """Add a line."""
+        """Append a line with the time and the name of the run."""
         line = {"t": time.monotonic_ns(), "is": what, "run": self.run, **fields}
         os.write(self._descriptor, json.dumps(line, separators=(",", ":")).encode() + b"\n")
 
@@ -59,7 +61,7 @@ class Publisher:
     """One source object of an application."""
 
     def __init__(self, history: History, job: Mapping[str, Any], topic: str, handle: int) -> None:
-        """Send on `topic`; `handle` tells several objects of one topic apart."""
+        """Send on `topic`. `handle` distinguishes several objects of one topic."""
         self._history = history
         self._job = job
         self._topic = topic
@@ -70,15 +72,15 @@ class Publisher:
 
     @property
     def _stream(self) -> str:
-        """One name for each source object that the library made: each has numbers of its own."""
+        """The name of the current source object of the library. Each object numbers its own messages."""
         return f"{self._handle}.{self._lives}"
 
     def write(self, what: str, **fields: object) -> None:
-        """Add a line about this object."""
+        """Append a line about this object."""
         self._history.write(what, stream=self._stream, topic=self._topic, owner=self._job["owner"], **fields)
 
     async def run(self, context: Context) -> None:
-        """Send until all is over, with a new source whenever the one before ended."""
+        """Send until the history is over. Make a new source whenever the last one ended."""
         while True:
             self._lives += 1
             try:
@@ -91,7 +93,7 @@ class Publisher:
             except RegistrationFailed as error:
                 self.write("refused", text=str(error))
                 continue
-            except Exception as error:  # noqa: BLE001  # which rule forbids a second source is the library's business
+            except Exception as error:  # noqa: BLE001  # the library decides which error forbids a second source
                 self.write("forbidden", text=f"{type(error).__name__}: {error}")
                 return
             self.write("registered", number=source.next_number)
@@ -107,7 +109,7 @@ class Publisher:
                 await source.close()
 
     async def publish(self, source: Source) -> None:
-        """Send at the job's pace until the end is asked for, and wait until everything is stable."""
+        """Send at the job's pace until all faults are over, and wait until everything is stable."""
         last = None
         while not self._history.finishing.is_set() and self._count < self._job.get("messages", 1 << 60):
             started = time.monotonic()
@@ -116,7 +118,7 @@ class Publisher:
             self.flush()
             await asyncio.sleep(max(0.0, self._job["pause"] - (time.monotonic() - started)))
         await self._history.finishing.wait()
-        last = await self.send(source)  # one more, so that those who missed the end of the stream notice
+        last = await self.send(source)  # one more message, so that receivers notice a gap at the end of the stream
         self.flush()
         try:
             await source.wait_stable_through(last)
@@ -125,7 +127,7 @@ class Publisher:
         self.write("quiet", last=last)
 
     async def send(self, source: Source) -> int:
-        """Send one message; wait while too few stores are registered."""
+        """Send one message, and return its number. Wait while too few stores are registered."""
         name = f"{self._stream}:{self._count}"
         payload = name.encode().ljust(self._job.get("size", 100), b".")
         while True:
@@ -140,13 +142,13 @@ class Publisher:
             return sent.number
 
     def flush(self) -> None:
-        """Write what was sent."""
+        """Write the numbers and names of the sent messages."""
         if self._sent:
             self.write("sent", items=self._sent)
             self._sent = []
 
     def on_event(self, event: Event) -> None:
-        """Write what the library reports."""
+        """Write an event that the library reports."""
         match event:
             case Stable() if event.flags & StableFlag.STABLE:
                 self.flush()
@@ -155,12 +157,12 @@ class Publisher:
                 self.write("confirmed", first=event.first, last=event.last, reg_id=event.receiver_reg_id)
             case Reclaimed() if event.forced:
                 self.write("event", name="Reclaimed", text=str(event))
-            case _ if isinstance(event, TOLD_EVENTS):
+            case _ if isinstance(event, RECORDED_EVENTS):
                 self.write("event", name=type(event).__name__, text=str(event))
 
 
 async def source(history: History, context: Context, job: Mapping[str, Any]) -> None:
-    """Publish on every topic, `handles` times."""
+    """Publish on every topic with `handles` source objects each."""
     async with asyncio.TaskGroup() as tasks:
         for topic in job["topics"]:
             for handle in range(job.get("handles", 1)):
@@ -175,13 +177,13 @@ async def receiver(history: History, context: Context, job: Mapping[str, Any]) -
 
 
 async def consume(history: History, context: Context, job: Mapping[str, Any], topic: str) -> None:
-    """Take messages of one topic in the job's way."""
+    """Receive messages of one topic in the job's mode."""
     delay = job.get("delay", 0.0)
 
     def on_event(event: Event) -> None:
         if isinstance(event, RegistrationSuccess):
             history.write("reg-id", topic=topic, receiver=job["owner"], reg_id=event.reg_id)
-        elif isinstance(event, TOLD_EVENTS):
+        elif isinstance(event, RECORDED_EVENTS):
             history.write("event", topic=topic, name=type(event).__name__, text=str(event))
 
     def deliver(message: Message) -> None:
@@ -203,21 +205,21 @@ async def consume(history: History, context: Context, job: Mapping[str, Any], to
     if job["mode"] == "callback":
         context.receiver(topic, on_event=on_event, on_message=deliver, options=options)
         await asyncio.Event().wait()
-    taken: Receiver = context.receiver(topic, on_event=on_event, options=options)
+    receiver: Receiver = context.receiver(topic, on_event=on_event, options=options)
     if job["mode"] == "batches":
-        await _batches(taken, deliver)
+        await _batches(receiver, deliver)
         return
-    async for message in taken:
+    async for message in receiver:
         deliver(message)
         if delay and not history.finishing.is_set():
             if job["mode"] == "blocking":
-                time.sleep(delay)  # noqa: ASYNC251  # that it holds up the loop is what this consumer is for
+                time.sleep(delay)  # noqa: ASYNC251  # this consumer blocks the loop on purpose
             else:
                 await asyncio.sleep(delay)
 
 
-async def _batches(taken: Receiver, deliver: Callable[[Message], None]) -> None:
-    async for batch in taken.batches():
+async def _batches(receiver: Receiver, deliver: Callable[[Message], None]) -> None:
+    async for batch in receiver.batches():
         for index, payload in enumerate(batch.payloads()):
             deliver(Message(payload, batch, index))
 
@@ -234,7 +236,7 @@ async def main(role: str, job: Mapping[str, Any]) -> None:
     assert task is not None
     loop.add_signal_handler(signal.SIGUSR1, finishing.set)
     loop.add_signal_handler(signal.SIGTERM, task.cancel)
-    history = History(job["history"], job["run"], finishing)  # its file says that signals may come
+    history = History(job["history"], job["run"], finishing)  # its file shows that the signal handlers are in place
     context = Context(**job["resolution"], interface=job["interface"], session_id=job["session"])
     try:
         async with context:

@@ -1,22 +1,22 @@
-"""Judge a history by the files that its processes left; nothing here is imported from what is judged.
+"""Judge a history by the files that its processes left. The module imports nothing from the judged programs.
 
-A *run* is one start of one program. The payload of each message begins with its name. `judge` takes the lines of all
+A *run* is one start of one program. The payload of each message begins with its name. `judge` reads the lines of all
 histories in any order, and the standard error of each run. A line is a dictionary with `is`, `run` and `t` (ns of the
 monotonic clock, which all processes share). `judge` returns one sentence for each violation.
 
-| rule | what must hold |
+| rule | statement |
 |---|---|
-| lost | every stable message was delivered to every receiver, a late one included |
-| reused | one number of one owner and topic stands for one stable message |
-| changed | a number that was stable is delivered with that message; payloads arrive as they were sent |
+| lost | every stable message is delivered to every receiver, including a late one |
+| reused | one number of one owner and topic belongs to one stable message |
+| changed | a stable number is delivered with its message; payloads arrive as they were sent |
 | order | a run gets stable messages of one owner in the order of their numbers, and within one life all messages |
 | twice | a run gets no message twice |
-| confirmed | everything that is confirmed by a receiver was delivered to it before |
-| hang | after all faults: each source falls silent with everything stable; everything stable is delivered |
-| repeated | where nothing keeps it from being acknowledged, what was consumed 3 s before a crash does not come again |
-| blocked | while a minority of the disks fails and nothing else, messages become stable |
-| ended | no process ends unless the plan ends it, or takes from it what it cannot do without |
-| traceback | no process writes a traceback, or an exception that nobody took |
+| confirmed | a message is confirmed only after it was delivered to the confirming receiver |
+| hang | after all faults each source becomes silent with everything stable, and all stable messages are delivered |
+| repeated | a message consumed 3 s before a crash is not delivered again, if nothing delayed its acknowledgement |
+| blocked | messages become stable while only a minority of the disks fails |
+| ended | no process ends unless the plan ends it or takes a necessary resource from it |
+| traceback | no process writes a traceback or an unhandled exception |
 """
 
 import re
@@ -31,14 +31,14 @@ TRACEBACK = re.compile(
     r"Traceback \(most recent call last\)|Exception ignored|never retrieved|was never awaited|Fatal Python error"
 )
 ACKNOWLEDGED_NS = 3_000_000_000
-"""Within which what was consumed is acknowledged, where nothing but the consumer itself stands in the way."""
+"""Time after which a consumed message is acknowledged if nothing but the consumer itself delays it."""
 SHOWN = 3
-"""Examples in one sentence."""
+"""Number of examples in one sentence."""
 
 
 @dataclass
 class Verdict:
-    """What was found, and how much was looked at."""
+    """The violations, and the numbers of judged messages."""
 
     violations: list[str] = field(default_factory=list)
     sent: int = 0
@@ -47,15 +47,15 @@ class Verdict:
     confirmed: int = 0
 
     def add(self, rule: str, text: str) -> None:
-        """Note a violation."""
+        """Add a violation of a rule."""
         self.violations.append(f"{rule}: {text}")
 
 
 @dataclass
 class Facts:
-    """The lines, sorted into what the rules ask for."""
+    """The lines of a history, indexed for the rules."""
 
-    owner: dict[str, tuple[str, str]] = field(default_factory=dict)  # of a stream: its owner and topic
+    owner: dict[str, tuple[str, str]] = field(default_factory=dict)  # owner and topic by stream
     number: dict[str, dict[int, str]] = field(default_factory=lambda: defaultdict(dict))  # by stream
     stable: dict[tuple[str, str], dict[int, set[str]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(set))
@@ -63,7 +63,7 @@ class Facts:
     nameless: dict[tuple[str, str], set[int]] = field(default_factory=lambda: defaultdict(set))
     stable_ids: set[str] = field(default_factory=set)
     delivered: dict[str, list[Line]] = field(default_factory=lambda: defaultdict(list))  # by run
-    first_at: dict[tuple[str, str], int] = field(default_factory=dict)  # of a receiver and a message
+    first_at: dict[tuple[str, str], int] = field(default_factory=dict)  # first delivery by receiver and message
     receiver_of: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))  # by RegID
     confirmed: list[Line] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Facts:
 
 
 def gather(lines: Iterable[Line]) -> Facts:
-    """Sort the lines."""
+    """Index the lines."""
     facts = Facts(lines=sorted(lines, key=lambda line: int(line["t"])))
     announced = []
     for line in facts.lines:
@@ -97,12 +97,11 @@ def gather(lines: Iterable[Line]) -> Facts:
 
 
 def _name_stable(facts: Facts, line: Line) -> None:
-    """A source killed before it wrote what it sent leaves numbers without names, and so do pieces of large messages."""
     stream = line["stream"]
     owner = facts.owner[stream]
     for number in range(line["first"], line["last"] + 1):
         name = facts.number[stream].get(number)
-        if name is None:
+        if name is None:  # a fragment of a large message, or the source was killed before it wrote the name
             facts.nameless[owner].add(number)
         else:
             facts.stable[owner][number].add(name)
@@ -161,7 +160,7 @@ def _reused(facts: Facts, verdict: Verdict) -> None:
             number = min(reused)
             verdict.add(
                 "reused",
-                f"{len(reused)} numbers of {owner} on {topic} stand for two stable messages each, "
+                f"{len(reused)} numbers of {owner} on {topic} belong to two stable messages each, "
                 f"first {number}: {_some(reused[number])}",
             )
 
@@ -184,7 +183,7 @@ def _lost(facts: Facts, verdict: Verdict, receivers: Sequence[str]) -> None:
 
 
 def _one_run(facts: Facts, verdict: Verdict, run: str, delivered: Sequence[Line]) -> None:
-    """Order, once, and the right bytes, in one run of a receiver."""
+    """Judge the rules about one run of a receiver: order, duplicates and payloads."""
     seen: set[str] = set()
     again: list[str] = []
     newest: dict[tuple[str, str], tuple[int, str]] = {}
@@ -211,7 +210,7 @@ def _one_run(facts: Facts, verdict: Verdict, run: str, delivered: Sequence[Line]
             if not stable or name not in stable:
                 changed.append(f"{name} as number {number}")
     if changed:
-        verdict.add("changed", f"{run} got {len(changed)} messages otherwise than they were sent: {_some(changed)}")
+        verdict.add("changed", f"{run} got {len(changed)} messages that differ from the sent ones: {_some(changed)}")
     if again:
         verdict.add("twice", f"{run} got {len(again)} messages again: {_some(again)}")
     if back:
@@ -221,22 +220,23 @@ def _one_run(facts: Facts, verdict: Verdict, run: str, delivered: Sequence[Line]
 def _confirmed(facts: Facts, verdict: Verdict) -> None:
     wrong: dict[str, list[str]] = defaultdict(list)
     for line in facts.confirmed:
-        who = facts.receiver_of.get(line["reg_id"], set())
+        receivers = facts.receiver_of.get(line["reg_id"], set())
         for number in range(line["first"], line["last"] + 1):
             name = facts.number[line["stream"]].get(number)
             if name is None:
                 continue
-            times = [facts.first_at[receiver, name] for receiver in who if (receiver, name) in facts.first_at]
-            if not who:
+            times = [facts.first_at[receiver, name] for receiver in receivers if (receiver, name) in facts.first_at]
+            if not receivers:
                 times = [at for (_, delivered), at in facts.first_at.items() if delivered == name]
             if not times or min(times) > line["t"]:
-                wrong[_some(who) or "somebody"].append(f"{name} ({'later' if times else 'never'})")
+                wrong[_some(receivers) or "any receiver"].append(f"{name} ({'later' if times else 'never'})")
     for receiver, names in wrong.items():
-        verdict.add("confirmed", f"{len(names)} messages before they were delivered to {receiver}: {_some(names)}")
+        text = f"{len(names)} messages were confirmed before they were delivered to {receiver}: {_some(names)}"
+        verdict.add("confirmed", text)
 
 
 def _repeated(facts: Facts, verdict: Verdict) -> None:
-    """A run consumes a message when it asks for the next one, which the next line shows."""
+    """Judge the rule `repeated`. A run has consumed a message at the time of its next line."""
     settled: dict[str, set[str]] = defaultdict(set)
     for run, delivered in sorted(facts.delivered.items(), key=lambda item: int(item[1][0]["t"])):
         receiver = delivered[0]["receiver"]
@@ -250,7 +250,7 @@ def _repeated(facts: Facts, verdict: Verdict) -> None:
 
 
 def _blocked(facts: Facts, verdict: Verdict) -> None:
-    """In the second half of a fault that a quorum survives something becomes stable."""
+    """Judge the rule `blocked`: messages become stable in the second half of a fault that a quorum survives."""
     began: dict[str, Line] = {}
     for mark in facts.marks:
         if mark["is"] == "fault" and mark.get("survivable"):

@@ -1,4 +1,4 @@
-"""How each program of a history is started: the shipped commands, and applications with their jobs."""
+"""The commands that start the programs of a history: the shipped commands, and applications with their jobs."""
 
 import json
 import sys
@@ -10,9 +10,9 @@ from typing import Any
 import attrs
 
 from tests.torture import applications
-from tests.torture.hosts import Network
+from tests.torture.hosts import HostNetwork
 from tests.torture.plan import ACTIVITY_MS, LATE, STORES, Plan
-from tests.torture.processes import Program
+from tests.torture.processes import Role
 
 PORT = 14567
 RELAY_PORT = 15380
@@ -20,25 +20,28 @@ LATE_SESSION = 99
 CLIENT = "stablecast.cli.main"
 APPLICATIONS = "tests.torture.applications"
 TIMEOUTS = {"source-activity-timeout": ACTIVITY_MS, "receiver-activity-timeout": ACTIVITY_MS}
-"""The only options of stores that differ from the defaults."""
+"""The options of stores that differ from the defaults."""
 
 Command = list[str] | Callable[[], None]
 
 
 @attrs.frozen
 class Commands:
-    """The commands of one plan. `directories` are the stores', files go to `place`, `plant` is in every process."""
+    """The commands of one plan.
+
+    `directories` belong to the stores. Files are written to `place`. Every process contains the `plant`.
+    """
 
     plan: Plan
-    network: Network
+    network: HostNetwork
     directories: Mapping[str, Path]
     place: Path
     plant: str
 
-    def of(self, program: Program) -> Command:
-        """Return what starts the next run of a program."""
+    def of(self, program: Role) -> Command:
+        """Return the command line, or the function, that starts the next run of a program."""
         name = program.name
-        new = [] if program.runs else ["--new"]  # a store is new once
+        new = [] if program.runs else ["--new"]  # a store is new at its first start only
         if name == "relay" and self.plan.service:
             host = self.network.address(name)
             return self._python(CLIENT, "srs", "--interface", host, "--port", str(RELAY_PORT), "--json")
@@ -53,7 +56,7 @@ class Commands:
         role, job = "source" if name in self.plan.sources else "receiver", self._job(program)
         return self._python(APPLICATIONS, role, json.dumps(job)) if self.plant else partial(applications.run, role, job)
 
-    def _job(self, program: Program) -> dict[str, Any]:
+    def _job(self, program: Role) -> dict[str, Any]:
         plan, run = self.plan, program.runs + 1
         topics = sorted({topic for job in plan.sources.values() for topic in job["topics"]})
         options = [job.get("options", {}) for job in plan.receivers.values()]

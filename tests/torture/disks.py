@@ -1,7 +1,7 @@
-"""The file system of one store, and what may happen to it.
+"""The file system of one store, and its faults.
 
-`plain` is a directory of the machine's own file system; `tmpfs` and `ext4` (on a loop device) are file systems of the
-store alone, which can be full, fail, and lose what was not synced. The module expects a mount namespace of its own.
+`plain` is a directory of the machine's own file system. `tmpfs` and `ext4` (on a loop device) are file systems of the
+store alone. They can become full, fail, and lose unsynced writes. The module needs a mount namespace of its own.
 """
 
 import fcntl
@@ -13,19 +13,19 @@ import subprocess
 from pathlib import Path
 
 SHUTDOWN = 0x8004587D
-"""EXT4_IOC_SHUTDOWN: the file system does no more I/O from here on."""
+"""EXT4_IOC_SHUTDOWN: the file system does no more I/O after this call."""
 NO_FLUSH = 2
-"""Its argument: nothing that is not on the device yet gets there, as when the power fails."""
+"""Argument of the call: no more data reaches the device, as in a power failure."""
 BALLAST = "ballast"
 PIECE = 64 * 1024
 SEGMENTS = "*.seg"
 
 
 class Disk:
-    """One store's place; `directory` is what the store is given."""
+    """The file system of one store. `directory` is the store's directory in it."""
 
     def __init__(self, place: Path, kind: str, megabytes: int) -> None:
-        """Make it. Raises CalledProcessError when it cannot be mounted."""
+        """Make the file system. Raises CalledProcessError when it cannot be mounted."""
         self.kind = kind
         self._root = place / "root"
         self._image = place / "image"
@@ -42,7 +42,7 @@ class Disk:
         self.directory.mkdir()
 
     def fill(self) -> None:
-        """Leave no room."""
+        """Fill the file system."""
         with (self._root / BALLAST).open("wb") as ballast:
             size, piece = 0, 1 << 30
             while piece >= 4096:
@@ -53,7 +53,7 @@ class Disk:
                     piece //= 2
 
     def free(self) -> None:
-        """Give the room back."""
+        """Undo `fill`."""
         (self._root / BALLAST).unlink(missing_ok=True)
 
     def fail(self) -> None:
@@ -61,7 +61,7 @@ class Disk:
         subprocess.run(["mount", "-o", "remount,abort", str(self._root)], check=True, capture_output=True)
 
     def lose_power(self) -> None:
-        """Let nothing more reach the device (ext4): what was not synced is gone after `repair`."""
+        """Let no more data reach the device (ext4): unsynced writes are lost after `repair`."""
         descriptor = os.open(self._root, os.O_RDONLY)
         try:
             fcntl.ioctl(descriptor, SHUTDOWN, struct.pack("I", NO_FLUSH))
@@ -69,21 +69,21 @@ class Disk:
             os.close(descriptor)
 
     def repair(self) -> None:
-        """Mount the file system again; nobody may use it."""
+        """Mount the file system again. No process may use it meanwhile."""
         subprocess.run(["umount", str(self._root)], check=True, capture_output=True)
-        # 1: errors were corrected, as is usual after an abort
+        # Status 1 means that errors were corrected, which is usual after an abort.
         done = subprocess.run(["e2fsck", "-fy", str(self._image)], check=False, capture_output=True)
         if done.returncode > 1:
             raise OSError(f"e2fsck ended with {done.returncode}: {done.stdout!r}")
         self._mount()
 
     def copy(self) -> None:
-        """Keep a copy of the directory, for `damage` by `restore`."""
+        """Copy the directory, for a later `damage` by `restore`."""
         shutil.rmtree(self._copy, ignore_errors=True)
         shutil.copytree(self.directory, self._copy, ignore_dangling_symlinks=True)
 
     def damage(self, how: str, seed: int) -> None:
-        """Change the directory of a store that does not run: flip, truncate, zero, remove, empty or restore."""
+        """Damage the directory of a stopped store: flip, truncate, zero, remove, empty or restore."""
         rng = random.Random(seed)
         if how == "empty":
             for path in self.directory.iterdir():
@@ -102,7 +102,7 @@ class Disk:
 
 
 def spoil(path: Path, how: str, rng: random.Random) -> None:
-    """Damage one file."""
+    """Damage one file: flip a bit, truncate it, zero a part of it, or remove it."""
     size = path.stat().st_size
     at = rng.randrange(size)
     if how == "remove":

@@ -1,9 +1,9 @@
-"""Play one plan: programs, faults, healing, and the judgement.
+"""Play one plan: start the programs, apply the faults, heal them, and judge the history.
 
-    python -m tests.torture.history PLACE [PLANT]    reads PLACE/plan.json, writes PLACE/verdict.json
+    python -m tests.torture.history PLACE [PLANT]    read PLACE/plan.json, write PLACE/verdict.json
 
-It runs as the first process of namespaces of its own (network, mounts, processes), which `arguments` asks for: whatever
-happens to it, no process, mount, loop device or network device outlives it.
+The program runs as the first process of its own namespaces (network, mounts, processes), see `arguments`. Therefore no
+process, mount, loop device or network device outlives it.
 """
 
 import json
@@ -18,47 +18,48 @@ from typing import Any
 
 import attrs
 
+from tests.support.processes import until
 from tests.torture.checker import Verdict, judge
 from tests.torture.commands import Commands
 from tests.torture.disks import Disk
-from tests.torture.hosts import Network
+from tests.torture.hosts import HostNetwork
 from tests.torture.plan import DISK_MEGABYTES, LATE, STORES, Plan, Step
-from tests.torture.processes import Program, until
+from tests.torture.processes import Role
 
 READY_SECONDS = 60.0
 LIVENESS_SECONDS = 60.0
-"""Within which everything must be settled when all faults are over; an idle machine takes some seconds."""
+"""Time limit for settling after all faults are over. An idle machine needs some seconds."""
 END_SECONDS = 20.0
 
 UNDONE: Mapping[str, str] = {
     "stop": "continue", "cut": "join", "unplug": "plug", "mute": "unmute", "route": "unroute", "limit": "unlimit",
     "fill": "free", "fail": "repair", "power": "repair",
 }  # fmt: skip
-"""Each fault, and the step that ends it."""
+"""The step that ends each fault."""
 
 
 def arguments(place: Path, plant: str = "") -> list[str]:
-    """The command line that plays `place/plan.json` in namespaces of its own."""
+    """Return the command line that plays `place/plan.json` in namespaces of its own."""
     apart = "unshare --net --mount --propagation private --pid --fork --kill-child --mount-proc"
     return [*apart.split(), sys.executable, "-m", "tests.torture.history", str(place), plant]
 
 
-class History:
-    """One plan at work."""
+class PlayedHistory:
+    """One plan that is played: its hosts, disks and programs, and the marks and lines that they leave."""
 
     def __init__(self, plan: Plan, place: Path, plant: str) -> None:
-        """Make hosts and disks."""
+        """Make the hosts and the disks."""
         self._plan = plan
         self._place = place
         self._marks: list[dict[str, Any]] = []
-        self._open: dict[tuple[str, str, str], Step] = {}  # faults by what undoes them
+        self._open: dict[tuple[str, str, str], Step] = {}  # the steps that undo the open faults
         self._excused: set[str] = set()
         self._due: set[str] = {*plan.sources, *plan.receivers, "relay"} - set(plan.later)
         self._files: dict[Path, int] = {}
         self._lines: list[dict[str, Any]] = []
         self.servers = ("daemon",) if plan.daemon else STORES
         self._due |= set(self.servers)
-        self._network = Network(["relay", *self.servers, *plan.sources, *plan.receivers, LATE])
+        self._network = HostNetwork(["relay", *self.servers, *plan.sources, *plan.receivers, LATE])
         self._disks = {
             store: Disk(place / "disks" / store, kind, DISK_MEGABYTES)
             for store, kind in zip(STORES, plan.disks, strict=True)
@@ -68,14 +69,14 @@ class History:
         runs = place / "runs"
         runs.mkdir()
         self.programs = {
-            name: Program(name, self._network.namespace(name), runs)
+            name: Role(name, self._network.namespace(name), runs)
             for name in ("relay", *self.servers, *plan.sources, *plan.receivers, LATE)
         }
 
-    # Starting.
+    # Start of programs.
 
     def start(self, *names: str) -> None:
-        """Start some; applications have begun, or ended, when this returns."""
+        """Start programs. Applications have begun, or ended, when this returns."""
         for name in names:
             self._launch(name)
         for name in set(names) - {"relay", *self.servers}:
@@ -151,18 +152,18 @@ class History:
         self._open.pop((step.do, step.who, step.other), None)
 
     def _excuse(self, who: str) -> None:
-        """Who is deprived of disk, descriptors or memory may end; a daemon whose other stores are well may not."""
+        """Permit a program without disk, descriptors or memory to end. A daemon with healthy stores may not end."""
         if who in self.programs:
             self._excused.add(self.programs[who].run)
 
     def kill(self, name: str) -> None:
-        """Kill somebody who may not run."""
+        """Kill a program, whether it runs or not."""
         self._note_end(name)
         self._due.discard(name)
         self.programs[name].kill()
 
     def _note_end(self, name: str) -> None:
-        """Report a run that ended and was not ended by us."""
+        """Mark a run that ended by itself."""
         program = self.programs[name]
         if name not in self._due or program.status is None or not program.runs:
             return
@@ -171,13 +172,13 @@ class History:
             self.mark("ended", who=name, text=f"{program.run} ended by itself with status {program.status}")
 
     def mark(self, what: str, **fields: object) -> None:
-        """Add a line of our own to the history."""
+        """Add a line of the player to the history."""
         self._marks.append({"t": time.monotonic_ns(), "is": what, "run": "history", **fields})
 
-    # The course of things.
+    # The phases of a history.
 
     def play(self) -> Verdict:
-        """Everything, and the judgement."""
+        """Play the plan and judge the history."""
         self.mark("made")
         self.start("relay", *self.servers)
         for name in self.servers:
@@ -193,7 +194,7 @@ class History:
             time.sleep(max(0.0, began + step.at - time.monotonic()))
             before = time.monotonic()
             self.do(step)
-            began += time.monotonic() - before  # what follows comes as long after it as planned
+            began += time.monotonic() - before  # the next step comes as long after this one as planned
         self.heal()
         self.settle()
         self.mark("settled")
@@ -205,33 +206,34 @@ class History:
         return [name for name in (*self._plan.receivers, *self._plan.sources) if name not in self._plan.later]
 
     def _registered(self) -> None:
-        """Faults begin when sources have begun to send."""
+        """Wait for the first stable message. Faults begin then."""
         until(lambda: any(line["is"] == "stable" for line in self.lines()), READY_SECONDS)
 
     def heal(self) -> None:
-        """Undo what is left of the faults, and start whoever does not run."""
+        """Undo the remaining faults, and start every program that does not run."""
         for undo in list(self._open.values()):
             self.do(undo)
         self.start("relay", *self.servers, *self._applications())
         self.mark("healed")
 
     def settle(self) -> None:
-        """All sources end; everything stable is delivered to everybody, and to one who comes last."""
+        """Let all sources end, and wait until every receiver, including a late one, got every stable message."""
         ends = time.monotonic() + LIVENESS_SECONDS
         for name in (*self._plan.sources, *self._plan.receivers):
             self.programs[name].signal(signal.SIGUSR1)
         until(self._over, ends - time.monotonic(), 0.1)
         if self._loud():
-            self.mark("hang", text=f"after {LIVENESS_SECONDS:.0f} s not everything sent was stable: {self._loud()}")
+            text = f"after {LIVENESS_SECONDS:.0f} s some sent messages were not stable: {self._loud()}"
+            self.mark("hang", text=text)
         self.mark("silent")
         self.start(LATE)
-        everybody = self._everybody()
-        if not until(lambda: not self._missing(everybody), max(LIVENESS_SECONDS / 2, ends - time.monotonic()), 0.1):
-            missing = {name: len(ids) for name, ids in self._missing(everybody).items()}
+        receivers = self._all_receivers()
+        if not until(lambda: not self._missing(receivers), max(LIVENESS_SECONDS / 2, ends - time.monotonic()), 0.1):
+            missing = {name: len(ids) for name, ids in self._missing(receivers).items()}
             self.mark("hang", text=f"after {LIVENESS_SECONDS:.0f} s stable messages were not delivered: {missing}")
 
     def leave(self) -> None:
-        """Everybody ends when asked to."""
+        """End all programs with SIGTERM."""
         for name in self.programs:
             self._note_end(name)
         for group in ((LATE, *self._plan.receivers, *self._plan.sources), (*self.servers, "relay")):
@@ -245,7 +247,7 @@ class History:
                     self.mark("hang", text=f"{program.run} did not end within {END_SECONDS:.0f} s of SIGTERM")
 
     def lines(self) -> list[dict[str, Any]]:
-        """All lines so far; each file is read on from where it was read to."""
+        """Return all lines so far. Each call reads only the new part of each file."""
         for path in (self._place / "runs").glob("*.jsonl"):
             at = self._files.get(path, 0)
             with path.open("rb") as file:
@@ -257,7 +259,7 @@ class History:
         return self._lines
 
     def _loud(self) -> list[str]:
-        """Sources that may send and have not fallen silent, and topics of owners whose sources all may not."""
+        """Return the streams that are not silent yet, and the topics of owners without a silent stream."""
         last: dict[str, dict[str, Any]] = {}
         for line in self.lines():
             if line["is"] in {"registered", "refused", "quiet", "closed", "forbidden"}:
@@ -270,11 +272,11 @@ class History:
         return loud + [f"{owner} on {topic}" for owner, topic in sorted(due - quiet)]
 
     def _over(self) -> bool:
-        """Whether all sources are silent, or one never will be."""
+        """Return whether all sources are silent, or a program ended that should run."""
         return not self._loud() or any(self.programs[name].status is not None for name in self._due)
 
-    def _everybody(self) -> list[str]:
-        """All receivers that are owed everything, by their owners."""
+    def _all_receivers(self) -> list[str]:
+        """Return the owners of all receivers that must get everything."""
         return [*dict.fromkeys(job["owner"] for job in self._plan.receivers.values()), LATE]
 
     def _missing(self, receivers: list[str]) -> dict[str, set[str]]:
@@ -293,33 +295,33 @@ class History:
         return {name: wanted - ids for name, ids in got.items() if wanted - ids}
 
     def verdict(self) -> Verdict:
-        """What the checker finds."""
+        """Judge the history."""
         runs = self._place / "runs"
         errors = {path.stem: path.read_text(encoding="utf-8", errors="replace") for path in runs.glob("*.err")}
         errors = {run: text for run, text in errors.items() if run not in self._excused or "MemoryError" not in text}
         (self._place / "marks.jsonl").write_text("".join(json.dumps(m) + "\n" for m in self._marks), encoding="utf-8")
-        return judge([*self.lines(), *self._marks], errors, self._everybody())
+        return judge([*self.lines(), *self._marks], errors, self._all_receivers())
 
 
-def _begun(program: Program) -> bool:
-    """Whether an application has begun to write, or never will."""
+def _begun(program: Role) -> bool:
+    """Return whether an application has begun to write, or ended."""
     return program.history().exists() or not program.alive
 
 
-def _ready(program: Program) -> bool:
-    """Whether a server has said that it serves, or never will."""
-    return "\n" in program.said() or not program.alive
+def _ready(program: Role) -> bool:
+    """Return whether a server has printed that it is ready, or ended."""
+    return "\n" in program.output() or not program.alive
 
 
 def main() -> None:
-    """Play, and write the verdict."""
+    """Play the plan and write the verdict."""
     place = Path(sys.argv[1])
     os.umask(0o022)
     plan = Plan.read((place / "plan.json").read_text(encoding="utf-8"))
     began = time.monotonic()
-    verdict = History(plan, place, sys.argv[2] if len(sys.argv) > 2 else "").play()
-    said = {**vars(verdict), "seconds": time.monotonic() - began}
-    (place / "verdict.json").write_text(json.dumps(said, indent=1), encoding="utf-8")
+    verdict = PlayedHistory(plan, place, sys.argv[2] if len(sys.argv) > 2 else "").play()
+    document = {**vars(verdict), "seconds": time.monotonic() - began}
+    (place / "verdict.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

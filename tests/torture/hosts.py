@@ -1,7 +1,7 @@
-"""Hosts of one history: a network namespace for each, joined by a bridge in the namespace of this process.
+"""The hosts of one history: a network namespace for each, joined by a bridge in the namespace of this process.
 
-Neighbours are static, so a frame that cannot get through is lost silently, and an attempt to connect stays pending. The
-module expects to run in network and mount namespaces of its own: everything ends with the last process in them.
+Neighbours are static. A frame that cannot get through is therefore lost silently, and an attempt to connect stays
+pending. The module needs network and mount namespaces of its own, which end with the last process in them.
 """
 
 import subprocess
@@ -11,21 +11,21 @@ from pathlib import Path
 PREFIX = "10.77.0"
 BRIDGE = "wire"
 NAMES = Path("/run/netns")
-"""Where `ip netns` keeps names: each history has a directory of its own there, which nobody else sees."""
+"""Directory of the names of `ip netns`. Each history mounts its own, which no other process sees."""
 NOWHERE = "02:de:ad:00:00:00"
-"""A MAC address that no port has: what is sent to it is lost without an error at the sender."""
+"""A MAC address that no port has. Frames to it are lost without an error at the sender."""
 
 
 def ip(lines: Iterable[str]) -> None:
-    """Run commands of `ip` in one process. Raises CalledProcessError when one of them fails."""
+    """Run commands of `ip` in one process. Raises CalledProcessError if one of them fails."""
     subprocess.run(["ip", "-batch", "-"], input="\n".join(lines) + "\n", check=True, text=True, capture_output=True)
 
 
-class Network:
-    """The hosts by name."""
+class HostNetwork:
+    """The hosts by name, and faults of the links between them."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        """Make a host for each name, on one wire."""
+        """Make a host for each name, on one bridge."""
         self._index = {name: index for index, name in enumerate(names, 1)}
         NAMES.mkdir(exist_ok=True)
         subprocess.run(["mount", "-t", "tmpfs", "names", str(NAMES)], check=True)
@@ -57,7 +57,7 @@ class Network:
         ip([f"link set p{self._index[name]} master {BRIDGE}"])
 
     def unplug(self, name: str) -> None:
-        """Take the carrier from the host's device."""
+        """Remove the carrier from the host's device."""
         ip([f"link set p{self._index[name]} down"])
 
     def plug(self, name: str) -> None:
@@ -65,7 +65,7 @@ class Network:
         ip([f"link set p{self._index[name]} up"])
 
     def mute(self, name: str, other: str) -> None:
-        """Lose what the host sends to the other one, silently; the other direction stays."""
+        """Lose the frames from the host to the other one, silently. The other direction stays."""
         self._neighbour(name, other, NOWHERE)
 
     def unmute(self, name: str, other: str) -> None:

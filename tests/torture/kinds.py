@@ -1,4 +1,4 @@
-"""Kinds of plans: each function makes the plans of one kind, and its docstring tells what happens in them."""
+"""Kinds of plans. Each function drafts the plans of one kind, and its docstring describes the faults."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from tests.torture.plan import LONG_SECONDS, STARVED_SECONDS, STORES, Draft, Plan
 
 MOST_BYTES = 40_000_000
-"""What a source of large messages sends: less than a repository may hold, above which the oldest messages go."""
+"""Bytes that a source of large messages sends. A repository may hold more, so it deletes no old messages."""
 
 
 def crashes(draft: Draft) -> None:
-    """Everybody is killed now and then, all stores at once included."""
+    """Programs are killed and restarted, sometimes all stores at once."""
     draft.usual()
     for _ in range(draft.rng.randint(3, 6)):
         draft.during(draft.moment(6.0), draft.rng.uniform(0.1, 3.0), ("kill", "start"), draft.anybody())
@@ -21,7 +21,7 @@ def crashes(draft: Draft) -> None:
 
 
 def pauses(draft: Draft) -> None:
-    """Processes stand still, mostly for longer than every timeout."""
+    """Processes are stopped, mostly for longer than every timeout."""
     draft.usual()
     for _ in range(draft.rng.randint(1, 3)):
         seconds = draft.rng.choice((0.5, LONG_SECONDS, LONG_SECONDS, 6.0))
@@ -31,7 +31,7 @@ def pauses(draft: Draft) -> None:
 
 
 def partitions(draft: Draft) -> None:
-    """Hosts are cut off: silently or with errors, one way or both, from all or from one."""
+    """Hosts are cut off: silently or with errors, in one direction or both, from all hosts or from one."""
     draft.usual()
     for _ in range(draft.rng.randint(1, 3)):
         one = draft.anybody()
@@ -48,9 +48,9 @@ def partitions(draft: Draft) -> None:
 
 
 def dialling(draft: Draft) -> None:
-    """A program begins while it is cut off, and stands still for longer than a connection may take to be made.
+    """A program starts while it is cut off, and makes no progress for longer than the limit of a connection attempt.
 
-    It is busy with something else, or stopped, while the network comes back and the kernel makes its connections.
+    The program blocks its event loop, or is stopped, while the network returns and the kernel completes connections.
     """
     draft.usual()
     who = draft.rng.choice(("source", "source", "receiver1"))
@@ -67,7 +67,7 @@ def dialling(draft: Draft) -> None:
 
 
 def disks(draft: Draft) -> None:
-    """The disk of one store is full, fails, or loses what was not synced; then stores are killed."""
+    """The disk of one store becomes full, fails, or loses unsynced writes. Then stores are killed."""
     draft.usual()
     for index in range(len(STORES)):
         draft.disks[index] = draft.rng.choice(("ext4", "tmpfs", "plain"))
@@ -91,7 +91,7 @@ def disks(draft: Draft) -> None:
 
 
 def powercuts(draft: Draft) -> None:
-    """All machines lose their power at once, and come back with what was synced."""
+    """All machines lose their power at once, and return with the synced writes only."""
     draft.usual()
     draft.disks[:] = ["ext4"] * 3
     at = draft.moment(3.0)
@@ -106,7 +106,7 @@ def powercuts(draft: Draft) -> None:
 
 
 def directories(draft: Draft) -> None:
-    """One store's directory is damaged while it is away; the other two keep theirs."""
+    """The directory of one store is damaged while the store is stopped. The other two stay intact."""
     draft.usual()
     store = draft.rng.choice(STORES)
     how = draft.rng.choice(("flip", "truncate", "zero", "remove", "empty", "restore"))
@@ -123,7 +123,7 @@ def directories(draft: Draft) -> None:
 
 
 def limits(draft: Draft) -> None:
-    """Somebody runs out of descriptors or memory, and somebody else comes back meanwhile."""
+    """One program runs out of descriptors or memory while other programs restart."""
     draft.usual()
     who = draft.anybody()
     at = draft.moment(2.0)
@@ -135,7 +135,7 @@ def limits(draft: Draft) -> None:
 
 
 def backlog(draft: Draft) -> None:
-    """A slow consumer has a backlog when its source is killed and returns."""
+    """A slow consumer has a backlog while its source is killed and returns."""
     draft.source(burst=20, size=100)
     mode = draft.rng.choice(("slow", "slow", "blocking"))
     draft.receiver("receiver1", mode=mode, delay=draft.rng.choice((0.005, 0.01, 0.02)))
@@ -147,7 +147,7 @@ def backlog(draft: Draft) -> None:
 
 
 def twins(draft: Draft) -> None:
-    """One program makes two sources of one topic, with one owner."""
+    """One program makes two sources of one topic with one session id."""
     draft.usual()
     draft.source(handles=2, again=False)
     if draft.rng.random() < 0.5:
@@ -155,7 +155,7 @@ def twins(draft: Draft) -> None:
 
 
 def rivals(draft: Draft) -> None:
-    """Two processes claim one session id: the first is cut off or stands still, and returns after its successor."""
+    """Two processes claim one session id. The first is cut off or stopped, and returns after its successor started."""
     draft.usual()
     draft.source("successor", again=False, uvloop=True)
     draft.later.append("successor")
@@ -175,7 +175,7 @@ def rivals(draft: Draft) -> None:
 
 
 def lives(draft: Draft) -> None:
-    """Short lives reach different stores before they die or are cut off; the first one may come back."""
+    """Short lives reach different stores before they die or are cut off. The first life may return."""
     draft.usual()
     draft.source("successor", again=False)
     draft.later.append("successor")
@@ -191,7 +191,7 @@ def lives(draft: Draft) -> None:
 
 
 def rates(draft: Draft) -> None:
-    """A source over a reliable transport with a rate limit sends on three topics; receivers may lose datagrams."""
+    """A source over a reliable transport with a rate limit sends on three topics. Receivers may lose datagrams."""
     transport = draft.rng.choice(("lbtrm", "lbtrm", "lbtru"))
     limit = draft.rng.choice((100_000, 200_000, 1_000_000, 10_000_000))
     topics = ["orders", "trades", "quotes"]
@@ -211,7 +211,7 @@ def rates(draft: Draft) -> None:
 
 
 def daemon(draft: Draft) -> None:
-    """Three stores of one daemon, each with a file system of its own, of which one is full for a while."""
+    """One daemon runs three stores, each with its own file system. One file system is full for a while."""
     draft.usual()
     draft.daemon = True
     draft.disks[:] = ["tmpfs", draft.rng.choice(("tmpfs", "ext4")), "tmpfs"]
@@ -222,7 +222,7 @@ def daemon(draft: Draft) -> None:
 
 
 def pairs(draft: Draft) -> None:
-    """Two sources of one topic with session ids of their own; one of them comes and goes."""
+    """Two sources of one topic have different session ids. One of them is restarted."""
     draft.usual()
     draft.source("second", session=12, owner="second")
     for _ in range(2):
@@ -230,7 +230,7 @@ def pairs(draft: Draft) -> None:
 
 
 def flood(draft: Draft) -> None:
-    """Thousands of messages a second, some large, while stores and receivers fall behind."""
+    """A source sends thousands of messages a second, some large, while stores and receivers fall behind."""
     draft.source(burst=draft.rng.choice((50, 100)), size=draft.rng.choice((20, 100)))
     if draft.rng.random() < 0.3:
         size = draft.rng.choice((10_000, 70_000, 300_000))
@@ -243,7 +243,7 @@ def flood(draft: Draft) -> None:
 
 
 def mixed(draft: Draft) -> None:
-    """All kinds of faults at once, of the resolution, too."""
+    """All kinds of faults happen at once, also in the topic resolution."""
     draft.usual()
     rng = draft.rng
     draft.sources["source"]["size"] = rng.choice((60, 1000, 70_000))
@@ -270,7 +270,7 @@ def mixed(draft: Draft) -> None:
 
 
 def stumbles(draft: Draft) -> None:
-    """A consumer that works without awaiting is killed again and again, and nobody else is."""
+    """A consumer that blocks its event loop is killed again and again. No other program is."""
     draft.source(burst=10, size=100)
     draft.receiver("receiver1", mode="blocking", delay=draft.rng.choice((0.005, 0.01, 0.05)))
     draft.receiver("receiver2", mode="plain")
@@ -281,7 +281,7 @@ def stumbles(draft: Draft) -> None:
 
 
 def claims(draft: Draft) -> None:
-    """Two processes claim one receiver's session id: the first is cut off, stopped or alive when the second begins."""
+    """Two processes claim one receiver's session id. The first is cut off, stopped or alive when the second starts."""
     draft.usual()
     draft.receiver("claimant", session=21, owner="receiver1", mode="plain")
     draft.later.append("claimant")
@@ -303,7 +303,7 @@ KINDS: Mapping[str, Callable[[Draft], None]] = {
 
 
 def draw(seed: int, kind: str = "") -> Plan:
-    """Make the plan of a seed; without a kind consecutive seeds take the kinds in turn."""
+    """Return the plan of a seed. Without a kind, consecutive seeds cycle through the kinds."""
     kind = kind or list(KINDS)[seed % len(KINDS)]
     draft = Draft(random.Random(f"{seed} {kind}"))
     KINDS[kind](draft)

@@ -1,7 +1,7 @@
-"""What happens in one history: who takes part, and which faults come when. A seed makes one plan, always the same.
+"""Plans of histories: the programs, and the time of each fault. One seed always makes the same plan.
 
-Times are seconds since the first message was stable. Faults that the steps leave are healed at the end of a plan. No
-plan breaks a condition of the README: the disks of a quorum are kept, everything else may happen.
+Times are seconds after the first stable message. Open faults are healed at the end of a plan. No plan breaks a
+condition of the guarantees: the disks of a quorum survive. Every other fault may happen.
 """
 
 import json
@@ -13,19 +13,19 @@ import attrs
 
 STORES = ("store1", "store2", "store3")
 LATE = "late"
-"""The receiver that starts when everything is over."""
+"""Name of the receiver that starts after all sources ended."""
 ACTIVITY_MS = 1500
-"""When a store takes a silent client for gone: short, so that takeovers fit into a history."""
+"""Activity timeout of clients at the stores. It is short, so that takeovers fit into a history."""
 LONG_SECONDS = 4.0
-"""Longer than every timeout that is shortened, and than a client's patience with a store (3 s)."""
+"""Longer than every shortened timeout, and than a client waits for a store (3 s)."""
 STARVED_SECONDS = 6.0
-"""Longer than an attempt to connect may take (5 s)."""
+"""Longer than the limit of a connection attempt (5 s)."""
 DISK_MEGABYTES = 32
 
 
 @attrs.frozen
 class Step:
-    """One thing that is done to somebody; `other` and `how` say more where there is more to say."""
+    """One action `do` on the program or store `who`. `other` is a second host, `how` the variant of the action."""
 
     at: float
     do: str
@@ -37,7 +37,7 @@ class Step:
 
 @attrs.frozen
 class Plan:
-    """A whole history. `sources` and `receivers` are the jobs of the applications by role."""
+    """The plan of a history. `sources` and `receivers` are the jobs of the applications by role."""
 
     seed: int
     kind: str
@@ -47,19 +47,19 @@ class Plan:
     steps: tuple[Step, ...]
     daemon: bool = False
     later: tuple[str, ...] = ()
-    """Roles that only a step starts."""
+    """Roles that a step starts, and not the beginning of the history."""
     prompt: bool = False
-    """Whether nothing keeps receivers from acknowledging at once."""
+    """Whether nothing delays the acknowledgements of receivers."""
     service: bool = False
-    """Whether they find each other by a service over TCP, and not by a relay."""
+    """Whether topics are resolved by a service over TCP instead of a relay."""
 
     def text(self) -> str:
-        """The plan as JSON."""
+        """Return the plan as JSON."""
         return json.dumps(attrs.asdict(self), indent=1)
 
     @classmethod
     def read(cls, text: str) -> "Plan":
-        """Read what `text` wrote."""
+        """Parse the result of `text`."""
         fields = json.loads(text)
         fields["steps"] = tuple(Step(**step) for step in fields["steps"])
         fields["disks"], fields["later"] = tuple(fields["disks"]), tuple(fields["later"])
@@ -68,7 +68,7 @@ class Plan:
 
 @attrs.define
 class Draft:
-    """A plan in the making."""
+    """An unfinished plan, and the random numbers that it is drawn from."""
 
     rng: random.Random
     disks: list[str] = attrs.field(factory=lambda: ["plain"] * 3)
@@ -110,7 +110,7 @@ class Draft:
         self.receivers[name] = {**usual, **job}
 
     def usual(self) -> None:
-        """One source, and two receivers of which one is sometimes slow."""
+        """Add one source, and two receivers of which one is sometimes slow."""
         self.source()
         self.receiver("receiver1")
         mode = self.rng.choice(("plain", "slow", "batches"))
@@ -126,9 +126,9 @@ class Draft:
         self.add(at + seconds, what[1], who, **more)
 
     def anybody(self) -> str:
-        """Somebody who takes part."""
+        """Return a random store, source or receiver."""
         return self.rng.choice([*STORES, *self.sources, *self.receivers])
 
     def moment(self, last: float = 4.0) -> float:
-        """When something happens."""
+        """Return a random time for a fault (s)."""
         return self.rng.uniform(0.3, last)

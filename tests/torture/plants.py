@@ -1,6 +1,6 @@
-"""Rules that were broken once, reverted one at a time: `make torture ARGS=--plants` must find each.
+"""Plants: former faults that are put back one at a time. `make torture ARGS=--plants` must find each.
 
-A plant replaces functions after import, in each child process that is started with it:
+A plant replaces functions after import, in each child process that starts with it:
 
     python -c "from tests.torture.plants import main; main()" NAME MODULE ARGUMENT...
 """
@@ -22,20 +22,20 @@ from stablecast.transports.reliable.inputs import Submit
 
 
 def _replace(owner: Any, name: str, function: Callable[..., Any]) -> None:
-    """Replace what must be there: a plant that reverts nothing would survive for ever."""
+    """Replace an attribute. Raises LookupError if it does not exist, because such a plant would always survive."""
     if not hasattr(owner, name):
-        raise LookupError(f"{owner} has no {name} that a plant could replace: adapt tests/torture/plants.py")
+        raise LookupError(f"{owner} has no attribute {name} to replace: adapt tests/torture/plants.py")
     setattr(owner, name, function)
 
 
 def owners() -> None:
-    """Let two sources of one context have the same RegIDs, in the context and at the stores."""
+    """Permit two sources of one context with the same RegIDs, in the context and at the stores."""
     _replace(context, "check_claims", lambda *_: None)
     _replace(clients, "earlier", lambda *_: False)
 
 
 def backlog() -> None:
-    """Let a session with a new life of a source know nothing of what waits in the inbox."""
+    """Let a session with a new life of a source ignore the messages that wait in the inbox."""
     start = ClientSession.start
 
     def forgetful(self: ClientSession, history: dict[int, list[tuple[int, int]]], earlier: Any = ()) -> None:
@@ -47,7 +47,7 @@ def backlog() -> None:
 
 
 def dialling() -> None:
-    """Use a connection that is made after its attempt was given up, and let its failures end nothing."""
+    """Use a connection that was made after its attempt was given up, and let its failures end nothing."""
 
     async def attempt(self: connection_pool.ConnectionPool, link: connection_pool.PeerLink) -> None:
         host, port = parse(link.address)
@@ -69,7 +69,7 @@ def dialling() -> None:
 
 
 def rates() -> None:
-    """Send control messages that wait before the block whose budget was asked for: they use it up."""
+    """Send waiting control messages before the block whose rate budget was reserved, so that they use it up."""
 
     def offer(self: ReliableSources, number: int, block: bytes, mark: Any) -> bool:
         if self.machine.blocked:
@@ -101,11 +101,11 @@ PLANTS: Mapping[str, tuple[Callable[[], None], str]] = {
     "rates": (rates, "rates"),
     "parking": (parking, "daemon"),
 }
-"""Each plant, and the kind of plans that finds it."""
+"""Each plant, with the kind of plans that finds it."""
 
 
 def main() -> None:
-    """Plant, and run a module as a program."""
+    """Put one fault back and run a module as a program."""
     name, module, *rest = sys.argv[1:]
     PLANTS[name][0]()
     sys.argv = [module, *rest]

@@ -1,6 +1,6 @@
-"""Programs of one history: each on its host, with a file for what it says on standard error.
+"""The programs of one history: each on its host, with files for its standard output and standard error.
 
-Applications are forked and not started anew: to load their modules takes longer than most histories need them.
+Applications are forked from this process, because loading their modules takes longer than most histories use them.
 """
 
 import contextlib
@@ -10,20 +10,19 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.support.tree import LAYERS, ROOT
+from tests.support.processes import until
+from tests.support.tree import PYTHON_PATH
 
-PATH = os.pathsep.join([str(ROOT), *(str(ROOT / layer) for layer in LAYERS)])
 DESCRIPTORS_LEFT = 2
+"""Number of descriptors that a process with limited descriptors may still open."""
 FREEZE_SECONDS = 5.0
+"""Time limit for a stopped process to leave the processor."""
 SPARE_BYTES = 1 << 20
-"""How much more memory a process gets whose memory is limited."""
-
-
+"""Memory that a process with limited memory may still allocate (bytes)."""
 CLONE_NEWNET = 0x4000_0000
 
 
@@ -33,10 +32,10 @@ def _enter(namespace: Path) -> None:
 
 
 class Forked:
-    """A child that goes on in a function of ours, as far as it looks like a `subprocess.Popen`."""
+    """A child process that runs a function, with the part of the interface of `subprocess.Popen` that is used here."""
 
     def __init__(self, act: Callable[[], None], namespace: Path, stdout: int, stderr: int) -> None:
-        """Call `act` in a child, in the network namespace of that name."""
+        """Call `act` in a child process, in a network namespace."""
         self.returncode: int | None = None
         self.pid = os.fork()
         if not self.pid:
@@ -58,7 +57,7 @@ class Forked:
         return 0
 
     def poll(self) -> int | None:
-        """Return the status if it has ended."""
+        """Return the exit status, or None while the process runs."""
         if self.returncode is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
@@ -66,27 +65,27 @@ class Forked:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end. Raises subprocess.TimeoutExpired."""
+        """Wait for the end and return the exit status. Raises subprocess.TimeoutExpired after `timeout` seconds."""
         if not until(lambda: self.poll() is not None, 1e9 if timeout is None else timeout):
             raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0)
         assert self.returncode is not None
         return self.returncode
 
     def send_signal(self, number: int) -> None:
-        """Send a signal, if it has not ended."""
+        """Send a signal if the process runs."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """Kill it."""
+        """Send SIGKILL if the process runs."""
         self.send_signal(signal.SIGKILL)
 
 
-class Program:
-    """One role; it may be started several times, each a *run*."""
+class Role:
+    """One role of a history. It may be started several times; each start is a *run*."""
 
     def __init__(self, name: str, namespace: Path, place: Path) -> None:
-        """A role that does not run; `namespace` is its host."""
+        """Make a role that does not run yet. `namespace` is its host, `place` the directory of its files."""
         self.name = name
         self.runs = 0
         self.stopped = False
@@ -96,25 +95,25 @@ class Program:
 
     @property
     def run(self) -> str:
-        """The name of the run."""
+        """The name of the current run."""
         return f"{self.name}.{self.runs}"
 
     @property
     def alive(self) -> bool:
-        """Whether it runs."""
+        """Whether the program runs."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def status(self) -> int | None:
-        """How the last run ended, None while it runs."""
+        """The exit status of the last run, None while it runs."""
         return None if self._process is None else self._process.poll()
 
     def history(self, run: int = 0) -> Path:
-        """The file in which an application writes what it sees, of this run or another."""
+        """Return the history file of an application, of the current run or another one."""
         return self._place / f"{self.name}.{run or self.runs}.jsonl"
 
     def start(self, command: Sequence[str] | Callable[[], None]) -> None:
-        """Begin a run of a command line, or of a function in a child."""
+        """Begin a run of a command line, or of a function in a child process."""
         self.runs += 1
         self.stopped = False
         out, err = (self._place / f"{self.run}.{stream}" for stream in ("out", "err"))
@@ -124,18 +123,18 @@ class Program:
                 return
             self._process = subprocess.Popen(
                 ["nsenter", f"--net={self._namespace}", *command],
-                env={**os.environ, "PYTHONPATH": PATH, "PYTHONUNBUFFERED": "1"},
+                env={**os.environ, "PYTHONPATH": PYTHON_PATH, "PYTHONUNBUFFERED": "1"},
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=stderr,
             )
 
-    def said(self) -> str:
-        """What the run has printed so far."""
+    def output(self) -> str:
+        """Return the standard output of the current run so far."""
         return (self._place / f"{self.run}.out").read_text(encoding="utf-8", errors="replace")
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal, if it runs."""
+        """Send a signal if the program runs."""
         if self._process is not None and self.alive:
             self._process.send_signal(number)
             self.stopped = number is signal.SIGSTOP or (self.stopped and number is not signal.SIGCONT)
@@ -152,14 +151,14 @@ class Program:
                 raise TimeoutError(f"{self.name} still runs {FREEZE_SECONDS} s after SIGSTOP")
 
     def kill(self) -> None:
-        """Kill it, and wait until it is gone."""
+        """Kill the program and wait for its end."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
         self.stopped = False
 
     def end(self, seconds: float) -> bool:
-        """Wait for its end, and kill it after so long; returns whether it ended by itself."""
+        """Wait for the end, and kill the program after `seconds`; return whether it ended by itself."""
         if self._process is None:
             return True
         try:
@@ -170,7 +169,7 @@ class Program:
         return True
 
     def limit(self, what: str) -> None:
-        """Leave the running process hardly any `descriptors` or hardly any `memory`."""
+        """Limit the `descriptors` or the `memory` of the running process to little more than it uses."""
         if self._process is None or not self.alive:
             return
         pid = self._process.pid
@@ -200,13 +199,3 @@ def motionless(pid: int) -> bool:
         with contextlib.suppress(OSError):  # the thread has ended meanwhile
             states.append(task.read_text(encoding="ascii").rpartition(")")[2].split()[0])
     return set(states) <= {"T", "t", "D"}
-
-
-def until(condition: Callable[[], bool], seconds: float, pause: float = 0.02) -> bool:
-    """Wait until `condition()` holds; returns whether it did in time."""
-    ends = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > ends:
-            return False
-        time.sleep(pause)
-    return True

@@ -1,4 +1,4 @@
-"""Each rule of the checker finds the violation that is planted for it, and a history without one is clean."""
+"""Each rule of the checker finds its planted violation, and a history without violations is clean."""
 
 from collections.abc import Callable
 from typing import Any
@@ -36,7 +36,7 @@ def name(count: int, run: str = "source.1") -> str:
 
 
 def clean() -> Lines:
-    """Three messages of two lives, two receivers, one of which confirms."""
+    """Return a history of three messages of two lives, and of two receivers, one of which confirms."""
     return [
         line(0, "reg-id", "receiver.1", receiver="receiver", reg_id=5),
         sent(1, "source.1", (0, name(0)), (1, name(1))),
@@ -77,17 +77,17 @@ def change(index: int, **fields: Any) -> Callable[[Lines], None]:
 
 
 def swap(lines: Lines) -> None:
-    """Numbers 0 and 1 come the other way round."""
+    """Deliver number 1 before number 0."""
     lines[2]["t"], lines[3]["t"] = lines[3]["t"], lines[2]["t"]
 
 
 def older_life_late(lines: Lines) -> None:
-    """Message 1 of the first life comes after message 2 of the second."""
+    """Deliver message 1 of the first life after message 2 of the second."""
     lines[3]["t"] = 9
 
 
 def number_again(lines: Lines) -> None:
-    """The second life begins with number 1."""
+    """Let the second life begin with number 1 again."""
     lines[6]["items"] = [[1, name(0, "source.2")]]
     lines[7].update(first=1, last=1)
     for index in (8, 11):
@@ -103,7 +103,7 @@ def confirmed_early(lines: Lines) -> None:
 
 
 def unnamed(lines: Lines) -> None:
-    """The source died before it wrote that it had sent number 3."""
+    """Report number 3 stable, although the source died before it wrote the name of that message."""
     lines.append(stable(21, "source.2", 3, 3))
 
 
@@ -117,7 +117,7 @@ def fault(*between: int) -> Callable[[Lines], None]:
 
 
 def crashed_late(lines: Lines) -> None:
-    """Message 0 was consumed long before the crash, message 1 was not, and both come again."""
+    """Deliver message 0 again after a crash, although it was consumed long before the crash."""
     second = 1_000_000_000
     lines.append(line(0, "prompt", "history"))
     lines[3]["t"], lines[8]["t"] = second, 9 * second
@@ -142,7 +142,7 @@ def mark(what: str) -> Callable[[Lines], None]:
         (twice, {"twice", "order"}),
         (confirmed_early, {"confirmed"}),
         (change(5, last=2), set()),  # number 2 was sent by another life: this stream does not name it
-        (change(5, reg_id=6), set()),  # nobody is known by that RegID, and somebody got them
+        (change(5, reg_id=6), set()),  # no receiver is known by that RegID, and some receiver got the messages
         (crashed_late, {"repeated"}),
         (fault(120), {"blocked"}),
         (fault(120, 180), set()),
@@ -164,7 +164,7 @@ def test_a_message_that_never_became_stable_may_be_lost_and_its_number_used_agai
 
 
 def test_a_confirmation_by_a_receiver_that_never_got_it_is_found() -> None:
-    """Another one has it, which is no excuse."""
+    """The delivery to another receiver does not count."""
     lines = clean()
     lines.append(line(0, "reg-id", "other.1", receiver="other", reg_id=7))
     lines[5]["reg_id"] = 7

@@ -1,4 +1,4 @@
-"""The short form of `make torture`: one history of each kind below, and the tool itself."""
+"""The short form of `make torture`: one history of each of its kinds."""
 
 import tempfile
 from collections.abc import Iterator
@@ -10,9 +10,9 @@ import pytest
 from tests.torture.__main__ import AT_ONCE, Outcome, obstacle, play, short_plans
 from tests.torture.plan import Plan
 
-WHY_NOT = obstacle()
-pytestmark = [pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT), pytest.mark.timeout(900)]
-"""Seconds. A history waits for a minute for what never happens, and a busy machine takes another to start it."""
+OBSTACLE = obstacle()
+pytestmark = [pytest.mark.skipif(bool(OBSTACLE), reason=OBSTACLE), pytest.mark.timeout(900)]
+"""The timeout is long because a failing history waits for a minute, and a busy machine needs another to start it."""
 
 PLANS = short_plans()
 

@@ -1,4 +1,4 @@
-"""A seed makes one plan, which can be kept and played again; no plan breaks a condition of the guarantees."""
+"""A seed makes one plan, which can be kept and played again. No plan breaks a condition of the guarantees."""
 
 from pathlib import Path
 
@@ -27,14 +27,14 @@ def test_seeds_differ(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_quorum_keeps_its_disks(kind: str) -> None:
-    """All stores may lose their power at once, because what was synced survives that."""
+    """All stores may lose their power at once, because synced writes survive that."""
     for plan in (draw(seed, kind) for seed in SEEDS):
         assert len({step.who for step in plan.steps if step.do == "damage"}) <= 1
         assert kind == "powercuts" or len({step.who for step in plan.steps if step.do in OF_DISKS}) <= 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_steps_are_for_somebody_and_can_be_undone(kind: str) -> None:
+def test_steps_name_known_programs_and_can_be_undone(kind: str) -> None:
     for plan in (draw(seed, kind) for seed in SEEDS):
         _check_steps(plan)
 

@@ -1,4 +1,4 @@
-"""The command: what it says where it cannot run, and how it ends."""
+"""The torture command: its messages where it cannot run, its summary and its exit status."""
 
 import os
 import signal
@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from tests.support.processes import until
+from tests.support.tree import PYTHON_PATH
 from tests.torture import __main__ as tool
 from tests.torture.__main__ import Outcome, main, obstacle, summary
 from tests.torture.kinds import KINDS
 from tests.torture.plants import PLANTS
-from tests.torture.processes import PATH, motionless, until
+from tests.torture.processes import motionless
 
 
 def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,7 +24,7 @@ def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyP
     assert obstacle() == "torture needs programs that are missing: run 'sudo apt-get install -y e2fsprogs'."
 
 
-def test_it_asks_for_root(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_asks_for_root(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("shutil.which", lambda name: name)
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     assert main([]) == 2
@@ -32,7 +34,7 @@ def test_it_asks_for_root(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     )
 
 
-def test_loop_devices_are_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_command_asks_for_loop_devices(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("shutil.which", lambda name: name)
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr(tool, "LOOP", tmp_path / "none")
@@ -51,26 +53,25 @@ def test_a_kernel_that_refuses_is_quoted(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize(("violations", "status"), [((), 0), (("lost: one", "hang: two"), 1)])
-def test_one_line_and_the_status_tell_how_it_went(
+def test_the_summary_and_the_status_show_the_violations(
     violations: tuple[str, ...], status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     counts = Counter(sent=5, stable=4, delivered=8, confirmed=1)
     monkeypatch.setattr(tool, "obstacle", lambda: "")
     monkeypatch.setattr(tool, "play", lambda plan, *_: Outcome(plan, violations, counts, 9.0))
     assert main(["--histories", "2", "--seed", "1"]) == status
-    told = capsys.readouterr().out.splitlines()
-    found = "1 hang, 1 lost" if violations else "no violation"
-    assert len(told) == 3
-    assert "2 histories" in told[-1]
-    assert "10 sent, 8 stable, 16 delivered, 2 confirmations" in told[-1]
-    assert told[-1].endswith(found if not violations else "2 hang, 2 lost")
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == 3
+    assert "2 histories" in printed[-1]
+    assert "10 sent, 8 stable, 16 delivered, 2 confirmations" in printed[-1]
+    assert printed[-1].endswith("2 hang, 2 lost" if violations else "no violation")
 
 
-def test_a_summary_of_nothing() -> None:
+def test_a_summary_without_histories_has_no_violation() -> None:
     assert summary([], 0.0).endswith("no violation")
 
 
-def test_plants_name_kinds() -> None:
+def test_plants_name_existing_kinds() -> None:
     assert {kind for _, kind in PLANTS.values()} <= KINDS.keys()
 
 
@@ -79,7 +80,7 @@ def test_a_plant_has_something_to_revert(plant: str) -> None:
     command = [sys.executable, "-c", "from tests.torture.plants import main; main()", plant]
     done = subprocess.run(
         [*command, "stablecast.cli.main", "--version"],
-        env={**os.environ, "PYTHONPATH": PATH}, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": PYTHON_PATH}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -326,7 +326,7 @@ def test_a_run_sent_again_is_the_same_however_many_are_alike(
             assert isinstance(item, lbmc.Message)
             one = codec.decode_recovered(item)
             assert (one.session, one.incarnation, one.proactive) == (LIFE, LIFE, proactive)
-            run = codec.decode_series(item).payloads if isinstance(item, lbttcp.Series) else [one.payload]
+            run = codec.decode_series(item).payloads if isinstance(item, lbttcp.RetransmissionSeries) else [one.payload]
             found += [((one.wire_number + at) % (1 << 32), content) for at, content in enumerate(run)]
     assert found == [((first + at) % (1 << 32), contents[at]) for at in range(skip, len(contents))]
 
@@ -345,7 +345,7 @@ SEGMENTS = st.lists(
 def one_by_one(item: lbmc.Message) -> list[tuple[int, int, bool, int, bytes]]:
     """The retransmissions of an item of a stream."""
     one = codec.decode_recovered(item)
-    contents = codec.decode_series(item).payloads if isinstance(item, lbttcp.Series) else [one.payload]
+    contents = codec.decode_series(item).payloads if isinstance(item, lbttcp.RetransmissionSeries) else [one.payload]
     name = (one.session, one.incarnation, one.proactive)
     return [(*name, (one.wire_number + at) % (1 << 32), content) for at, content in enumerate(contents)]
 
@@ -364,7 +364,7 @@ def test_series_hold_what_single_retransmissions_do(
     assert [again for item in series if isinstance(item, lbmc.Message) for again in one_by_one(item)] == [
         again for item in single if isinstance(item, lbmc.Message) for again in one_by_one(item)
     ]
-    assert not any(isinstance(item, lbttcp.Series) for item in single)
+    assert not any(isinstance(item, lbttcp.RetransmissionSeries) for item in single)
 
 
 SHAPED = st.lists(ACKNOWLEDGEMENTS | KEEPALIVES, max_size=3)

@@ -37,7 +37,7 @@ from stablecast.runtime.source_strings import ports_of
 from stablecast.runtime.stream import Item
 from stablecast.runtime.wakeup_latency import courtesy, short_slices
 from stablecast.transports import codec
-from stablecast.transports.codec.lbttcp import Run, Series
+from stablecast.transports.codec.lbttcp import RetransmissionSeries, Run
 from stablecast.transports.resolution.records import SourceRecord, check_topic
 from stablecast.transports.wire.errors import WireError
 
@@ -360,7 +360,11 @@ class Context:
                 continue
             try:
                 if item.kind in codec.RECOVERED_KINDS:
-                    again = codec.decode_series(item) if isinstance(item, Series) else codec.decode_recovered(item)
+                    again = (
+                        codec.decode_series(item)
+                        if isinstance(item, RetransmissionSeries)
+                        else codec.decode_recovered(item)
+                    )
                     recovered.setdefault(again.session, []).append(again)
                 else:
                     message = codec.decode(item)

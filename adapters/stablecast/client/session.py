@@ -371,7 +371,7 @@ class ClientSession:
     def _assemble(self, run: Run, effect: fx.Deliver, sender: int) -> None:
         """Deliver the messages that a run of pieces completes."""
         self._pieces.floor = self._machine.start_number
-        self._pieces.owed = self._machine.begins_where_stores_said
+        self._pieces.owed = self._machine.begins_at_proposal
         wholes = self._pieces.add_run(run.block, effect.skip, effect.count, effect.first, effect.recovered)
         self._drop_useless()
         if not self._plain:

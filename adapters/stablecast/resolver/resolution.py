@@ -14,7 +14,7 @@ from stablecast.transports.resolution.udp.inputs import (
     Unresolved,
 )
 from stablecast.transports.resolution.udp.settings import PatternOptions, QueryOptions
-from stablecast.transports.wire.lbmr import PatternType
+from stablecast.transports.wire.lbmr import PatternLanguage
 
 
 class Resolution(ABC):
@@ -64,7 +64,9 @@ class Resolution(ABC):
         """Stop finding the sources of `topic`; nothing is reported afterwards."""
         self.feed(RemoveReceiver(topic))
 
-    def add_pattern(self, pattern: str, kind: int = PatternType.PCRE, options: PatternOptions | None = None) -> None:
+    def add_pattern(
+        self, pattern: str, kind: int = PatternLanguage.PCRE, options: PatternOptions | None = None
+    ) -> None:
         """Find the sources of all topics that match until `remove_pattern` (T-031); services know PCRE only.
 
         Raises:

@@ -19,7 +19,7 @@ from stablecast.runtime.stream_joiner import StreamJoiner
 from stablecast.store.shared_sessions import SessionListener, SessionMember, SharedSessions
 from stablecast.store.store_views import Traffic
 from stablecast.transports import codec
-from stablecast.transports.codec.lbttcp import Run, Series
+from stablecast.transports.codec.lbttcp import RetransmissionSeries, Run
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.lbmc import Message
 
@@ -66,7 +66,11 @@ class StoreArrivals:
                 continue
             try:
                 if item.kind in codec.RECOVERED_KINDS:
-                    again = codec.decode_series(item) if isinstance(item, Series) else codec.decode_recovered(item)
+                    again = (
+                        codec.decode_series(item)
+                        if isinstance(item, RetransmissionSeries)
+                        else codec.decode_recovered(item)
+                    )
                     recovered.append(again)
                 else:
                     self._on_message(codec.decode(item))

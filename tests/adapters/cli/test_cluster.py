@@ -31,7 +31,7 @@ def test_the_commands_that_it_prints_work(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_nothing_outlives_it(number: signal.Signals, tmp_path: Path) -> None:
     with running("up", "--stores", "1", "--directory", tmp_path, "--json") as cluster:
-        ready = cluster.said()
+        ready = cluster.json_line()
         assert ready.keys() == {"ready", "resolver", "stores"}
         assert len(ready["stores"]) == 1
         started = children(cluster.process.pid)
@@ -43,7 +43,7 @@ def test_nothing_outlives_it(number: signal.Signals, tmp_path: Path) -> None:
 
 def test_a_store_that_ends_by_itself_ends_the_cluster(tmp_path: Path) -> None:
     with running("up", "--stores", "1", "--directory", tmp_path, "--json") as cluster:
-        cluster.said()
+        cluster.json_line()
         _, store = started = children(cluster.process.pid)
         os.kill(store, signal.SIGKILL)
         status, out, err = cluster.end()
@@ -55,7 +55,7 @@ def test_a_store_that_ends_by_itself_ends_the_cluster(tmp_path: Path) -> None:
 def test_a_directory_in_use_is_told(tmp_path: Path) -> None:
     arguments = ("up", "--stores", "2", "--directory", tmp_path, "--json")
     with running(*arguments) as first:
-        first.said()
+        first.json_line()
         with running(*arguments) as second:
             status, out, err = second.end()
     assert (status, out) == (1, "")

@@ -17,12 +17,12 @@ ROOM = 2_000_000
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_store_says_that_it_is_ready_and_that_it_stopped(number: signal.Signals, tmp_path: Path) -> None:
     with running("store", tmp_path, "--listen", "127.0.0.1:0", "--new", "--json") as program:
-        ready = program.said()
+        ready = program.json_line()
         address = ready["address"]
         assert ready == {"ready": True, "address": address, "directory": str(tmp_path)}
         program.interrupt(number)
         counted = {"clients": 0, "oddities": {}, "events": {}, "sessions": {}}
-        assert program.said() == {"stopped": True, "address": address, **counted}
+        assert program.json_line() == {"stopped": True, "address": address, **counted}
         assert program.end() == (0, "", "")
 
 
@@ -50,9 +50,9 @@ def test_options_that_are_not_followed_are_told_and_a_profile_is_taken(tmp_path:
     """The guide's store has no memory to lose (formal design, 7.6): it grants at once."""
     arguments = ["--listen", "127.0.0.1:0", "--profile", "5.3", "-o", "repository-disk-max-write-async-cbs=2", "--json"]
     with running("store", tmp_path, *arguments) as program:
-        program.said()
+        program.json_line()
         program.interrupt()
-        program.said()
+        program.json_line()
         status, _, err = program.end()
     assert status == 0
     assert err == (
@@ -63,9 +63,9 @@ def test_options_that_are_not_followed_are_told_and_a_profile_is_taken(tmp_path:
 
 def test_a_relay_says_that_it_is_ready_and_that_it_stopped() -> None:
     with running("lbmrd", "--listen", "127.0.0.1:0", "--json") as program:
-        assert program.said().keys() == {"ready", "port"}
+        assert program.json_line().keys() == {"ready", "port"}
         program.interrupt()
-        assert program.said()["stopped"] is True
+        assert program.json_line()["stopped"] is True
         assert program.end() == (0, "", "")
 
 
@@ -206,9 +206,9 @@ run_loop(serve(settings, True))
 def test_a_second_interrupt_waits_for_nothing(tmp_path: Path) -> None:
     """P-708: not even for a disk that never answers."""
     with running(tmp_path, "journal", program=(sys.executable, "-c", WAITING)) as program:
-        address = program.said()["address"]
+        address = program.json_line()["address"]
         with running("send", "orders", "--store", address):
-            assert program.said() == {"syncing": True}
+            assert program.json_line() == {"syncing": True}
             program.interrupt()
             while _listens(address):
                 assert program.process.poll() is None
@@ -219,9 +219,9 @@ def test_a_second_interrupt_waits_for_nothing(tmp_path: Path) -> None:
 def test_a_second_interrupt_does_not_wait_for_a_loop_that_flushes(tmp_path: Path) -> None:
     """P-708: a disk that never answers the loop's own thread."""
     with running(tmp_path, "store", program=(sys.executable, "-c", WAITING)) as program:
-        address = program.said()["address"]
+        address = program.json_line()["address"]
         with running("send", "orders", "--store", address), running("send", "others", "--store", address):
-            assert program.said() == {"syncing": True}
+            assert program.json_line() == {"syncing": True}
             program.interrupt()
             program.interrupt(signal.SIGTERM)  # two of a kind that come together are one
             assert program.end() == (130, "", "")

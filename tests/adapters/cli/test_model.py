@@ -17,7 +17,7 @@ from tests.adapters.lab.model import small
 from tests.adapters.lab.model.checker import CLEAN, install
 from tests.adapters.lab.model.conftest import small_models
 from tests.adapters.lab.model.views.conftest import traced
-from tests.adapters.lab.model.views.edited import edited, having
+from tests.adapters.lab.model.views.trace_edits import edited, having
 
 __all__ = ["small_models", "traced"]
 

@@ -2,7 +2,7 @@
 
 import json
 
-from tests.adapters.lab.prove.proving import example
+from tests.adapters.lab.prove.examples import example
 from tests.support.program import outcome
 
 

@@ -22,13 +22,13 @@ def test_lines_become_stable_messages_and_lines_again(tmp_path: Path) -> None:
             running("send", "orders", *where, "--store", address, "--json") as sender,
         ):
             sender.write("one\ntwo\n")
-            first = receiver.said()
+            first = receiver.json_line()
             assert isinstance(first.pop("recovered"), bool)  # Live or from the store: whichever was quicker.
             assert first == {"number": 0, "payload": "one"}
-            assert receiver.said()["payload"] == "two"
+            assert receiver.json_line()["payload"] == "two"
             out, err = sender.process.communicate("three\n\u00fc")
             assert (sender.process.returncode, err) == (0, "")
-            assert [receiver.said()["payload"] for _ in range(2)] == ["three", "\u00fc"]
+            assert [receiver.json_line()["payload"] for _ in range(2)] == ["three", "\u00fc"]
             assert receiver.end() == (0, "", "")
         summary = json.loads(out)
         assert summary.pop("seconds") > 0
@@ -48,7 +48,7 @@ def test_a_source_goes_on_where_it_ended_and_an_interrupted_receiver_too(tmp_pat
             receiver.interrupt(signal.SIGTERM)
             assert receiver.end() == (0, "", "")
         with running("receive", "orders", *where, "--count", "2", "--json") as again, running(*send) as sender:
-            assert [again.said()["number"] for _ in range(2)] == [4, 5]
+            assert [again.json_line()["number"] for _ in range(2)] == [4, 5]
             assert again.end() == (0, "", "")
 
 

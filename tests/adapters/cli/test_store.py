@@ -129,14 +129,14 @@ def test_the_first_word_decides(config: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_a_daemon_runs_its_stores_until_it_is_interrupted(config: Path) -> None:
     """P-125, P-706, P-707, P-803: ready lines, log, pidfile, monitor; all gone but the log afterwards."""
     with running("store", config, "--new", "--json") as program:
-        first, second, monitor = program.said(), program.said(), program.said()
+        first, second, monitor = program.json_line(), program.json_line(), program.json_line()
         assert [(one["ready"], one["store"]) for one in (first, second)] == [(True, "a"), (True, "b")]
         assert first["address"] != second["address"]
         assert monitor.keys() == {"monitor"}
         assert (config.parent / "stored.pid").read_text() == f"{program.process.pid}\n"
         assert outcome("send", "orders", "--store", second["address"], typed="one\n")[0] == 0
         program.interrupt(signal.SIGINT)
-        assert program.said() == {"stopped": True}
+        assert program.json_line() == {"stopped": True}
         status, out, err = program.end()
     assert (status, out) == (0, "")
     assert err.endswith("for all waiting messages\n")

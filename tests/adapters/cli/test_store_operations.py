@@ -17,8 +17,8 @@ from stablecast.ops.operations.target import TOKEN_VARIABLE, OperationError
 from stablecast.store import observatory
 from stablecast.text import console
 from stablecast.text.exit_status import guarded
-from tests.adapters.ops.monitor.staged import Staged, busy
-from tests.adapters.ops.operations.kept import kept
+from tests.adapters.ops.monitor.staged_store import Staged, busy
+from tests.adapters.ops.operations.store_directory import kept
 from tests.support.program import outcome
 
 TOKEN = "open-sesame"

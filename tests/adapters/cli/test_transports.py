@@ -55,7 +55,7 @@ def test_a_receiver_that_drops_a_tenth_of_what_arrives_loses_nothing_and_its_cou
             listening.join()
         assert sender.process.stdin is not None
         sender.process.stdin.close()
-        told = sender.said()["statistics"][f"source {place}"]
+        told = sender.json_line()["statistics"][f"source {place}"]
     *messages, last = map(json.loads, heard)
     numbers = [message["number"] for message in messages]
     assert numbers == list(range(numbers[0], numbers[0] + MESSAGES))

@@ -9,7 +9,7 @@ import pytest
 
 from stablecast.client import Context, Source
 from stablecast.store.journal.disk import STEPS
-from tests.adapters.store.crashing import (
+from tests.adapters.store.crash_child import (
     IN_MEMORY,
     KINDS,
     PACED,

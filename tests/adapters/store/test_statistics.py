@@ -16,7 +16,7 @@ from stablecast.store import statistics
 from stablecast.store.observatory import Observatory
 from stablecast.store.statistics import StatKind
 from stablecast.store.store_views import SourceView, StoreView
-from tests.adapters.ops.monitor.staged import busy
+from tests.adapters.ops.monitor.staged_store import busy
 
 NOW = 1_700_000_000_123_456_789
 

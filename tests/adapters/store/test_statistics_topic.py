@@ -12,7 +12,7 @@ from stablecast.store import statistics_topic
 from stablecast.store.observatory import Observatory
 from stablecast.store.statistics import StatKind
 from stablecast.store.statistics_topic import Publisher, interval, resident_bytes
-from tests.adapters.ops.monitor.staged import Staged, busy
+from tests.adapters.ops.monitor.staged_store import Staged, busy
 
 
 def plan(daemon: Mapping[str, object] | None, **store: object) -> Plan:

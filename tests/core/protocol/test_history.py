@@ -18,7 +18,7 @@ from stablecast.core.protocol.messages import Life
 from tests.core.samples import registered
 
 BRANCHES = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 8)), min_size=1, max_size=7)
-"""Of each life, the one whose history it goes on with (0: none) and its first number."""
+"""For each life the one whose history it continues (0: none), and its first number."""
 
 
 def histories(branches: list[tuple[int, int]], limit: int) -> list[list[Life]]:

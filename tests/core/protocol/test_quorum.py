@@ -69,7 +69,7 @@ def test_every_group_means_a_quorum_of_each(quorums: Quorums, data: st.DataObjec
 
 @given(group_rules(), st.data())
 def test_a_quorum_of_the_rules_shares_a_store_with_what_is_stable(quorums: Quorums, data: st.DataObject) -> None:
-    """Where one group is not enough, whoever registered hears of everything stable."""
+    """If one group is not enough, any registered client finds every stable message."""
     one, other, registered = (data.draw(masks(quorums)) for _ in range(3))
     if not quorums.any_group and quorums.registered(one) and quorums.stable(other, registered):
         assert one & other

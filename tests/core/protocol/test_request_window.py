@@ -19,7 +19,7 @@ def requests(window: int = 200) -> RequestWindow:
 
 
 def asked(out: list[fx.Effect]) -> list[tuple[str, int, int]]:
-    """Who is asked for what, once."""
+    """Return the targets and the ranges requested of them, each once."""
     return [(to, m.first, m.last) for to, m in sends(drain(out)) if isinstance(m, RetransmitRequest)]
 
 

@@ -14,7 +14,7 @@ ONE_GROUP = Quorums.of(GroupRules((3,)), [0, 0, 0])
 
 
 def holding(*highs: int) -> list[Registered]:
-    """What stores answer that hold everything up to these numbers."""
+    """Return the grants of stores that hold everything up to these numbers."""
     return [registered(store_index=index, high=wire(high)) for index, high in enumerate(highs)]
 
 

@@ -1,4 +1,4 @@
-"""What does not fit together in a configuration."""
+"""Findings: contradictions in a configuration."""
 
 from typing import Any
 

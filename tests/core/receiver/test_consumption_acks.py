@@ -41,7 +41,7 @@ def window(*consumed: int) -> DeliveryWindow:
 def test_every_store_is_told_under_the_names_it_knows() -> None:
     """P-303, C-29: and the source is not, unless it asks."""
     out: list[fx.Effect] = []
-    acknowledger().tell([registration(0), registration(2)], info(), (1 << 32) + 4, [(0, 5)], 0, out)
+    acknowledger().acknowledge([registration(0), registration(2)], info(), (1 << 32) + 4, [(0, 5)], 0, out)
     assert sends(out) == [
         ("store0:1", ConsumptionAck(LIFE, 50, 70, 4)),
         ("store2:1", ConsumptionAck(LIFE, 52, 72, 4)),
@@ -51,9 +51,9 @@ def test_every_store_is_told_under_the_names_it_knows() -> None:
 def test_a_source_that_asks_counts_each_receiver_once() -> None:
     """P-304, P-329: another store answers first from now on, the receiver stays the same to the source."""
     machine, out = acknowledger(), list[fx.Effect]()
-    machine.tell([registration(1), registration(2)], ASKING, 4, [(3, 5)], 0, out)
+    machine.acknowledge([registration(1), registration(2)], ASKING, 4, [(3, 5)], 0, out)
     assert sends(drain(out))[-1] == ("source:1", ConsumptionAck(LIFE, 0, 71, 4, first=3))
-    machine.tell([registration(2)], ASKING, 5, [(5, 6)], 0, out)
+    machine.acknowledge([registration(2)], ASKING, 5, [(5, 6)], 0, out)
     assert sends(drain(out))[-1] == ("source:1", ConsumptionAck(LIFE, 0, 71, 5, first=5))
 
 
@@ -76,7 +76,7 @@ def test_a_store_hears_where_a_receiver_that_sets_the_pace_began(low: int, told:
 def test_the_source_alone_is_told_the_session_id() -> None:
     """P-329: a receiver that returns may name another store's RegID."""
     out: list[fx.Effect] = []
-    acknowledger(session_id=9).tell([registration(0)], ASKING, 4, [(3, 5)], 0, out)
+    acknowledger(session_id=9).acknowledge([registration(0)], ASKING, 4, [(3, 5)], 0, out)
     assert sends(out) == [
         ("store0:1", ConsumptionAck(LIFE, 50, 70, 4)),
         ("source:1", ConsumptionAck(LIFE, 0, 70, 4, session_id=9, first=3)),
@@ -85,7 +85,7 @@ def test_the_source_alone_is_told_the_session_id() -> None:
 
 def test_a_receiver_may_refuse_confirmations() -> None:
     out: list[fx.Effect] = []
-    acknowledger(confirm=False).tell([registration(0)], ASKING, 4, [(3, 5)], 0, out)
+    acknowledger(confirm=False).acknowledge([registration(0)], ASKING, 4, [(3, 5)], 0, out)
     assert [to for to, _ in sends(out)] == ["store0:1"]
 
 
@@ -95,7 +95,7 @@ def test_lost_messages_are_in_no_confirmation() -> None:
     done.lose(3, 4, [])
     number = machine.number(done)
     assert number == 8
-    machine.tell([registration(0)], ASKING, number, done.confirmed(0, number + 1), 0, out)
+    machine.acknowledge([registration(0)], ASKING, number, done.confirmed(0, number + 1), 0, out)
     to_source = [ConsumptionAck(LIFE, 0, 70, last, first=first) for first, last in ((0, 2), (4, 8))]
     assert sends(drain(out)) == [
         ("store0:1", ConsumptionAck(LIFE, 50, 70, 8)),
@@ -103,13 +103,13 @@ def test_lost_messages_are_in_no_confirmation() -> None:
     ]
     machine.on_broken(Reset("source:1"), [registration(0)], ASKING, done, 0, out)
     assert [message for _, message in sends(drain(out))] == to_source
-    machine.tell([registration(0)], ASKING, 9, [], 0, out)
+    machine.acknowledge([registration(0)], ASKING, 9, [], 0, out)
     assert [to for to, _ in sends(out)] == ["store0:1"]
 
 
 def test_nobody_is_told_without_a_registration() -> None:
     out: list[fx.Effect] = []
-    acknowledger().tell([], ASKING, 4, [(3, 5)], 0, out)
+    acknowledger().acknowledge([], ASKING, 4, [(3, 5)], 0, out)
     assert out == []
 
 
@@ -142,7 +142,7 @@ def test_a_confirmation_that_a_broken_connection_may_have_swallowed_is_repeated(
 def test_a_confirmation_says_how_it_came_about(changes: dict[str, Any], flags: AckFlag) -> None:
     """P-330: the source shows it; stores need not know."""
     out: list[fx.Effect] = []
-    acknowledger(**changes).tell([registration(0)], ASKING, 4, [(3, 5)], 0, out)
+    acknowledger(**changes).acknowledge([registration(0)], ASKING, 4, [(3, 5)], 0, out)
     assert [message.flags for _, message in sends(out) if isinstance(message, ConsumptionAck)] == [AckFlag.NONE, flags]
 
 
@@ -195,7 +195,7 @@ def test_a_receiver_shows_that_it_lives_while_it_confirms_nothing() -> None:
     """P-338: an interval after the last confirmation; never without a RegID, never when it is off."""
     machine, out = acknowledger(liveness_ns=100, session_id=9, context=3), list[fx.Effect]()
     machine.watch(0)
-    machine.tell([registration(1)], ASKING, 4, [(3, 5)], 50, drain(out))
+    machine.acknowledge([registration(1)], ASKING, 4, [(3, 5)], 50, drain(out))
     assert machine.timers.pop_expired(149) == []
     assert machine.timers.pop_expired(150) == [AckTimer.ALIVE]
     machine.show_life([registration(2)], ASKING, 150, out)

@@ -1,4 +1,4 @@
-"""Where a receiver starts: the stores' number, the request maximum and the application's wish."""
+"""The first number of a receiver: the stores' number, the request maximum and the application's wish."""
 
 from typing import Any
 

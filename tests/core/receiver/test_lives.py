@@ -33,7 +33,7 @@ def test_the_number_of_lives_is_bounded() -> None:
 
 
 def test_without_the_repair_numbers_are_all_there_is() -> None:
-    """What one life's number was consumed for is known of every life."""
+    """Without lives a consumed number counts for every life."""
     lives = Lives(told_apart=False)
     lives.saw(0, 5, 1)
     lives.on_consumed(0, 3)

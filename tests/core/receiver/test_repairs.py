@@ -1,4 +1,4 @@
-"""Where receivers depart from documented rules that lose messages: each run with the repair, and without it.
+"""The repairs of receivers, which replace documented rules that lose messages: each run with and without the repair.
 
 Formal design, section 7; `stablecast.core.protocol.repairs`. The profile `safe` has all repairs, `5.3` has none.
 """

@@ -1,4 +1,4 @@
-"""What is asked of a source, and what its SRIs say."""
+"""Source contact: the requests of a receiver to its source, and the novelty of SRIs."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""When an SRI goes out, and what it says."""
+"""Announcements: the time and the contents of an SRI."""
 
 from stablecast.core.machine.serial import MODULUS
 from stablecast.core.protocol.messages import StoreEntry

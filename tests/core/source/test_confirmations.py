@@ -59,7 +59,7 @@ def test_receivers_beyond_the_bound_are_not_counted(monkeypatch: pytest.MonkeyPa
 def test_a_receiver_with_too_many_gaps_confirms_nothing_below_the_newest_of_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What is forgotten is never counted a second time for the same receiver."""
+    """A forgotten number never counts a second time for the same receiver."""
     monkeypatch.setattr(confirmations, "MAX_RUNS", 2)
     machine = Confirmations(1)
     for first in (0, 2, 4):

@@ -226,7 +226,7 @@ def test_a_store_that_came_back_empty_is_told_of_and_no_longer_counts() -> None:
 
 
 def test_a_life_that_was_replaced_is_over() -> None:
-    """What another life registered meanwhile may have sent would be cut back if this one announced itself again."""
+    """Stores would cut the messages of another life, registered meanwhile, if this one announced itself again."""
     driver = SourceDriver.active()
     for store in (0, 1):
         driver.feed(Gone(f"store{store}:1"), 100)

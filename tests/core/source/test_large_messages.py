@@ -49,7 +49,7 @@ def test_without_large_messages_every_number_is_whole() -> None:
 
 
 def test_a_message_that_two_parts_complete_is_told_once() -> None:
-    """Of 3 to 5 the middle was there before."""
+    """The middle of 3 to 5 was there before."""
     large, _ = laid_out([1, 1, 1, 3, 1])
     held = RangeSet([(4, 5)])
     assert large.whole(held.add(2, 7), held) == [(2, 6), (6, 7)]

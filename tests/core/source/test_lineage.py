@@ -1,4 +1,4 @@
-"""Where a life begins, and which other lives matter to it."""
+"""Lineage: the beginning of a life, and the other lives that matter to it."""
 
 from stablecast.core.protocol.quorum import Consensus, GroupRules, Quorums
 from stablecast.core.source.lineage import Lineage
@@ -25,7 +25,7 @@ def test_a_life_begins_behind_what_the_stores_have() -> None:
 
 
 def test_a_store_that_counts_more_lives_than_before_had_another_one_since() -> None:
-    """Whether that one announced itself or not: it may have had its term at a quorum."""
+    """The other life need not have announced itself: it may have had its term at a quorum."""
     machine = begun()
     assert machine.succeeded(registered(lives=((LIFE, 7), (9, 9)), lives_term=4, term=5), registered(term=3), 3)
     assert machine.succeeded(registered(term=5), registered(term=3), 3)

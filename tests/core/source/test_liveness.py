@@ -1,4 +1,4 @@
-"""Which receivers are still there."""
+"""Liveness: the receivers that are still there."""
 
 import pytest
 

@@ -29,7 +29,7 @@ def started(**changes: Any) -> SourceDriver:
 
 
 def first_number(told: list[Event]) -> int | None:
-    """Where the source may send from, if it may."""
+    """Return the number from which the source may send, or None."""
     return next((event.number for event in told if isinstance(event, RegistrationComplete)), None)
 
 

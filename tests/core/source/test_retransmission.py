@@ -1,4 +1,4 @@
-"""What those get who ask a source for messages that it has sent before."""
+"""Retransmission: the answers of a source to requests for messages that it has sent before."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.messages import LateJoinInfo, LateJoinRequest, RetransmitRequest, Role
 from stablecast.core.protocol.quorum import GroupRules, Quorums
 from stablecast.core.protocol.settings import Retention
-from stablecast.core.source.retransmission import resend, tell_range
+from stablecast.core.source.retransmission import resend, send_range
 from stablecast.core.source.stability import StabilityWindow
 from tests.core.samples import LIFE
 
@@ -57,5 +57,5 @@ def test_without_late_join_receivers_get_nothing_and_stores_do() -> None:
 def test_the_retained_range_is_answered(asker: str, late_join: bool, low: int) -> None:
     """P-411, P-503: an empty range where there is nothing for the asker."""
     out: list[fx.Effect] = []
-    tell_range(LateJoinRequest(LIFE, 9, asker), sent(), ["store:1"], late_join, out)
+    send_range(LateJoinRequest(LIFE, 9, asker), sent(), ["store:1"], late_join, out)
     assert out == [fx.Send(asker, LateJoinInfo(LIFE, 9, wire(FIRST + low), wire(FIRST + 9)))]

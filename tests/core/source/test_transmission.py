@@ -1,4 +1,4 @@
-"""What a source has sent: the window, the flight, what is sent again, who is still there."""
+"""Transmission: the window, the flight, retransmissions and watched receivers together."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ TWO_MESSAGES = ((0, 2), (4, 5))
 
 
 class Flow:
-    """What was sent, by a source whose stores have all granted."""
+    """Return the transmission of a source whose stores have all granted."""
 
     def __init__(self, **changes: Any) -> None:
         config = attrs.evolve(CONFIG, **changes)

@@ -1,4 +1,4 @@
-"""The agenda: nothing is looked at too late, and nothing that is not due, against a twin that keeps a dict."""
+"""The deadline queue against a twin that keeps a dict: no key comes too late or too early."""
 
 from typing import Any
 

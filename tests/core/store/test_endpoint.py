@@ -179,7 +179,7 @@ def test_a_silent_source_goes_with_its_messages_and_its_receivers() -> None:
 
 
 def test_by_default_state_never_goes_by_itself() -> None:
-    """What is stable is there when its source comes back, however late: its numbers are not used again."""
+    """Stable messages are there when their source returns, however late: their numbers are not used again."""
     driver = StoreDriver.with_receiver()
     driver.data(0, 10)
     driver.sync()

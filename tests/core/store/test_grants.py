@@ -1,4 +1,4 @@
-"""Who may register with a store, where a receiver begins, and what a grant says."""
+"""Grants: admission to a store, the first number of a receiver, and the contents of a grant."""
 
 from typing import Any
 

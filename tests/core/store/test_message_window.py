@@ -1,4 +1,4 @@
-"""What a store keeps of one source: in memory, on disk, and what goes when there is too much."""
+"""The messages of one source at a store: in memory, on disk, and their release at limits."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a store holds of one source, against a twin that keeps a dict of messages."""
+"""A repository against a twin that keeps a dict of messages."""
 
 from typing import Any
 

@@ -114,7 +114,7 @@ def test_another_life_is_told_nothing_of_what_went_before_it() -> None:
 
 
 def test_a_life_that_has_not_said_where_it_begins_is_owed_nothing() -> None:
-    """What goes then was a former life's."""
+    """The released messages are those of a former life."""
     shop = PacedDriver()
     shop.data(0, 5)
     shop.machine.begin_life(LIFE + 1, "source:1", 2)

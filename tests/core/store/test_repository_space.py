@@ -1,4 +1,4 @@
-"""What a store keeps of one source and what it lets go: kinds of repositories, limits, losses, delays."""
+"""The room of a repository: kinds, limits, losses, delays."""
 
 import attrs
 import pytest

@@ -1,4 +1,4 @@
-"""On what terms a store keeps messages: configuration, wishes, and the table of who fits whom."""
+"""Terms of repositories: configuration, wishes, and the table of clients that fit."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which life of a source counts at a store, and what of older ones has to go."""
+"""The history of a source at a store: the life that counts, and the cut of older ones."""
 
 import pytest
 

@@ -41,3 +41,11 @@ def _check_session(session: SourceSession) -> None:
     assert window.payload_bytes == sum(map(len, window.datagrams.values()))
     assert session.batcher.size == sum(map(len, session.batcher.pending)) <= session.batcher.room
     assert all(number <= window.sent for answers in session.answers.values() for number in answers.sent)
+
+
+def abstract(machine: ReceiverMachine | SourceSession) -> tuple[object, ...]:
+    """Return state, newest number and gaps of a receiver; or state, trail, newest number and queue of a source."""
+    if isinstance(machine, ReceiverMachine):
+        return (machine.state.name, machine.session.gaps.high, tuple(machine.session.gaps.missing))
+    window = machine.window
+    return (machine.state.name, window.trail, window.sent, window.lead - window.sent)

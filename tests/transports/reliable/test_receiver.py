@@ -30,15 +30,12 @@ class Phase(IntEnum):
 class Plain(ReceiverMachine):
     """The simplest protocol: `D5` is the datagram 5, `S7` states that 7 is the newest, `N5` refuses 5."""
 
+    FINAL = Phase.GONE
     settings: ReceiverSettings = SETTINGS
     state: Phase = Phase.HERE
     due: int | None = None
     woken: list[int] = attrs.field(factory=list)
     signs: list[int] = attrs.field(factory=list)
-
-    @property
-    def over(self) -> bool:
-        return self.state is Phase.GONE
 
     def parse(self, octets: bytes) -> SourcePacket | OtherDatagram:
         if octets in ASIDES:
@@ -94,7 +91,7 @@ def test_a_read_is_delivered_together_and_gaps_are_requested() -> None:
     assert isinstance(received, Received)
     assert [item.first for item in received.items if isinstance(item, Run)] == [0, 2]
     assert asked == SendDatagrams(0, "a:1", (b"(1,)",))
-    assert (machine.heard_at, machine.abstract()) == (9, ("HERE", 2, (1,)))
+    assert (machine.heard_at, invariants.abstract(machine)) == (9, ("HERE", 2, (1,)))
 
 
 def test_session_messages_and_refusals_are_signs_of_life_and_what_is_not_ours_is_none() -> None:
@@ -147,6 +144,6 @@ def test_datagrams_that_continue_the_session_are_handled_at_once() -> None:
     hear(machine, b"D0", now=1)
     (received,) = hear(machine, b"D1", b"D2", b"S3", b"D3", now=2)
     assert isinstance(received, Received)
-    assert machine.abstract() == ("HERE", 3, ())
+    assert invariants.abstract(machine) == ("HERE", 3, ())
     assert (machine.statistics.msgs_rcved, machine.statistics.bytes_rcved, machine.heard_at) == (5, 10, 2)
     assert machine.signs == [1, 2, 2], "the series is no change of its state"

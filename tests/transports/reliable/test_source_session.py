@@ -92,7 +92,7 @@ def test_datagrams_are_numbered_from_0_and_state_the_trail() -> None:
     sent = [packet for _ in range(5) for packet in driven.send()]
     assert numbers(sent) == [0, 1, 2, 3, 4]
     assert [packet.trail for packet in sent if isinstance(packet, Datagram)] == [0, 0, 0, 1, 2]
-    assert driven.session.abstract() == ("OPEN", 2, 4, 0)
+    assert invariants.abstract(driven.session) == ("OPEN", 2, 4, 0)
 
 
 def test_datagrams_that_leave_together_state_one_trail_at_or_below_all_of_them() -> None:
@@ -259,7 +259,7 @@ def test_the_rate_limit_queues_and_then_blocks() -> None:
     """A runner-up of the traps. Waiting datagrams are neither announced nor requested, and cause no session message."""
     driven = Driven(SourceSettings(batch_bytes=1, linger_ns=0, sm_min_ns=5 * MS), RateSettings(10 * MS, 60 * 8 * 100))
     assert numbers(driven.send(3)) == [0]
-    assert driven.session.abstract() == ("OPEN", 0, 0, 2)
+    assert invariants.abstract(driven.session) == ("OPEN", 0, 0, 2)
     with pytest.raises(MisuseError, match="Unblocked"):
         driven.send()
     assert driven.nak(1) == []
@@ -267,7 +267,7 @@ def test_the_rate_limit_queues_and_then_blocks() -> None:
     driven.session.close(True, 0)
     driven.session.handle_timeout(9 * SECOND)
     assert driven.take() == []
-    assert driven.session.abstract() == ("LINGERING", 0, 0, 2)
+    assert invariants.abstract(driven.session) == ("LINGERING", 0, 0, 2)
     for now in (10 * MS, 20 * MS):
         for item in driven.limiter.release(now)[1]:
             driven.session.transmit(item.number, now)

@@ -37,8 +37,9 @@ class Plain(SourceSessions):
     def begin(self, event: OpenSession) -> None:
         assert event.session in self.sessions
 
-    def hear(self, session: SourceSession, octets: bytes, sender: str, now: int) -> None:
+    def hear(self, session: SourceSession, octets: bytes, sender: str, now: int) -> bool:
         session.on_nak((int(octets),), sender, now)
+        return True
 
     def encode(self, number: int, packet: SourcePacket) -> list[bytes]:
         if isinstance(packet, DatagramSeries):

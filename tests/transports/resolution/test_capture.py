@@ -134,7 +134,7 @@ def test_everything_else_in_a_group(tmp_path: Path) -> None:
     domain.member(SOURCE, ending)
     domain.member(RECEIVER)
     domain.feed(RECEIVER, AddPattern("^ord"))
-    domain.feed(RECEIVER, AddPattern("^[[:lower:]]+$", lbmr.PatternType.REGEX))
+    domain.feed(RECEIVER, AddPattern("^[[:lower:]]+$", lbmr.PatternLanguage.REGEX))
     domain.feed(RECEIVER, AskName("store-A"))
     domain.feed(SOURCE, AddSource("orders", "10.0.0.1:14371", 7, 4711, "10.0.0.1:14391", persistent=True))
     domain.run(SECOND)

@@ -4,18 +4,18 @@ import pytest
 
 from stablecast.core.errors import MisuseError
 from stablecast.transports.resolution.patterns import expression, foreign
-from stablecast.transports.wire.lbmr import PatternType, WildcardQuery
+from stablecast.transports.wire.lbmr import PatternLanguage, WildcardQuery
 
 
 @pytest.mark.parametrize(
     ("pattern", "kind", "topics"),
     [
-        ("abc", PatternType.PCRE, {"abc", "xabcx"}),
-        ("^abc$", PatternType.PCRE, {"abc"}),
-        ("ABC*", PatternType.PCRE, {"AB", "ABCC"}),
-        ("^[[:upper:]]+$", PatternType.REGEX, {"AB", "ABCC"}),
-        ("^[[:lower:][:digit:]]{3}$", PatternType.REGEX, {"abc"}),
-        (r"^\w+/\d", PatternType.PCRE, {"orders/1"}),
+        ("abc", PatternLanguage.PCRE, {"abc", "xabcx"}),
+        ("^abc$", PatternLanguage.PCRE, {"abc"}),
+        ("ABC*", PatternLanguage.PCRE, {"AB", "ABCC"}),
+        ("^[[:upper:]]+$", PatternLanguage.REGEX, {"AB", "ABCC"}),
+        ("^[[:lower:][:digit:]]{3}$", PatternLanguage.REGEX, {"abc"}),
+        (r"^\w+/\d", PatternLanguage.PCRE, {"orders/1"}),
     ],
 )
 def test_patterns_are_searched(pattern: str, kind: int, topics: set[str]) -> None:
@@ -27,12 +27,12 @@ def test_patterns_are_searched(pattern: str, kind: int, topics: set[str]) -> Non
 @pytest.mark.parametrize(
     ("pattern", "kind", "text"),
     [
-        ("(", PatternType.PCRE, "is malformed"),
-        ("[[:alpha:]", PatternType.REGEX, "is malformed"),
-        ("", PatternType.PCRE, "1 to 254 bytes"),
-        ("a\0", PatternType.PCRE, "1 to 254 bytes"),
-        ("ä" * 128, PatternType.PCRE, "1 to 254 bytes"),
-        ("\ud800", PatternType.PCRE, "is malformed"),
+        ("(", PatternLanguage.PCRE, "is malformed"),
+        ("[[:alpha:]", PatternLanguage.REGEX, "is malformed"),
+        ("", PatternLanguage.PCRE, "1 to 254 bytes"),
+        ("a\0", PatternLanguage.PCRE, "1 to 254 bytes"),
+        ("ä" * 128, PatternLanguage.PCRE, "1 to 254 bytes"),
+        ("\ud800", PatternLanguage.PCRE, "is malformed"),
         ("a", 3, "no language 3"),
     ],
 )
@@ -42,8 +42,8 @@ def test_a_malformed_pattern_raises_misuse(pattern: str, kind: int, text: str) -
 
 
 def test_patterns_of_others_are_matched_in_bounded_time_only() -> None:
-    found = foreign(WildcardQuery(PatternType.PCRE, "^orders/.*"))
+    found = foreign(WildcardQuery(PatternLanguage.PCRE, "^orders/.*"))
     assert found is not None
     assert found.search("orders/1")
-    assert foreign(WildcardQuery(PatternType.PCRE, "(a+)+$")) is None
+    assert foreign(WildcardQuery(PatternLanguage.PCRE, "(a+)+$")) is None
     assert foreign(WildcardQuery(9, "a")) is None

@@ -15,7 +15,7 @@ from stablecast.transports.wire.lbmr import (
     LbtrmTransport,
     Packet,
     PacketKind,
-    PatternType,
+    PatternLanguage,
     SourceType,
     TcpTransport,
     TopicQuery,
@@ -85,7 +85,7 @@ def test_a_transport_without_session_is_shorter() -> None:
 
 
 def test_a_wildcard_query_names_its_language() -> None:
-    packet = Packet(PacketKind.WILDCARD, (WildcardQuery(PatternType.PCRE, "^orders/.*"),))
+    packet = Packet(PacketKind.WILDCARD, (WildcardQuery(PatternLanguage.PCRE, "^orders/.*"),))
     assert encode(packet) == b"\x11\1\0\0\1^orders/.*\0"
 
 

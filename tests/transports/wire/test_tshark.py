@@ -280,7 +280,7 @@ PACKETS: list[tuple[lbmr.Packet | lbmr.ContextInfo, dict[str, list[str]]]] = [
         },
     ),
     (
-        lbmr.Packet(lbmr.PacketKind.WILDCARD, (lbmr.WildcardQuery(lbmr.PatternType.PCRE, "^o.*"),), (), TRAILER),
+        lbmr.Packet(lbmr.PacketKind.WILDCARD, (lbmr.WildcardQuery(lbmr.PatternLanguage.PCRE, "^o.*"),), (), TRAILER),
         {"lbmr.tqr.pattern_type": ["1"], "lbmr.hdr.tqrs": ["1"]},
     ),
     (

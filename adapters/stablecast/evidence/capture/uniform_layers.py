@@ -39,7 +39,7 @@ def start_of(octets: bytes, at: int) -> tuple[Decoded, int] | None:
         return Decoded((Layer("UMP", type(meant).__name__, meant),)), at + known.size
     if kind in codec.RECOVERED_KINDS:
         item, end = lbttcp.retransmissions(octets, at)
-        if isinstance(item, lbttcp.Series) and tuple(map(type, item.headers)) == _NAMES:
+        if isinstance(item, lbttcp.RetransmissionSeries) and tuple(map(type, item.headers)) == _NAMES:
             return Decoded((Layer("LBMC", item.kind.name, item),)), end
     return None
 

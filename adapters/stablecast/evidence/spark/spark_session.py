@@ -103,7 +103,7 @@ def check_java() -> None:
         raise SparkError(f"Spark needs Java and {java} does not run ({_first_line(error)}): {remedy}") from error
     found = re.search(r'version "(?:1\.)?(\d+)', ran.stderr + ran.stdout)
     if found is None:
-        raise SparkError(f"Spark needs Java and {java} does not say its version: {remedy}")
+        raise SparkError(f"Spark needs Java and {java} does not print its version: {remedy}")
     if int(found.group(1)) < JAVA:
         raise SparkError(f"Spark needs Java {JAVA} and {java} is Java {found.group(1)}: {remedy}")
 

@@ -153,7 +153,7 @@ class FrameJudge:
                 self.violate(expected, "numbering", text, expected, found)
                 return
         if len(numbers) != promised:
-            text = f"the frame ends after {len(numbers)} records and says that it has {promised}"
+            text = f"the frame ends after {len(numbers)} records and claims {promised}"
             self.violate(first + min(len(numbers), promised), "numbering", text, promised, len(numbers))
 
     def _decode(self) -> list[Step]:

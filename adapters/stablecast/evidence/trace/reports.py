@@ -91,8 +91,8 @@ NOT_JUDGED: Final = {
     "R1": "which of two contexts holds a RegID at one instant: clocks of hosts are their own (captures and the "
     "simulator judge it)",
     "P1": "of receiver pacing: that what is acknowledged is synced; that it was kept or has gone is judged",
-    "S2": "in turns (round robin), as S3: two lives may have stores of their own, and nobody knows which is right",
-    "C1": "of sources that ask for confirmations: that somebody confirmed (the simulator judges it)",
+    "S2": "in turns (round robin), as S3: two lives may have stores of their own, and neither is right",
+    "C1": "of sources that ask for confirmations: that a receiver confirmed (the simulator judges it)",
     "L2": "of a source that waits when its trace ends, or of stores that are away: that it would have gone on later",
 }
 """Parts of rules that no trace shows; the other parts are judged, or reported as undecidable."""

@@ -92,7 +92,7 @@ def _why(path: Path, findings: CaptureFindings) -> str:
         ours = plural(findings.ours, "packet", "is ours", "are ours")
         return f": {ours}, and no rule is about that; `stablecast capture decode` shows it"
     if findings.strange:
-        shown = "`stablecast capture decode` tells why"
+        shown = "`stablecast capture decode` shows why"
         strange = plural(findings.strange, "packet", "is ours by its port", "are ours by their ports")
         return f": {strange} and cannot be read; {shown}"
     looked_at = list(islice(frames(path), LOOKED_AT))

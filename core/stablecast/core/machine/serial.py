@@ -9,11 +9,11 @@ MODULUS = 1 << 32
 """Count of distinct wire numbers."""
 
 HALF = 1 << 31
-"""Distance in numbers at which "earlier" and "later" can no longer be told apart."""
+"""Distance in numbers at which "earlier" and "later" are undefined."""
 
 
 def wire(number: int) -> int:
-    """Returns the 32-bit wire form of an extended number.
+    """Return the 32-bit wire form of an extended number.
 
     >>> wire(MODULUS + 5), wire(-1) == MODULUS - 1
     (5, True)
@@ -22,7 +22,7 @@ def wire(number: int) -> int:
 
 
 def extend(number: int, near: int) -> int:
-    """Returns the extended number that is congruent to wire `number` and closest to `near`.
+    """Return the extended number that is congruent to wire `number` and closest to `near`.
 
     Args:
         number: A wire number, 0 <= number < `MODULUS`.
@@ -43,7 +43,7 @@ def extend(number: int, near: int) -> int:
 
 
 def before(a: int, b: int) -> bool:
-    """Tells whether wire number `a` comes before wire number `b`.
+    """Return whether wire number `a` comes before wire number `b`.
 
     Numbers exactly `HALF` apart have no order (RFC 1982, 3.2): neither is before the other.
 

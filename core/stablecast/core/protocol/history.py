@@ -59,7 +59,7 @@ def divergence(ours: Sequence[Life], theirs: Sequence[Life]) -> int | None:
     agreed = max((first for _, first in common), default=None)
     for number in sorted({first for _, first in (*ours, *theirs) if agreed is None or first >= agreed}):
         owners = (owner(ours, number), owner(theirs, number))
-        # Below its first life a history says nothing, so it cannot contradict the other.
+        # Below its first life a history names no owner, so it cannot contradict the other.
         if None not in owners and (owners[0] != owners[1] or owners[0] == FORGOTTEN):
             return number
     return None

@@ -1,7 +1,7 @@
 """Inputs: the closed union of events that a driver may feed a machine. The log of inputs is the replay log.
 
-Numbers are extended unless the field says `wire`. A *token* is the driver's name for a run of messages whose bytes it
-keeps. Machines return tokens in effects and never see a payload.
+Numbers are extended unless the field is named `wire`. A *token* is the driver's name for a run of messages whose bytes
+it keeps. Machines return tokens in effects and never see a payload.
 """
 
 import attrs

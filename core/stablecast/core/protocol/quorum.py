@@ -28,7 +28,7 @@ class Intergroup(IntEnum):
 
     ANY = 0
     MAJORITY = 1
-    """Of the configured groups (C-23)."""
+    """A majority of the configured groups (C-23)."""
     ALL = 2
     ALL_ACTIVE = 3
     """Every group with a quorum of registered stores, and at least one group (P-523, C-24)."""

@@ -74,7 +74,7 @@ class Acknowledger:
         explicit = self.config.ack_mode is AckMode.EXPLICIT
         return window.leap(explicit) if self._leaps else window.acknowledge(explicit)
 
-    def tell(
+    def acknowledge(
         self,
         counting: list[Registration],
         info: SourceInfo,
@@ -85,7 +85,7 @@ class Acknowledger:
     ) -> None:
         """Acknowledge everything up to `number`; `parts` are the ranges [first, stop) of it to confirm."""
         for registration in counting:
-            self.tell_store(registration, number, out)
+            self.acknowledge_to_store(registration, number, out)
         self.confirm(counting, info, parts, now, out)
 
     def on_broken(
@@ -116,7 +116,7 @@ class Acknowledger:
             out.append(Send(info.request, confirmation))
         self.watch(now)
 
-    def tell_store(self, registration: Registration, number: int, out: list[Effect]) -> None:
+    def acknowledge_to_store(self, registration: Registration, number: int, out: list[Effect]) -> None:
         """Acknowledge everything up to `number` to one store."""
         request = registration.request
         ack = ConsumptionAck(request.incarnation, request.source_reg_id, request.reg_id, serial.wire(number))
@@ -133,7 +133,7 @@ class Acknowledger:
             low, _ = offer(registration.granted, window.start)
             behind = low < window.start
         if behind:
-            self.tell_store(registration, window.acked, out)
+            self.acknowledge_to_store(registration, window.acked, out)
 
     def show_life(self, counting: list[Registration], info: SourceInfo, now: int, out: list[Effect]) -> None:
         """Send the source a sign of life. It needs a RegID to name, so a receiver without one stays silent."""

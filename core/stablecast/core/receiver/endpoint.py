@@ -198,7 +198,7 @@ class ReceiverSession:
 
     def take_effects(self) -> list[ReceiverEffect]:
         """Return the effects to perform, in order, and empty the outbox."""
-        effects: list[ReceiverEffect] = self.outbox  # type: ignore[assignment] # what this machine says is nothing else
+        effects: list[ReceiverEffect] = self.outbox  # type: ignore[assignment] # this machine has no other effects
         self.outbox = []
         return effects
 
@@ -254,7 +254,9 @@ class ReceiverSession:
         number = self.acknowledger.number(self.window)
         if number is not None and self.state is not ReceiverState.WITHDRAWN:
             parts = self.window.confirmed(first, number + 1)
-            self.acknowledger.tell(self.enrollment.counting, self.contact.source, number, parts, now, self.outbox)
+            self.acknowledger.acknowledge(
+                self.enrollment.counting, self.contact.source, number, parts, now, self.outbox
+            )
 
     # Messages.
 
@@ -322,7 +324,7 @@ class ReceiverSession:
     def _odd(self, code: str, text: str) -> None:
         self.outbox.append(Notify(Oddity(code, text)))
 
-    # What others may ask (`status` for more, off the data path).
+    # The read API (`status` for more, off the data path).
 
     @property
     def next_number(self) -> int | None:
@@ -346,7 +348,7 @@ class ReceiverSession:
 
     @property
     def recovering(self) -> bool:
-        """Whether messages are missing or asked for."""
+        """True while messages are missing or requested."""
         return bool(self.requests or self.window.missing())
 
     @property
@@ -389,7 +391,7 @@ class ReceiverSession:
         return self.arrivals.window
 
     @property
-    def begins_where_stores_said(self) -> bool:
+    def begins_at_proposal(self) -> bool:
         """True if its stores set where delivery began: no store could have supplied lower messages."""
         return bool(self.enrollment) and self.contact.recovers and self.window.start == self.starting.low
 
@@ -433,10 +435,10 @@ class ReceiverSession:
     def ask_low(self, now: int, number: int) -> None:
         """Propose to the application where recovery starts (P-421)."""
         high = self.arrivals.high
-        said = self.enlistment.low(high)
-        if said > high + 1:
-            self.arrivals.step_back(said - 1, self.outbox)
-        self.starting.ask(said, high, self.contact.recovers, self.outbox)
+        low = self.enlistment.low(high)
+        if low > high + 1:
+            self.arrivals.step_back(low - 1, self.outbox)
+        self.starting.ask(low, high, self.contact.recovers, self.outbox)
 
     def begin(self, now: int, wish: int) -> None:
         """Start to deliver, where the application wishes."""

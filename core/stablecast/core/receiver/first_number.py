@@ -23,9 +23,9 @@ class FirstNumberChoice:
     low: int = 0
     free: bool = True
 
-    def ask(self, said: int, high: int, recovers: bool, out: list[Effect]) -> None:
-        """Ask the application, with the stores' proposal `said`."""
-        self.low = min(said, high + 1) if recovers else high + 1
+    def ask(self, proposal: int, high: int, recovers: bool, out: list[Effect]) -> None:
+        """Ask the application, with the stores' proposal."""
+        self.low = min(proposal, high + 1) if recovers else high + 1
         self.free = recovers and self.config.pace is Pace.SOURCE
         maximum = self.config.request_maximum
         out.append(AskLow(high, max(self.low, high - maximum) if maximum else self.low, self.low))

@@ -10,10 +10,10 @@ import attrs
 from stablecast.core.machine.ranges import RangeSet
 
 MAX_LIVES = 1024
-"""Lives of one source that a session tells apart; of older ones duplicates may be delivered again."""
+"""Lives of one source that a session distinguishes; of older ones duplicates may be delivered again."""
 
 ANY_LIFE = 0
-"""The name of every life when lives are not told apart."""
+"""The name of every life when lives are not distinguished."""
 
 
 @attrs.define

@@ -16,7 +16,7 @@ from stablecast.core.registration.status import RegistrationStatus, registration
 
 @attrs.frozen
 class ReceiverStatus:
-    """What a session knows of its stores and of its messages. Range sets are copies; numbers are extended.
+    """A session's stores and messages. Range sets are copies; numbers are extended.
 
     Attributes:
         registrations: By store index.
@@ -25,17 +25,16 @@ class ReceiverStatus:
         ack_due: A timer runs at whose end consumption is acknowledged.
         held: Ranges that arrived and wait for their turn.
         settled_ahead: Numbers that are held, delivered or given up above the next one.
-        lost: Lost numbers that are not reported yet, because numbers below them are open.
+        lost: Lost numbers that are not reported yet, because lower numbers are open.
         known: Numbers not reached yet that the application consumed in earlier sessions.
         consumed: Numbers consumed and not acknowledged yet.
         skipped: Numbers given up that no acknowledgement has passed yet.
         lives: Numbers consumed in this session and before, by the life that sent them.
         seen: The lives that sent messages in this session.
-        confirmable: Ranges from the start to `acknowledged` that a source may be told were consumed.
-        wanted: Missing history that is not asked for yet.
+        confirmable: Ranges from the start to `acknowledged` that may be confirmed to a source.
+        wanted: Missing history that is not requested yet.
         asked: Requests for history that are not answered yet.
-        turn: Number of requests for history made so far, which selects the store that is asked next. None when no
-            history is missing.
+        turn: Number of requests for history so far, which selects the next store; None when no history is missing.
     """
 
     registrations: dict[int, RegistrationStatus]

@@ -97,10 +97,10 @@ class StoreRegistrations:
             out.append(Notify(Oddity("made-blocking", text)))
         low, _ = offer(answer, near)
         source_reg_id = registration.request.source_reg_id
-        told = RegistrationSuccess(
+        event = RegistrationSuccess(
             answer.store_index, registration.address, answer.reg_id, source_reg_id, low, self._flags(answer)
         )
-        out.append(Notify(told))
+        out.append(Notify(event))
         return registration
 
     @property

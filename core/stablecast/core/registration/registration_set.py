@@ -80,9 +80,9 @@ class RegistrationSet:
     def complete(self) -> bool:
         """True if registration is complete for the first time."""
         settled = self.settled
-        heard = not self.returning or self.quorums.every_group(settled)
+        answered = not self.returning or self.quorums.every_group(settled)
         everyone = self.everyone and settled == self.mask
-        return heard and self._allows(settled) and (everyone or self.first_interval_over)
+        return answered and self._allows(settled) and (everyone or self.first_interval_over)
 
     @property
     def replaced(self) -> bool:

@@ -16,7 +16,7 @@
 * An SRI goes out after every change (`announcements`); its version rises, as the version of that store does (P-222).
 * A source with an `election` token is a proxy: it registers, announces and retransmits, and never sends data of its own
   (P-549, C-35). If it is refused, it waits and asks again.
-* A source that withdrew drops what it is told to send, and waits only for its stores (P-587).
+* A source that withdrew drops what it is to send, and waits only for its stores (P-587).
 """
 
 from enum import IntEnum
@@ -46,7 +46,7 @@ from stablecast.core.registration.registration_set import RegistrationSet
 from stablecast.core.source.announcements import Announcements
 from stablecast.core.source.lineage import Lineage
 from stablecast.core.source.parts import agrees, ends, enrollment_of, offers_late_join, success, wants_every_group
-from stablecast.core.source.retransmission import resend, tell_range
+from stablecast.core.source.retransmission import resend, send_range
 from stablecast.core.source.stability import StabilityWindow
 from stablecast.core.source.status import SourceStatus
 from stablecast.core.source.transmission import Transmission
@@ -172,11 +172,11 @@ class SourceEndpoint:
 
     def take_effects(self) -> list[SourceEffect]:
         """Return the effects to perform, in order, and empty the outbox."""
-        effects: list[SourceEffect] = self.outbox  # type: ignore[assignment] # what this machine says is nothing else
+        effects: list[SourceEffect] = self.outbox  # type: ignore[assignment] # this machine has no other effects
         self.outbox = []
         return effects
 
-    # What others may ask (`status` for more, off the data path).
+    # The read API (`status` for more, off the data path).
 
     @property
     def window(self) -> StabilityWindow:
@@ -273,7 +273,7 @@ class SourceEndpoint:
                 resend(message, self.window, offers_late_join(self.config), self.outbox)
             case msg.LateJoinRequest():
                 stores = [registration.address for registration in self.enrollment.registrations.values()]
-                tell_range(message, self.window, stores, offers_late_join(self.config), self.outbox)
+                send_range(message, self.window, stores, offers_late_join(self.config), self.outbox)
             case msg.SourceInfoRequest():
                 if self.state is SourceState.ACTIVE:
                     self.outbox.append(Broadcast(self.info()))

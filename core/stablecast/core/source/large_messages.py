@@ -34,17 +34,17 @@ class LargeMessages:
         """Return as ranges the messages that became whole when these parts were added to `held`."""
         if not self.firsts:
             return parts
-        told: list[tuple[int, int]] = []
+        whole: list[tuple[int, int]] = []
         for low, high in parts:
             first, last = self._around(low)
             start = first if held.contiguous_from(first) > last else last + 1
             first, last = self._around(high - 1)
             stop = last + 1 if held.contiguous_from(first) > last else first
-            if told:
-                start = max(start, told[-1][1])
+            if whole:
+                start = max(start, whole[-1][1])
             if start < stop:
-                told.append((start, stop))
-        return told
+                whole.append((start, stop))
+        return whole
 
     def first_of(self, number: int) -> int:
         """Return the first number of the message that contains this one."""

@@ -144,11 +144,11 @@ def success(answer: Registered, registration: Registration, newest: int) -> Regi
 
 def confirm_flags(flags: AckFlag) -> ConfirmFlag:
     """Return the event flags for the flags of a confirmation (P-330)."""
-    told = ConfirmFlag.NONE
+    translated = ConfirmFlag.NONE
     for asked, flag in _CONFIRM_FLAGS:
         if flags & asked:
-            told |= flag
-    return told
+            translated |= flag
+    return translated
 
 
 _CONFIRM_FLAGS = (

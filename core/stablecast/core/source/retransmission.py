@@ -24,7 +24,7 @@ def resend(request: RetransmitRequest, window: StabilityWindow, late_join: bool,
         out.append(Resend(request.reply_to, request.incarnation, low, stop - 1))
 
 
-def tell_range(
+def send_range(
     request: LateJoinRequest, window: StabilityWindow, stores: Collection[Address], late_join: bool, out: list[Effect]
 ) -> None:
     """Answer with the retained range; it is empty for a peer that is not served."""

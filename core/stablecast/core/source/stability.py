@@ -380,8 +380,8 @@ def _report_confirmed(
     for start, stop in parts:
         cut = [(part, flags | ConfirmFlag.UNIQUE) for part in enough.within(start, stop)]
         cut += [(part, flags) for part in enough.missing(start, stop)]
-        for (first, end), told in sorted(cut):
-            out.append(Notify(Confirmed(first, end - 1, receiver, told)))
+        for (first, end), flag in sorted(cut):
+            out.append(Notify(Confirmed(first, end - 1, receiver, flag)))
 
 
 def _split(held: RangeSet, low: int, high: int, mask: int, bit: int) -> list[tuple[int, int, int]]:

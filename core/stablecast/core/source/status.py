@@ -17,7 +17,7 @@ from stablecast.core.source.transmission import Transmission
 
 @attrs.frozen
 class SourceStatus:
-    """What a source knows of its stores, its lives and its messages. Range sets are copies; numbers are extended.
+    """A source's stores, lives and messages. Range sets are copies; numbers are extended.
 
     Attributes:
         registrations: By store index.
@@ -26,7 +26,7 @@ class SourceStatus:
         turn: Index of the store whose turn it is (round robin), or None.
         claim: The term that the stores' counts of lives must reach.
         term: The term of this life.
-        proof: The term that a store must have been told before its acknowledgements count; 0 is any.
+        proof: The term that a store must prove before its acknowledgements count; 0 is any.
         lives: The lives of the source, this one last.
         unproven: Indices of the stores whose acknowledgements do not count under `proof`.
         acked: By store, the numbers that it acknowledged.

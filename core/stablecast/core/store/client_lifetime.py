@@ -68,7 +68,7 @@ class Lifetime:
 
     @property
     def ends_at(self) -> int | None:
-        """When the state goes (ns) if the client stays silent; None: never by itself."""
+        """The instant (ns) at which the state goes if the client stays silent; None: never by itself."""
         if self.kept or self.lifetime_ns >= STATE_FOR_EVER:
             return None
         return self.heard_at + max(self.activity_ns, self.lifetime_ns)

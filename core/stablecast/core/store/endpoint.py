@@ -206,7 +206,7 @@ class StoreEndpoint:
 
     def take_effects(self) -> list[StoreEffect]:
         """Return the effects to perform, in order, and empty the outbox."""
-        effects: list[StoreEffect] = self.outbox  # type: ignore[assignment] # what this machine says is nothing else
+        effects: list[StoreEffect] = self.outbox  # type: ignore[assignment] # this machine has no other effects
         self.outbox = []
         return effects
 

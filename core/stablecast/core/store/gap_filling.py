@@ -18,7 +18,7 @@ from stablecast.core.protocol.request_window import RequestWindow, Target
 from stablecast.core.protocol.settings import StoreConfig
 
 MAX_HOLES = 4096
-"""Ranges of lost numbers that are told apart; beyond that the oldest below the trail become one."""
+"""Separate ranges of lost numbers that are kept; beyond that the oldest below the trail become one."""
 
 
 @attrs.define

@@ -168,7 +168,7 @@ class MessageWindow:
         Unwritten messages stay until they are on disk; otherwise they could never be acknowledged.
         """
         terms, number, ranges = self.terms, self.trail, self.held.ranges
-        # A span of 2**31 numbers or more could not be told apart on the wire (P-127).
+        # A span of 2**31 numbers or more would be ambiguous on the wire (P-127).
         if ranges and ranges[-1][1] - MAX_NUMBERS > number:
             number = ranges[-1][1] - MAX_NUMBERS
         if terms.written:

@@ -3,7 +3,7 @@
 The registry calls `enter` for a new or restored source, `admits` before a registration changes anything, and
 `on_registered` once the record is renewed. A proxy's driver reports its quorum (`on_quorum`). `check` runs after the
 lifetimes and returns sources to delete; `forget` follows every deletion. Where `enter` returned True, the `Lifetime` of
-the source only tells who is active: the election decides how long the state is kept.
+the source only shows who is active: the election decides how long the state is kept.
 """
 
 from collections.abc import Mapping

@@ -199,7 +199,7 @@ class Registry:
         self.elections.forget(record, out)
         out.append(Forget(self.tickets.draw(), client.role, client.reg_id))
 
-    # What follows from changes.
+    # Consequences of changes.
 
     def on_receivers(self, repository: Repository, now: int, out: list[Effect]) -> None:
         """Review the pace after a receiver of this source came, went or acknowledged."""

@@ -88,7 +88,7 @@ class Repository:
         repository.begin_acks()
         return repository
 
-    # What others look at.
+    # Facts.
 
     @property
     def terms(self) -> Terms:

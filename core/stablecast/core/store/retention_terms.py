@@ -25,7 +25,7 @@ from stablecast.core.protocol.settings import RepositoryConfig, RepositoryType
 from stablecast.core.store.extents import OVERHEAD_BYTES
 
 MAX_NUMBERS = (1 << 31) - 1
-"""Numbers that one repository may span (P-127): more could not be told apart on the wire."""
+"""Numbers that one repository may span (P-127): more would be ambiguous on the wire."""
 
 _ON_DISK = (RepositoryType.DISK, RepositoryType.REDUCED_FD)
 

@@ -71,7 +71,7 @@ class SourceHistory:
         if Repair.ONE_LIFE not in self.repairs:
             cut = newest + 1
         self.resume_point = number
-        # A life that was told of here under a newer term keeps that term when its SRI says nothing new.
+        # A life that announced itself here under a newer term keeps that term when its SRI is older.
         affirmed = self.term if known and parting is None else 0
         self.lives, self.term = remembered(theirs, self.history_lives), max(info.term, affirmed)
         forgotten = parting is not None and FORGOTTEN in (owner(ours, parting), owner(theirs, parting))

@@ -9,13 +9,11 @@ from typing import Generic, TypeVar
 
 import attrs
 
-from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.effects import Client
-from stablecast.core.protocol.messages import Incarnation, LateJoinRequest, Life
+from stablecast.core.protocol.messages import Incarnation, LateJoinRequest
 from stablecast.core.store.clients import ClientRecord
 from stablecast.core.store.registry import Registry
 from stablecast.core.store.repository import Repository
-from stablecast.core.store.retention_terms import Terms
 from stablecast.core.store.retransmission import RetransmissionService
 from stablecast.core.store.sync_tickets import PendingSync
 
@@ -66,85 +64,63 @@ class RetransmissionStatus:
     reset_at: int
 
 
+def _shown(read: Callable[[Repository], ShownT]) -> ShownT:
+    """Return a property that reads a repository; its type is that of the value."""
+    return property(lambda self: read(self._repository))  # type: ignore[return-value] # properties show as their values
+
+
 @attrs.frozen
 class RepositoryStatus:
     """One source's messages at a store. Numbers are extended; sizes count payload and, unless paced, headers."""
 
     _repository: Repository
 
-    @property
-    def incarnation(self) -> Incarnation:
-        """The source's current life."""
-        return self._repository.incarnation
-
-    @property
-    def resume_point(self) -> int | None:
-        """The first number of the current life; None until the source announces it."""
-        return self._repository.resume_point
-
-    @property
-    def lives(self) -> tuple[Life, ...]:
-        """The lives whose messages are held, by the newest announcement."""
-        return tuple(self._repository.life.lives)
-
-    @property
-    def lives_term(self) -> int:
-        """The term under which `lives` was announced."""
-        return self._repository.life.term
-
-    @property
-    def terms(self) -> Terms:
-        """The limits agreed with the source."""
-        return self._repository.terms
-
-    @property
-    def trail(self) -> int:
-        """The oldest number that may still be kept."""
-        return self._repository.trail
-
-    @property
-    def newest(self) -> int:
-        """The newest number held; one below the trail when there is none."""
-        return self._repository.newest
-
-    @property
-    def high(self) -> int | None:
-        """The newest number known to exist; None until the source announces one."""
-        return self._repository.filling.high
-
-    @property
-    def acked(self) -> int:
-        """The next number to acknowledge."""
-        return self._repository.acked
-
-    @property
-    def held(self) -> RangeSet:
-        """The numbers kept."""
-        return self._repository.held.copy()
-
-    @property
-    def synced(self) -> RangeSet:
-        """The numbers kept that are stable at this store."""
-        return self._repository.window.synced.copy()
-
-    @property
-    def lost(self) -> RangeSet:
-        """The numbers given up."""
-        return self._repository.filling.lost.copy()
-
-    @property
-    def owed(self) -> RangeSet:
-        """Numbers released before they were written; they are acknowledged when their release is synced."""
-        return self._repository.acks.owed.copy()
-
-    @property
-    def delayed(self) -> Spans:
-        """Ranges that wait for the write delay."""
-        return [(run.first, run.stop) for run in self._repository.window.delayed]
+    incarnation = _shown(lambda kept: kept.incarnation)
+    """The source's current life."""
+    resume_point = _shown(lambda kept: kept.resume_point)
+    """The first number of the current life; None until the source announces it."""
+    lives = _shown(lambda kept: tuple(kept.life.lives))
+    """The lives whose messages are held, by the newest announcement."""
+    lives_term = _shown(lambda kept: kept.life.term)
+    """The term under which `lives` was announced."""
+    terms = _shown(lambda kept: kept.terms)
+    """The limits agreed with the source."""
+    trail = _shown(lambda kept: kept.trail)
+    """The oldest number that may still be kept."""
+    newest = _shown(lambda kept: kept.newest)
+    """The newest number held; one below the trail when there is none."""
+    high = _shown(lambda kept: kept.filling.high)
+    """The newest number known to exist; None until the source announces one."""
+    acked = _shown(lambda kept: kept.acked)
+    """The next number to acknowledge."""
+    held = _shown(lambda kept: kept.held.copy())
+    """The numbers kept."""
+    synced = _shown(lambda kept: kept.window.synced.copy())
+    """The numbers kept that are stable at this store."""
+    lost = _shown(lambda kept: kept.filling.lost.copy())
+    """The numbers given up."""
+    owed = _shown(lambda kept: kept.acks.owed.copy())
+    """Numbers released before they were written; they are acknowledged when their release is synced."""
+    delayed = _shown(lambda kept: [(run.first, run.stop) for run in kept.window.delayed])
+    """Ranges that wait for the write delay."""
+    paused = _shown(lambda kept: kept.filling.paused)
+    """True while recovery waits for room."""
+    messages = _shown(lambda kept: kept.held.total())
+    """Messages kept."""
+    unsynced_messages = _shown(lambda kept: kept.held.total() - kept.window.synced.total())
+    """Messages kept that are not stable yet."""
+    memory = _shown(
+        lambda kept: (kept.window.mem_trail, kept.window.memory.messages, kept.window.bytes(kept.window.memory))
+    )
+    """The oldest number in memory, and the messages and bytes there."""
+    disk_bytes = _shown(lambda kept: kept.window.bytes(kept.window.disk))
+    """Bytes on disk, or on their way there."""
+    sync = _shown(lambda kept: kept.window.sync(kept.filling.lost))
+    """The newest number synced, the newest given to the disk, and the newest up to which all is synced or lost."""
 
     @property
     def requested(self) -> Spans:
-        """Missing ranges that are asked for, or will be."""
+        """Missing ranges that are requested, or will be."""
         requests = self._repository.filling.requests
         return [*requests.wanted, *((one.start, one.stop) for one in (*requests.retrying, *requests.asked))]
 
@@ -165,37 +141,6 @@ class RepositoryStatus:
         if filling.asked_at is None:
             return None
         return LateJoinRequest(filling.requests.incarnation, filling.reg_id, filling.requests.reply_to)
-
-    @property
-    def paused(self) -> bool:
-        """Whether recovery waits for room."""
-        return self._repository.filling.paused
-
-    @property
-    def messages(self) -> int:
-        """Messages kept."""
-        return self._repository.held.total()
-
-    @property
-    def unsynced_messages(self) -> int:
-        """Messages kept that are not stable yet."""
-        return self._repository.held.total() - self._repository.window.synced.total()
-
-    @property
-    def memory(self) -> tuple[int, int, int]:
-        """The oldest number in memory, and the messages and bytes there."""
-        window = self._repository.window
-        return (window.mem_trail, window.memory.messages, window.bytes(window.memory))
-
-    @property
-    def disk_bytes(self) -> int:
-        """Bytes on disk, or on their way there."""
-        return self._repository.window.bytes(self._repository.window.disk)
-
-    @property
-    def sync(self) -> tuple[int, int, int]:
-        """The newest number synced, the newest given to the disk, and the newest up to which all is synced or lost."""
-        return self._repository.window.sync(self._repository.filling.lost)
 
     @property
     def losses(self) -> tuple[int, int, int, int, int]:
@@ -239,7 +184,7 @@ class StoreStatus:
 
     @property
     def waiting(self) -> tuple[PendingSync, ...]:
-        """What waits for the disk, oldest first."""
+        """The answers and confirmations that wait for the disk, oldest first."""
         return tuple(self._registry.tickets.waiting)
 
     @property
@@ -249,7 +194,7 @@ class StoreStatus:
 
     @property
     def repository_due(self) -> int | None:
-        """When a repository needs attention (ns)."""
+        """The time at which a repository needs attention (ns), or None."""
         return self._registry.agenda.next()
 
     @property

@@ -14,8 +14,9 @@ from stablecast.evidence.capture.ports import TrafficKind
 from stablecast.evidence.capture.traffic_survey import survey
 from stablecast.evidence.capture.verdicts import FrameVerdict
 from tests.support import captures
-from tests.support.captures import ETHERNET, SECOND, datagram, framed, pieces, segment
+from tests.support.captures import ETHERNET, datagram, framed, pieces, segment
 from tests.support.layouts import mutations
+from tests.support.pcap import SECOND
 from tests.support.traffic_capture import (
     FRAMES,
     RECEIVER,

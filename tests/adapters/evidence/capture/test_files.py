@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from stablecast.evidence.capture.errors import CaptureError, CutError
 from stablecast.evidence.capture.files import CaptureFrame, FrameMark, frames, is_capture, marks
 from tests.support import captures
-from tests.support.captures import SECOND, block, enhanced, interface, section
+from tests.support.captures import block, enhanced, interface, section
 from tests.support.layouts import mutations
+from tests.support.pcap import SECOND
 
 FRAMES = [b"one", b"", b"three", b"fourth"]
 NS = 1_000_000_000

@@ -40,7 +40,7 @@ def said(decoded: Decoded) -> Iterator[Said]:
         match layer.record:
             case lbttcp.Run(topic_index=topic, first=first, count=count):
                 yield from (("data", (topic, (first + one) % (1 << 32))) for one in range(count))
-            case lbttcp.Series(payloads=payloads) as series:
+            case lbttcp.RetransmissionSeries(payloads=payloads) as series:
                 life = codec.decode_series(series).incarnation
                 yield from (("again", (life, series.sequence + one)) for one in range(len(payloads)))
             case lbmc.Message(kind=MessageKind.RETRANSMISSION) as message:

@@ -21,7 +21,7 @@ def java(home: Path, script: str) -> None:
     [
         ("echo 'java version \"1.8.0_402\"' >&2", "is Java 8: install a Java 17"),
         ("echo 'openjdk version \"11.0.2\"' >&2", "is Java 11: install a Java 17"),
-        ("echo nonsense", "does not say its version: install"),
+        ("echo nonsense", "does not print its version: install"),
     ],
 )
 def test_a_wrong_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, sentence: str) -> None:

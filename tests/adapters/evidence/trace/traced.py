@@ -17,7 +17,7 @@ from stablecast.evidence.trace import container
 from stablecast.evidence.trace.converter import Json
 from stablecast.evidence.trace.frames import TraceFrame, frames_from
 from stablecast.evidence.trace.trace_recorder import FLUSH_NS, Recorder
-from tests.support.world import Node, ReceiverNode, SourceNode, StoreNode, World
+from tests.support.world import EndpointWorld, Node, ReceiverNode, SourceNode, StoreNode
 
 STORES = ("10.0.0.1:14567", "10.0.0.2:14567", "10.0.0.3:14567")
 FIRST_LIFE = 0x1000_0000_0001
@@ -73,7 +73,7 @@ class Tap:
 
 
 @attrs.define
-class TracedWorld(World):
+class TracedWorld(EndpointWorld):
     """A world that gives each machine to `wrap` before it starts; worlds of other universes share nothing with it."""
 
     universe: int = 0

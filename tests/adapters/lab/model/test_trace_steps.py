@@ -12,7 +12,7 @@ from stablecast.lab.sim.runner import run as simulate
 from stablecast.lab.sim.schedule import draw
 from tests.adapters.evidence.trace.traced import put_together, take_apart
 from tests.adapters.lab.model.views.conftest import traced
-from tests.adapters.lab.model.views.edited import KEPT, followed
+from tests.adapters.lab.model.views.trace_edits import KEPT, followed
 
 __all__ = ["traced"]
 

@@ -10,7 +10,7 @@ from stablecast.core.source.lineage import Lineage
 from stablecast.lab.prove.bounds import Fault
 from stablecast.lab.prove.command import Job, run
 from stablecast.lab.prove.instance import Bounds
-from tests.adapters.lab.prove.proving import example
+from tests.adapters.lab.prove.examples import example
 
 ONE = Bounds(1, faults=())
 

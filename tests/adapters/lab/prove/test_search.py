@@ -6,7 +6,7 @@ from stablecast.lab.prove.instance import Bounds, instance
 from stablecast.lab.prove.search import Search, Verdict
 from stablecast.lab.prove.state import Deed, Kind
 from stablecast.lab.prove.world import World
-from tests.adapters.lab.prove.proving import play, search
+from tests.adapters.lab.prove.examples import play, search
 
 
 @pytest.mark.no_cover

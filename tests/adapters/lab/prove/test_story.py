@@ -7,7 +7,7 @@ from stablecast.lab.prove.instance import Bounds, instance
 from stablecast.lab.prove.search import Found
 from stablecast.lab.prove.state import Deed, Kind, Loss
 from stablecast.lab.prove.world import World
-from tests.adapters.lab.prove.proving import read, search
+from tests.adapters.lab.prove.examples import read, search
 
 
 def test_a_timeline() -> None:

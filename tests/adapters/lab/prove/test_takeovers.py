@@ -19,7 +19,7 @@ from stablecast.lab.prove.instance import Bounds
 from stablecast.lab.prove.search import Found, Verdict
 from stablecast.lab.prove.state import NOBODY, Deed, Kind, Loss
 from stablecast.lab.prove.world import World
-from tests.adapters.lab.prove.proving import play, read, search
+from tests.adapters.lab.prove.examples import play, read, search
 
 RIVAL = Bounds(1, faults=(Fault.RIVAL,))
 ALL = (0, 1, 2)

@@ -12,7 +12,7 @@ from stablecast.lab.prove.instance import Bounds, Instance, instance
 from stablecast.lab.prove.sources import address, reduced
 from stablecast.lab.prove.state import Deed, Kind, State
 from stablecast.lab.prove.world import World
-from tests.adapters.lab.prove.proving import play, read
+from tests.adapters.lab.prove.examples import play, read
 
 
 class Forgetful(dict[Any, Any]):

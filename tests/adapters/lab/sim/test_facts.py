@@ -5,7 +5,7 @@ import pytest
 from stablecast.lab.sim.disk import Kind, Record
 from stablecast.lab.sim.setup import STORES
 from stablecast.lab.sim.source_checkers import Checkers
-from tests.adapters.lab.sim.checking import (
+from tests.adapters.lab.sim.checker_world import (
     LIFE,
     NEXT,
     STREAM,

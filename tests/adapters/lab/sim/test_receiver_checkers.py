@@ -5,7 +5,7 @@ import pytest
 from stablecast.core.protocol.quorum import GroupRules
 from stablecast.core.protocol.settings import AckMode
 from stablecast.lab.sim.setup import STORES
-from tests.adapters.lab.sim.checking import (
+from tests.adapters.lab.sim.checker_world import (
     LIFE,
     NEXT,
     PROCESS,

@@ -13,7 +13,7 @@ from stablecast.core.registration.status import RegistrationStatus
 from stablecast.core.registration.store_registration import Registration, RegistrationState
 from stablecast.lab.sim.setup import STORES
 from stablecast.lab.sim.source_checkers import PAYLOAD_BYTES
-from tests.adapters.lab.sim.checking import (
+from tests.adapters.lab.sim.checker_world import (
     LIFE,
     NEXT,
     PROCESS,

@@ -7,7 +7,7 @@ import pytest
 
 from stablecast.core.protocol.messages import Pace, Role, SourceInfo, StoreEntry
 from stablecast.lab.sim.setup import STORES
-from tests.adapters.lab.sim.checking import (
+from tests.adapters.lab.sim.checker_world import (
     LIFE,
     NEXT,
     READER,

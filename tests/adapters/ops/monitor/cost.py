@@ -11,7 +11,7 @@ import time
 import aiohttp
 
 from stablecast.ops.monitor import Monitor, MonitorSettings
-from tests.adapters.ops.monitor.staged import Staged
+from tests.adapters.ops.monitor.staged_store import Staged
 
 SECONDS = 8
 PAGES = ("/", "/stores", "/stores/0", "/stores/0?page=3", "/stores/0/5000")

@@ -5,8 +5,8 @@ from aiohttp.test_utils import make_mocked_request
 
 from stablecast.ops.monitor.access import COOKIE, HEADERS, guard, is_token
 from stablecast.ops.monitor.settings import MonitorSettings, Permission
-from tests.adapters.ops.monitor.showing import HTML, showing
-from tests.adapters.ops.monitor.staged import busy
+from tests.adapters.ops.monitor.site_client import HTML, showing
+from tests.adapters.ops.monitor.staged_store import busy
 
 TOKEN = "open-sesame"
 

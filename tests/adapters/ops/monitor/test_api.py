@@ -9,7 +9,7 @@ from stablecast.ops.monitor import api
 from stablecast.ops.monitor.board import STALE_NS, Board
 from stablecast.ops.monitor.number_spans import Spans
 from tests.adapters.ops.monitor.samples import RECEIVER, SOURCE
-from tests.adapters.ops.monitor.staged import busy
+from tests.adapters.ops.monitor.staged_store import busy
 
 
 async def swept() -> Board:

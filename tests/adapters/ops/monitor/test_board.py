@@ -12,7 +12,7 @@ from stablecast.ops.monitor.board import STALE_NS, Board
 from stablecast.ops.monitor.health import Level
 from stablecast.store import observatory
 from stablecast.store.observatory import StoreView
-from tests.adapters.ops.monitor.staged import Staged, busy
+from tests.adapters.ops.monitor.staged_store import Staged, busy
 
 
 @pytest.fixture(autouse=True)

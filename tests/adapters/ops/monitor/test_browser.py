@@ -17,7 +17,7 @@ from stablecast.ops.monitor import Monitor, MonitorSettings, Permission
 from stablecast.store import observatory
 from stablecast.store.observatory import WatchedStore
 from stablecast.store.store import Store, StoreSettings
-from tests.adapters.ops.monitor.staged import Staged, busy
+from tests.adapters.ops.monitor.staged_store import Staged, busy
 from tests.support.browser import NEEDS_CHROMIUM, Browser, Tab, browser
 from tests.support.network import KEPT, LOCAL
 

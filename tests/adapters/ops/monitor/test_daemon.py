@@ -50,7 +50,7 @@ def daemon(directory: Path, more: str = "", options: str = "") -> Iterator[tuple
     config = directory / "stores.xml"
     config.write_text(CONFIG.format(directory=directory, more=more, options=options), encoding="utf-8")
     with running("store", config, "--new", "--json") as program:
-        yield program.said()["address"], f"http://{program.said()['monitor']}"
+        yield program.json_line()["address"], f"http://{program.json_line()['monitor']}"
 
 
 @asynccontextmanager

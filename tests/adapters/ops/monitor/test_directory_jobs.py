@@ -13,9 +13,9 @@ from aiohttp import web
 from stablecast.ops.monitor import directory_jobs
 from stablecast.ops.monitor.directory_jobs import command
 from stablecast.ops.monitor.settings import Permission
-from tests.adapters.ops.monitor.showing import Shown, showing
-from tests.adapters.ops.monitor.staged import Staged
-from tests.adapters.ops.operations.kept import kept
+from tests.adapters.ops.monitor.site_client import Shown, showing
+from tests.adapters.ops.monitor.staged_store import Staged
+from tests.adapters.ops.operations.store_directory import kept
 from tests.support.processes import children
 
 

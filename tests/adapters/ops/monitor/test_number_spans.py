@@ -2,7 +2,7 @@
 
 from stablecast.ops.monitor import number_spans as tested
 from stablecast.ops.monitor.number_spans import MAX_SPANS, Spans, spans
-from tests.adapters.ops.monitor.staged import Staged, busy
+from tests.adapters.ops.monitor.staged_store import Staged, busy
 
 
 async def test_holes_are_named() -> None:

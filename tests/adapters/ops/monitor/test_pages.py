@@ -13,7 +13,7 @@ from stablecast.ops.monitor.pages import Page, Query
 from stablecast.store import observatory
 from stablecast.store.observatory import SourceView
 from tests.adapters.ops.monitor.samples import RECEIVER, SOURCE
-from tests.adapters.ops.monitor.staged import Staged, busy
+from tests.adapters.ops.monitor.staged_store import Staged, busy
 
 TAG = re.compile(r"<[^>]*>")
 

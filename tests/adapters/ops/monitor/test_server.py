@@ -11,7 +11,7 @@ from stablecast.ops.monitor import Monitor, MonitorSettings
 from stablecast.ops.monitor import server as tested
 from stablecast.runtime.ports import PortError
 from stablecast.store import observatory
-from tests.adapters.ops.monitor.staged import Staged, busy
+from tests.adapters.ops.monitor.staged_store import Staged, busy
 
 
 async def fetched(monitor: Monitor, path: str) -> str:

@@ -13,9 +13,9 @@ from stablecast.ops.monitor import api
 from stablecast.ops.monitor import site as tested
 from stablecast.ops.monitor.settings import Permission
 from stablecast.store import observatory
-from tests.adapters.ops.monitor.showing import HTML, showing
-from tests.adapters.ops.monitor.staged import Staged, busy
-from tests.adapters.ops.operations.kept import kept
+from tests.adapters.ops.monitor.site_client import HTML, showing
+from tests.adapters.ops.monitor.staged_store import Staged, busy
+from tests.adapters.ops.operations.store_directory import kept
 
 
 @pytest.fixture(autouse=True)

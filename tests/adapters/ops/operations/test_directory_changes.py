@@ -12,7 +12,7 @@ from stablecast.ops.operations.directory_contents import read
 from stablecast.ops.operations.target import OperationError
 from stablecast.store.client_records import clients_of
 from stablecast.store.journal import Journal, JournalError
-from tests.adapters.ops.operations.kept import OTHER, READER, SOURCE, fill, kept, usual
+from tests.adapters.ops.operations.store_directory import OTHER, READER, SOURCE, fill, kept, usual
 
 
 def held(directory: Path, reg_id: int) -> list[tuple[int, int]]:

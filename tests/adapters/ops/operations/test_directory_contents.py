@@ -11,7 +11,7 @@ from stablecast.store.client_records import client_record
 from stablecast.store.journal import Journal
 from stablecast.store.journal.record_format import FILE_HEADER_BYTES
 from stablecast.store.journal.segments import list_segments
-from tests.adapters.ops.operations.kept import OTHER, SOURCE, block, fill, kept
+from tests.adapters.ops.operations.store_directory import OTHER, SOURCE, block, fill, kept
 
 
 def picture(directory: Path) -> dict[str, bytes]:

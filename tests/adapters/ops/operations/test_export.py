@@ -18,7 +18,7 @@ from stablecast.ops.operations.target import OperationError
 from stablecast.store.journal import Journal, JournalError
 from stablecast.transports.codec.fragments import encode_pieces
 from stablecast.transports.wire import properties
-from tests.adapters.ops.operations.kept import SOURCE, block, fill, kept
+from tests.adapters.ops.operations.store_directory import SOURCE, block, fill, kept
 
 
 def lines(octets: bytes) -> list[dict[str, Any]]:

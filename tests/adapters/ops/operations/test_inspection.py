@@ -11,7 +11,7 @@ from rich.console import Console
 from stablecast.ops.operations.inspection import inspect, running_tables, tables
 from stablecast.ops.operations.target import OperationError
 from stablecast.store.journal import Journal
-from tests.adapters.ops.operations.kept import READER, SOURCE, block, fill, kept
+from tests.adapters.ops.operations.store_directory import READER, SOURCE, block, fill, kept
 
 
 async def test_everything_but_the_messages(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from stablecast.ops.monitor import Monitor, MonitorSettings, Permission
 from stablecast.ops.operations.monitor_client import Client, drained, remaining, token_of
 from stablecast.ops.operations.target import TOKEN_VARIABLE, OperationError, Remote
 from stablecast.store import observatory
-from tests.adapters.ops.monitor.staged import Staged, busy
+from tests.adapters.ops.monitor.staged_store import Staged, busy
 
 ResultT = TypeVar("ResultT")
 TOKEN = "open-sesame"

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from stablecast.ops.operations.scrub import scrub, sentences
-from tests.adapters.ops.operations.kept import SOURCE, fill, kept
+from tests.adapters.ops.operations.store_directory import SOURCE, fill, kept
 
 
 async def test_what_is_whole_is_clean(tmp_path: Path) -> None:

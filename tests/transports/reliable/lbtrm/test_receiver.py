@@ -77,7 +77,7 @@ def test_the_first_sign_of_life_begins_the_session() -> None:
     """Activity of any kind reports BOS, which contains nothing about topics."""
     machine = receiver()
     assert hear(machine, standing(4)) == [Began()]
-    assert machine.abstract() == ("ACTIVE", 4, ())
+    assert invariants.abstract(machine) == ("ACTIVE", 4, ())
     (effect,) = hear(machine, data(5))
     assert isinstance(effect, Received)
 
@@ -93,7 +93,7 @@ def test_missing_datagrams_are_requested_at_the_port_in_the_header() -> None:
     assert naks(machine.take_effects()) == [(1, 3)]
     assert machine.statistics.nak_pckts_sent == 1
     assert naks(hear(machine, ncf(1), data(3, again=True), now=80 * MS)) == []
-    assert machine.abstract() == ("ACTIVE", 4, (1,))
+    assert invariants.abstract(machine) == ("ACTIVE", 4, (1,))
     assert machine.statistics.ncfs_ignored == 1
 
 
@@ -130,7 +130,7 @@ def test_a_receiver_that_leaves_gets_no_more_effects() -> None:
     machine.receive(SessionDatagrams((data(0), data(2))), 0)
     machine.receive(LeaveSession(), 0)
     assert machine.take_effects() == []
-    assert machine.abstract() == ("OVER", 2, ())
+    assert invariants.abstract(machine) == ("OVER", 2, ())
 
 
 def test_foreign_datagrams_are_counted_and_are_no_sign_of_life() -> None:
@@ -141,7 +141,7 @@ def test_foreign_datagrams_are_counted_and_are_no_sign_of_life() -> None:
     found = machine.statistics
     assert (found.dgrams_dropped_size, found.dgrams_dropped_sid, found.dgrams_dropped_other) == (1, 2, 2)
     assert (found.msgs_rcved, found.bytes_rcved) == (5, sum(map(len, strange)))
-    assert machine.abstract()[0] == "WAITING"
+    assert invariants.abstract(machine)[0] == "WAITING"
 
 
 def test_artificial_loss_looks_like_loss() -> None:
@@ -169,7 +169,7 @@ def test_a_series_is_taken_at_once_and_what_breaks_it_one_by_one() -> None:
     effects = hear(together, *datagrams)
     for octets in datagrams:
         hear(apart, octets)
-    assert together.abstract() == apart.abstract() == ("ACTIVE", 6, ())
+    assert invariants.abstract(together) == invariants.abstract(apart) == ("ACTIVE", 6, ())
     assert together.statistics == apart.statistics
     assert together.session.gaps.trail == 2
     (received,) = [effect for effect in effects if isinstance(effect, Received)]

@@ -27,7 +27,7 @@ def asks(*topics: str) -> RecordsReceived:
     return RecordsReceived(lbmr.Packet(lbmr.PacketKind.NORMAL, tuple(map(lbmr.TopicQuery, topics)), (), ()))
 
 
-def asks_for(*patterns: str, kind: int = lbmr.PatternType.PCRE) -> RecordsReceived:
+def asks_for(*patterns: str, kind: int = lbmr.PatternLanguage.PCRE) -> RecordsReceived:
     queries = tuple(lbmr.WildcardQuery(kind, pattern) for pattern in patterns)
     return RecordsReceived(lbmr.Packet(lbmr.PacketKind.WILDCARD, queries, (), ()))
 
@@ -97,7 +97,7 @@ def test_a_pattern_is_answered_with_all_topics_that_match() -> None:
         assert told(machine.take_effects()) == [[("orders/1", 0), ("orders/2", 1)]]
     machine.receive(source("orders/3", 3), MS)
     machine.take_effects()
-    machine.receive(asks_for("3$", kind=lbmr.PatternType.REGEX), MS)
+    machine.receive(asks_for("3$", kind=lbmr.PatternLanguage.REGEX), MS)
     assert told(machine.take_effects()) == [[("orders/3", 3)]]
     assert [tir.index for tir in machine.advertised(lbmr.WildcardQuery(1, "^t"))] == [2]
 

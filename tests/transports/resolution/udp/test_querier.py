@@ -203,7 +203,7 @@ def test_a_pattern_is_asked_for_and_finds_topics() -> None:
     machine.receive(tells("orders/2", RECORD, SECOND_RECORD), 100 * SECOND)
     machine.receive(tells("trades", RECORD), 100 * SECOND)
     assert found(machine) == [("orders/2", RECORD), ("orders/2", SECOND_RECORD)]
-    machine.receive(AddPattern("^orders", lbmr.PatternType.REGEX, PatternOptions()), 101 * SECOND)
+    machine.receive(AddPattern("^orders", lbmr.PatternLanguage.REGEX, PatternOptions()), 101 * SECOND)
     assert len(found(machine)) == 3
     machine.receive(RemovePattern("^orders"), 102 * SECOND)
     machine.receive(RemovePattern("^orders"), 102 * SECOND)

@@ -47,7 +47,7 @@ def test_the_longest_advertisement_and_the_longest_pattern_fit_the_smallest_data
     place = "LBTRM:127.0.0.1:14371:deadbeef:239.101.3.10:14400"
     record = SourceRecord(place, 0xDEADBEEF, 2, "127.0.0.1:14391", persistent=True, instance=b"instance")
     tir = advertisement("t" * MAX_TOPIC_BYTES, record, 60)
-    pattern = lbmr.WildcardQuery(lbmr.PatternType.PCRE, "p" * MAX_PATTERN_BYTES)
+    pattern = lbmr.WildcardQuery(lbmr.PatternLanguage.PCRE, "p" * MAX_PATTERN_BYTES)
     packets = (
         lbmr.Packet(NORMAL, (), (tir,), TRAILER),
         lbmr.Packet(lbmr.PacketKind.WILDCARD, (pattern,), (), TRAILER),

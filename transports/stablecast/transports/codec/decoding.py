@@ -34,9 +34,8 @@ from stablecast.transports.wire import common_messages, lbmc
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire.errors import WireError
 
-ACK_FLAGS = AckFlag.EXPLICIT | AckFlag.USER_REG_ID | AckFlag.ARRIVAL_ORDER
+ACK_FLAGS = int(AckFlag.EXPLICIT | AckFlag.USER_REG_ID | AckFlag.ARRIVAL_ORDER)
 """The flags of an acknowledgement that the core uses."""
-_ACK_FLAGS = int(ACK_FLAGS)
 _ROLES = {int(role): role for role in Role}
 
 
@@ -173,14 +172,14 @@ def _stable(values: tuple[int, ...]) -> Message:
 def _consumed(values: tuple[int, ...]) -> Message:
     """Decode the values of `common_messages.CONSUMED_BY`, or of `CONSUMED`, which has no session."""
     flags, transport, source, receiver, number, _, _, topic, *session = values
-    told = AckFlag(flags & _ACK_FLAGS)
+    told = AckFlag(flags & ACK_FLAGS)
     return ConsumptionAck(join(transport, topic), source, receiver, number, told, session[-1] if session else 0)
 
 
 def _consumed_range(values: tuple[int, ...]) -> Message:
     """Decode the values of `common_messages.CONSUMED_RANGE`."""
     flags, transport, source, receiver, _, _, _, topic, _, first, last, _, session = values
-    told = AckFlag(flags & _ACK_FLAGS)
+    told = AckFlag(flags & ACK_FLAGS)
     return ConsumptionAck(join(transport, topic), source, receiver, last, told, session, first)
 
 

@@ -43,10 +43,6 @@ def encode(message: Message) -> bytes:
     return control(*_ENCODERS[type(message)](message)) if whole is None else whole(message)
 
 
-_NO_INSTANCE = bytes(8)
-"""An OTID without instance: the instance of the context has a header of its own."""
-
-
 def _host_port(address: Address) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
     return host, int(port)
@@ -58,7 +54,8 @@ def _marker(role: Role, generation: int) -> int:
 
 def _otid(transport: Address, incarnation: Incarnation) -> bytes:
     session, index = split(incarnation)
-    return places.otid(places.transport_of(transport, session), index, _NO_INSTANCE)
+    # The instance of the context has a header of its own, so it is zero here.
+    return places.otid(places.transport_of(transport, session), index, bytes(8))
 
 
 # Encoders: one for each core message.

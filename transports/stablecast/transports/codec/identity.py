@@ -11,7 +11,7 @@ from typing import TypeVar
 import attrs
 
 from stablecast.core.protocol.messages import Incarnation
-from stablecast.transports.codec.lbttcp import Series
+from stablecast.transports.codec.lbttcp import RetransmissionSeries
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.errors import WireError
@@ -98,7 +98,7 @@ def decode_recovered(message: lbmc.Message) -> Recovered:
     return Recovered(session, incarnation, message.sequence, bytes(message.payload), proactive, headers)
 
 
-def decode_series(series: Series) -> RecoveredRun:
+def decode_series(series: RetransmissionSeries) -> RecoveredRun:
     """Decode retransmissions that are alike. Raises WireError like `decode_recovered`."""
     first = decode_recovered(series)
     return RecoveredRun(first.session, first.incarnation, first.wire_number, series.payloads, first.proactive)

@@ -69,7 +69,7 @@ class Run:
 
 
 @record
-class Series(Message):
+class RetransmissionSeries(Message):
     """Retransmissions that are alike and have consecutive numbers: the first of them, and the payloads of all."""
 
     payloads: Sequence[bytes] = ()
@@ -120,7 +120,7 @@ class StreamDecoder:
     """Splits one TCP stream into runs and messages.
 
     Args:
-        series: Return retransmissions that are alike as `Series`, and frequent control messages as `ShapedMessage`.
+        series: Return uniform retransmissions as `RetransmissionSeries`, frequent control messages as `ShapedMessage`.
             Request ports use this.
     """
 
@@ -182,7 +182,7 @@ class StreamDecoder:
 def _split(
     data: bytes, other: Callable[[bytes, int], tuple[Run | Message | None, int]]
 ) -> tuple[list[Run | Message], int]:
-    """Return the whole messages of `data`, and the start of the incomplete one; `other` decodes unplain messages."""
+    """Return the whole messages of `data`, and the start of the incomplete one; `other` decodes the rest."""
     found: list[Run | Message] = []
     position, size = 0, len(data)
     while size - position >= PREFIX.size:
@@ -245,7 +245,7 @@ def retransmissions(data: bytes, position: int) -> tuple[Run | Message | None, i
     end = _extended(data, (position, end, head), contents)
     if len(contents) == 1:
         return item, end
-    return Series(item.kind, item.topic_index, item.sequence, item.headers, item.payload, contents), end
+    return RetransmissionSeries(item.kind, item.topic_index, item.sequence, item.headers, item.payload, contents), end
 
 
 def _extended(data: bytes, place: tuple[int, int, int], contents: list[bytes]) -> int:

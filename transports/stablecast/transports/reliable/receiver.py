@@ -7,7 +7,7 @@ datagrams, encodes NAKs, and begins and ends a session in its own way, which is 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import assert_never
+from typing import ClassVar, assert_never
 
 import attrs
 
@@ -40,6 +40,8 @@ class ReceiverMachine(ABC):
         heard_at: Arrival of the last datagram of the source (ns).
     """
 
+    FINAL: ClassVar[IntEnum]
+    """The last state of the chart."""
     source: str
     session_id: int
     seed: int
@@ -54,11 +56,6 @@ class ReceiverMachine(ABC):
         self.session = SessionReception.of(self.settings, self.seed)
 
     # The part of each transport.
-
-    @property
-    @abstractmethod
-    def over(self) -> bool:
-        """Return whether the session has ended."""
 
     @abstractmethod
     def parse(self, octets: bytes) -> SourcePacket | OtherDatagram:
@@ -98,6 +95,11 @@ class ReceiverMachine(ABC):
     # The common part.
 
     @property
+    def over(self) -> bool:
+        """True if the session has ended."""
+        return self.state is self.FINAL
+
+    @property
     def statistics(self) -> ReceiverStatistics:
         """The counters of the session."""
         return self.session.statistics
@@ -132,10 +134,6 @@ class ReceiverMachine(ABC):
         """Return the effects since the last call, in order."""
         effects, self.session.out = self.session.out, []
         return effects
-
-    def abstract(self) -> tuple[str, int | None, tuple[int, ...]]:
-        """Return state, newest known number, and missing numbers."""
-        return (self.state.name, self.session.gaps.high, tuple(self.session.gaps.missing))
 
     def send(self, *datagrams: bytes) -> None:
         """Send datagrams to the source."""

@@ -243,7 +243,7 @@ class SourceSession:
             if due is not None and due <= now:
                 self.flush(now)
             if marks:
-                self._tell_marks(now)
+                self._announce_marks(now)
         # While data waits for the rate limit, the session is not silent.
         if self.heartbeat.is_due(now) and self.window.sent == self.window.lead:
             self.heartbeat.advance(now)
@@ -271,11 +271,7 @@ class SourceSession:
         """Stop the session messages."""
         self.heartbeat.due = None
 
-    def abstract(self) -> tuple[str, int, int, int]:
-        """Return state, trail, newest datagram sent, and number of waiting datagrams."""
-        return (self.state.name, self.window.trail, self.window.sent, self.window.lead - self.window.sent)
-
-    def _tell_marks(self, now: int) -> None:
+    def _announce_marks(self, now: int) -> None:
         """Announce idle topics, as far as the rate limit permits."""
         told = self.marks.due_message(now)
         while told:
@@ -297,7 +293,6 @@ class SourceSession:
             number += 1
 
     def _leave(self, number: int, payloads: list[bytes | memoryview], now: int) -> None:
-        """Send the next datagrams for the first time."""
         trail = self.window.leave(len(payloads), now)
         self._say(DatagramSeries(serial.wire(number), serial.wire(trail), payloads))
         self.heartbeat.on_data(now)

@@ -30,6 +30,7 @@ from stablecast.transports.reliable.packets import SourcePacket
 from stablecast.transports.reliable.rates import RateLimiter
 from stablecast.transports.reliable.settings import MAX_SESSIONS, RateSettings
 from stablecast.transports.reliable.source_session import Addressed, SessionState, SourceSession
+from stablecast.transports.wire.errors import WireError
 
 HEADER_BYTES = 20
 """Bytes of a data datagram before its messages; with LBT-RU the session ID is included."""
@@ -55,8 +56,8 @@ class SourceSessions(ABC):
         """Note the address of an opened session."""
 
     @abstractmethod
-    def hear(self, session: SourceSession, octets: bytes, sender: str, now: int) -> None:
-        """Handle a datagram for a session."""
+    def hear(self, session: SourceSession, octets: bytes, sender: str, now: int) -> bool:
+        """Handle a datagram for a session, and return whether it has a meaning here. Raises WireError."""
 
     @abstractmethod
     def encode(self, number: int, packet: SourcePacket) -> list[bytes]:
@@ -90,7 +91,10 @@ class SourceSessions(ABC):
             case DatagramsReceived(number, datagrams):
                 session = self.get(number)
                 for octets, sender in datagrams:
-                    self.hear(session, octets, sender, now)
+                    try:
+                        session.statistics.dgrams_dropped += not self.hear(session, octets, sender, now)
+                    except WireError:
+                        session.statistics.dgrams_dropped += 1
             case OpenSession():
                 self._open(event)
             case Flush(number):

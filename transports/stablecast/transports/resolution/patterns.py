@@ -41,10 +41,10 @@ _DEAR = re.compile(r"\)[*+?{]|\(\?|\(\*|\\[^\W_]|\[\[|\[:|--|&&|~~|\|\|")
 
 _PLAIN_ESCAPES = re.compile(r"\\[dwsDWSbB]")
 
-LANGUAGES = (lbmr.PatternType.PCRE, lbmr.PatternType.REGEX)
+LANGUAGES = (lbmr.PatternLanguage.PCRE, lbmr.PatternLanguage.REGEX)
 
 
-def expression(pattern: str, kind: int = lbmr.PatternType.PCRE) -> re.Pattern[str]:
+def expression(pattern: str, kind: int = lbmr.PatternLanguage.PCRE) -> re.Pattern[str]:
     """Return the expression of an own pattern.
 
     Raises:

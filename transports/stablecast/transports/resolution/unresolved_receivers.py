@@ -4,11 +4,10 @@ A receiver that is not resolved looks like one with silent sources. So it is rep
 rarely. Reports that are due at one instant are returned together.
 """
 
-import heapq
-
 import attrs
 
 from stablecast.core.machine.units import SECOND
+from stablecast.transports.resolution.deadlines import KeyedDeadlines
 
 PATIENCE = 10 * SECOND
 """Wait before the first report of a receiver; each further wait is twice the wait before."""
@@ -20,44 +19,35 @@ class UnresolvedTopics:
 
     Attributes:
         since: Start of each topic's wait.
-        wait: Length of each topic's wait at its next report.
+        reports: The next report of each topic.
     """
 
     patience: int = PATIENCE
     since: dict[str, int] = attrs.field(factory=dict, init=False)
-    wait: dict[str, int] = attrs.field(factory=dict, init=False)
-    plan: list[tuple[int, str]] = attrs.field(factory=list, init=False)
+    reports: KeyedDeadlines[str] = attrs.field(factory=KeyedDeadlines, init=False)
 
     def begin(self, topic: str, now: int) -> None:
         """Start the wait of a topic without session; a wait that has started continues."""
         if topic not in self.since:
             self.since[topic] = now
-            self.wait[topic] = self.patience
-            heapq.heappush(self.plan, (now + self.patience, topic))
+            self.reports.arm(topic, now + self.patience)
 
     def end(self, topic: str) -> None:
         """End the wait of a topic: it has a session, or is not wanted any more."""
         self.since.pop(topic, None)
-        self.wait.pop(topic, None)
+        self.reports.stop(topic)
 
     def due_reports(self, now: int) -> dict[str, int]:
         """Return the wait of each topic whose report is due."""
-        told: dict[str, int] = {}
-        while self.plan and self.plan[0][0] <= now:
-            due, topic = heapq.heappop(self.plan)
-            if self._is_due(due, topic):
-                told[topic] = now - self.since[topic]
-                self.wait[topic] *= 2
-                while self.since[topic] + self.wait[topic] <= now:
-                    self.wait[topic] *= 2
-                heapq.heappush(self.plan, (self.since[topic] + self.wait[topic], topic))
-        return told
+        waits: dict[str, int] = {}
+        while (topic := self.reports.pop(now)) is not None:
+            waits[topic] = now - self.since[topic]
+            wait = self.patience
+            while wait <= waits[topic]:
+                wait *= 2
+            self.reports.arm(topic, self.since[topic] + wait)
+        return waits
 
     def next(self) -> int | None:
         """Return when `due_reports` has a report, in nanoseconds."""
-        while self.plan and not self._is_due(*self.plan[0]):
-            heapq.heappop(self.plan)
-        return self.plan[0][0] if self.plan else None
-
-    def _is_due(self, due: int, topic: str) -> bool:
-        return topic in self.since and self.since[topic] + self.wait[topic] == due
+        return self.reports.next()

@@ -344,7 +344,7 @@ class MalformedRecordError(WireError):
     """The content of a record is malformed, but the record ends where it should. The next records can be decoded."""
 
 
-class PatternType(IntEnum):
+class PatternLanguage(IntEnum):
     """The languages of patterns."""
 
     PCRE = 1
@@ -409,7 +409,7 @@ def encode_tir(tir: Advertisement) -> bytes:
     return octets_of(tir.name) + b"\0" + _TIR.pack(code, len(block), tir.ttl, tir.index) + options + block
 
 
-class RecordReader:
+class LbmrRecordReader:
     """Reads a packet record by record, from its start to `end`. Raises WireError for a record that exceeds `end`."""
 
     def __init__(self, data: bytes, end: int) -> None:
@@ -679,7 +679,7 @@ def decode_partly(data: bytes) -> DecodedPacket:
         WireError: If the datagram is no packet of a known kind, or if no record of it can be decoded.
     """
     frame = _decode_frame(data)
-    records = RecordReader(data, frame.end)
+    records = LbmrRecordReader(data, frame.end)
     if data[0] & _KIND_MASK != _EXTENDED:
         return _decode_plain(records, frame)
     if frame.fault:
@@ -729,7 +729,7 @@ def _decode_frame(data: bytes) -> _Frame:
         return _Frame(version, end, fault=error)
 
 
-def _decode_plain(records: RecordReader, frame: _Frame) -> DecodedPacket:
+def _decode_plain(records: LbmrRecordReader, frame: _Frame) -> DecodedPacket:
     lead, queries, advertisements = records.fixed(_HEADER)
     kind = _KINDS.get(lead & _KIND_MASK)
     if kind is None or (kind not in _QUERIES and (queries or advertisements)):
@@ -754,7 +754,7 @@ def _decode_plain(records: RecordReader, frame: _Frame) -> DecodedPacket:
     return DecodedPacket(packet, fault)
 
 
-def _decode_context(records: RecordReader, frame: _Frame) -> ContextInfo:
+def _decode_context(records: LbmrRecordReader, frame: _Frame) -> ContextInfo:
     _, extension, length, hop_count, flags, port, address, instance = records.fixed(_CONTEXT)
     name = records.name() if flags & ContextInfo.NAME else None
     if extension != _CONTEXT_INFO or length != records.position:

@@ -103,11 +103,7 @@ class RsocketSetup:
 
 
 def setup_frame(setup: RsocketSetup) -> Frame:
-    """Return the first frame of a connection.
-
-    Raises:
-        WireError: If a field does not fit.
-    """
+    """Return the first frame of a connection. Raises WireError if a field does not fit."""
     try:
         head = _SETUP.pack(setup.major, setup.minor, setup.keepalive_ms, setup.lifetime_ms)
     except struct.error as error:
@@ -133,11 +129,7 @@ def parse_setup(frame: Frame) -> RsocketSetup:
 
 
 def encode(frame: Frame) -> bytes:
-    """Return the bytes of a frame, with its length.
-
-    Raises:
-        WireError: If a field does not fit.
-    """
+    """Return the bytes of a frame, with its length. Raises WireError if a field does not fit."""
     flags, body = frame.flags, frame.payload
     if frame.metadata is not None:
         flags |= FrameFlag.METADATA

@@ -139,7 +139,7 @@ class DatagramSession:
         for start, stop in self.unseen:
             if vain.isdisjoint(range(start, min(stop, start + MAX_NUMBERS))):
                 self.lossy = True
-                text = f"datagrams {start} to {stop - 1} are not in the capture, and nobody asks for them"
+                text = f"datagrams {start} to {stop - 1} are not in the capture, and no receiver asks for them"
                 self.findings.cannot_tell("M5", self.name, 0, text)
         for rule, _, frame, time_ns, text in self.accused:
             standing, doubt = (
@@ -208,7 +208,7 @@ class DatagramSession:
         if shot is None:
             return
         if shot.again_ns is not None and not shot.awaited and at.time_ns - shot.again_ns < IGNORE_NS - JITTER_NS:
-            text = f"datagram {number} comes again, and nobody asked: sent twice, or doubled on its way"
+            text = f"datagram {number} comes again without a NAK: sent twice, or doubled on its way"
             self.findings.cannot_tell("M1", self.name, at.frame, text)
             return
         if shot.again_ns is not None:
@@ -278,11 +278,11 @@ class DatagramSession:
         if asked.times > 1:
             self._accuse("M2", number, asked.frame, asked.first_ns, f"{text}, nor have {asked.times - 1} more")
         else:
-            self.findings.cannot_tell("M2", self.name, asked.frame, f"{text}, and nobody asks again")
+            self.findings.cannot_tell("M2", self.name, asked.frame, f"{text}, and it is not repeated")
 
     def _unanswered(self, number: int, asked: OpenNak, now_ns: int) -> None:
         """Judge M4: the source is silent. A receiver that asks once may be at the end of the capture."""
-        text = f"a receiver asks for datagram {number}, and the source is not heard any more"
+        text = f"a receiver asks for datagram {number}, and the source is silent"
         if self.ended_ns is not None and asked.times > 1 and now_ns - asked.first_ns > ANSWER_NS:
             self._accuse("M4", number, asked.frame, asked.first_ns, text)
         else:
@@ -294,7 +294,7 @@ class DatagramSession:
         if self.newest is None or self.ended_ns is None:
             self.findings.cannot_tell("M3", self.name, at.frame, f"{text}, and the source is not in the capture")
         elif number > self.newest and self.told_ns <= at.time_ns:
-            text += ", and the source does not tell any more how far it is"
+            text += ", and the source does not send its newest number after that"
             self.findings.cannot_tell("M3", self.name, at.frame, text)
         elif number > self.newest:
             self.findings.broken("M3", self.name, at.frame, f"{text}, and {self.newest} is the newest that was sent")

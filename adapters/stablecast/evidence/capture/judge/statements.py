@@ -17,7 +17,7 @@ from stablecast.evidence.capture.ip import Endpoint
 from stablecast.evidence.capture.ports import TrafficKind, TransportKey
 from stablecast.evidence.capture.verdicts import FrameVerdict
 from stablecast.transports import codec
-from stablecast.transports.codec.lbttcp import Run, Series
+from stablecast.transports.codec.lbttcp import RetransmissionSeries, Run
 from stablecast.transports.wire import lbmc, lbtrm, lbtru
 from stablecast.transports.wire.errors import WireError
 
@@ -152,7 +152,7 @@ class StatementReader:
                 recovered = codec.decode_recovered(message)
             except WireError:
                 return
-            count = len(message.payloads) if isinstance(message, Series) else 1
+            count = len(message.payloads) if isinstance(message, RetransmissionSeries) else 1
             yield RepeatedRun(at, recovered.incarnation, recovered.wire_number, count)
         elif message.kind is lbmc.MessageKind.DATA:
             run = Run(message.topic_index, message.sequence, 1, len(message.payload), message.payload)

@@ -26,9 +26,9 @@ STEPS: Final = {
     "stable": "the rules of the groups are met: stable",
     "delivered": "handed to the application",
     "confirmed": "acknowledged as consumed to {peer}",
-    "heard": "the store heard that receiver {peer} consumed it",
+    "heard": "the acknowledgement of receiver {peer} arrived",
     "found": "found on the store's disk when it started",
-    "cut": "cut: an older life's tail, which nobody called stable",
+    "cut": "cut as the tail of an older life, which was never reported stable",
 }
 """The kinds of facts about a message, in the order of cause and effect."""
 

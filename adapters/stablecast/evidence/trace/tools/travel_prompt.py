@@ -138,7 +138,7 @@ def story(paths: list[Path], number: int) -> Iterator[str]:
     """Yield the history of a message for people."""
     steps = why(paths, number)
     if not steps:
-        yield f"no trace tells of a message {number}"
+        yield f"no trace has a message {number}"
     life = None
     for step in steps:
         if step.life != life:

@@ -8,8 +8,7 @@ from stablecast.lab.model.explorer import Invariant, State
 from stablecast.lab.model.worlds.srslifetime_parts import NONE, Constants, Node, instance_of, number_of, otid_of
 from stablecast.transports.resolution.srs.client import ServiceClient
 from stablecast.transports.resolution.srs.context import SrsContext
-from stablecast.transports.resolution.srs.deadlines import Matter
-from stablecast.transports.resolution.srs.service import ResolutionService
+from stablecast.transports.resolution.srs.service import Matter, ResolutionService
 from stablecast.transports.resolution.srs.service_link import LinkTimer, ServiceLink
 from stablecast.transports.resolution.srs.session import ServiceSession
 

@@ -110,7 +110,7 @@ def test_why_nothing_can_be_judged(tmp_path: Path) -> None:
     version_6 = [b"\x60" + bytes(60)]
     for packets, why in (
         (quiet, "1 packet is ours, and no rule is about that; `stablecast capture decode` shows it"),
-        (strange, "1 packet is ours by its port and cannot be read; `stablecast capture decode` tells why"),
+        (strange, "1 packet is ours by its port and cannot be read; `stablecast capture decode` shows why"),
         (version_6, "it has IPv6, and all of this protocol is IPv4; --port may help with the rest"),
     ):
         path = captures.pcap(tmp_path / "a.pcap", packets)

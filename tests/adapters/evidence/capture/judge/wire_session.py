@@ -11,7 +11,8 @@ from stablecast.core.protocol.messages import Address, Pace, Role
 from stablecast.transports import codec
 from stablecast.transports.wire import lbmc, lbtrm
 from tests.support import captures
-from tests.support.captures import SECOND, datagram, segment
+from tests.support.captures import datagram, segment
+from tests.support.pcap import SECOND
 
 SID, TOPIC = 0x0A0B0C0D, 77
 LIFE = codec.join(SID, TOPIC)

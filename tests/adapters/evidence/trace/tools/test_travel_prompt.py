@@ -49,7 +49,7 @@ def test_one_asks_what_became_of_a_message(session: TravelSession) -> None:
     told = said(session, "why 3")
     assert told[0].startswith("message 3 of life")
     assert any("stable" in line for line in told)
-    assert list(story(session.paths, 10**6)) == ["no trace tells of a message 1000000"]
+    assert list(story(session.paths, 10**6)) == ["no trace has a message 1000000"]
 
 
 @pytest.mark.parametrize("word", ["quit", "q"])

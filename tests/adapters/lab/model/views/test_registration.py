@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from stablecast.evidence.trace.converter import Json
-from tests.adapters.lab.model.views.edited import edited, followed, having, said
+from tests.adapters.lab.model.views.trace_edits import edited, followed, having, said
 
 VIEW = "Registration.client"
 

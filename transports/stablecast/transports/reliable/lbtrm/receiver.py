@@ -7,6 +7,7 @@ Everything from the source is a sign of life. There is no message for the end: a
 
 from collections.abc import Sequence
 from enum import IntEnum
+from typing import ClassVar
 
 import attrs
 
@@ -69,6 +70,7 @@ def by_name(datagrams: list[memoryview]) -> dict[bytes, list[memoryview]]:
 class LbtrmReceiver(ReceiverMachine):
     """A receiver's session; a machine."""
 
+    FINAL: ClassVar[IntEnum] = ListeningState.OVER
     settings: ReceiverSettings = LBTRM_RECEIVER
     state: ListeningState = attrs.field(default=ListeningState.WAITING, init=False)
     nak_port: int = attrs.field(init=False)
@@ -78,11 +80,6 @@ class LbtrmReceiver(ReceiverMachine):
         ReceiverMachine.__attrs_post_init__(self)  # In a compiled module, `super()` refers to the class without slots.
         self.nak_port = int(self.source.rpartition(":")[2])
         self.name = name_of(self.nak_port, self.session_id)
-
-    @property
-    def over(self) -> bool:
-        """Return whether the session has ended."""
-        return self.state is ListeningState.OVER
 
     def parse(self, octets: bytes) -> SourcePacket | OtherDatagram:
         """Decode a datagram. Raises WireError."""

@@ -10,7 +10,6 @@ from stablecast.transports.reliable.settings import LBTRM_RATES, RateSettings
 from stablecast.transports.reliable.source_session import EVERYBODY, SourceSession
 from stablecast.transports.reliable.sources import SourceSessions
 from stablecast.transports.wire import lbtrm
-from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.reliable_packets import Format
 
 _FIRST = lbtrm.Data.UNICAST_NAKS
@@ -45,20 +44,15 @@ class LbtrmSources(SourceSessions):
         """Forget the session, which ends in silence."""
         del self.groups[number]
 
-    def hear(self, session: SourceSession, octets: bytes, sender: str, now: int) -> None:
-        """Handle a NAK, and count any other datagram as dropped."""
-        group = self.groups[session.number]
-        try:
-            packet = lbtrm.decode(octets)
-        except WireError:
-            session.statistics.dgrams_dropped += 1
-            return
+    def hear(self, session: SourceSession, octets: bytes, sender: str, now: int) -> bool:
+        """Handle a NAK, and return False for any other datagram. Raises WireError."""
+        group, packet = self.groups[session.number], lbtrm.decode(octets)
         # Other sessions may share the host and the port: their NAKs arrive here as well.
         ours = (packet.nak_port, packet.session_id) == (group.nak_port, group.session_id)
-        if isinstance(packet, lbtrm.Nak) and packet.format == Format.SELECTIVE and ours:
-            session.on_nak(packet.sqns, EVERYBODY, now)
-        else:
-            session.statistics.dgrams_dropped += 1
+        if not isinstance(packet, lbtrm.Nak) or packet.format != Format.SELECTIVE or not ours:
+            return False
+        session.on_nak(packet.sqns, EVERYBODY, now)
+        return True
 
     def encode(self, number: int, packet: SourcePacket) -> list[bytes]:
         """Encode a packet without parity, as the product does."""

@@ -10,6 +10,7 @@ clients, and all clients at its end.
 
 from collections.abc import Sequence
 from enum import IntEnum
+from typing import ClassVar
 
 import attrs
 
@@ -67,6 +68,7 @@ class ConnectionChart(Chart):
 class LbtruReceiver(ReceiverMachine):
     """A client's connection; a machine. `attempts` counts the requests sent."""
 
+    FINAL: ClassVar[IntEnum] = ConnectionState.OVER
     settings: ReceiverSettings = LBTRU_RECEIVER
     state: ConnectionState = attrs.field(default=ConnectionState.CONNECTING, init=False)
     attempts: int = attrs.field(default=0, init=False)
@@ -77,11 +79,6 @@ class LbtruReceiver(ReceiverMachine):
         super().__attrs_post_init__()
         self.options = (lbtru.SessionId(session_id=self.session_id),) if self.session_id else ()
         self.timers.set(ConnectionTimer.REQUEST, self.joined_at)
-
-    @property
-    def over(self) -> bool:
-        """Return whether the session has ended."""
-        return self.state is ConnectionState.OVER
 
     def parse(self, octets: bytes) -> SourcePacket | OtherDatagram:
         """Decode a datagram. Raises WireError."""

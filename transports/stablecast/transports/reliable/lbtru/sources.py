@@ -18,7 +18,6 @@ from stablecast.transports.reliable.settings import LBTRU_RATES, MAX_CLIENTS, Ra
 from stablecast.transports.reliable.source_session import EVERYBODY, Addressed, SourceSession
 from stablecast.transports.reliable.sources import SourceSessions
 from stablecast.transports.wire import lbtru
-from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.reliable_packets import Format
 
 RESET = lbtru.encode(lbtru.Reset())
@@ -116,24 +115,20 @@ class LbtruSources(SourceSessions):
         """Return the counters of a session, and its number of clients. Raises MisuseError for an unknown session."""
         return {**super().statistics(number), "num_clients": len(self.services[number].clients)}
 
-    def hear(self, session: SourceSession, octets: bytes, sender: str, now: int) -> None:
-        """Handle requests, NAKs, and signs of life."""
-        service = self.services[session.number]
-        try:
-            packet = lbtru.decode(octets)
-        except WireError:
-            session.statistics.dgrams_dropped += 1
-            return
+    def hear(self, session: SourceSession, octets: bytes, sender: str, now: int) -> bool:
+        """Handle requests, NAKs, and signs of life, and return False for other datagrams. Raises WireError."""
+        service, packet = self.services[session.number], lbtru.decode(octets)
         wanted = isinstance(packet, lbtru.Request | lbtru.Nak | lbtru.Ack)
         if not wanted or (service.session_id and lbtru.session_of(packet) != service.session_id):
-            session.statistics.dgrams_dropped += 1
-        elif isinstance(packet, lbtru.Request) and self._admit(session, service, sender, now):
+            return False
+        if isinstance(packet, lbtru.Request) and self._admit(session, service, sender, now):
             self.said.append(Addressed(session.number, session.standing(opening=True), sender))
         # A client that was dropped would wait for data forever: the reset makes it connect again.
         elif not service.clients.hear(sender, now):
             self.out.append(SendDatagrams(session.number, sender, (RESET,)))
         elif isinstance(packet, lbtru.Nak) and packet.format == Format.SELECTIVE:
             session.on_nak(packet.sqns, sender, now)
+        return True
 
     def encode(self, number: int, packet: SourcePacket) -> list[bytes]:
         """Encode a packet with the session ID."""

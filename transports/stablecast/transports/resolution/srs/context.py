@@ -135,9 +135,9 @@ class SrsContext:
             case AddPattern(pattern):
                 self._want_pattern(pattern)
             case RemoveReceiver(topic):
-                self._unwant_topic(topic)
+                self._unwant(Interest(topic))
             case RemovePattern(pattern):
-                self._unwant_pattern(pattern)
+                self._unwant(Interest(pattern, pattern=True))
             case Unresolved() | SourceLost():
                 self._on_unresolved(event, now)
             case Resolved():
@@ -276,25 +276,17 @@ class SrsContext:
             self._tell(self._info(interest))
         self._report(entry for entry in self.known.entries.values() if found.search(entry.topic))
 
-    def _unwant_topic(self, topic: str) -> None:
-        interest = Interest(topic)
-        if interest in self.topics:
-            del self.topics[interest]
-            self._unwant(interest, srs.ReceiverDelete(name=topic, instance=self.instance))
-            self._forget(self.known.of(topic))
-
-    def _unwant_pattern(self, pattern: str) -> None:
-        interest = Interest(pattern, pattern=True)
-        if interest in self.patterns:
-            del self.patterns[interest]
-            self._unwant(interest, srs.PatternDelete(name=pattern, instance=self.instance))
-            self._forget(self.known.entries.values())
-
-    def _unwant(self, interest: Interest, message: srs.Message) -> None:
-        octets = srs.encode(message)
+    def _unwant(self, interest: Interest) -> None:
+        if interest not in self.topics and interest not in self.patterns:
+            return
+        self.topics.pop(interest, None)
+        self.patterns.pop(interest, None)
+        message = srs.PatternDelete if interest.pattern else srs.ReceiverDelete
+        octets = srs.encode(message(name=interest.name, instance=self.instance))
         for link in self.links:
             if link.told:
                 link.withdraw(interest, octets)
+        self._forget(self.known.entries.values() if interest.pattern else self.known.of(interest.name))
 
     def _forget(self, entries: Iterable[KnownSource]) -> None:
         """Forget unwanted sources, because services send no more records of them."""

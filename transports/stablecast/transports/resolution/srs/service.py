@@ -12,13 +12,14 @@ changes and keepalives travel (T-403, T-406). Interest stays at the service and 
   notice.
 """
 
+from enum import IntEnum
 from typing import assert_never
 
 import attrs
 
 from stablecast.core.machine.units import MILLISECOND
+from stablecast.transports.resolution.deadlines import KeyedDeadlines
 from stablecast.transports.resolution.srs.client import ClientState, Dropped, ServiceClient
-from stablecast.transports.resolution.srs.deadlines import Matter, ServiceDeadlines
 from stablecast.transports.resolution.srs.directory import AnnouncedSource, Directory, Interest
 from stablecast.transports.resolution.srs.events import (
     BytesReceived,
@@ -60,6 +61,17 @@ class ServiceCounters:
     ignored: int = 0
 
 
+class Matter(IntEnum):
+    """The reasons for a look at a connection, a client or a source."""
+
+    SILENCE = 0
+    LIFETIME = 1
+    LEAVE = 2
+
+
+DueItem = tuple[Matter, int | bytes]
+
+
 class RefusedError(Exception):
     """The peer follows the protocol but may not continue."""
 
@@ -77,7 +89,7 @@ class ResolutionService:
     clients: dict[bytes, ServiceClient] = attrs.field(factory=dict, init=False)
     sessions: dict[int, ServiceSession] = attrs.field(factory=dict, init=False)
     directory: Directory = attrs.field(factory=Directory, init=False)
-    agenda: ServiceDeadlines = attrs.field(factory=ServiceDeadlines, init=False)
+    agenda: KeyedDeadlines[DueItem] = attrs.field(factory=KeyedDeadlines, init=False)
     counted: ServiceCounters = attrs.field(factory=ServiceCounters, init=False)
     numbers: int = attrs.field(default=0, init=False)
     spoken: dict[int, ServiceSession] = attrs.field(factory=dict, init=False)

@@ -139,7 +139,6 @@ class Relays:
         return "" if self.last_heard else f"no relay answers at {', '.join(self.addresses)}"
 
     def _keepalive(self, address: str) -> int:
-        """Return when the next keepalive to a relay is due."""
         asked = self.last_asked.get(address)
         if asked is None:
             return 0

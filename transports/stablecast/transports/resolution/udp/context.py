@@ -46,7 +46,7 @@ from stablecast.transports.resolution.udp.inputs import (
     Wake,
 )
 from stablecast.transports.resolution.udp.phases import Phase
-from stablecast.transports.resolution.udp.querier import Querier, WantedTopic
+from stablecast.transports.resolution.udp.querier import Querier
 from stablecast.transports.resolution.udp.settings import SAFE, ResolutionConfig
 from stablecast.transports.resolution.udp.store_names import StoreNames
 from stablecast.transports.wire import lbmr
@@ -199,9 +199,8 @@ class ResolutionContext:
     def why(self, topic: str) -> str:
         """Return why a wanted topic may have no live session, as far as is known here."""
         interest = self.querier.interests.get(topic)
-        return "no receiver wants it" if interest is None else self._why(topic, interest)
-
-    def _why(self, topic: str, interest: WantedTopic) -> str:
+        if interest is None:
+            return "no receiver wants it"
         if interest.known:
             return f"{len(interest.known)} sources are known, none could be joined"
         if complaint := self.carrier.complaint():

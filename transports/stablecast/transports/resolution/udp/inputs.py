@@ -91,7 +91,7 @@ class AddPattern:
     """
 
     pattern: str
-    kind: int = lbmr.PatternType.PCRE
+    kind: int = lbmr.PatternLanguage.PCRE
     options: PatternOptions | None = None
 
 

@@ -95,7 +95,7 @@ class RelayMachine:
                 self._on_malformed("a part of a datagram", event.sender, str(reading.fault))
                 event = DatagramArrived(lbmr.encode(packet), event.sender)
         if not self._admit(event.sender, now):
-            self._count_and_tell("refused", f"client {event.sender} is refused: there are {len(self.last_heard)}")
+            self._count_and_log("refused", f"client {event.sender} is refused: there are {len(self.last_heard)}")
         elif isinstance(packet, lbmr.Packet) and packet.kind in ALIVE:
             self.counted.keepalives += 1
             self.outbox.append(SendDatagram(event.sender, self._answer))
@@ -161,9 +161,9 @@ class RelayMachine:
         return lbmr.encode(changed)
 
     def _on_malformed(self, what: str, sender: str, reason: str) -> None:
-        self._count_and_tell("malformed", f"{what} from {sender} is dropped: {reason}")
+        self._count_and_log("malformed", f"{what} from {sender} is dropped: {reason}")
 
-    def _count_and_tell(self, counter: str, text: str) -> None:
+    def _count_and_log(self, counter: str, text: str) -> None:
         """Count a fault, and log the 1st, the 10th, the 100th ... of its kind, so that nobody can fill the log."""
         count = getattr(self.counted, counter) + 1
         setattr(self.counted, counter, count)

@@ -1,9 +1,9 @@
-"""What resolution costs: relays, and very many topics. Services are in `tests.bench.services`.
+"""The cost of topic resolution: relays, and very many topics. `tests.bench.services` measures resolution services.
 
-    python -m tests.bench.bench_resolution
+    python -m tests.bench.resolution
 
-Prints a line for each measurement. Machines as pure code where a network would only add noise; real sockets for the
-relay, whose cost is the kernel's.
+The program prints a line for each measurement. The topics run on machines alone, because a network would only add
+noise. The relay runs on real sockets, because its cost is the kernel's.
 """
 
 import asyncio
@@ -20,18 +20,18 @@ RELAY = "10.0.0.100:15380"
 
 
 def source(topic: str, index: int) -> AddSource:
-    """A source of its own topic."""
+    """Return the input that adds a source of one topic."""
     return AddSource(topic, "10.0.0.1:14371", 7, index, "10.0.0.1:14391", persistent=True)
 
 
 def many_topics(topics: int = 100_000, seconds: int = 300) -> None:
-    """One context advertises very many topics in the sustaining phase, under the documented limits."""
+    """Measure one context that advertises very many topics in the sustaining phase, under the documented limits."""
     context = ResolutionContext.over_relays(b"instance", [RELAY])
     for index in range(topics):
         context.receive(source(f"topic/{index}", index), 0)
         context.take_effects()
     now = 0
-    while now < 1_800 * SECOND:  # Limits stretch the initial phase: 16 rounds of 100 s.
+    while now < 1_800 * SECOND:  # the limits stretch the initial phase to 16 rounds of 100 s
         now = context.next_timeout() or now
         context.handle_timeout(now)
         context.take_effects()
@@ -49,7 +49,7 @@ def many_topics(topics: int = 100_000, seconds: int = 300) -> None:
 
 
 async def relay(clients: int = 50, seconds: float = 3) -> None:
-    """A relay with many clients, on loopback; what is counted is datagrams out."""
+    """Measure a relay with many clients on loopback, by its outgoing datagrams."""
     daemon = await RelayDaemon.start("127.0.0.1", 0)
     where = ("127.0.0.1", daemon.port)
     sockets = [bind("127.0.0.1", 0) for _ in range(clients)]
@@ -57,7 +57,7 @@ async def relay(clients: int = 50, seconds: float = 3) -> None:
     query = lbmr.encode(lbmr.Packet(lbmr.PacketKind.NORMAL, (lbmr.TopicQuery("orders"),)))
     for sock in sockets:
         sock.sendto(alive, where)
-    while daemon.statistics()["clients"] < clients:  # noqa: ASYNC110  # no event tells of it
+    while daemon.statistics()["clients"] < clients:  # noqa: ASYNC110  # there is no event for a new client
         await asyncio.sleep(0.01)
     began, cpu = time.monotonic(), time.process_time()
     copies = daemon.statistics()["copies"]
@@ -65,10 +65,10 @@ async def relay(clients: int = 50, seconds: float = 3) -> None:
         for _ in range(20):
             sockets[0].sendto(query, where)
         await asyncio.sleep(0)
-    taken = time.monotonic() - began
+    elapsed = time.monotonic() - began
     sent = daemon.statistics()["copies"] - copies
     cpu = time.process_time() - cpu
-    print(f"relay with {clients} clients: {sent / taken:.0f} datagrams a second out, {cpu / taken:.2f} cores")
+    print(f"relay with {clients} clients: {sent / elapsed:.0f} datagrams a second out, {cpu / elapsed:.2f} cores")
     for sock in sockets:
         sock.close()
     await daemon.close()

@@ -1,8 +1,8 @@
-"""What a benchmark has started ends with it, however it ends.
+"""Cleanup of all processes that a benchmark started, however the benchmark ends.
 
-The benchmark marks its environment, which whatever it starts inherits, and starts a reaper that waits at a pipe for the
-end of the benchmark; then everything that has the mark is asked to end, and made to if it does not. Nothing else can do
-that after a `kill -9`: children do not hear of the end of their parent.
+The benchmark sets a mark in its environment, which all its processes inherit. It starts a reaper that waits at a pipe
+for the end of the benchmark. The reaper then ends every process with the mark, with SIGTERM and later with SIGKILL.
+Children are not notified when their parent is killed with SIGKILL, so only another process can do this.
 """
 
 import os
@@ -17,42 +17,42 @@ from typing import Final
 
 MARK: Final = "STABLECAST_BENCH"
 OVER: Final = b"over"
-"""Said at an end that is no accident."""
+"""Sent to the reaper at a regular end."""
 
 PATIENCE_S: Final = 5.0
-"""Between the question and the end."""
+"""Time between SIGTERM and SIGKILL."""
 
 LOOK_S: Final = 0.05
-"""Between two looks at who is still there."""
+"""Time between two checks for remaining processes."""
 
 
 @contextmanager
 def reaped() -> Iterator[None]:
-    """Whatever is started inside ends with this process."""
+    """End all processes that are started inside when this process ends."""
     mark = os.environ[MARK] = f"{os.getpid()}-{time.monotonic_ns()}"
     environment = {name: value for name, value in os.environ.items() if name != MARK}
-    command = [sys.executable, "-m", "tests.bench.reaper", mark]
+    command = [sys.executable, "-m", "tests.bench.process_cleanup", mark]
     reaper = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, start_new_session=True)
     try:
         yield
     finally:
-        reaper.communicate(OVER)  # whoever comes here has ended what he started
+        reaper.communicate(OVER)  # a regular end has ended all its processes
 
 
 def marked(mark: str) -> list[int]:
-    """The processes with this mark; none where the system does not show environments."""
+    """Return the processes with this mark, or none if the system does not show environments."""
     found = []
     for place in Path("/proc").glob("[0-9]*/environ"):
         try:
             if f"{MARK}={mark}".encode() in place.read_bytes().split(b"\0"):
                 found.append(int(place.parent.name))
         except OSError:
-            continue  # It has ended, or is not ours.
+            continue  # the process has ended, or belongs to another user
     return found
 
 
 def reap(mark: str, patience_s: float = PATIENCE_S) -> None:
-    """End what has the mark."""
+    """End all processes with the mark."""
     _signal(mark, signal.SIGTERM)
     deadline = time.monotonic() + patience_s
     while marked(mark) and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""A store for the monitor to look at: a real machine, fed by hand, with what a daemon tells of itself around it."""
+"""A store for tests of the monitor: a real machine that tests feed, with the other attributes of a daemon's store."""
 
 import asyncio
 import time

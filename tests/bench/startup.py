@@ -1,4 +1,4 @@
-"""How long starting takes, from nothing to the first thing that a person or a program can use."""
+"""The time from the start of a process until a person or a program can use it."""
 
 import json
 import os
@@ -24,7 +24,7 @@ asyncio.run(main())
 
 
 def _compiled() -> dict[str, str]:
-    """The environment: programs that are installed are compiled once, and not whenever they start."""
+    """Return an environment in which Python caches compiled modules, as for installed programs."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
@@ -35,26 +35,26 @@ def _ms(*command: str) -> float:
 
 
 def interpreter(_options: Options, _directory: Path) -> Figures:
-    """What any program in this language takes."""
+    """Measure an empty Python program."""
     return {"nothing": _ms(sys.executable, "-c", "pass")}
 
 
 def stablecast(_options: Options, directory: Path) -> Figures:
-    """`--help`, a store that says it is ready, and a context after its import."""
+    """Measure `--help`, a store until it is ready, and a context after its import."""
     started = time.perf_counter()
     command = [*PROGRAM, "store", str(directory), "--listen", "127.0.0.1:0", "--new", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=_compiled()) as store:
         assert store.stdout is not None
-        said = json.loads(store.stdout.readline())
+        line = json.loads(store.stdout.readline())
         ready = (time.perf_counter() - started) * 1e3
         store.terminate()
-    assert said["ready"]
+    assert line["ready"]
     usable = subprocess.run([sys.executable, "-c", USABLE], check=True, capture_output=True, text=True, env=_compiled())
     return {"help": _ms(*PROGRAM, "--help"), "store": ready, "context": float(usable.stdout) * 1e3}
 
 
-def starting(_: Options) -> Scenario:
-    """Wall time, with everything imported anew."""
+def startup(_: Options) -> Scenario:
+    """Return the scenario of elapsed times, including imports."""
     return Scenario(
         "start",
         "from the start of the process; a context from the end of its import",

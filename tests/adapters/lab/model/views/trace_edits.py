@@ -1,4 +1,4 @@
-"""Traces of a real run, edited: what the tests of views have in common."""
+"""Edited traces of a real run, for the tests of views."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,21 +14,21 @@ KEPT = edges.load(catalog.folder())
 
 
 def followed(*paths: Path) -> dict[str, Tally]:
-    """What comes of traces, by view."""
+    """Follow traces through all views; return the tally of each view."""
     following = Following.of(VIEWS, KEPT)
     following.follow(find(paths))
     return {tally.view.name: tally for tally in following.tallies}
 
 
 def edited(trace: Path, target: Path, change: Callable[[list[Json]], None]) -> Path:
-    """A copy of a trace, with its records changed."""
+    """Write a copy of a trace with changed records; return its path."""
     frames = take_apart(trace)
     change(list(records(frames)))
     return put_together(target / trace.name, frames)
 
 
 def having(directory: Path, role: str, kind: str) -> Path:
-    """The first trace of a role in which an effect, input, message or event of this kind is."""
+    """Return the first trace of a role that contains an effect, input, message or event of this kind."""
     return next(path for path in sorted(directory.glob(f"{role}-*.sct")) if f'"_": "{kind}"' in str(_text(path)))
 
 
@@ -37,6 +37,6 @@ def _text(path: Path) -> str:
 
 
 def said(record: Json, kind: str) -> list[Json]:
-    """The messages and events of this kind in what came of a record."""
+    """Return the messages and events of this kind in the effects of a record."""
     inner = [effect.get("message") or effect.get("event") or {} for effect in record["out"]]
     return [one for one in inner if one.get("_") == kind]

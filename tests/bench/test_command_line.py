@@ -1,4 +1,4 @@
-"""What `make bench` and the judging of traces say when they are asked for what cannot be, and what a run leaves."""
+"""Wrong command lines and failing runs of `make bench` and of trace verification: one sentence, and kept results."""
 
 import errno
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench import __main__ as program
-from tests.bench import asking, hot, judging
+from tests.bench import command_line, synthetic_traces, trace_verification
 from tests.bench.roles import BenchError
 from tests.bench.scenario import Figures, Options, Scenario
 
@@ -24,7 +24,7 @@ def _scenario(name: str, *, fails: BaseException | None = None) -> Scenario:
 
 @pytest.fixture
 def output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where results go; `good` is measured, `bad` fails and `stopped` is interrupted."""
+    """Return the results file, with three scenarios: `good` is measured, `bad` fails and `stopped` is interrupted."""
     good, bad = _scenario("good"), _scenario("bad", fails=BenchError("the store died"))
     stopped = _scenario("stopped", fails=KeyboardInterrupt())
     known = {one.name: lambda _, one=one: one for one in (good, bad, stopped)}
@@ -33,7 +33,7 @@ def output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(("name", "end"), [("bad", "make bench: the store died"), ("stopped", 130)])
-def test_what_was_measured_before_a_run_ended_is_shown_and_kept(
+def test_results_before_a_failure_are_printed_and_kept(
     name: str, end: object, output: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -47,15 +47,15 @@ def test_what_was_measured_before_a_run_ended_is_shown_and_kept(
     assert list(output.parent.iterdir()) == [output]
 
 
-def test_a_run_that_came_to_its_end_says_so(output: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_complete_run_is_marked_complete(output: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program.main(["good", "good", "--fast", "--json", "--output", str(output)])
     assert capsys.readouterr().out == output.read_text(encoding="utf-8")
     found = json.loads(output.read_text(encoding="utf-8"))
     assert found["complete"]
-    assert (found["asked"]["fast"], found["asked"]["sources"], found["rounds"]) == (True, asking.FAST_SOURCES, 1)
+    assert (found["asked"]["fast"], found["asked"]["sources"], found["rounds"]) == (True, command_line.FAST_SOURCES, 1)
 
 
-def test_a_device_stays_one(output: Path) -> None:
+def test_a_pipe_as_output_is_not_replaced(output: Path) -> None:
     os.mkfifo(output)
     reading = os.open(output, os.O_RDONLY | os.O_NONBLOCK)
     program.main(["good", "--rounds", "1", "--output", str(output)])
@@ -64,83 +64,86 @@ def test_a_device_stays_one(output: Path) -> None:
     os.close(reading)
 
 
-def test_a_full_disk_is_told_of_with_its_place(output: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match=r"^make bench: /dev has no room left \(.*\): make some, or name another"):
+def test_a_full_disk_is_reported_with_its_directory(output: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match=r"^make bench: /dev has no room left \(.*\): free some, or name another"):
         program.main(["good", "--rounds", "1", "--output", "/dev/full"])
     assert "good: about it" in capsys.readouterr().out, "it was measured"
 
 
-def test_what_fails_where_hardly_any_room_is_fails_because_of_that(
+def test_a_failure_on_a_nearly_full_disk_is_reported_as_a_full_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(BenchError, match=f"{tmp_path} has no room left"), asking.room(tmp_path):
+    with pytest.raises(BenchError, match=f"{tmp_path} has no room left"), command_line.disk_space_errors(tmp_path):
         raise OSError(errno.ENOSPC, "No space left on device")
-    monkeypatch.setattr(asking, "SCANT", 0)
-    with pytest.raises(BenchError, match=r"^a store died$"), asking.room(tmp_path):
+    monkeypatch.setattr(command_line, "SCANT", 0)
+    with pytest.raises(BenchError, match=r"^a store died$"), command_line.disk_space_errors(tmp_path):
         raise BenchError("a store died")
-    monkeypatch.setattr(asking, "SCANT", 1 << 62)
-    with pytest.raises(BenchError, match=r"has no room left \(the last line\)"), asking.room(tmp_path):
+    monkeypatch.setattr(command_line, "SCANT", 1 << 62)
+    with (
+        pytest.raises(BenchError, match=r"has no room left \(the last line\)"),
+        command_line.disk_space_errors(tmp_path),
+    ):
         raise BenchError("a store died:\nthe last line\n")
 
 
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["thoughput"], "there is no scenario thoughput: choose of good, "),
+        (["thoughput"], "there is no scenario thoughput: choose from good, "),
         (["--rounds", "0"], "argument --rounds: 0 is out of bounds: give at least 1"),
         (["--messages", "999"], "argument --messages: 999 is out of bounds: give at least 1000"),
         (["--size", "0"], "argument --size: 0 is out of bounds: give 8 to 8000"),
-        (["--flight", "many"], "argument --flight: 'many' is no whole number: give at least 1"),
-        (["--directory", "/nowhere"], "argument --directory: there is no directory /nowhere: make it, or name another"),
-        (["--output", "/nowhere/x"], "argument --output: there is no directory /nowhere: make it, or name another"),
+        (["--flight", "many"], "argument --flight: 'many' is not a whole number: give at least 1"),
+        (["--directory", "/nowhere"], "argument --directory: the directory /nowhere does not exist: make it, or name"),
+        (["--output", "/nowhere/x"], "argument --output: the directory /nowhere does not exist: make it, or name"),
         (["--output", "/"], "argument --output: / is a directory: name a file"),
-        (["--peers", "/"], "argument --peers: there is no run_all.py in /: name the folder of a harness"),
+        (["--peers", "/"], "argument --peers: / has no run_all.py: name the folder of a harness"),
     ],
 )
-def test_a_wrong_question_is_answered_by_a_sentence(
+def test_a_wrong_argument_is_reported_in_one_sentence(
     arguments: list[str], why: str, output: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         program.main(arguments)
-    told = capsys.readouterr().err
+    printed = capsys.readouterr().err
     assert ended.value.code == 2
-    assert told.startswith(f"make bench: {why}")
-    assert told.count("\n") == 1
+    assert printed.startswith(f"make bench: {why}")
+    assert printed.count("\n") == 1
 
 
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["--records", "0", "--stream", "0", "--processes", "0"], "nothing is asked for"),
+        (["--records", "0", "--stream", "0", "--processes", "0"], "there is nothing to measure"),
         (["--records", "-1"], "argument --records: -1 is out of bounds: give at least 0"),
-        (["--directory", "/nowhere"], "argument --directory: there is no directory /nowhere"),
-        (["--one", "/nowhere", "here"], "there is no directory /nowhere: name one with traces"),
-        (["--rules", "/", "0"], "argument --rules: '0' is no number of records: give at least 1"),
+        (["--directory", "/nowhere"], "argument --directory: the directory /nowhere does not exist"),
+        (["--one", "/nowhere", "here"], "the directory /nowhere does not exist: name one with traces"),
+        (["--rules", "/", "0"], "argument --rules: '0' is not a number of records: give at least 1"),
     ],
 )
-def test_so_is_one_about_traces(arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        judging.main(arguments)
-    told = capsys.readouterr().err
-    assert ended.value.code == 2
-    assert told.startswith(f"judging: {why}")
-    assert told.count("\n") == 1
-
-
-def test_a_directory_without_traces_is_told_of(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match=r"^judging: there are no traces"):
-        judging.main(["--one", str(tmp_path), judging.HERE])
-
-
-def test_traces_that_could_not_be_written_are_not_left_to_be_judged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_wrong_argument_about_traces_is_reported_in_one_sentence(
+    arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    with pytest.raises(SystemExit) as ended:
+        trace_verification.main(arguments)
+    printed = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert printed.startswith(f"trace_verification: {why}")
+    assert printed.count("\n") == 1
+
+
+def test_a_directory_without_traces_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"^trace_verification: there are no traces"):
+        trace_verification.main(["--one", str(tmp_path), trace_verification.HERE])
+
+
+def test_incomplete_traces_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(folder: Path, *_: int) -> int:
         folder.mkdir()
         raise BenchError("the trace ends here")
 
-    monkeypatch.setattr(hot, "write", full)
-    monkeypatch.setattr(asking, "SCANT", 0)
-    with pytest.raises(SystemExit, match=r"^judging: the trace ends here$"):
-        judging.main(["--directory", str(tmp_path)])
+    monkeypatch.setattr(synthetic_traces, "write", full)
+    monkeypatch.setattr(command_line, "SCANT", 0)
+    with pytest.raises(SystemExit, match=r"^trace_verification: the trace ends here$"):
+        trace_verification.main(["--directory", str(tmp_path)])
     assert not list(tmp_path.iterdir())

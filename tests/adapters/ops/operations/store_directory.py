@@ -1,4 +1,4 @@
-"""A store's directory as a daemon leaves it: written through a real journal, with clients, runs and what was let go."""
+"""A store's directory as a daemon leaves it, written by a real journal: clients, runs and deletions."""
 
 import asyncio
 import struct
@@ -38,7 +38,7 @@ _LENGTH = struct.Struct(">2xH")
 
 
 def block(first: int, count: int) -> bytes:
-    """Messages as they come on a stream; the payload of each names it."""
+    """Return messages as bytes of a stream. Each payload names its message."""
     parts = []
     for number in range(first, first + count):
         payload = b"message %d" % number
@@ -52,7 +52,7 @@ Fill = Callable[[Journal], Any]
 
 
 async def fill(directory: Path, *clients: Client, then: Fill | None = None, **settings: Any) -> Path:
-    """A directory with these clients, and whatever else is appended."""
+    """Write a directory with these clients, and with the records that `then` appends; return its path."""
     directory.mkdir(exist_ok=True)  # noqa: ASYNC240
     journal = Journal.open(directory, **settings)
     journal.set_checkpoint(lambda: [client_record(client) for client in clients])
@@ -66,12 +66,12 @@ async def fill(directory: Path, *clients: Client, then: Fill | None = None, **se
 
 
 def usual(journal: Journal) -> None:
-    """Ten orders in two runs with a hole of two between them, and three quotes."""
+    """Append ten orders in two runs with a gap of two messages between them, and three quotes."""
     journal.append_messages(1001, 0, 6, 55, block(0, 6), 2)
     journal.append_messages(1001, 8, 4, 55, block(8, 4), 3)
     journal.append_messages(1002, 100, 3, 66, block(100, 3), 4)
 
 
 async def kept(directory: Path) -> Path:
-    """Two sources and two receivers with the usual messages."""
+    """Write a directory with two sources, two receivers and the usual messages; return its path."""
     return await fill(directory, SOURCE, READER, LATE, OTHER, then=usual)

@@ -1,7 +1,7 @@
-"""What the core alone costs: a source's and a store's machine, no bytes, no sockets, no disk.
+"""The processor time of the core alone: a source's and a store's machine without bytes, sockets or a disk.
 
-The unit of the machines is the run of messages, so the cost of one message depends on the length of the run; 64 is what
-a busy source of small messages puts into a packet of 8 KB.
+The machines work on runs of messages, so the cost of one message depends on the length of the run. A busy source of
+small messages puts 64 of them into a packet of 8 KB.
 """
 
 import time
@@ -20,14 +20,14 @@ from tests.bench.roles import BenchError
 RUN_MESSAGES = 64
 PAYLOAD_BYTES = 100
 FLIGHT_RUNS = 300
-"""Runs in flight: about 20000 messages."""
+"""Number of runs in flight, which is about 20000 messages."""
 
 _SOURCE = SourceConfig("bench", 1, "source", "stream", (StoreSpec("store"),), GroupRules((1,)), flight_messages=20_000)
 _STORE = StoreConfig("store", seed=1)
 
 
 def registered(repository: RepositoryConfig | None = None) -> tuple[SourceEndpoint, StoreEndpoint]:
-    """A source and a store that have met; what would travel between them is handed over."""
+    """Return the machines of a source and a store after the registration. Messages are passed on directly."""
     config = _STORE if repository is None else attrs.evolve(_STORE, repository=repository)
     source, store = SourceEndpoint.create(_SOURCE), StoreEndpoint.create(config)
     store.receive(Start(), 0)
@@ -48,7 +48,7 @@ def registered(repository: RepositoryConfig | None = None) -> tuple[SourceEndpoi
 
 
 def source_us(runs: int) -> float:
-    """Microseconds of a message at the source, from sending to stable, with a full flight all the time."""
+    """Return the source's microseconds per message from sending to stable, always with a full flight."""
     source, _ = registered()
     first, size = 0, RUN_MESSAGES * PAYLOAD_BYTES
     started = time.perf_counter()
@@ -62,12 +62,12 @@ def source_us(runs: int) -> float:
             source.take_effects()
     elapsed = time.perf_counter() - started
     if source.window.unsettled_messages != min(runs, FLIGHT_RUNS - 1) * RUN_MESSAGES:
-        raise BenchError(f"{source.window.unsettled_messages} messages are in flight, which is wrong")
+        raise BenchError(f"{source.window.unsettled_messages} messages are in flight: the source lost count")
     return elapsed / first * 1e6
 
 
 def store_us(runs: int) -> float:
-    """Microseconds of a message at the store, from its arrival to its acknowledgement, one run per sync."""
+    """Return the store's microseconds per message from arrival to acknowledgement, with one run per sync."""
     _, store = registered()
     first, acked, size = 0, 0, RUN_MESSAGES * PAYLOAD_BYTES
     started = time.perf_counter()
@@ -87,4 +87,4 @@ def store_us(runs: int) -> float:
 
 
 COSTS = {"source": source_us, "store": store_us}
-"""From sending to stable, and from the arrival of data to its acknowledgement."""
+"""The measurements by role."""

@@ -1,9 +1,9 @@
-"""Traces of real processes: a source, a receiver and a disk store over sockets, under load and then idle.
+"""Traces of real processes: a source, a receiver and a disk store over sockets, first under load and then idle.
 
-    python -m tests.bench.recorded DIRECTORY --messages 100000 --idle 20
+    python -m tests.bench.process_traces DIRECTORY --messages 100000 --idle 20
 
-The source sends one message in each turn of its loop, so the store holds as many runs as messages: its snapshots are as
-large as they get. `tests.bench.hot` writes traces of machines alone, whose frames hold nothing but records.
+The source sends one message in each turn of its loop. The store then holds as many runs as messages, so its snapshots
+are as large as possible. `tests.bench.synthetic_traces` writes traces of machines alone, with full frames.
 """
 
 import argparse
@@ -23,13 +23,13 @@ from tests.bench import pipeline
 from tests.bench.roles import Role, Wire, Work, run
 
 SIZE: Final = 100
-"""Bytes of a message."""
+"""Size of a message (bytes)."""
 
 FLIGHT: Final = 1000
-"""Messages that may be unstable."""
+"""Largest number of unstable messages."""
 
 IDLE_SECONDS: Final = 20.0
-"""How long everybody stays connected after the load."""
+"""Time for which all processes stay connected after the load."""
 
 
 async def _source(idle_s: float, work: Work, wire: Wire) -> None:
@@ -47,12 +47,12 @@ async def _source(idle_s: float, work: Work, wire: Wire) -> None:
 
 
 def source(idle_s: float, work: Work, wire: Wire) -> None:
-    """One message a turn of the loop, then nothing for so many seconds. No figures."""
+    """Send one message a turn of the loop, then stay idle. Figures: none."""
     uvloop.run(_source(idle_s, work, wire))
 
 
 def write(directory: Path, messages: int, idle_s: float = IDLE_SECONDS) -> int:
-    """Writes the traces; returns how many records they have. Raises BenchError, OSError."""
+    """Write the traces; return the number of records. Raises BenchError, OSError."""
     roles: dict[str, Role] = {"store": pipeline.store, "source": partial(source, idle_s), "receiver": pipeline.receiver}
     with tempfile.TemporaryDirectory(dir=directory.parent) as scratch:
         run(roles, Work(messages, SIZE, FLIGHT, Path(scratch), trace=directory))
@@ -60,7 +60,7 @@ def write(directory: Path, messages: int, idle_s: float = IDLE_SECONDS) -> int:
 
 
 def main(arguments: list[str]) -> None:
-    """The command line."""
+    """Parse the command line and write the traces."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=Path)
     parser.add_argument("--messages", type=int, default=100_000)

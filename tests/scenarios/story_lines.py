@@ -1,4 +1,4 @@
-"""What messages, effects and events look like in a story: one short line each, for people."""
+"""One short line for each message, effect and event of a story."""
 
 from enum import IntEnum, IntFlag
 from typing import Any
@@ -10,8 +10,8 @@ from stablecast.core.protocol import events as ev
 from stablecast.core.protocol import messages as ms
 
 
-def told(effect: Any) -> str | None:
-    """A line for an effect of a node, None for what a story leaves out."""
+def effect_line(effect: Any) -> str | None:
+    """Return the line of an effect of a node, or None if a story leaves the effect out."""
     match effect:
         case fx.Send():
             text = message(effect.message)
@@ -32,10 +32,10 @@ def told(effect: Any) -> str | None:
         case fx.AskLow():
             return f"asks where to start: newest {effect.high}, low {effect.low} ({effect.low_by_maximum} by maximum)"
         case _:
-            return _told_by_store(effect)
+            return _store_effect_line(effect)
 
 
-def _told_by_store(effect: Any) -> str | None:
+def _store_effect_line(effect: Any) -> str | None:
     match effect:
         case fx.SendStored():
             return f"-> {effect.to}: retransmits {span(effect.first, effect.last)}"
@@ -62,7 +62,7 @@ def _told_by_store(effect: Any) -> str | None:
 
 
 def message(what: ms.Message) -> str | None:
-    """A message between endpoints; keepalives are left out."""
+    """Return the text of a message between endpoints, or None for a keepalive."""
     match what:
         case ms.Register():
             return f"registers as {_who(what)}"
@@ -97,7 +97,7 @@ def message(what: ms.Message) -> str | None:
 
 
 def event(what: ev.Event) -> str:
-    """An event for the application: its name and its fields."""
+    """Return the name and the fields of an event for the application."""
     fields = attrs.asdict(what, recurse=False)
     parts = []
     if "first" in fields:
@@ -117,7 +117,7 @@ def event(what: ev.Event) -> str:
 
 
 def span(first: int, last: int) -> str:
-    """`3..8`, or `3`."""
+    """Return a range of numbers as `3..8`, or `3`."""
     return str(first) if first == last else f"{first}..{last}"
 
 

@@ -22,7 +22,7 @@ START = MODULUS - 20
 """The numbers of the wire wrap on the way."""
 
 REPAIRS = (Repair.ALL, Repair.ALL & ~Repair.TELL_LIVES)
-"""Whether lives are told apart."""
+"""Lives are told apart, or not."""
 
 NEAR = st.one_of(st.just(0), st.just(0), st.integers(-6, 6))
 """Mostly where the stream goes on."""

@@ -3,15 +3,16 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stablecast.transports.resolution.srs.deadlines import Item, Matter, ServiceDeadlines
+from stablecast.transports.resolution.deadlines import KeyedDeadlines
+from stablecast.transports.resolution.srs.service import DueItem, Matter
 
-ITEMS: list[Item] = [(Matter.SILENCE, 1), (Matter.SILENCE, 2), (Matter.LIFETIME, b"a"), (Matter.LEAVE, b"a")]
+ITEMS: list[DueItem] = [(Matter.SILENCE, 1), (Matter.SILENCE, 2), (Matter.LIFETIME, b"a"), (Matter.LEAVE, b"a")]
 STEPS = st.tuples(st.sampled_from(["arm", "stop", "pop"]), st.sampled_from(ITEMS), st.integers(0, 9))
 
 
 @given(st.lists(STEPS, max_size=40))
-def test_it_does_what_a_plain_table_does(steps: list[tuple[str, Item, int]]) -> None:
-    agenda, table = ServiceDeadlines(), dict[Item, int]()
+def test_it_does_what_a_plain_table_does(steps: list[tuple[str, DueItem, int]]) -> None:
+    agenda, table = KeyedDeadlines[DueItem](), dict[DueItem, int]()
     for step, item, at in steps:
         if step == "arm":
             agenda.arm(item, at)
@@ -32,7 +33,7 @@ def test_it_does_what_a_plain_table_does(steps: list[tuple[str, Item, int]]) -> 
 
 
 def test_an_entry_that_was_stopped_is_passed_over() -> None:
-    agenda = ServiceDeadlines()
+    agenda = KeyedDeadlines[DueItem]()
     agenda.arm(ITEMS[0], 1)
     agenda.arm(ITEMS[1], 2)
     agenda.stop(ITEMS[0])

@@ -1,11 +1,11 @@
-"""How long one waits at the prompt of `stablecast trace open`, in a trace as long as one likes.
+"""The response times of the prompt of `stablecast trace open` in a long trace.
 
-    python -m tests.bench.hot DIRECTORY --records 13000000 --sessions 2
-    python -m tests.bench.travel DIRECTORY
+    python -m tests.bench.synthetic_traces DIRECTORY --records 13000000 --sessions 2
+    python -m tests.bench.trace_navigation DIRECTORY
 
-writes about 200 MB, opens all of it and looks at the longest trace: the state at the end of a full frame when nobody
-was in that frame before, a step back from there and forth again, and a jump to the last record. A line of JSON, in
-milliseconds: the median and the longest of many places, the first of which finds everything prepared, as people do.
+The first command writes about 200 MB. The second opens the traces and measures the longest one: the state at the end
+of a new full frame, a step back and forth, and a jump to the last record. It prints the median and the longest time of
+many places as a line of JSON, in milliseconds. The preparation is done before, as for people.
 """
 
 import json
@@ -24,7 +24,7 @@ SEED: Final = 7
 
 
 def measured(directory: Path) -> dict[str, object]:
-    """What it takes, by what one does."""
+    """Return the time of each command at the prompt (ms)."""
     spent: dict[str, list[float]] = {}
     began = time.perf_counter()
     session = TravelSession.open([directory])

@@ -1,10 +1,10 @@
-"""Sources and receivers that meet by each kind of resolution and by pairs of kinds, a process of each.
+"""A source process and a receiver process that use each kind of topic resolution, and pairs of kinds.
 
-    python -m tests.support.meeting source IP PORT RELAY SERVICE    send, until killed
-    python -m tests.support.meeting receiver IP PORT RELAY SERVICE  a line for each receiver that got data, then the end
+    python -m tests.support.discovery source IP PORT RELAY SERVICE    send until killed
+    python -m tests.support.discovery receiver IP PORT RELAY SERVICE  print a line for each receiver that got data
 
-A topic is called by the kinds that its source uses, a receiver by those that its context uses. The group is heard
-at `PORT` on the interface `IP`.
+The name of a topic lists the kinds that its source uses. The name of a receiver lists the kinds of its context. The
+multicast group uses `PORT` on the interface `IP`. The receiver process ends when every receiver got data.
 """
 
 import asyncio
@@ -24,16 +24,16 @@ RECEIVERS: Mapping[str, tuple[str, ...]] = {
     "relay+srs": ("relay", "srs", "relay+srs"),
     "multicast+relay": ("relay", "multicast+relay"),
 }
-"""The receivers of each topic. With a relay there is no multicast (T-008)."""
+"""The receivers of each topic. A context with a relay uses no multicast (T-008)."""
 
 MESSAGES = 3
-"""What a receiver gets until it is content."""
+"""Number of messages after which a receiver is done."""
 
 PAUSE_SECONDS = 0.02
 
 
 def context(kinds: str, interface: str, port: str, relay: str, service: str) -> Context:
-    """A context that uses these kinds."""
+    """Return a context that uses these kinds of resolution."""
     group = {
         "resolver_multicast_address": GROUP,
         "resolver_multicast_port": port,
@@ -49,7 +49,7 @@ def context(kinds: str, interface: str, port: str, relay: str, service: str) -> 
 
 
 async def send(*where: str) -> None:
-    """Sends a number every now and then to each topic."""
+    """Send a number to each topic every `PAUSE_SECONDS`."""
     async with AsyncExitStack() as stack:
         contexts = [await stack.enter_async_context(context(kinds, *where)) for kinds in RECEIVERS]
         sources = [await one.source(topic) for one, topic in zip(contexts, RECEIVERS, strict=True)]
@@ -61,7 +61,7 @@ async def send(*where: str) -> None:
 
 
 async def receive(*where: str) -> None:
-    """Tells of each receiver that got consecutive numbers."""
+    """Print the name of each receiver that got consecutive numbers."""
     async with AsyncExitStack() as stack:
         kinds = dict.fromkeys(kind for receivers in RECEIVERS.values() for kind in receivers)
         contexts = {kind: await stack.enter_async_context(context(kind, *where)) for kind in kinds}
@@ -69,10 +69,10 @@ async def receive(*where: str) -> None:
         async with asyncio.TaskGroup() as group:
             for topic, receivers in RECEIVERS.items():
                 for kind in receivers:
-                    group.create_task(_take(contexts[kind].receiver(topic), f"{topic} by {kind}"))
+                    group.create_task(_count(contexts[kind].receiver(topic), f"{topic} by {kind}"))
 
 
-async def _take(receiver: Receiver, name: str) -> None:
+async def _count(receiver: Receiver, name: str) -> None:
     numbers: list[int] = []
     async for message in receiver:
         numbers.append(int(message.payload))

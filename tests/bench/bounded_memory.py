@@ -1,11 +1,11 @@
-"""Many small messages through a repository with limits: does a store's memory stay what it was?
+"""The memory of a store while many small messages pass through a repository with limits. It must not grow.
 
-The machine, the memory and the journal of a store, without sockets; the disk is written but not synced. The long form
-is one command, some minutes: `make bench ARGS="bounded --messages 100000000 --size 16 --rounds 1"`.
+The benchmark runs the machine, the memory and the journal of a store without sockets. It writes to the disk without
+syncs. The long form takes some minutes: `make bench ARGS="bounded --messages 100000000 --size 16 --rounds 1"`.
 
-What a process has taken from the system for its small objects it does not give back. So its memory is that of its worst
-moment: when the disk stalled for so long that as much waited for it as may wait. A run that does not begin with that
-moment seems to grow whenever the machine is busy. This one does: the disk stands still until no more may wait.
+A process does not return memory of small objects to the system. Its memory is therefore that of its worst moment: a
+stalled disk with a full queue. A run seems to grow if this moment comes late, on a busy machine. This run starts with
+it: the disk stands still until the queue is full.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from stablecast.runtime.kept_runs import Tokens
 from stablecast.store.journal import Disk, Journal
 from stablecast.store.message_storage import MessageStorage
 from stablecast.transports.codec.lbttcp import Run
-from tests.bench.bookkeeping import registered
+from tests.bench.core_costs import registered
 from tests.bench.scenario import Figures, Options, Scenario
 
 RUN_MESSAGES: Final = 64
@@ -35,13 +35,13 @@ HEADER_BYTES: Final = 12
 RUNS_IN_A_TURN: Final = 64
 LIFE: Final = 1
 LIMITS: Final = RepositoryConfig(size_threshold=1 << 20, disk_limit=4 << 20)
-"""Bytes that a source may have in memory and on disk: both are full after a few percent of the default run."""
+"""Limits of a source in memory and on disk. Both are full after a few percent of the default run."""
 
 SEGMENT_BYTES: Final = 1 << 20
 
 
-class Store:
-    """A machine and what it keeps where."""
+class BenchStore:
+    """The machine of a store with its memory and its journal."""
 
     def __init__(self, directory: Path) -> None:
         _, self.machine = registered(LIMITS)
@@ -56,7 +56,7 @@ class Store:
         self.journal.start(asyncio.get_running_loop())
 
     def data(self, first: int, block: bytes, size: int) -> None:
-        """A run arrived."""
+        """Feed a run that arrived."""
         self.now += MILLISECOND
         token = self.tokens.keep(Run(LIFE, wire(first), RUN_MESSAGES, RUN_MESSAGES * size, block), LIFE)
         data = Data(LIFE, LIFE, wire(first), RUN_MESSAGES, RUN_MESSAGES * size, False, token)
@@ -64,13 +64,13 @@ class Store:
         self._perform()
 
     async def written(self) -> None:
-        """Everything is on the disk."""
+        """Wait until all data is on the disk."""
         while self.journal.queued_bytes:
             self._told.clear()
             await self._told.wait()
 
     def _unsynced(self, _: int) -> None:
-        """The kernel may take its time: memory is measured, not the disk. Stands still until it is let go on."""
+        """Wait until the disk may go on, and do not sync, because the benchmark measures memory."""
         self.disk.wait()
 
     def _on_synced(self, ticket: int) -> None:
@@ -92,8 +92,8 @@ class Store:
 
 
 async def through(messages: int, size: int, directory: Path, looks: int, look: Callable[[], float]) -> list[float]:
-    """What `look` says after each part of so many, when everything is written."""
-    store, block = Store(directory), os.urandom(RUN_MESSAGES * (size + HEADER_BYTES))
+    """Send messages through a store; return the value of `look` after each of `looks` parts of them."""
+    store, block = BenchStore(directory), os.urandom(RUN_MESSAGES * (size + HEADER_BYTES))
     runs, found = messages // RUN_MESSAGES, list[float]()
     for run in range(runs):
         store.data(run * RUN_MESSAGES, block, size)
@@ -107,24 +107,24 @@ async def through(messages: int, size: int, directory: Path, looks: int, look: C
             gc.collect()
             found.append(look())
     held = store.machine.repositories[next(iter(store.machine.repositories))].held.total()
-    assert 0 < held * (size + HEADER_BYTES) <= LIMITS.disk_limit, "the repository does not keep to its limits"
+    assert 0 < held * (size + HEADER_BYTES) <= LIMITS.disk_limit, "the repository exceeds its limits"
     await store.journal.close()
     return found
 
 
 def _resident() -> float:
-    """Bytes of this process in memory."""
+    """Return the resident memory of this process (bytes)."""
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def measured(options: Options, directory: Path) -> Figures:
-    """Megabytes of the process, after a tenth of the messages and after all."""
+    """Return the megabytes of the process after a tenth of the messages and after all."""
     early, *_, late = uvloop.run(through(options.messages, options.size, directory, 10, _resident))
     return {"early": early / 1e6, "late": late / 1e6, "messages": options.messages}
 
 
 def bounded(_: Options) -> Scenario:
-    """One repository."""
+    """Return the scenario of one limited repository."""
     return Scenario(
         "bounded",
         f"messages through a repository of {LIMITS.disk_limit >> 20} MiB",

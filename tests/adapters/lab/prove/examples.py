@@ -1,4 +1,4 @@
-"""Examples of configurations, and worlds made of them."""
+"""Example configurations, and worlds made from them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,23 +13,23 @@ BOUNDS = Bounds()
 
 
 def example(name: str) -> Path:
-    """An example's file."""
+    """Return the path of an example."""
     return HERE / f"{name}.cfg"
 
 
 def read(name: str, profile: str, *options: str, bounds: Bounds = BOUNDS) -> Instance:
-    """An example as it is read."""
+    """Return the instance of an example."""
     return instance([example(name)], options, profile, bounds)
 
 
 def search(name: str, profile: str, *options: str, bounds: Bounds = BOUNDS) -> tuple[World, Result]:
-    """What is found in an example."""
+    """Search an example; return its world and the result."""
     world = World.create(read(name, profile, *options, bounds=bounds))
     return world, Search(world).run()
 
 
 def play(world: World, actions: Sequence[Action]) -> State:
-    """The state after these actions, each of which is possible where it comes or stands for an equal one."""
+    """Return the state after these actions. Each must be possible, or stand for an equivalent one."""
     state = world.start()
     for action in actions:
         state = world.do(state, action).done()

@@ -1,27 +1,28 @@
-"""How fast traces are judged: everything with one command, on a quiet machine, in about a quarter of an hour.
+"""The speed of trace verification: all measurements with one command, in about a quarter of an hour on an idle machine.
 
-    python -m tests.bench.judging --records 10000000 --stream 5000000 --processes 100000
+    python -m tests.bench.trace_verification --records 10000000 --stream 5000000 --processes 100000
 
-writes traces of four sessions, one of a single stream, and those of real processes (`tests.bench.recorded`) that send
-so many messages and are idle then, unless `--directory` has them already. It judges all of them here, on `local[1]` and
-on `local[2]`. Each run is a process of its own and prints a line of JSON:
+This command writes traces of four sessions, traces of a single stream, and traces of real processes that send 100000
+messages and are idle then (`tests.bench.process_traces`), unless `--directory` has them already. It verifies all of
+them in a Python process ("here"), on `local[1]` and on `local[2]`. Each run is a process and prints a line of JSON:
 
-| key | is |
+| key | meaning |
 |---|---|
-| started_s | Spark's start and a first small run: what every job pays once |
-| replay_per_s, rules_per_s | records per second of the halves. On Spark: replay of every frame with the rules of one \
-trace, and the rules across traces in SQL. Here, by processor time: reading, replaying and comparing effects and \
-digests, and the rules of one trace with the facts for those across |
+| started_s | time of Spark's start and of a first small run, which every job pays once |
+| replay_per_s, rules_per_s | records per second of the two halves. On Spark: the replay of every frame with the rules \
+of one trace, and the rules across traces in SQL. Here, by processor time: reading, replaying, comparing effects and \
+digests, and the rules of one trace with the facts for the rules across traces |
 | per_s, per_cpu_s | records per second of the whole; here also per second of processor time |
-| slowest_per_cpu_s | here: the same of the trace that takes the longest for a record |
-| stages_us | here: processor time of a record, in microseconds, by what it goes into |
-| task_mib | on Spark: the most memory that a Python worker had, all of it, in MiB |
+| slowest_per_cpu_s | here: the same for the trace with the slowest records |
+| stages_us | here: processor time per record by stage (µs) |
+| task_mib | on Spark: the largest memory of a Python worker (MiB) |
 
-    python -m tests.bench.judging --rules TRACES 10000000
+    python -m tests.bench.trace_verification --rules TRACES 10000000
 
-judges the rules alone on `local[1]`: what is told of the traces is told again of others until it is of so many records.
+This command measures the rules in SQL alone on `local[1]`. It copies the facts of the traces under other names until
+they cover 10000000 records.
 
-The last lines are a table of what was asked for and what was found, with the ratios of `local[2]` to `local[1]`.
+The last lines are a table of the goals and the results, with the ratios of `local[2]` to `local[1]`.
 """
 
 import argparse
@@ -41,30 +42,31 @@ from stablecast.evidence.trace.file_names import find, traces_of
 from stablecast.evidence.trace.frame_replay import Answering
 from stablecast.evidence.trace.trace_judge import TraceJudge, judge_paths, summarize
 from stablecast.evidence.trace.watch import RecordWatch
-from tests.bench import asking, hot, recorded
+from tests.bench import command_line, process_traces, synthetic_traces
 from tests.bench.roles import BenchError
 
+PROGRAM: Final = "trace_verification"
 HERE: Final = "here"
 MASTERS: Final = (HERE, "local[1]", "local[2]")
 SESSIONS: Final = {"sessions": 4, "stream": 1}
-"""Directories with traces of machines alone, and how many sessions they are of."""
+"""Directories with synthetic traces, and their numbers of sessions."""
 
 PROCESSES: Final = "processes"
 """The directory with traces of real processes."""
 
 RULES: Final = "rules and facts"
 STEPS: Final = {"replay": (Answering, "to"), RULES: (RecordWatch, "judge")}
-"""The steps of the judge that are timed apart."""
+"""The separately timed steps of the judge."""
 
 REPLAY_PER_S, RULES_PER_S, RATIO, TASK_MIB = 100_000, 1_000_000, 1.7, 256
-"""What is asked for: records per second and core, the gain of a second core, and memory of a task."""
+"""Goals: records per second and core, the gain of a second core, and memory of a task."""
 
 SHARE: Final = 0.7
-"""What is asked for of traces of real processes: records per second, by that of the first traces in the same run."""
+"""Goal for traces of real processes: records per second, as a share of those of the first traces in the same run."""
 
 
 def here(files: list[Path]) -> dict[str, Any]:
-    """In this process, on one core."""
+    """Verify traces in this process, on one core; return the measurements."""
     stages: dict[str, float] = {}
     for name, (kind, step) in STEPS.items():
         _timed(name, kind, step, stages)
@@ -92,7 +94,7 @@ def here(files: list[Path]) -> dict[str, Any]:
 
 
 def _timed(name: str, kind: type, step: str, stages: dict[str, float]) -> None:
-    """Has a step of the judge tell the time it takes."""
+    """Wrap a step of the judge so that `stages` collects its processor time."""
     inner = getattr(kind, step)
     stages[name] = 0.0
 
@@ -106,7 +108,7 @@ def _timed(name: str, kind: type, step: str, stages: dict[str, float]) -> None:
 
 
 def on_spark(files: list[Path], master: str) -> dict[str, Any]:
-    """On Spark, its start apart; a first run over little warms it up."""
+    """Verify traces on Spark; return the measurements. Its start and a first small run are measured apart."""
     from stablecast.evidence.spark import connect, verification_job  # noqa: PLC0415 - an extra that the other half does without
     from stablecast.evidence.spark.piece_judge import SCHEMA, judge_with  # noqa: PLC0415
     from stablecast.evidence.spark.piece_plan import plan  # noqa: PLC0415
@@ -115,7 +117,7 @@ def on_spark(files: list[Path], master: str) -> dict[str, Any]:
     starting = time.perf_counter()
     spark = connect(master)
     pieces = plan(files)
-    first = pieces[: 2 * cores_of(master)]  # so that each core has a worker that runs
+    first = pieces[: 2 * cores_of(master)]  # enough pieces to start a worker on each core
     spark.range(0, len(first), 1, len(first)).mapInArrow(judge_with(first), SCHEMA).count()
     verification_job.verify_on(spark, files[:1])
     began = time.perf_counter()
@@ -145,7 +147,7 @@ def on_spark(files: list[Path], master: str) -> dict[str, Any]:
 
 
 def rules_on(files: list[Path], master: str, wanted: int) -> dict[str, Any]:
-    """The rules in SQL alone: what replay says of these traces, told again of others until it is of so many records."""
+    """Measure the rules in SQL alone, on copies of the facts of these traces that cover `wanted` records."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - an extra that the other half does without
 
     from stablecast.evidence.spark import connect, verification_job  # noqa: PLC0415
@@ -178,7 +180,7 @@ def rules_on(files: list[Path], master: str, wanted: int) -> dict[str, Any]:
 
 
 def _peak(batches: Iterator[Any]) -> Iterator[Any]:
-    """The most memory that this worker had, in MiB."""
+    """Yield the largest memory of this worker, in MiB."""
     import pyarrow as pa  # type: ignore[import-untyped] # noqa: PLC0415 - in the worker
 
     for _ in batches:
@@ -187,7 +189,7 @@ def _peak(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def measure(directory: Path, records: dict[str, int]) -> None:
-    """Writes what is missing, and judges all of it everywhere. Raises BenchError, OSError, TraceError."""
+    """Write the missing traces and verify all traces everywhere. Raises BenchError, OSError, TraceError."""
     table: list[tuple[str, float, str, bool]] = []
     first: dict[str, dict[str, Any]] = {}
     for name, wanted in records.items():
@@ -206,27 +208,30 @@ def measure(directory: Path, records: dict[str, int]) -> None:
             print(json.dumps({"traces": name, "master": master, **found}), flush=True)
         if rates:
             first = first or rates
-            table += _asked(name, rates) if name in SESSIONS else _asked_of_processes(first, rates)
-    print(f"\n{'':42}{'found':>12}{'asked for':>14}")
-    for what, found, asked, met in table:
-        print(f"{what:42}{found:>12,}{asked:>14}  {'met' if met else 'MISSED'}")
+            table += _goals(name, rates) if name in SESSIONS else _goals_of_processes(first, rates)
+    print(f"\n{'':42}{'result':>12}{'goal':>14}")
+    for what, found, goal, met in table:
+        print(f"{what:42}{found:>12,}{goal:>14}  {'met' if met else 'MISSED'}")
 
 
 def _write(folder: Path, name: str, wanted: int) -> int:
-    """Writes traces beside their place and puts them there whole: a run that was stopped leaves none to be judged."""
+    """Write traces beside their folder and rename them when they are complete, so that a stopped run leaves none."""
     beside = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(beside, ignore_errors=True)
     try:
-        with asking.room(folder.parent):
-            written = recorded.write(beside, wanted) if name == PROCESSES else hot.write(beside, wanted, SESSIONS[name])
+        with command_line.disk_space_errors(folder.parent):
+            if name == PROCESSES:
+                written = process_traces.write(beside, wanted)
+            else:
+                written = synthetic_traces.write(beside, wanted, SESSIONS[name])
         beside.rename(folder)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     return written
 
 
-def _asked(name: str, rates: dict[str, dict[str, Any]]) -> Iterator[tuple[str, float, str, bool]]:
-    """What is asked for of these traces: what, what was found, what should be, and whether it is."""
+def _goals(name: str, rates: dict[str, dict[str, Any]]) -> Iterator[tuple[str, float, str, bool]]:
+    """Yield the goals for synthetic traces: the name, the result, the limit, and whether it is met."""
     alone, one, two = (rates[master] for master in MASTERS)
     for what, found, least in (
         ("replay here, records/s", alone["replay_per_s"], REPLAY_PER_S),
@@ -240,10 +245,10 @@ def _asked(name: str, rates: dict[str, dict[str, Any]]) -> Iterator[tuple[str, f
     yield f"{name}: memory of a task, MiB", memory, f"<= {TASK_MIB}", memory <= TASK_MIB
 
 
-def _asked_of_processes(
+def _goals_of_processes(
     first: dict[str, dict[str, Any]], rates: dict[str, dict[str, Any]]
 ) -> Iterator[tuple[str, float, str, bool]]:
-    """The same of real processes, by what was found of the `first` traces of this run."""
+    """Yield the goals for traces of real processes, relative to the `first` traces of this run."""
     for what, master, key, base in (
         ("all traces here", HERE, "per_cpu_s", "per_cpu_s"),
         ("the slowest here", HERE, "slowest_per_cpu_s", "per_cpu_s"),
@@ -256,26 +261,29 @@ def _asked_of_processes(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The command line."""
-    parser = asking.Parser(
-        prog="judging", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    """Parse the command line and measure."""
+    parser = command_line.Parser(
+        prog=PROGRAM,
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
-    number, stay = asking.number(0), "where traces are, or go and stay; else they go afterwards"
-    parser.add_argument("--records", type=number, default=10_000_000, help="of four sessions; 0: none")
-    parser.add_argument("--stream", type=number, default=5_000_000, help="of one session; 0: none")
+    number, place = command_line.number(0), "read or keep the traces in this directory; default: delete them afterwards"
+    parser.add_argument("--records", type=number, default=10_000_000, help="records of four sessions; 0: none")
+    parser.add_argument("--stream", type=number, default=5_000_000, help="records of one session; 0: none")
     parser.add_argument("--processes", type=number, default=100_000, help="messages of real processes; 0: none")
-    parser.add_argument("--directory", type=asking.folder, help=stay)
-    parser.add_argument("--rules", nargs=2, metavar=("TRACES", "RECORDS"), help="the rules in SQL alone, on local[1]")
-    parser.add_argument("--one", nargs=2, metavar=("TRACES", "MASTER"), help="one run alone")
+    parser.add_argument("--directory", type=command_line.folder, help=place)
+    parser.add_argument("--rules", nargs=2, metavar=("TRACES", "RECORDS"), help="measure only the rules in SQL")
+    parser.add_argument("--one", nargs=2, metavar=("TRACES", "MASTER"), help="measure one run only")
     given = parser.parse_args(arguments)
     if not (given.one or given.rules or given.records or given.stream or given.processes):
-        parser.error("nothing is asked for: give --records, --stream or --processes")
+        parser.error("there is nothing to measure: give --records, --stream or --processes")
     for traces, _ in filter(None, (given.one, given.rules)):
         if not Path(traces).is_dir():
-            parser.error(f"there is no directory {traces}: name one with traces")
+            parser.error(f"the directory {traces} does not exist: name one with traces")
     if given.rules and not (given.rules[1].isdecimal() and int(given.rules[1])):
-        parser.error(f"argument --rules: {given.rules[1]!r} is no number of records: give at least 1")
-    with asking.told("judging"):
+        parser.error(f"argument --rules: {given.rules[1]!r} is not a number of records: give at least 1")
+    with command_line.short_errors(PROGRAM):
         _perform(given)
 
 

@@ -1,10 +1,9 @@
-"""Traces as long as one likes: a source, its stores and a receiver in lockstep, nothing but the machines and a
-recorder.
+"""Traces of any length: a source, its stores and a receiver run in lockstep, as machines with recorders only.
 
-    python -m tests.bench.hot DIRECTORY --records 10000000 --sessions 4
+    python -m tests.bench.synthetic_traces DIRECTORY --records 10000000 --sessions 4
 
-writes about so many records, of so many sessions that have nothing to do with each other. A record is an input for a
-run of messages. Time is virtual and runs so fast that frames have their full size.
+The program writes about 10000000 records of four independent sessions. A record is an input for a run of messages. The
+virtual time runs so fast that frames have their full size.
 """
 
 import argparse
@@ -33,20 +32,20 @@ from stablecast.evidence.trace.trace_recorder import Recorder
 from tests.bench.roles import BenchError
 
 STEP_NS: Final = 10_000
-"""Between two records of a session."""
+"""Virtual time between two records of a session (ns)."""
 
 RUN: Final = 20
-"""Messages of a run."""
+"""Number of messages in a run."""
 
 SIZE: Final = 1000
-"""Bytes of a message."""
+"""Size of a message (bytes)."""
 
 STORES: Final = 3
 
 
 @attrs.define(eq=False)
 class Node:
-    """A machine, its recorder, and who hears its stream."""
+    """A machine, its recorder, and the nodes that joined its stream."""
 
     machine: Any
     recorder: Recorder
@@ -54,8 +53,11 @@ class Node:
 
 
 @attrs.define(eq=False)
-class Session:
-    """One source and those around it, by address; `queue` is what happens next, `troubles` why a trace ended."""
+class LockstepSession:
+    """One source with its stores and its receiver, by address.
+
+    `queue` holds the next inputs. `troubles` are the reasons why traces ended early.
+    """
 
     directory: Path
     name: int
@@ -67,7 +69,7 @@ class Session:
     troubles: list[str] = attrs.field(factory=list)
 
     def begin(self) -> Node:
-        """Everybody starts; returns the source."""
+        """Start all nodes; return the source."""
         stores = [f"10.{self.name}.0.{store}:14567" for store in range(STORES)]
         for seed, address in enumerate(stores):
             self._add(Role.STORE, address, StoreEndpoint.create(StoreConfig(address, seed)))
@@ -87,7 +89,7 @@ class Session:
         return source
 
     def work(self, source: Node, records: int) -> None:
-        """Sends until there are so many records, or a trace cannot be written any more."""
+        """Send until there are `records` records, or until a trace cannot be written any more."""
         while self.records < records and not self.troubles:
             if source.machine.can_send:
                 self._send(source)
@@ -95,7 +97,7 @@ class Session:
             self._wake()
 
     def close(self) -> None:
-        """Completes the traces. Raises BenchError if one could not be written."""
+        """Complete the traces. Raises BenchError if one could not be written."""
         for node in self.nodes.values():
             node.recorder.close()
         if self.troubles:
@@ -168,7 +170,7 @@ class Session:
 
 
 def write(directory: Path, records: int, sessions: int) -> int:
-    """Writes the traces, on all cores; returns how many records they have."""
+    """Write the traces on all cores; return the number of records."""
     names = range(sessions)
     each = repeat(records // sessions)
     with ProcessPoolExecutor(min(sessions, os.cpu_count() or 1)) as pool:
@@ -176,14 +178,14 @@ def write(directory: Path, records: int, sessions: int) -> int:
 
 
 def _write_one(directory: Path, name: int, records: int) -> int:
-    session = Session(directory, name)
+    session = LockstepSession(directory, name)
     session.work(session.begin(), records)
     session.close()
     return session.records
 
 
 def main(arguments: list[str]) -> None:
-    """The command line."""
+    """Parse the command line and write the traces."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=Path)
     parser.add_argument("--records", type=int, default=10_000_000)

@@ -1,9 +1,9 @@
-"""Very many sources registered in one store over sockets: how long that takes, and what it costs while they live.
+"""Very many sources in one store over sockets: the time of registration, and the cost while they live.
 
-    python -m tests.bench.crowd [--sources 10000] [--contexts 1] [--transport tcp] [--seconds 10]
+    python -m tests.bench.source_registration [--sources 10000] [--contexts 1] [--transport tcp] [--seconds 10]
 
-The store is a process of its own. Over TCP a source has a port of its own, and with its store's connection two
-descriptors: the contexts are spread over as many processes as that takes.
+The store is a process of its own. Over TCP each source has its own port, and with its store's connection it needs two
+descriptors. The contexts are therefore spread over several processes.
 """
 
 import argparse
@@ -28,21 +28,21 @@ from tests.bench.scenario import Figures
 from tests.support.program import store
 
 AT_A_TIME: Final = 64
-"""Sources of a process that register at one time."""
+"""Number of sources of a process that register at the same time."""
 
 DESCRIPTORS: Final = 2
-"""Of a source over TCP: where it listens, and who joined it."""
+"""Descriptors of a source over TCP: its listening socket, and the connection of its store."""
 
 SPARE: Final = 1000
-"""Descriptors left for everything else."""
+"""Number of descriptors for everything else."""
 
 WITHIN_SECONDS: Final = 120.0
-"""A source that is not registered then has failed."""
+"""Time limit of a registration."""
 
 
 @attrs.frozen
 class Size:
-    """How many sources in how many contexts over what, and how long they are watched."""
+    """The numbers of sources and contexts, the transport, and the seconds of observation after the registration."""
 
     sources: int = 10_000
     contexts: int = 1
@@ -51,7 +51,7 @@ class Size:
 
     @property
     def processes(self) -> int:
-        """So many have descriptors enough."""
+        """The number of processes that have enough descriptors for the sources."""
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         return -(-self.sources * DESCRIPTORS // (most - SPARE)) if self.transport == "tcp" else 1
 
@@ -61,7 +61,7 @@ def _shares(total: int, parts: int) -> list[int]:
 
 
 async def _registered(contexts: Sequence[int], address: str, transport: str, first: int, wire: Connection) -> None:
-    """Contexts with so many sources each; says when all are registered, and stays until it is told to go."""
+    """Register sources in several contexts, send the processor time to the parent, and stay until it answers."""
     options = {"transport": transport}
     places = asyncio.Semaphore(AT_A_TIME)
 
@@ -83,7 +83,7 @@ async def _registered(contexts: Sequence[int], address: str, transport: str, fir
         wire.send(time.process_time() - began)
         await loop.run_in_executor(None, wire.recv)
         wire.send(None)
-        stack.pop_all()  # Nobody measures how they leave.
+        stack.pop_all()  # the end of the contexts is not measured
 
 
 def _play(contexts: Sequence[int], address: str, transport: str, first: int, wire: Connection) -> None:
@@ -91,7 +91,7 @@ def _play(contexts: Sequence[int], address: str, transport: str, first: int, wir
 
 
 def measured(size: Size, directory: Path) -> Figures:
-    """What the store took; `crowd` is the processor time of all sources' processes."""
+    """Register the sources; return the cost of the store. `crowd` is the processor time of the sources' processes."""
     spawn = multiprocessing.get_context("spawn")
     parts = size.processes
     with store(directory / "journal") as (program, address):
@@ -131,7 +131,7 @@ def measured(size: Size, directory: Path) -> Figures:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """What the module's text says."""
+    """Parse the command line, measure, and print the figures as JSON."""
     parser = argparse.ArgumentParser()
     for field in attrs.fields(Size):
         parser.add_argument(f"--{field.name}", type=type(field.default), default=field.default)

@@ -1,11 +1,11 @@
-"""Traces of real processes: they verify, and snapshots are a small part of them however idle the processes are."""
+"""Traces of real processes can be verified, and snapshots are a small part of them, even of idle processes."""
 
 from pathlib import Path
 
 from stablecast.evidence.trace.file_names import traces_in
 from stablecast.evidence.trace.trace_judge import verify_paths
 from tests.adapters.evidence.trace.traced import read_frames
-from tests.bench.recorded import write
+from tests.bench.process_traces import write
 
 MESSAGES = 3000
 IDLE_SECONDS = 3.0
