@@ -146,7 +146,7 @@ class ClientSession:
         self._stopped, self._plain = True, False
 
     def receive(self, event: inputs.ReceiverInput) -> None:
-        """Feed the machine."""
+        """Feed one input to the machine."""
         self._driver.feed(event)
 
     def on_run(self, run: Run) -> None:
@@ -182,7 +182,7 @@ class ClientSession:
             self._driver.feed(lost)
 
     def on_recovered(self, messages: list[codec.Recovered | codec.RecoveredRun]) -> None:
-        """Feed retransmissions."""
+        """Feed retransmissions to the machine."""
         self._driver.feed_all(self._tokens.keep_recovered(messages))
 
     def on_message(self, message: Message) -> None:

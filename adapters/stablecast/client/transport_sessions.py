@@ -70,7 +70,7 @@ class Transports:
         self.unusable = 0
 
     def close(self) -> None:
-        """End all sessions."""
+        """End all sessions of sources and receivers."""
         for sources, _ in self._sources.values():
             sources.close()
         if self._receivers is not None:

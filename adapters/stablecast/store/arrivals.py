@@ -124,7 +124,7 @@ class StoreArrivals:
         return self._sessions.all_statistics()
 
     def leave(self, effect: Leave) -> None:
-        """Leave a stream."""
+        """Leave the stream of a life, and forget its traffic."""
         self._streams.forget(effect.incarnation)
         self.traffic.pop(effect.incarnation, None)
         joiner = self.joiners.pop(effect.incarnation, None)

@@ -172,7 +172,7 @@ class Host:
 
 
 class Hosts:
-    """The stores of a daemon."""
+    """The stores of a daemon, each with its thread."""
 
     def __init__(self, settings: Sequence[StoreSettings], new_loop: NewLoop) -> None:
         """Make stores that have not started."""

@@ -31,7 +31,7 @@ Write = Callable[[Severity, str, str, str], None]
 
 
 def line(now: datetime, severity: Severity, who: str, code: str, text: str) -> str:
-    """Return one line."""
+    """Format a line without its line end."""
     # A topic or address of a hostile peer must not begin a line of its own, or control a terminal.
     shown = "".join(character if character.isprintable() else "?" for character in text)
     speaker = f"{who}: " if who else ""
@@ -47,7 +47,7 @@ class StreamLog:
         self._clock = clock
 
     def write(self, severity: Severity, who: str, code: str, text: str) -> None:
-        """Write one line."""
+        """Write a line, and flush the stream."""
         self._stream.write(line(self._clock(), severity, who, code, text) + "\n")
         self._stream.flush()
 
@@ -67,7 +67,7 @@ class FileLog:
         self._file.write(lambda now: line(now, severity, who, code, text))
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; write no more after it."""
         self._file.close()
 
 

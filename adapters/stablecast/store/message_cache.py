@@ -32,7 +32,7 @@ class _Runs:
         self.blocks.insert(at, (start, tag, block))
 
     def clear(self, start: int, stop: int) -> None:
-        """Forget [start, stop)."""
+        """Forget the numbers [start, stop)."""
         low, high = bisect_right(self.stops, start, self.gone), bisect_left(self.starts, stop, self.gone)
         kept = []
         for at in range(low, high):
@@ -95,5 +95,5 @@ class MessageCache:
         runs.clear(number, max([number, *runs.stops[-1:]]))
 
     def forget(self, source: int) -> None:
-        """Forget a source."""
+        """Forget all messages of a source."""
         self._sources.pop(source, None)

@@ -23,7 +23,7 @@ class MessageLog(Protocol):
     """The journal as the storage uses it; see `stablecast.store.journal.Journal`."""
 
     def append_messages(self, stream: int, first: int, count: int, tag: int, block: Block, ticket: int) -> None:
-        """Append a run."""
+        """Append a run of messages."""
 
     def cut(self, stream: int, at: int, ticket: int) -> None:
         """Forget the numbers from `at` on."""
@@ -32,7 +32,7 @@ class MessageLog(Protocol):
         """Forget the numbers below `number`."""
 
     def forget(self, stream: int, ticket: int) -> None:
-        """Forget a stream."""
+        """Forget all messages of a stream."""
 
 
 @attrs.frozen

@@ -69,7 +69,7 @@ class SessionMember:
         self._joiner.pause()
 
     def resume(self) -> None:
-        """Read again."""
+        """Read the session again."""
         self._joiner.resume()
 
     def abandon(self) -> None:
@@ -79,7 +79,7 @@ class SessionMember:
             leave()
 
     async def close(self) -> None:
-        """Leave, as `abandon`."""
+        """Leave the session, as `abandon` does."""
         self.abandon()
 
 
@@ -119,5 +119,5 @@ class SharedSessions:
         return found
 
     def close(self) -> None:
-        """Leave all sessions."""
+        """Leave all sessions and close their sockets."""
         self._receivers.close()

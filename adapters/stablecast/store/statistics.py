@@ -27,7 +27,7 @@ NO_NUMBER = 0xFFFF_FFFF
 
 
 class StatKind(IntEnum):
-    """The types of messages."""
+    """The types of statistics messages."""
 
     MEMORY = 1
     STORE = 2

@@ -87,7 +87,7 @@ class NameService:
             self._resolver.add_name(asked.context_name, address)
 
     async def close(self) -> None:
-        """Stop answering."""
+        """Stop answering for the name."""
         if self._resolver is not None:
             await self._resolver.close()
             self._resolver = None

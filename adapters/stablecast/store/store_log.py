@@ -42,7 +42,7 @@ class StoreLog:
         self._events = events
 
     def write(self, severity: Severity, code: str, text: str) -> None:
-        """Write one line."""
+        """Write a line in the name of the store."""
         self._log(severity, self._name, code, text)
 
     def sent(self, message: Message) -> None:

@@ -2,8 +2,8 @@
 
 `record_format` defines the bytes, `segments` the files, `summary` the contents of a full file, and `disk` the system
 calls. `index` and `number_pieces` know which record holds which number. `recovery` scans at open. `writer` and
-`fetcher` are the threads that write and read, `pending` holds the records between them. `lock` admits one process per
-directory. `journal` is the class that a store uses.
+`fetcher` are the threads that write and read, and `unsynced_records` is the queue between them. `lock` admits one
+process per directory. `journal` is the class that a store uses.
 """
 
 from stablecast.store.journal.disk import DISK, SEGMENT_BYTES, Disk

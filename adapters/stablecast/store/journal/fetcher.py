@@ -34,7 +34,7 @@ class Fetcher:
         self._thread = threading.Thread(target=self._run, name="fetcher", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the thread, once."""
         self._thread.start()
 
     def fetch(self, records: list[RecordPlace], done: Fetched) -> None:

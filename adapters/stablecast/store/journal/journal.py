@@ -21,7 +21,6 @@ from stablecast.store.journal.disk import DISK, Disk
 from stablecast.store.journal.fetcher import Fetched, Fetcher
 from stablecast.store.journal.index import Erase
 from stablecast.store.journal.lock import DirectoryLock
-from stablecast.store.journal.pending import Pending
 from stablecast.store.journal.record_format import (
     HIGHEST,
     LOWEST,
@@ -44,6 +43,7 @@ from stablecast.store.journal.segments import (
     SegmentReader,
     segment_path,
 )
+from stablecast.store.journal.unsynced_records import Pending
 from stablecast.store.journal.writer import JournalWriter, Syncs
 from stablecast.text import refusal
 

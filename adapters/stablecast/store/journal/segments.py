@@ -97,7 +97,7 @@ class RecordPlace:
 
     @property
     def block_bytes(self) -> int:
-        """Return the bytes of its block."""
+        """Return the size of the messages in the record."""
         return self.size - self.segment.block_at
 
     @property
@@ -234,7 +234,7 @@ class SegmentReader:
             os.close(fd)
 
     def close_all(self) -> None:
-        """Close every file."""
+        """Close every open segment file."""
         while self._open:
             os.close(self._open.popitem()[1])
 

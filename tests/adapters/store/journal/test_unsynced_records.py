@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.core.errors import MisuseError
-from stablecast.store.journal.pending import Pending
 from stablecast.store.journal.record_format import RecordKind
 from stablecast.store.journal.segments import JournalRecord, JournalSegment, RecordPlace
+from stablecast.store.journal.unsynced_records import Pending
 
 PLACE = JournalSegment(3, 0, Path("unused"))
 
