@@ -91,7 +91,7 @@ def sentences(text: str) -> Iterator[tuple[int, str]]:
     paragraph: list[str] = []
     begin = 0
     for number, line in enumerate([*blank.splitlines(), ""], 1):
-        bare = line.strip()
+        bare = "" if line.startswith("    ") else line.strip()  # indented lines are code
         item = re.match(r"(?:[-*]|\d+\.) +", bare)
         if paragraph and (not bare or item or bare.startswith(("|", "#", ">"))):
             yield from ((begin, part) for part in _split(" ".join(paragraph)))
@@ -232,8 +232,14 @@ def test_public_classes_have_names_of_their_own() -> None:
     assert not twice, "\n".join(f"{called}: {', '.join(places)}" for called, places in sorted(twice.items()))
 
 
-SAME_NAME: Final[Mapping[str, str]] = {}
-"""Names that two classes share, each with the reason."""
+_WIRE = "a structure on the wire has the name that the public dissectors give it, in the module of its protocol"
+_CLIENT = "the client's public name for what an application sends, gets or catches"
+SAME_NAME: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("Ack", "Data", "Election", "ElectionToken", "Keepalive", "Nak", "Ncf", "Option", "Packet"), _WIRE),
+    **dict.fromkeys(("Request", "Reset", "RouteInfo", "SessionMessage", "SourceInfo", "Store"), _WIRE),
+    **dict.fromkeys(("Batch", "Message", "NotStable", "Sent"), _CLIENT),
+}
+"""Names that two classes share, each with the reason. The list may only shrink."""
 
 
 # --------------------------------------------------------------------------------------------------------- comments

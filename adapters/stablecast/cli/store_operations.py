@@ -113,7 +113,7 @@ def drain(where: str, undo: bool, token: Path | None, as_json: bool) -> int:
 
 
 def resume(where: str, token: Path | None, as_json: bool) -> int:
-    """Restart a parked store."""
+    """Restart a store that is parked."""
     at = place(where)
     if not isinstance(at, Remote):
         raise OperationError("only a daemon can restart its store: name its monitor, http://ip:port/stores/N")

@@ -4,7 +4,7 @@ from stablecast.core.machine.records import record
 from stablecast.evidence.capture.ip import TcpSegment
 from stablecast.evidence.capture.layers import Decoded, Layer, LayerProblem
 from stablecast.evidence.capture.ports import TrafficKind
-from stablecast.evidence.capture.streams import FrameReader, Item, MessageReader, StreamReader
+from stablecast.evidence.capture.streams import CapturedStreamReader, FrameReader, Item, MessageReader
 from stablecast.evidence.capture.tcp import HalfStream, StreamChunk
 from stablecast.evidence.capture.uniform_layers import BriefReader
 from stablecast.evidence.capture.verdicts import FrameVerdict, gravest
@@ -42,7 +42,7 @@ class Direction:
         self._roundtrip = roundtrip
         self._brief = brief
         self._half = HalfStream(start)
-        self._reader: StreamReader | None = None
+        self._reader: CapturedStreamReader | None = None
         self._lost = 0
         self._open: dict[int, FrameVerdict] = {}
         self._earlier: dict[int, list[int]] = {}

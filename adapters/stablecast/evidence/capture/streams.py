@@ -76,7 +76,7 @@ class Scan:
     broken: bool
 
 
-class StreamReader(ABC):
+class CapturedStreamReader(ABC):
     """Splitter of a direction into messages."""
 
     def __init__(self, whole: bool, roundtrip: bool) -> None:
@@ -239,7 +239,7 @@ def _problem(frames: tuple[int, ...], verdict: FrameVerdict, text: str) -> Item:
     return Item(Decoded(problems=(LayerProblem(verdict, text),)), frames)
 
 
-class MessageReader(StreamReader):
+class MessageReader(CapturedStreamReader):
     """Reader of LBT-TCP: LBMC messages."""
 
     def size(self, octets: bytes, at: int) -> int | None:
@@ -262,7 +262,7 @@ class MessageReader(StreamReader):
         return (found.start() for found in _PLACES.finditer(octets, 1))
 
 
-class FrameReader(StreamReader):
+class FrameReader(CapturedStreamReader):
     """Reader of SRS: RSocket frames, whose payload may come in pieces."""
 
     def __init__(self, whole: bool, roundtrip: bool) -> None:

@@ -21,7 +21,7 @@ from stablecast.core.protocol.inputs import Arrived, Input, Sent
 from stablecast.core.protocol.messages import StableAck
 from stablecast.core.protocol.settings import SourceConfig
 from stablecast.core.source import SourceEndpoint
-from stablecast.evidence.whatif.recording import Answer, Recording, Wish
+from stablecast.evidence.whatif.recorded_source import Answer, Recording, Wish
 
 GRACE_NS = 10_000_000_000
 """Time after the last record that is still simulated, because acknowledgements may be later than recorded."""

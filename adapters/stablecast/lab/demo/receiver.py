@@ -33,7 +33,7 @@ class MessageLedger:
         self._file = path.open("ab", buffering=0)
 
     def write(self, message: Message) -> None:
-        """Record a message once."""
+        """Record a message in the file, once."""
         number = int(message.payload.rpartition(b" ")[2])
         if message.payload != payload(number) or message.sequence_number != number:
             raise WrongMessageError(f"message {message.sequence_number} has payload {message.payload!r}")
@@ -44,7 +44,7 @@ class MessageLedger:
         self.numbers.add(number)
 
     def close(self) -> None:
-        """Close the files."""
+        """Close the files of the demo."""
         self._file.close()
         self._again.close()
 

@@ -88,7 +88,7 @@ class DemoOutcome:
 
     @property
     def good(self) -> bool:
-        """Whether every message arrived once and every trace could be replayed."""
+        """True if every message arrived once and every trace could be replayed."""
         return self.verified and not self.problems
 
 

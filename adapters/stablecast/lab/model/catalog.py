@@ -51,7 +51,7 @@ class Configuration:
 
     @property
     def model(self) -> str:
-        """The model's name."""
+        """The name of the model in `tla/`."""
         return self.path.parent.name
 
     @property
@@ -61,12 +61,12 @@ class Configuration:
 
     @property
     def has_graph(self) -> bool:
-        """Whether the configuration is compared with the core."""
+        """True if the configuration is compared with the core."""
         return self.path.stem.startswith("graph_")
 
     @property
     def constants(self) -> dict[str, Value]:
-        """The constants as values."""
+        """The constants of the configuration as values."""
         return {name: parse(source) for name, source in self.sources.items()}
 
     def hashes(self) -> dict[str, str]:
@@ -152,7 +152,7 @@ def _known(entry: dict[str, Any]) -> RecordedGraph:
 
 
 def save(models: Path, known: dict[str, RecordedGraph]) -> None:
-    """Write the record."""
+    """Write the record to `tla/graphs.json`."""
     entries = {name: attrs.asdict(entry) for name, entry in sorted(known.items())}
     text = json.dumps(entries, indent=1)
     compact = re.sub(r"\[\s+([\d,\s]+?)\s+\]", lambda found: "[" + re.sub(r"\s+", " ", found[1]) + "]", text)

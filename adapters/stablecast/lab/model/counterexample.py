@@ -70,7 +70,7 @@ class Counterexample:
     back: int | None = None
 
     def story(self) -> Iterator[str]:
-        """Yield lines for people."""
+        """Yield the lines of the story for people."""
         yield f"{self.configuration}: a run that breaks {self.broken}" + (f" ({self.words})" if self.words else "")
         for number, moment in enumerate(self.moments):
             if not moment.action:

@@ -38,7 +38,7 @@ class ModelWorld(Protocol):
         ...
 
     def do(self, action: Action) -> None:
-        """Perform an action."""
+        """Perform an action of the model."""
         ...
 
 

@@ -46,7 +46,7 @@ class CheckerVerdict:
 
 
 def silent(_: str) -> None:
-    """Ignore progress."""
+    """Ignore the progress of the checker."""
 
 
 def check(configuration: Configuration, jar: Path, *options: str, progress: Progress = silent) -> CheckerVerdict:

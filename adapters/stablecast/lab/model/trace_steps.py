@@ -112,7 +112,7 @@ class Follower:
     paths: dict[tuple[str, int], list[list[ModelStep]]] = attrs.field(factory=dict)
 
     def take(self, path: Path, record: int, event: Input, effects: list[Effect]) -> None:
-        """Judge a record."""
+        """Judge one record of a trace."""
         for one in self.watch.take(event, effects):
             if isinstance(one, Outside):
                 self.tally.outside[one.why] += 1
@@ -153,7 +153,7 @@ class Following:
 
     @classmethod
     def of(cls, views: Iterable[TraceView], kept: RecordedSteps) -> "Following":
-        """Return an empty result."""
+        """Return a result without any step."""
         return cls(kept, [ViewTally(view) for view in views])
 
     def follow(self, paths: Iterable[Path]) -> None:

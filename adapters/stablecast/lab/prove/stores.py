@@ -51,7 +51,7 @@ class ProofDisk:
     messages: dict[int, int] = attrs.field(factory=dict)
 
     def copy(self) -> "ProofDisk":
-        """Return a copy."""
+        """Return an independent process in the same state."""
         return ProofDisk(self.client, dict(self.messages))
 
     def key(self) -> tuple[object, ...]:

@@ -89,7 +89,7 @@ class ProofWorld:
         return None if state.source < 0 else self.sources.views[state.source]
 
     def store(self, state: State | Draft, index: int) -> StoreView:
-        """Return a store."""
+        """Return the store with an index."""
         return self.stores.views[state.stores[index]]
 
     # What can happen.

@@ -23,7 +23,7 @@ SLOW_SYNC_NS = 250 * MILLISECOND
 """Duration of a sync, and its addition while the disk is slow."""
 
 
-class RecordKind(IntEnum):
+class DiskRecordKind(IntEnum):
     """Name the kinds of records."""
 
     STATE = 0
@@ -42,7 +42,7 @@ class DiskRecord:
     """
 
     ticket: int
-    kind: RecordKind
+    kind: DiskRecordKind
     state: Callable[[], bytes] | None = None
     stream: int = 0
     first: int = 0
@@ -58,10 +58,10 @@ Contents = dict[int, dict[int, DiskRecord]]
 
 def apply(contents: Contents, record: DiskRecord) -> None:
     """Apply a record to the readable contents."""
-    if record.kind is RecordKind.MESSAGES:
+    if record.kind is DiskRecordKind.MESSAGES:
         contents.setdefault(record.stream, {}).update(dict.fromkeys(range(record.first, record.stop), record))
-    elif record.kind is not RecordKind.STATE:
-        numbers, cut = contents.get(record.stream, {}), record.kind is RecordKind.CUT
+    elif record.kind is not DiskRecordKind.STATE:
+        numbers, cut = contents.get(record.stream, {}), record.kind is DiskRecordKind.CUT
         for number in [number for number in numbers if (number >= record.first) is cut]:
             del numbers[number]
 
@@ -124,12 +124,12 @@ class VirtualDisk:
 
     @property
     def remembers(self) -> bool:
-        """Whether a new process knows what earlier ones knew."""
+        """True if a new process knows what earlier ones knew."""
         return bool(self.log) or not self._wiped
 
     def states(self) -> list[bytes]:
         """Return the newest state of each client, as a checkpoint has it."""
-        newest = {record.stream: record.state for record in self.log if record.kind is RecordKind.STATE}
+        newest = {record.stream: record.state for record in self.log if record.kind is DiskRecordKind.STATE}
         return [state() for state in newest.values() if state is not None]
 
     def sizes(self, stream: int) -> list[tuple[int, int, int]]:
@@ -148,27 +148,27 @@ class VirtualDisk:
         """Return the number below which a stream was trimmed; None: never."""
         trail: int | None = None
         for record in self.log:
-            if record.stream == stream and record.kind is RecordKind.TRIM:
+            if record.stream == stream and record.kind is DiskRecordKind.TRIM:
                 trail = record.first
-            elif record.stream == stream and record.kind is RecordKind.CUT and trail is not None:
+            elif record.stream == stream and record.kind is DiskRecordKind.CUT and trail is not None:
                 trail = min(trail, record.first)
         return trail
 
     def append(self, record: DiskRecord) -> None:
         """Append a record; it can be read at once."""
         apply(self.contents, record)
-        if record.kind in (RecordKind.CUT, RecordKind.TRIM):
+        if record.kind in (DiskRecordKind.CUT, DiskRecordKind.TRIM):
             apply(self.memory, record)
         self._unsynced.append(record)
 
     def keep(self, stream: int, first: int, stop: int, tag: int) -> None:
         """Keep messages in memory; they may reach the disk later, or never."""
-        apply(self.memory, DiskRecord(0, RecordKind.MESSAGES, None, stream, first, stop, tag))
+        apply(self.memory, DiskRecord(0, DiskRecordKind.MESSAGES, None, stream, first, stop, tag))
 
     def _commit(self, record: DiskRecord) -> None:
         self.log.append(record)
         apply(self.durable, record)
-        if record.kind is RecordKind.STATE:
+        if record.kind is DiskRecordKind.STATE:
             self.clients[record.stream] = record.tag
 
     def take_batch(self) -> int:
@@ -188,7 +188,7 @@ class VirtualDisk:
 
     @property
     def waiting(self) -> bool:
-        """Whether records are not synced."""
+        """True if records are not synced."""
         return bool(self._unsynced)
 
 
@@ -223,15 +223,15 @@ class Syncer:
 
     def append_messages(self, stream: int, first: int, count: int, tag: int, block: Block, ticket: int) -> None:
         """Append a run of messages."""
-        self.append(DiskRecord(ticket, RecordKind.MESSAGES, None, stream, first, first + count, tag, block))
+        self.append(DiskRecord(ticket, DiskRecordKind.MESSAGES, None, stream, first, first + count, tag, block))
 
     def cut(self, stream: int, at: int, ticket: int) -> None:
         """Remove the numbers from `at` on."""
-        self.append(DiskRecord(ticket, RecordKind.CUT, None, stream, at))
+        self.append(DiskRecord(ticket, DiskRecordKind.CUT, None, stream, at))
 
     def trim(self, stream: int, number: int, ticket: int) -> None:
         """Remove the numbers below `number`."""
-        self.append(DiskRecord(ticket, RecordKind.TRIM, None, stream, number))
+        self.append(DiskRecord(ticket, DiskRecordKind.TRIM, None, stream, number))
 
     def forget(self, stream: int, ticket: int) -> None:
         """Remove a stream."""

@@ -22,7 +22,7 @@ SPLIT_SHARE = 0.1
 Accept = Callable[["Connection"], None]
 
 
-class Peer(Protocol):
+class SimulatedPeer(Protocol):
     """A process as its connections see it."""
 
     host: str
@@ -39,7 +39,7 @@ class VirtualNetwork:
     def __init__(self, world: VirtualWorld) -> None:
         """Start without listeners and partitions."""
         self.world = world
-        self.listeners: dict[str, tuple[Peer, Accept]] = {}
+        self.listeners: dict[str, tuple[SimulatedPeer, Accept]] = {}
         self._blocked: dict[tuple[str, str], int] = {}
         self._waiting: list[tuple[str, str, Callable[[], None]]] = []
 
@@ -77,7 +77,7 @@ class VirtualNetwork:
         else:
             self.world.after(self.delay(), action)
 
-    def dial(self, dialer: Peer, address: str, made: Accept, refused: Callable[[], None]) -> None:
+    def dial(self, dialer: SimulatedPeer, address: str, made: Accept, refused: Callable[[], None]) -> None:
         """Connect to the listener of `address`; call `made` or `refused` at the dialer."""
         host = address.partition(":")[0]
 
@@ -99,7 +99,7 @@ class VirtualNetwork:
 
         self.world.after(self.delay(), attempt)
 
-    def cut(self, first: str, second: str, processes: Sequence[Peer]) -> None:
+    def cut(self, first: str, second: str, processes: Sequence[SimulatedPeer]) -> None:
         """Break all connections between two hosts and drop their bytes."""
         pair = {first, second}
         for process in processes:
@@ -111,7 +111,7 @@ class VirtualNetwork:
 class Connection:
     """Transfer bytes from the end that writes first. Call `on_data` and `on_lost` at the ends."""
 
-    def __init__(self, network: VirtualNetwork, dialer: Peer, acceptor: Peer) -> None:
+    def __init__(self, network: VirtualNetwork, dialer: SimulatedPeer, acceptor: SimulatedPeer) -> None:
         """Connect two processes."""
         self.network = network
         self.dialer = dialer
@@ -121,12 +121,12 @@ class Connection:
         self._pending: list[bytes] = []
         self._pumping = False
         self._writer = dialer
-        self._closer: Peer | None = None
+        self._closer: SimulatedPeer | None = None
         self.broken = False
         dialer.connections.append(self)
         acceptor.connections.append(self)
 
-    def write(self, by: Peer, data: bytes) -> None:
+    def write(self, by: SimulatedPeer, data: bytes) -> None:
         """Send bytes. A broken connection drops them silently, as a socket does."""
         if self.broken or self._closer is not None:
             return
@@ -134,7 +134,7 @@ class Connection:
         self._pending.append(data)
         self._pump_soon()
 
-    def close(self, by: Peer, *, flush: bool = True) -> None:
+    def close(self, by: SimulatedPeer, *, flush: bool = True) -> None:
         """Close one end. The other end is notified after the written bytes, or instead of them if `flush` is False."""
         if self.broken or self._closer is not None:
             return
@@ -187,11 +187,11 @@ class Connection:
             self._leave(peer)
             peer.deliver(self.on_lost.get(peer is self.dialer, _nobody))
 
-    def _notify(self, process: Peer) -> None:
+    def _notify(self, process: SimulatedPeer) -> None:
         lost = self.on_lost.get(process is self.dialer, _nobody)
         self.network.world.after(self.network.delay(), lambda: process.deliver(lost))
 
-    def _leave(self, process: Peer) -> None:
+    def _leave(self, process: SimulatedPeer) -> None:
         process.connections.remove(self)
 
 

@@ -73,7 +73,7 @@ class ClientDriver(VirtualDriver[ReceiverInput, fx.ReceiverEffect]):
 
     @property
     def idle(self) -> bool:
-        """Whether no input is in progress and inputs are not recorded."""
+        """True if no input is in progress and inputs are not recorded."""
         return self._unseen and not (self._busy or self._closed)
 
     def feed(self, event: ReceiverInput) -> None:
@@ -153,7 +153,7 @@ class SimulatedSession(client.ClientSession):
 
     @property
     def left(self) -> bool:
-        """Whether the session deregistered and no store knows it any more."""
+        """True if the session deregistered and no store knows it any more."""
         return self._left.is_set()
 
     def start(self, history: dict[int, list[tuple[int, int]]], earlier: Any = ()) -> None:
@@ -304,7 +304,7 @@ class ReceiverProcess(VirtualProcess):
 
     @property
     def left(self) -> bool:
-        """Whether no store knows the receiver any more."""
+        """True if no store knows the receiver any more."""
         return self.leaving and all(session.left for session in self.every_session())
 
     def broken(self, event: Reset | Gone) -> None:

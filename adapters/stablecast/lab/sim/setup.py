@@ -148,12 +148,12 @@ class WorldSetup:
 
     @property
     def volatile(self) -> bool:
-        """Whether a stable message may be in memory only."""
+        """True if a stable message may be in memory only."""
         return self.memory or self.on_reception
 
     @property
     def limited(self) -> bool:
-        """Whether limits may delete messages that some receiver has not consumed."""
+        """True if limits may delete messages that some receiver has not consumed."""
         # Beyond the threshold the oldest messages are deleted (P-102).
         forgetful_memory = self.memory and self.size_threshold
         return bool(self.size_limit or self.disk_limit or self.retained[1] or forgetful_memory)

@@ -178,7 +178,7 @@ class SourceProcess(VirtualProcess):
 
     @property
     def idle(self) -> bool:
-        """Whether every wanted message was sent and is stable."""
+        """True if every wanted message was sent and is stable."""
         return not self.wanted and not self._buffered and self.machine.can_send and not self.machine.in_flight_messages
 
     def registrations(self) -> Iterable[RegistrationStatus]:

@@ -24,7 +24,7 @@ from stablecast.core.protocol.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace.trace_recorder import Recorder
 from stablecast.lab.sim.coded_messages import NO_MESSAGE, Item, encode
-from stablecast.lab.sim.disk import DiskRecord, RecordKind, Syncer, VirtualDisk
+from stablecast.lab.sim.disk import DiskRecord, DiskRecordKind, Syncer, VirtualDisk
 from stablecast.lab.sim.lossy_transport import Lossy
 from stablecast.lab.sim.network import VirtualNetwork
 from stablecast.lab.sim.process import VirtualDriver, VirtualJoiner, VirtualProcess, serve
@@ -223,11 +223,13 @@ class StoreProcess(VirtualProcess):
         client = effect.client
         self._checkers.stores.on_client(self.name, client)
         state = partial(client_record, client)
-        self._syncer.append(DiskRecord(effect.ticket, RecordKind.STATE, state, client.reg_id, tag=client.incarnation))
+        self._syncer.append(
+            DiskRecord(effect.ticket, DiskRecordKind.STATE, state, client.reg_id, tag=client.incarnation)
+        )
 
     def _forget(self, effect: fx.Forget) -> None:
         self._syncer.append(
-            DiskRecord(effect.ticket, RecordKind.STATE, partial(forget_record, effect.reg_id), effect.reg_id)
+            DiskRecord(effect.ticket, DiskRecordKind.STATE, partial(forget_record, effect.reg_id), effect.reg_id)
         )
         self._checkers.stores.on_forget(self.name, effect.role, effect.reg_id)
         if effect.role is Role.SOURCE:

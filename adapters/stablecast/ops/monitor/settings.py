@@ -56,5 +56,5 @@ class MonitorSettings:
 
     @property
     def on_loopback(self) -> bool:
-        """Whether only this host can reach the monitor."""
+        """True if only this host can reach the monitor."""
         return ipaddress.ip_address(self.host).is_loopback

@@ -149,7 +149,7 @@ class StoreEndpoint:
     # The machine contract.
 
     def receive(self, event: StoreInput, now: int) -> None:
-        """Feed one input."""
+        """Feed one input. Raises MisuseError."""
         match event:
             case Data():
                 self._on_data(event, now)

@@ -107,7 +107,7 @@ class Repository:
 
     @property
     def held(self) -> RangeSet:
-        """The kept numbers."""
+        """The numbers that the store keeps."""
         return self.window.held
 
     def available(self, start: int, stop: int) -> list[tuple[int, int]]:

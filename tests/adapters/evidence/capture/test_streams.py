@@ -11,10 +11,10 @@ from stablecast.evidence.capture.streams import (
     MAX_PIECES,
     MAX_STRAYS,
     MAX_STREAMS,
+    CapturedStreamReader,
     FrameReader,
     Item,
     MessageReader,
-    StreamReader,
 )
 from stablecast.evidence.capture.verdicts import FrameVerdict
 from stablecast.transports.wire import headers as h
@@ -37,7 +37,7 @@ def verdicts(items: list[Item]) -> list[tuple[FrameVerdict, tuple[int, ...]]]:
     return [(problem.verdict, item.frames) for item in items for problem in item.decoded.problems]
 
 
-def fed(reader: StreamReader, *chunks: bytes) -> list[Item]:
+def fed(reader: CapturedStreamReader, *chunks: bytes) -> list[Item]:
     """Return everything that some chunks complete, in frames 1, 2 and so on, and at the end."""
     items = []
     for number, chunk in enumerate(chunks, 1):
@@ -133,7 +133,7 @@ def test_strays_are_bounded() -> None:
 
 
 @pytest.mark.parametrize("reader", [MessageReader(True, False), MessageReader(False, False), FrameReader(True, False)])
-def test_an_encrypted_stream_is_told_from_nonsense(reader: StreamReader) -> None:
+def test_an_encrypted_stream_is_told_from_nonsense(reader: CapturedStreamReader) -> None:
     items = reader.feed(b"\x16\x03\x01\0\x10hello", 1) + reader.feed(b"\x17\x03\x03\0\5data!", 2) + reader.lose(5)
     assert verdicts(items + reader.feed(DATA[0], 3)) == [(FrameVerdict.UNKNOWN, (number,)) for number in (1, 2, 3)]
     assert reader.close() == []

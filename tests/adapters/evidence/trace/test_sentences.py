@@ -10,7 +10,7 @@ from stablecast.evidence.trace.tools.command import run_analyze, run_diff, run_d
 from stablecast.evidence.trace.tools.prune import PruneWindow
 from stablecast.evidence.trace.tools.records import RecordFilter
 from stablecast.evidence.trace.tools.travel_prompt import TravelSession
-from stablecast.evidence.whatif.recording import recordings
+from stablecast.evidence.whatif.recorded_source import recordings
 from tests.adapters.evidence.trace.traced import put_together, take_apart
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from stablecast.config.options import OptionError
 from stablecast.evidence.trace.tools.analysis import analyze
-from stablecast.evidence.whatif.recording import Recording, WhatIfError, recordings
+from stablecast.evidence.whatif.recorded_source import Recording, WhatIfError, recordings
 from stablecast.evidence.whatif.replay import configured, replay
 from tests.adapters.evidence.trace.traced import FIRST_LIFE, TracedWorld, play, tapping
 

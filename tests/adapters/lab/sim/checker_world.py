@@ -6,7 +6,7 @@ import attrs
 
 from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import Pace, Role
-from stablecast.lab.sim.disk import DiskRecord, RecordKind, VirtualDisk
+from stablecast.lab.sim.disk import DiskRecord, DiskRecordKind, VirtualDisk
 from stablecast.lab.sim.facts import Facts
 from stablecast.lab.sim.setup import RECEIVERS, STORES, WorldSetup
 from stablecast.lab.sim.source_checkers import Checkers
@@ -27,7 +27,7 @@ def store(checkers: Checkers, first: int, stop: int, stores: tuple[str, ...] = S
     for name in stores:
         disk, record = (
             checkers.facts.disks[name],
-            DiskRecord(1, RecordKind.MESSAGES, None, STREAM, first, stop, life),
+            DiskRecord(1, DiskRecordKind.MESSAGES, None, STREAM, first, stop, life),
         )
         for contents in (disk.contents, disk.durable):
             contents.setdefault(STREAM, {}).update(dict.fromkeys(range(first, stop), record))

@@ -5,16 +5,16 @@ from random import Random
 import pytest
 
 from stablecast.core.machine.units import SECOND
-from stablecast.lab.sim.disk import DiskRecord, RecordKind, Syncer, VirtualDisk
+from stablecast.lab.sim.disk import DiskRecord, DiskRecordKind, Syncer, VirtualDisk
 from stablecast.lab.sim.virtual_time import VirtualWorld
 
 
 def messages(ticket: int, first: int, stop: int, tag: int = 7) -> DiskRecord:
-    return DiskRecord(ticket, RecordKind.MESSAGES, None, 1, first, stop, tag, b"." * 10 * (stop - first))
+    return DiskRecord(ticket, DiskRecordKind.MESSAGES, None, 1, first, stop, tag, b"." * 10 * (stop - first))
 
 
 def state(ticket: int, body: bytes) -> DiskRecord:
-    return DiskRecord(ticket, RecordKind.STATE, lambda: body, 5, tag=ticket)
+    return DiskRecord(ticket, DiskRecordKind.STATE, lambda: body, 5, tag=ticket)
 
 
 def sound(stream: int, first: int, stop: int) -> None:
@@ -42,7 +42,7 @@ def test_a_crash_keeps_a_beginning_of_what_was_not_synced(keep: float, kept: lis
 
 def test_cuts_and_later_records_win() -> None:
     disk = VirtualDisk()
-    for record in (messages(1, 0, 9), DiskRecord(2, RecordKind.CUT, None, 1, 4), messages(3, 4, 6, tag=8)):
+    for record in (messages(1, 0, 9), DiskRecord(2, DiskRecordKind.CUT, None, 1, 4), messages(3, 4, 6, tag=8)):
         disk.append(record)
     assert disk.sizes(1) == [(0, 6, 60)]
     assert [disk.contents[1][number].tag for number in (3, 4, 5)] == [7, 8, 8]
@@ -143,7 +143,7 @@ def test_a_sync_that_completes_no_ticket_reports_none() -> None:
 def test_a_memory_ends_with_its_process() -> None:
     disk = VirtualDisk()
     disk.keep(1, 0, 2, 7)
-    disk.append(DiskRecord(1, RecordKind.CUT, None, 1, 1))
+    disk.append(DiskRecord(1, DiskRecordKind.CUT, None, 1, 1))
     assert list(disk.memory[1]) == [0]
     disk.crash(1)
     assert (disk.memory, disk.sizes(1)) == ({}, [])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stablecast.lab.sim.disk import DiskRecord, RecordKind
+from stablecast.lab.sim.disk import DiskRecord, DiskRecordKind
 from stablecast.lab.sim.setup import STORES
 from stablecast.lab.sim.source_checkers import Checkers
 from tests.adapters.lab.sim.checker_world import (
@@ -150,7 +150,7 @@ def test_what_went_bad_may_be_called_stable_late() -> None:
 def test_nobody_misses_what_a_bad_record_does_not_show() -> None:
     """It was cut, and another life used the number."""
     checkers = world()
-    old = DiskRecord(1, RecordKind.MESSAGES, None, STREAM, 0, 2, NEXT)
+    old = DiskRecord(1, DiskRecordKind.MESSAGES, None, STREAM, 0, 2, NEXT)
     store(checkers, 0, 1)
     checkers.on_stable(LIFE, 0, 1, list(STORES))
     checkers.facts.disks[STORES[0]].durable[STREAM][1] = old

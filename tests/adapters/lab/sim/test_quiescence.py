@@ -10,7 +10,7 @@ from stablecast.core.protocol.messages import Role
 from stablecast.core.registration.store_registration import Registration
 from stablecast.core.store.ack_batch import AckBatch
 from stablecast.lab.sim.cluster import Cluster, seeded
-from stablecast.lab.sim.disk import DiskRecord, RecordKind
+from stablecast.lab.sim.disk import DiskRecord, DiskRecordKind
 from stablecast.lab.sim.quiescence import trouble
 from stablecast.lab.sim.runner import run
 from stablecast.lab.sim.schedule import Act, Fault, Schedule
@@ -92,7 +92,7 @@ def test_who_registers_once_more_when_a_source_has_left_is_another(
     reg_id, source_reg_id = left if reg_id is None else reg_id, left if source_reg_id is None else source_reg_id
     life = source.config.incarnation if same_life else 1
     client = Client(Role.SOURCE, reg_id, index, "sim", 1, life, source_reg_id, "a:1", "a:2", 0, 0, -1, ())
-    cluster.disks[STORES[index]].log.append(DiskRecord(99, RecordKind.STATE, lambda: client_record(client), reg_id))
+    cluster.disks[STORES[index]].log.append(DiskRecord(99, DiskRecordKind.STATE, lambda: client_record(client), reg_id))
     assert (trouble(cluster) is None) is over
 
 

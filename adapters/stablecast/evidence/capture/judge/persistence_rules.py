@@ -38,7 +38,7 @@ from stablecast.evidence.capture.judge.statements import (
     MissingBytes,
     NewConnection,
     RepeatedRun,
-    SentRun,
+    SentStatement,
     StatedMessage,
     Statement,
 )
@@ -109,7 +109,7 @@ class Persistence:
     def judge_statement(self, statement: Statement) -> None:
         """Judge the next statement."""
         match statement:
-            case SentRun():
+            case SentStatement():
                 self._on_sent(statement)
             case RepeatedRun():
                 life = self._life(statement.life)
@@ -142,7 +142,7 @@ class Persistence:
             life = self.lives[incarnation] = CapturedLife(incarnation)
         return life
 
-    def _on_sent(self, sent: SentRun) -> None:
+    def _on_sent(self, sent: SentStatement) -> None:
         life, key = self._life(sent.life), (sent.at.ends, sent.life)
         number, whose = life.extended(sent.wire_number), endpoint_text(sent.at.ends[0])
         last = number + sent.count - 1
@@ -162,7 +162,7 @@ class Persistence:
         life.first = number if life.first is None else life.first
         life.reach(last)
 
-    def _reuse(self, sent: SentRun, whose: str, first: int, last: int) -> None:
+    def _reuse(self, sent: SentStatement, whose: str, first: int, last: int) -> None:
         """Judge S2: no older life of this source has this number stable."""
         for key in self.granted.get(sent.life, ()):
             lives = self.kin.get(key, [])

@@ -40,7 +40,7 @@ class At:
 
 
 @record
-class SentRun:
+class SentStatement:
     """Messages (`count`) with consecutive numbers, sent for the first time on their stream; `size` of all."""
 
     at: At
@@ -93,7 +93,7 @@ class NewConnection:
     at: At
 
 
-Statement = NewConnection | SentRun | RepeatedRun | StatedMessage | StatedDatagram | MissingBytes
+Statement = NewConnection | SentStatement | RepeatedRun | StatedMessage | StatedDatagram | MissingBytes
 
 
 def is_repair(packet: Reliable) -> bool:
@@ -167,4 +167,4 @@ class StatementReader:
         if repair:
             yield RepeatedRun(at, life, run.first, run.count)
         else:
-            yield SentRun(at, life, run.first, run.count, run.payload_bytes, packet.kind is TrafficKind.LBTTCP)
+            yield SentStatement(at, life, run.first, run.count, run.payload_bytes, packet.kind is TrafficKind.LBTTCP)

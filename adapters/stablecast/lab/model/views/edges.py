@@ -37,7 +37,7 @@ class ModelStep:
 
     @property
     def silent(self) -> bool:
-        """Whether the view does not change and no message is sent."""
+        """True if the view does not change and no message is sent."""
         return self.before == self.after and not self.says
 
 
@@ -58,7 +58,7 @@ class Seen:
 
     @property
     def window(self) -> str:
-        """The window for people."""
+        """The window in words for people."""
         if self.first < 0:
             return self.whose
         last = self.stop - 1
@@ -92,7 +92,7 @@ class TraceView(Protocol):
 
     @property
     def model(self) -> str:
-        """The model's name."""
+        """The name of the model in `tla/`."""
 
     @property
     def role(self) -> Role:
@@ -134,7 +134,7 @@ class Steps:
 
     @classmethod
     def of(cls, steps: Iterable[ModelStep]) -> "Steps":
-        """Index these steps."""
+        """Index these steps by their states."""
         known = cls(frozenset(steps))
         for step in sorted(known.all):
             known.by_before.setdefault(step.before, []).append(step)

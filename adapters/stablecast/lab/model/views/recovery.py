@@ -124,7 +124,7 @@ class FollowedSession:
         return session
 
     def copy(self) -> "FollowedSession":
-        """Return a copy."""
+        """Return an independent view of the same state."""
         sets = {name: getattr(self, name).copy() for name in ("delivered", "consumed", "lost", "outside")}
         return attrs.evolve(self, **sets)
 

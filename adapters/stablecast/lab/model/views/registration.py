@@ -59,7 +59,7 @@ class ClientView:
         return "any"
 
     def windows(self, constants: Constants) -> Iterable[int]:
-        """Return each client."""
+        """Return the window of each client."""
         return range(constants["Clients"])
 
     def step(self, constants: Constants, edge: Edge, window: int) -> ModelStep | None:

@@ -65,7 +65,7 @@ class SourceNumberView:
         return None if len(groups) != sum(sizes) else _scope(sizes, inside, between)
 
     def windows(self, constants: Constants) -> Iterable[int]:
-        """Return each number."""
+        """Return the window of each number."""
         return range(1, constants["Numbers"] + 1)
 
     def step(self, constants: Constants, edge: Edge, window: int) -> ModelStep | None:
@@ -168,7 +168,7 @@ class Numbers:
         return numbers
 
     def copy(self) -> "Numbers":
-        """Return a copy."""
+        """Return an independent view of the same state."""
         sets = {name: getattr(self, name).copy() for name in ("stable", "dropped", "outside")}
         return attrs.evolve(self, acked=[held.copy() for held in self.acked], **sets)
 

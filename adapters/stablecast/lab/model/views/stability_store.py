@@ -56,7 +56,7 @@ class StoreNumberView:
         return "any" if constants["Repairs"] == REPAIRED else None
 
     def windows(self, constants: Constants) -> Iterable[int]:
-        """Return each number."""
+        """Return the window of each number."""
         return range(1, constants["Numbers"] + 1)
 
     def step(self, constants: Constants, edge: Edge, window: int) -> ModelStep | None:
@@ -126,7 +126,7 @@ class FollowedSource:
         return kept
 
     def copy(self) -> "FollowedSource":
-        """Return a copy."""
+        """Return an independent view of the same state."""
         sets = {name: getattr(self, name).copy() for name in ("synced", "told", "gone")}
         return attrs.evolve(self, of={life: held.copy() for life, held in self.of.items()}, **sets)
 

@@ -137,7 +137,7 @@ class ProxyElectionWorld:
         return running | {who for who, to in self.late if isinstance(who, ElectionToken) and to == number}
 
     def do(self, action: Action) -> None:
-        """Perform an action."""
+        """Perform an action of the model."""
         name, *numbers = action
         if name == "Die":
             self.up = False

@@ -107,7 +107,7 @@ class RecoveryWorld:
         return any(node.inbox or node.outbox for node in self.nodes.values())
 
     def do(self, action: Action) -> None:
-        """Perform an action."""
+        """Perform an action of the model."""
         name, *parameters = action
         number = parameters[0] if parameters else 0
         if number and name != "Consume":

@@ -86,7 +86,7 @@ class RecoveryStore:
 
     @property
     def up(self) -> bool:
-        """Whether the store runs."""
+        """True if the store runs."""
         return self.shared is not None
 
     @property

@@ -146,7 +146,7 @@ class RegistrationWorld:
             yield ("Tick",)
 
     def do(self, action: Action) -> None:
-        """Perform an action."""
+        """Perform an action of the model."""
         name, *parameters = action
         if parameters:
             self._client_action(name, self.clients[parameters[0] - 1])

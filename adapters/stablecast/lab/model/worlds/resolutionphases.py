@@ -97,17 +97,17 @@ class ResolutionPhasesWorld:
 
     @property
     def is_there(self) -> bool:
-        """Whether a source exists."""
+        """True if a source exists."""
         return bool(self.advertising.machine)
 
     @property
     def known(self) -> bool:
-        """Whether the receiver knows the source."""
+        """True if the receiver knows the source."""
         return self.interest is not None and bool(self.interest.known)
 
     @property
     def joined(self) -> bool:
-        """Whether the receiver has a session."""
+        """True if the receiver has a session."""
         return self.interest is not None and self.interest.since is None
 
     # Enabled actions.
@@ -164,7 +164,7 @@ class ResolutionPhasesWorld:
     # Effects of actions.
 
     def do(self, action: Action) -> None:
-        """Perform an action."""
+        """Perform an action of the model."""
         name, *parameters = action
         match name:
             case "Tick":

@@ -159,7 +159,7 @@ class RppWorld:
             yield ("Ack", number)
 
     def do(self, action: Action) -> None:
-        """Perform an action."""
+        """Perform an action of the model."""
         name, *parameters = action
         if parameters:
             self._reader_action(name, parameters[0], self.readers[parameters[0] - 1])

@@ -162,7 +162,7 @@ class SrsLifetimeWorld:
     # Effects of actions.
 
     def do(self, action: Action) -> None:
-        """Perform an action."""
+        """Perform an action of the model."""
         name, *parameters = action
         match name:
             case "Tick":

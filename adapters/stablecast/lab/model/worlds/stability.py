@@ -210,7 +210,7 @@ class StabilityWorld:
         return heard and repository is not None and repository.resume_point is None
 
     def do(self, action: Action) -> None:
-        """Perform an action."""
+        """Perform an action of the model."""
         name, *parameters = action
         if parameters:
             self._AT_A_STORE[name](self, self._own(parameters[0] - 1))

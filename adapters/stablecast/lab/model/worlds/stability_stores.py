@@ -147,7 +147,7 @@ class StabilityStore:
 
     @property
     def granting(self) -> bool:
-        """Whether a grant to this life waits for the disk."""
+        """True if a grant to this life waits for the disk."""
         waiting = () if self.machine is None else self.machine.status.waiting
         return any(due.generation >= 0 and due.incarnation == self.life for due in waiting)
 
