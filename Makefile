@@ -15,7 +15,7 @@ comma := ,
 STAMP := .venv/.made-with-$(subst $(comma),-,$(EXTRAS))
 CODE := $(wildcard core transports adapters tests examples)
 
-.PHONY: help .venv demo fmt one test pure daemons models outside versions lint types tools trace-rows mutants bench compiled soak torture clean
+.PHONY: help .venv demo fmt one test pure daemons models outside versions lint types tools trace-rows mutants bench soak torture clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[.a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -103,17 +103,6 @@ mutants: .venv  ## plant faults in core, transports and journal: every one must 
 
 bench: .venv  ## messages per second next to a baseline (ARGS=--help lists the options)
 	@$(BIN)/python -m tests.bench $(ARGS)
-
-# Slots, snapshots, charts, graphs and worlds from seeds: what a compiled module could change.
-COMPILED := build/compiled
-COMPILED_TESTS ?= tests/core tests/models tests/scenarios tests/transports tests/adapters/lab/sim tests/adapters/evidence/trace
-
-compiled: .venv  ## hot modules compiled, in build/compiled, and tests of them (PYTHONPATH=build/compiled runs them)
-	@rm -rf $(COMPILED) build/cython
-	@STABLECAST_COMPILED=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
-	    --no-build-isolation --target $(COMPILED) .
-	@PYTHONPATH=$(COMPILED) $(BIN)/stablecast --version | grep compiled
-	@PYTHONPATH=$(COMPILED) $(PYTEST) --override-ini 'pythonpath=. $(COMPILED)' --no-cov $(COMPILED_TESTS)
 
 # The oldest and the newest Python that pyproject.toml declares, apart from the one of .venv; on what needs no extra tool.
 VERSIONS := 3.11 3.13

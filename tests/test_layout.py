@@ -182,7 +182,7 @@ def test_third_party_imports_are_declared() -> None:
         f"{name(path)}: {module}"
         for path in python_files(*LAYERS, "tests", "examples")
         for module in (full.partition(".")[0] for full in imports(ast.parse(_read(path))))
-        if module not in sys.stdlib_module_names and module not in {"stablecast", "tests", "hatch_build"}
+        if module not in sys.stdlib_module_names and module not in {"stablecast", "tests"}
         if not declared & {_normal(distribution) for distribution in distributions.get(module, [module])}
     }
     assert not missing, "\n".join(sorted(missing))

@@ -49,13 +49,9 @@ app.command("prove")(prove.prove_command)
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.machinery import EXTENSION_SUFFIXES
         from importlib.metadata import version
 
-        from stablecast.core.machine import ranges  # A release compiles all hot modules or none: one shows the form.
-
-        form = "compiled" if str(ranges.__file__).endswith(tuple(EXTENSION_SUFFIXES)) else "pure"
-        typer.echo(f"stablecast {version('stablecast')} ({form})")
+        typer.echo(f"stablecast {version('stablecast')}")
         raise typer.Exit
 
 
@@ -66,9 +62,7 @@ def every_command(
     ] = None,
     version: Annotated[  # noqa: ARG001 - the callback handles it
         bool,
-        typer.Option(
-            "--version", is_eager=True, callback=_print_version, help="Print the release, and whether it is compiled."
-        ),
+        typer.Option("--version", is_eager=True, callback=_print_version, help="Print the release."),
     ] = False,
 ) -> None:
     """Persistent publish/subscribe messaging. Stores record messages beside the live path, not in it."""

@@ -77,7 +77,7 @@ class LbtrmReceiver(ReceiverMachine):
     name: bytes = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        ReceiverMachine.__attrs_post_init__(self)  # In a compiled module, `super()` refers to the class without slots.
+        super().__attrs_post_init__()
         self.nak_port = int(self.source.rpartition(":")[2])
         self.name = name_of(self.nak_port, self.session_id)
 
