@@ -1,9 +1,9 @@
 ---------------------------- MODULE ProxyElection ----------------------------
 (* Which store stands in for a source that fell silent.                                                               *)
 (*                                                                                                                    *)
-(* In the code: `core/store/election.py`, one machine for each store, beside the record that the store keeps of the   *)
-(* source (`clients.py`, `lifetime.py`). In the guide: proxy sources. A proxy registers like a source, with a token;  *)
-(* stores talk about the election by these registrations alone.                                                       *)
+(* In the code: `core/store/proxy_election.py`, one machine for each store, beside the record that the store keeps of *)
+(* the source (`clients.py`, `client_lifetime.py`). In the guide: proxy sources. A proxy registers like a source,     *)
+(* with a token; stores talk about the election by these registrations alone.                                         *)
 (*                                                                                                                    *)
 (* There is no time: a wait may end whenever it runs. Whoever lives may register anywhere at any time, and again;     *)
 (* what was under way when it ended may still come, late, or never.                                                   *)

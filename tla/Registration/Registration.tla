@@ -1,9 +1,9 @@
 ---------------------------- MODULE Registration ----------------------------
 (* Sources that want one registration ID (RegID) at one store.                                                        *)
 (*                                                                                                                    *)
-(* In the code: a client is `core/registration.py` inside `core/enrollment.py`; the store is `core/store/endpoint.py` *)
-(* with `clients.py`, `lifetime.py` and `tickets.py`. In the guide: registration, activity timeout and state          *)
-(* lifetime.                                                                                                          *)
+(* In the code: a client is `core/registration/store_registration.py` inside `core/registration/registration_set.py`; *)
+(* the store is `core/store/endpoint.py` with `clients.py`, `client_lifetime.py` and `sync_tickets.py`. In the guide: *)
+(* registration, activity timeout and state lifetime.                                                                 *)
 (*                                                                                                                    *)
 (* Time is in ticks and passes only when nothing is due; what is due at one instant happens in any order. A client    *)
 (* believes in a grant for Lease ticks from the sending of its request, the store's activity timeout is one tick      *)

@@ -1,8 +1,8 @@
 --------------------------- MODULE ResolutionPhases ---------------------------
 (* A source that advertises itself, a receiver that asks for it, and a network between them: resolution over UDP.     *)
 (*                                                                                                                    *)
-(* In the code: the source's side is `resolution/advertiser.py`, the receiver's `querier.py`; the turns of both are   *)
-(* `schedule.py` with `phases.py`. In the guide: initial, sustaining and quiescent phase.                             *)
+(* In the code: the source's side is `resolution/udp/advertiser.py`, the receiver's `querier.py`; the turns of both   *)
+(* are `schedule.py` with `phases.py`. In the guide: initial, sustaining and quiescent phase.                         *)
 (*                                                                                                                    *)
 (* Time is in ticks, the grid on which turns stand is one tick wide, and a turn comes when it is due. A datagram      *)
 (* arrives within its tick, or it is lost: those of both contexts while they are parted, any other one if "lose" is   *)

@@ -1,9 +1,9 @@
 ----------------------------- MODULE SrsLifetime -----------------------------
 (* Contexts that tell a resolution service (SRS) what they have and want, and are told what there is.                 *)
 (*                                                                                                                    *)
-(* In the code: the service is `resolution/srs_service.py` with `srs_client.py`, `srs_directory.py` and               *)
-(* `srs_session.py`; a context is `srs_context.py` with `srs_link.py` and `srs_known.py`. In the guide: resolution    *)
-(* over TCP, potentially down sources, source and interest state lifetime.                                            *)
+(* In the code: the service is `resolution/srs/service.py` with `client.py`, `directory.py` and `session.py`; a       *)
+(* context is `context.py` with `service_link.py` and `known_sources.py`. In the guide: resolution over TCP,          *)
+(* potentially down sources, source and interest state lifetime.                                                      *)
 (*                                                                                                                    *)
 (* There is one topic. A context has at most one source of it, and at most one interest. A program that is started    *)
 (* again is another context. Connections keep their order. One that its context has left may still hold what the      *)

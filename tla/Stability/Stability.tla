@@ -1,10 +1,10 @@
 ----------------------------- MODULE Stability -----------------------------
 (* A source that numbers messages and lives several times, one life after the other, and the stores that keep them.   *)
 (*                                                                                                                    *)
-(* In the code: the source is `core/source/endpoint.py` with `enrollment.py`, `lineage.py`, `resume.py`,              *)
+(* In the code: the source is `core/source/endpoint.py` with `registration_set.py`, `lineage.py`, `resume_point.py`,  *)
 (* `stability.py` and `quorum.py`; a store is `core/store/endpoint.py` with `registry.py`, `repository.py`,           *)
-(* `lifeline.py`, `filling.py` and `window.py`. In the guide: message stability, quorum/consensus, groups, and where  *)
-(* a source resumes.                                                                                                  *)
+(* `source_history.py`, `gap_filling.py` and `message_window.py`. In the guide: message stability, quorum/consensus,  *)
+(* groups, and where a source resumes.                                                                                *)
 (*                                                                                                                    *)
 (* A store's disk keeps what was written before its last sync; a crash takes the rest. A stream keeps its order and   *)
 (* may lose messages. An SRI is repeated so often that the present one may arrive at any time. What a store asks the  *)

@@ -26,6 +26,7 @@ from stablecast.lab.model.graph import Digests
 
 RECORD = "graphs.json"
 
+_COMMENT = re.compile(r"(\\\*|\(\*|\*\)|\n)")
 _EXPECT = re.compile(r"\\\* EXPECT (ok|violates \w+)\n")
 _SECTION = re.compile(
     r"^(CONSTANTS|CONSTRAINT|INVARIANTS|PROPERTIES|SPECIFICATION|CHECK_DEADLOCK|SYMMETRY)\b", re.MULTILINE
@@ -70,10 +71,32 @@ class Configuration:
         return {name: parse(source) for name, source in self.sources.items()}
 
     def hashes(self) -> dict[str, str]:
-        """Return the SHA-256 of every file that the graph depends on, by file name."""
+        """Return the SHA-256 of every file that the graph depends on, comments aside, by file name."""
         modules = [path for path in sorted(self.path.parent.glob("*.tla")) if not path.name.startswith("Trace")]
         files = [*modules, self.path]
-        return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+        texts = {file.name: statements(file.read_text(encoding="utf-8")) for file in files}
+        return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
+
+
+def statements(text: str) -> str:
+    r"""Return a module or a configuration without comments and blank lines, on which no graph depends.
+
+    >>> statements("VARIABLE x (* of (* a *) store *)\n\n\\* why (* not\nInit == x = 0 \\* first\n")
+    'VARIABLE x\nInit == x = 0\n'
+    """
+    kept: list[str] = []
+    depth, rest_of_line = 0, False
+    for part in _COMMENT.split(text):
+        if part == "\n":
+            rest_of_line = False
+        elif not rest_of_line and part in {"(*", "*)"}:
+            depth = max(0, depth + (1 if part == "(*" else -1))
+            continue
+        elif not depth and part == "\\*":
+            rest_of_line = True
+        if not depth and not rest_of_line:
+            kept.append(part)
+    return "".join(f"{line.rstrip()}\n" for line in "".join(kept).splitlines() if line.strip())
 
 
 @attrs.frozen

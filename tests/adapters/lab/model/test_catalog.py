@@ -98,3 +98,11 @@ def test_the_models_are_found_upwards(tmp_path: Path, monkeypatch: pytest.Monkey
     models.mkdir()
     (models / "graphs.json").write_text("{}")
     assert catalog.folder() == models
+
+
+def test_a_comment_changes_no_hash_and_a_statement_does() -> None:
+    """A graph depends on statements only; a comment may be reworded without the checker."""
+    module = "VARIABLE x\n\n(* the store\n   of (* one *) source *)\nInit == x = 0 \\* at first\n"
+    reworded = "VARIABLE x\n(* a store *)\nInit == x = 0\n"
+    assert catalog.statements(module) == catalog.statements(reworded) == "VARIABLE x\nInit == x = 0\n"
+    assert catalog.statements(module.replace("x = 0", "x = 1")) != catalog.statements(module)
