@@ -39,6 +39,7 @@ class RangeSet:
         if not ranges:
             ranges.append((start, stop))
             return [(start, stop)]
+        # Numbers mostly arrive in order, so these tests of the last range keep `add` at O(1).
         last_start, last_stop = ranges[-1]
         if start > last_stop:
             ranges.append((start, stop))

@@ -165,11 +165,13 @@ class Quorums:
                 return all(met)
             case Intergroup.ALL_ACTIVE:
                 active = self.active(registered)
+                # `all` of no groups is true, but without an active group nothing is stable (C-24).
                 return bool(active) and all(met[group] for group in active)
             case _:
                 assert_never(self.rules.intergroup)
 
     def _quorum(self, group: int, mask: int) -> bool:
+        # Any two quorums share a store, because the configured size counts, not the stores that are alive (P-026, T2).
         return (mask & self.members[group]).bit_count() >= quorum_of(self.rules.sizes[group])
 
     def _registered(self, group: int, mask: int) -> bool:

@@ -70,4 +70,5 @@ def start_number(low: int, high: int, maximum: int, wish: int) -> int:
     """
     if wish == low and maximum:
         wish = max(low, high - maximum)
+    # A start beyond the end is moved back, and then nothing is requested (T10, P-426).
     return min(wish, high + 1)

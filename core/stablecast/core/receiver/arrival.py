@@ -65,6 +65,7 @@ class Arrivals:
         self.resume_point, high = span(info.low, info.high, received or 0)
         self.window.learn(high)
         if received is not None and received >= self.resume_point:
+            # This life uses numbers again that the receiver already received (T20).
             self.step_back(received, out)
 
     def step_back(self, known: int, out: list[Effect]) -> None:
@@ -110,6 +111,7 @@ class Arrivals:
             return None
         name = self.config.incarnation if lives.told_apart else ANY_LIFE
         seen, consumed = lives.seen.get(name), lives.consumed.get(name)
+        # Messages that an earlier session consumed are not delivered again; `on_data` passes over them.
         if seen is None or (consumed is not None and consumed.ranges and consumed.ranges[-1][1] > at):
             return None
         stop = at + count
@@ -147,6 +149,7 @@ class Arrivals:
         if event.burst:
             self._burst(first, stop, out)
         elif self.window.next is None:
+            # What is missing before delivery begins is history, and recovered as such.
             return
         elif self.requests.otr:
             self.requests.look(self.window.missing(), now)
@@ -193,6 +196,7 @@ class Arrivals:
     def _belongs(self, incarnation: int, first: int, stop: int) -> bool:
         if incarnation == self.config.incarnation:
             return first >= self.resume_point
+        # An earlier life has no numbers from the resume point on: those are a dead tail (formal 7.4).
         return stop <= self.resume_point
 
     def _burst(self, first: int, stop: int, out: list[Effect]) -> None:

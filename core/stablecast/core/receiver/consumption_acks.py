@@ -64,6 +64,7 @@ class Acknowledger:
         mode = self.config.ack_mode
         if mode is AckMode.EXPLICIT or self.timers.armed(AckTimer.ACK):
             return False
+        # In arrival order the documented receiver acknowledges at once, whatever its mode (P-431).
         if mode is AckMode.IMMEDIATE or self._leaps:
             return True
         self.timers.set(AckTimer.ACK, now + self.config.ack_interval_ns)
@@ -98,6 +99,7 @@ class Acknowledger:
         out: list[Effect],
     ) -> None:
         """Repeat confirmations that a broken connection to the source may have lost."""
+        # Nobody listens at an address that is gone, so a repeat would reach nobody.
         if info is None or info.request != event.address or isinstance(event, Gone):
             return
         if window.next is not None and window.acked >= window.start:
@@ -162,5 +164,6 @@ class Acknowledger:
         return flags
 
     def _known_as(self, counting: list[Registration]) -> int:
+        # The source counts receivers by this RegID, and stores come and go: so it never changes (P-329).
         self.confirms_as = self.confirms_as or counting[0].request.reg_id
         return self.confirms_as

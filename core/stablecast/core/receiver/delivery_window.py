@@ -75,6 +75,7 @@ class DeliveryWindow:
     def begin(self, low: int, out: list[Effect]) -> None:
         """Deliver from `low` on; drop what is held below."""
         self.next = self.start = self.known_from = low
+        # Messages that were sent before the start are history; their recovery is not OTR (P-427).
         self.origin = low if self.high is None else max(low, self.high + 1)
         self.acked = low - 1
         self.known.forget(low)
@@ -97,6 +98,7 @@ class DeliveryWindow:
                 self.lost.remove(first, stop)
                 self._drain(out)
             return
+        # A run too far ahead would fill the memory. It is dropped and recovered later (U6).
         if not self._near(stop):
             out.append(Discard(token))
             return
@@ -130,6 +132,7 @@ class DeliveryWindow:
         elif self.next < stop:
             self._drop_held(stop, out)
             self._skip(self.next, stop, True, out)
+            # The application consumed these numbers in an earlier session, so they are not lost.
             for low, high in self.known.within(self.next, stop):
                 self.skipped.remove(low, high)
                 self.missed.remove(low, high)
@@ -178,6 +181,7 @@ class DeliveryWindow:
         """Give up [start, stop), delivered or not: acknowledgements pass over it, confirmations leave it out."""
         self.skipped.add(max(start, self.acked + 1), stop)
         self.missed.add(start, stop)
+        # Numbers below the oldest remembered loss may be lost, so they are not confirmed (P-349).
         if len(self.missed) > MAX_MISSED:
             _, self.known_from = next(iter(self.missed))
             self.missed.forget(self.known_from)
@@ -260,6 +264,7 @@ class DeliveryWindow:
         while self.held and self.held[0].first < low:
             old = self.held.pop(0)
             self.have.remove(old.first, old.stop)
+            # The rest is kept first. Otherwise the last use of the token would end, and the run be discarded.
             if old.stop > low:
                 self._keep(attrs.evolve(old, first=low))
             if self._last_use(old.token):

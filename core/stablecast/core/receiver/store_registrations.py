@@ -67,12 +67,14 @@ class StoreRegistrations:
         changed = []
         for entry in info.stores:
             registration = self.enrollment.registrations.get(entry.index)
+            # Under another RegID of the source a known store counts as a new one.
             if registration is None or registration.request.source_reg_id != entry.source_reg_id:
                 self._add(entry, now, out)
             elif registration.address != entry.address:
                 registration.move(entry.address, now, out)
                 changed.append(f"store {entry.index} [{entry.address}]")
             elif self.versions[entry.index] < entry.version:
+                # The source registered there anew. The other stores are not asked (T21).
                 registration.renew(now, out)
                 changed.append(f"store {entry.index} [{entry.address}]")
             self.versions[entry.index] = entry.version
@@ -126,8 +128,10 @@ class StoreRegistrations:
         known = [answer for answer in answers if answer.old]
         offers = known or [answer for answer in answers if not answer.no_cache]
         if not offers:
+            # Stores without a cache have no history to offer (P-101).
             return high + 1
         if not known and self.config.pace is not Pace.SOURCE:
+            # Below the highest offer some store has freed messages (P-572, formal 7.8).
             return max(offer(answer, high)[0] for answer in offers)
         parts = [offers]
         if known and self.config.consensus is Consensus.MAJORITY:
@@ -169,6 +173,7 @@ class StoreRegistrations:
         if self.config.session_id:
             registration.start(0, now, out)
         else:
+            # Without a session id the application chooses the RegID (P-249).
             out.append(AskRegId(entry.index, entry.address, entry.source_reg_id))
 
 

@@ -79,14 +79,17 @@ class RegistrationSet:
     @property
     def complete(self) -> bool:
         """True if registration is complete for the first time."""
+        # A group that does not answer may hold stable messages. Their numbers must not be used again (formal 7.2).
         settled = self.settled
         answered = not self.returning or self.quorums.every_group(settled)
+        # In the first interval a store that counts too few lives delays completion, as one without a grant does (T1).
         everyone = self.everyone and settled == self.mask
         return answered and self._allows(settled) and (everyone or self.first_interval_over)
 
     @property
     def replaced(self) -> bool:
         """True if stores gave the RegID to another source after their grant, and the others are not enough."""
+        # One store may have granted the RegID to another source while the rest are still a quorum.
         rest = sum(1 << index for index, registration in self.registrations.items() if not registration.replaced)
         return any(registration.replaced for registration in self.registrations.values()) and not self._allows(rest)
 
@@ -135,6 +138,7 @@ class RegistrationSet:
         """Ask the stores again that count fewer lives than `term`."""
         self.term = max(self.term, term)
         for _, registration in sorted(self.registrations.items()):
+            # A quorum must know the term before this life sends, or two lives may send under one term (formal 7.3).
             registration.request = attrs.evolve(registration.request, term=self.term)
             if _count(registration) < self.term:
                 registration.renew(now, out)
@@ -142,6 +146,7 @@ class RegistrationSet:
     def prove(self, term: int, now: int, out: list[Effect]) -> None:
         """Ask every store to prove that it knows this life under `term`."""
         for _, registration in sorted(self.registrations.items()):
+            # A store's acknowledgements count again only after its grant shows this term (formal 7.6).
             registration.request = attrs.evolve(registration.request, lives_term=term)
             registration.renew(now, out)
 

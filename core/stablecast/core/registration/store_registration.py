@@ -197,12 +197,14 @@ class Registration:
         """Process a grant; return whether it began a new registration."""
         if not self._current(answer):
             return False
+        # The store answered a repeated request again: a sign of life, not a new registration.
         if self.state is RegistrationState.REGISTERED:
             self._heard(now)
             return False
         if self.leased and answer.activity_timeout_ms and _lease_end(answer, self.asked_at) <= now:
             self.ask(now, out)  # The store may have given the RegID to another by now: this answer proves nothing.
             return False
+        # A store that does not know RPP grants without it. That counts as a refusal (P-573, P-574).
         if self.request.pace is not Pace.SOURCE and answer.pace is Pace.SOURCE:
             fire(REGISTRATION, self, RegistrationEvent.REFUSAL, now, out, NOT_PACED)
             return False
@@ -212,6 +214,7 @@ class Registration:
     def on_refused(self, answer: Refused, now: int, out: list[Effect]) -> None:
         """Process a refusal: report it, and ask again after the interval, because the holder may time out (T6)."""
         if self._current(answer):
+            # After a grant, this reason means that another source got the RegID meanwhile (formal 7.6).
             self.replaced = self.granted is not None and answer.reason is Refusal.HELD_BY_SOURCE
             fire(REGISTRATION, self, RegistrationEvent.REFUSAL, now, out, sentence(self.address, answer))
 
@@ -230,12 +233,14 @@ class Registration:
             return
         self._heard(now)
         if self.probed_at is not None:
+            # The answer may be old, so the lease counts from the sending of the probe (formal 7.6).
             self._lease_from(self.probed_at)
             self.probed_at = None
             self.timers.set(RegistrationTimer.PROBE, now + self.times.probe_ns)
 
     def on_traffic(self, now: int) -> None:
         """Count any other message of the store as a sign of life."""
+        # This message answers no request of the client, so it renews no lease (formal 7.6).
         if self.state is RegistrationState.REGISTERED:
             self._heard(now)
 
@@ -286,6 +291,7 @@ class Registration:
     def ask(self, now: int, out: list[Effect], *_: object) -> None:
         """Send the first request of a new generation."""
         self._next_generation()
+        # All repeats share this generation, so the lease counts from the first of them (formal 7.6).
         self.asked_at = now
         self._stop_watching()
         self.repeat(now, out)

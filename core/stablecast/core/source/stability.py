@@ -146,6 +146,7 @@ class StabilityWindow:
         news = self.acked[store].add(start, stop)
         if not news:
             return
+        # The store got a message after it had given it up, so it is not lost there any more.
         if self.lost[store].ranges:
             self.lost[store].remove(start, stop)
         if self.stable_notices.numbers:
@@ -174,6 +175,7 @@ class StabilityWindow:
 
         The session id identifies the receiver if it has one, else the RegID does.
         """
+        # A negated session id equals no RegID. It is the same at all stores, so a receiver counts once (P-329).
         who, confirmations = -session_id or receiver, self.confirmations
         start = confirmations.first if first is None else first
         news, enough = confirmations.on_confirmed(who, start, min(number + 1, self.next))
@@ -193,6 +195,7 @@ class StabilityWindow:
         if (registered, unruled) == (self.registered, self.unruled):
             return
         self.registered, self.unruled = registered, unruled
+        # An absent store does not impede stability, so messages may be stable now without an acknowledgement (P-521).
         for first, stop in self.stable.missing(self.trail, self.next):
             self._judge(first, stop, ANY_STORE, out)
         self._settle(out)
@@ -211,6 +214,7 @@ class StabilityWindow:
         """Force out messages sent up to instant `before` (ns) and not settled yet (P-324, P-438)."""
         if not self.runs or self.runs[0].sent_at > before:
             return
+        # Settled copies are older than all `runs`, and copies are released oldest first (P-319).
         self._reclaim(len(self.kept), out)
         first = self.trail
         for _ in range(self._expired(before)):

@@ -70,6 +70,7 @@ class Transmission:
             if not at <= first < last < stop:
                 raise MisuseError(f"a message of {first}..{last} is not one in a run of {event.first}..{stop - 1}")
             at = last + 1
+        # All ranges are checked before one is added, so that an error changes nothing.
         for first, last in event.large:
             self.window.large.add(first, last)
             out.append(Notify(SequenceNumberInfo(first, last)))
@@ -86,6 +87,7 @@ class Transmission:
         window = self.window
         last = serial.extend(ack.last, window.next)
         first = last - (ack.last - ack.first) % serial.MODULUS
+        # An acknowledgement of numbers that were never sent must not make later messages stable.
         if not oldest <= first <= last < window.next:
             return False
         if ack.nack:

@@ -83,6 +83,7 @@ class ClientTable:
             return Refusal.OTHER_TOPIC
         if request.role is Role.RECEIVER and client.source_reg_id != request.source_reg_id:
             return Refusal.UNKNOWN_SOURCE
+        # A RegID that was granted to a session id is granted to no client that names only the number (P-246).
         foreign = client.session_id != request.session_id
         held = record.lifetime.active and not _follows(client, request)
         if foreign or (held if admitted is None else not admitted):
@@ -158,6 +159,7 @@ class ClientTable:
             term=min(max(lives, request.term), LAST_TERM),
         )
         self._settle(record.client)
+        # Unread messages that were removed are reported once for each registration (P-122).
         record.warned = False
         self.on_heard(record, now)
 
@@ -166,6 +168,7 @@ class ClientTable:
         lifetime = record.lifetime
         returned = lifetime.state is not LifetimeState.ACTIVE
         lifetime.on_heard(now)
+        # The deadlines of an active client only move back. `check` schedules them again, so traffic costs nothing here.
         if returned:
             self._schedule(record)
 
@@ -197,6 +200,7 @@ class ClientTable:
         if client.role is not request.role:
             return False
         if client.role is Role.SOURCE:
+            # A source may deregister while a proxy stands in for its life. Then its state is deleted, too.
             proxy = client.election
             stands_in = proxy is not None and proxy.life != 0 and proxy.life == request.incarnation
             return stands_in or client.incarnation == request.incarnation
@@ -232,6 +236,7 @@ class ClientTable:
         self.contexts[address] = context
         for reg_id in self.places.get(address, ()):
             record = self.records[reg_id]
+            # A client that names no context (0) is known by its address only, so it may be the same one.
             if record.client.reply_to == address and record.client.context not in (0, context):
                 record.lifetime.on_gone(now)
 

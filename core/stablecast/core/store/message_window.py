@@ -107,9 +107,11 @@ class MessageWindow:
             messages += high - low
         size = data.payload_bytes * messages // data.count + terms.overhead * messages
         if terms.size_limit and self.bytes(self.memory) + size > terms.size_limit:
+            # Synced messages can leave the memory, so on disk only unsynced ones count (P-115, P-117).
             self._uncache(terms.size_limit - size, None, out)
             if self.bytes(self.memory) + size > terms.size_limit:
                 return False
+        # Only a paced repository refuses at the disk limit. Any other releases its oldest messages (P-118).
         return not (terms.paced and terms.written and 0 < terms.disk_limit < self.bytes(self.disk) + size)
 
     def store(
@@ -131,6 +133,7 @@ class MessageWindow:
                         ticket, self.reg_id, data.incarnation, data.token, low - first, high - low, low, done
                     )
                 )
+            # Nothing is written here, so a received message counts as synced. This promise is weaker (P-102, P-577).
             if not terms.written:
                 self.synced.add(low, high)
                 continue
@@ -215,6 +218,7 @@ class MessageWindow:
         for extents in (self.memory, self.disk):
             extents.cut(number)
         self._drop_delayed(self.trail, number)
+        # The life may return and send these numbers again before the old tickets are reported.
         tickets.drop(self.reg_id, number)
         out.append(Cut(tickets.draw(), self.reg_id, number))
 
@@ -229,6 +233,7 @@ class MessageWindow:
 
     def restore(self, first: int, stop: int, payload_bytes: int) -> None:
         """Add [first, stop), found on disk at a restart: held and synced, and not in memory."""
+        # Recovery found messages on disk, so the repository stays disk-backed, whatever its type (P-109).
         self.terms = self.terms.on_disk()
         for low, high in self.held.add(max(first, self.trail), stop):
             self.synced.add(low, high)

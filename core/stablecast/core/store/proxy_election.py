@@ -165,9 +165,12 @@ class Election:
         if self._has_ended(token):
             return False
         if self.state is ElectionState.WATCHING:
+            # The proxy's store may only be cut off from a source that is active here (formal 7.9).
             return not self.repaired
         if self.holder is None:
+            # Nobody runs a proxy for a life that is over. To follow it costs a timeout (formal 7.9).
             return not (self.repaired and token.life in self.past)
+        # Stores may disagree on the last life, so tokens alone decide between two proxies.
         return token.rank == self.holder.rank or self._beats(token, self.holder)
 
     def resume(self, token: ElectionToken, record: ClientRecord, now: int) -> None:
@@ -228,6 +231,7 @@ class Election:
         """Start the state lifetime from the last sign of life of the real source."""
         held = record.lifetime
         if 0 < held.lifetime_ns < STATE_FOR_EVER:
+            # A proxy may have held the RegID since. Only the real source prolongs its state (P-533, T7).
             self.timers.set(ElectionTimer.EXPIRE, held.heard_at + max(held.activity_ns, held.lifetime_ns))
 
     def wait(self, event: ElectionEvent, now: int, record: ClientRecord, *_: object) -> None:
@@ -235,9 +239,11 @@ class Election:
         self.holder = None
         if self.may_stand:
             half = self.interval_ns // 2
+            # Each store waits for a random span, so that one of them is first (P-552).
             span = self.seeded.between(self.interval_ns - half, self.interval_ns + half) << self.tries
             self.timers.set(ElectionTimer.WAIT, now + span)
         elif not record.lifetime.lifetime_ns:
+            # This store runs no proxy that could keep the state without a lifetime (P-535).
             self.timers.set(ElectionTimer.EXPIRE, record.lifetime.heard_at + record.lifetime.activity_ns)
 
     def stand(self, event: ElectionEvent, now: int, record: ClientRecord, out: list[Effect], *_: object) -> None:
@@ -289,6 +295,7 @@ class Election:
             self.tries = min(self.tries + 1, MAX_DOUBLINGS)
 
     def _revive(self, record: ClientRecord, now: int, out: list[Effect]) -> None:
+        # A keepalive or data revives the holder of the RegID, too, without a registration.
         token = record.client.election
         if token is None:
             self._fire(_E.RETURNED, record, now, out)

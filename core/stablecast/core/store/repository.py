@@ -83,6 +83,7 @@ class Repository:
         """Return a repository from its source's record, still without messages (`restore`)."""
         repository = cls.create(config, client.reg_id, client.store_index, client.reply_to, client.incarnation, terms)
         repository.life = SourceHistory.recover(config.repairs, client, config.history_lives)
+        # The journal may still hold freed messages, and a new receiver must not begin at them (formal 7.8).
         freed = client.freed if Repair.PACED in config.repairs else 0
         repository.window.trail = repository.noticed = max(trail, freed)
         repository.begin_acks()
@@ -156,6 +157,7 @@ class Repository:
             self.acked = max(self.resume_point, self.trail)
             if self.paced is None:
                 self.filling.lost.add(self.resume_point, self.trail)
+            # The documented rule waits for holes of dead lives, which nobody can fill (formal 7.5).
             if Repair.HOLES not in self.repairs and self.held.missing(self.trail, self.acked):
                 self.acked = self.held.contiguous_from(self.trail)
             self.filling.high = max(self.newest, self.resume_point - 1)
@@ -168,6 +170,7 @@ class Repository:
         lead, trail, resumed = window.lead, window.trail, life.resume_point
         first = serial.extend(data.wire_first, lead)
         stop = first + data.count
+        # A later life reuses numbers, so the number alone does not identify a message (formal 7.3).
         if resumed is None or first < resumed or not life.is_current(data.incarnation):
             out.append(Discard(data.token))
         elif not window.terms.keeps:
@@ -177,6 +180,7 @@ class Repository:
             out.append(Discard(data.token))
             self._refuse(data, first, min(stop, trail), out)
             self._acknowledge_again(first, min(stop, trail), now, out)
+        # All pacing receivers consumed the run before it came here, so it needs no write (T19).
         elif self.paced is not None and stop <= self.paced.floor(stop):
             out.append(Discard(data.token))
             self._release(stop, tickets, now, out)
@@ -191,6 +195,7 @@ class Repository:
         if first - end > filling.burst:
             self._lose_burst(end, first, now, out)
         parts = window.held.missing(first, stop)
+        # A lost message that arrives unasked is refused for good (P-441).
         if data.proactive:
             self._refuse(data, first, stop, out)
             parts = [part for low, high in parts for part in filling.lost.missing(low, high)]
@@ -218,6 +223,7 @@ class Repository:
         if self.life.resume_point is not None and self.life.is_current(incarnation):
             self._on_synced(start, stop, now, out)
         else:
+            # From the resume point on, an older life's messages were cut, and their numbers are reused (formal 7.3).
             self.window.on_synced(start, stop if self.resume_point is None else min(stop, self.resume_point))
         self.settle(tickets, now, out)
 
@@ -322,10 +328,12 @@ class Repository:
         unwritten = self.window.unwritten(withheld, number)
         self._let_go(number, tickets, out)
         repaired = Repair.PACED in self.repairs
+        # After a crash nobody remembers a spared write, so its acknowledgement waits for the sync (formal 7.8).
         if repaired and self.resume_point is not None:
             self.acks.owe(unwritten, self.reg_id, tickets)
         self._acknowledge_again(withheld, number, now, out)
         if repaired:
+            # There is room again for messages that were dropped, so they are requested now (formal 7.8).
             self.filling.paused = False
             self._learn(number - 1, now, out)
             self._acknowledge(now, out)
