@@ -65,7 +65,7 @@ def every_command(
         typer.Option("--version", is_eager=True, callback=_print_version, help="Print the release."),
     ] = False,
 ) -> None:
-    """Persistent publish/subscribe messaging. Stores record messages beside the live path, not in it."""
+    """Run persistent publish/subscribe messaging. Stores record messages beside the live path, not in it."""
     if tls is not None:
         from stablecast.runtime.tls import use
 

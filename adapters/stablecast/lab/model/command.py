@@ -71,7 +71,7 @@ def compare(names: list[str], models: Path | None, jar: Path | None, jobs: int, 
 
 
 def plant(only: str, models: Path | None, as_json: bool) -> int:
-    """Returns the exit status: 0 if every fault was found."""
+    """Return the exit status: 0 if every fault was found."""
     result = mutants.run(models or catalog.folder(), only)
     if as_json:
         found = {"killed": len(result.killed), "survivors": list(result.survivors), "rate": result.rate}

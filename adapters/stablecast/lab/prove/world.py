@@ -291,7 +291,7 @@ class ProofWorld:
         return answers
 
     def _take(self, draft: Draft, index: int, step: Step) -> None:
-        """A store takes a step; the source hears what it says, and answers."""
+        """Perform a step of a store; the source gets its messages and answers."""
         draft.stores[index], sent = self.stores.take(draft.stores[index], step)
         for message in sent:
             match message:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 else:
 
     def record(kind: type[T]) -> type[T]:
-        """Makes a class of annotated fields a record: slots, equality and hash by value.
+        """Make a class of annotated fields a record: slots, equality and hash by value.
 
         >>> @record
         ... class Point:
