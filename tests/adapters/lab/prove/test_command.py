@@ -58,9 +58,9 @@ def test_a_loss() -> None:
     status, said, _ = prove("one_group_of_three", profile="5.3")
     assert status == 1
     assert "  1. the source starts and reaches A, B, C" in said
-    assert "       the application hears: stable: 0" in said
+    assert "       reported to the application: stable: 0" in said
     assert "       A: 0   B: 0   C: (0)" in said
-    assert "with ume_consensus_sequence_number_behavior highest: this run does no harm" in said
+    assert "with ume_consensus_sequence_number_behavior highest: this run is harmless" in said
     assert said[-1].startswith("profile 5.3: loss (")
 
 

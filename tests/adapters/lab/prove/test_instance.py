@@ -58,7 +58,7 @@ def test_groups_mean_quorums(tmp_path: Path) -> None:
     text = "source ume_store 10.0.0.1:14567:1\nsource ume_store_group 0:1\n"
     found = read(tmp_path, text, profile="5.3")
     assert found.source.behavior is StoreBehavior.QC
-    assert "round robin knows no groups" in found.notes[0]
+    assert "round robin has no groups" in found.notes[0]
     kept = read(tmp_path, f"{text}source ume_store_behavior rr\n", profile="5.3")
     assert kept.source.behavior is StoreBehavior.RR
 
@@ -72,14 +72,14 @@ def test_a_size_before_the_stores_stays(tmp_path: Path) -> None:
         assert [finding.code for finding in found.findings if finding.fatal] == ["backup-stores"]
 
 
-def test_what_says_nothing_about_stores_is_passed_over(tmp_path: Path) -> None:
+def test_options_that_do_not_concern_stores_are_skipped(tmp_path: Path) -> None:
     found = read(
         tmp_path,
         "source ume_store 10.0.0.1:14567:1\nreceiver use_otr 0\nsource transport tcp\nsource late_join 1\n",
     )
     assert [note.split(": ", 1)[1] for note in found.notes] == [
-        "receiver use_otr says nothing about stores: passed over",
-        "source transport says nothing about stores: passed over",
+        "receiver use_otr does not concern stores: skipped",
+        "source transport does not concern stores: skipped",
     ]
     assert found.source.late_join
 
@@ -108,11 +108,11 @@ def test_two_messages_with_few_stores() -> None:
         ("source late_join 1\n", "no stores are configured"),
         (
             "".join(f"source ume_store 10.0.0.{n}:1:{n}\n" for n in range(1, MAX_STORES + 2)),
-            "33 stores are configured: more than 32 are not searched through",
+            "33 stores are configured: a search covers at most 32",
         ),
     ],
 )
-def test_what_cannot_be_read(tmp_path: Path, text: str, why: str) -> None:
+def test_unreadable_configurations_are_named(tmp_path: Path, text: str, why: str) -> None:
     with pytest.raises(ProveError) as refused:
         read(tmp_path, text)
     assert why in str(refused.value)
