@@ -111,7 +111,7 @@ def test_a_failing_process_is_named_with_its_last_line(tmp_path: Path) -> None:
         status, out, err = demo.end()
     assert (status, out) == (1, "")
     assert err.splitlines()[-1] == (
-        f"stablecast: receiver ended with status 1; it said "
-        f"'stablecast: {tmp_path}/demo/received is a directory: name a file'; "
+        f"stablecast: receiver ended with status 1; its last output: "
+        f"'stablecast: {tmp_path}/demo/received cannot be used: Is a directory; name a file'; "
         f"stores, traces and logs are in {tmp_path}/demo"
     )

@@ -143,7 +143,7 @@ def test_an_operator_brings_a_parked_store_back(relay: str, tmp_path: Path) -> N
         disk.leave(ROOM // 2)
         where = f"http://{daemon.monitor}/stores/0"
         with running("store", "resume", where, "--token-file", tmp_path / "token") as command:
-            assert command.end()[:2] == (0, "The store is started again\n")
+            assert command.end()[:2] == (0, "The store was restarted\n")
         until(lambda: failure(daemon) == "")
         with running("store", "resume", where, "--token-file", tmp_path / "token") as command:
             status, _, errors = command.end()
