@@ -48,7 +48,7 @@ def test_a_store_that_ends_by_itself_ends_the_cluster(tmp_path: Path) -> None:
         os.kill(store, signal.SIGKILL)
         status, out, err = cluster.end()
     assert (status, out) == (1, "")
-    assert err == "stablecast: store 0 ended with status -9; look at its messages above\n"
+    assert err == "stablecast: store 0 ended with status -9; see its messages above\n"
     assert not any(alive(child) for child in started)
 
 

@@ -35,7 +35,7 @@ def test_what_cannot_be_read_is_one_sentence() -> None:
     assert outcome("prove") == (
         2,
         "",
-        "stablecast: no stores are configured: nothing that this source sends is persistent\n",
+        "stablecast: no stores are configured: no message of this source is persistent\n",
     )
     status, out, err = outcome("prove", example("two_groups_of_one"), "-o", "ume_store_group=9")
     assert (status, out) == (2, "")

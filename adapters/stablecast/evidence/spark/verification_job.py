@@ -180,7 +180,7 @@ def tuned(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
 def tasks_for(pieces: list[TracePiece]) -> int:
     """Return the number of tasks: one for each `PIECE_BYTES`, some more for little work, at most one a piece.
 
-    >>> tasks_for([]), tasks_for([Piece("a", 0, 9)]), tasks_for([Piece("a", 0, 1 << 20)] * 99)
+    >>> tasks_for([]), tasks_for([TracePiece("a", 0, 9)]), tasks_for([TracePiece("a", 0, 1 << 20)] * 99)
     (1, 1, 99)
     """
     size = sum(min(piece.stop - piece.start, PIECE_BYTES) for piece in pieces)

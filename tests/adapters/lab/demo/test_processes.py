@@ -76,7 +76,7 @@ async def test_a_child_that_was_never_started_is_stopped_and_killed() -> None:
     await child.kill()
 
 
-@pytest.mark.parametrize(("log", "words"), [(True, "it said 'out of order'"), (False, "look at its messages above")])
+@pytest.mark.parametrize(("log", "words"), [(True, "its last output: 'out of order'"), (False, "see its messages above")])
 async def test_one_that_ends_before_it_is_ready(log: bool, words: str, program: Path) -> None:
     child, ends, _ = _child(program, BROKEN, log=log)
     with pytest.raises(ChildError) as told:
@@ -88,7 +88,7 @@ async def test_one_that_ends_before_it_is_ready(log: bool, words: str, program: 
 async def test_one_that_is_never_ready(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "READY_SECONDS", 0.1)
     child, _, _ = _child(program, SILENT)
-    with pytest.raises(ChildError, match=r"^player was not ready after 0\.1 s; it said nothing$"):
+    with pytest.raises(ChildError, match=r"^player was not ready after 0\.1 s; it printed nothing$"):
         await child.start()
     await child.kill()
 
@@ -98,7 +98,7 @@ async def test_one_that_ends_later_by_itself(program: Path) -> None:
     ended: asyncio.Future[ChildError] = loop.create_future()
     child, _, _ = _child(program, LEAVING, on_end=ended.set_result)
     await child.start()
-    assert str(await ended) == "player ended with status 4; it said nothing"
+    assert str(await ended) == "player ended with status 4; it printed nothing"
     await child.stop()
 
 
@@ -115,7 +115,7 @@ async def test_one_that_does_not_stop(program: Path, monkeypatch: pytest.MonkeyP
 async def test_one_that_stops_badly(program: Path) -> None:
     child, ends, _ = _child(program, GRUMPY)
     await child.start()
-    with pytest.raises(ChildError, match=r"^player ended with status 1; it said 'no mood'$"):
+    with pytest.raises(ChildError, match=r"^player ended with status 1; its last output: 'no mood'$"):
         await child.stop()
     assert ends == []
 
@@ -125,7 +125,7 @@ async def test_when_one_of_several_fails_none_is_still_about_to_start(program: P
     (tmp_path / "broken.py").write_text(BROKEN)
     broken = Child("broken", ["broken"], lambda error: None, log=tmp_path / "broken.log")
     before = asyncio.all_tasks()
-    with pytest.raises(ChildError, match=r"^broken ended with status 1; it said 'out of order'$"):
+    with pytest.raises(ChildError, match=r"^broken ended with status 1; its last output: 'out of order'$"):
         await start_all((good, broken))
     await good.kill()
     assert asyncio.all_tasks() == before
