@@ -76,7 +76,9 @@ async def test_a_child_that_was_never_started_is_stopped_and_killed() -> None:
     await child.kill()
 
 
-@pytest.mark.parametrize(("log", "words"), [(True, "its last output: 'out of order'"), (False, "see its messages above")])
+@pytest.mark.parametrize(
+    ("log", "words"), [(True, "its last output: 'out of order'"), (False, "see its messages above")]
+)
 async def test_one_that_ends_before_it_is_ready(log: bool, words: str, program: Path) -> None:
     child, ends, _ = _child(program, BROKEN, log=log)
     with pytest.raises(ChildError) as told:
