@@ -16,6 +16,17 @@ from stablecast.evidence.spark.spark_session import SparkError, check_java, conn
 from tests.adapters.evidence.trace.traced import TracedWorld, play, tapping
 
 
+@pytest.fixture(scope="module", autouse=True)
+def collected() -> Iterator[None]:
+    """Collect the objects of Spark when its tests end.
+
+    Each such object opens a connection to the gateway when it is collected. In a later test that counts its sockets,
+    this connection looks like a leak.
+    """
+    yield
+    gc.collect()
+
+
 @pytest.fixture(autouse=True)
 def thawed() -> Iterator[None]:
     """Undo the settings of the garbage collector, which a task makes for its worker only."""
