@@ -1,4 +1,4 @@
-"""Which room may import which, and what pure code may not do.
+"""The imports of each room, and the purity of core and transports.
 
 `adapters` import `transports`, `transports` import `core`, `core` imports what does no I/O. Pure code has no clock, no
 entropy, no files, no threads, no environment, no log and no state of its own outside its machines: the same inputs give
@@ -25,7 +25,7 @@ PURE_STDLIB = frozenset({
     "types", "typing", "zlib",
 })
 # fmt: on
-"""What pure code may import of the standard library. A new name here is a decision, not a convenience."""
+"""The modules of the standard library that pure code may import. A new name here is a decision, not a convenience."""
 PURE_THIRD_PARTY = frozenset({"attrs", "statemachine"})
 IMPURE_BUILTINS = frozenset(
     {"__import__", "breakpoint", "compile", "eval", "exec", "hash", "id", "input", "open", "print"}
@@ -51,7 +51,7 @@ def imports(tree: ast.Module) -> Iterator[str]:
 
 
 def impurities(tree: ast.Module) -> Iterator[str]:
-    """What makes the module depend on more than its inputs, imports aside."""
+    """Yield the places where the module depends on more than its inputs, imports aside."""
     for node in ast.walk(tree):
         match node:
             case ast.Global(names=names):
@@ -173,7 +173,7 @@ def test_the_linter_bans_nothing_that_pure_code_may_import() -> None:
 
 
 def test_third_party_imports_are_declared() -> None:
-    """What an adapter imports must be in a dependency list, or the next clean environment breaks."""
+    """An adapter's imports must be in a dependency list, or the next clean environment breaks."""
     project = PYPROJECT["project"]
     lists = [project["dependencies"], *project["optional-dependencies"].values()]
     declared = {_normal(re.split(r"[^\w.-]", entry, maxsplit=1)[0]) for entries in lists for entry in entries}

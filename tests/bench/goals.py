@@ -42,7 +42,7 @@ class Verdict:
 
     @property
     def reached(self) -> bool:
-        """Whether the median is within the limit."""
+        """True if the median is within the limit."""
         return self.value.median >= self.limit if self.least else self.value.median <= self.limit
 
     def text(self) -> str:

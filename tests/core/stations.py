@@ -78,7 +78,7 @@ class Station:
         return True
 
     def tell(self, token: ElectionToken, now: int, held: bool = True) -> None:
-        """Whoever runs our proxy tells what it has of a quorum."""
+        """Report the quorum's data to the machine, as the host of our proxy does."""
         self.machine.on_quorum(token, held, self.record, now, self.out)
         self.machine.check_invariants()
 
@@ -99,7 +99,7 @@ class Station:
         self.machine.check_invariants()
 
     def silent(self, now: int = ACTIVITY) -> int:
-        """Whoever holds the RegID falls silent; returns when our turn comes."""
+        """Silence the holder of the RegID; return the time of our turn."""
         self.check(now)
         assert self.state is ElectionState.WAITING
         turn = self.machine.timers.next()

@@ -1,4 +1,4 @@
-"""What a model or a configuration leaves out is evidence of nothing until a fault shows that it hides none.
+"""Bounds of models and configurations, and the faults that show that each bound hides none.
 
 Each constraint that somebody wrote by hand has a fault that is found in spite of it: one of `tests/mutants`, which
 `make mutants` plants, or a configuration `mut_*` of a model that TLC must find violated. A constraint is a clause of
@@ -21,7 +21,7 @@ CONFIGURATIONS = catalog.configurations(MODELS)
 MARK: Final = "Bounds that could hide an error:"
 NAMED = re.compile(r"^\s*(?:ACTION_)?CONSTRAINTS?\s+([\w ]+)$", re.MULTILINE)
 JOINTS = re.compile(r"[\s,;.]|\band\b")
-"""What may stand between two clauses."""
+"""Text that may stand between two clauses."""
 
 BOUNDS: Final[dict[str, dict[str, str]]] = {
     "ProxyElection": {
@@ -75,14 +75,14 @@ CONSTRAINTS: Final[dict[str, str]] = {}
 
 
 def said(model: str) -> str:
-    """What the head of a model says of its bounds, in one line."""
+    """Return the bounds in the head of a model, in one line."""
     text = (MODELS / model / f"{model}.tla").read_text(encoding="utf-8")
     head = re.sub(r"\(\*|\*\)", "", text.partition("EXTENDS")[0])
     return " ".join(head.partition(MARK)[2].split())
 
 
 def unlisted(text: str, clauses: dict[str, str]) -> str:
-    """What is left of it without the clauses and what joins them; a clause that is not there is left over, too."""
+    """Return the text without the clauses and their joints, and with the clauses that it lacks."""
     left = ""
     for clause in clauses:
         before, found, text = text.partition(clause)

@@ -24,7 +24,7 @@ TEST = re.compile(r"`test_\w+`")
 
 
 def of(heading: str) -> dict[str, str]:
-    """What a section says, by kind of evidence."""
+    """Return the contents of a section, by kind of evidence."""
     return {row[0]: row[1] for row in rows(section(TEXT, heading))}
 
 
@@ -34,7 +34,7 @@ def named(kind: str) -> set[str]:
 
 
 def wrong(kind: str, said: str) -> str | None:
-    """What is missing where it should be said what there is, or that there is none."""
+    """Return the kinds of evidence that a section neither names nor denies."""
     pattern = {"model": PROPERTY, "tests": TEST}.get(kind, RULE)
     return None if said.startswith("none") or kind == "not shown" or pattern.search(said) else f"{kind}: {said}"
 

@@ -48,12 +48,12 @@ FILE = re.compile(r"`([\w/]+\.py)`")
 
 
 def model(name: str) -> Model:
-    """What the model says."""
+    """Return the model with this name."""
     return Model.read(ROOT / "tla" / name / f"{name}.tla")
 
 
 def unknown(records: Iterable[tuple[str, str, str]]) -> list[str]:
-    """What no endpoint is told: an input that this role does not have, or a message where there is none of the kind."""
+    """Return the records that no endpoint gets: inputs that the role lacks, and messages of no known kind."""
     return [
         f"{role}: {name}({message})"
         for role, name, message in records

@@ -21,7 +21,7 @@ _draw_near = TopicTurns.draw_near
 
 
 def _nothing(self: Any, *words: Any, **named: Any) -> None:
-    """What is not done."""
+    """Do nothing, in place of a step."""
 
 
 def _advance_evenly(self: TopicTurns, now: int) -> None:

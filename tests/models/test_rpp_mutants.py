@@ -29,7 +29,7 @@ def changed(of: Any, name: str, to: Any) -> Patch:
 
 
 def nothing(self: Any, *words: Any) -> None:
-    """What is not done."""
+    """Do nothing, in place of a step."""
 
 
 MUTANTS: dict[str, Patch] = {

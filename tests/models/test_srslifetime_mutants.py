@@ -25,7 +25,7 @@ _put = Directory.put
 
 
 def _nothing(self: Any, *words: Any) -> None:
-    """What is not done."""
+    """Do nothing, in place of a step."""
 
 
 def _complete(self: ServiceClient, now: int) -> Dropped:
@@ -34,7 +34,7 @@ def _complete(self: ServiceClient, now: int) -> Dropped:
 
 
 def _note_all(self: ServiceClient, now: int, *_: int) -> None:
-    """Whatever is potentially down became it just now."""
+    """Count every potentially-down record from now."""
     self.lost_at = dict.fromkeys((*self.sources.values(), *self.interests.values()), now)
 
 

@@ -71,7 +71,7 @@ class Stage(Cluster):
         return apply("receiver", plain, self.receiver_options[name])
 
     def node(self, name: str) -> Node:
-        """Whoever has this name now."""
+        """Return the endpoint that has this name now."""
         return self.world.nodes[name]
 
 
@@ -170,7 +170,7 @@ def _options(words: Sequence[str]) -> Options:
 
 
 def play(path: Path) -> tuple[str, str]:
-    """What is written in a story, and what is when it is played."""
+    """Play a story; return its text as written and as played."""
     written = path.read_text(encoding="utf-8")
     story = Story()
     lines: list[str] = []

@@ -49,9 +49,9 @@ class Plan:
     later: tuple[str, ...] = ()
     """Roles that a step starts, and not the beginning of the history."""
     prompt: bool = False
-    """Whether nothing delays the acknowledgements of receivers."""
+    """True if nothing delays the acknowledgements of receivers."""
     service: bool = False
-    """Whether topics are resolved by a service over TCP instead of a relay."""
+    """True if a service over TCP resolves topics instead of a relay."""
 
     def text(self) -> str:
         """Return the plan as JSON."""

@@ -100,7 +100,7 @@ class Role:
 
     @property
     def alive(self) -> bool:
-        """Whether the program runs."""
+        """True if the program runs."""
         return self._process is not None and self._process.poll() is None
 
     @property

@@ -49,7 +49,7 @@ def test_help_names_every_command_and_cuts_nothing_short(group: tuple[str, ...])
 
 
 def test_help_imports_nothing_that_a_command_needs() -> None:
-    """What `--help` waits for is what it imports; each of these takes longer than all that it needs."""
+    """`--help` waits for its imports, and each of these takes longer than all that it needs."""
     program = "import sys, stablecast.cli.app; print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     heavy = {"asyncio", "attrs", "lxml", "pyarrow", "pyspark", "rich", "statemachine", "uvloop", "zstandard"}

@@ -14,7 +14,7 @@ def assembled(told: Told, *wholes: WholeMessage) -> AssembledBatch:
 
 
 def test_properties_that_cannot_be_read_are_none() -> None:
-    """Whoever sent them: the payload is the application's all the same."""
+    """The payload is the application's, whichever peer sent it."""
     good = properties.block({"symbol": "ABC"})
     batch = assembled(
         Told(),

@@ -177,7 +177,7 @@ async def test_a_full_inbox_stops_reading(net: Network, monkeypatch: pytest.Monk
 
 
 async def test_a_stream_has_one_source_of_a_topic() -> None:
-    """Whatever a hostile stream announces, it gets one session."""
+    """A hostile stream gets one session, whatever it announces."""
     life = codec.join(5, 7)
     greeting = hello(5) + info(life) + info(codec.join(5, 8)) + info(codec.join(6, 7)) + info(life, "trades")
     async with listener(greeting) as source, Context() as receiving:

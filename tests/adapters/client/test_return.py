@@ -211,7 +211,7 @@ async def test_a_source_leaves_while_a_receiver_recovers(net: Network) -> None:
 
 @pytest.mark.no_cover
 async def test_a_new_life_ends_the_recovery_of_the_old_one(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the old session still gets, the new one delivers."""
+    """The new session delivers all that the old one still gets."""
     monkeypatch.setattr(module, "DRAIN_SECONDS", 0.0)
     context, source = await source_of(net, "a", options={"ume_flight_size": 10_000})
     await send(source, 3000)

@@ -157,7 +157,7 @@ async def test_send_many_lets_others_run(net: Network) -> None:
     assert await source.send_many([]) is None
 
 
-# What the stores ask for.
+# Requests of the stores.
 
 
 async def test_a_request_is_answered_from_what_is_retained(net: Network) -> None:
@@ -225,7 +225,7 @@ async def test_a_store_that_was_away_recovers_from_the_source(net: Network) -> N
 
 
 async def test_a_source_that_another_life_replaced_says_so(net: Network) -> None:
-    """Whoever waits for it learns that it is in vain; a new source is needed (formal design, 7.3)."""
+    """A waiting caller learns that it waits in vain; a new source is needed (formal design, 7.3)."""
     context = await net.context()
     source = await context.source("orders", stores=[await net.store()])
     waiting = asyncio.create_task(source.wait_stable(7))

@@ -125,7 +125,7 @@ async def test_registrations_outlive_messages_in_memory_only(kind: str, step: st
 
 
 def _check_messages(before: Left, after: Left, seen: Seen) -> None:
-    # What receivers consumed may go before the source, which hears of it elsewhere, knows that it is stable.
+    # Consumed messages may go before the source knows that they are stable: it learns of both apart.
     ended = max(seen.stable, before.acknowledged + seen.consumed, before.trail - 1, *before.numbers)
     assert before.trail <= after.trail <= ended + 1
     assert not any("damaged" in report for report in after.reports)

@@ -42,7 +42,7 @@ class Bench:
         self.damaged.append((source, piece.number, piece.stop, error))
 
     async def write(self, runs: int, count: int = 2) -> None:
-        """So many runs, on disk and no longer in memory."""
+        """Write runs that are on the disk and no longer in memory."""
         for at in range(runs):
             first = at * count
             block = b"".join(data(number, b"%d" % number) for number in range(first, first + count))

@@ -180,7 +180,7 @@ def test_t20_stores_brought_back_one_at_a_time() -> None:
     assert driver.machine.resume_point == 102
 
 
-# What the formal design found.
+# Findings of the formal design.
 
 
 def test_an_acknowledgement_counts_by_content() -> None:

@@ -1,4 +1,4 @@
-"""Whatever happens to sources, a receiver that stays learns exactly the live sources."""
+"""A receiver that stays learns exactly the live sources, whatever happens to them."""
 
 import attrs
 from hypothesis import given, settings

@@ -44,7 +44,7 @@ def survey(path: Path, told: Iterable[str] = (), watch: Callable[[int], None] | 
     """
     surveyor = _Surveyor(PortPlan(told=parse_told(told)))
     network, settled = _Witness(), set[bytes]()
-    with suppress(CutError):  # Who goes on to read the frames gets them all, and then this.
+    with suppress(CutError):  # A caller that reads the frames afterwards gets them all, and then this error.
         for frame in watched(frames(path), watch):
             flow = flow_of(ipv4_packet(frame.link, frame.octets) or b"")
             if flow in settled:

@@ -92,7 +92,7 @@ class ProofWorld:
         """Return the store with an index."""
         return self.stores.views[state.stores[index]]
 
-    # What can happen.
+    # Possible actions.
 
     def actions(self, state: State) -> Iterator[Action]:
         """Yield the possible actions; of equal stores only on the first one."""
@@ -222,7 +222,7 @@ class ProofWorld:
         self._bury(draft)
         return draft
 
-    # What follows.
+    # Consequences of an action.
 
     def _begin(self, draft: Draft, there: tuple[int, ...], context: int = 0) -> None:
         for index in there:
@@ -360,7 +360,7 @@ class ProofWorld:
         self._take(draft, index, source.info)
         self._take(draft, index, StoreFate.SYNC)
 
-    # What must hold.
+    # Properties.
 
     def loss(self, state: State) -> Loss | None:
         """Return a message that was reported stable and is lost, if there is one."""

@@ -74,7 +74,7 @@ class Cluster:
             delay, late = rng.randrange(50 * MILLISECOND), self.setup.late_ms if name == RECEIVERS[-1] else 0
             world.after(delay if not late else late * MILLISECOND, partial(self.spawn, name, variant=False))
 
-    # Who runs.
+    # Processes.
 
     def spawn(self, name: str, *, variant: bool, host: str = "") -> None:
         """Start a process on a host, by default that of its predecessor.
@@ -260,7 +260,7 @@ class Cluster:
                 self.world.after(self.network.delay(), located)
         self.world.after(ADVERTISE_NS, lambda: self._locate(store, address))
 
-    # What goes wrong.
+    # Faults.
 
     def suffer(self, fault: Fault) -> None:
         """Begin a fault and schedule its end. Partitions also affect processes that start later."""

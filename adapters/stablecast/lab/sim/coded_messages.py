@@ -27,7 +27,7 @@ class Greeting:
 
 
 Item = Run | Message | codec.Recovered | Greeting
-"""What arrives on a connection."""
+"""Items that arrive on a connection."""
 
 NO_MESSAGE: Final = (Run, codec.Recovered, Greeting)
 """Items that are no messages between machines."""

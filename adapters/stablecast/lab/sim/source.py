@@ -277,7 +277,7 @@ class SourceProcess(VirtualProcess):
         for connection in self._subscribers:
             connection.write(self, data)
 
-    # What arrives.
+    # Inputs.
 
     def _admit(self, connection: Connection) -> None:
         """Greet a new subscriber of the stream."""
@@ -295,7 +295,7 @@ class SourceProcess(VirtualProcess):
             if item.incarnation == self.config.incarnation:
                 self._driver.feed(Arrived(item))
 
-    # What is to be done.
+    # Effects.
 
     def _perform(self, effect: fx.SourceEffect) -> None:
         match effect:

@@ -124,7 +124,7 @@ class StoreProcess(VirtualProcess):
         self._checkers.facts.on_damage_found(self.name, first, stop)
         self._driver.feed(Damaged(stream, first, stop - 1))
 
-    # What arrives.
+    # Inputs.
 
     def _on_items(self, items: Sequence[Item]) -> None:
         again: list[codec.Recovered] = []
@@ -158,7 +158,7 @@ class StoreProcess(VirtualProcess):
                 self._checkers.stores.on_info(self.name, item)
             self._driver.feed(Arrived(item))
 
-    # What is to be done.
+    # Effects.
 
     def _perform(self, effect: fx.StoreEffect) -> None:
         if not self.alive:

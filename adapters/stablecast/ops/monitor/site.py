@@ -213,7 +213,7 @@ class Site:
             body=self._files[name], content_type=STATIC[name], headers={"Cache-Control": "max-age=3600"}
         )
 
-    # Who may, and changes.
+    # Permissions and changes.
 
     async def _ask_token(self, _: web.Request) -> web.StreamResponse:
         return _html(pages.document(pages.login(wrong=False), live=False))

@@ -149,7 +149,7 @@ class Arrivals:
         if event.burst:
             self._burst(first, stop, out)
         elif self.window.next is None:
-            # What is missing before delivery begins is history, and recovered as such.
+            # Messages that are missing before delivery begins are history, and recovered as such.
             return
         elif self.requests.otr:
             self.requests.look(self.window.missing(), now)

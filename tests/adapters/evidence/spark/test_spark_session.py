@@ -1,4 +1,4 @@
-"""Whatever stands in the way of Spark is one sentence with the remedy."""
+"""Each obstacle to Spark is one sentence with the remedy."""
 
 from pathlib import Path
 

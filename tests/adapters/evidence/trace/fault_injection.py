@@ -66,7 +66,7 @@ class Told:
 
 @contextmanager
 def lying(lie: Lie) -> Iterator[Told]:
-    """Whoever plays this role in a world lies once."""
+    """Make one endpoint of this role lie once."""
     told = Told(lie)
 
     def step(driven: Driven[Any, Any], event: Input, now: int) -> Sequence[Effect]:
@@ -100,7 +100,7 @@ def tell(lie: Lie, directory: Path, seed: int) -> tuple[Told, list[str]]:
     return told, [one.rule for one in report.violations]
 
 
-# How to find the moment, and what to do then.
+# Moments, and the lie at each of them.
 
 
 def at(kind: type, change: Callable[[Any, Any], Any], when: Callable[[Any, Any], bool] = lambda *_: True) -> Misdoes:

@@ -277,7 +277,7 @@ def test_d1_in_arrival_order_a_number_is_delivered_once() -> None:
 
 
 def test_a1_acknowledgements_do_not_fall() -> None:
-    """Whoever is told; but the application may take its own word back. P-346."""
+    """This holds for every peer, but the application may withdraw its own acknowledgement. P-346."""
     facts = (begins(3), deliver(3, 4), Consumed(3, 6), consumed(6))
     assert judged(receiver(), *facts, consumed(6)) == []
     assert judged(receiver(), *facts, consumed(5)) == [("A1", "number 5 is acknowledged after number 6")]

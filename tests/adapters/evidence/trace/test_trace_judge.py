@@ -73,7 +73,7 @@ def effect_of(record: Json, name: str) -> Json:
     return found
 
 
-# What is done to a trace; each returns the record and the rule that must be named.
+# Changes of a trace; each returns the record and the rule that must be named.
 
 
 def remove_an_ack(frames: Frames) -> Found:

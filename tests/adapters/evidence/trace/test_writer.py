@@ -141,7 +141,7 @@ def test_only_so_many_files_of_a_trace_stay_and_it_is_said_once(tmp_path: Path) 
 
 
 def test_only_so_many_bytes_of_a_trace_stay(tmp_path: Path) -> None:
-    """Whatever is written; the newest file always stays."""
+    """The limit holds for any writes; the newest file always stays."""
     limit, told = 4000, list[str]()
     writer = writer_at(tmp_path / "a.sct", told.append, TraceRolling(limit_bytes=limit))
     for number in range(200):

@@ -1,4 +1,4 @@
-"""Who is killed, and when."""
+"""The crashes of a demo and their times."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What is shown of a demo, and its directory: gone at the end, kept when somebody wants to look into it."""
+"""The output of a demo, and its directory: removed at the end, or kept on request."""
 
 import io
 import json

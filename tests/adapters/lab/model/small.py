@@ -49,7 +49,7 @@ VARIABLE at
 
 
 def dump(limit: int, wrong: bool = False) -> str:
-    """What the checker writes of it, as far as it is read; `wrong`: a reset leads to the limit."""
+    """Return the checker's output, as far as it is read; `wrong`: a reset leads to the limit."""
     lines = ["strict digraph DiskGraph {", "nodesep=0.35;"]
     lines += [rf'{at * 7 - 3} [label="/\\ at = {at}",style = filled]' for at in range(limit + 1)]
     for at in range(limit + 1):

@@ -1,4 +1,4 @@
-"""What the checker prints of a counterexample becomes a story, and a trace."""
+"""A printed counterexample becomes a story and a trace."""
 
 from pathlib import Path
 

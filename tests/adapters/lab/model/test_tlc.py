@@ -1,4 +1,4 @@
-"""What the checker says and dumps is understood, or refused."""
+"""The output and the dump of the checker are understood or refused."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the command prints, and what it returns."""
+"""The output and the exit status of the command."""
 
 import json
 from pathlib import Path

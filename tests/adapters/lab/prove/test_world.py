@@ -1,4 +1,4 @@
-"""What can happen, and that what is remembered is what the endpoints do."""
+"""Possible actions, and remembered steps that equal those of the endpoints."""
 
 from typing import Any
 

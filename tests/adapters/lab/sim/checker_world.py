@@ -56,7 +56,7 @@ def broken(checkers: Checkers) -> list[str]:
 
 
 def client(role: Role, reg_id: int, pace: Pace = Pace.SOURCE, *, has_acknowledged: bool = False) -> Client:
-    """What a store keeps of the first receiver, which consumed nothing, or of the source."""
+    """Return a store's record of the first receiver, which consumed nothing, or of the source."""
     blank: dict[str, Any] = dict.fromkeys(("reply_to", "transport", "topic"), "")
     fields = {field.name: 0 for field in attrs.fields(Client) if field.default is attrs.NOTHING}
     known = {"role": role, "reg_id": reg_id, "session_id": 2, "source_reg_id": STREAM, "acknowledged": -1}

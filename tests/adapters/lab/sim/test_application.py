@@ -19,7 +19,7 @@ RETURNS = (Fault(700, Act.CRASH, SOURCE, "", 40, True), Fault(2900, Act.CRASH, S
 
 
 def report(habit: Habit, seed: int = 1, **changes: object) -> Report:
-    """What came of a world with a backlog of about two seconds, in which the source comes back."""
+    """Run a world with a backlog of about two seconds, in which the source returns; return its report."""
     setup = WorldSetup(habit=habit, **changes)  # type: ignore[arg-type]  # whatever a setup has
     return run(Schedule(seed, ((500, 150), (680, 20), (2800, 60), (3500, 20)), RETURNS, setup))
 

@@ -1,4 +1,4 @@
-"""Who runs, and what faults do to them."""
+"""The processes of a cluster, and the effects of faults on them."""
 
 from pathlib import Path
 

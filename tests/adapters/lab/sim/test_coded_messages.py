@@ -1,4 +1,4 @@
-"""What processes say to each other: whatever pieces it comes in, remembered or not, it is what the codec says."""
+"""Messages between processes: in any pieces, remembered or not, they equal those of the codec."""
 
 from collections.abc import Iterable
 from itertools import pairwise

@@ -118,7 +118,7 @@ def test_a_full_disk_fails_for_good() -> None:
 
 
 def test_a_process_that_is_gone_hears_of_no_sync() -> None:
-    """Whatever it waited for, and whatever it still asks for."""
+    """This holds for earlier and for later requests."""
     world, disk = VirtualWorld(Random(3)), VirtualDisk()
     syncer = Syncer(world, disk, lambda ticket: pytest.fail("synced"), lambda: pytest.fail("failed"), sound)
     syncer.append(messages(1, 0, 1))

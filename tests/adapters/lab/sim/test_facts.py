@@ -1,4 +1,4 @@
-"""What all checkers know: what is promised, and what is excused."""
+"""Facts of all checkers: promises and excuses."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the simulator found, made small: each schedule broke a rule once, and must never again."""
+"""Schedules that the simulator found and shrank: each broke a rule once, and must never again."""
 
 from typing import Any
 
@@ -211,7 +211,7 @@ FOUND = {
         (Fault(208, Act.LEAP, "receiver1", "", 2148, True),),
         WorldSetup(unique=2),
     ),
-    # What waited when a source's turn came at another store was handed over again: the lives shared no store (D1).
+    # Waiting messages were handed over again at a source's turn at another store: the lives shared no store (D1).
     "backlog_behind_a_turn": Schedule(
         9000365,
         ((1757, 2),),

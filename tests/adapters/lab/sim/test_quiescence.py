@@ -49,7 +49,7 @@ def test_what_was_sent_is_to_be_stable() -> None:
 
 @pytest.mark.parametrize(("setup", "passed"), [(WorldSetup(), "D1"), (WorldSetup(arrival=True), "L1")])
 def test_what_is_stable_is_to_be_everywhere(setup: WorldSetup, passed: str) -> None:
-    """What an orderly session has passed by will never come."""
+    """Messages that an ordered session has passed over never come."""
     cluster = quiet(setup)
     ledger = cluster.checkers.receivers.ledgers[RECEIVERS[1]]
     ledger.consumed = {life: RangeSet([(1, 3)]) for life in ledger.consumed}

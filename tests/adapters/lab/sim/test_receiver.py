@@ -141,7 +141,7 @@ def test_a_proxy_that_is_met_late_does_not_end_deliveries() -> None:
 
 
 def test_a_proxy_that_was_passed_over_is_followed_when_the_source_is_gone() -> None:
-    """What waits for the application comes first."""
+    """Messages that wait for the application come first."""
     cluster = lively(WorldSetup())
     where = late_proxy(cluster)
     receiver = receiver_of(cluster)

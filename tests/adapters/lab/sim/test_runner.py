@@ -33,7 +33,7 @@ for seed in (3, 7, 12):
 
 
 ELSEWHERE = {"PARK"}
-"""What no world has: nobody takes turns."""
+"""Rows that no world visits: these worlds take no turns."""
 
 
 @pytest.mark.no_cover
@@ -85,7 +85,7 @@ def test_a_wiped_disk_is_survived_by_what_its_quorum_survives() -> None:
 @settings(max_examples=5, deadline=None)
 @given(st.integers(0, 1_000_000))
 def test_a_world_happens_the_same_way_every_time(seed: int) -> None:
-    """Whatever other worlds this process has seen meanwhile."""
+    """Other worlds in the same process make no difference."""
     transcripts: list[list[str]] = [[], []]
     first, second = (run(draw(seed), transcript=lines) for lines in transcripts)
     assert transcripts[0] == transcripts[1]

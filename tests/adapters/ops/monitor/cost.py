@@ -1,4 +1,4 @@
-"""What a monitor costs a store's event loop: `python -m tests.adapters.ops.monitor.cost [SOURCES]`.
+"""Measure the cost of a monitor for a store's event loop: `python -m tests.adapters.ops.monitor.cost [SOURCES]`.
 
 The loop of a staged store does nothing but turn. How long a turn takes says how long data would have to wait: without a
 monitor, with one at which nobody looks, and with five live pages open in another process. Run it on a quiet machine.

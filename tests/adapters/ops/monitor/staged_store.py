@@ -27,7 +27,7 @@ KEPT = RepositoryConfig(source_lifetime_ns=3600 * SECOND, receiver_lifetime_ns=3
 
 @attrs.define
 class Settings:
-    """Of the daemon."""
+    """The settings of a daemon's store."""
 
     name: str
     directory: str
@@ -36,7 +36,7 @@ class Settings:
 
 
 class Staged:
-    """What `observe` asks of a `Store`, around a machine without a disk."""
+    """A machine without a disk, with the part of `Store` that the observatory uses."""
 
     def __init__(self, name: str = "orders", directory: str = "cache", **config: Any) -> None:
         self.machine = StoreEndpoint.create(StoreConfig("127.0.0.1:14567", 1, **{"repository": KEPT, **config}))
@@ -87,7 +87,7 @@ class Staged:
             effects += self.feed(Persisted(self.machine.tickets.last))
         return effects
 
-    # What clients do.
+    # Actions of clients.
 
     def source(self, reg_id: int, topic: str = "orders", incarnation: int = 0, **changes: Any) -> int:
         """A source registers and says where it begins; returns its incarnation."""

@@ -1,4 +1,4 @@
-"""Who may do what."""
+"""Permissions of the monitor."""
 
 import pytest
 from aiohttp.test_utils import make_mocked_request

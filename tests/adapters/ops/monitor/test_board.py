@@ -1,4 +1,4 @@
-"""What is known of every store, and who waits for news of it."""
+"""The newest view of every store, and the listeners that wait for it."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""What is said of sources, receivers and stores, and how urgent it is."""
+"""Findings about sources, receivers and stores, and their urgency."""
 
 from typing import Any
 

@@ -32,7 +32,7 @@ async def board_of(*stores: Staged) -> Board:
 
 
 def words(html: str) -> str:
-    """What a person reads."""
+    """Return the text that a person reads."""
     return " ".join(TAG.sub(" ", html).split())
 
 

@@ -1,4 +1,4 @@
-"""What the monitor answers: pages, the live feed, JSON, metrics, changes."""
+"""The answers of the monitor: pages, the live feed, JSON, metrics, changes."""
 
 import asyncio
 import json
@@ -150,7 +150,7 @@ async def test_who_leaves_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
             await events(answer)
             await shown.text("/live", status=503)
         while True:
-            await shown.board.sweep()  # What is written to who has gone tells that it has.
+            await shown.board.sweep()  # The write fails, and so shows that the peer has gone.
             async with shown.client.get("/live") as answer:
                 if answer.status == 200:
                     break

@@ -1,4 +1,4 @@
-"""What is remembered of every source between sweeps."""
+"""The rows of all sources, which are kept between sweeps."""
 
 import attrs
 

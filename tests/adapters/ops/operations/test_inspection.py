@@ -1,4 +1,4 @@
-"""Who is registered in a directory, and what is held."""
+"""The clients and the messages of a directory."""
 
 import io
 import json
@@ -56,7 +56,7 @@ async def test_a_table_says_the_same(tmp_path: Path) -> None:
 
 
 async def test_a_reg_id_is_whole_on_the_narrowest_terminal(tmp_path: Path) -> None:
-    """What the other commands want to be told must not be cut short."""
+    """The arguments of the other commands must not be cut short."""
     seen = Console(file=io.StringIO(), width=80)
     for table in tables(inspect(await fill(tmp_path, attrs.evolve(SOURCE, reg_id=4_093_582_111, session_id=1 << 62)))):
         seen.print(table)

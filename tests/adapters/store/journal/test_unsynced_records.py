@@ -1,4 +1,4 @@
-"""Which ticket is done, and what is still in memory."""
+"""Tickets that are done, and records that are still in memory."""
 
 from pathlib import Path
 

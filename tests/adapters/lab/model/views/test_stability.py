@@ -55,7 +55,7 @@ def test_stability_that_nobody_bears_out_is_found(traced: Path, tmp_path: Path) 
     """P-306."""
 
     def silence(records: list[Json]) -> None:
-        """What one store acknowledged was of another life, and what it made stable is told all the same."""
+        """One store acknowledged another life's messages; the messages that it made stable are still reported."""
         stable = next(record for record in records if any(event["flags"] & 4 for event in said(record, "Stable")))
         stable["in"]["message"]["incarnation"] += 1
 

@@ -26,7 +26,7 @@ def test_an_acknowledgement_before_the_sync_is_found_with_its_record(traced: Pat
     """P-302, T15."""
 
     def early(records: list[Json]) -> None:
-        """What the disk had synced is told with the data already."""
+        """The synced messages are reported with the data already."""
         written = next(record for record in records if record["in"]["_"] == "Data" and record["out"])
         synced = next(record for record in records if said(record, "StableAck"))
         acks = [effect for effect in synced["out"] if effect.get("message", {}).get("_") == "StableAck"]

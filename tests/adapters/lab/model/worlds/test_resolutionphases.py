@@ -72,7 +72,7 @@ def test_a_quiet_side_that_plans_a_turn_is_a_violation() -> None:
 
 
 def phases(world: ResolutionPhasesWorld) -> tuple[Value, Value]:
-    """Of the source and of the receiver."""
+    """This holds for the source and for the receiver."""
     source, receiver = world.abstract()["source"], world.abstract()["receiver"]
     assert isinstance(source, Fn)
     assert isinstance(receiver, Fn)

@@ -28,7 +28,7 @@ CONSUMED: tuple[Action, ...] = (("Consume", 1), ("Ack", 1))
 
 
 def world(*actions: Action, **changes: Value) -> RppWorld:
-    """What is after these actions, each of which was possible."""
+    """Return the state after these actions, each of which was possible."""
     made = RppWorld.create({**CONSTANTS, **changes})
     go(made, actions)
     return made

@@ -114,7 +114,7 @@ def _with(value: Value, change: Value) -> Value:
 
 
 def broken(name: str, **changes: Value) -> bool:
-    """Whether an invariant notices."""
+    """Return whether an invariant notices."""
     state = dict(played(*INFORMED, ("Send",), ("ToStore", 1), ("Sync", 1), ("ToSource", 1), Numbers=2).abstract())
     assert all(holds(state) for holds in INVARIANTS.values())
     for variable, change in changes.items():
