@@ -61,6 +61,7 @@ class Thread:
 
     Attributes:
         owner: The process of the thread. The hub resumes the thread only while `owner.runs` is true.
+        objects: What belongs to this thread alone, by the function that made it.
         ended: Whether its function has returned, or the thread was disposed of.
         error: The exception that ended it.
     """
@@ -77,6 +78,7 @@ class Thread:
         "joiners",
         "name",
         "number",
+        "objects",
         "owner",
     )
 
@@ -86,6 +88,7 @@ class Thread:
         self.owner = owner
         self.name = name
         self.number = kernel.next_number()
+        self.objects: dict[Callable[[], Any], Any] = {}
         self.ended = False
         self.error: BaseException | None = None
         self.joiners: list[Thread] = []

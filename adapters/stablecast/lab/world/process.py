@@ -25,6 +25,30 @@ FIRST_DESCRIPTOR = 2_000_000
 """Number of the first simulated socket, far above the descriptors of the system."""
 
 
+class Console:
+    """The output of a process, line by line."""
+
+    encoding = "utf-8"
+
+    def __init__(self, lines: list[str]) -> None:
+        """Append the lines of a process to a list."""
+        self._lines = lines
+        self._begun = ""
+
+    def write(self, text: str) -> int:
+        """Write text."""
+        *lines, self._begun = (self._begun + text).split("\n")
+        self._lines += lines
+        return len(text)
+
+    def flush(self) -> None:
+        """Do nothing: whole lines are there already."""
+
+    def isatty(self) -> bool:
+        """Return False."""
+        return False
+
+
 class Process(Owner):
     """A program that runs until its function returns, or until the world kills it.
 
@@ -47,6 +71,8 @@ class Process(Owner):
         self.error: BaseException | None = None
         self.status: Any = None
         self.output: list[str] = []
+        self.console = Console(self.output)
+        self.at_exit: list[Callable[[], object]] = []
         self.loops: list[SimulatedEventLoop] = []
         self.signals: dict[int, Callable[[], object]] = event_loop.default_signals()
         self.random = random.Random(self.kernel.random.getrandbits(64))  # noqa: S311 - a seed must repeat its run
@@ -71,6 +97,9 @@ class Process(Owner):
                 self.status = main()
             except SystemExit as exit_:
                 self.status = exit_.code
+            else:
+                for callback in self.at_exit:
+                    callback()
             finally:
                 if not self.gone:
                     self.kernel.after(0, self.end)
@@ -178,6 +207,11 @@ class Process(Owner):
         self._next_descriptor += 1
         self._sockets[self._next_descriptor] = sock
         return self._next_descriptor
+
+    @property
+    def free_descriptors(self) -> int:
+        """The number of sockets that the process may still open."""
+        return self.limit - len(self._sockets)
 
     def forget(self, descriptor: int) -> None:
         """Take back a descriptor."""
