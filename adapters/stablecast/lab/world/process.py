@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from stablecast.lab.world import event_loop
 from stablecast.lab.world.datagrams import DatagramSocket
 from stablecast.lab.world.event_loop import SimulatedEventLoop, address_info
+from stablecast.lab.world.filesystem import FileSystem
 from stablecast.lab.world.kernel import Owner, Thread
 from stablecast.lab.world.network import refusal
 from stablecast.lab.world.sockets import SimulatedSocket
@@ -77,6 +78,7 @@ class Process(Owner):
         self.signals: dict[int, Callable[[], object]] = event_loop.default_signals()
         self.random = random.Random(self.kernel.random.getrandbits(64))  # noqa: S311 - a seed must repeat its run
         self.limit = DESCRIPTORS
+        self.files = FileSystem(host.disk, host.descriptors)
         self._threads: list[Thread] = []
         self._postponed: list[Callable[[], object]] = []
         self._sockets: dict[int, SimulatedSocket] = {}
@@ -142,6 +144,7 @@ class Process(Owner):
         if self.gone:
             return
         self.gone = True
+        self.files.kill()
         for sock in list(self._sockets.values()):
             if isinstance(sock, StreamSocket) and sock.end is not None and power:
                 sock.end.lose_host()
