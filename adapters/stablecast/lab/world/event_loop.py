@@ -7,6 +7,7 @@ asyncio works here, and what is not simulated is refused by a sentence that name
 import asyncio
 import signal
 import socket
+import traceback
 from asyncio import selector_events
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -55,6 +56,13 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
     async def getnameinfo(self, sockaddr: Any, flags: int = 0) -> tuple[str, str]:
         """Return the address itself: a world has no names for it."""
         return str(sockaddr[0]), str(sockaddr[1])
+
+    def default_exception_handler(self, context: dict[str, Any]) -> None:
+        """Print what nobody handled, as asyncio logs it."""
+        error = context.get("exception")
+        self.process.console.write(f"{context.get('message') or 'Unhandled exception in event loop'}\n")
+        if error is not None:
+            self.process.console.write("".join(traceback.format_exception(error)))
 
     def add_signal_handler(self, sig: int, callback: Callable[..., Any], *args: Any) -> None:
         """Call back when the world sends the signal to the process."""
