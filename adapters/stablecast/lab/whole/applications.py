@@ -1,7 +1,7 @@
 """Source and receiver programs that use `stablecast.client` as its users do, and write down what they observe.
 
-The history checker judges what they write. `stablecast sim` runs them in worlds, and the torture runs them as processes.
-A job is a mapping: the addresses of relays and stores, topics and pace.
+The history checker judges what they write. `stablecast sim` runs them in worlds, and the torture runs them as
+processes. A job is a mapping: the addresses of relays and stores, topics and pace.
 
 When all faults are over, a source stops sending, waits until everything is stable, and stays. A slow consumer stops
 waiting between messages.

@@ -142,7 +142,9 @@ class Conductor:
         newest = f"{SOURCE}.{self._runs[SOURCE]}"
         if newest not in quiet:
             return f"{newest} is not silent with everything stable"
-        stable = {number for line in self.lines if line["is"] == "stable" for number in range(line["first"], line["last"] + 1)}
+        stable = {
+            number for line in self.lines if line["is"] == "stable" for number in range(line["first"], line["last"] + 1)
+        }
         for name in RECEIVERS:
             got = {
                 number

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import attrs
@@ -48,16 +47,14 @@ def run(schedule: Schedule, traces: Path | None = None) -> WholeReport:
     errors = {run: "\n".join(lines) for run, lines in conductor.output.items()}
     errors |= {name: "\n".join(process.output) for name, process in conductor.processes.items()}
     verdict = judge(conductor.lines, errors, RECEIVERS)
-    counts = Counter(
-        sent=verdict.sent, stable=verdict.stable, delivered=verdict.delivered, confirmed=verdict.confirmed
-    )
+    counts = Counter(sent=verdict.sent, stable=verdict.stable, delivered=verdict.delivered, confirmed=verdict.confirmed)
     fingerprint = f"{world.now:x}-{world.kernel.steps:x}-{world.kernel.random.getrandbits(64):016x}"
     return WholeReport(
         schedule, tuple(violations + verdict.violations), counts, world.now, fingerprint, tuple(conductor.lines)
     )
 
 
-def shrink(report: WholeReport, attempt: Callable[[Schedule], WholeReport] = partial(run)) -> WholeReport:
+def shrink(report: WholeReport, attempt: Callable[[Schedule], WholeReport] = run) -> WholeReport:
     """Return the report of a smaller schedule that breaks the same rule, or the given one if there is none."""
     rule = report.violations[0].partition(":")[0]
     left = MAX_RUNS
