@@ -1,6 +1,7 @@
 """The run of a whole world: its programs, its faults, and the wait until everything has settled."""
 
 import asyncio
+import errno
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -225,7 +226,9 @@ class Conductor:
     # --------------------------------------------------------------------------------------------------------- faults
 
     def _strike(self, fault: Fault) -> None:
-        """Begin a fault."""
+        """Begin a fault; a program that has not started yet suffers none."""
+        if fault.who not in self.processes:
+            return
         self.mark("fault", who=fault.who, text=str(fault))
         world, host, process = self.world, self.world.host(fault.who), self.processes[fault.who]
         match fault.do:
@@ -246,7 +249,7 @@ class Conductor:
             case Do.RESET:
                 for end in list(world.network.ends):
                     if host.address in (end.local[0], end.remote[0]):
-                        end.reset()
+                        end.fail(errno.ECONNRESET)
             case _:
                 self._strike_disk_or_clock(fault)
 
@@ -270,6 +273,8 @@ class Conductor:
 
     def _mend(self, fault: Fault) -> None:
         """End a fault."""
+        if fault.who not in self.processes:
+            return
         self.mark("heal", who=fault.who, text=str(fault))
         host = self.world.host(fault.who)
         match fault.do:
