@@ -255,6 +255,9 @@ class Queue(Protocol[T]):
     def task_done(self) -> None:
         """Note that an item from `get` is done."""
 
+    def join(self) -> None:
+        """Wait until all items are done."""
+
 
 class Executor(Protocol):
     """Threads that do jobs in the order in which they were submitted."""
