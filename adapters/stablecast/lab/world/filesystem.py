@@ -133,7 +133,7 @@ class FileSystem(DescriptorCalls):
     def mkdir(self, path: AnyPath, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
         """Make a directory."""
         name = os.fsdecode(path)
-        parent, last, inode = self._at(name, dir_fd, follow=False, made=True)
+        parent, last, inode = self._at(name, dir_fd, follow=False, entry=True)
         if inode is not None or not last:
             raise failure(errno.EEXIST, name)
         if not parent.links:
@@ -145,7 +145,7 @@ class FileSystem(DescriptorCalls):
         name = os.fsdecode(path)
         if name.rstrip("/").endswith("/.") or name == ".":
             raise failure(errno.EINVAL, name)
-        parent, last, inode = self._at(name, dir_fd, follow=False)
+        parent, last, inode = self._at(name, dir_fd, follow=False, entry=True)
         if inode is None:
             raise failure(errno.ENOENT, name)
         if not isinstance(inode, DirectoryInode):
@@ -159,7 +159,7 @@ class FileSystem(DescriptorCalls):
     def unlink(self, path: AnyPath, *, dir_fd: int | None = None) -> None:
         """Remove a name. Open descriptors of the file go on."""
         name = os.fsdecode(path)
-        parent, last, inode = self._at(name, dir_fd, follow=False)
+        parent, last, inode = self._at(name, dir_fd, follow=False, entry=True)
         if inode is None:
             raise failure(errno.ENOENT, name)
         if isinstance(inode, DirectoryInode):
@@ -175,8 +175,8 @@ class FileSystem(DescriptorCalls):
     ) -> None:
         """Give a file or directory another name, in place of what has that name."""
         old, new = os.fsdecode(source), os.fsdecode(target)
-        parent, last, inode = self._at(old, src_dir_fd, follow=False, pair=(old, new))
-        above, name, other = self._at(new, dst_dir_fd, follow=False, made=True, pair=(old, new))
+        parent, last, inode = self._at(old, src_dir_fd, follow=False, entry=True, pair=(old, new))
+        above, name, other = self._at(new, dst_dir_fd, follow=False, entry=True, pair=(old, new))
         if not last or not name:
             raise failure(errno.EBUSY, old, new)
         if inode is None or not above.links:
@@ -197,10 +197,10 @@ class FileSystem(DescriptorCalls):
     def _check_rename(self, inode: Inode, above: DirectoryInode, other: Inode | None, names: tuple[str, str]) -> None:
         old, new = names
         if not isinstance(inode, DirectoryInode):
-            if isinstance(other, DirectoryInode):
-                raise failure(errno.EISDIR, old, new)
             if old.endswith("/") or new.endswith("/"):
                 raise failure(errno.ENOTDIR, old, new)
+            if isinstance(other, DirectoryInode):
+                raise failure(errno.EISDIR, old, new)
             return
         # A directory that moved below itself would be cut off from the root.
         at = above
@@ -227,7 +227,7 @@ class FileSystem(DescriptorCalls):
         """Give a file a second name."""
         old, new = os.fsdecode(source), os.fsdecode(target)
         _, _, inode = self._at(old, src_dir_fd, follow=follow_symlinks, pair=(old, new))
-        parent, last, other = self._at(new, dst_dir_fd, follow=False, made=True, pair=(old, new))
+        parent, last, other = self._at(new, dst_dir_fd, follow=False, entry=True, pair=(old, new))
         if inode is None:
             raise failure(errno.ENOENT, old, new)
         if other is not None:
@@ -248,7 +248,7 @@ class FileSystem(DescriptorCalls):
     ) -> None:
         """Make a symbolic link `target` that leads to `source`."""
         old, new = os.fsdecode(source), os.fsdecode(target)
-        parent, last, inode = self._at(new, dir_fd, follow=False, made=True, pair=(old, new))
+        parent, last, inode = self._at(new, dir_fd, follow=False, entry=True, pair=(old, new))
         if inode is not None:
             raise failure(errno.EEXIST, old, new)
         if not old or new.endswith("/") or not parent.links:
@@ -390,7 +390,7 @@ class FileSystem(DescriptorCalls):
         *,
         follow: bool = True,
         creates: bool = False,
-        made: bool = False,
+        entry: bool = False,
         pair: tuple[str, str | None] | None = None,
     ) -> tuple[DirectoryInode, str, Inode | None]:
         """Return the directory, the last name and the inode of a path.
@@ -400,7 +400,7 @@ class FileSystem(DescriptorCalls):
             dir_fd: The directory at which a relative path begins, None for the working directory.
             follow: True to follow a link in the last place.
             creates: True if a missing file may be created there: a slash at the end is then an error.
-            made: True if the caller makes the last name, and judges a slash at the end itself.
+            entry: True if the call is about the last name itself. The caller judges a slash at the end.
             pair: The paths that errors name.
 
         The name is empty if the path ends in a directory that needs no name: the root, `.` or `..`.
@@ -422,6 +422,8 @@ class FileSystem(DescriptorCalls):
             name = names.pop()
             if not isinstance(at, DirectoryInode):
                 raise failure(errno.ENOENT if at is None else errno.ENOTDIR, *shown)
+            if slash and creates and not names:
+                raise failure(errno.EISDIR, *shown)
             if name in (".", ".."):
                 at = at if name == "." else at.parent
                 parent, last = at, ""
@@ -429,7 +431,7 @@ class FileSystem(DescriptorCalls):
             if len(os.fsencode(name)) > NAME_BYTES:
                 raise failure(errno.ENAMETOOLONG, *shown)
             parent, last, at = at, name, at.entries.get(name)
-            if isinstance(at, LinkInode) and (follow or names or slash):
+            if isinstance(at, LinkInode) and (names or follow or (slash and not entry)):
                 followed += 1
                 if followed > MAX_LINKS:
                     raise failure(errno.ELOOP, *shown)
@@ -437,9 +439,7 @@ class FileSystem(DescriptorCalls):
                 names += [name for name in reversed(at.target.split("/")) if name]
                 at, last = (self.disk.root if at.target.startswith("/") else parent), ""
         assert isinstance(parent, DirectoryInode)
-        if slash and creates:
-            raise failure(errno.EISDIR, *shown)
-        if slash and not isinstance(at, DirectoryInode) and not made:
+        if slash and not isinstance(at, DirectoryInode) and not entry:
             raise failure(errno.ENOENT if at is None else errno.ENOTDIR, *shown)
         return parent, last, at
 
