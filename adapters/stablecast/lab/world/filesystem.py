@@ -9,13 +9,13 @@ After `kill` or `crash` every call fails. A restarted process gets a new `FileSy
 
 import errno
 import os
-import stat
 from collections.abc import Callable, Iterator
 from itertools import count
 from random import Random
 from typing import IO, Any, Final, Self
 
 from stablecast.lab.world.descriptor_calls import DescriptorCalls, stat_of
+from stablecast.lab.world.directory_entries import SimulatedEntries
 from stablecast.lab.world.disk import DiskSpeed, SimulatedDisk, failure
 from stablecast.lab.world.inodes import DirectoryInode, FileInode, Inode, LinkInode
 from stablecast.lab.world.open_file import OpenFile, opened
@@ -49,6 +49,12 @@ class FileSystem(DescriptorCalls):
         disk.make_directories(directory)
         self._directory = self._at(directory)[2]
         self._umask = 0o022
+        self._temporary = 0
+
+    def temporary_name(self) -> str:
+        """Return another name for a temporary file, which depends on nothing but the names before."""
+        self._temporary += 1
+        return f"{self._temporary:08}"
 
     @classmethod
     def fresh(
@@ -269,6 +275,10 @@ class FileSystem(DescriptorCalls):
             raise failure(errno.ENOTDIR, None if isinstance(path, int) else os.fsdecode(path))
         return self.disk.listing(inode)
 
+    def scandir(self, path: AnyPath | int = ".") -> SimulatedEntries:
+        """Return an iterator over the entries of a directory, as `os.scandir` does."""
+        return SimulatedEntries(self, path)
+
     # -------------------------------------------------------------------------------------------------- what is known
 
     def stat(self, path: AnyPath, *, dir_fd: int | None = None, follow_symlinks: bool = True) -> os.stat_result:
@@ -374,6 +384,20 @@ class FileSystem(DescriptorCalls):
         before, self._umask = self._umask, mask & 0o777
         return before
 
+    def shows_real(self, path: str) -> bool:
+        """Return True if a missing path may be looked for on the real machine.
+
+        That is so below directories that the world made for its hosts. Below directories that a program made, a
+        missing file is missing.
+        """
+        at = self.disk.root
+        for name in filter(None, os.path.normpath(path).split("/")):
+            inode = at.entries.get(name)
+            if not isinstance(inode, DirectoryInode):
+                break
+            at = inode
+        return not at.whole
+
     # ---------------------------------------------------------------------------------------------------------- paths
 
     def _existing(self, path: AnyPath, dir_fd: int | None = None, follow: bool = True) -> Inode:
@@ -455,8 +479,3 @@ class FileSystem(DescriptorCalls):
         inode.links -= 1
         self.disk.release(inode)
         parent.mtime = parent.ctime = inode.ctime = self.disk.now()
-
-
-def is_directory(result: os.stat_result) -> bool:
-    """Return True if the result of `stat` shows a directory."""
-    return stat.S_ISDIR(result.st_mode)

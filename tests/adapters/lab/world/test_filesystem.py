@@ -131,7 +131,7 @@ def test_the_same_calls_have_the_same_results(calls: list[Call]) -> None:
     with tempfile.TemporaryDirectory(dir=FAST_DIRECTORY) as base:
         system = new_file_system()
         system.disk.make_directories(base)
-        os.chmod(base, 0o755)
+        Path(base).chmod(0o755)
         real, simulated = Caller(os, open, base), Caller(system, system.open_file, base)
         for call in calls:
             assert simulated.call(call) == real.call(call), call
@@ -231,7 +231,7 @@ def test_a_killed_process_leaves_the_page_cache() -> None:
     file.write(b"never flushed")
     system.kill()
     for call in (lambda: system.write(fd, b"x"), lambda: system.unlink("/f"), file.flush):
-        with pytest.raises(OSError, match="Bad file descriptor|Input/output error"):
+        with pytest.raises(OSError, match=r"Bad file descriptor|Input/output error"):
             call()
     restarted = FileSystem(system.disk)
     with restarted.open_file("/f", "rb") as again, restarted.open_file("/buffered", "rb") as empty:
