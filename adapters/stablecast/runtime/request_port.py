@@ -1,10 +1,9 @@
 """The request port: the listening port at which peers send requests and answers to a context or a store."""
 
 import asyncio
-import socket
 from collections.abc import Callable
 
-from stablecast.runtime import ports, tls
+from stablecast.runtime import machine, ports, tls
 from stablecast.runtime.stream import Item, StreamReader
 
 MAX_PEERS = 4096
@@ -19,7 +18,7 @@ class RequestPort:
 
     def __init__(
         self,
-        listening: socket.socket,
+        listening: machine.Socket,
         on_items: Callable[[list[Item], "Peer"], None],
         on_left: Callable[["Peer"], None] | None = None,
     ) -> None:

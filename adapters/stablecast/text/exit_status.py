@@ -1,9 +1,9 @@
 """Exit statuses of commands, and one sentence for every failure that a user can fix."""
 
-import sys
 from collections.abc import Callable
 
 from stablecast.core.errors import StablecastError
+from stablecast.runtime import machine
 from stablecast.text.sentences import sentence
 
 FAILED = 1
@@ -18,9 +18,9 @@ def guarded(body: Callable[[], int]) -> int:
     try:
         return body()
     except StablecastError as error:
-        print(f"stablecast: {error}", file=sys.stderr)
+        print(f"stablecast: {error}", file=machine.process.errors())
     except OSError as error:
-        print(f"stablecast: {sentence(error)}", file=sys.stderr)
+        print(f"stablecast: {sentence(error)}", file=machine.process.errors())
     except KeyboardInterrupt:
         return INTERRUPTED
     return FAILED

@@ -19,6 +19,9 @@ from stablecast.lab.world.clock import HostClock
 from stablecast.lab.world.kernel import Kernel, Thread
 from stablecast.lab.world.selector import Selectable, Selector
 
+CLOSINGS = 100
+"""Awaits in `finally` clauses that are ended when a process is disposed of."""
+
 ResultT = TypeVar("ResultT")
 ArgsT = TypeVarTuple("ArgsT")
 
@@ -72,7 +75,7 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
 
     def __init__(self, process: LoopOwner) -> None:
         """Make a loop; the thread that calls it runs it."""
-        self._process = process
+        self.process = process
         self._clock = process.host.clock
         self.alarms = Selector(process.kernel, process, process.host.clock.true_wait)
         super().__init__(self.alarms)
@@ -98,7 +101,7 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
 
     def call_exception_handler(self, context: Any) -> None:
         """Report what nobody handled, unless the process has ended."""
-        if not self._process.gone:
+        if not self.process.gone:
             super().call_exception_handler(context)
 
     def run_in_executor(
@@ -118,7 +121,7 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
             else:
                 self.call_soon_threadsafe(_succeed, future, result)
 
-        self._process.start_thread(run, f"job of {self._process.name}")
+        self.process.start_thread(run, f"job of {self.process.name}")
         self._jobs.add(future)
         future.add_done_callback(self._jobs.discard)
         return future
@@ -130,7 +133,7 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
 
     async def getaddrinfo(self, host: Any, port: Any, **how: Any) -> list[Any]:
         """Resolve a host of the world."""
-        return self._process.addresses(host, port, how.get("type", 0), how.get("proto", 0), how.get("flags", 0))
+        return self.process.addresses(host, port, how.get("type", 0), how.get("proto", 0), how.get("flags", 0))
 
     async def getnameinfo(self, sockaddr: Any, flags: int = 0) -> tuple[str, str]:
         """Return the address itself: a world has no names for it."""
@@ -138,11 +141,11 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
 
     def add_signal_handler(self, sig: int, callback: Callable[[Unpack[ArgsT]], Any], *args: *ArgsT) -> None:
         """Call back when the world sends the signal to the process."""
-        self._process.signals[sig] = lambda: self.call_soon_threadsafe(callback, *args)
+        self.process.signals[sig] = lambda: self.call_soon_threadsafe(callback, *args)
 
     def remove_signal_handler(self, sig: int) -> bool:
         """Handle a signal no more; return whether it was handled."""
-        return self._process.signals.pop(sig, None) is not None
+        return self.process.signals.pop(sig, None) is not None
 
     async def sendfile(
         self, transport: Any, file: Any, offset: int = 0, count: Any = None, *, fallback: bool = True
@@ -185,9 +188,7 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
         self._closed = True
         for task in sorted(tasks, key=hash):
             task._log_destroy_pending = False  # type: ignore[attr-defined]
-            coroutine = task.get_coro()
-            with suppress(BaseException):  # A coroutine that awaits something in `finally` cannot be closed.
-                coroutine.close()
+            _close(task.get_coro())
         self._ready.clear()
         self._scheduled.clear()
         for transport in list(self._transports.values()):
@@ -211,6 +212,14 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 def _refuse(what: str, remedy: str) -> NoReturn:
     raise NotImplementedError(f"a world does not simulate {what}: {remedy}")
+
+
+def _close(coroutine: Any) -> None:
+    """Close a coroutine; each try ends one more await of its `finally` clauses."""
+    for _ in range(CLOSINGS):
+        with suppress(BaseException):  # A coroutine may do anything when it is closed.
+            coroutine.close()
+            return
 
 
 def _succeed(future: "asyncio.Future[Any]", result: Any) -> None:

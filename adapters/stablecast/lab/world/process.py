@@ -5,11 +5,14 @@ import errno
 import random
 import socket
 from collections.abc import Callable, Coroutine, Sequence
+from itertools import count
 from typing import Any, Protocol
 
 from stablecast.lab.world.clock import HostClock
 from stablecast.lab.world.datagrams import DatagramSocket
+from stablecast.lab.world.disk import SimulatedDisk
 from stablecast.lab.world.event_loop import SimulatedEventLoop, address_info
+from stablecast.lab.world.filesystem import FileSystem
 from stablecast.lab.world.kernel import Kernel, Owner, Thread
 from stablecast.lab.world.network import ANY, LOOPBACK, NetworkHost, refusal
 from stablecast.lab.world.sockets import SimulatedSocket
@@ -52,7 +55,8 @@ class ProcessHost(NetworkHost, Protocol):
     kernel: Kernel
     clock: HostClock
     environment: dict[str, str]
-    files: Any
+    disk: SimulatedDisk
+    descriptors: "count[int]"
 
     @property
     def running(self) -> "Sequence[Process]":
@@ -81,6 +85,7 @@ class Process(Owner):
     def __init__(self, host: ProcessHost, name: str, number: int) -> None:
         """Make a process; `run` or `call` starts it."""
         self.host = host
+        self.clock = host.clock
         self.kernel = host.kernel
         self.name = name
         self.number = number
@@ -96,6 +101,7 @@ class Process(Owner):
         self.signals: dict[int, Callable[[], object]] = {}
         self.random = random.Random(self.kernel.random.getrandbits(64))  # noqa: S311 - a seed must repeat its run
         self.limit = DESCRIPTORS
+        self.files = FileSystem(host.disk, host.descriptors)
         self._threads: list[Thread] = []
         self._postponed: list[Callable[[], object]] = []
         self._sockets: dict[int, SimulatedSocket] = {}
@@ -135,7 +141,6 @@ class Process(Owner):
     def start_thread(self, target: Callable[[], object], name: str) -> Thread:
         """Start a thread of the process."""
         thread = Thread(self.kernel, self, name, target)
-        self._threads = [one for one in self._threads if not one.ended]
         self._threads.append(thread)
         thread.start()
         return thread
@@ -168,6 +173,7 @@ class Process(Owner):
         if self.gone:
             return
         self.gone = True
+        self.files.kill()
         for sock in list(self._sockets.values()):
             if power:
                 sock.lose_power()
@@ -192,8 +198,8 @@ class Process(Owner):
             await done.wait()
         return self.status
 
-    def dispose(self) -> None:
-        """Release the memory of a process that has ended; its `finally` clauses run in a world without effect."""
+    def dispose(self) -> list[Thread]:
+        """Release the memory of a process and return its threads; `finally` clauses run in a world without effect."""
         self.gone = True
         for thread in self._threads:
             self.kernel.current = thread
@@ -202,6 +208,8 @@ class Process(Owner):
         for loop in self.loops:
             loop.dispose()
         self.kernel.current = None
+        threads, self._threads = self._threads, []
+        return threads
 
     # ----------------------------------------------------------------------------------------------------- as an owner
 
@@ -278,10 +286,15 @@ def run_loop(loop: SimulatedEventLoop, main: Coroutine[Any, Any, Any]) -> Any:
     try:
         return loop.run_until_complete(main)
     finally:
-        left = asyncio.all_tasks(loop)
-        for task in sorted(left, key=lambda one: one.get_name()):
-            task.cancel()
-        if left:
-            loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
+        if not loop.process.gone:
+            _cancel_rest(loop)
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.close()
+
+
+def _cancel_rest(loop: SimulatedEventLoop) -> None:
+    left = sorted(asyncio.all_tasks(loop), key=hash)
+    for task in left:
+        task.cancel()
+    if left:
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))

@@ -5,9 +5,7 @@ looks the same live and reloaded. The template engine escapes all data of peers.
 """
 
 import math
-import os
 import platform
-import time
 from collections.abc import Callable, Iterable
 from functools import cache
 from importlib.metadata import version
@@ -24,13 +22,14 @@ from stablecast.ops.monitor.board import Board, Snapshot, StoreHistory
 from stablecast.ops.monitor.health import HealthFinding, Urgency, worst
 from stablecast.ops.monitor.number_spans import Spans
 from stablecast.ops.monitor.source_rows import ClientFinding, SourceRow, findings_of
+from stablecast.runtime import machine
 from stablecast.store.observatory import ReceiverView, SourceView
 
 FOLDER = Path(__file__).parent
 ROWS = 100
 """Most sources or receivers on one page of a table."""
 
-STARTED_NS = time.time_ns()
+STARTED_NS = machine.clock.wall_ns()
 
 Linked = tuple[str, str, HealthFinding]
 """Path of a finding, name of its client, and the finding."""
@@ -82,8 +81,8 @@ def index(board: Board) -> Page:
         "version": version("stablecast"),
         "built": _built(),
         "library": f"Python {platform.python_version()}, {platform.system()} {platform.machine()}",
-        "now": time.time_ns(),
-        "pid": os.getpid(),
+        "now": machine.clock.wall_ns(),
+        "pid": machine.process.pid(),
         "started": STARTED_NS,
     }
     blocks = {
@@ -200,7 +199,7 @@ def _environment() -> Environment:
         sparkline=pictures.sparkline,
         gauge=pictures.gauge,
         strip=pictures.strip,
-        since=lambda instant: time.time_ns() - instant,
+        since=lambda instant: machine.clock.wall_ns() - instant,
     )
     return made
 

@@ -67,6 +67,7 @@ __all__ = [
     "installed_file",
     "network",
     "process",
+    "read_text",
     "threads",
 ]
 
@@ -103,6 +104,11 @@ def install(**objects: Unpack[Objects]) -> Objects:
     threads = objects.get("threads", threads)
     process = objects.get("process", process)
     return previous
+
+
+def read_text(path: Path) -> str:
+    """Return the UTF-8 text of a file, with the newlines of Unix. Raises OSError and UnicodeDecodeError."""
+    return files.read_bytes(path).decode().replace("\r\n", "\n").replace("\r", "\n")
 
 
 def installed_file(path: Path) -> bytes:

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from mmap import mmap
 from os import PathLike, stat_result
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TextIO, TypeVar
 
 if TYPE_CHECKING:  # Every command imports this module, and few commands need these.
     import asyncio
@@ -111,7 +111,7 @@ class Descriptors(Protocol):
 class Files(Descriptors, Protocol):
     """The file systems of a host: files by descriptor, and names."""
 
-    def file(self, path: Place, mode: str, buffering: int = -1) -> IO[bytes]:
+    def file(self, path: Place, mode: str, buffering: int = -1) -> BinaryIO:
         """Open a binary file of Python; `mode` is "rb", "wb" or "ab". `fileno()` of it is a descriptor of `files`."""
 
     def read_bytes(self, path: Place, /) -> bytes:
@@ -362,6 +362,9 @@ class Process(Protocol):
 
     def input_descriptor(self) -> int:
         """Return the descriptor of standard input."""
+
+    def resident_bytes(self) -> int:
+        """Return the resident memory of this process in bytes, 0 if it is not known."""
 
     def detach(self) -> Detachment | int:
         """Continue in a process with a session of its own.
