@@ -19,6 +19,9 @@ from stablecast.lab.world.clock import HostClock
 from stablecast.lab.world.kernel import Kernel, Thread
 from stablecast.lab.world.selector import Selectable, Selector
 
+CLOSINGS = 100
+"""Awaits in `finally` clauses that are ended when a process is disposed of."""
+
 ResultT = TypeVar("ResultT")
 ArgsT = TypeVarTuple("ArgsT")
 
@@ -238,6 +241,14 @@ def _close(coroutine: Any) -> None:
 
 def _refuse(what: str, remedy: str) -> NoReturn:
     raise NotImplementedError(f"a world does not simulate {what}: {remedy}")
+
+
+def _close(coroutine: Any) -> None:
+    """Close a coroutine; each try ends one more await of its `finally` clauses."""
+    for _ in range(CLOSINGS):
+        with suppress(BaseException):  # A coroutine may do anything when it is closed.
+            coroutine.close()
+            return
 
 
 def _succeed(future: "asyncio.Future[Any]", result: Any) -> None:

@@ -4,7 +4,8 @@ import asyncio
 import errno
 import random
 import socket
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from itertools import count
 from typing import Any, Protocol
 
 from stablecast.lab.world.clock import HostClock
@@ -55,7 +56,7 @@ class ProcessHost(NetworkHost, Protocol):
     clock: HostClock
     environment: dict[str, str]
     disk: SimulatedDisk
-    descriptors: Iterator[int]
+    descriptors: "count[int]"
 
     @property
     def running(self) -> "Sequence[Process]":
@@ -295,8 +296,8 @@ def run_loop(loop: SimulatedEventLoop, main: Coroutine[Any, Any, Any]) -> Any:
 
 
 def _cancel_rest(loop: SimulatedEventLoop) -> None:
-    left = asyncio.all_tasks(loop)
-    for task in sorted(left, key=lambda one: one.get_name()):  # A set has the order of addresses.
+    left = sorted(asyncio.all_tasks(loop), key=hash)
+    for task in left:
         task.cancel()
     if left:
         loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
