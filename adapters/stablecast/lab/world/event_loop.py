@@ -22,7 +22,7 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
 
     def __init__(self, process: "Process") -> None:
         """Make a loop; the thread that calls it runs it."""
-        self._process = process
+        self.process = process
         self._clock = process.host.clock
         self.alarms: Selector = Selector(process.kernel, process, process.host.clock.true_wait)
         super().__init__(self.alarms)
@@ -45,12 +45,12 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
             else:
                 self.call_soon_threadsafe(_succeed, future, result)
 
-        self._process.start_thread(run, f"job of {self._process.name}")
+        self.process.start_thread(run, f"job of {self.process.name}")
         return future
 
     async def getaddrinfo(self, host: Any, port: Any, **how: Any) -> list[Any]:  # type: ignore[override]
         """Resolve a host of the world."""
-        return self._process.addresses(host, port, how.get("type", 0), how.get("proto", 0))
+        return self.process.addresses(host, port, how.get("type", 0), how.get("proto", 0))
 
     async def getnameinfo(self, sockaddr: Any, flags: int = 0) -> tuple[str, str]:
         """Return the address itself: a world has no names for it."""
@@ -58,11 +58,11 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
 
     def add_signal_handler(self, sig: int, callback: Callable[..., Any], *args: Any) -> None:
         """Call back when the world sends the signal to the process."""
-        self._process.signals[sig] = lambda: self.call_soon_threadsafe(callback, *args)
+        self.process.signals[sig] = lambda: self.call_soon_threadsafe(callback, *args)
 
     def remove_signal_handler(self, sig: int) -> bool:
         """Handle a signal no more; return whether it was handled."""
-        return self._process.signals.pop(sig, None) is not None
+        return self.process.signals.pop(sig, None) is not None
 
     async def sendfile(
         self, transport: Any, file: Any, offset: int = 0, count: Any = None, *, fallback: bool = True

@@ -15,7 +15,7 @@ import random
 import sys
 from asyncio import events
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import greenlet
 
@@ -178,14 +178,23 @@ class Thread:
                 joiner.wake()
 
 
+class OwnerClock(Protocol):
+    """The clock of the host of a process."""
+
+    def monotonic_ns(self) -> int:
+        """Return the monotonic time in ns."""
+
+
 class Owner:
     """The process of a thread, as the kernel sees it.
 
     Attributes:
+        clock: The clock of its host.
         gone: The process has ended; its threads never run again.
         runs: The process is not stopped.
     """
 
+    clock: "OwnerClock"
     gone = False
     runs = True
 

@@ -26,6 +26,10 @@ FIRST_DESCRIPTOR = 2_000_000
 """Number of the first simulated socket, far above the descriptors of the system."""
 
 
+CLOSINGS = 100
+"""Awaits in `finally` clauses that are ended when a process is disposed of."""
+
+
 class Console:
     """The output of a process, line by line."""
 
@@ -64,6 +68,7 @@ class Process(Owner):
     def __init__(self, host: "Host", name: str, number: int) -> None:
         """Make a process; `run` or `call` starts it."""
         self.host = host
+        self.clock = host.clock
         self.kernel = host.kernel
         self.name = name
         self.number = number
@@ -111,7 +116,6 @@ class Process(Owner):
     def start_thread(self, target: Callable[[], object], name: str) -> Thread:
         """Start a thread of the process."""
         thread = Thread(self.kernel, self, name, target)
-        self._threads = [one for one in self._threads if not one.ended]
         self._threads.append(thread)
         thread.start()
         return thread
@@ -170,8 +174,8 @@ class Process(Owner):
             await done.wait()
         return self.status
 
-    def dispose(self) -> None:
-        """Release the memory of a process that has ended; its `finally` clauses run in a world without effect."""
+    def dispose(self) -> list[Thread]:
+        """Release the memory of a process and return its threads; `finally` clauses run in a world without effect."""
         self.gone = True
         for thread in self._threads:
             self.kernel.current = thread
@@ -180,9 +184,12 @@ class Process(Owner):
         for loop in self.loops:
             for task in asyncio.all_tasks(loop):
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
+                _close(task.get_coro())
             loop._ready.clear()  # type: ignore[attr-defined]
             loop._scheduled.clear()  # type: ignore[attr-defined]
             loop._closed = True  # type: ignore[attr-defined]
+        threads, self._threads = self._threads, []
+        return threads
 
     # ----------------------------------------------------------------------------------------------------- as an owner
 
@@ -258,10 +265,25 @@ def run_loop(loop: SimulatedEventLoop, main: Coroutine[Any, Any, Any]) -> Any:
     try:
         return loop.run_until_complete(main)
     finally:
-        left = asyncio.all_tasks(loop)
-        for task in sorted(left, key=lambda one: one.get_name()):
-            task.cancel()
-        if left:
-            loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
+        if not loop.process.gone:
+            _cancel_rest(loop)
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.close()
+
+
+def _close(coroutine: Any) -> None:
+    """Close a coroutine; each try ends one more await of its `finally` clauses."""
+    for _ in range(CLOSINGS):
+        try:
+            coroutine.close()
+        except BaseException:  # noqa: BLE001 - a coroutine may do anything when it is closed
+            continue
+        break
+
+
+def _cancel_rest(loop: SimulatedEventLoop) -> None:
+    left = asyncio.all_tasks(loop)
+    for task in sorted(left, key=lambda one: one.get_name()):  # A set has the order of addresses.
+        task.cancel()
+    if left:
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))

@@ -1,6 +1,8 @@
 """A world: hosts, their network, and the run of a program that observes them."""
 
 import gc
+import sys
+import warnings
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -8,7 +10,7 @@ from typing import Any, TypeVar
 from stablecast.core.machine.units import SECOND
 from stablecast.lab.world.host import Host
 from stablecast.lab.world.kernel import Kernel, WorldError
-from stablecast.lab.world.machine import installed
+from stablecast.lab.world.machine import installed, reclaim
 from stablecast.lab.world.network import Network
 from stablecast.lab.world.process import Process
 
@@ -92,9 +94,19 @@ class World:
                 gc.enable()
 
     def _dispose(self) -> None:
-        for host in self.hosts.values():
-            for process in host.processes:
-                process.dispose()
+        """Release the programs. What they do while they are released concerns nobody."""
+        hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for host in self.hosts.values():
+                    for process in host.processes:
+                        for thread in process.dispose():
+                            reclaim(thread)
+                    host.processes.clear()
+                gc.collect(0)  # All objects of the world are young, because nothing was collected meanwhile.
+        finally:
+            sys.unraisablehook = hook
 
 
 __all__ = ["World", "WorldError"]
