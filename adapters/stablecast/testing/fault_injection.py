@@ -3,10 +3,11 @@
 import errno
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
+from stablecast.lab.world.disk import SimulatedDisk
 from stablecast.lab.world.host import Host
-from stablecast.lab.world.kernel import START_NS, Kernel, Thread, WorldError
+from stablecast.lab.world.kernel import START_NS, Kernel, Thread
 from stablecast.lab.world.network import Network
 from stablecast.testing.programs import Program, Supervisor, check_host
 from stablecast.testing.schedule import MILLISECOND, OF_PATHS, Strike
@@ -197,11 +198,8 @@ class FaultInjector:
     def _of_path(self, strike: Strike) -> Callable[[], object] | bool:
         return (lambda: None) if strike.to and strike.to != strike.on else False
 
-    def _disk(self, strike: Strike) -> Any:
-        files = self._hosts[strike.on].files
-        if files is None:
-            raise WorldError(f"the host {strike.on} has no disk")
-        return files.disk
+    def _disk(self, strike: Strike) -> SimulatedDisk:
+        return self._hosts[strike.on].disk
 
     # ------------------------------------------------------------------------------------------------------------ paths
 

@@ -257,8 +257,7 @@ class DiskFaults:
 
 def _changes(host: Host) -> int:
     """Return a number that grows with each change of a host's files."""
-    files = getattr(host, "files", None)
-    return 0 if files is None else int(getattr(files.disk, "changes", 0))
+    return int(getattr(host.disk, "changes", 0))
 
 
 __all__ = ["FAULT", "MILLISECOND", "NotSettledError", "SimulatedWorld"]

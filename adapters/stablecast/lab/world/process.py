@@ -187,6 +187,8 @@ class Process(Owner):
                 _close(task.get_coro())
             loop._ready.clear()  # type: ignore[attr-defined]
             loop._scheduled.clear()  # type: ignore[attr-defined]
+            for transport in list(loop._transports.values()):  # type: ignore[attr-defined]
+                transport._closing, transport._sock = True, None  # Otherwise Python warns of each.
             loop._closed = True  # type: ignore[attr-defined]
         threads, self._threads = self._threads, []
         return threads
