@@ -314,6 +314,30 @@ FOUND = {
         ),
         WorldSetup(turns=True, habit=Habit.THREADED),
     ),
+    # Slow stores queued each repeated request again, and sent some messages ten times, but others too late (S3).
+    "request_that_is_repeated": Schedule(
+        9006959,
+        (
+            (1269, 1),
+            (1337, 1),
+            (1498, 27),
+            (1525, 28),
+            (1538, 39),
+            (1553, 4),
+            (1588, 31),
+            (1593, 8),
+            (1609, 31),
+            (1636, 16),
+            (1706, 23),
+        ),
+        (
+            Fault(1524, Act.CRASH, "source", "", 69, True),
+            Fault(1528, Act.FREEZE, "store1", "", 1027, True),
+            Fault(1539, Act.TAKEOVER, "receiver0", "receiver1", 49, True),
+            Fault(2509, Act.CRASH, "source", "", 88, True),
+        ),
+        WorldSetup(request_rate=200, forwarding=True, habit=Habit.SLOW),
+    ),
 }
 
 
