@@ -55,9 +55,7 @@ def run(schedule: Schedule, traces: Path | None = None) -> WholeReport:
     violations += verdict.violations
     if traces is not None:
         violations += _judged(world, traces)
-    counts = Counter(
-        sent=verdict.sent, stable=verdict.stable, delivered=verdict.delivered, confirmed=verdict.confirmed
-    )
+    counts = Counter(sent=verdict.sent, stable=verdict.stable, delivered=verdict.delivered, confirmed=verdict.confirmed)
     fingerprint = f"{world.now:x}-{world.kernel.steps:x}-{world.kernel.random.getrandbits(64):016x}"
     return WholeReport(schedule, tuple(violations), counts, world.now, fingerprint, tuple(conductor.lines))
 
