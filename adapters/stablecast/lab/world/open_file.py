@@ -1,0 +1,241 @@
+"""Open files of a simulated file system: what a descriptor stands for, and file objects over descriptors."""
+
+import codecs
+import errno
+import io
+import os
+from collections.abc import Callable
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from stablecast.lab.world.disk import failure
+from stablecast.lab.world.inodes import DirectoryInode, FileInode
+
+if TYPE_CHECKING:
+    from stablecast.lab.world.filesystem import FileSystem
+
+BUFFER_BYTES: Final = 8192
+"""Bytes that a buffered file object collects, as the library's do."""
+
+OPEN_FLAGS: Final = {"r": os.O_RDONLY, "w": os.O_CREAT | os.O_TRUNC, "x": os.O_CREAT | os.O_EXCL, "a": os.O_CREAT}
+"""The flags of each mode letter, reading and writing aside."""
+
+
+class OpenFile:
+    """What a descriptor stands for; duplicates of a descriptor share it.
+
+    Attributes:
+        inode: The file or directory.
+        path: The path by which it was opened.
+        flags: The flags of `os.open`.
+        position: The offset of the next read or write, in bytes.
+        references: The count of descriptors.
+    """
+
+    __slots__ = ("appends", "flags", "inode", "path", "position", "readable", "references", "synced", "writable")
+
+    def __init__(self, inode: FileInode | DirectoryInode, path: str, flags: int) -> None:
+        """Begin at offset 0."""
+        access = flags & os.O_ACCMODE
+        self.inode = inode
+        self.path = path
+        self.flags = flags
+        self.position = 0
+        self.references = 1
+        self.readable = access != os.O_WRONLY
+        self.writable = access != os.O_RDONLY
+        self.appends = bool(flags & os.O_APPEND)
+        self.synced = bool(flags & (os.O_DSYNC | os.O_SYNC))
+        inode.opens += 1
+
+
+class SimulatedRawFile(io.RawIOBase):
+    """An unbuffered file object over a descriptor, like `io.FileIO`."""
+
+    def __init__(self, system: "FileSystem", fd: int, name: object, mode: str, *, closefd: bool = True) -> None:
+        """Make a file object that closes its descriptor if `closefd`."""
+        self._system = system
+        self._fd = fd
+        self._closefd = closefd
+        self._readable = "r" in mode or "+" in mode
+        self._writable = "r" not in mode or "+" in mode
+        self.name = name
+        self.mode = _shown_mode(mode)
+        if "a" in mode:
+            system.lseek(fd, 0, os.SEEK_END)
+
+    @property
+    def closefd(self) -> bool:
+        """Return True if `close` closes the descriptor."""
+        return self._closefd
+
+    def fileno(self) -> int:
+        """Return the descriptor, which only the simulated file system knows."""
+        self._check_open()
+        return self._fd
+
+    def readable(self) -> bool:
+        """Return True if the file was opened for reading."""
+        self._check_open()
+        return self._readable
+
+    def writable(self) -> bool:
+        """Return True if the file was opened for writing."""
+        self._check_open()
+        return self._writable
+
+    def seekable(self) -> bool:
+        """Return True: every simulated file has a position."""
+        self._check_open()
+        return True
+
+    def isatty(self) -> bool:
+        """Return False: no simulated file is a terminal."""
+        self._check_open()
+        return False
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Read into a buffer; return the count of bytes, 0 at the end."""
+        if not self.readable():
+            raise io.UnsupportedOperation("File not open for reading")
+        view = memoryview(buffer).cast("B")
+        data = self._system.read(self._fd, len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def readall(self) -> bytes:
+        """Read up to the end."""
+        if not self.readable():
+            raise io.UnsupportedOperation("File not open for reading")
+        return self._system.read(self._fd, max(0, self._system.fstat(self._fd).st_size - self.tell()))
+
+    def write(self, data: Any, /) -> int:
+        """Write bytes; return how many of them fit."""
+        if not self.writable():
+            raise io.UnsupportedOperation("File not open for writing")
+        return self._system.write(self._fd, data)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        """Move the position; return it in bytes."""
+        self._check_open()
+        return self._system.lseek(self._fd, offset, whence)
+
+    def tell(self) -> int:
+        """Return the position in bytes."""
+        return self.seek(0, os.SEEK_CUR)
+
+    def truncate(self, size: int | None = None, /) -> int:
+        """Cut or extend the file to a size in bytes, by default to the position; return the size."""
+        if not self.writable():
+            raise io.UnsupportedOperation("File not open for writing")
+        size = self.tell() if size is None else size
+        self._system.ftruncate(self._fd, size)
+        return size
+
+    def close(self) -> None:
+        """Close the file object, and its descriptor if it owns that."""
+        if self.closed:
+            return
+        super().close()
+        if self._closefd:
+            try:
+                self._system.close(self._fd)
+            except OSError as error:
+                # The end of the process has closed all descriptors. Objects that are freed later must not complain.
+                if error.errno != errno.EBADF or not self._system.gone:
+                    raise
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} name={self.name!r} mode={self.mode!r}>"
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ValueError("I/O operation on closed file")
+
+
+def _shown_mode(mode: str) -> str:
+    """Return the mode of a raw file as `io.FileIO` shows it."""
+    letter = next(letter for letter in "rwxa" if letter in mode)
+    if letter in "wr":
+        return "rb+" if "+" in mode else f"{letter}b"
+    return f"{letter}b+" if "+" in mode else f"{letter}b"
+
+
+def checked_mode(mode: str, buffering: int, encoding: object, errors: object, newline: object) -> None:
+    """Refuse modes and combinations as `io.open` does. Raises ValueError."""
+    letters = set(mode)
+    if letters - set("axrwb+t") or len(mode) > len(letters):
+        raise ValueError(f"invalid mode: {mode!r}")
+    if "t" in letters and "b" in letters:
+        raise ValueError("can't have text and binary mode at once")
+    if len(letters & set("axrw")) != 1:
+        raise ValueError("must have exactly one of create/read/write/append mode")
+    if "b" in letters:
+        for name, value in (("encoding", encoding), ("errors", errors), ("newline", newline)):
+            if value is not None:
+                raise ValueError(f"binary mode doesn't take {'an' if name != 'newline' else 'a'} {name} argument")
+    elif buffering == 0:
+        raise ValueError("can't have unbuffered text I/O")
+    if isinstance(encoding, str) and encoding != "locale":
+        codecs.lookup(encoding)
+
+
+def flags_of(mode: str) -> int:
+    """Return the flags of `os.open` for a mode of `open`."""
+    letter = next(letter for letter in "rwxa" if letter in mode)
+    access = os.O_RDWR if "+" in mode else os.O_RDONLY if letter == "r" else os.O_WRONLY
+    return access | OPEN_FLAGS[letter] | (os.O_APPEND if letter == "a" else 0) | os.O_CLOEXEC
+
+
+def opened(
+    system: "FileSystem",
+    file: str | bytes | int,
+    mode: str,
+    buffering: int,
+    text: tuple[str | None, str | None, str | None],
+    *,
+    closefd: bool = True,
+    opener: Callable[[Any, int], int] | None = None,
+    name: object = None,
+) -> IO[Any]:
+    """Return a file object as `io.open` does; `text` has encoding, errors and newline."""
+    checked_mode(mode, buffering, *text)
+    if isinstance(file, int):
+        fd = file
+    elif not closefd:
+        raise ValueError("Cannot use closefd=False with file name")
+    elif opener is not None:
+        fd = opener(file, flags_of(mode))
+    else:
+        fd = system.open(file, flags_of(mode), 0o666)
+    try:
+        if isinstance(system.file_of(fd).inode, DirectoryInode):
+            raise failure(errno.EISDIR, str(name if name is not None else file))
+        raw = SimulatedRawFile(system, fd, file if name is None else name, mode, closefd=closefd)
+    except OSError:
+        if not isinstance(file, int):
+            system.close(fd)
+        raise
+    return _wrapped(raw, mode, buffering, text)
+
+
+def _wrapped(
+    raw: SimulatedRawFile, mode: str, buffering: int, text: tuple[str | None, str | None, str | None]
+) -> IO[Any]:
+    """Return the raw file with the buffer and the decoder that its mode asks for."""
+    binary = "b" in mode
+    if buffering == 0:
+        return raw  # type: ignore[return-value]
+    size = BUFFER_BYTES if buffering in (-1, 1) else buffering
+    buffer: io.BufferedRandom | io.BufferedWriter | io.BufferedReader
+    if "+" in mode:
+        buffer = io.BufferedRandom(raw, size)
+    elif "r" in mode:
+        buffer = io.BufferedReader(raw, size)
+    else:
+        buffer = io.BufferedWriter(raw, size)
+    if binary:
+        return buffer
+    encoding, errors, newline = text
+    wrapper = io.TextIOWrapper(buffer, encoding, errors, newline, line_buffering=buffering == 1)
+    wrapper.mode = mode  # type: ignore[misc]
+    return wrapper
