@@ -19,9 +19,8 @@ class Host:
         powered: Whether it has power; without, it does not answer and its processes are gone.
         disk: Its disk.
         environment: The environment of its processes.
+        privileged: Whether its processes may bind ports below 1024.
     """
-
-    privileged = False
 
     def __init__(self, kernel: Kernel, network: Network, name: str, address: str) -> None:
         """Make a host and connect it."""
@@ -30,6 +29,7 @@ class Host:
         self.name = name
         self.address = address
         self.powered = True
+        self.privileged = False
         self.clock = HostClock(kernel)
         self.environment: dict[str, str] = {}
         self.processes: list[Process] = []

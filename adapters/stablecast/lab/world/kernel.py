@@ -15,7 +15,7 @@ import random
 import sys
 from asyncio import events
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import greenlet
 
@@ -32,6 +32,10 @@ EVENTS_AT_ONCE = 1_000_000
 
 START_NS = 1_000_000_000
 """Virtual time at which a world begins, in ns."""
+
+_swap_current_task: Callable[..., "asyncio.Task[Any] | None"] | None = getattr(
+    asyncio.tasks, "_swap_current_task", None
+)
 
 
 class WorldError(StablecastError):
@@ -67,6 +71,7 @@ class Thread:
     """
 
     __slots__ = (
+        "_disposing",
         "_kernel",
         "_target",
         "_timer",
@@ -96,6 +101,7 @@ class Thread:
         self._target = target
         self._waits = True
         self._woken = False
+        self._disposing = False
         self._timer: Event | None = None
 
     def start(self) -> None:
@@ -122,29 +128,44 @@ class Thread:
     def block(self, deadline: int | None) -> bool:
         """Suspend this thread, which is the running one, until `wake` or a time; return whether it was woken."""
         kernel = self._kernel
-        if self.owner.gone:
-            raise Gone
+        self._leave_if_gone()
         self._waits, self._woken = True, False
         if deadline is not None:
             self._timer = kernel.at(max(deadline, kernel.now), self._resume)
         loop = events._get_running_loop()
         task = None if loop is None else _suspend_task(loop)
         hooks = sys.get_asyncgen_hooks()
-        events._set_running_loop(None)
-        kernel.hub.switch()
-        if self.owner.gone:
-            raise Gone
+        self._switch_to_hub()
         events._set_running_loop(loop)
         sys.set_asyncgen_hooks(*hooks)
-        if task is not None:
+        if loop is not None and task is not None:
             _resume_task(loop, task)
-        return self._woken
+        woken = self._woken
+        self.owner.on_resume(self)
+        return woken
+
+    def leave(self) -> NoReturn:
+        """Run no more, because the process has ended; `dispose` raises `Gone` here."""
+        while not self._disposing:
+            self._waits = True
+            self._switch_to_hub()
+        raise Gone
 
     def dispose(self) -> None:
         """End the thread of a process that is gone: its `finally` clauses run now, in a world without effect."""
+        self._disposing = True
         if not self.ended and self.green:
             self.green.throw(Gone)
         self.ended = True
+
+    def _leave_if_gone(self) -> None:
+        if self.owner.gone:
+            self.leave()
+
+    def _switch_to_hub(self) -> None:
+        events._set_running_loop(None)
+        sys.set_asyncgen_hooks(None, None)
+        self._kernel.hub.switch()
 
     def _resume_woken(self) -> None:
         if self._waits and self._woken:
@@ -201,6 +222,9 @@ class Owner:
     def postpone(self, act: Callable[[], object]) -> None:
         """Call `act` when the process goes on."""
         raise NotImplementedError
+
+    def on_resume(self, thread: Thread) -> None:
+        """Act in a thread that has just been resumed: handle the signals that came meanwhile."""
 
     def on_error(self, thread: Thread, error: BaseException) -> None:
         """Handle the exception that ended a thread."""
@@ -270,7 +294,7 @@ class Kernel:
         if self._events and self._events[0][0] <= until:
             self.sleep(TURN_NS)
         elif self.current is not None and self.current.owner.gone:
-            raise Gone
+            self.current.leave()
         else:
             self.now = until
 
@@ -311,12 +335,10 @@ class Kernel:
 
 
 def _suspend_task(loop: asyncio.AbstractEventLoop) -> "asyncio.Task[Any] | None":
-    """Take the current task off a loop, so that another loop of this thread of the system may run one (3.12)."""
-    if sys.version_info < (3, 12):
-        return None
-    task: asyncio.Task[Any] | None = asyncio.tasks._swap_current_task(loop, None)  # type: ignore[attr-defined]
-    return task
+    """Remove the current task of a loop, so that another loop of this thread of the system may run one (3.12)."""
+    return None if _swap_current_task is None else _swap_current_task(loop, None)
 
 
-def _resume_task(loop: Any, task: Any) -> None:
-    asyncio.tasks._swap_current_task(loop, task)  # type: ignore[attr-defined]
+def _resume_task(loop: asyncio.AbstractEventLoop, task: "asyncio.Task[Any]") -> None:
+    if _swap_current_task is not None:
+        _swap_current_task(loop, task)

@@ -4,30 +4,25 @@ import asyncio
 import errno
 import random
 import socket
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine, Sequence
+from itertools import count
+from typing import Any, Protocol
 
-from stablecast.lab.world import event_loop
+from stablecast.lab.world.clock import HostClock
 from stablecast.lab.world.datagrams import DatagramSocket
+from stablecast.lab.world.disk import SimulatedDisk
 from stablecast.lab.world.event_loop import SimulatedEventLoop, address_info
 from stablecast.lab.world.filesystem import FileSystem
-from stablecast.lab.world.kernel import Owner, Thread
-from stablecast.lab.world.network import refusal
+from stablecast.lab.world.kernel import Kernel, Owner, Thread
+from stablecast.lab.world.network import ANY, LOOPBACK, NetworkHost, refusal
 from stablecast.lab.world.sockets import SimulatedSocket
 from stablecast.lab.world.streams import StreamSocket
-
-if TYPE_CHECKING:
-    from stablecast.lab.world.host import Host
 
 DESCRIPTORS = 1_024
 """Sockets that a process may have open."""
 
 FIRST_DESCRIPTOR = 2_000_000
 """Number of the first simulated socket, far above the descriptors of the system."""
-
-
-CLOSINGS = 100
-"""Awaits in `finally` clauses that are ended when a process is disposed of."""
 
 
 class Console:
@@ -54,18 +49,41 @@ class Console:
         return False
 
 
+class ProcessHost(NetworkHost, Protocol):
+    """The host of a process."""
+
+    kernel: Kernel
+    clock: HostClock
+    environment: dict[str, str]
+    disk: SimulatedDisk
+    descriptors: "count[int]"
+
+    @property
+    def running(self) -> "Sequence[Process]":
+        """The processes that have not ended."""
+
+    def on_end(self, process: "Process") -> None:
+        """Note that a process has ended by itself."""
+
+    def on_error(self, process: "Process", error: BaseException) -> None:
+        """Note an exception that ended a thread of a process."""
+
+
 class Process(Owner):
     """A program that runs until its function returns, or until the world kills it.
 
     Attributes:
         gone: It has ended.
+        killed: The world has ended it.
         runs: It is not stopped.
         error: The exception that ended it.
         status: What its function returned.
         output: Lines that it printed.
+        at_exit: What is called before it ends by itself, the latest first.
+        foreground: Threads that it waits for before it ends by itself.
     """
 
-    def __init__(self, host: "Host", name: str, number: int) -> None:
+    def __init__(self, host: ProcessHost, name: str, number: int) -> None:
         """Make a process; `run` or `call` starts it."""
         self.host = host
         self.clock = host.clock
@@ -73,14 +91,16 @@ class Process(Owner):
         self.name = name
         self.number = number
         self.gone = False
+        self.killed = False
         self.runs = True
         self.error: BaseException | None = None
         self.status: Any = None
         self.output: list[str] = []
         self.console = Console(self.output)
         self.at_exit: list[Callable[[], object]] = []
+        self.foreground: list[Thread] = []
         self.loops: list[SimulatedEventLoop] = []
-        self.signals: dict[int, Callable[[], object]] = event_loop.default_signals()
+        self.signals: dict[int, Callable[[], object]] = {}
         self.random = random.Random(self.kernel.random.getrandbits(64))  # noqa: S311 - a seed must repeat its run
         self.limit = DESCRIPTORS
         self.files = FileSystem(host.disk, host.descriptors)
@@ -104,14 +124,21 @@ class Process(Owner):
                 self.status = main()
             except SystemExit as exit_:
                 self.status = exit_.code
-            else:
-                for callback in self.at_exit:
-                    callback()
             finally:
                 if not self.gone:
-                    self.kernel.after(0, self.end)
+                    self._finish()
 
         self.start_thread(body, self.name)
+
+    def _finish(self) -> None:
+        """End as an interpreter does: wait for the threads that are no daemons, then call what waits for the exit."""
+        try:
+            for thread in self.foreground:
+                thread.join()
+            while self.at_exit:
+                self.at_exit.pop()()
+        finally:
+            self.kernel.after(0, self.end)
 
     def start_thread(self, target: Callable[[], object], name: str) -> Thread:
         """Start a thread of the process."""
@@ -143,18 +170,17 @@ class Process(Owner):
         for act in postponed:
             self.kernel.after(self.kernel.random.randrange(1_000), act)
 
-    def kill(self, *, power: bool = False) -> None:
+    def kill(self, *, power: bool = False, ordered: bool = False) -> None:
         """End the process: nothing of it runs any more. Without `power` the peers of its connections learn it."""
         if self.gone:
             return
+        self.killed = power or ordered
         self.gone = True
         self.files.kill()
         for sock in list(self._sockets.values()):
-            if isinstance(sock, StreamSocket) and sock.end is not None and power:
-                sock.end.lose_host()
-            elif isinstance(sock, StreamSocket) and sock.end is not None and sock.end.inbox:
-                sock.abandon()
-            sock.close()
+            if power:
+                sock.lose_power()
+            sock.abandon()
         self._sockets.clear()
         waiting, self._waiting = self._waiting, []
         for thread in waiting:
@@ -162,8 +188,9 @@ class Process(Owner):
 
     def end(self) -> None:
         """End the process as a program that returns does."""
-        self.host.on_end(self)
-        self.kill()
+        if not self.gone:
+            self.host.on_end(self)
+            self.kill()
 
     async def wait(self) -> Any:
         """Wait until the process has ended, in another process; return its status."""
@@ -180,16 +207,10 @@ class Process(Owner):
         for thread in self._threads:
             self.kernel.current = thread
             thread.dispose()
-        self.kernel.current = None
+        self.kernel.current = self._threads[-1] if self._threads else None  # What is closed now acts in this process.
         for loop in self.loops:
-            for task in asyncio.all_tasks(loop):
-                task._log_destroy_pending = False  # type: ignore[attr-defined]
-                _close(task.get_coro())
-            loop._ready.clear()  # type: ignore[attr-defined]
-            loop._scheduled.clear()  # type: ignore[attr-defined]
-            for transport in list(loop._transports.values()):  # type: ignore[attr-defined]
-                transport._closing, transport._sock = True, None  # Otherwise Python warns of each.
-            loop._closed = True  # type: ignore[attr-defined]
+            loop.dispose()
+        self.kernel.current = None
         threads, self._threads = self._threads, []
         return threads
 
@@ -249,9 +270,10 @@ class Process(Owner):
         except KeyError:
             raise socket.gaierror(socket.EAI_NONAME, f"the world has no host {name}") from None
 
-    def addresses(self, host: Any, port: Any, kind: int = 0, proto: int = 0) -> list[Any]:
+    def addresses(self, host: Any, port: Any, kind: int = 0, proto: int = 0, flags: int = 0) -> list[Any]:
         """Return the answer of getaddrinfo. Raises OSError."""
-        name = host.decode() if isinstance(host, bytes) else (host or "127.0.0.1")
+        nobody = ANY if flags & socket.AI_PASSIVE else LOOPBACK
+        name = host.decode() if isinstance(host, bytes) else (host or nobody)
         return address_info(self.resolve(name), int(port or 0), kind, proto)
 
 
@@ -273,19 +295,9 @@ def run_loop(loop: SimulatedEventLoop, main: Coroutine[Any, Any, Any]) -> Any:
             loop.close()
 
 
-def _close(coroutine: Any) -> None:
-    """Close a coroutine; each try ends one more await of its `finally` clauses."""
-    for _ in range(CLOSINGS):
-        try:
-            coroutine.close()
-        except BaseException:  # noqa: BLE001 - a coroutine may do anything when it is closed
-            continue
-        break
-
-
 def _cancel_rest(loop: SimulatedEventLoop) -> None:
-    left = asyncio.all_tasks(loop)
-    for task in sorted(left, key=lambda one: one.get_name()):  # A set has the order of addresses.
+    left = sorted(asyncio.all_tasks(loop), key=hash)
+    for task in left:
         task.cancel()
     if left:
         loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))

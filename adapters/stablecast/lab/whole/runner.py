@@ -1,0 +1,72 @@
+"""Run one schedule of a whole world, and judge it."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+
+from stablecast.core.errors import StablecastError
+from stablecast.lab.whole.conductor import Conductor
+from stablecast.lab.whole.history_checker import judge
+from stablecast.lab.whole.schedule import RECEIVERS, Schedule, smaller
+from stablecast.lab.world.kernel import WorldError
+from stablecast.lab.world.world import World
+
+LIMIT_SECONDS = 300.0
+"""Virtual time in s within which a world ends."""
+
+MAX_RUNS = 150
+"""Most worlds that are run to find a smaller schedule."""
+
+
+@attrs.frozen
+class WholeReport:
+    """The result of a schedule. Equal fingerprints mean equal runs."""
+
+    schedule: Schedule
+    violations: tuple[str, ...]
+    counts: Counter[str]
+    virtual_ns: int
+    fingerprint: str
+    lines: tuple[dict[str, object], ...] = ()
+
+
+def run(schedule: Schedule, traces: Path | None = None) -> WholeReport:
+    """Run a schedule; copy the traces of all programs into a directory if one is named."""
+    world = World(schedule.seed)
+    conductor = Conductor(world, schedule, traced=traces is not None)
+    violations: list[str] = []
+    try:
+        world.run(conductor.run, LIMIT_SECONDS)
+    except WorldError as error:
+        violations.append(f"hang: {error}")
+    for process, error in world.failures:
+        if not isinstance(error, OSError | StablecastError):  # `ended` judges those: they are what a command reports.
+            violations.append(f"traceback: {process.name} raised {type(error).__name__}: {error}")
+    errors = {run: "\n".join(lines) for run, lines in conductor.output.items()}
+    errors |= {name: "\n".join(process.output) for name, process in conductor.processes.items()}
+    verdict = judge(conductor.lines, errors, RECEIVERS)
+    counts = Counter(sent=verdict.sent, stable=verdict.stable, delivered=verdict.delivered, confirmed=verdict.confirmed)
+    fingerprint = f"{world.now:x}-{world.kernel.steps:x}-{world.kernel.random.getrandbits(64):016x}"
+    return WholeReport(
+        schedule, tuple(violations + verdict.violations), counts, world.now, fingerprint, tuple(conductor.lines)
+    )
+
+
+def shrink(report: WholeReport, attempt: Callable[[Schedule], WholeReport] = run) -> WholeReport:
+    """Return the report of a smaller schedule that breaks the same rule, or the given one if there is none."""
+    rule = report.violations[0].partition(":")[0]
+    left = MAX_RUNS
+    again = True
+    while again and left:
+        again = False
+        for candidate in smaller(report.schedule):
+            if not left:
+                break
+            left -= 1
+            found = attempt(candidate)
+            if found.violations and found.violations[0].partition(":")[0] == rule:
+                report, again = found, True
+                break
+    return report
