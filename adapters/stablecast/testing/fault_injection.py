@@ -8,7 +8,7 @@ from typing import Final
 
 from stablecast.lab.world.disk import SimulatedDisk
 from stablecast.lab.world.host import Host
-from stablecast.lab.world.kernel import START_NS, Kernel, Thread
+from stablecast.lab.world.kernel import Kernel, Thread
 from stablecast.lab.world.network import Network
 from stablecast.testing.programs import Program, Supervisor, check_host
 from stablecast.testing.schedule import MILLISECOND, OF_PATHS, Strike
@@ -26,6 +26,7 @@ class FaultInjector:
     Attributes:
         struck: The strikes of the schedule that had an effect.
         turns: The turns of each host.
+        wiped: The hosts whose disk was wiped.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class FaultInjector:
         """Prepare; `arm` begins."""
         self.struck: list[Strike] = []
         self.turns: Counter[str] = Counter()
+        self.wiped: set[str] = set()
         self._kernel = kernel
         self._network = network
         self._hosts = hosts
@@ -67,12 +69,13 @@ class FaultInjector:
     def arm(self, strikes: Sequence[Strike]) -> None:
         """Let the strikes of a schedule happen. This also counts turns from now on."""
         self._armed = True
+        begun = self._kernel.now
         for strike in strikes:
             if strike.turn:
                 self._at_turns.setdefault(strike.on, []).append(strike)
             else:
                 self._timed += 1
-                self._kernel.exactly(START_NS + strike.at, partial(self._on_time, strike))
+                self._kernel.exactly(begun + strike.at, partial(self._on_time, strike))
         for waiting in self._at_turns.values():
             waiting.sort(key=lambda one: -one.turn)
         self._kernel.on_turn = self._on_turn
@@ -165,6 +168,7 @@ class FaultInjector:
         if not victims:
             return False
         self._disk(strike).wipe()
+        self.wiped.add(strike.on)
         return lambda: self._supervisor.restart(victims)
 
     def _stop(self, strike: Strike) -> Callable[[], object] | bool:
