@@ -13,6 +13,7 @@ from asyncio import selector_events
 from collections import deque
 from collections.abc import Callable, MutableMapping
 from concurrent.futures import Executor
+from contextlib import suppress
 from typing import Any, NoReturn, Protocol, TypeVar, TypeVarTuple, Unpack
 
 from stablecast.lab.world.clock import HostClock
