@@ -179,6 +179,11 @@ class Conductor:
         else:
             self.processes[name] = self.world.start(partial(self._application, name), name)
 
+    def printed(self) -> dict[str, str]:
+        """Return what each start of a program printed."""
+        newest = {f"{name}.{self._runs[name]}": process.output for name, process in self.processes.items()}
+        return {run: "\n".join(lines) for run, lines in (self.output | newest).items()}
+
     def _note_end(self, name: str, process: Process) -> None:
         """Keep what a program printed, and mark an end that nobody ordered."""
         run = f"{name}.{self._runs[name]}"
@@ -248,7 +253,7 @@ class Conductor:
                 self._noise(fault, fault.amount / 100)
             case Do.RESET:
                 for end in list(world.network.ends):
-                    if host.address in (end.local[0], end.remote[0]):
+                    if host.address in (end.here, end.there):
                         end.fail(errno.ECONNRESET)
             case _:
                 self._strike_disk_or_clock(fault)

@@ -7,10 +7,12 @@ from pathlib import Path
 import attrs
 
 from stablecast.core.errors import StablecastError
+from stablecast.evidence.trace.trace_judge import verify_paths
 from stablecast.lab.whole.conductor import Conductor
 from stablecast.lab.whole.history_checker import judge
 from stablecast.lab.whole.schedule import RECEIVERS, Schedule, smaller
 from stablecast.lab.world.kernel import WorldError
+from stablecast.lab.world.programs import TRACES
 from stablecast.lab.world.world import World
 
 LIMIT_SECONDS = 300.0
@@ -33,25 +35,47 @@ class WholeReport:
 
 
 def run(schedule: Schedule, traces: Path | None = None) -> WholeReport:
-    """Run a schedule; copy the traces of all programs into a directory if one is named."""
+    """Run a schedule and have it judged.
+
+    Args:
+        schedule: Programs and faults.
+        traces: A directory for the traces of all programs, which are judged, too.
+    """
     world = World(schedule.seed)
     conductor = Conductor(world, schedule, traced=traces is not None)
     violations: list[str] = []
     try:
         world.run(conductor.run, LIMIT_SECONDS)
-    except WorldError as error:
-        violations.append(f"hang: {error}")
-    for process, error in world.failures:
-        if not isinstance(error, OSError | StablecastError):  # `ended` judges those: they are what a command reports.
-            violations.append(f"traceback: {process.name} raised {type(error).__name__}: {error}")
-    errors = {run: "\n".join(lines) for run, lines in conductor.output.items()}
-    errors |= {name: "\n".join(process.output) for name, process in conductor.processes.items()}
-    verdict = judge(conductor.lines, errors, RECEIVERS)
-    counts = Counter(sent=verdict.sent, stable=verdict.stable, delivered=verdict.delivered, confirmed=verdict.confirmed)
-    fingerprint = f"{world.now:x}-{world.kernel.steps:x}-{world.kernel.random.getrandbits(64):016x}"
-    return WholeReport(
-        schedule, tuple(violations + verdict.violations), counts, world.now, fingerprint, tuple(conductor.lines)
+    except WorldError as stuck:
+        violations.append(f"hang: {stuck}")
+    for process, failure in world.failures:
+        if not isinstance(failure, OSError | StablecastError):  # `ended` judges what a command reports.
+            violations.append(f"traceback: {process.name} raised {type(failure).__name__}: {failure}")
+    verdict = judge(conductor.lines, conductor.printed(), RECEIVERS)
+    violations += verdict.violations
+    if traces is not None:
+        violations += _judged(world, traces)
+    counts = Counter(
+        sent=verdict.sent, stable=verdict.stable, delivered=verdict.delivered, confirmed=verdict.confirmed
     )
+    fingerprint = f"{world.now:x}-{world.kernel.steps:x}-{world.kernel.random.getrandbits(64):016x}"
+    return WholeReport(schedule, tuple(violations), counts, world.now, fingerprint, tuple(conductor.lines))
+
+
+def _judged(world: World, directory: Path) -> list[str]:
+    """Copy the traces of all hosts, and return what `stablecast verify` finds in them."""
+    paths = []
+    for host in world.hosts.values():
+        if TRACES.name not in host.disk.listing(host.disk.root):
+            continue
+        for name, _, contents in host.disk.backup(str(TRACES)).files:
+            if isinstance(contents, bytes):
+                path = directory / host.name / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(contents)
+                paths.append(path)
+    summary = verify_paths(paths)
+    return [f"{one.rule}: {one.path.name} record {one.record}: {one.text}" for one in summary.violations]
 
 
 def shrink(report: WholeReport, attempt: Callable[[Schedule], WholeReport] = run) -> WholeReport:
