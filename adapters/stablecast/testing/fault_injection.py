@@ -3,11 +3,12 @@
 import errno
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from stablecast.lab.world.disk import SimulatedDisk
 from stablecast.lab.world.host import Host
-from stablecast.lab.world.kernel import START_NS, Kernel, Thread
+from stablecast.lab.world.kernel import Kernel, Thread
 from stablecast.lab.world.network import Network
 from stablecast.testing.programs import Program, Supervisor, check_host
 from stablecast.testing.schedule import MILLISECOND, OF_PATHS, Strike
@@ -25,6 +26,7 @@ class FaultInjector:
     Attributes:
         struck: The strikes of the schedule that had an effect.
         turns: The turns of each host.
+        wiped: The hosts whose disk was wiped.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class FaultInjector:
         """Prepare; `arm` begins."""
         self.struck: list[Strike] = []
         self.turns: Counter[str] = Counter()
+        self.wiped: set[str] = set()
         self._kernel = kernel
         self._network = network
         self._hosts = hosts
@@ -48,18 +51,31 @@ class FaultInjector:
         self._active: dict[int, tuple[Strike, Callable[[], object]]] = {}
         self._number = 0
         self._armed = False
+        self._acts: Mapping[str, Callable[[Strike], Callable[[], object] | bool]] = {
+            "crash": self._crash,
+            "wipe": self._wipe,
+            "stop": self._stop,
+            "reset": self._reset,
+            "slow_disk": self._slow_disk,
+            "full_disk": self._full_disk,
+            "failing_disk": self._failing_disk,
+            "rot": self._rot,
+            "leap": self._leap,
+            "drift": self._drift,
+        }
 
     # -------------------------------------------------------------------------------------------------- the schedule
 
     def arm(self, strikes: Sequence[Strike]) -> None:
         """Let the strikes of a schedule happen. This also counts turns from now on."""
         self._armed = True
+        begun = self._kernel.now
         for strike in strikes:
             if strike.turn:
                 self._at_turns.setdefault(strike.on, []).append(strike)
             else:
                 self._timed += 1
-                self._kernel.exactly(START_NS + strike.at, lambda strike=strike: self._on_time(strike))  # type: ignore[misc]
+                self._kernel.exactly(begun + strike.at, partial(self._on_time, strike))
         for waiting in self._at_turns.values():
             waiting.sort(key=lambda one: -one.turn)
         self._kernel.on_turn = self._on_turn
@@ -84,7 +100,7 @@ class FaultInjector:
         waiting = self._at_turns.get(host)
         while waiting and waiting[-1].turn <= self.turns[host]:
             strike = waiting.pop()
-            self._kernel.exactly(self._kernel.now, lambda strike=strike: self._on_schedule(strike))  # type: ignore[misc]
+            self._kernel.exactly(self._kernel.now, partial(self._on_schedule, strike))
 
     def _on_time(self, strike: Strike) -> None:
         if self._armed:
@@ -92,7 +108,9 @@ class FaultInjector:
             self._on_schedule(strike)
 
     def _on_schedule(self, strike: Strike) -> None:
-        if self._armed and strike.on in self._hosts and self.strike(strike):
+        # A host appears when its first program starts, which may be later than in the world without faults.
+        known = strike.on in self._hosts and (not strike.to or strike.to in self._hosts)
+        if self._armed and known and self.strike(strike):
             self.struck.append(strike)
 
     # ---------------------------------------------------------------------------------------------------------- strikes
@@ -102,8 +120,7 @@ class FaultInjector:
         check_host(strike.on, self._hosts)
         if strike.to:
             check_host(strike.to, self._hosts)
-        act: Callable[[Strike], Callable[[], object] | bool] = getattr(self, f"_{strike.fault}", self._of_path)
-        undo = act(strike)
+        undo = self._acts.get(strike.fault, self._path)(strike)
         if undo is False:
             return False
         span = f" for {strike.span / MILLISECOND:,.3f} ms" if strike.span else ""
@@ -151,6 +168,7 @@ class FaultInjector:
         if not victims:
             return False
         self._disk(strike).wipe()
+        self.wiped.add(strike.on)
         return lambda: self._supervisor.restart(victims)
 
     def _stop(self, strike: Strike) -> Callable[[], object] | bool:
@@ -195,7 +213,7 @@ class FaultInjector:
         clock.drift(round(strike.amount))
         return lambda: clock.drift(0)
 
-    def _of_path(self, strike: Strike) -> Callable[[], object] | bool:
+    def _path(self, strike: Strike) -> Callable[[], object] | bool:
         return (lambda: None) if strike.to and strike.to != strike.on else False
 
     def _disk(self, strike: Strike) -> SimulatedDisk:

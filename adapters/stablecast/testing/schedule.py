@@ -54,8 +54,8 @@ class Strike:
         fault: The kind of fault.
         on: The host.
         to: The other host of a path.
-        turn: The strike happens at this turn of the host, counted from the start of the world; 0 if it has a time.
-        at: The time in ns of virtual time since the start of the world, used unless `turn` is set.
+        turn: The strike happens at this turn of the host, counted since the stores were ready; 0 if it has a time.
+        at: The time in ns of virtual time since the stores were ready, used unless `turn` is set.
         span: The time in ns until the fault is healed, or until killed programs start again.
         amount: The strength.
         power: The host loses its power.
@@ -118,7 +118,7 @@ class Activity:
 
     Attributes:
         hosts: The hosts by name.
-        end: The time of the last activity in ns since the start of the world.
+        end: The time of the last activity in ns since the stores were ready.
     """
 
     hosts: Mapping[str, HostActivity]

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from stablecast.core.errors import StablecastError
 from stablecast.lab.world.host import Host
-from stablecast.lab.world.kernel import START_NS, WorldError
+from stablecast.lab.world.kernel import WorldError
 from stablecast.lab.world.world import World
 from stablecast.testing.fault_injection import FaultInjector
 from stablecast.testing.programs import Program, Supervisor
@@ -17,13 +17,13 @@ from stablecast.testing.timeline import FAULT, NOTE, Timeline
 TEST_HOST: Final = "test"
 """The host on which the test itself runs. No fault strikes it."""
 
-QUIET_S: Final = 5.0
+QUIET_S: Final = 10.0
 """Seconds of virtual time without a movement after which a world is settled."""
 
 SETTLED_LIMIT_S: Final = 900.0
 """Seconds of virtual time after which a world that does not settle fails its test."""
 
-LOOK_S: Final = 0.25
+LOOK_S: Final = 0.5
 """Seconds of virtual time between two looks for movements."""
 
 SECOND: Final = 1_000_000_000
@@ -54,7 +54,8 @@ class SimulatedWorld:
         self._resolver: list[str] = []
         self._end = 0
         self._turns: dict[str, int] = {}
-        self.injector.arm(strikes)
+        self._strikes = strikes
+        self._begun = lab.now
 
     # --------------------------------------------------------------------------------------------------------- programs
 
@@ -109,8 +110,8 @@ class SimulatedWorld:
     # ------------------------------------------------------------------------------------------------------------- time
 
     def time(self) -> float:
-        """Return the seconds of virtual time since the start of the world."""
-        return (self._lab.now - START_NS) / SECOND
+        """Return the seconds of virtual time since the stores were ready."""
+        return (self._lab.now - self._begun) / SECOND
 
     def note(self, text: str) -> None:
         """Add a line to the timeline. It counts as a movement for `settled`."""
@@ -131,6 +132,7 @@ class SimulatedWorld:
         Raises:
             NotSettledError: The world did not settle within the limit.
         """
+        __tracebackhide__ = True
         began = since = self._lab.now
         seen = self._movements()
         self._observe(self._lab.now)
@@ -148,6 +150,20 @@ class SimulatedWorld:
             if self._lab.now - began > limit * SECOND:
                 raise NotSettledError(self._moving(limit, unfinished))
         self.injector.disarm()
+
+    async def until(self, condition: Callable[[], object], limit: float = SETTLED_LIMIT_S) -> None:
+        """Wait until a condition holds, at most `limit` seconds of virtual time.
+
+        Raises:
+            NotSettledError: The condition does not hold within the limit.
+        """
+        __tracebackhide__ = True
+        began = self._lab.now
+        while not condition():
+            if self._lab.now - began > limit * SECOND:
+                raise NotSettledError(f"the condition {_source_of(condition)} did not hold within {limit:g} s")
+            await asyncio.sleep(LOOK_S)
+        self._observe(self._lab.now)
 
     def _unfinished(self) -> list[str]:
         down = [f"{one.name} on {one.host} is down" for one in self.supervisor.down]
@@ -214,17 +230,22 @@ class SimulatedWorld:
         """Let contexts find each other through these relays."""
         self._resolver = list(relays)
 
+    def begin(self) -> None:
+        """Let the schedule begin, because the stores are ready."""
+        self._begun = self._lab.now
+        self.injector.arm(self._strikes)
+
     def activity(self) -> Activity:
         """Return what the hosts did until the last movement that `settled` saw, or until now."""
         end, turns = (self._end, self._turns) if self._end else (self._lab.now, dict(self.injector.turns))
         hosts = {name: HostActivity(kind, turns.get(name, 0)) for name, kind in self._kinds.items()}
-        return Activity(hosts, end - START_NS)
+        return Activity(hosts, end - self._begun)
 
     def _observe(self, now: int) -> None:
         self._end, self._turns = now, dict(self.injector.turns)
 
     def _report(self, host: str, kind: str, text: str) -> None:
-        self.timeline.add(self._lab.now - START_NS, host, kind, text)
+        self.timeline.add(self._lab.now - self._begun, host, kind, text)
 
 
 class DiskFaults:
@@ -253,6 +274,11 @@ class DiskFaults:
     def wipe(self, down: float | None = 0.1) -> None:
         """Kill the programs of the host, empty the disk, and start the programs again after `down` seconds."""
         self._strike("wipe", down, 0.0)
+
+
+def _source_of(condition: Callable[[], object]) -> str:
+    code = getattr(condition, "__code__", None)
+    return repr(condition) if code is None else f"at {code.co_filename}:{code.co_firstlineno}"
 
 
 def _changes(host: Host) -> int:

@@ -108,6 +108,7 @@ def _run(setting: Setting, body: Body, seed: int, strikes: Sequence[Strike]) -> 
             from stablecast.testing.simulated_stores import start_stores  # noqa: PLC0415 - stores load the whole client
 
             start_stores(world, lab, setting.stores)
+        world.begin()
         test = lab.start(lambda: body(world), TEST_HOST)
         stuck: WorldError | None = None
         try:

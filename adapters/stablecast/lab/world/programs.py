@@ -46,10 +46,10 @@ class StoreProgram:
         """The address at which it listens."""
         return f"{self.world.host(self.name).address}:{STORE_PORT}"
 
-    def start(self) -> Process:
-        """Start `stablecast store`; the first start is one of a new store."""
+    def start(self, new: bool | None = None) -> Process:
+        """Start `stablecast store`, as a new store or not; None: the first start is one of a new store."""
         host = self.world.host(self.name)
-        new = not host.processes
+        new = not host.processes if new is None else new
         host.disk.make_directories(str(DATA))
         job = StoreJob(
             directory=DATA,
