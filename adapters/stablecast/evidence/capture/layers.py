@@ -98,9 +98,14 @@ class Decoded:
         return attrs.evolve(self, problems=(*self.problems, LayerProblem(FrameVerdict.DIFFERENT, text)))
 
 
-def malformed(error: WireError) -> Decoded:
+def undecoded(verdict: FrameVerdict, text: str) -> Decoded:
     """Return a result with nothing but a problem."""
-    return Decoded(problems=(LayerProblem(FrameVerdict.MALFORMED, str(error)),))
+    return Decoded(problems=(LayerProblem(verdict, text),))
+
+
+def malformed(error: WireError) -> Decoded:
+    """Return the result of bytes that a codec rejects."""
+    return undecoded(FrameVerdict.MALFORMED, str(error))
 
 
 # Topic resolution.
@@ -110,7 +115,7 @@ def resolution(octets: bytes, roundtrip: bool) -> Decoded:
     """Decode a datagram of topic resolution."""
     try:
         if len(octets) >= 2 and lbmr_extended.is_queueing(octets):
-            return Decoded(problems=(LayerProblem(FrameVerdict.UNKNOWN, "topic resolution of queues"),))
+            return undecoded(FrameVerdict.UNKNOWN, "topic resolution of queues")
         if len(octets) >= 2 and lbmr_extended.is_extended(octets):
             return _extended(octets, roundtrip)
         packet = lbmr.decode(octets)
@@ -177,11 +182,8 @@ def _listed(what: str, code: int, length: int, sizes: Mapping[int, int | None]) 
     if code not in sizes:
         return [LayerProblem(FrameVerdict.UNKNOWN, f"{what} {code} of an advertisement")]
     if sizes[code] not in {None, length}:
-        return [
-            LayerProblem(
-                FrameVerdict.MALFORMED, f"{what} {code} of an advertisement has {length} bytes, not {sizes[code]}"
-            )
-        ]
+        text = f"{what} {code} of an advertisement has {length} bytes, not {sizes[code]}"
+        return [LayerProblem(FrameVerdict.MALFORMED, text)]
     return []
 
 
