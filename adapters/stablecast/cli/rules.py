@@ -4,7 +4,8 @@ from textwrap import fill
 from typing import Any, Final
 
 from stablecast.evidence.rules import RULES, InvariantRule, judges_of
-from stablecast.text.console import note, say
+from stablecast.text.console import say
+from stablecast.text.exit_status import failed
 
 UNKNOWN: Final = 2
 """Exit status: there is no rule of that id."""
@@ -18,8 +19,7 @@ def run(rule_id: str | None, as_json: bool) -> int:
         rule for rule in RULES.values() if rule_id is None or rule_id.lower() in (rule.id.lower(), rule.name.lower())
     ]
     if not wanted:
-        note(f"stablecast: there is no rule {rule_id!r}; `stablecast rules` lists all of them")
-        return UNKNOWN
+        return failed(f"there is no rule {rule_id!r}; `stablecast rules` lists all of them", UNKNOWN)
     if as_json:
         say([as_object(rule) for rule in wanted])
         return 0
