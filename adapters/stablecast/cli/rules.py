@@ -3,6 +3,8 @@
 from textwrap import fill
 from typing import Any, Final
 
+import attrs
+
 from stablecast.evidence.rules import RULES, InvariantRule, judges_of
 from stablecast.text.console import say
 from stablecast.text.exit_status import failed
@@ -37,15 +39,7 @@ def as_object(rule: InvariantRule) -> dict[str, Any]:
         {"judge": judge.name, "place": judge.place, "command": judge.run, "checks": judge.checks[rule.id]}
         for judge in judges_of(rule.id)
     ]
-    return {
-        "id": rule.id,
-        "name": rule.name,
-        "statement": rule.statement,
-        "needs": rule.needs,
-        "breaks": rule.breaks,
-        "remedy": rule.remedy,
-        "judged_by": judged_by,
-    }
+    return {**attrs.asdict(rule), "judged_by": judged_by}
 
 
 def page(rule: InvariantRule) -> str:

@@ -6,7 +6,6 @@ in an open list. Everything else is `MALFORMED`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import assert_never
 
 import attrs
 
@@ -153,17 +152,11 @@ def _versions(version: int) -> tuple[LayerProblem, ...]:
 
 
 def _lbmr_layer(packet: lbmr.AnyPacket) -> Layer:
-    match packet:
-        case lbmr.ContextInfo():
-            return Layer("LBMR", "CONTEXT_INFO", packet)
-        case lbmr.ResolutionRequest():
-            return Layer("LBMR", "RESOLUTION_REQUEST", packet)
-        case lbmr.Packet():
-            query = "WC-TQR" if packet.kind is lbmr.PacketKind.WILDCARD else "TQR"
-            parts = (query,) * len(packet.queries) + ("TIR",) * len(packet.advertisements)
-            return Layer("LBMR", packet.kind.name, packet, parts)
-        case _:
-            assert_never(packet)
+    if not isinstance(packet, lbmr.Packet):
+        return Layer("LBMR", names.LBMR_BODIES[type(packet)], packet)
+    query = "WC-TQR" if packet.kind is lbmr.PacketKind.WILDCARD else "TQR"
+    parts = (query,) * len(packet.queries) + ("TIR",) * len(packet.advertisements)
+    return Layer("LBMR", packet.kind.name, packet, parts)
 
 
 def _unknown_options(packet: lbmr.AnyPacket) -> list[LayerProblem]:
@@ -226,14 +219,18 @@ def unicast(octets: bytes, roundtrip: bool, inside: Inside | None = None) -> Dec
 # Messages.
 
 
-def messages(octets: bytes, roundtrip: bool) -> Decoded:
+First = Callable[[bytes, int, bool], tuple[Decoded, int]]
+"""Decode what begins at a place, and return where the next message may begin."""
+
+
+def messages(octets: bytes, roundtrip: bool, first: First | None = None) -> Decoded:
     """Decode LBMC messages back to back; after a malformed one of known length the next one is tried."""
-    found = Decoded()
-    at = 0
+    found, problems, at = list[Layer](), list[LayerProblem](), 0
     while at < len(octets):
-        one, at = first_of(octets, at, roundtrip)
-        found = Decoded(found.layers + one.layers, found.problems + one.problems)
-    return found
+        one, at = (first or first_of)(octets, at, roundtrip)
+        found += one.layers
+        problems += one.problems
+    return Decoded(tuple(found), tuple(problems))
 
 
 def first_of(octets: bytes, at: int, roundtrip: bool) -> tuple[Decoded, int]:

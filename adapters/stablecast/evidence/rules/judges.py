@@ -3,35 +3,28 @@
 Each judge has an implementation of its own. A test compares this table with the ids that the implementations report.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from stablecast.evidence.rules.catalogue import PROPERTIES, TABLES
 from stablecast.evidence.rules.rule import RuleJudge
 
 
-def _judge(name: str, checks_of: str | None = None) -> RuleJudge:
-    """Return a declared judge; one judge may check what another one checks, by other means."""
+def _judge(name: str, checks: Mapping[str, str] | None = None) -> RuleJudge:
+    """Return a declared judge, with its own checks or these."""
     declared = TABLES["judges"][name]
-    checks = TABLES["judges"][checks_of or name]["checks"]
-    return RuleJudge(name, declared["place"], declared["run"], checks)
-
-
-def _models() -> RuleJudge:
-    """Return the judge whose checks are the properties of the models."""
-    paths: dict[str, list[str]] = {}
-    for one in PROPERTIES:
-        paths.setdefault(one.rule, []).append(one.path)
-    declared = TABLES["judges"]["models"]
-    return RuleJudge("models", declared["place"], declared["run"], {rule: ", ".join(paths[rule]) for rule in paths})
+    return RuleJudge(name, declared["place"], declared["run"], declared["checks"] if checks is None else checks)
 
 
 ONE_TRACE: Final = _judge("one trace")
 TRACE_FORM: Final = _judge("trace form")
 TRACES_TOGETHER: Final = _judge("traces together")
-SQL: Final = _judge("traces together in SQL", checks_of="traces together")
+SQL: Final = _judge("traces together in SQL", TRACES_TOGETHER.checks)
 CAPTURES: Final = _judge("captures")
 SIMULATOR: Final = _judge("simulator")
-MODELS: Final = _models()
+MODELS: Final = _judge(
+    "models", {one.rule: ", ".join(other.path for other in PROPERTIES if other.rule == one.rule) for one in PROPERTIES}
+)
 TORTURE: Final = _judge("torture")
 
 JUDGES: Final = (ONE_TRACE, TRACE_FORM, TRACES_TOGETHER, SQL, CAPTURES, SIMULATOR, MODELS, TORTURE)
