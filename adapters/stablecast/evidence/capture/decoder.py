@@ -20,10 +20,10 @@ from stablecast.evidence.capture import layers
 from stablecast.evidence.capture.connections import Direction, StreamProgress
 from stablecast.evidence.capture.errors import CutError
 from stablecast.evidence.capture.files import CaptureFrame, FrameMark, frames
-from stablecast.evidence.capture.ip import TCP, UDP, Endpoint, TcpSegment, UdpDatagram, WholePacket
+from stablecast.evidence.capture.ip import TCP, UDP, Endpoint, TcpSegment, UdpDatagram, content
 from stablecast.evidence.capture.large_messages import CapturedLargeMessages
 from stablecast.evidence.capture.layers import Decoded, Layer, LayerProblem, undecoded
-from stablecast.evidence.capture.network import IpNetwork, content
+from stablecast.evidence.capture.network import IpNetwork, WholePacket
 from stablecast.evidence.capture.ports import PROTOCOLS, PortPlan, TrafficKind, TransportKey
 from stablecast.evidence.capture.sessions import session_name, transport_of
 from stablecast.evidence.capture.traffic_survey import survey

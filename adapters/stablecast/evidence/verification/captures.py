@@ -15,7 +15,7 @@ from stablecast.evidence.rules import RULES
 from stablecast.evidence.rules.judges import CAPTURES
 from stablecast.evidence.verification.traces import CLEAN, EXPLAINED, UNREADABLE, VIOLATED, Paper, spark_extra
 from stablecast.text import plural
-from stablecast.text.console import say, spinning
+from stablecast.text.console import show, spinning
 from stablecast.text.exit_status import failed
 
 MEGABYTE: Final = 1 << 20
@@ -62,10 +62,7 @@ def _say(path: Path, findings: CaptureFindings | str, as_json: bool, paper: Pape
     if isinstance(findings, str):
         return failed(findings, UNREADABLE)
     paper.add(summary_of(path, findings), points_of(path, findings))
-    if as_json:
-        say({"file": str(path), **as_object(findings)})
-    else:
-        _print(path, findings)
+    show({"file": str(path), **as_object(findings)}, _lines(path, findings), as_json)
     if findings.gravest is RuleStanding.BROKEN:
         return failed(findings.cut, VIOLATED) if findings.cut else VIOLATED
     if findings.cut:
@@ -103,16 +100,16 @@ def as_object(findings: CaptureFindings) -> dict[str, Any]:
     return {**findings.counts(), "verdicts": verdicts, "findings": [one.as_json() for one in findings.found]}
 
 
-def _print(path: Path, findings: CaptureFindings) -> None:
+def _lines(path: Path, findings: CaptureFindings) -> Iterator[str]:
     for (rule, whose), standing in sorted(findings.standings.items()):
         times = plural(findings.asked[rule, whose], "time")
         text = f"{RULES[rule].title} of {whose}: {standing.text}, {CAPTURES.checks[rule]} ({times})"
-        say(f"{path}: {text}")
+        yield f"{path}: {text}"
         for one in findings.found:
             if (one.rule, one.whose) == (rule, whose):
                 where = f"frame {one.frame}" if one.frame else "in the end"
-                say(f"  {where}: {one.standing.text}: {one.text}")
+                yield f"  {where}: {one.standing.text}: {one.text}"
     if findings.gravest is RuleStanding.BROKEN:
-        say(EXPLAINED)
+        yield EXPLAINED
     counts = ", ".join(f"{count} {text}" for text, count in findings.counts().items())
-    say(f"{path}: {counts}")
+    yield f"{path}: {counts}"

@@ -1,6 +1,6 @@
 """`stablecast verify PATH...`: the place of the work, the output, and the exit status."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +15,7 @@ from stablecast.evidence.trace.report_page import Point, points_of, render
 from stablecast.evidence.trace.reports import FileReport, VerificationSummary, write_table
 from stablecast.evidence.trace.trace_judge import judge_paths, summarize
 from stablecast.text import plural, refusal
-from stablecast.text.console import note, say, spinning
+from stablecast.text.console import note, show, spinning
 from stablecast.text.exit_status import failed
 
 CLEAN: Final = 0
@@ -87,10 +87,7 @@ def run_verify(
         summary, points = _judge(find(paths), wanted)
     except StablecastError as error:
         return failed(error, UNREADABLE)
-    if wanted.as_json:
-        say(summary.as_json())
-    else:
-        _print(summary)
+    show(summary.as_json(), _lines(summary), wanted.as_json)
     for report in summary.files:
         if report.error is not None:
             note(report.error)
@@ -147,18 +144,17 @@ def spark_extra() -> Any:
         raise TraceError(f"Spark needs its extra: pip install 'stablecast[spark]' ({error.name} is missing)") from error
 
 
-def _print(summary: VerificationSummary) -> None:
+def _lines(summary: VerificationSummary) -> Iterator[str]:
     for report in summary.files:
-        say(_sentence(report))
+        yield _sentence(report)
         for violation in report.violations:
-            say(f"  {RULES[violation.rule].title}: {violation.text}")
-    for text in summary.untold[:SHOWN_UNTOLD]:
-        say(text)
+            yield f"  {RULES[violation.rule].title}: {violation.text}"
+    yield from summary.untold[:SHOWN_UNTOLD]
     if len(summary.untold) > SHOWN_UNTOLD:
-        say(f"and {len(summary.untold) - SHOWN_UNTOLD} more that cannot be decided")
+        yield f"and {len(summary.untold) - SHOWN_UNTOLD} more that cannot be decided"
     if summary.violations:
-        say(EXPLAINED)
-    say(summary.counts())
+        yield EXPLAINED
+    yield summary.counts()
 
 
 def _sentence(report: FileReport) -> str:
