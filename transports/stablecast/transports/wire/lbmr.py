@@ -38,7 +38,21 @@ from stablecast.transports.wire.fields import (
 
 
 @attrs.frozen(kw_only=True)
-class Ume:
+class _Optional:
+    """The first field of most options."""
+
+    flags: U16 = IGNORE
+
+
+@attrs.frozen(kw_only=True)
+class _ShortOptional:
+    """The same in one byte."""
+
+    flags: U8 = IGNORE_SHORT
+
+
+@attrs.frozen(kw_only=True)
+class Ume(_Optional):
     """The source is persistent. The option holds its first store, for old receivers."""
 
     CODE: ClassVar[int] = 1
@@ -47,7 +61,6 @@ class Ume:
     QUORUM_CONSENSUS: ClassVar[int] = 0x1000
     ACK_TO_SOURCE: ClassVar[int] = 0x0800
     CONTEXT_ID: ClassVar[int] = 0x0400
-    flags: U16 = IGNORE
     store_port: U16
     source_port: U16
     store_address: Ipv4
@@ -59,12 +72,11 @@ class Ume:
 
 
 @attrs.frozen(kw_only=True)
-class UmeStore:
+class UmeStore(_ShortOptional):
     """A store of the persistent source."""
 
     CODE: ClassVar[int] = 2
     CONTEXT_ID: ClassVar[int] = 0x40
-    flags: U8 = IGNORE_SHORT
     group_index: U8
     store_port: U16
     store_index: U16
@@ -73,23 +85,21 @@ class UmeStore:
 
 
 @attrs.frozen(kw_only=True)
-class UmeStoreGroup:
+class UmeStoreGroup(_ShortOptional):
     """A group of the source's stores, and its size."""
 
     CODE: ClassVar[int] = 3
-    flags: U8 = IGNORE_SHORT
     group_index: U8
     group_size: U16
     reserved: U16 = 0
 
 
 @attrs.frozen(kw_only=True)
-class LateJoin:
+class LateJoin(_Optional):
     """The source can send the messages `low_sqn` to `high_sqn` again."""
 
     CODE: ClassVar[int] = 4
     ACK_TO_SOURCE: ClassVar[int] = 0x4000
-    flags: U16 = IGNORE
     source_port: U16
     reserved: U16 = 0
     source_address: Ipv4
@@ -99,55 +109,50 @@ class LateJoin:
 
 
 @attrs.frozen(kw_only=True)
-class Cost:
+class Cost(_ShortOptional):
     """The distance of the source through gateways."""
 
     CODE: ClassVar[int] = 7
-    flags: U8 = IGNORE_SHORT
     hop_count: U8
     cost: I32
 
 
 @attrs.frozen(kw_only=True)
-class OriginatingTransport:
+class OriginatingTransport(_Optional):
     """The transport at the source's own end, opaque."""
 
     CODE: ClassVar[int] = 8
-    flags: U16 = IGNORE
     otid: Octets32
 
 
 @attrs.frozen(kw_only=True)
-class ContextInstance:
+class ContextInstance(_ShortOptional):
     """Instance of the source's context."""
 
     CODE: ClassVar[int] = 9
-    flags: U8 = IGNORE_SHORT
     index: U8 = 0
     instance: Octets8
 
 
 @attrs.frozen(kw_only=True)
-class StoreContextInstance:
+class StoreContextInstance(_ShortOptional):
     """Instance of a store's context."""
 
     CODE: ClassVar[int] = 10
-    flags: U8 = IGNORE_SHORT
     store_index: U8
     instance: Octets8
 
 
 @attrs.frozen(kw_only=True)
-class DomainId:
+class DomainId(_Optional):
     """Routing domain of the source."""
 
     CODE: ClassVar[int] = 13
-    flags: U16 = IGNORE
     domain: U32
 
 
 @attrs.frozen(kw_only=True)
-class ExtendedFunctionality:
+class ExtendedFunctionality(_Optional):
     """Request port of the source's context, and the services that the source offers; sent for every source."""
 
     CODE: ClassVar[int] = 14
@@ -155,7 +160,6 @@ class ExtendedFunctionality:
     UME: ClassVar[int] = 0x2
     UMQ: ClassVar[int] = 0x4
     ULB: ClassVar[int] = 0x8
-    flags: U16 = IGNORE
     source_port: U16
     reserved: U16 = 0
     source_address: Ipv4
@@ -163,23 +167,21 @@ class ExtendedFunctionality:
 
 
 @attrs.frozen(kw_only=True)
-class SourceId:
+class SourceId(_Optional):
     """Context instance of the sender of the packet."""
 
     CODE: ClassVar[int] = 129
-    flags: U16 = IGNORE
     source_id: Octets8
 
 
 @attrs.frozen(kw_only=True)
-class SourceType:
+class SourceType(_ShortOptional):
     """The type of the sender of the packet: application, gateway or store."""
 
     CODE: ClassVar[int] = 130
     APPLICATION: ClassVar[int] = 0
     GATEWAY: ClassVar[int] = 1
     STORE: ClassVar[int] = 2
-    flags: U8 = IGNORE_SHORT
     source_type: U8
 
 
@@ -195,32 +197,34 @@ class Version:
 
 
 @attrs.frozen(kw_only=True)
-class LocalDomain:
+class LocalDomain(_Optional):
     """Domain of the sender; 0 without gateways."""
 
     CODE: ClassVar[int] = 132
-    flags: U16 = IGNORE
     domain: U32
 
 
 @attrs.frozen
-class TcpTransport:
-    """The address at which a TCP source listens; old sources have no session ID."""
+class _UnicastTransport:
+    """The address at which a source listens; old sources have no session ID."""
 
-    CODE: ClassVar[int] = 0x00
     address: Ipv4
     session_id: OptionalU32
     port: U16
 
 
 @attrs.frozen
-class LbtruTransport:
-    """The address at which an LBT-RU source listens; old sources have no session ID."""
+class TcpTransport(_UnicastTransport):
+    """The address at which a TCP source listens."""
+
+    CODE: ClassVar[int] = 0x00
+
+
+@attrs.frozen
+class LbtruTransport(_UnicastTransport):
+    """The address at which an LBT-RU source listens."""
 
     CODE: ClassVar[int] = 0x01
-    address: Ipv4
-    session_id: OptionalU32
-    port: U16
 
 
 @attrs.frozen
