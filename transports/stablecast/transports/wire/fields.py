@@ -166,9 +166,9 @@ Words = Annotated[tuple[int, ...], WORDS]
 RecordT = TypeVar("RecordT")
 
 
-def zero(kind: Any) -> Any:
-    """Return a field of this kind for `read_only`; its default is 0, as of flags and reserved fields."""
-    return attrs.field(default=0, type=kind)
+def preset(kind: Any, value: int = 0) -> Any:
+    """Return a field of this kind for `read_only`, with a default: flags and reserved fields have one."""
+    return attrs.field(default=value, type=kind)
 
 
 def read_only(name: str, code: int, /, **fields: Any) -> type[Any]:

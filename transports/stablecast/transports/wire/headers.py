@@ -26,8 +26,8 @@ from stablecast.transports.wire.fields import (
     Rest,
     Text,
     Words,
+    preset,
     read_only,
-    zero,
 )
 
 
@@ -68,7 +68,7 @@ class Batch(_Flagged):
 
 
 Request = read_only(
-    "Request", 4, flags=zero(U8), transport=zero(U8), qidx=U32, port=U16, reserved=zero(U16), ipaddr=Ipv4
+    "Request", 4, flags=preset(U8), transport=preset(U8), qidx=U32, port=U16, reserved=preset(U16), ipaddr=Ipv4
 )
 """REQUEST: the message asks for a response to a request port."""
 
@@ -98,11 +98,11 @@ class CtxInstD(_Flagged):
     ctxinst: Octets8
 
 
-CtxInstR = read_only("CtxInstR", 13, flags=zero(U16), ctxinst=Octets8)
+CtxInstR = read_only("CtxInstR", 13, flags=preset(U16), ctxinst=Octets8)
 """CTXINSTR: context instance to return the answer to."""
 
 
-SourceIndex = read_only("SourceIndex", 14, flags=zero(U16), srcidx=U64)
+SourceIndex = read_only("SourceIndex", 14, flags=preset(U16), srcidx=U64)
 """SRCIDX: index of a source on its transport."""
 
 
@@ -324,7 +324,7 @@ class RangedAck(_Flagged):
     last_seqnum: U32
 
 
-AckId = read_only("AckId", 25, flags=zero(U16), id=U32)
+AckId = read_only("AckId", 25, flags=preset(U16), id=U32)
 """ACK_ID: number of an acknowledgement."""
 
 
@@ -372,11 +372,11 @@ class Store(_StoreEntry):
     CODE: ClassVar[int] = 29
 
 
-StoreCtxInst = read_only("StoreCtxInst", 60, flags=zero(U16), ctxinst=Octets8)
+StoreCtxInst = read_only("StoreCtxInst", 60, flags=preset(U16), ctxinst=Octets8)
 """UME_CTXINSTS: context instance of a store."""
 
 
-StoreName = read_only("StoreName", 61, flags=zero(U16), store=Text, nuls=zero(Nuls))
+StoreName = read_only("StoreName", 61, flags=preset(U16), store=Text, nuls=preset(Nuls))
 """STORENAME: name of a store, and the number of NULs after it."""
 
 
@@ -516,52 +516,52 @@ class ApplicationChain:
 
 
 FilterInit = read_only(
-    "FilterInit", 16, flags=zero(U8), transport=zero(U8), transport_idx=U32, client_idx=U32, ssf_port=U16,
-    res=zero(U16), ssf_ip=Ipv4,
+    "FilterInit", 16, flags=preset(U8), transport=preset(U8), transport_idx=U32, client_idx=U32, ssf_port=U16,
+    res=preset(U16), ssf_ip=Ipv4,
 )  # fmt: skip
 """SSF_INIT: a receiver opens source-side filtering."""
 
 
 FilterRequest = read_only(
-    "FilterRequest", 17, flags=zero(U8), mode=U8, transport_idx=U32, topic_idx=U32, client_idx=U32
+    "FilterRequest", 17, flags=preset(U8), mode=U8, transport_idx=U32, topic_idx=U32, client_idx=U32
 )
 """SSF_CREQ: a receiver includes or excludes a topic."""
 
 
 ContextInformation = read_only(
-    "ContextInformation", 64, flags=zero(U16), reserved=zero(U8), hop_count=U8, port=U16, addr=Ipv4, domain_id=U32,
+    "ContextInformation", 64, flags=preset(U16), reserved=preset(U8), hop_count=U8, port=U16, addr=Ipv4, domain_id=U32,
     ctxinst=Octets8, name=Rest,
 )  # fmt: skip
 """CTXINFO: the address of a context; its name fills the rest."""
 
 
-Domain = read_only("Domain", 67, flags=zero(U16), domain=U32)
+Domain = read_only("Domain", 67, flags=preset(U16), domain=U32)
 """DOMAIN: a routing domain."""
 
 
-OriginatingDomain = read_only("OriginatingDomain", 74, flags=zero(U16), domain=U32)
+OriginatingDomain = read_only("OriginatingDomain", 74, flags=preset(U16), domain=U32)
 """ODOMAIN: the domain in which a message originates."""
 
 
-Stream = read_only("Stream", 75, flags=zero(U16), stream_id=U32, sqn=U32, ctxinst=Octets8)
+Stream = read_only("Stream", 75, flags=preset(U16), stream_id=U32, sqn=U32, ctxinst=Octets8)
 """STREAM: the position of a message among the immediate messages from one context to another."""
 
 
-StoreDomain = read_only("StoreDomain", 84, flags=zero(U16), domain=U32)
+StoreDomain = read_only("StoreDomain", 84, flags=preset(U16), domain=U32)
 """STORE_DOMAIN: the domain of a store."""
 
 
-Authentication = read_only("Authentication", 96, flags=zero(U8), opid=U8, blocks=Rest)
+Authentication = read_only("Authentication", 96, flags=preset(U8), opid=U8, blocks=Rest)
 """AUTH: a step of authentication: 1 request, 2 challenge, 3 answer, 4 result; `blocks` is opaque."""
 
 
-Hmac = read_only("Hmac", 98, flags=zero(U8), padding=zero(U8), data=Octets20)
+Hmac = read_only("Hmac", 98, flags=preset(U8), padding=preset(U8), data=Octets20)
 """HMAC: a keyed hash of the message."""
 
 
 Destination = read_only(
-    "Destination", 100, flags=zero(U16), domain_id=U32, ipaddr=Ipv4, port=U16, hops_taken=U16, orig_domain_id=U32,
-    orig_ipaddr=Ipv4, orig_port=U16, reserved=zero(U16),
+    "Destination", 100, flags=preset(U16), domain_id=U32, ipaddr=Ipv4, port=U16, hops_taken=U16, orig_domain_id=U32,
+    orig_ipaddr=Ipv4, orig_port=U16, reserved=preset(U16),
 )  # fmt: skip
 """DESTINATION: destination and origin of a message, across domains."""
 
@@ -569,16 +569,16 @@ Destination = read_only(
 # Gateways.
 
 
-TopicInterest = read_only("TopicInterest", 57, flags=zero(U16), domain_id=U32)
+TopicInterest = read_only("TopicInterest", 57, flags=preset(U16), domain_id=U32)
 """TOPIC_INTEREST: the gateway's other side has receivers of the topic."""
 
 
-PatternInterest = read_only("PatternInterest", 58, flags=zero(U8), type=U8, domain_id=U32, index=I64)
+PatternInterest = read_only("PatternInterest", 58, flags=preset(U8), type=U8, domain_id=U32, index=I64)
 """PATTERN_INTEREST: the gateway's other side has receivers of the pattern."""
 
 
 GatewayAdvertisement = read_only(
-    "GatewayAdvertisement", 59, flags=zero(U8), hop_count=U8, ad_flags=U32, cost=U32, transport_idx=U32,
+    "GatewayAdvertisement", 59, flags=preset(U8), hop_count=U8, ad_flags=U32, cost=U32, transport_idx=U32,
     topic_idx=U32, low_seqno=U32, high_seqno=U32, domain_id=U32, pat_idx=I64, ctxinst=Octets8,
 )  # fmt: skip
 """ADVERTISEMENT: a source on the gateway's other side."""
@@ -590,45 +590,46 @@ GatewayCapabilities = read_only(
 """TNWG_CAPABILITIES: the capabilities of the gateway; the lower 15 bits of `flags` are its version."""
 
 
-PatternIndex = read_only("PatternIndex", 69, flags=zero(U16), patidx=U64)
+PatternIndex = read_only("PatternIndex", 69, flags=preset(U16), patidx=U64)
 """PATIDX: index of a pattern."""
 
 
 TopicDomainInterest = read_only(
-    "TopicDomainInterest", 76, flags=zero(U16), domain_count=U16, res1=zero(U16), domains=Words
+    "TopicDomainInterest", 76, flags=preset(U16), domain_count=U16, res1=preset(U16), domains=Words
 )
 """TOPIC_MD_INTEREST: like TOPIC_INTEREST, for several domains."""
 
 
 PatternDomainInterest = read_only(
-    "PatternDomainInterest", 77, flags=zero(U8), type=U8, domain_count=U16, res1=zero(U16), index=I64, domains=Words
+    "PatternDomainInterest", 77, flags=preset(U8), type=U8, domain_count=U16, res1=preset(U16), index=I64, domains=Words
 )
 """PATTERN_MD_INTEREST: like PATTERN_INTEREST, for several domains."""
 
 
 GatewayKeepalive = read_only(
-    "GatewayKeepalive", 79, flags=zero(U16), index=U32, ts_seconds=U64, ts_microseconds=U32, reserved_1=zero(U32),
-    reserved_2=zero(U64), reserved_3=zero(U64), reserved_4=zero(U64), reserved_5=zero(U64), reserved_6=zero(U64),
+    "GatewayKeepalive", 79, flags=preset(U16), index=U32, ts_seconds=U64, ts_microseconds=U32, reserved_1=preset(U32),
+    reserved_2=preset(U64), reserved_3=preset(U64), reserved_4=preset(U64), reserved_5=preset(U64),
+    reserved_6=preset(U64),
 )  # fmt: skip
 """TNWG_KA: a gateway asks its peer for a sign of life, or answers."""
 
 
 RouteInfo = read_only(
-    "RouteInfo", 86, flags=zero(U16), gateway_version=U32, configuration_signature=U32, node_id=U64, topology=U32,
-    vers=U16, sqn=U16, ttl=U8, reserved1=zero(U8), reserved2=zero(U16),
+    "RouteInfo", 86, flags=preset(U16), gateway_version=U32, configuration_signature=U32, node_id=U64, topology=U32,
+    vers=U16, sqn=U16, ttl=U8, reserved1=preset(U8), reserved2=preset(U16),
 )  # fmt: skip
 """ROUTE_INFO: the position of a gateway in the topology; one ROUTE_INFO_NEIGHBOR follows for each peer."""
 
 
-RouteNeighbor = read_only("RouteNeighbor", 87, flags=zero(U16), node_id=U64, ingress_cost=U32, egress_cost=U32)
+RouteNeighbor = read_only("RouteNeighbor", 87, flags=preset(U16), node_id=U64, ingress_cost=U32, egress_cost=U32)
 """ROUTE_INFO_NEIGHBOR: a peer of a gateway, and the cost of the route to it."""
 
 
-GatewayName = read_only("GatewayName", 88, flags=zero(U16), gateway_name=Rest)
+GatewayName = read_only("GatewayName", 88, flags=preset(U16), gateway_name=Rest)
 """GATEWAY_NAME: name of a gateway, with the NULs after it."""
 
 
-TopicSource = read_only("TopicSource", 103, flags=zero(U16), domain_id=U32)
+TopicSource = read_only("TopicSource", 103, flags=preset(U16), domain_id=U32)
 """TOPIC_SOURCE: a source of a topic, or its end."""
 
 

@@ -31,6 +31,8 @@ from stablecast.transports.wire.fields import (
     dotted,
     octets_of,
     packed,
+    preset,
+    read_only,
     text_of,
 )
 
@@ -84,14 +86,10 @@ class UmeStore(_ShortOptional):
     source_reg_id: U32
 
 
-@attrs.frozen(kw_only=True)
-class UmeStoreGroup(_ShortOptional):
-    """A group of the source's stores, and its size."""
-
-    CODE: ClassVar[int] = 3
-    group_index: U8
-    group_size: U16
-    reserved: U16 = 0
+UmeStoreGroup = read_only(
+    "UmeStoreGroup", 3, flags=preset(U8, IGNORE_SHORT), group_index=U8, group_size=U16, reserved=preset(U16)
+)
+"""A group of the source's stores, and its size."""
 
 
 @attrs.frozen(kw_only=True)
@@ -108,13 +106,8 @@ class LateJoin(_Optional):
     low_sqn: U32
 
 
-@attrs.frozen(kw_only=True)
-class Cost(_ShortOptional):
-    """The distance of the source through gateways."""
-
-    CODE: ClassVar[int] = 7
-    hop_count: U8
-    cost: I32
+Cost = read_only("Cost", 7, flags=preset(U8, IGNORE_SHORT), hop_count=U8, cost=I32)
+"""The distance of the source through gateways."""
 
 
 @attrs.frozen(kw_only=True)
@@ -134,21 +127,14 @@ class ContextInstance(_ShortOptional):
     instance: Octets8
 
 
-@attrs.frozen(kw_only=True)
-class StoreContextInstance(_ShortOptional):
-    """Instance of a store's context."""
-
-    CODE: ClassVar[int] = 10
-    store_index: U8
-    instance: Octets8
+StoreContextInstance = read_only(
+    "StoreContextInstance", 10, flags=preset(U8, IGNORE_SHORT), store_index=U8, instance=Octets8
+)
+"""Instance of a store's context."""
 
 
-@attrs.frozen(kw_only=True)
-class DomainId(_Optional):
-    """Routing domain of the source."""
-
-    CODE: ClassVar[int] = 13
-    domain: U32
+DomainId = read_only("DomainId", 13, flags=preset(U16, IGNORE), domain=U32)
+"""Routing domain of the source."""
 
 
 @attrs.frozen(kw_only=True)
@@ -255,19 +241,9 @@ class UnknownTransport:
     body: bytes
 
 
-TirOption = (
-    ContextInstance
-    | Cost
-    | DomainId
-    | ExtendedFunctionality
-    | LateJoin
-    | OriginatingTransport
-    | StoreContextInstance
-    | Ume
-    | UmeStore
-    | UmeStoreGroup
-    | UnknownOption
-)
+TirOption = ContextInstance | ExtendedFunctionality | LateJoin | OriginatingTransport | Ume | UmeStore | UnknownOption
+"""The options of an advertisement that stablecast sends or follows."""
+_READ_ONLY = (Cost, DomainId, StoreContextInstance, UmeStoreGroup)
 PacketOption = LocalDomain | SourceId | SourceType | Version | UnknownOption
 Transport = LbtrmTransport | LbtruTransport | TcpTransport | UnknownTransport
 
@@ -278,7 +254,9 @@ TIR_LENGTH = 0
 PACKET_LENGTH = 128
 """Code of the option that ends a packet and holds the length of its options."""
 _CODES = frozenset(range(256))
-TIR_OPTIONS: CodeSpace[TirOption] = CodeSpace(get_args(TirOption), UnknownOption, codes=_CODES - {TIR_LENGTH})
+TIR_OPTIONS: CodeSpace[TirOption] = CodeSpace(
+    (*get_args(TirOption), *_READ_ONLY), UnknownOption, codes=_CODES - {TIR_LENGTH}
+)
 PACKET_OPTIONS: CodeSpace[PacketOption] = CodeSpace(
     get_args(PacketOption), UnknownOption, codes=_CODES - {PACKET_LENGTH}
 )

@@ -21,9 +21,9 @@ from stablecast.transports.wire.fields import (
     Rest,
     Words,
     octets_of,
+    preset,
     read_only,
     text_of,
-    zero,
 )
 from stablecast.transports.wire.lbmr import (
     LENGTH_OPTION,
@@ -121,7 +121,7 @@ class DomainRoute:
     domains: Words
 
 
-RemoteAddress = read_only("RemoteAddress", 1, flags=U16, domain=U32, address=Ipv4, port=U16, reserved=zero(U16))
+RemoteAddress = read_only("RemoteAddress", 1, flags=U16, domain=U32, address=Ipv4, port=U16, reserved=preset(U16))
 """Address of a context in another domain."""
 
 

@@ -20,8 +20,8 @@ from stablecast.transports.wire.fields import (
     Octets8,
     Rest,
     Tail,
+    preset,
     read_only,
-    zero,
 )
 from stablecast.transports.wire.lbmr import UnknownOption, pack_options, unpack_options
 
@@ -90,7 +90,7 @@ InstanceOption = read_only("InstanceOption", 0, flags=U16, instance=Octets8)
 """Instance of the context, 8 bytes."""
 
 
-AddressOption = read_only("AddressOption", 1, flags=U16, port=U16, reserved=zero(U16), address=Ipv4)
+AddressOption = read_only("AddressOption", 1, flags=U16, port=U16, reserved=preset(U16), address=Ipv4)
 """Address and port of the context."""
 
 
