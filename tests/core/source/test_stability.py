@@ -24,6 +24,7 @@ from stablecast.core.protocol.settings import Retention
 from stablecast.core.source.stability import Notices, StabilityWindow
 from tests.core.samples import drain, events
 from tests.core.source.stability_twin import STEPS, Twin, play
+from tests.support.invariants import check_invariants
 
 GROUP_FLAGS = StableFlag.INTRAGROUP | StableFlag.INTERGROUP | StableFlag.STABLE
 ACROSS = StableFlag.INTERGROUP | StableFlag.STABLE
@@ -99,7 +100,7 @@ def test_a_timeout_forces_out_nothing_behind_the_last_unsettled_message() -> Non
     machine.give_up(0, out)
     assert [event for event in events(drain(out)) if isinstance(event, Reclaimed)] == [Reclaimed(0, 0, forced=True)]
     assert (machine.trail, numbers(machine.stable), machine.unsettled_bytes) == (1, {1}, 0)
-    machine.check_invariants()
+    check_invariants(machine)
 
 
 def test_every_store_is_told_of_and_the_group_once() -> None:

@@ -22,6 +22,7 @@ from stablecast.core.protocol.messages import (
 from stablecast.core.store.retransmission import MAX_REQUEST_MESSAGES
 from tests.core.drivers import RECEIVER, SOURCE, StoreDriver, code
 from tests.core.samples import LIFE, MILLISECOND, OLDER_LIFE, SECOND, info, register, registered
+from tests.support.invariants import check_invariants
 
 NEXT = LIFE + 1
 UNSET = {"source_lifetime_ns": 0, "receiver_lifetime_ns": 0}
@@ -336,7 +337,7 @@ def test_damaged_messages_are_not_held_and_the_source_is_asked() -> None:
     driver.data(3, 3)
     driver.sync()
     assert driver.sent(StableAck)[-1] == ("source:1", StableAck(0, LIFE, 3, 5))
-    driver.machine.check_invariants()
+    check_invariants(driver.machine)
 
 
 def collecting() -> StoreDriver:

@@ -17,6 +17,7 @@ from stablecast.core.store.proxy_election import MAX_PAST, ElectionState
 from stablecast.core.store.proxy_elections import Elections
 from tests.core.samples import LIFE, OLDER_LIFE, register
 from tests.core.stations import ACTIVITY, CLIENT, fall_silent, lifetime
+from tests.support.invariants import check_invariants
 
 THEIRS = ElectionToken(1, 1, LIFE)
 
@@ -29,7 +30,7 @@ def elections(*records: ClientRecord, allow_proxy: bool = True) -> Elections:
     of_store = Elections(StoreConfig("store0:1", seed=1, allow_proxy=allow_proxy), Seeded(1))
     for record in records:
         of_store.enter(record, 0)
-    of_store.check_invariants()
+    check_invariants(of_store)
     return of_store
 
 

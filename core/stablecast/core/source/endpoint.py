@@ -210,8 +210,8 @@ class SourceEndpoint:
 
     @property
     def status(self) -> SourceStatus:
-        """A read-only copy of what the source knows of its stores, lives and messages."""
-        return SourceStatus.of(self.enrollment, self.lineage, self.sending)
+        """Read-only questions about what the source knows of its stores, lives and messages."""
+        return SourceStatus(self.enrollment, self.lineage, self.sending)
 
     def first_piece(self, number: int) -> int:
         """Return the first number of the message that has this one: another number where a message was cut."""
@@ -423,11 +423,6 @@ class SourceEndpoint:
 
     def _report_complete(self, flags: RegistrationFlag) -> None:
         self.outbox.append(Notify(RegistrationComplete(self.window.next, flags)))
-
-    def check_invariants(self) -> None:
-        """Assert the rules that hold between inputs, for tests."""
-        self.window.check_invariants()
-        assert not self.outbox or self.state is not SourceState.IDLE
 
     def abstract(self) -> tuple[object, ...]:
         """Return what the models see: the right to send, the resume point, the registrations, the window."""

@@ -275,12 +275,3 @@ class MessageWindow:
             for wait in self.delayed
             if wait.stop > first and wait.first < end
         )
-
-    def check_invariants(self) -> None:
-        """Assert the rules that hold between inputs, for tests."""
-        assert all(self.held.within(low, high) == [(low, high)] for low, high in self.synced)
-        assert not self.held or self.trail <= self.held.ranges[0][0]
-        assert self.trail <= self.mem_trail <= self.lead + 1
-        for extents in (self.memory, self.disk):
-            assert extents.messages == sum(run.stop - run.first for run in extents.runs)
-            assert all(self.held.within(run.first, run.stop) == [(run.first, run.stop)] for run in extents.runs)

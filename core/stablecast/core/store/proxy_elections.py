@@ -82,11 +82,6 @@ class Elections:
         sources = [records[reg_id] for reg_id in self.running]
         return [record for record in sources if self.running[record.client.reg_id].check(record, now, out)]
 
-    def check_invariants(self) -> None:
-        """Assert the rules that hold between inputs, for tests."""
-        for election in self.running.values():
-            election.check_invariants()
-
     def abstract(self) -> tuple[tuple[int, tuple[str, tuple[int, int] | None, Incarnation]], ...]:
         """Return each election, by RegID."""
         return tuple((reg_id, election.abstract()) for reg_id, election in sorted(self.running.items()))

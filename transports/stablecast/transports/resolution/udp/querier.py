@@ -24,19 +24,9 @@ from stablecast.transports.resolution.records import (
     source_record,
     topic_bytes,
 )
+from stablecast.transports.resolution.udp import inputs
 from stablecast.transports.resolution.udp.cache import SourceCache
 from stablecast.transports.resolution.udp.effects import Discovered, NoSource, QuerierEffect, Transmit, Withdrawn
-from stablecast.transports.resolution.udp.inputs import (
-    AddPattern,
-    AddReceiver,
-    QuerierInput,
-    RecordsReceived,
-    RemovePattern,
-    RemoveReceiver,
-    Resolved,
-    SourceLost,
-    Unresolved,
-)
 from stablecast.transports.resolution.udp.limiter import Limiter
 from stablecast.transports.resolution.udp.phases import Phase
 from stablecast.transports.resolution.udp.record_batches import share
@@ -116,28 +106,28 @@ class Querier:
     def __bool__(self) -> bool:
         return bool(self.interests or self.patterns)
 
-    def receive(self, event: QuerierInput, now: int) -> None:
+    def receive(self, event: inputs.QuerierInput, now: int) -> None:
         """Feed one input.
 
         Raises:
             MisuseError: If a topic or pattern cannot be sent on the wire, is malformed, or exceeds a bound.
         """
         match event:
-            case AddReceiver():
+            case inputs.AddReceiver():
                 self._add(event, now)
-            case RemoveReceiver(topic):
+            case inputs.RemoveReceiver(topic):
                 self._remove(topic, now)
-            case AddPattern():
+            case inputs.AddPattern():
                 self._add_pattern(event, now)
-            case RemovePattern(pattern):
+            case inputs.RemovePattern(pattern):
                 self._remove_pattern(pattern)
-            case Resolved(topic):
+            case inputs.Resolved(topic):
                 self._on_resolved(topic)
-            case Unresolved(topic):
+            case inputs.Unresolved(topic):
                 self._on_unresolved(topic, now)
-            case SourceLost():
+            case inputs.SourceLost():
                 self._on_lost(event, now)
-            case RecordsReceived(packet):
+            case inputs.RecordsReceived(packet):
                 for tir in packet.advertisements:
                     self._on_advertisement(tir, packet, now)
             case _:
@@ -183,7 +173,7 @@ class Querier:
 
     # Wanted topics and patterns.
 
-    def _add(self, event: AddReceiver, now: int) -> None:
+    def _add(self, event: inputs.AddReceiver, now: int) -> None:
         topic = event.topic
         check_topic(topic)
         if topic not in self.interests and len(self.interests) == MAX_TOPICS:
@@ -199,7 +189,7 @@ class Querier:
             if self._is_matched(topic):
                 self._adopt(topic, now)
 
-    def _add_pattern(self, event: AddPattern, now: int) -> None:
+    def _add_pattern(self, event: inputs.AddPattern, now: int) -> None:
         found = expression(event.pattern, event.kind)
         if event.pattern not in self.patterns and len(self.patterns) == MAX_PATTERNS:
             raise MisuseError(f"a context receives at most {MAX_PATTERNS} patterns: remove one or use another context")
@@ -252,7 +242,7 @@ class Querier:
             self.cache.forget_topic(topic)
             self.rounds.asked(topic, now, answered=False)
 
-    def _on_lost(self, event: SourceLost, now: int) -> None:
+    def _on_lost(self, event: inputs.SourceLost, now: int) -> None:
         interest = self.interests.get(event.topic)
         if interest is None:
             return
