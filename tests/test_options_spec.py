@@ -10,6 +10,7 @@ from stablecast.config.options import ALIASES
 from stablecast.config.profiles import DIFFERENCES, REASONS, profile
 from stablecast.config.store_options import STORE_OPTIONS, TOPIC_OPTIONS
 from stablecast.config.transport_options import TRANSPORT_OPTIONS
+from tests.support.option_values import show
 from tests.support.tree import ROOT
 
 CHAPTER = ROOT / "spec" / "options.md"
@@ -77,7 +78,7 @@ def section(title: str) -> list[str]:
     scope, options = SECTIONS[title]
     lines = [f"## {title}\n", *table("option", "type", "unit", "values", *PROFILES, "meaning")]
     for option in options:
-        defaults = [option.show(getattr(found, scope)) for found in PROFILES.values()]
+        defaults = [show(option, getattr(found, scope)) for found in PROFILES.values()]
         kind = option.kind
         lines.append(row([option.name, kind.type, kind.unit, kind.allowed, *defaults, option.summary]))
     relations = [f"* {option.name}: {option.relation}." for option in options if option.relation]
@@ -107,6 +108,6 @@ def test_every_default_is_shown() -> None:
     """An option with an effect has a default in every profile; lists start empty."""
     for scope, options in SECTIONS.values():
         for option in options:
-            shown = {name: option.show(getattr(found, scope)) for name, found in PROFILES.items()}
+            shown = {name: show(option, getattr(found, scope)) for name, found in PROFILES.items()}
             empty = option.field is None or option.kind.type == "list"
             assert all((value == "") == empty for value in shown.values()), (option.name, shown)

@@ -127,7 +127,7 @@ SOURCES: Final = (
     Mutant(
         "each-store-has-its-own-count-of-lives",
         "source/parts",
-        "return Repair.ONE_LIFE in config.repairs and config.behavior is not StoreBehavior.RR",
+        "return Repair.ONE_LIFE in config.repairs and config.behavior is not settings.StoreBehavior.RR",
         "return False",
         Test(
             "adapters/lab/model/worlds/test_stability.py"

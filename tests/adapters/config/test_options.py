@@ -38,6 +38,7 @@ from stablecast.core.protocol.settings import (
     StoreSpec,
 )
 from stablecast.runtime.address import AddressError
+from tests.support.option_values import show
 
 CONFIGS: dict[str, Any] = {
     "source": SourceConfig("topic", 0, "", ""),
@@ -111,7 +112,7 @@ def test_an_option_changes_its_field_and_no_other(scope: str, option: Option) ->
 def test_a_shown_value_gives_the_same_field(scope: str, option: Option) -> None:
     for value in acceptable(option, CONFIGS[scope]):
         config = apply(scope, CONFIGS[scope], {option.name: value})
-        shown = option.show(config)
+        shown = show(option, config)
         if option.kind.type != "list" and option.field is not None:
             assert apply(scope, CONFIGS[scope], {option.name: shown}) == config
 

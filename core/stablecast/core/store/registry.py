@@ -143,14 +143,7 @@ class Registry:
             own = request.role is Role.SOURCE
             number = self.repositories[record.client.reg_id].newest if own else record.client.acknowledged
             self.delete(record, now, out, Farewell.DEREGISTERED)
-        farewell = msg.Deregistered(
-            request.role,
-            request.store_index,
-            request.generation,
-            request.reg_id,
-            request.incarnation,
-            serial.wire(number),
-        )
+        farewell = msg.Deregistered(*request.names, serial.wire(number))
         if self.tickets.pending:
             self.tickets.wait(PendingSync(self.tickets.last, 0, 0, farewell=farewell, to=request.reply_to))
         else:
@@ -245,9 +238,7 @@ class Registry:
     def _refuse(self, request: msg.Register, why: msg.Refusal, now: int, out: list[Effect]) -> None:
         """Refuse, and state for how long the RegID is held."""
         holder = self.clients.holder(request)
-        refused = msg.Refused(
-            request.role, request.store_index, request.generation, request.reg_id, request.incarnation, why
-        )
+        refused = msg.Refused(*request.names, why)
         if holder is not None and why in (msg.Refusal.HELD_BY_SOURCE, msg.Refusal.HELD_BY_RECEIVER):
             refused = attrs.evolve(refused, reg_id=holder.client.reg_id, held_ms=self.clients.held_ms(request, now))
         out.append(Send(request.reply_to, refused))
