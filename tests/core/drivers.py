@@ -35,6 +35,7 @@ from stablecast.core.store.repository import Repository
 from stablecast.core.store.retention_terms import Terms
 from stablecast.core.store.sync_tickets import SyncTickets
 from tests.core.samples import LIFE, drain, events, info, register, registered, sends
+from tests.support.abstract_states import abstract
 from tests.support.invariants import check_invariants
 
 INTERVAL_NS = 10
@@ -154,7 +155,7 @@ class ReceiverDriver(Driver):
         driver.inform(1, 1, 1, high=high)
         driver.grant(0, 1, 2, low=wire(low), high=wire(high))
         driver.feed(LowChosen(low if wish is None else wish))
-        assert driver.machine.abstract()[0] == "ACTIVE"
+        assert abstract(driver.machine)[0] == "ACTIVE"
         return driver
 
     @classmethod

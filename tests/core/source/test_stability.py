@@ -24,6 +24,7 @@ from stablecast.core.protocol.settings import Retention
 from stablecast.core.source.stability import Notices, StabilityWindow
 from tests.core.samples import drain, events
 from tests.core.source.stability_twin import STEPS, Twin, play
+from tests.support.abstract_states import abstract
 from tests.support.invariants import check_invariants
 
 GROUP_FLAGS = StableFlag.INTRAGROUP | StableFlag.INTERGROUP | StableFlag.STABLE
@@ -325,7 +326,7 @@ def test_messages_of_a_wiped_store_no_longer_count() -> None:
     machine.on_acked(0, 0, 4, out)
     machine.forget_store(0, 2)
     machine.on_acked(1, 0, 4, drain(out))
-    assert machine.abstract() == (0, 4, ((0, 2),), (((0, 2),), ((0, 4),), ()))
+    assert abstract(machine) == (0, 4, ((0, 2),), (((0, 2),), ((0, 4),), ()))
 
 
 def test_confirmations_name_what_is_new() -> None:

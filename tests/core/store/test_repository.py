@@ -18,6 +18,7 @@ from stablecast.core.store.retention_terms import Terms
 from stablecast.core.store.sync_tickets import SyncTickets
 from tests.core.drivers import REPOSITORY_CONFIG, RepositoryDriver
 from tests.core.samples import LIFE, OLDER_LIFE, drain, sends
+from tests.support.abstract_states import abstract
 from tests.support.invariants import check_invariants
 
 MEMORY = Terms(kind=RepositoryType.MEMORY)
@@ -173,7 +174,7 @@ def test_time_passes_harmlessly_before_the_resume_point_is_known() -> None:
     shop = RepositoryDriver(resume=None)
     shop.tick(1)
     assert shop.out == []
-    assert shop.machine.abstract() == (LIFE, None, (), (), 0)
+    assert abstract(shop.machine) == (LIFE, None, (), (), 0)
 
 
 def test_a_new_life_cuts_back_what_an_older_one_left_above_its_resume_point() -> None:

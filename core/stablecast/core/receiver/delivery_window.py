@@ -309,7 +309,3 @@ class DeliveryWindow:
             otr = part.recovered and part.first >= self.origin
             done = self._last_use(part.token)
             out.append(Deliver(part.token, skip, length, part.first, part.recovered, done, otr))
-
-    def abstract(self) -> tuple[int | None, int | None, tuple[tuple[int, int], ...], int]:
-        """Return what the recovery model sees: next, newest known, held or settled ahead, last acknowledged."""
-        return (self.next, self.high, tuple(self.have), self.acked)

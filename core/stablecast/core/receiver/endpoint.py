@@ -441,10 +441,6 @@ class ReceiverSession:
         """Deliver live messages only."""
         self.arrivals.abandon(self.outbox)
 
-    def abstract(self) -> tuple[object, ...]:
-        """Return what the models see: state, registrations, window, requests."""
-        return (self.state.name, self.enrollment.abstract(), self.window.abstract(), self.requests.abstract())
-
 
 _S = ReceiverState
 _T = ReceiverStep

@@ -370,10 +370,6 @@ class Registration:
             self.probed_at = now
             out.append(Send(self.address, self.keepalive(respond=True)))
 
-    def abstract(self) -> tuple[str, int, int]:
-        """Return what the registration model sees: the state, the RegID asked for and the generation."""
-        return (self.state.name, self.request.reg_id, self.request.generation)
-
 
 def _lease_end(grant: msg.Registered, sent_at: int) -> int:
     timeout = grant.activity_timeout_ms * MILLISECOND

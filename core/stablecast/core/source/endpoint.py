@@ -418,10 +418,6 @@ class SourceEndpoint:
     def _report_complete(self, flags: events.RegistrationFlag) -> None:
         self.outbox.append(Notify(events.RegistrationComplete(self.window.next, flags)))
 
-    def abstract(self) -> tuple[object, ...]:
-        """Return what the models see: the right to send, the resume point, the registrations, the window."""
-        return (self.state.name, self.resume_point, self.enrollment.abstract(), self.window.abstract())
-
 
 SOURCE = lower(
     SourceChart,

@@ -356,10 +356,6 @@ class StabilityWindow:
             self.large.forget(trail)
         out.append(Release(trail))
 
-    def abstract(self) -> tuple[int, int, tuple[tuple[int, int], ...], tuple[tuple[tuple[int, int], ...], ...]]:
-        """Return what the stability model sees: trail, next, stable ranges, and acknowledgements by store."""
-        return (self.trail, self.next, tuple(self.stable), tuple(tuple(held) for held in self.acked))
-
 
 def _report_confirmed(
     parts: list[tuple[int, int]],

@@ -310,10 +310,3 @@ class StoreEndpoint:
 
     def _odd(self, code: str, text: str) -> None:
         self.outbox.append(Notify(Oddity(code, text)))
-
-    def abstract(self) -> tuple[object, ...]:
-        """Return what the models see: clients with their timers, and the repositories."""
-        return (
-            self.clients.abstract(),
-            tuple((reg_id, repository.abstract()) for reg_id, repository in sorted(self.repositories.items())),
-        )

@@ -339,10 +339,6 @@ class Election:
             self.past = [past for past in (*self.past, self.life) if past][-MAX_PAST:]
             self.life = life
 
-    def abstract(self) -> tuple[str, tuple[int, int] | None, Incarnation]:
-        """Return the state, the holder's token, and the newest life of the source."""
-        return (self.state.name, None if self.holder is None else self.holder.rank, self.life)
-
 
 _S = ElectionState
 _E = ElectionEvent
