@@ -36,7 +36,6 @@ from stablecast.config.option_names import SAFE
 from stablecast.config.profiles import profile
 from stablecast.config.store_options import STORE_OPTIONS, TOPIC_OPTIONS
 from stablecast.config.transport_options import TRANSPORT_OPTIONS, TransportConfig
-from stablecast.core.machine.chart import render_mermaid, render_table
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.receiver import RECEIVER, ReceiverState
 from stablecast.core.registration.store_registration import REGISTRATION, RegistrationState
@@ -53,6 +52,7 @@ from stablecast.transports.resolution.srs.service_link import LINK, LinkState
 from stablecast.transports.resolution.udp.phases import PHASES, Phase
 from tests.adapters.evidence.trace.planted_faults import LIES
 from tests.support.option_values import show
+from tests.support.rendered_charts import render_mermaid, render_table
 
 CHARTS: Mapping[str, tuple[Any, Any]] = {
     "registration": (REGISTRATION, RegistrationState.IDLE),

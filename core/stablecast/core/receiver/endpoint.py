@@ -22,10 +22,9 @@ from enum import IntEnum
 from typing import assert_never
 
 import attrs
-from statemachine.states import States
 
 from stablecast.core.machine import serial
-from stablecast.core.machine.chart import Chart, fire, lower
+from stablecast.core.machine.chart import Chart, States, fire, lower
 from stablecast.core.protocol import inputs
 from stablecast.core.protocol import messages as msg
 from stablecast.core.protocol.effects import Deliver, Discard, Effect, Notify, ReceiverEffect

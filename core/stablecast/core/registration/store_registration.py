@@ -26,10 +26,9 @@
 from enum import IntEnum
 
 import attrs
-from statemachine.states import States
 
 from stablecast.core.machine import serial
-from stablecast.core.machine.chart import Chart, fire, lower
+from stablecast.core.machine.chart import Chart, States, fire, lower
 from stablecast.core.machine.timers import TimerTable
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol import messages as msg

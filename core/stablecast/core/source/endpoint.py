@@ -23,10 +23,9 @@ from enum import IntEnum
 from typing import assert_never
 
 import attrs
-from statemachine.states import States
 
 from stablecast.core.errors import ConfigError, MisuseError
-from stablecast.core.machine.chart import Chart, fire, lower
+from stablecast.core.machine.chart import Chart, States, fire, lower
 from stablecast.core.protocol import events, inputs
 from stablecast.core.protocol import messages as msg
 from stablecast.core.protocol.effects import Broadcast, Effect, Notify, SourceEffect
