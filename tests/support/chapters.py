@@ -51,7 +51,7 @@ from stablecast.transports.resolution.srs.client import CLIENT, ClientState
 from stablecast.transports.resolution.srs.service_link import LINK, LinkState
 from stablecast.transports.resolution.udp.phases import PHASES, Phase
 from tests.adapters.evidence.trace.planted_faults import LIES
-from tests.support.option_values import show
+from tests.support.option_values import show, unit_of
 from tests.support.rendered_charts import render_mermaid, render_table
 
 CHARTS: Mapping[str, tuple[Any, Any]] = {
@@ -115,7 +115,7 @@ def _options(names: list[str]) -> str:
     default = TransportConfig() if scope == "transport" else getattr(profile(SAFE), scope)
     table = {option.name: option for option in OPTIONS[scope]}
     rows = [
-        f"| {name} | {show(table[name], default)} {table[name].kind.unit}".rstrip() + f" | {table[name].summary} |"
+        f"| {name} | {show(table[name], default)} {unit_of(table[name].kind)}".rstrip() + f" | {table[name].summary} |"
         for name in chosen or table
     ]
     return "\n".join([f"| {scope} option | default | meaning |", "|---|---|---|", *rows, ""])

@@ -1,6 +1,7 @@
 """The values of options as the chapters show them: the inverse of setting an option."""
 
 import ipaddress
+from collections.abc import Mapping
 from functools import singledispatch
 from typing import Any
 
@@ -8,6 +9,27 @@ from stablecast.config import option_kinds as kinds
 from stablecast.config.option import Option
 from stablecast.core.protocol.messages import UNSET
 from stablecast.core.protocol.settings import AckMode, Notification, SourceConfig
+
+TYPES: Mapping[type, str] = {
+    kinds.NumberKind: "number",
+    kinds.ChoiceKind: "choice",
+    kinds.FlagKind: "flag",
+    kinds.AddressKind: "address",
+    kinds.TextKind: "text",
+    kinds.AckModeKind: "flag",
+    kinds.ConfirmationsKind: "choice",
+    kinds.ListKind: "list",
+}
+
+
+def type_of(kind: kinds.OptionKind) -> str:
+    """Return the word for a kind."""
+    return TYPES[type(kind)]
+
+
+def unit_of(kind: kinds.OptionKind) -> str:
+    """Return the unit of a value, empty if it has none."""
+    return kind.unit if isinstance(kind, kinds.NumberKind) else ""
 
 
 def show(option: Option, config: Any) -> str:

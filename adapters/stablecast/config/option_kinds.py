@@ -24,14 +24,6 @@ class OptionKind(Protocol):
     """The methods of all kinds of options."""
 
     @property
-    def type(self) -> str:
-        """Return the word for this kind."""
-
-    @property
-    def unit(self) -> str:
-        """Return the unit of a value, empty if it has none."""
-
-    @property
     def allowed(self) -> str:
         """Return the allowed values, for people."""
 
@@ -52,7 +44,6 @@ class NumberKind:
     unit: str = ""
     factor: int = 1
     or_zero: bool = False
-    type: str = "number"
 
     @property
     def allowed(self) -> str:
@@ -78,8 +69,6 @@ class ChoiceKind:
     """One of several words; of words with one meaning the chapters show the first."""
 
     words: tuple[tuple[str, object], ...]
-    type: str = "choice"
-    unit: str = ""
 
     @property
     def allowed(self) -> str:
@@ -109,8 +98,6 @@ def numbers(meanings: Sequence[object]) -> ChoiceKind:
 class FlagKind:
     """A flag that is written as 0 or 1."""
 
-    type: str = "flag"
-    unit: str = ""
     allowed: str = "0, 1"
 
     def merge(self, name: str, before: object, value: Value) -> object:
@@ -131,8 +118,6 @@ class AddressKind:
 
     empty: str = ""
     numeric: bool = False
-    type: str = "address"
-    unit: str = ""
     allowed: str = "a.b.c.d"
 
     def merge(self, name: str, before: object, value: Value) -> object:
@@ -150,8 +135,6 @@ class TextKind:
 
     allowed: str
     make: Callable[[str], object] = str
-    type: str = "text"
-    unit: str = ""
 
     def merge(self, name: str, before: object, value: Value) -> object:
         """Return the field. Raises OptionError for an empty text, and what `make` raises."""
@@ -165,8 +148,6 @@ class AckModeKind:
     """A flag for one mode of acknowledgement: 1 selects the mode, 0 leaves it for immediate acknowledgement (P-345)."""
 
     mode: AckMode
-    type: str = "flag"
-    unit: str = ""
     allowed: str = "0, 1"
 
     def merge(self, name: str, before: AckMode, value: Value) -> object:
@@ -184,8 +165,6 @@ LEVELS = numbers([Notification.NONE, Notification.FRAGMENTS, Notification.MESSAG
 class ConfirmationsKind:
     """The confirmation events that an application gets; with none, receivers are not asked to confirm."""
 
-    type: str = "choice"
-    unit: str = ""
     allowed: str = LEVELS.allowed
 
     def merge(self, name: str, before: SourceConfig, value: Value) -> object:
@@ -201,8 +180,6 @@ class ListKind:
 
     entry: Callable[[Any, str], Any]
     allowed: str
-    type: str = "list"
-    unit: str = ""
 
     def merge(self, name: str, before: object, value: Value) -> object:
         """Return the configuration with the entries, which blanks or commas separate. Raises like `entry`."""

@@ -24,7 +24,7 @@ from stablecast.config.option_kinds import (
 )
 from stablecast.core.protocol.messages import UNSET
 from stablecast.core.protocol.settings import AckMode, Notification, SourceConfig
-from tests.support.option_values import value_of
+from tests.support.option_values import type_of, unit_of, value_of
 
 SOURCE = SourceConfig("topic", 0, "", "")
 COLOURS = words(red_hot=1, crimson=1, blue=2)
@@ -116,6 +116,6 @@ def test_a_list_takes_entries_apart_by_blanks_and_commas() -> None:
 def test_every_kind_says_what_it_is() -> None:
     kinds: list[OptionKind] = [NumberKind(0, 1), COLOURS, FlagKind(), AckModeKind(AckMode.BATCHED), ConfirmationsKind()]
     kinds.append(ListKind(lambda found, _: found, "anything"))
-    assert [kind.type for kind in kinds] == ["number", "choice", "flag", "flag", "choice", "list"]
+    assert [type_of(kind) for kind in kinds] == ["number", "choice", "flag", "flag", "choice", "list"]
     assert all(kind.allowed for kind in kinds)
-    assert not any(kind.unit for kind in kinds)
+    assert not any(unit_of(kind) for kind in kinds)

@@ -4,9 +4,10 @@ import attrs
 import pytest
 
 from stablecast.config.options import SCOPES, OptionError
-from stablecast.config.profiles import DIFFERENCES, REASONS, Profile, profile
+from stablecast.config.profiles import DIFFERENCES, Profile, profile
 from stablecast.core.protocol.repairs import Repair
 from tests.support.option_values import show
+from tests.support.profile_reasons import REASONS
 
 ENDPOINTS = ("source", "receiver", "store")
 SCOPE_NAMES = (*ENDPOINTS, "disk", "transport")
