@@ -13,6 +13,8 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
+from stablecast.lab.model.canonical import Fn
+
 T = TypeVar("T")
 _Copier = Callable[[Any], Any]
 
@@ -53,7 +55,7 @@ def _shared(value: Any) -> Any:
 
 
 _COPIERS: dict[type, _Copier] = {
-    **dict.fromkeys((int, str, bytes, bool, type(None), frozenset), _shared),
+    **dict.fromkeys((int, str, bytes, bool, type(None), frozenset, Fn), _shared),
     tuple: lambda value: tuple(_COPIERS[type(part)](part) if type(part) in _COPIERS else clone(part) for part in value),
     list: lambda value: [clone(part) for part in value],
     set: set,
@@ -93,7 +95,7 @@ def _all_alike(one: Any, other: Any) -> bool:
 
 
 _COMPARERS: dict[type, Callable[[Any, Any], bool]] = {
-    **dict.fromkeys((int, str, bytes, bool, frozenset, set), eq),
+    **dict.fromkeys((int, str, bytes, bool, frozenset, set, Fn), eq),
     **dict.fromkeys((tuple, list, deque), _all_alike),
     dict: lambda one, other: list(one) == list(other) and all(map(alike, one.values(), other.values())),
 }

@@ -102,10 +102,6 @@ def _print(result: equal.Comparison) -> None:
     told = result.difference
     if isinstance(told, str):
         say(f"  {told}")
-    elif told is not None and "violations" in told:
-        for violation in told["violations"]:
-            say(f"  {violation['invariant']} does not hold after {' '.join(violation['path'])}")
-            say(f"    in {violation['state']}")
     elif told is not None:
         say(f"  after {' '.join(told['path']) or 'nothing'}")
         say(f"  in {told['state']}")

@@ -7,7 +7,7 @@ flight.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from typing import Self
 
 import attrs
 
@@ -18,7 +18,7 @@ from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig
 from stablecast.core.store.clients import ClientRecord, ClientTable
 from stablecast.core.store.proxy_election import Election, ElectionState, ElectionTimer
 from stablecast.lab.model.canonical import Fn, Value, record
-from stablecast.lab.model.explorer import Action, Invariant, State
+from stablecast.lab.model.explorer import Action, State
 from stablecast.lab.model.worlds.shared import known_constants
 
 REG_ID = 1
@@ -279,19 +279,3 @@ def _request(index: int, life: int, token: ElectionToken | None) -> Register:
         wants_proxy=True,
         election=token,
     )
-
-
-def _own_proxy(state: Mapping[str, Any]) -> bool:
-    """Check E2: a store runs a proxy exactly while it stands or serves, and it is that one."""
-    standing = (
-        store["holder"] if store["state"] in ("STANDING", "SERVING") else _token(None) for store in state["store"]
-    )
-    return bool(tuple(standing) == state["proxy"])
-
-
-def _agreed(state: Mapping[str, Any]) -> bool:
-    """Check E3: the token that a store holds is that of its registration."""
-    return all(store["by"] == store["holder"] for store in state["store"] if store["state"] in ("SERVING", "FOLLOWING"))
-
-
-INVARIANTS: Mapping[str, Invariant] = {"OwnProxy": _own_proxy, "Agreed": _agreed}

@@ -8,7 +8,7 @@ A registration is one action: the request arrives, its record is synced, and the
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from typing import Self
 
 import attrs
 
@@ -24,7 +24,7 @@ from stablecast.core.protocol.settings import AckMode, Ordering, OtrTimes, Recei
 from stablecast.core.receiver import ReceiverSession, ReceiverState
 from stablecast.lab.model.canonical import Fn, Value, record
 from stablecast.lab.model.clone import SharedMachine
-from stablecast.lab.model.explorer import Action, Invariant, State
+from stablecast.lab.model.explorer import Action, State
 from stablecast.lab.model.worlds.recovery_store import (
     LIFE,
     MESSAGE_BYTES,
@@ -311,41 +311,3 @@ def _config(constants: RecoveryConstants) -> ReceiverConfig:
         ack_interval_ns=TICK_NS,
         repairs=repairs,
     )
-
-
-def _in_order(state: Mapping[str, Any]) -> bool:
-    """Check D1: every number is delivered once."""
-    told = [abs(number) for number in state["rcv"]["told"]]
-    return len(told) == len(set(told))
-
-
-def _no_gap(state: Mapping[str, Any]) -> bool:
-    """Check D1: every number below the session's begin was consumed before, or reported lost."""
-    return _settled(state, state["rcv"]["low"])
-
-
-def _nothing_unread(state: Mapping[str, Any]) -> bool:
-    """Check A1: every number that a store counts as acknowledged was consumed or reported lost."""
-    return all(_settled(state, store["ack"] + 1) for store in state["store"])
-
-
-def _no_repeat(state: Mapping[str, Any]) -> bool:
-    """Check A2: no number is delivered again that a store which answered knows to be acknowledged."""
-    receiver = state["rcv"]
-    return bool(receiver["state"] != "ACTIVE" or receiver["low"] > receiver["best"])
-
-
-def _settled(state: Mapping[str, Any], stop: int) -> bool:
-    return all(number in state["read"] or number in state["lost"] for number in range(1, stop))
-
-
-INVARIANTS: Mapping[str, Invariant] = {"InOrder": _in_order}
-"""Invariants that also hold under the documented rules."""
-
-PROMISES: Mapping[str, Invariant] = {
-    **INVARIANTS,
-    "NoGap": _no_gap,
-    "NothingUnread": _nothing_unread,
-    "NoRepeat": _no_repeat,
-}
-"""Invariants that hold under the repaired rules and the consensus `highest`, without a request maximum."""

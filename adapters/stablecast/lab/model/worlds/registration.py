@@ -8,8 +8,7 @@ Time passes only when nothing is due. Actions that are due at one instant happen
 """
 
 from collections.abc import Iterator, Mapping
-from functools import partial
-from typing import Any, Self
+from typing import Self
 
 import attrs
 
@@ -28,7 +27,7 @@ from stablecast.core.registration.store_registration import (
 )
 from stablecast.core.store import StoreEndpoint
 from stablecast.lab.model.canonical import Fn, Value, record
-from stablecast.lab.model.explorer import Action, Invariant, State
+from stablecast.lab.model.explorer import Action, State
 from stablecast.lab.model.worlds.shared import known_constants
 
 TICK_NS = (LEASE_MARGIN - 1) * MILLISECOND
@@ -241,11 +240,6 @@ class RegistrationWorld:
 
     # The model's variables.
 
-    @property
-    def invariants(self) -> Mapping[str, Invariant]:
-        """Invariants of every state. Some clients may be lives of one context."""
-        return {"OneHolder": partial(_one_holder, self.constants.Shared), "Kept": partial(_kept, self.constants.Shared)}
-
     def abstract(self) -> State:
         """Return the model's variables."""
         return {
@@ -353,24 +347,3 @@ def _store_config(constants: RegistrationConstants) -> StoreConfig:
         receiver_lifetime_ns=0,
     )
     return StoreConfig(STORE, 1, repository=kept, check_ns=TICK_NS, keepalive_ns=0)
-
-
-def _one_holder(shared: frozenset[int], state: Mapping[str, Any]) -> bool:
-    """Check R1: no two contexts rely on one registration ID."""
-    believers = {number for number, client in enumerate(state["client"], 1) if _believes(client)}
-    return len(believers) <= 1 or believers <= shared
-
-
-def _kept(shared: frozenset[int], state: Mapping[str, Any]) -> bool:
-    """Check R2: a client that relies on the ID is the holder on the store's disk, or a later life of its context is."""
-    holder = state["disk"]
-    holders = [number for number, client in enumerate(state["client"], 1) if _believes(client)]
-    return all(holder == number or ({number, holder} <= shared and holder > number) for number in holders)
-
-
-def _believes(client: Fn) -> bool:
-    return client["state"] in ("REGISTERED", "RENEWING")
-
-
-_ALONE: frozenset[int] = frozenset()
-INVARIANTS: Mapping[str, Invariant] = {"OneHolder": partial(_one_holder, _ALONE), "Kept": partial(_kept, _ALONE)}

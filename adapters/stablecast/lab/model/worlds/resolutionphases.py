@@ -6,13 +6,13 @@ reports the end of the session. A turn comes at the instant at which a machine i
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from typing import Self
 
 import attrs
 
 from stablecast.lab.model.canonical import Fn, Value, record
 from stablecast.lab.model.clone import SharedMachine
-from stablecast.lab.model.explorer import Action, Invariant, State
+from stablecast.lab.model.explorer import Action, State
 from stablecast.lab.model.worlds.shared import known_constants
 from stablecast.transports.resolution.udp.advertiser import Advertiser
 from stablecast.transports.resolution.udp.effects import Transmit
@@ -253,12 +253,3 @@ _DOES: dict[str, AdvertiserInput | None] = {
 
 def _packet(said: Transmit) -> lbmr.Packet:
     return lbmr.Packet(lbmr.PacketKind.NORMAL, said.queries, said.advertisements)
-
-
-def _silent(state: Mapping[str, Any]) -> bool:
-    """Check Q1: a quiet side plans no turn, and any other side plans one."""
-    sides = (state["source"], state["receiver"])
-    return all((side["phase"] in ("AWAY", "QUIESCENT")) is (side["due"] == NONE) for side in sides)
-
-
-INVARIANTS: Mapping[str, Invariant] = {"Silent": _silent}

@@ -9,7 +9,7 @@ long.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Self
+from typing import Self
 
 import attrs
 
@@ -32,7 +32,7 @@ from stablecast.core.store.status import RepositoryStatus
 from stablecast.lab.model.canonical import Fn, Value, record
 from stablecast.lab.model.clone import SharedMachine
 from stablecast.lab.model.errors import ModelError
-from stablecast.lab.model.explorer import Action, Invariant, State
+from stablecast.lab.model.explorer import Action, State
 from stablecast.lab.model.worlds.rpp_parts import (
     DELAY_NS,
     NONE,
@@ -359,12 +359,10 @@ class RppWorld:
 
     def _source_of(self) -> Fn:
         life = self.source.config.incarnation
-        return record(state=self._source_state(), life=life, **dict(_named(self._window())))
+        return record(state=self._source_state(), life=life, **self._window())
 
     def _next(self) -> int:
-        stop = self._window()["next"]
-        assert isinstance(stop, int)
-        return stop
+        return int(self._window()["next"])
 
     def _may_send(self) -> bool:
         source = self.source
@@ -374,9 +372,7 @@ class RppWorld:
     def _news(self) -> set[int]:
         """Return the acknowledged numbers in flight that are news to the source."""
         told = {number for ack in self.told for number in range(ack.first, ack.last + 1)}
-        unsettled = self._window()["open"]
-        assert isinstance(unsettled, frozenset)
-        return {number for number in told if number in unsettled}
+        return {number for number in told if number in self._window()["open"]}
 
     def _asking(self) -> bool:
         return any(reader.state == "ASKING" for reader in self.readers)
@@ -384,10 +380,6 @@ class RppWorld:
     def _reader(self, number: int, reader: PacedReceiver) -> Fn:
         blocks = number not in self.constants.Patient
         return record(state=reader.state, blocks=blocks, consumed=reader.consumed, since=reader.since)
-
-
-def _named(fields: Fn) -> Iterator[tuple[str, Value]]:
-    yield from ((str(name), value) for name, value in fields.pairs)
 
 
 def acknowledged(store: StoreEndpoint, number: int) -> int:
@@ -463,28 +455,3 @@ def item(way: Data | SourceInfo) -> Fn:
 def signed(wire: int) -> int:
     """Return a wire number as a signed one: numbers below 0 travel as 32-bit values."""
     return wire if wire < 1 << 31 else wire - (1 << 32)
-
-
-def _owed(state: Mapping[str, Any]) -> Iterator[int]:
-    """Yield the stable numbers that blocking receivers still need.
-
-    After a crash these are numbers that were sent since the receiver registered.
-    """
-    for receiver in state["receiver"]:
-        if receiver["blocks"] and receiver["state"] == "IN":
-            first = max(receiver["since"] if state["crashed"] else 0, receiver["consumed"] + 1)
-            yield from (number for number in state["stable"] if number >= first)
-
-
-def _kept(state: Mapping[str, Any]) -> bool:
-    """Check P2: a stable message stays at the store until every registered blocking receiver has consumed it."""
-    store = state["store"]
-    return not store["up"] or all(number in store["held"] for number in _owed(state))
-
-
-def _synced(state: Mapping[str, Any]) -> bool:
-    """Check P1: such a message is on disk."""
-    return all(number in state["disk"]["messages"] for number in _owed(state))
-
-
-INVARIANTS: Mapping[str, Invariant] = {"PacedRetention": _kept, "SyncedFirst": _synced}

@@ -35,7 +35,6 @@ from stablecast.lab.model.worlds.stability_stores import (
     store_config,
 )
 from stablecast.lab.model.worlds.stability_view import (
-    INVARIANTS,
     answers_view,
     aside_view,
     disk_view,
@@ -45,8 +44,6 @@ from stablecast.lab.model.worlds.stability_view import (
     store_view,
     window_view,
 )
-
-__all__ = ["INVARIANTS", "StabilityWorld"]
 
 WAITING = (RegistrationState.REGISTERING, RegistrationState.RENEWING, RegistrationState.UNRESPONSIVE)
 """States of a registration whose request is not answered yet."""
