@@ -101,15 +101,3 @@ def equal_command(
     from stablecast.lab.model import command
 
     raise typer.Exit(command.compare(names or [], models, jar, jobs, record, as_json))
-
-
-@app.command("mutants")
-def mutants_command(
-    only: Annotated[str, typer.Argument(help="Part of the names of the faults to plant; default: all.")] = "",
-    models: Models = None,
-    as_json: Json = False,
-) -> None:
-    """Plant faults in the core, one by one; each must change a graph or break an invariant."""
-    from stablecast.lab.model import command
-
-    raise typer.Exit(command.plant(only, models, as_json))

@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 
 from stablecast.cli.model import app
 from stablecast.evidence.trace.converter import Json
-from stablecast.lab.model import catalog, mutants
+from stablecast.lab.model import catalog
 from stablecast.lab.model.errors import ModelError
 from stablecast.lab.model.graph import Graph
 from stablecast.lab.model.views import VIEWS
@@ -195,13 +195,3 @@ def test_other_reasons_are_told(small_models: Path, monkeypatch: pytest.MonkeyPa
     words = ("equal", "Small/graph_one", "--models", small_models, "--jobs", "1")
     monkeypatch.delenv("TLA2TOOLS_JAR", raising=False)
     assert "nothing is on record" in run(*words).output
-
-
-@pytest.mark.parametrize(("survivors", "status"), [((), 0), (("b",), 1)])
-def test_faults_are_counted(survivors: tuple[str, ...], status: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mutants, "run", lambda *_: mutants.Result(("a",), survivors))
-    done = run("mutants", "--json")
-    assert done.exit_code == status
-    told = json.loads(done.output)
-    assert told == {"mutants": 1 + status, "killed": 1, "survivors": list(survivors), "rate": 100 / (1 + status)}
-    assert run("mutants").output.endswith(f"1 of {1 + status} faults found, {100 // (1 + status)} %\n")

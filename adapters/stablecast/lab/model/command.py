@@ -1,4 +1,4 @@
-"""Print what `stablecast model list`, `graph`, `equal` and `mutants` find.
+"""Print what `stablecast model list`, `graph` and `equal` find.
 
 Each function returns the exit status.
 """
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from stablecast.lab.model import catalog, equal, mutants, tlc
+from stablecast.lab.model import catalog, equal, tlc
 from stablecast.lab.model.errors import ModelError
 from stablecast.text import plural
 from stablecast.text.console import say
@@ -68,19 +68,6 @@ def compare(names: list[str], models: Path | None, jar: Path | None, jobs: int, 
         ordered = sorted(results, key=lambda result: result.name)
         say({"models": [result.as_json() for result in ordered]})
     return 0 if all(result.equal for result in results) else 1
-
-
-def plant(only: str, models: Path | None, as_json: bool) -> int:
-    """Return the exit status: 0 if every fault was found."""
-    result = mutants.run(models or catalog.folder(), only)
-    if as_json:
-        found = {"killed": len(result.killed), "survivors": list(result.survivors), "rate": result.rate}
-        say({"mutants": len(result.killed) + len(result.survivors), **found})
-        return 1 if result.survivors else 0
-    for name in result.survivors:
-        say(f"NOT FOUND: {name}")
-    say(f"{len(result.killed)} of {len(result.killed) + len(result.survivors)} faults found, {result.rate:.0f} %")
-    return 1 if result.survivors else 0
 
 
 def needed(jar: Path | None) -> Path:
