@@ -32,15 +32,12 @@ def check_command(
     names: Names = None,
     models: Models = None,
     jar: Jar = None,
-    trace: Annotated[
-        Path | None, typer.Option("--trace", help="Write the last counterexample as a trace, for `trace dump`.")
-    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run the checker and compare its verdicts with the expected ones; print each counterexample step by step."""
     from stablecast.lab.model import checker_runs
 
-    raise typer.Exit(checker_runs.check(names or [], models, jar, trace, as_json))
+    raise typer.Exit(checker_runs.check(names or [], models, jar, as_json))
 
 
 @app.command("trace")
