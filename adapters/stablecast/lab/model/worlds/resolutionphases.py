@@ -180,8 +180,7 @@ class ResolutionPhasesWorld:
 
     def _advertise(self, event: AdvertiserInput | None, *, heard: bool) -> None:
         """Run the source's side; its datagrams arrive if `heard`."""
-        self.advertising = self.advertising.own()
-        advertiser = self.advertising.machine
+        advertiser = self.advertising.own()
         if event is None:
             advertiser.handle_timeout(self.now)
         else:
@@ -193,8 +192,7 @@ class ResolutionPhasesWorld:
 
     def _ask(self, outcome: str) -> None:
         """Run the receiver's turn. Both sides receive in the order of sending."""
-        self.querying = self.querying.own()
-        querier = self.querying.machine
+        querier = self.querying.own()
         querier.handle_timeout(self.now)
         asked = [effect for effect in querier.take_effects() if isinstance(effect, Transmit)]
         if outcome != "lost":
@@ -202,9 +200,9 @@ class ResolutionPhasesWorld:
                 self._advertise(RecordsReceived(_packet(effect)), heard=outcome == "answered")
 
     def _tell(self, event: QuerierInput) -> None:
-        self.querying = self.querying.own()
-        self.querying.machine.receive(event, self.now)
-        self.querying.machine.take_effects()
+        querier = self.querying.own()
+        querier.receive(event, self.now)
+        querier.take_effects()
 
     # The model's variables.
 

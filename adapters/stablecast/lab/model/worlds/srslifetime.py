@@ -77,12 +77,12 @@ class SrsLifetimeWorld:
         return self.shared.machine
 
     def _own_service(self) -> ResolutionService:
-        self.shared = self.shared.own()
-        for session in self.service.sessions.values():
+        service = self.shared.own()
+        for session in service.sessions.values():
             if session.client is not None:
                 # Sessions and service share the client, which a copy does not preserve.
-                session.client = self.service.clients[session.client.instance]
-        return self.service
+                session.client = service.clients[session.client.instance]
+        return service
 
     # Enabled actions.
 

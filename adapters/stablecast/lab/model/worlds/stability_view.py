@@ -10,8 +10,9 @@ from stablecast.core.registration.store_registration import RegistrationState
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.core.store.status import RepositoryStatus
 from stablecast.lab.model.canonical import Fn, Value, record
+from stablecast.lab.model.store_process import SOURCE_ID
 from stablecast.lab.model.worlds.shared import numbers_of
-from stablecast.lab.model.worlds.stability_stores import REG_ID, StabilityConstants, StabilityStore
+from stablecast.lab.model.worlds.stability_stores import StabilityConstants, StabilityStore
 
 STATES = {
     RegistrationState.REGISTERING: "asked",
@@ -88,7 +89,7 @@ def store_view(process: StabilityStore, constants: StabilityConstants) -> Fn:
     repository = process.repository
     if repository is None or process.machine is None:
         return record(**_NOTHING, up=process.machine is not None, content=_content({}, constants))
-    client = process.machine.status.clients[REG_ID].client
+    client = process.machine.status.clients[SOURCE_ID].client
     resume = repository.resume_point
     return record(
         up=True,
@@ -105,13 +106,13 @@ def store_view(process: StabilityStore, constants: StabilityConstants) -> Fn:
         high=0 if resume is None else highest(repository) + 1,
         asked=repository.late_join is not None,
         grant=process.granting,
-        dirty=process.dirty,
+        dirty=bool(process.unsynced),
     )
 
 
 def disk_view(process: StabilityStore, constants: StabilityConstants) -> Fn:
     """Return what a crash leaves of a store."""
-    client = process.synced.client
+    client = process.synced.source
     return record(
         group=constants.groups[process.index] + 1,
         life=0 if client is None else client.incarnation,

@@ -8,6 +8,7 @@ from stablecast.core.protocol.messages import Role
 from stablecast.lab.model.canonical import Fn, Value
 from stablecast.lab.model.errors import ModelError
 from stablecast.lab.model.explorer import Action, explore
+from stablecast.lab.model.store_process import SOURCE_ID
 from stablecast.lab.model.worlds.rpp import RppWorld
 from tests.adapters.lab.model.invariants import RPP, broken, violations
 
@@ -131,8 +132,8 @@ def test_a_number_that_was_acknowledged_unwritten_is_not_used_again() -> None:
 def test_a_lost_message_is_a_violation() -> None:
     made = world(*JOIN, *STORED, ("ToSource",))
     assert broken(made.abstract(), RPP) == []
-    made.store.repositories[50].held.remove(0, 1)  # type: ignore[union-attr]
-    made.disk = made.written = made.disk.__class__(made.disk.clients)
+    made.store.repositories[SOURCE_ID].held.remove(0, 1)  # type: ignore[union-attr]
+    made.keeper.machine.synced.messages.clear()
     assert broken(made.abstract(), RPP) == [
         "PacedRetention",
         "SyncedFirst",

@@ -4,6 +4,7 @@ import pytest
 
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.lab.model.canonical import Fn, Value
+from stablecast.lab.model.clone import clone
 from stablecast.lab.model.explorer import Action, explore
 from stablecast.lab.model.worlds.stability import StabilityWorld
 from tests.adapters.lab.model import invariants
@@ -99,10 +100,10 @@ def test_what_was_not_synced_is_gone_and_fetched_again() -> None:
 def test_copies_share_what_no_action_has_changed() -> None:
     here = played(*REGISTERED, Layout="two")
     before = here.shared_stores
-    there = StabilityWorld(here.constants, list(before), here.shared_source, here.life)
+    there = clone(here)
     there.do(("Ask", 2))
-    assert there.shared_stores[0] is before[0]
-    assert there.shared_stores[1] is not before[1]
+    assert there.stores[0] is before[0].machine
+    assert there.stores[1] is not before[1].machine
     assert here.stores[1].life == 0
 
 
