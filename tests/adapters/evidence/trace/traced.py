@@ -17,6 +17,7 @@ from stablecast.evidence.trace import container
 from stablecast.evidence.trace.converter import Json
 from stablecast.evidence.trace.frames import TraceFrame, frames_from, text_of
 from stablecast.evidence.trace.trace_recorder import FLUSH_NS, Recorder
+from tests.support.invariants import check_invariants
 from tests.support.world import EndpointWorld, Node, ReceiverNode, SourceNode, StoreNode
 
 STORES = ("10.0.0.1:14567", "10.0.0.2:14567", "10.0.0.3:14567")
@@ -70,6 +71,11 @@ class Tap:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.machine, name)
+
+
+@check_invariants.register
+def _(machine: Tap) -> None:
+    check_invariants(machine.machine)
 
 
 @attrs.define
