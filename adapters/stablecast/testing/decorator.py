@@ -17,7 +17,7 @@ from stablecast.testing.run_options import OPTIONS, RunOptions
 from stablecast.testing.schedule import schedule_of
 
 if TYPE_CHECKING:
-    from stablecast.testing.exploration import Plan, Report
+    from stablecast.testing.exploration import Report
 
 WORLD = "world"
 """The parameter through which a test gets its world."""
@@ -39,7 +39,7 @@ class WorldTest:
         from stablecast.testing.exploration import Plan  # noqa: PLC0415 - the plugin loads without greenlet
 
         self.function = function
-        self.plan: Plan = Plan(seeds=0)
+        self.plan = Plan(seeds=0)
         self.reports: list[Report] = []
 
     def run(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:

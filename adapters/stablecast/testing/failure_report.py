@@ -32,7 +32,9 @@ def _headline(report: Report, found: Outcome) -> str:
     worlds = f"after {report.worlds:,} {'world' if report.worlds == 1 else 'worlds'}"
     text = f"Seed {found.seed} fails {worlds}"
     if report.first > len(found.strikes):
-        text += f"; {report.searched} more worlds shortened its schedule from {report.first} to {len(found.strikes)} faults"
+        text += (
+            f"; {report.searched} more worlds shortened its schedule from {report.first} to {len(found.strikes)} faults"
+        )
     return text + "."
 
 

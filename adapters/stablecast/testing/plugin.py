@@ -17,7 +17,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--stablecast-seeds", type=_count, metavar="N", help="run N worlds for each test")
     group.addoption("--stablecast-seed", type=int, metavar="S", help="run the world of one seed only")
     group.addoption(
-        "--stablecast-jobs", type=_count, metavar="N", help="share the seeds of a test among N processes; default: cores"
+        "--stablecast-jobs",
+        type=_count,
+        metavar="N",
+        help="share the seeds of a test among N processes; default: cores",
     )
     group.addoption("--stablecast-traces", default="", metavar="DIR", help="keep the traces of failing worlds in DIR")
     group.addoption(

@@ -207,7 +207,9 @@ def hosts_of(who: str, hosts: Mapping[str, HostActivity], fault: str) -> list[st
     """Return the hosts that a name or a kind stands for, sorted. Raises ConfigError if there are none."""
     kinds = (STORE, APP) if who == ANY else (who,)
     # A host that is named like a kind, as `app` usually is, is one of several hosts of that kind.
-    found = sorted(name for name, host in hosts.items() if host.kind in kinds) or [name for name in hosts if name == who]
+    found = sorted(name for name, host in hosts.items() if host.kind in kinds) or [
+        name for name in hosts if name == who
+    ]
     if not found:
         names = ", ".join(sorted(hosts)) or "none"
         raise ConfigError(

@@ -116,10 +116,9 @@ def _run(setting: Setting, body: Body, seed: int, strikes: Sequence[Strike]) -> 
         except WorldError as error:
             stuck = error
         failure = _failure(test, world.supervisor.failure, stuck, lab)
-        outcome = Outcome(
+        return Outcome(
             seed, strikes, list(world.injector.struck), failure, world.timeline, world.activity(), _digest(lab, world)
         )
-    return outcome
 
 
 def _deadline(lab: World, setting: Setting) -> int:
