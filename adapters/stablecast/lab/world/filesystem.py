@@ -10,7 +10,6 @@ After `kill` or `crash` every call fails. A restarted process gets a new `FileSy
 import errno
 import os
 from collections.abc import Callable, Iterator
-from itertools import count
 from random import Random
 from typing import IO, Any, Final, Self
 
@@ -19,9 +18,6 @@ from stablecast.lab.world.directory_entries import SimulatedEntries
 from stablecast.lab.world.disk import DiskSpeed, SimulatedDisk, failure
 from stablecast.lab.world.inodes import DirectoryInode, FileInode, Inode, LinkInode
 from stablecast.lab.world.open_file import OpenFile, opened
-
-FIRST_DESCRIPTOR: Final = 1_000_000
-"""The lowest number of a simulated descriptor, above all real ones."""
 
 NAME_BYTES: Final = 255
 """Bytes of one name at most."""
@@ -45,7 +41,7 @@ class FileSystem(DescriptorCalls):
             numbers: Gives each descriptor its number; share it among the file systems of a world.
             directory: The working directory.
         """
-        super().__init__(disk, count(FIRST_DESCRIPTOR) if numbers is None else numbers)
+        super().__init__(disk, disk.descriptors if numbers is None else numbers)
         disk.make_directories(directory)
         self._directory = self._at(directory)[2]
         self._umask = 0o022

@@ -137,12 +137,7 @@ class SimulatedRawFile(io.RawIOBase):
             return
         super().close()
         if self._closefd:
-            try:
-                self._system.close(self._fd)
-            except OSError as error:
-                # The end of the process has closed all descriptors. Objects that are freed later must not complain.
-                if error.errno != errno.EBADF or not self._system.gone:
-                    raise
+            self._system.close(self._fd)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} name={self.name!r} mode={self.mode!r}>"

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stablecast.lab.world.disk import MILLISECOND, SimulatedDisk
-from stablecast.lab.world.filesystem import FIRST_DESCRIPTOR, FileSystem
+from stablecast.lab.world.disk import FIRST_DESCRIPTOR, MILLISECOND, SimulatedDisk
+from stablecast.lab.world.filesystem import FileSystem
 from tests.adapters.lab.world.support import Clock, new_file_system
 from tests.adapters.store.journal.support import FAST_DIRECTORY
 

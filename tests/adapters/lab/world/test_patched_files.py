@@ -25,7 +25,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stablecast.lab.world.filesystem import FIRST_DESCRIPTOR, FileSystem
+from stablecast.lab.world.disk import FIRST_DESCRIPTOR
+from stablecast.lab.world.filesystem import FileSystem
 from stablecast.lab.world.patched_files import PatchedFiles
 from tests.adapters.lab.world.support import new_file_system
 from tests.adapters.lab.world.test_filesystem import CALLS, Call, Caller
