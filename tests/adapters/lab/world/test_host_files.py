@@ -21,7 +21,7 @@ from stablecast.runtime.machine.system_files import SystemFiles
 from stablecast.store.journal import Disk, Journal, JournalError
 from tests.adapters.lab.world.support import Clock, new_file_system
 from tests.adapters.store.journal.support import Owner
-from tests.adapters.store.journal.test_crash import SEGMENT_BYTES, STEP, Twin, block_of, check
+from tests.adapters.store.journal.test_crash import SEGMENT_BYTES, STEP, Twin, block_of, check, held, trails_of
 
 DIRECTORY = Path("/var/lib/store")
 
@@ -110,33 +110,51 @@ def test_an_empty_file_cannot_be_mapped(host: Host) -> None:
 Batches = list[list[tuple[str, int, int, int]]]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.lists(STEP, min_size=1, max_size=6), min_size=1, max_size=8),
     st.integers(0, 1 << 30),
     st.integers(0, 60),
     st.booleans(),
+    st.booleans(),
 )
-def test_synced_records_survive_power_cuts(batches: Batches, seed: int, steps: int, verify: bool) -> None:
+def test_synced_records_survive_power_cuts(batches: Batches, seed: int, steps: int, verify: bool, killed: bool) -> None:
+    """The process is killed or its host loses power, at any step; the power goes again right after the repair."""
     host = Host(seed)
     previous = machine.install(files=host.files)
     try:
         twin = Twin()
         left = iter(range(steps))
 
-        def step(_: str) -> None:
-            if next(left, None) is None and not host.system.gone:
+        def end() -> None:
+            if killed:
+                host.system.kill()
+            elif not host.system.gone:
                 host.system.crash(Random(seed))
 
+        def step(_: str) -> None:
+            if next(left, None) is None:
+                end()
+
         reported = asyncio.run(_use(Disk(segment_bytes=SEGMENT_BYTES, short_ns=-1, step=step), twin, batches))
-        if not host.system.gone:
-            host.system.crash(Random(seed))
-        for round_ in range(2):  # The second power cut comes right after the repair.
-            host.restart()
-            check(DIRECTORY, twin, reported, verify=verify)
-            host.system.crash(Random(seed + round_))
+        end()
+        host.restart()
+        check(DIRECTORY, twin, reported, verify=verify)
+        recovered = contents()
+        host.system.crash(Random(seed + 1))
+        host.restart()
+        check(DIRECTORY, twin, reported, verify=verify)
+        assert contents() == recovered
     finally:
         machine.install(**previous)
+
+
+def contents() -> object:
+    """Everything in the journal, which is opened once more."""
+    journal = Journal.open(DIRECTORY, Disk(segment_bytes=SEGMENT_BYTES))
+    found = held(journal), trails_of(journal), [*journal.recovered_states]
+    journal.abort()
+    return found
 
 
 async def _use(disk: Disk, twin: Twin, batches: Batches) -> int:
