@@ -248,7 +248,7 @@ class SimulatedDisk:
     # ------------------------------------------------------------------------------------------- what file systems use
 
     def before_read(self) -> None:
-        """Raise EIO if reads fail."""
+        """Raise EIO if reads fail now."""
         if self._reads.count and self._reads.strikes():
             raise failure(errno.EIO)
 

@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from stablecast.lab.world.disk import FIRST_DESCRIPTOR, failure
+from stablecast.lab.world.file_objects import flags_of
 from stablecast.lab.world.filesystem import FileSystem
-from stablecast.lab.world.open_file import flags_of
 
 Function = Callable[..., Any]
 

@@ -128,7 +128,9 @@ class Caller:
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.lists(CALLS, max_size=40))
 def test_the_same_calls_have_the_same_results(calls: list[Call]) -> None:
-    with tempfile.TemporaryDirectory(dir=FAST_DIRECTORY) as base:
+    with tempfile.TemporaryDirectory(dir=FAST_DIRECTORY) as outer:
+        base = f"{outer}/base"  # A link may lead to its parent.
+        Path(base).mkdir()
         system = new_file_system()
         system.disk.make_directories(base)
         Path(base).chmod(0o755)
