@@ -19,6 +19,9 @@ from stablecast.lab.world.clock import HostClock
 from stablecast.lab.world.kernel import Kernel, Thread
 from stablecast.lab.world.selector import Selectable, Selector
 
+SUBPROCESS = "start a program of its own with World.start"
+"""What a program of a world does instead of a subprocess."""
+
 CLOSINGS = 100
 """Awaits in `finally` clauses that are ended when a process is disposed of."""
 
@@ -160,11 +163,11 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
 
     async def subprocess_exec(self, *args: Any, **how: Any) -> NoReturn:
         """Refuse."""
-        _refuse("a subprocess", "start a program of its own with World.start")
+        _refuse("a subprocess", SUBPROCESS)
 
     async def subprocess_shell(self, *args: Any, **how: Any) -> NoReturn:
         """Refuse."""
-        _refuse("a subprocess", "start a program of its own with World.start")
+        _refuse("a subprocess", SUBPROCESS)
 
     async def connect_read_pipe(self, *args: Any) -> NoReturn:
         """Refuse."""

@@ -30,6 +30,9 @@ WAKE_NS = 30_000
 EVENTS_AT_ONCE = 1_000_000
 """Events of one moment of virtual time; with more, a program repeats something for ever."""
 
+FREE_LOOKS = 1_000
+"""Looks at a clock in one moment that cost nothing; a program that looks more often waits for time to pass."""
+
 START_NS = 1_000_000_000
 """Virtual time at which a world begins, in ns."""
 
@@ -243,6 +246,8 @@ class Kernel:
         self.steps = 0
         self._events: list[tuple[int, int, int, Event]] = []
         self._numbers = 0
+        self._looks = 0
+        self._looked_at = 0
 
     def next_number(self) -> int:
         """Return a number that no other thing of this world has."""
@@ -284,6 +289,15 @@ class Kernel:
             self.current.leave()
         else:
             self.now = until
+
+    def look(self) -> None:
+        """Count a look at a clock; let time pass for a program that looks again and again."""
+        if self._looked_at != self.now:
+            self._looked_at, self._looks = self.now, 0
+        self._looks += 1
+        if self._looks > FREE_LOOKS:
+            self._looks -= 1
+            self.pay()
 
     def switch_to(self, thread: Thread) -> None:
         """Run a thread until it blocks or ends; only the hub calls this."""
