@@ -128,7 +128,7 @@ MODELS: Final = RuleJudge(
 
 TORTURE: Final = RuleJudge(
     "torture",
-    "tests/torture/checker.py",
+    "adapters/stablecast/lab/whole/history_checker.py",
     "make torture",
     {
         "S3": "lost: each stable message was delivered to every receiver, a late one included",

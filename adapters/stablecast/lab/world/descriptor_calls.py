@@ -162,9 +162,11 @@ class DescriptorCalls:
 
     def ftruncate(self, fd: int, size: int) -> None:
         """Cut the file, or extend it with zeros."""
+        if size < 0:
+            raise failure(errno.EINVAL)
         file = self.file_of(fd)
         inode = file.inode
-        if not file.writable or not isinstance(inode, FileInode) or size < 0:
+        if not file.writable or not isinstance(inode, FileInode):
             raise failure(errno.EINVAL)
         self.disk.resize(inode, size)
 

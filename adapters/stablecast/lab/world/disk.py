@@ -133,6 +133,7 @@ class SimulatedDisk:
         self.root.links = 1
         self.used = 0
         self.heal()
+        self.root.whole = False
         self.make_directories("/tmp")  # noqa: S108 - a directory of the simulated disk
 
     # --------------------------------------------------------------------------------------------------------- faults
@@ -353,6 +354,7 @@ class SimulatedDisk:
             if inode is None:
                 inode = self.new_directory(0o755, directory)
                 inode.links = 1
+                inode.whole = False
                 directory.entries[name] = inode
             if not isinstance(inode, DirectoryInode):
                 raise failure(errno.ENOTDIR, path)

@@ -8,6 +8,7 @@ import asyncio
 import itertools
 import signal
 import socket
+import traceback
 from asyncio import selector_events
 from collections import deque
 from collections.abc import Callable, MutableMapping
@@ -29,6 +30,10 @@ ResultT = TypeVar("ResultT")
 ArgsT = TypeVarTuple("ArgsT")
 
 
+CLOSINGS = 100
+"""Awaits in `finally` clauses that are ended when a process is disposed of."""
+
+
 class SimulatedTask(asyncio.Task[ResultT]):
     """A task that a set orders by its number, not by its address, so that a seed repeats `for task in done`."""
 
@@ -45,12 +50,20 @@ class LoopHost(Protocol):
     clock: HostClock
 
 
+class LoopConsole(Protocol):
+    """The output of the process of an event loop."""
+
+    def write(self, text: str) -> int:
+        """Write text."""
+
+
 class LoopOwner(Protocol):
     """The process of an event loop."""
 
     name: str
     gone: bool
     kernel: Kernel
+    console: "LoopConsole"
     loops: "list[SimulatedEventLoop]"
     signals: dict[int, Callable[[], object]]
 
@@ -142,6 +155,13 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
         """Return the address itself: a world has no names for it."""
         return str(sockaddr[0]), str(sockaddr[1])
 
+    def default_exception_handler(self, context: dict[str, Any]) -> None:
+        """Print what nobody handled, as asyncio logs it."""
+        error = context.get("exception")
+        self.process.console.write(f"{context.get('message') or 'Unhandled exception in event loop'}\n")
+        if error is not None:
+            self.process.console.write("".join(traceback.format_exception(error)))
+
     def add_signal_handler(self, sig: int, callback: Callable[[Unpack[ArgsT]], Any], *args: *ArgsT) -> None:
         """Call back when the world sends the signal to the process."""
         self.process.signals[sig] = lambda: self.call_soon_threadsafe(callback, *args)
@@ -211,6 +231,16 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that end a process unless it handles them."""
+
+
+def _close(coroutine: Any) -> None:
+    """Close a coroutine; each try ends one more await of its `finally` clauses."""
+    for _ in range(CLOSINGS):
+        try:
+            coroutine.close()
+        except BaseException:  # noqa: BLE001, S112 - a coroutine may do anything when it is closed
+            continue
+        break
 
 
 def _refuse(what: str, remedy: str) -> NoReturn:

@@ -9,13 +9,13 @@ After `kill` or `crash` every call fails. A restarted process gets a new `FileSy
 
 import errno
 import os
-import stat
 from collections.abc import Callable, Iterator
 from itertools import count
 from random import Random
 from typing import IO, Any, Final, Self
 
 from stablecast.lab.world.descriptor_calls import DescriptorCalls, stat_of
+from stablecast.lab.world.directory_entries import SimulatedEntries
 from stablecast.lab.world.disk import DiskSpeed, SimulatedDisk, failure
 from stablecast.lab.world.inodes import DirectoryInode, FileInode, Inode, LinkInode
 from stablecast.lab.world.open_file import OpenFile, opened
@@ -49,6 +49,12 @@ class FileSystem(DescriptorCalls):
         disk.make_directories(directory)
         self._directory = self._at(directory)[2]
         self._umask = 0o022
+        self._temporary = 0
+
+    def temporary_name(self) -> str:
+        """Return another name for a temporary file, which depends on nothing but the names before."""
+        self._temporary += 1
+        return f"{self._temporary:08}"
 
     @classmethod
     def fresh(
@@ -133,7 +139,7 @@ class FileSystem(DescriptorCalls):
     def mkdir(self, path: AnyPath, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
         """Make a directory."""
         name = os.fsdecode(path)
-        parent, last, inode = self._at(name, dir_fd, follow=False, made=True)
+        parent, last, inode = self._at(name, dir_fd, follow=False, entry=True)
         if inode is not None or not last:
             raise failure(errno.EEXIST, name)
         if not parent.links:
@@ -145,7 +151,7 @@ class FileSystem(DescriptorCalls):
         name = os.fsdecode(path)
         if name.rstrip("/").endswith("/.") or name == ".":
             raise failure(errno.EINVAL, name)
-        parent, last, inode = self._at(name, dir_fd, follow=False)
+        parent, last, inode = self._at(name, dir_fd, follow=False, entry=True)
         if inode is None:
             raise failure(errno.ENOENT, name)
         if not isinstance(inode, DirectoryInode):
@@ -159,7 +165,7 @@ class FileSystem(DescriptorCalls):
     def unlink(self, path: AnyPath, *, dir_fd: int | None = None) -> None:
         """Remove a name. Open descriptors of the file go on."""
         name = os.fsdecode(path)
-        parent, last, inode = self._at(name, dir_fd, follow=False)
+        parent, last, inode = self._at(name, dir_fd, follow=False, entry=True)
         if inode is None:
             raise failure(errno.ENOENT, name)
         if isinstance(inode, DirectoryInode):
@@ -175,8 +181,8 @@ class FileSystem(DescriptorCalls):
     ) -> None:
         """Give a file or directory another name, in place of what has that name."""
         old, new = os.fsdecode(source), os.fsdecode(target)
-        parent, last, inode = self._at(old, src_dir_fd, follow=False, pair=(old, new))
-        above, name, other = self._at(new, dst_dir_fd, follow=False, made=True, pair=(old, new))
+        parent, last, inode = self._at(old, src_dir_fd, follow=False, entry=True, pair=(old, new))
+        above, name, other = self._at(new, dst_dir_fd, follow=False, entry=True, pair=(old, new))
         if not last or not name:
             raise failure(errno.EBUSY, old, new)
         if inode is None or not above.links:
@@ -197,10 +203,10 @@ class FileSystem(DescriptorCalls):
     def _check_rename(self, inode: Inode, above: DirectoryInode, other: Inode | None, names: tuple[str, str]) -> None:
         old, new = names
         if not isinstance(inode, DirectoryInode):
-            if isinstance(other, DirectoryInode):
-                raise failure(errno.EISDIR, old, new)
             if old.endswith("/") or new.endswith("/"):
                 raise failure(errno.ENOTDIR, old, new)
+            if isinstance(other, DirectoryInode):
+                raise failure(errno.EISDIR, old, new)
             return
         # A directory that moved below itself would be cut off from the root.
         at = above
@@ -227,7 +233,7 @@ class FileSystem(DescriptorCalls):
         """Give a file a second name."""
         old, new = os.fsdecode(source), os.fsdecode(target)
         _, _, inode = self._at(old, src_dir_fd, follow=follow_symlinks, pair=(old, new))
-        parent, last, other = self._at(new, dst_dir_fd, follow=False, made=True, pair=(old, new))
+        parent, last, other = self._at(new, dst_dir_fd, follow=False, entry=True, pair=(old, new))
         if inode is None:
             raise failure(errno.ENOENT, old, new)
         if other is not None:
@@ -248,7 +254,7 @@ class FileSystem(DescriptorCalls):
     ) -> None:
         """Make a symbolic link `target` that leads to `source`."""
         old, new = os.fsdecode(source), os.fsdecode(target)
-        parent, last, inode = self._at(new, dir_fd, follow=False, made=True, pair=(old, new))
+        parent, last, inode = self._at(new, dir_fd, follow=False, entry=True, pair=(old, new))
         if inode is not None:
             raise failure(errno.EEXIST, old, new)
         if not old or new.endswith("/") or not parent.links:
@@ -268,6 +274,10 @@ class FileSystem(DescriptorCalls):
         if not isinstance(inode, DirectoryInode):
             raise failure(errno.ENOTDIR, None if isinstance(path, int) else os.fsdecode(path))
         return self.disk.listing(inode)
+
+    def scandir(self, path: AnyPath | int = ".") -> SimulatedEntries:
+        """Return an iterator over the entries of a directory, as `os.scandir` does."""
+        return SimulatedEntries(self, path)
 
     # -------------------------------------------------------------------------------------------------- what is known
 
@@ -374,6 +384,20 @@ class FileSystem(DescriptorCalls):
         before, self._umask = self._umask, mask & 0o777
         return before
 
+    def shows_real(self, path: str) -> bool:
+        """Return True if a missing path may be looked for on the real machine.
+
+        That is so below directories that the world made for its hosts. Below directories that a program made, a
+        missing file is missing.
+        """
+        at = self.disk.root
+        for name in filter(None, os.path.normpath(path).split("/")):
+            inode = at.entries.get(name)
+            if not isinstance(inode, DirectoryInode):
+                break
+            at = inode
+        return not at.whole
+
     # ---------------------------------------------------------------------------------------------------------- paths
 
     def _existing(self, path: AnyPath, dir_fd: int | None = None, follow: bool = True) -> Inode:
@@ -390,7 +414,7 @@ class FileSystem(DescriptorCalls):
         *,
         follow: bool = True,
         creates: bool = False,
-        made: bool = False,
+        entry: bool = False,
         pair: tuple[str, str | None] | None = None,
     ) -> tuple[DirectoryInode, str, Inode | None]:
         """Return the directory, the last name and the inode of a path.
@@ -400,7 +424,7 @@ class FileSystem(DescriptorCalls):
             dir_fd: The directory at which a relative path begins, None for the working directory.
             follow: True to follow a link in the last place.
             creates: True if a missing file may be created there: a slash at the end is then an error.
-            made: True if the caller makes the last name, and judges a slash at the end itself.
+            entry: True if the call is about the last name itself. The caller judges a slash at the end.
             pair: The paths that errors name.
 
         The name is empty if the path ends in a directory that needs no name: the root, `.` or `..`.
@@ -422,6 +446,8 @@ class FileSystem(DescriptorCalls):
             name = names.pop()
             if not isinstance(at, DirectoryInode):
                 raise failure(errno.ENOENT if at is None else errno.ENOTDIR, *shown)
+            if slash and creates and not names:
+                raise failure(errno.EISDIR, *shown)
             if name in (".", ".."):
                 at = at if name == "." else at.parent
                 parent, last = at, ""
@@ -429,7 +455,7 @@ class FileSystem(DescriptorCalls):
             if len(os.fsencode(name)) > NAME_BYTES:
                 raise failure(errno.ENAMETOOLONG, *shown)
             parent, last, at = at, name, at.entries.get(name)
-            if isinstance(at, LinkInode) and (follow or names or slash):
+            if isinstance(at, LinkInode) and (names or follow or (slash and not entry)):
                 followed += 1
                 if followed > MAX_LINKS:
                     raise failure(errno.ELOOP, *shown)
@@ -437,9 +463,7 @@ class FileSystem(DescriptorCalls):
                 names += [name for name in reversed(at.target.split("/")) if name]
                 at, last = (self.disk.root if at.target.startswith("/") else parent), ""
         assert isinstance(parent, DirectoryInode)
-        if slash and creates:
-            raise failure(errno.EISDIR, *shown)
-        if slash and not isinstance(at, DirectoryInode) and not made:
+        if slash and not isinstance(at, DirectoryInode) and not entry:
             raise failure(errno.ENOENT if at is None else errno.ENOTDIR, *shown)
         return parent, last, at
 
@@ -455,8 +479,3 @@ class FileSystem(DescriptorCalls):
         inode.links -= 1
         self.disk.release(inode)
         parent.mtime = parent.ctime = inode.ctime = self.disk.now()
-
-
-def is_directory(result: os.stat_result) -> bool:
-    """Return True if the result of `stat` shows a directory."""
-    return stat.S_ISDIR(result.st_mode)

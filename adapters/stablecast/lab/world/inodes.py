@@ -83,15 +83,24 @@ class LinkInode(Inode):
 
 
 class DirectoryInode(Inode):
-    """A directory; `parent` is the directory that holds it, and the root is its own parent."""
+    """A directory.
 
-    __slots__ = ("entries", "exclusive", "lockers", "parent")
+    Attributes:
+        entries: The inode of each name.
+        parent: The directory that holds it; the root is its own parent.
+        whole: True if nothing of the real machine shows through it, see `FileSystem.shows_real`.
+        lockers: The open files that hold its lock.
+        exclusive: True if the lock is exclusive.
+    """
+
+    __slots__ = ("entries", "exclusive", "lockers", "parent", "whole")
 
     def __init__(self, number: int, mode: int, now: int, parent: "DirectoryInode | None" = None) -> None:
         """Make an empty directory."""
         super().__init__(number, stat.S_IFDIR | stat.S_IMODE(mode), now)
         self.entries: dict[str, Inode] = {}
         self.parent = parent or self
+        self.whole = True
         self.lockers: list[object] = []
         self.exclusive = False
 

@@ -235,7 +235,10 @@ class Owner:
 
 
 class Kernel:
-    """The clock of a world, its events, and its threads. `now` is the time in ns."""
+    """The clock of a world, its events, and its threads. `now` is the time in ns.
+
+    `on_turn` is called before a thread is resumed, if it is set. It must not end or suspend a process at once.
+    """
 
     def __init__(self, seed: int) -> None:
         """Make the kernel of a world; it runs on the calling thread of the system."""
@@ -244,6 +247,7 @@ class Kernel:
         self.hub = greenlet.getcurrent()
         self.current: Thread | None = None
         self.steps = 0
+        self.on_turn: Callable[[Thread], object] | None = None
         self._events: list[tuple[int, int, int, Event]] = []
         self._numbers = 0
         self._looks = 0
@@ -263,6 +267,15 @@ class Kernel:
     def after(self, wait: int, act: Callable[[], object]) -> Event:
         """Call `act` on the hub after `wait` ns."""
         return self.at(self.now + wait, act)
+
+    def exactly(self, when: int, act: Callable[[], object]) -> Event:
+        """Call `act` at a time in ns, before all other calls of that moment, and without a draw from the seed.
+
+        A run with such a call, and a run without it, are therefore the same up to that moment.
+        """
+        event = Event(act)
+        heapq.heappush(self._events, (when, -1, self.next_number(), event))
+        return event
 
     def running(self) -> Thread:
         """Return the running thread."""
@@ -301,6 +314,8 @@ class Kernel:
 
     def switch_to(self, thread: Thread) -> None:
         """Run a thread until it blocks or ends; only the hub calls this."""
+        if self.on_turn is not None:
+            self.on_turn(thread)
         self.current = thread
         try:
             thread.green.switch()

@@ -83,6 +83,9 @@ class Connection(Protocol):
     def repeat(self) -> None:
         """Send again what waited for the path."""
 
+    def fail(self, number: int) -> None:
+        """End the connection with an error that the socket reports once."""
+
     def orphan(self) -> None:
         """Learn some time after the host of the peer is back that the peer is gone."""
 

@@ -104,6 +104,7 @@ class Process(Owner):
 
     Attributes:
         gone: It has ended.
+        killed: The world has ended it.
         runs: It is not stopped.
         error: The exception that ended it.
         status: What its function returned.
@@ -122,6 +123,7 @@ class Process(Owner):
         self.name = name
         self.number = number
         self.gone = False
+        self.killed = False
         self.runs = True
         self.error: BaseException | None = None
         self.status: Any = None
@@ -223,10 +225,11 @@ class Process(Owner):
         for act in postponed:
             self.kernel.after(self.kernel.random.randrange(1_000), act)
 
-    def kill(self, *, power: bool = False) -> None:
+    def kill(self, *, power: bool = False, ordered: bool = False) -> None:
         """End the process: nothing of it runs any more. Without `power` the peers of its connections learn it."""
         if self.gone:
             return
+        self.killed = power or ordered
         self.gone = True
         self.files.kill()
         for sock in list(self._sockets.values()):

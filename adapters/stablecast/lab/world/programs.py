@@ -11,6 +11,7 @@ from stablecast.lab.world.process import Process
 from stablecast.lab.world.world import World
 from stablecast.resolver.lbmrd.config import LbmrdConfig
 from stablecast.resolver.srs import SrsConfig
+from stablecast.runtime.event_loop import run_service
 
 STORE_PORT = 14_567
 RELAY_PORT = 15_380
@@ -45,10 +46,10 @@ class StoreProgram:
         """The address at which it listens."""
         return f"{self.world.host(self.name).address}:{STORE_PORT}"
 
-    def start(self) -> Process:
-        """Start `stablecast store`; the first start is one of a new store."""
+    def start(self, new: bool | None = None) -> Process:
+        """Start `stablecast store`, as a new store or not; None: the first start is one of a new store."""
         host = self.world.host(self.name)
-        new = not host.processes
+        new = not host.processes if new is None else new
         host.disk.make_directories(str(DATA))
         job = StoreJob(
             directory=DATA,
@@ -74,7 +75,7 @@ def start_relay(world: World, name: str = "relay") -> Process:
 def start_service(world: World, name: str = "service") -> Process:
     """Start `stablecast srs` on a host."""
     settings = SrsConfig(interface=world.host(name).address)
-    return world.call(lambda: srs.run_service(srs.serve(settings, as_json=False)), name)
+    return world.call(lambda: run_service(srs.serve(settings, as_json=False)), name)
 
 
 def relay_address(world: World, name: str = "relay") -> str:

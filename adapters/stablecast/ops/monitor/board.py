@@ -59,7 +59,7 @@ class Board:
     """Hold the snapshots of all stores; used on the monitor's loop only. `sweeps` counts finished sweeps."""
 
     watched: Sequence[WatchedStore]
-    clock: Callable[[], float] = machine.clock.thread_seconds
+    clock: Callable[[], float] = attrs.field(factory=lambda: machine.clock.thread_seconds)
     stores: list[Snapshot] = attrs.field(factory=list)
     sweeps: int = 0
     over: bool = False

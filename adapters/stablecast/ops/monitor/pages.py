@@ -16,7 +16,6 @@ from urllib.parse import urlencode
 import attrs
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from stablecast.core.machine.units import SECOND
 from stablecast.ops.monitor import figures, health, pictures
 from stablecast.ops.monitor.board import Board, Snapshot, StoreHistory
 from stablecast.ops.monitor.health import HealthFinding, Urgency, worst
@@ -28,8 +27,6 @@ from stablecast.store.observatory import ReceiverView, SourceView
 FOLDER = Path(__file__).parent
 ROWS = 100
 """Most sources or receivers on one page of a table."""
-
-STARTED_NS = machine.clock.wall_ns()
 
 Linked = tuple[str, str, HealthFinding]
 """Path of a finding, name of its client, and the finding."""
@@ -83,7 +80,7 @@ def index(board: Board) -> Page:
         "library": f"Python {platform.python_version()}, {platform.system()} {platform.machine()}",
         "now": machine.clock.wall_ns(),
         "pid": machine.process.pid(),
-        "started": STARTED_NS,
+        "started": machine.process.started_ns,
     }
     blocks = {
         "banner": _banner(board.level, _urgent(board.stores)),
@@ -279,4 +276,4 @@ def _place(address: str, session_index: int, topic_index: int) -> str:
 @cache
 def _built() -> int:
     """Return the time of installation in ns, from the modification time of this file."""
-    return int(Path(__file__).stat().st_mtime * SECOND)
+    return machine.installed_at_ns(Path(__file__))

@@ -57,7 +57,7 @@ class Monitor:
 
     def _main(self) -> None:
         try:
-            asyncio.run(self._serve())
+            machine.process.run(self._serve())
         except Exception as error:
             if self._ready.done():
                 raise

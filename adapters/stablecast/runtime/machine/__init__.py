@@ -64,6 +64,7 @@ __all__ = [
     "entropy",
     "files",
     "install",
+    "installed_at_ns",
     "installed_file",
     "network",
     "process",
@@ -114,3 +115,8 @@ def read_text(path: Path) -> str:
 def installed_file(path: Path) -> bytes:
     """Return the contents of a file that was installed with the programs. It is the same on every machine."""
     return path.read_bytes()
+
+
+def installed_at_ns(path: Path) -> int:
+    """Return when such a file was installed, in ns since the epoch."""
+    return path.stat().st_mtime_ns

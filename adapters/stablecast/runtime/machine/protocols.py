@@ -255,6 +255,9 @@ class Queue(Protocol[T]):
     def task_done(self) -> None:
         """Note that an item from `get` is done."""
 
+    def join(self) -> None:
+        """Wait until all items are done."""
+
 
 class Executor(Protocol):
     """Threads that do jobs in the order in which they were submitted."""
@@ -318,10 +321,12 @@ class Process(Protocol):
 
     Attributes:
         environment: The environment variables.
+        started_ns: The wall clock at the start of the program, in ns since the epoch.
         owns_interpreter: False where several programs share the interpreter. Such a program leaves its settings alone.
     """
 
     environment: MutableMapping[str, str]
+    started_ns: int
     owns_interpreter: bool
 
     def pid(self) -> int:

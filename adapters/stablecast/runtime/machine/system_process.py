@@ -5,6 +5,7 @@ import os
 import resource
 import signal
 import sys
+import time
 from collections.abc import Callable, Coroutine, MutableMapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +29,7 @@ class SystemProcess:
 
     def __init__(self) -> None:
         self.environment: MutableMapping[str, str] = os.environ
+        self.started_ns = time.time_ns()
 
     def is_alive(self, pid: int) -> bool:
         """Return whether a process of this number runs, under any user."""

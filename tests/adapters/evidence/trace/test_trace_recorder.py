@@ -32,6 +32,7 @@ from stablecast.evidence.trace.trace_recorder import (
 from stablecast.evidence.trace.writer import MAX_PENDING
 from stablecast.runtime.driven_machine import Driven
 from tests.adapters.evidence.trace.traced import read_frames
+from tests.support.machine import replace
 
 
 class Gate:
@@ -41,7 +42,7 @@ class Gate:
         self.opened = threading.Event()
         self.reached = threading.Event()
         self.write = os.pwrite
-        monkeypatch.setattr(os, "pwrite", self)
+        replace(monkeypatch, "files", pwrite=self)
 
     def __call__(self, descriptor: int, data: bytes, offset: int) -> int:
         self.reached.set()
@@ -271,7 +272,7 @@ def test_a_full_disk_ends_the_trace_and_not_the_endpoint(
             return write(descriptor, data, offset)
 
         if moment == 1:
-            monkeypatch.setattr(os, "pwrite", full)
+            replace(monkeypatch, "files", pwrite=full)
     trace.close()
     assert told == [
         f"the trace {trace.path} ends here: No space left on device; make room or choose another place, then restart"
@@ -285,7 +286,7 @@ def test_a_disk_that_is_full_from_the_start_gets_one_sentence(
     def full(descriptor: int, data: bytes, offset: int) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "pwrite", full)
+    replace(monkeypatch, "files", pwrite=full)
     with pytest.raises(TraceError, match=r"no trace can be written in .*: No space left on device; name another"):
         Recorder(tmp_path, Role.STORE, "a", store)
     assert list(tmp_path.iterdir()) == []
