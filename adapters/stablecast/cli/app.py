@@ -300,11 +300,10 @@ def whatif_command(
     """Run recorded sources again with other options; compare latency and the messages exposed to loss."""
     from stablecast.config.options import parse_options
     from stablecast.evidence.whatif import command
-    from stablecast.text.console import say
 
     swept = {name: str(values).split(",") for name, values in parse_options(sweep or []).items()}
     job = command.WhatIfJob(paths, parse_options(options or []), swept, master)
-    raise typer.Exit(command.run(job, as_json, say))
+    raise typer.Exit(command.run(job, as_json))
 
 
 @app.command("verify")

@@ -1,7 +1,7 @@
 """Lines, tables and progress on the terminal: standard error is for people, standard output for programs."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,12 @@ FILE_COLUMNS = 160
 def say(line: object) -> None:
     """Print one line on standard output and flush it: text as it is, other objects as JSON."""
     print(line if isinstance(line, str) else json.dumps(line), file=machine.process.output(), flush=True)
+
+
+def show(value: object, lines: Iterable[str], as_json: bool) -> None:
+    """Print an object as JSON for machines, or else its lines for people."""
+    for line in [value] if as_json else lines:
+        say(line)
 
 
 def note(line: str) -> None:

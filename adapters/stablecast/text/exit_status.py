@@ -13,14 +13,19 @@ INTERRUPTED = 130
 """Exit status of a command that an interrupt ended early: 128 and the signal's number, as shells report it."""
 
 
+def failed(reason: object, status: int = FAILED) -> int:
+    """Print one sentence about a failure on standard error, and return the exit status."""
+    print(f"stablecast: {reason}", file=machine.process.errors(), flush=True)
+    return status
+
+
 def guarded(body: Callable[[], int]) -> int:
     """Run a command and return its exit status; print one sentence about a failure that the user can fix."""
     try:
         return body()
     except StablecastError as error:
-        print(f"stablecast: {error}", file=machine.process.errors())
+        return failed(error)
     except OSError as error:
-        print(f"stablecast: {sentence(error)}", file=machine.process.errors())
+        return failed(sentence(error))
     except KeyboardInterrupt:
         return INTERRUPTED
-    return FAILED

@@ -46,8 +46,7 @@ def store(snapshot: Snapshot) -> dict[str, Any]:
 def source(view: SourceView, spans: Spans | None = None) -> dict[str, Any]:
     """Return the record of one source with its receivers."""
     shown = attrs.asdict(view)
-    for record, one in zip(shown["receivers"], view.receivers, strict=True):
-        record["findings"] = _findings(health.of_receiver(one, view))
+    shown["receivers"] = [receiver(one, view) for one in view.receivers]
     level = health.worst(finding for _, finding in findings_of(view))
     record = {**shown, "level": level.name, "findings": _findings(health.of_source(view))}
     return record if spans is None else {**record, "spans": attrs.asdict(spans)}

@@ -56,10 +56,6 @@ class MonitorClient:
             offset += len(page["sources"])
             yield from page["sources"]
 
-    def client(self, reg_id: int) -> dict[str, Any]:
-        """Return the record of one source or receiver."""
-        return self._get(f"/{reg_id}")
-
     def change(self, what: str, **given: Any) -> str:
         """Request a change; return the monitor's confirmation."""
         return str(self._post(what, given)["done"])

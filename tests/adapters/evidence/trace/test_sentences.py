@@ -14,10 +14,6 @@ from stablecast.evidence.whatif.recorded_source import recordings
 from tests.adapters.evidence.trace.traced import put_together, take_apart
 
 
-def nothing(_: object) -> None:
-    """Ignore the output of a tool."""
-
-
 def travel(path: Path) -> None:
     """Open it, and look at each record: opening alone reads the index."""
     for trace in TravelSession.open([path]).traces:
@@ -26,11 +22,11 @@ def travel(path: Path) -> None:
 
 
 TOOLS: dict[str, Callable[[Path], object]] = {
-    "dump": lambda path: run_dump([path], RecordFilter(), False, nothing),
-    "diff": lambda path: run_diff(path, path, False, False, nothing),
-    "analyze": lambda path: run_analyze([path], False, nothing),
-    "prune": lambda path: run_prune([path], path.parent / "pruned", PruneWindow(), False, nothing),
-    "why": lambda path: run_why([path], 5, nothing),
+    "dump": lambda path: run_dump([path], RecordFilter(), False),
+    "diff": lambda path: run_diff(path, path, False, False),
+    "analyze": lambda path: run_analyze([path], False),
+    "prune": lambda path: run_prune([path], path.parent / "pruned", PruneWindow(), False),
+    "why": lambda path: run_why([path], 5),
     "open": travel,
     "whatif": lambda path: recordings([path]),
 }

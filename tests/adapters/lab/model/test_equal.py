@@ -63,14 +63,6 @@ def test_a_difference_is_told_where_the_graph_is_kept(
     assert equal.compare(one, known).difference == "the digests differ"
 
 
-def test_a_violation_is_no_equality(one: Configuration, jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(small, "INVARIANTS", {"Low": lambda state: state["at"] != 1})
-    result = equal.compare(attrs.evolve(one, invariants=("Low",)), None, jar)
-    assert not result.equal
-    assert isinstance(result.difference, dict)
-    assert result.difference["violations"][0]["path"] == ("Up(1)",)
-
-
 def test_what_differs_is_not_recorded(
     one: Configuration, small_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
