@@ -350,7 +350,9 @@ class Kernel:
 
 def _suspend_task(loop: asyncio.AbstractEventLoop) -> "asyncio.Task[Any] | None":
     """Remove the current task of a loop, so that another loop of this thread of the system may run one (3.12)."""
-    return None if _swap_current_task is None else _swap_current_task(loop, None)
+    if _swap_current_task is None or asyncio.tasks.current_task(loop) is None:
+        return None
+    return _swap_current_task(loop, None)
 
 
 def _resume_task(loop: asyncio.AbstractEventLoop, task: "asyncio.Task[Any]") -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import io
+import logging
 import random
 import signal
 import socket
@@ -259,6 +260,8 @@ class Process(Owner):
     def dispose(self) -> list[Thread]:
         """Release the memory of a process and return its threads; `finally` clauses run in a world without effect."""
         self.gone = True
+        disabled = logging.root.manager.disable
+        logging.disable()  # Programs log what fails while they are released.
         for thread in self._threads:
             self.kernel.current = thread
             thread.dispose()
@@ -266,6 +269,7 @@ class Process(Owner):
         for loop in self.loops:
             loop.dispose()
         self.kernel.current = None
+        logging.disable(disabled)
         threads, self._threads = self._threads, []
         return threads
 

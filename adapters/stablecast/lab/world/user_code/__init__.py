@@ -68,4 +68,5 @@ def installed(current: Callable[[], Process | None], *, echo: bool = False) -> I
         if previous[0] is nobody:
             everything.remove()
         streams.remove()
+        threads.release()
         installation.programs, installation.echoes = previous

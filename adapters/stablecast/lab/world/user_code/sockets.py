@@ -29,6 +29,7 @@ from stablecast.lab.world.user_code.replacement import (
     refuse,
 )
 
+_all_tasks = asyncio.all_tasks
 _KINDS = (socket.SOCK_STREAM, socket.SOCK_DGRAM)
 _SELECTORS = ("SelectSelector", "PollSelector", "EpollSelector")
 
@@ -236,8 +237,15 @@ def _loops() -> Table:
         in_programs(asyncio.events, "new_event_loop", lambda process: process.new_loop()),
         in_programs(asyncio.events, "set_event_loop", _set_loop),
         in_programs(asyncio.events, "get_event_loop", _loop),
+        in_programs(asyncio.tasks, "all_tasks", _tasks),
         *([] if uvloop is None else [in_programs(uvloop, "new_event_loop", lambda process: process.new_loop())]),
     ]
+
+
+def _tasks(_: Process, loop: Any = None) -> set[Any]:
+    """Return the tasks of a loop in a set that was filled in their order, so that it has one order itself."""
+    ordered = sorted(_all_tasks(loop), key=hash)
+    return set(ordered)
 
 
 def _loop_key(process: Process) -> tuple[str, int]:

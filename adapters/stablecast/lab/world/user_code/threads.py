@@ -5,6 +5,7 @@ The classes of the standard library run unmodified on simulated threads and lock
 
 import _thread
 import _threading_local
+import concurrent.futures
 import concurrent.futures.thread
 import functools
 import itertools
@@ -50,7 +51,16 @@ def table() -> Table:
         _method_of_simulated("join", _join),
         _method_of_simulated("is_alive", lambda thread: not _simulated(thread).ended),
         _pool_counter(),
+        Replacement(threading.Thread, "__hash__", _hash),
+        Replacement(concurrent.futures.Future, "__hash__", _hash),
     ]
+
+
+def release() -> None:
+    """Let the interpreter not wait for threads of pools in programs that were killed."""
+    queues: Any = concurrent.futures.thread._threads_queues
+    for thread in [one for one in queues if "_simulated" in vars(one)]:
+        queues.pop(thread, None)
 
 
 def _if_other(owner: Any, name: str, new: Callable[..., Any]) -> Table:
@@ -70,6 +80,17 @@ def _pool_counter() -> Replacement:
         return int(next(process.memory.setdefault(memory, itertools.count())))
 
     return Replacement(pool, "_counter", staticmethod(count))
+
+
+def _hash(self: Any) -> int:
+    """Order threads and futures in sets by their first use in one, not by their addresses."""
+    number: int | None = vars(self).get("_simulated_hash")
+    if number is None:
+        process = installation.programs()
+        if process is None:
+            return object.__hash__(self)
+        number = self._simulated_hash = next(process.memory.setdefault("hashes", itertools.count(1)))
+    return number
 
 
 def _count(process: Process) -> int:
