@@ -82,6 +82,7 @@ class World:
     def open(self) -> Iterator[None]:
         """Install the machine of the world while the context lasts, and release its programs at the end."""
         collects = gc.isenabled()
+        gc.collect(1)  # The last world of this process was still in use when it was disposed of.
         gc.disable()  # A collection at another moment would close what is forgotten at another moment.
         try:
             with installed(self.kernel):
