@@ -8,7 +8,7 @@ import pytest
 from stablecast.testing.run_options import OPTIONS, RunOptions, usable_cores
 
 if TYPE_CHECKING:
-    from stablecast.testing.exploration import Report
+    from stablecast.testing.exploration import WorldReport
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -84,11 +84,11 @@ class WorldReports:
                 terminalreporter.line(line)
 
 
-def _reports(item: pytest.Item) -> "list[Report]":
+def _reports(item: pytest.Item) -> "list[WorldReport]":
     test = getattr(getattr(item, "function", None), "stablecast_test", None)
     if test is None:
         return []
-    reports: list[Report] = test.reports
+    reports: list[WorldReport] = test.reports
     test.reports = []
     return reports
 

@@ -154,7 +154,8 @@ class Supervisor:
             return  # A world that ends throws away what its programs left.
         error = context.get("exception")
         told = f": {type(error).__name__}: {error}" if error is not None else ""
-        self._report(process.host.name, ERROR, f"{context.get('message', 'the event loop reports')}{told}")
+        message = str(context.get("message", "the event loop reports")).replace("SimulatedTask", "Task")
+        self._report(process.host.name, ERROR, f"{message}{told}")
 
     def _on_line(self, program: Program, line: str) -> None:
         program.output.append(line)

@@ -11,7 +11,7 @@ from stablecast.lab.world.world import World
 from stablecast.testing.fault_injection import FaultInjector
 from stablecast.testing.programs import Program, Supervisor
 from stablecast.testing.schedule import MILLISECOND, Activity, HostActivity, Strike
-from stablecast.testing.timeline import FAULT, NOTE, Timeline
+from stablecast.testing.timeline import FAULT, NOTE, WorldTimeline
 
 TEST_HOST: Final = "test"
 """The host on which the test itself runs. No fault strikes it."""
@@ -45,7 +45,7 @@ class SimulatedWorld:
         """Make a world; `open` prepares its hosts."""
         self.seed = lab.seed
         self.stores: list[str] = []
-        self.timeline = Timeline()
+        self.timeline = WorldTimeline()
         self.supervisor = Supervisor(self._report)
         self.injector = FaultInjector(lab.kernel, lab.network, lab.hosts, self.supervisor, self._report)
         self._lab = lab
