@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 from stablecast.core.errors import StablecastError
+from stablecast.lab.world.filesystem import FileSystem
 from stablecast.lab.world.kernel import WorldError
 from stablecast.lab.world.world import World
 from stablecast.testing.fault_injection import FaultInjector
@@ -105,6 +106,15 @@ class SimulatedWorld:
     def address(self, host: str) -> str:
         """Return the IPv4 address of a host; the first use makes the host."""
         return self._lab.host(host).address
+
+    def read(self, host: str, path: str) -> bytes:
+        """Return the content of a file of a host; b"" if there is none. A relative path begins at `/`."""
+        try:
+            with FileSystem(self._lab.host(host).disk).open_file(path, "rb") as file:
+                content: bytes = file.read()
+        except FileNotFoundError:
+            return b""
+        return content
 
     # ------------------------------------------------------------------------------------------------------------- time
 
