@@ -38,6 +38,9 @@ READY_SECONDS = 1.0
 SETTLE_SECONDS = 90.0
 """Time after the last fault within which everything must be stable and delivered."""
 
+MAX_STARTS = 40
+"""Starts of one program; one that ends by itself again and again is left alone."""
+
 STEP_SECONDS = 0.25
 """Time between two looks whether everything has settled."""
 
@@ -130,7 +133,7 @@ class Conductor:
             await asyncio.sleep(STEP_SECONDS)
             waited += STEP_SECONDS
             for name in PROGRAMS:
-                if self.processes[name].gone:
+                if self.processes[name].gone and self._runs[name] < MAX_STARTS:
                     self.start(name)
         if open_:
             self.mark("hang", text=f"{SETTLE_SECONDS:g} s after the last fault {open_}")

@@ -20,7 +20,7 @@ FINDER: Final = "finder"
 """The host of the relay or of the resolution service."""
 PROGRAMS: Final = (SOURCE, *RECEIVERS, *STORES, FINDER)
 
-HORIZON_MS: Final = 8_000
+HORIZON_MS: Final = 6_000
 """Time in ms, from the start of the applications, at which every fault is over."""
 
 FAULTS: Final = (1, 8)
@@ -28,6 +28,12 @@ FAULTS: Final = (1, 8)
 
 SPANS_MS: Final = (60, 400, 1_500, 4_500)
 """Limits to choose from for the span of a fault. The longest is longer than a client waits for a store."""
+
+WHOLE_BYTES: Final = 1_000
+"""Bytes of a message that every transport sends in one piece."""
+
+LARGE_FLIGHT: Final = 50
+"""Flight of a source whose messages have several pieces."""
 
 MAIN_SHARE: Final = 0.3
 """Share of faults that strike the source, because most rules are about its restarts."""
@@ -110,7 +116,7 @@ class Setup:
     finder: str = "relay"
     options: tuple[tuple[str, Any], ...] = ()
     store_options: tuple[str, ...] = ()
-    pause_ms: int = 40
+    pause_ms: int = 60
     burst: int = 1
     size: int = 60
     modes: tuple[str, ...] = ("plain", "plain")
@@ -166,23 +172,21 @@ def _setup(rng: Random) -> Setup:
     if rng.random() < 0.3:
         return Setup()
     options: dict[str, Any] = {}
+    size = rng.choice((60, 100, 1_000, 20_000))
     if rng.random() < 0.3:
         options["ume_confirmed_delivery_notification"] = 1
     if rng.random() < 0.3:
-        options["ume_flight_size"] = rng.choice((1, 5, 20))
+        options["ume_flight_size"] = rng.choice((1, 5, 20)) if size <= WHOLE_BYTES else LARGE_FLIGHT
     if rng.random() < 0.3:
         options["transport"] = rng.choice(("lbtrm", "lbtru"))
-    stores: list[str] = []
-    if rng.random() < 0.2:
-        stores.append("repository-allow-ack-on-reception=0")
     modes = tuple(rng.choice(("plain", "plain", "batches", "callback", "slow")) for _ in RECEIVERS)
     return Setup(
         finder=rng.choice(("relay", "relay", "service", "multicast")),
         options=tuple(options.items()),
         store_options=(),
-        pause_ms=rng.choice((20, 40, 150)),
+        pause_ms=rng.choice((20, 60, 150)),
         burst=rng.choice((1, 1, 2, 5)),
-        size=rng.choice((60, 100, 1_000, 20_000)),
+        size=size,
         modes=modes,
         late=rng.random() < 0.15,
     )

@@ -34,9 +34,9 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Self
 
-from stablecast.lab.world.disk import failure
+from stablecast.lab.world.disk import FIRST_DESCRIPTOR, failure
 from stablecast.lab.world.file_overlay import FileOverlay, Function
-from stablecast.lab.world.filesystem import FIRST_DESCRIPTOR, FileSystem
+from stablecast.lab.world.filesystem import FileSystem
 
 DESCRIPTOR_CALLS: Final = (
     *("close", "dup", "read", "pread", "readv", "preadv", "write", "pwrite", "writev", "pwritev", "lseek"),
@@ -428,7 +428,7 @@ def _mapping(overlay: FileOverlay) -> type:
 def _temporary(overlay: FileOverlay) -> list[Replacement]:
     """Return the replacements of `tempfile`: names that a seed repeats, in the simulated `/tmp`."""
     module: Any = tempfile
-    names, directory = module._get_candidate_names, module._gettempdir  # noqa: SLF001 - there is no public way
+    names, directory = module._get_candidate_names, module._gettempdir
 
     def candidates() -> Iterator[str]:
         system = overlay.system()
