@@ -428,7 +428,7 @@ def _mapping(overlay: FileOverlay) -> type:
 def _temporary(overlay: FileOverlay) -> list[Replacement]:
     """Return the replacements of `tempfile`: names that a seed repeats, in the simulated `/tmp`."""
     module: Any = tempfile
-    names, directory = module._get_candidate_names, module._gettempdir  # noqa: SLF001 - there is no public way
+    names, directory = module._get_candidate_names, module._gettempdir
 
     def candidates() -> Iterator[str]:
         system = overlay.system()
