@@ -9,9 +9,10 @@ import itertools
 import signal
 import socket
 import traceback
+import weakref
 from asyncio import selector_events
 from collections import deque
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from concurrent.futures import Executor
 from contextlib import suppress
 from typing import Any, NoReturn, Protocol, TypeVar, TypeVarTuple, Unpack
@@ -20,8 +21,8 @@ from stablecast.lab.world.clock import HostClock
 from stablecast.lab.world.kernel import Kernel, Thread
 from stablecast.lab.world.selector import Selectable, Selector
 
-CLOSINGS = 100
-"""Awaits in `finally` clauses that are ended when a process is disposed of."""
+SUBPROCESS = "start a program of its own with World.start"
+"""What a program of a world does instead of a subprocess."""
 
 ResultT = TypeVar("ResultT")
 ArgsT = TypeVarTuple("ArgsT")
@@ -39,6 +40,46 @@ class SimulatedTask(asyncio.Task[ResultT]):
     def __hash__(self) -> int:
         """Return the number of the task."""
         return self.number
+
+
+class SimulatedFuture(asyncio.Future[ResultT]):
+    """A future that a set orders by the number of its first use in a set."""
+
+    number = 0
+
+    def __hash__(self) -> int:
+        """Return the number of the future."""
+        if not self.number:
+            self.number = self.get_loop().next_number()  # type: ignore[attr-defined]
+        return self.number
+
+
+class GeneratorSet:
+    """Asynchronous generators that are not finished, in the order in which they were begun."""
+
+    def __init__(self) -> None:
+        """Hold nothing."""
+        self._generators: dict[int, weakref.ref[Any]] = {}
+
+    def add(self, generator: Any) -> None:
+        """Add a generator."""
+        self._generators[id(generator)] = weakref.ref(generator, lambda _: self._generators.pop(id(generator), None))
+
+    def discard(self, generator: Any) -> None:
+        """Remove a generator, if it is there."""
+        self._generators.pop(id(generator), None)
+
+    def clear(self) -> None:
+        """Remove all."""
+        self._generators.clear()
+
+    def __len__(self) -> int:
+        """Return the number of generators."""
+        return len(self._generators)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Return the generators that live."""
+        return iter([one for reference in self._generators.values() if (one := reference()) is not None])
 
 
 class LoopHost(Protocol):
@@ -60,13 +101,16 @@ class LoopOwner(Protocol):
     name: str
     gone: bool
     kernel: Kernel
-    console: "LoopConsole"
     loops: "list[SimulatedEventLoop]"
     signals: dict[int, Callable[[], object]]
 
     @property
     def host(self) -> LoopHost:
         """The host of the process."""
+
+    @property
+    def console(self) -> LoopConsole:
+        """The output of the process."""
 
     def start_thread(self, target: Callable[[], object], name: str) -> Thread:
         """Start a thread of the process."""
@@ -82,6 +126,7 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
     """An event loop of a process of the world."""
 
     _closed: bool
+    _check_closed: Callable[[], None]
     _ready: deque[asyncio.Handle]
     _scheduled: list[asyncio.TimerHandle]
     _transports: MutableMapping[int, Any]
@@ -94,19 +139,28 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
         super().__init__(self.alarms)
         self._clock_resolution = 1e-9
         self._numbers = itertools.count(1)
-        self._jobs: set[asyncio.Future[Any]] = set()
+        self._asyncgens: Any = GeneratorSet()
+        self._jobs: dict[asyncio.Future[Any], None] = {}
         process.loops.append(self)
 
     def time(self) -> float:
         """Return the monotonic time of the host in s."""
         return self._clock.monotonic_ns() / 1e9
 
+    def next_number(self) -> int:
+        """Return a number that no other task or future of the loop has."""
+        return next(self._numbers)
+
+    def create_future(self) -> asyncio.Future[Any]:
+        """Return a future."""
+        return SimulatedFuture(loop=self)
+
     def create_task(self, coro: Any, *, name: Any = None, context: Any = None, **how: Any) -> Any:
         """Return a task; its usual name counts the tasks of this loop."""
         if self._task_factory is not None:  # type: ignore[attr-defined]  # that of users
             return super().create_task(coro, name=name, context=context, **how)
-        self._check_closed()  # type: ignore[attr-defined]
-        number = next(self._numbers)
+        self._check_closed()
+        number = self.next_number()
         task: SimulatedTask[Any] = SimulatedTask.__new__(SimulatedTask)
         task.number = number  # The initializer enters the task in sets.
         SimulatedTask.__init__(task, coro, loop=self, name=name or f"Task-{number}", context=context, **how)
@@ -121,7 +175,7 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
         self, executor: Executor | None, func: Callable[[Unpack[ArgsT]], ResultT], *args: *ArgsT
     ) -> asyncio.Future[ResultT]:
         """Run a function in a thread of its own, unless the caller has an executor; return the future of its result."""
-        self._check_closed()  # type: ignore[attr-defined]
+        self._check_closed()
         if executor is not None:
             return super().run_in_executor(executor, func, *args)
         future: asyncio.Future[ResultT] = self.create_future()
@@ -135,8 +189,8 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
                 self.call_soon_threadsafe(_succeed, future, result)
 
         self.process.start_thread(run, f"job of {self.process.name}")
-        self._jobs.add(future)
-        future.add_done_callback(self._jobs.discard)
+        self._jobs[future] = None
+        future.add_done_callback(self._jobs.pop)
         return future
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - as in asyncio
@@ -180,11 +234,11 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
 
     async def subprocess_exec(self, *args: Any, **how: Any) -> NoReturn:
         """Refuse."""
-        _refuse("a subprocess", "start a program of its own with World.start")
+        _refuse("a subprocess", SUBPROCESS)
 
     async def subprocess_shell(self, *args: Any, **how: Any) -> NoReturn:
         """Refuse."""
-        _refuse("a subprocess", "start a program of its own with World.start")
+        _refuse("a subprocess", SUBPROCESS)
 
     async def connect_read_pipe(self, *args: Any) -> NoReturn:
         """Refuse."""
@@ -206,6 +260,7 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
         """Release the tasks and transports of a process that has ended; nothing is reported."""
         tasks = [task for task in asyncio.all_tasks(self) if isinstance(task, SimulatedTask)]
         self._closed = True
+        self._check_closed = lambda: None  # Coroutines that are closed now may use it.
         for task in sorted(tasks, key=hash):
             task._log_destroy_pending = False  # type: ignore[attr-defined]
             _close(task.get_coro())
@@ -233,23 +288,13 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def _close(coroutine: Any) -> None:
     """Close a coroutine; each try ends one more await of its `finally` clauses."""
     for _ in range(CLOSINGS):
-        try:
+        with suppress(BaseException):  # A coroutine may do anything when it is closed.
             coroutine.close()
-        except BaseException:  # noqa: BLE001, S112 - a coroutine may do anything when it is closed
-            continue
-        break
+            return
 
 
 def _refuse(what: str, remedy: str) -> NoReturn:
     raise NotImplementedError(f"a world does not simulate {what}: {remedy}")
-
-
-def _close(coroutine: Any) -> None:
-    """Close a coroutine; each try ends one more await of its `finally` clauses."""
-    for _ in range(CLOSINGS):
-        with suppress(BaseException):  # A coroutine may do anything when it is closed.
-            coroutine.close()
-            return
 
 
 def _succeed(future: "asyncio.Future[Any]", result: Any) -> None:

@@ -30,6 +30,9 @@ WAKE_NS = 30_000
 EVENTS_AT_ONCE = 1_000_000
 """Events of one moment of virtual time; with more, a program repeats something for ever."""
 
+FREE_LOOKS = 1_000
+"""Looks at a clock in one moment that cost nothing; a program that looks more often waits for time to pass."""
+
 START_NS = 1_000_000_000
 """Virtual time at which a world begins, in ns."""
 
@@ -247,6 +250,8 @@ class Kernel:
         self.on_turn: Callable[[Thread], object] | None = None
         self._events: list[tuple[int, int, int, Event]] = []
         self._numbers = 0
+        self._looks = 0
+        self._looked_at = 0
 
     def next_number(self) -> int:
         """Return a number that no other thing of this world has."""
@@ -298,6 +303,15 @@ class Kernel:
         else:
             self.now = until
 
+    def look(self) -> None:
+        """Count a look at a clock; let time pass for a program that looks again and again."""
+        if self._looked_at != self.now:
+            self._looked_at, self._looks = self.now, 0
+        self._looks += 1
+        if self._looks > FREE_LOOKS:
+            self._looks -= 1
+            self.pay()
+
     def switch_to(self, thread: Thread) -> None:
         """Run a thread until it blocks or ends; only the hub calls this."""
         if self.on_turn is not None:
@@ -336,7 +350,9 @@ class Kernel:
 
 def _suspend_task(loop: asyncio.AbstractEventLoop) -> "asyncio.Task[Any] | None":
     """Remove the current task of a loop, so that another loop of this thread of the system may run one (3.12)."""
-    return None if _swap_current_task is None else _swap_current_task(loop, None)
+    if _swap_current_task is None or asyncio.tasks.current_task(loop) is None:
+        return None
+    return _swap_current_task(loop, None)
 
 
 def _resume_task(loop: asyncio.AbstractEventLoop, task: "asyncio.Task[Any]") -> None:

@@ -254,6 +254,15 @@ class WorldProcess(WorldPart):
         """The environment of the running host."""
         return self.process.host.environment
 
+    @property
+    def started_ns(self) -> int:
+        """The start of the process is not known, so this is the epoch."""
+        return 0
+
+    def resident_bytes(self) -> int:
+        """Return 0: the memory of one process among many is not known."""
+        return 0
+
     def pid(self) -> int:
         """Return the number of this process."""
         return self.process.number

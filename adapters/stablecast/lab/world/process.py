@@ -2,7 +2,10 @@
 
 import asyncio
 import errno
+import io
+import logging
 import random
+import signal
 import socket
 from collections.abc import Callable, Coroutine, Sequence
 from itertools import count
@@ -25,10 +28,16 @@ FIRST_DESCRIPTOR = 2_000_000
 """Number of the first simulated socket, far above the descriptors of the system."""
 
 
-class Console:
+_STOPPING = frozenset({signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
+_IGNORED = frozenset({signal.SIGCONT, signal.SIGCHLD, signal.SIGURG, signal.SIGWINCH, signal.SIGPIPE})
+"""Signals that stop a process, and those that do nothing, unless it handles them."""
+
+
+class Console(io.TextIOBase):
     """The output of a process, line by line."""
 
     encoding = "utf-8"
+    errors = "replace"
 
     def __init__(self, lines: list[str]) -> None:
         """Append the lines of a process to a list."""
@@ -47,6 +56,28 @@ class Console:
     def isatty(self) -> bool:
         """Return False."""
         return False
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    @property
+    def buffer(self) -> "ConsoleBytes":
+        """The same output for bytes."""
+        return ConsoleBytes(self)
+
+
+class ConsoleBytes(io.RawIOBase):
+    """A console that takes bytes of UTF-8."""
+
+    def __init__(self, console: Console) -> None:
+        """Write to a console."""
+        self._console = console
+
+    def write(self, octets: Any, /) -> int:
+        """Write whole characters."""
+        self._console.write(bytes(octets).decode("utf-8", "replace"))
+        return len(octets)
 
 
 class ProcessHost(NetworkHost, Protocol):
@@ -80,7 +111,9 @@ class Process(Owner):
         status: What its function returned.
         output: Lines that it printed.
         at_exit: What is called before it ends by itself, the latest first.
-        foreground: Threads that it waits for before it ends by itself.
+        foreground: Calls that return when a thread has ended; it makes them before it ends by itself.
+        environment: Its environment variables.
+        memory: What replaced functions keep for the process.
     """
 
     def __init__(self, host: ProcessHost, name: str, number: int) -> None:
@@ -98,12 +131,16 @@ class Process(Owner):
         self.output: list[str] = []
         self.console = Console(self.output)
         self.at_exit: list[Callable[[], object]] = []
-        self.foreground: list[Thread] = []
+        self.foreground: list[Callable[[], object]] = []
+        self.environment = dict(host.environment)
+        self.memory: dict[Any, Any] = {}
         self.loops: list[SimulatedEventLoop] = []
         self.signals: dict[int, Callable[[], object]] = {}
         self.random = random.Random(self.kernel.random.getrandbits(64))  # noqa: S311 - a seed must repeat its run
         self.limit = DESCRIPTORS
         self.files = FileSystem(host.disk, host.descriptors)
+        self.main: Thread | None = None
+        self._interrupts: list[Callable[[], object]] = []
         self._threads: list[Thread] = []
         self._postponed: list[Callable[[], object]] = []
         self._sockets: dict[int, SimulatedSocket] = {}
@@ -128,13 +165,13 @@ class Process(Owner):
                 if not self.gone:
                     self._finish()
 
-        self.start_thread(body, self.name)
+        self.main = self.start_thread(body, self.name)
 
     def _finish(self) -> None:
         """End as an interpreter does: wait for the threads that are no daemons, then call what waits for the exit."""
         try:
-            for thread in self.foreground:
-                thread.join()
+            while self.foreground:
+                self.foreground.pop(0)()
             while self.at_exit:
                 self.at_exit.pop()()
         finally:
@@ -152,12 +189,31 @@ class Process(Owner):
         return SimulatedEventLoop(self)
 
     def signal(self, number: int) -> None:
-        """Send a signal: its handler is called, or the process ends."""
+        """Send a signal: its handler is called, or the process ends, or it stops or goes on."""
         handler = self.signals.get(number)
-        if handler is not None:
-            handler()
-        else:
+        if number == signal.SIGKILL:
             self.kill()
+        elif number in _STOPPING:
+            self.stop()
+        elif handler is not None:
+            handler()
+        elif number == signal.SIGINT:
+            self.interrupt(_raise_interrupt)
+        elif number not in _IGNORED:
+            self.kill()
+        if number == signal.SIGCONT:
+            self.resume()
+
+    def interrupt(self, act: Callable[[], object]) -> None:
+        """Call `act` soon in the main thread, also while that blocks."""
+        self._interrupts.append(act)
+        if self.main is not None:
+            self.main.wake()
+
+    def on_resume(self, thread: Thread) -> None:
+        """Make the calls of `interrupt` in the main thread."""
+        while self._interrupts and thread is self.main:
+            self._interrupts.pop(0)()
 
     def stop(self) -> None:
         """Let none of its threads run; its sockets go on receiving."""
@@ -204,6 +260,8 @@ class Process(Owner):
     def dispose(self) -> list[Thread]:
         """Release the memory of a process and return its threads; `finally` clauses run in a world without effect."""
         self.gone = True
+        disabled = logging.root.manager.disable
+        logging.disable()  # Programs log what fails while they are released.
         for thread in self._threads:
             self.kernel.current = thread
             thread.dispose()
@@ -211,6 +269,7 @@ class Process(Owner):
         for loop in self.loops:
             loop.dispose()
         self.kernel.current = None
+        logging.disable(disabled)
         threads, self._threads = self._threads, []
         return threads
 
@@ -282,6 +341,10 @@ class _Waker:
 
     def __init__(self, wake: Callable[[], object]) -> None:
         self.wake = wake
+
+
+def _raise_interrupt() -> None:
+    raise KeyboardInterrupt
 
 
 def run_loop(loop: SimulatedEventLoop, main: Coroutine[Any, Any, Any]) -> Any:

@@ -222,6 +222,10 @@ class SimulatedSocket:
         for thread in waiting:
             thread.wake()
 
+    def wake_on_change(self, thread: Thread) -> None:
+        """Wake a thread once, when the socket may be ready."""
+        self._waiting.append(thread)
+
     def await_ready(self, *, write: bool = False) -> None:
         """Wait until a read or a write returns at once. Raises BlockingIOError or TimeoutError."""
         deadline = None if self._timeout is None else self.kernel.now + int(self._timeout * 1e9)
@@ -230,7 +234,7 @@ class SimulatedSocket:
                 raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
             if deadline is not None and self.kernel.now >= deadline:
                 raise TimeoutError("timed out")
-            self._waiting.append(self.kernel.running())
+            self.wake_on_change(self.kernel.running())
             self.kernel.block(deadline)
 
     def source_for(self, target: str) -> str:
