@@ -29,7 +29,7 @@ def dump_command(
     from stablecast.evidence.trace.tools import command
     from stablecast.evidence.trace.tools.records import RecordFilter
 
-    wanted = RecordFilter(endpoint, kind, _ns(since), _ns(until), number)
+    wanted = RecordFilter(endpoint, _ns(since), _ns(until), kind, number)
     raise typer.Exit(command.run_dump(paths, wanted, as_json))
 
 
@@ -65,9 +65,9 @@ def prune_command(
 ) -> None:
     """Copy the selected frames to new traces that `verify` accepts."""
     from stablecast.evidence.trace.tools import command
-    from stablecast.evidence.trace.tools.prune import PruneWindow
+    from stablecast.evidence.trace.tools.records import TraceWindow
 
-    raise typer.Exit(command.run_prune(paths, output, PruneWindow(endpoint, _ns(since), _ns(until)), as_json))
+    raise typer.Exit(command.run_prune(paths, output, TraceWindow(endpoint, _ns(since), _ns(until)), as_json))
 
 
 @app.command("why")

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from stablecast.lab.model import catalog, equal, tlc
 from stablecast.lab.model.errors import ModelError
 from stablecast.text import plural
@@ -66,7 +68,7 @@ def compare(names: list[str], models: Path | None, jar: Path | None, jobs: int, 
             _print(result)
     if as_json:
         ordered = sorted(results, key=lambda result: result.name)
-        say({"models": [result.as_json() for result in ordered]})
+        say({"models": [attrs.asdict(result) for result in ordered]})
     return 0 if all(result.equal for result in results) else 1
 
 

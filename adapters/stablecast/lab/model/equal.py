@@ -38,10 +38,6 @@ class Comparison:
     equal: bool
     difference: dict[str, Any] | str | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the comparison as JSON."""
-        return attrs.asdict(self)
-
 
 def core_graph(configuration: Configuration, twins: int = 0, model: Graph | None = None) -> Exploration:
     """Return the core's graph under a configuration's constants; with a model, up to the first difference.

@@ -30,15 +30,12 @@ class ModelWorld(Protocol):
 
     def abstract(self) -> State:
         """Return the model's variables."""
-        ...
 
     def actions(self) -> Iterable[Action]:
         """Yield the enabled actions, in an order that depends on nothing else."""
-        ...
 
     def do(self, action: Action) -> None:
         """Perform an action of the model."""
-        ...
 
 
 WorldT = TypeVar("WorldT", bound=ModelWorld)

@@ -20,7 +20,7 @@ FINDER: Final = "finder"
 """The host of the relay or of the resolution service."""
 PROGRAMS: Final = (SOURCE, *RECEIVERS, *STORES, FINDER)
 
-HORIZON_MS: Final = 8_000
+HORIZON_MS: Final = 6_000
 """Time in ms, from the start of the applications, at which every fault is over."""
 
 FAULTS: Final = (1, 8)
@@ -116,7 +116,7 @@ class Setup:
     finder: str = "relay"
     options: tuple[tuple[str, Any], ...] = ()
     store_options: tuple[str, ...] = ()
-    pause_ms: int = 40
+    pause_ms: int = 60
     burst: int = 1
     size: int = 60
     modes: tuple[str, ...] = ("plain", "plain")
@@ -184,7 +184,7 @@ def _setup(rng: Random) -> Setup:
         finder=rng.choice(("relay", "relay", "service", "multicast")),
         options=tuple(options.items()),
         store_options=(),
-        pause_ms=rng.choice((20, 40, 150)),
+        pause_ms=rng.choice((20, 60, 150)),
         burst=rng.choice((1, 1, 2, 5)),
         size=size,
         modes=modes,

@@ -3,25 +3,24 @@
 import os
 import stat
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-if TYPE_CHECKING:
-    from stablecast.lab.world.filesystem import FileSystem
+StatAt = Callable[..., os.stat_result]
 
 
 class SimulatedEntry:
     """An entry of `os.scandir`, like `os.DirEntry`."""
 
-    def __init__(self, system: "FileSystem", name: Any, path: Any, directory: int | None) -> None:
-        """Describe a name in a directory, which is a descriptor or part of the path."""
+    def __init__(self, name: Any, path: Any, directory: int | None, stat_at: StatAt) -> None:
+        """Describe a name in a directory, which is a descriptor or part of the path; `stat_at` is like `os.stat`."""
         self.name = name
         self.path = path
-        self._system = system
+        self._stat_at = stat_at
         self._directory = directory
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
         """Return what `os.stat` shows."""
-        return self._system.stat(self.path, dir_fd=self._directory, follow_symlinks=follow_symlinks)
+        return self._stat_at(self.path, dir_fd=self._directory, follow_symlinks=follow_symlinks)
 
     def inode(self) -> int:
         """Return the number of the inode."""
@@ -59,22 +58,21 @@ class SimulatedEntry:
 class SimulatedEntries:
     """The iterator of `os.scandir`, which is a context manager too."""
 
-    def __init__(self, system: "FileSystem", path: Any) -> None:
-        """List a directory by path or descriptor."""
+    def __init__(self, path: Any, names: list[Any], stat_at: StatAt) -> None:
+        """Yield the names in a directory, which is a path or a descriptor."""
         directory = path if isinstance(path, int) else None
         text = "." if directory is not None else os.fspath(path)
-        names: list[Any] = system.listdir(path)
         if isinstance(text, bytes):
             names = [os.fsencode(name) for name in names]
         self._entries: Iterator[SimulatedEntry] = iter(
             [
-                SimulatedEntry(system, name, name if directory is not None else os.path.join(text, name), directory)  # noqa: PTH118
+                SimulatedEntry(name, name if directory is not None else os.path.join(text, name), directory, stat_at)  # noqa: PTH118
                 for name in names
             ]
         )
 
     def close(self) -> None:
-        """End the listing."""
+        """End the listing before its last entry."""
         self._entries = iter(())
 
     def __iter__(self) -> Self:
@@ -88,5 +86,5 @@ class SimulatedEntries:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the listing."""
+        """End the listing before its last entry."""
         self.close()

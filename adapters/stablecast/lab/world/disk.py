@@ -18,12 +18,16 @@ Faults may be set at any time; `heal` ends them:
 import errno
 import os
 from collections.abc import Callable
+from itertools import count
 from random import Random
 from typing import Final
 
 import attrs
 
 from stablecast.lab.world.inodes import DirectoryInode, FileInode, Inode, LinkInode, NameChanges, walk
+
+FIRST_DESCRIPTOR: Final = 1_000_000
+"""The lowest number of a simulated descriptor, above all real ones."""
 
 MICROSECOND: Final = 1_000
 MILLISECOND: Final = 1_000_000
@@ -104,6 +108,7 @@ class SimulatedDisk:
         names: The changes of names that a power cut may undo.
         used: Bytes of all files.
         capacity: Bytes of the disk.
+        descriptors: Gives each descriptor its number, unless a file system was given other numbers.
         read_only: True if every change is refused.
     """
 
@@ -126,6 +131,7 @@ class SimulatedDisk:
         self.speed = speed or DiskSpeed()
         self._rng = rng
         self._wait = wait
+        self.descriptors = count(FIRST_DESCRIPTOR)
         self._numbers = 1
         self._salt = rng.getrandbits(32)
         self.names = NameChanges()
@@ -242,7 +248,7 @@ class SimulatedDisk:
     # ------------------------------------------------------------------------------------------- what file systems use
 
     def before_read(self) -> None:
-        """Raise EIO if reads fail."""
+        """Raise EIO if reads fail now."""
         if self._reads.count and self._reads.strikes():
             raise failure(errno.EIO)
 

@@ -14,9 +14,9 @@ import stat
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from stablecast.lab.world.disk import failure
-from stablecast.lab.world.filesystem import FIRST_DESCRIPTOR, FileSystem
-from stablecast.lab.world.open_file import flags_of
+from stablecast.lab.world.disk import FIRST_DESCRIPTOR, failure
+from stablecast.lab.world.file_objects import flags_of
+from stablecast.lab.world.filesystem import FileSystem
 
 Function = Callable[..., Any]
 

@@ -10,18 +10,15 @@ After `kill` or `crash` every call fails. A restarted process gets a new `FileSy
 import errno
 import os
 from collections.abc import Callable, Iterator
-from itertools import count
 from random import Random
 from typing import IO, Any, Final, Self
 
 from stablecast.lab.world.descriptor_calls import DescriptorCalls, stat_of
 from stablecast.lab.world.directory_entries import SimulatedEntries
 from stablecast.lab.world.disk import DiskSpeed, SimulatedDisk, failure
+from stablecast.lab.world.file_objects import checked_mode, flags_of, opened
 from stablecast.lab.world.inodes import DirectoryInode, FileInode, Inode, LinkInode
-from stablecast.lab.world.open_file import OpenFile, opened
-
-FIRST_DESCRIPTOR: Final = 1_000_000
-"""The lowest number of a simulated descriptor, above all real ones."""
+from stablecast.lab.world.open_file import OpenFile
 
 NAME_BYTES: Final = 255
 """Bytes of one name at most."""
@@ -45,7 +42,7 @@ class FileSystem(DescriptorCalls):
             numbers: Gives each descriptor its number; share it among the file systems of a world.
             directory: The working directory.
         """
-        super().__init__(disk, count(FIRST_DESCRIPTOR) if numbers is None else numbers)
+        super().__init__(disk, disk.descriptors if numbers is None else numbers)
         disk.make_directories(directory)
         self._directory = self._at(directory)[2]
         self._umask = 0o022
@@ -115,8 +112,19 @@ class FileSystem(DescriptorCalls):
         opener: Callable[[Any, int], int] | None = None,
     ) -> IO[Any]:
         """Return a file object, as `open` does."""
-        file = path if isinstance(path, int) else os.fspath(path)
-        return opened(self, file, mode, buffering, (encoding, errors, newline), closefd=closefd, opener=opener)
+        text = (encoding, errors, newline)
+        checked_mode(mode, buffering, *text)
+        if isinstance(path, int):
+            return opened(self, path, path, mode, buffering, text, closefd=closefd)
+        if not closefd:
+            raise ValueError("Cannot use closefd=False with file name")
+        name = os.fspath(path)
+        fd = self.open(name, flags_of(mode), 0o666) if opener is None else opener(name, flags_of(mode))
+        try:
+            return opened(self, fd, name, mode, buffering, text, closefd=True)
+        except OSError:
+            self.close(fd)
+            raise
 
     def _check_open(self, inode: Inode, name: str, flags: int) -> None:
         """Refuse what a file cannot do, and empty it if the flags ask for that."""
@@ -137,7 +145,7 @@ class FileSystem(DescriptorCalls):
     # ---------------------------------------------------------------------------------------------------------- names
 
     def mkdir(self, path: AnyPath, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
-        """Make a directory."""
+        """Make an empty directory; its parent must exist."""
         name = os.fsdecode(path)
         parent, last, inode = self._at(name, dir_fd, follow=False, entry=True)
         if inode is not None or not last:
@@ -277,7 +285,7 @@ class FileSystem(DescriptorCalls):
 
     def scandir(self, path: AnyPath | int = ".") -> SimulatedEntries:
         """Return an iterator over the entries of a directory, as `os.scandir` does."""
-        return SimulatedEntries(self, path)
+        return SimulatedEntries(path, self.listdir(path), self.stat)
 
     # -------------------------------------------------------------------------------------------------- what is known
 

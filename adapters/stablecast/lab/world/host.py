@@ -5,8 +5,7 @@ from collections.abc import Callable
 from itertools import count
 
 from stablecast.lab.world.clock import HostClock
-from stablecast.lab.world.disk import SimulatedDisk
-from stablecast.lab.world.filesystem import FIRST_DESCRIPTOR
+from stablecast.lab.world.disk import FIRST_DESCRIPTOR, SimulatedDisk
 from stablecast.lab.world.kernel import Kernel
 from stablecast.lab.world.network import Network
 from stablecast.lab.world.process import Process

@@ -5,26 +5,24 @@ one installation serves all hosts of a world.
 """
 
 import asyncio
-import fcntl
-import os
 import queue
 import socket
-import stat
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NoReturn, TextIO, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypeVar, cast
 
 from stablecast.lab.world.event_loop import ENDING, SimulatedEventLoop
+from stablecast.lab.world.host_files import HostFiles
 from stablecast.lab.world.kernel import Gone, Kernel, Thread
 from stablecast.lab.world.locks import Lock, Result, Semaphore
 from stablecast.lab.world.process import Process, run_loop
 from stablecast.runtime import machine
 from stablecast.runtime.machine import datagram_reading
-from stablecast.runtime.machine.protocols import DatagramMemory, DatagramReader, Octets, Place, Socket
+from stablecast.runtime.machine.protocols import DatagramMemory, DatagramReader, Socket
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -86,101 +84,6 @@ class WorldEntropy(WorldPart):
     def below(self, limit: int, /) -> int:
         """Return a random number from 0 to below `limit`."""
         return self.process.random.randrange(limit)
-
-
-class WorldFiles(WorldPart):
-    """The files of the running process, on the disk of its host."""
-
-    def __getattr__(self, name: str) -> Any:
-        """Return a function of the file system whose name is the same there."""
-        return getattr(self.process.files, _SAME.get(name, name))
-
-    def size(self, descriptor: int, /) -> int:
-        """Return the size of a file in bytes."""
-        return self.process.files.fstat(descriptor).st_size
-
-    def lock(self, descriptor: int, /) -> None:
-        """Lock a file for this descriptor alone. Raises BlockingIOError."""
-        self.process.files.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-    def file(self, path: Place, mode: str, buffering: int = -1) -> IO[bytes]:
-        """Open a binary file of Python."""
-        return self.process.files.open_file(path, mode, buffering)
-
-    def read_bytes(self, path: Place, /) -> bytes:
-        """Return the contents of a file."""
-        with self.file(path, "rb") as file:
-            return file.read()
-
-    def write_bytes(self, path: Place, octets: Octets, /) -> None:
-        """Create or replace the contents of a file."""
-        with self.file(path, "wb") as file:
-            file.write(octets)
-
-    @contextmanager
-    def map(self, path: Place, /) -> Iterator[bytes]:
-        """Return the bytes of a whole file."""
-        yield self.read_bytes(path)
-
-    def is_file(self, path: Place, /) -> bool:
-        """Return whether there is a file of this name."""
-        return self._is(path, stat.S_ISREG)
-
-    def is_directory(self, path: Place, /) -> bool:
-        """Return whether there is a directory of this name."""
-        return self._is(path, stat.S_ISDIR)
-
-    def is_readable(self, path: Place, /) -> bool:
-        """Return whether there is a file of this name: a world judges no permissions."""
-        return self.process.files.access(path, os.R_OK)
-
-    def set_times(self, path: Place, accessed_ns: int, modified_ns: int, /) -> None:
-        """Set the times of a file in ns since the epoch."""
-        self.process.files.utime(path, ns=(accessed_ns, modified_ns))
-
-    def make_directories(self, directory: Path, /) -> None:
-        """Make a directory and its parents, if they are missing."""
-        for path in (*reversed(directory.parents), directory):
-            if not self.is_directory(path):
-                self.process.files.mkdir(path)
-
-    def copy(self, path: Place, to: Place, /) -> None:
-        """Copy a file with its times."""
-        found = self.process.files.stat(path)
-        self.write_bytes(to, self.read_bytes(path))
-        self.set_times(to, found.st_atime_ns, found.st_mtime_ns)
-
-    def sync_directory(self, directory: Place, /) -> None:
-        """Make the names in a directory durable."""
-        files = self.process.files
-        descriptor = files.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            files.fsync(descriptor)
-        finally:
-            files.close(descriptor)
-
-    def free_bytes(self, directory: Place, /) -> int:
-        """Return the bytes that may still be written."""
-        found = self.process.files.statvfs(directory)
-        return found.f_bavail * found.f_frsize
-
-    def _is(self, path: Place, kind: Callable[[int], bool]) -> bool:
-        try:
-            return kind(self.process.files.stat(path).st_mode)
-        except OSError:
-            return False
-
-
-_SAME = {
-    "truncate": "ftruncate",
-    "allocate": "posix_fallocate",
-    "sync_data": "fdatasync",
-    "sync": "fsync",
-    "names": "listdir",
-    "rename": "replace",
-    "remove": "unlink",
-}
-"""Functions of the seam that the file system has under the name of `os`."""
 
 
 class WorldNetwork(WorldPart):
@@ -351,6 +254,15 @@ class WorldProcess(WorldPart):
         """The environment of the running host."""
         return self.process.host.environment
 
+    @property
+    def started_ns(self) -> int:
+        """The start of the process is not known, so this is the epoch."""
+        return 0
+
+    def resident_bytes(self) -> int:
+        """Return 0: the memory of one process among many is not known."""
+        return 0
+
     def pid(self) -> int:
         """Return the number of this process."""
         return self.process.number
@@ -431,7 +343,7 @@ def installed(kernel: Kernel) -> Iterator[None]:
     previous = machine.install(
         clock=WorldClock(kernel),
         entropy=WorldEntropy(kernel),
-        files=cast("machine.Files", WorldFiles(kernel)),
+        files=HostFiles(lambda: cast("Process", kernel.running().owner).files),
         network=WorldNetwork(kernel),
         threads=WorldThreads(kernel),
         process=WorldProcess(kernel),

@@ -147,7 +147,7 @@ class PageCache:
             else:
                 kept = 0 if chosen < ALL_LOST else rng.randint(0, len(blocks))
                 self._replay(blocks, _FirstChanges(rng, kept, torn=chosen >= ALL_LOST), kept + (rng.random() < 0.5))
-        self._first, self._changes, self._lossy = 0, [], False
+        self._first, self._changes, self._lossy = self.mark(), [], False
 
     def _note(self, change: FileChange) -> None:
         self._changes.append(change)

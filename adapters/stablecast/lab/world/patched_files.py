@@ -34,9 +34,9 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Self
 
-from stablecast.lab.world.disk import failure
+from stablecast.lab.world.disk import FIRST_DESCRIPTOR, failure
 from stablecast.lab.world.file_overlay import FileOverlay, Function
-from stablecast.lab.world.filesystem import FIRST_DESCRIPTOR, FileSystem
+from stablecast.lab.world.filesystem import FileSystem
 
 DESCRIPTOR_CALLS: Final = (
     *("close", "dup", "read", "pread", "readv", "preadv", "write", "pwrite", "writev", "pwritev", "lseek"),

@@ -255,9 +255,6 @@ class Queue(Protocol[T]):
     def task_done(self) -> None:
         """Note that an item from `get` is done."""
 
-    def join(self) -> None:
-        """Wait until all items are done."""
-
 
 class Executor(Protocol):
     """Threads that do jobs in the order in which they were submitted."""
@@ -317,17 +314,19 @@ class Detachment(Protocol):
 
 
 class Process(Protocol):
-    """The process of a program.
+    """The process of a program."""
 
-    Attributes:
-        environment: The environment variables.
-        started_ns: The wall clock at the start of the program, in ns since the epoch.
-        owns_interpreter: False where several programs share the interpreter. Such a program leaves its settings alone.
-    """
+    @property
+    def environment(self) -> MutableMapping[str, str]:
+        """The environment variables."""
 
-    environment: MutableMapping[str, str]
-    started_ns: int
-    owns_interpreter: bool
+    @property
+    def started_ns(self) -> int:
+        """The wall clock at the start of the program, in ns since the epoch."""
+
+    @property
+    def owns_interpreter(self) -> bool:
+        """Whether no other program shares the interpreter, so that this one may set its garbage collection."""
 
     def pid(self) -> int:
         """Return the number of this process."""

@@ -404,7 +404,7 @@ class Journal:
 
     def _retire(self, segments: Iterable[JournalSegment]) -> None:
         """Note segments without live messages, to delete them later."""
-        for segment in segments:
+        for segment in sorted(segments, key=lambda one: one.number):
             self._dead[segment] = self._pending.added
         self._collect()
 

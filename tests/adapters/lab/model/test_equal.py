@@ -29,7 +29,7 @@ def test_what_is_recorded_is_equal(one: Configuration, small_models: Path, jar: 
     known = catalog.load(small_models)[one.name]
     assert (known.checker, known.constants, known.hashes) == (VERSION, {"Limit": "1"}, one.hashes())
     result = equal.compare(one, known)
-    assert result.as_json() == {"name": one.name, "nodes": 2, "edges": 2, "equal": True, "difference": None}
+    assert attrs.asdict(result) == {"name": one.name, "nodes": 2, "edges": 2, "equal": True, "difference": None}
 
 
 def test_with_the_checker_no_record_is_needed(one: Configuration, jar: Path) -> None:

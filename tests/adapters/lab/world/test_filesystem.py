@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stablecast.lab.world.disk import MILLISECOND, SimulatedDisk
-from stablecast.lab.world.filesystem import FIRST_DESCRIPTOR, FileSystem
+from stablecast.lab.world.disk import FIRST_DESCRIPTOR, MILLISECOND, SimulatedDisk
+from stablecast.lab.world.filesystem import FileSystem
 from tests.adapters.lab.world.support import Clock, new_file_system
 from tests.adapters.store.journal.support import FAST_DIRECTORY
 
@@ -128,7 +128,9 @@ class Caller:
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.lists(CALLS, max_size=40))
 def test_the_same_calls_have_the_same_results(calls: list[Call]) -> None:
-    with tempfile.TemporaryDirectory(dir=FAST_DIRECTORY) as base:
+    with tempfile.TemporaryDirectory(dir=FAST_DIRECTORY) as outer:
+        base = f"{outer}/base"  # A link may lead to its parent.
+        Path(base).mkdir()
         system = new_file_system()
         system.disk.make_directories(base)
         Path(base).chmod(0o755)
@@ -230,7 +232,8 @@ def test_a_killed_process_leaves_the_page_cache() -> None:
     file = system.open_file("/buffered", "wb")
     file.write(b"never flushed")
     system.kill()
-    for call in (lambda: system.write(fd, b"x"), lambda: system.unlink("/f"), file.flush):
+    file.close()
+    for call in (lambda: system.write(fd, b"x"), lambda: system.unlink("/f")):
         with pytest.raises(OSError, match=r"Bad file descriptor|Input/output error"):
             call()
     restarted = FileSystem(system.disk)

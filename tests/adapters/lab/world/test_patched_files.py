@@ -25,7 +25,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stablecast.lab.world.filesystem import FIRST_DESCRIPTOR, FileSystem
+from stablecast.lab.world.disk import FIRST_DESCRIPTOR
+from stablecast.lab.world.filesystem import FileSystem
 from stablecast.lab.world.patched_files import PatchedFiles
 from tests.adapters.lab.world.support import new_file_system
 from tests.adapters.lab.world.test_filesystem import CALLS, Call, Caller
@@ -186,7 +187,9 @@ def test_the_usual_ways_have_the_same_outcome(use: Callable[[Path], None], progr
 @given(st.lists(CALLS, max_size=25))
 def test_the_same_calls_have_the_same_results(calls: list[Call]) -> None:
     program = Program()
-    with tempfile.TemporaryDirectory(dir=FAST_DIRECTORY) as base:
+    with tempfile.TemporaryDirectory(dir=FAST_DIRECTORY) as outer:
+        base = f"{outer}/base"
+        Path(base).mkdir()
         Path(base).chmod(0o755)
         real = Caller(os, open, base)
         expected = [real.call(call) for call in calls]

@@ -4,10 +4,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from stablecast.evidence.trace.tools import prune as pruning
 from stablecast.evidence.trace.tools.analysis import analyze
 from stablecast.evidence.trace.tools.diff import TraceDifference, diff
-from stablecast.evidence.trace.tools.records import RecordFilter, read_records, sentence
+from stablecast.evidence.trace.tools.prune import prune
+from stablecast.evidence.trace.tools.records import RecordFilter, TraceWindow, read_records, sentence
 from stablecast.evidence.trace.tools.travel_prompt import TravelSession, story
 from stablecast.text import plural
 from stablecast.text.console import say, show
@@ -53,9 +53,9 @@ def run_analyze(paths: list[Path], as_json: bool) -> int:
     return 0
 
 
-def run_prune(paths: list[Path], target: Path, window: pruning.PruneWindow, as_json: bool) -> int:
+def run_prune(paths: list[Path], target: Path, window: TraceWindow, as_json: bool) -> int:
     """Copy the frames in the window and print their share. Raise TraceError."""
-    done = pruning.prune(paths, target, window)
+    done = prune(paths, target, window)
     counts = {"frames": done.frames, "kept": done.kept, "bytes": done.size, "kept_bytes": done.kept_bytes}
     frames, octets = plural(done.frames, "frame"), plural(done.size, "byte")
     show(counts, [f"{target}: {done.kept:,} of {frames}, {done.kept_bytes:,} of {octets}"], as_json)
