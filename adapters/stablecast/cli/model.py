@@ -47,16 +47,12 @@ def trace_command(
         list[str] | None, typer.Option("--model", help="Model to compare with; default: all. Repeatable.")
     ] = None,
     models: Models = None,
-    jar: Jar = None,
-    samples: Annotated[
-        int, typer.Option("--samples", help="Number of samples of each view for the checker.", min=0)
-    ] = 2,
     as_json: Json = False,
 ) -> None:
-    """Judge traces by the rules and by the steps of the models; with --jar the checker also judges samples."""
+    """Judge traces by the rules and by the steps of the models."""
     from stablecast.lab.model import trace_checks
 
-    wanted = trace_checks.TraceQuery(tuple(model or ()), models, jar, samples, as_json)
+    wanted = trace_checks.TraceQuery(tuple(model or ()), models, as_json)
     raise typer.Exit(trace_checks.trace(paths, wanted))
 
 
