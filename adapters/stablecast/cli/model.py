@@ -35,9 +35,9 @@ def check_command(
     as_json: Json = False,
 ) -> None:
     """Run the checker and compare its verdicts with the expected ones; print each counterexample step by step."""
-    from stablecast.lab.model import checker_runs
+    from stablecast.lab.model import command
 
-    raise typer.Exit(checker_runs.check(names or [], models, jar, as_json))
+    raise typer.Exit(command.check(names or [], models, jar, as_json))
 
 
 @app.command("trace")
@@ -52,8 +52,7 @@ def trace_command(
     """Judge traces by the rules and by the steps of the models."""
     from stablecast.lab.model import trace_checks
 
-    wanted = trace_checks.TraceQuery(tuple(model or ()), models, as_json)
-    raise typer.Exit(trace_checks.trace(paths, wanted))
+    raise typer.Exit(trace_checks.trace(paths, tuple(model or ()), models, as_json))
 
 
 @app.command("views")

@@ -25,23 +25,17 @@ SHOWN = 5
 """Most strangers of a view, or violations, that are printed."""
 
 
-@attrs.frozen
-class TraceQuery:
-    """Select the models; none: all."""
+def trace(paths: list[Path], names: tuple[str, ...], folder: Path | None, as_json: bool) -> int:
+    """Judge traces by the models with these names, or by all.
 
-    models: tuple[str, ...] = ()
-    folder: Path | None = None
-    as_json: bool = False
-
-
-def trace(paths: list[Path], wanted: TraceQuery) -> int:
-    """Judge traces; return 0, 1 for a stranger or a violation, 2 if a file cannot be read."""
+    Returns 0, 1 for a stranger or a violation, 2 if a file cannot be read.
+    """
     try:
-        models = wanted.folder or catalog.folder()
-        views = _chosen(wanted.models)
+        models = folder or catalog.folder()
+        views = _chosen(names)
         files = find(paths)
         following = Following.of(views, edges.load(models))
-        with spinning(wanted.as_json) as tell:
+        with spinning(as_json) as tell:
             tell("the rules")
             monitors = verify_paths(files)
             tell("the models")
@@ -49,7 +43,7 @@ def trace(paths: list[Path], wanted: TraceQuery) -> int:
     except StablecastError as error:
         note(f"stablecast: {error}")
         return UNREADABLE
-    if wanted.as_json:
+    if as_json:
         say(_as_json(following, monitors))
     else:
         _print(following, monitors)
