@@ -1,9 +1,9 @@
 """Exit statuses of commands, and one sentence for every failure that a user can fix."""
 
-import sys
 from collections.abc import Callable
 
 from stablecast.core.errors import StablecastError
+from stablecast.runtime import machine
 from stablecast.text.sentences import sentence
 
 FAILED = 1
@@ -15,7 +15,7 @@ INTERRUPTED = 130
 
 def failed(reason: object, status: int = FAILED) -> int:
     """Print one sentence about a failure on standard error, and return the exit status."""
-    print(f"stablecast: {reason}", file=sys.stderr, flush=True)
+    print(f"stablecast: {reason}", file=machine.process.errors(), flush=True)
     return status
 
 
