@@ -3,10 +3,10 @@
     @attrs.frozen(kw_only=True)
     class StoreGroup:
         CODE: ClassVar[int] = 28
-        flags: U8 = 0
-        grp_idx: U8
-        grp_sz: U16
-        res1: U16 = 0
+        flags: f.U8 = 0
+        grp_idx: f.U8
+        grp_sz: f.U16
+        res1: f.U16 = 0
 
 This declares a store group completely. `Layout` derives encoder and decoder from the annotations, in their order, and
 `CodeSpace` finds the class by its code. All integers are big-endian, and nothing is padded. Flags and reserved fields
