@@ -10,7 +10,7 @@ from typing import TypeVar
 import attrs
 
 from stablecast.config import option_kinds as k
-from stablecast.config.option import Option
+from stablecast.config.option import Option, set_known
 from stablecast.config.options import suggestion
 from stablecast.config.stores import NOWHERE
 from stablecast.runtime import address
@@ -215,14 +215,7 @@ def own(defaults: GroupT, options: Mapping[str, k.Value]) -> tuple[GroupT, dict[
     Raises:
         OptionError: A value is not allowed.
     """
-    table = {option.name: option for option in TABLES[type(defaults)]}
-    others: dict[str, k.Value] = {}
-    for name, value in options.items():
-        if name in table:
-            defaults = table[name].set(defaults, value)
-        else:
-            others[name] = value
-    return defaults, others
+    return set_known(TABLES[type(defaults)], defaults, options)
 
 
 def _outgoing(settings: ResolutionSettings, name: str, value: k.Value) -> ResolutionSettings:

@@ -11,7 +11,7 @@ from enum import IntEnum
 import attrs
 
 from stablecast.config import option_kinds as k
-from stablecast.config.option import Option
+from stablecast.config.option import Option, set_known
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.runtime import multicast, ports
 from stablecast.runtime.multicast import DEFAULT_GROUPS
@@ -217,8 +217,6 @@ TRANSPORT_OPTIONS: tuple[Option, ...] = (
 )
 # fmt: on
 
-_TABLE = {option.name: option for option in TRANSPORT_OPTIONS}
-
 _SOCKETS = "socket buffers have the documented sizes, or the system's (TCP)"
 _COALESCING = "messages that leave together are one block already"
 _OWN_LIMIT = "the datagram maximum of the transport holds at both ends"
@@ -279,13 +277,5 @@ def split(
     options: Mapping[str, k.Value], config: TransportConfig = TransportConfig()
 ) -> tuple[TransportConfig, dict[str, k.Value]]:
     """Return the configuration with the transport options set, and the other options. Raises OptionError."""
-    others: dict[str, k.Value] = {}
-    for name, value in options.items():
-        if name in UNHEEDED:
-            continue
-        option = _TABLE.get(name)
-        if option is None:
-            others[name] = value
-        else:
-            config = option.set(config, value)
-    return config, others
+    heeded = {name: value for name, value in options.items() if name not in UNHEEDED}
+    return set_known(TRANSPORT_OPTIONS, config, heeded)
