@@ -357,9 +357,16 @@ STORES: Final = (
     Mutant(
         "the-request-queue-is-unbounded",
         "store/retransmission",
-        "taken = min(asked, QUEUE_RATES * self.rate - self.queued)",
-        "taken = asked",
+        "taken = max(0, min(stop - first, QUEUE_RATES * self.rate - self.queued))",
+        "taken = stop - first",
         Test("core/store/test_retransmission.py::test_requests_at_a_full_queue_are_dropped"),
+    ),
+    Mutant(
+        "a-repeated-request-waits-again",
+        "store/retransmission",
+        "[(wanted.first, wanted.stop)] if waiting is None else waiting.missing(wanted.first, wanted.stop)",
+        "[(wanted.first, wanted.stop)]",
+        Test("core/store/test_retransmission.py::test_a_repeated_request_waits_once"),
     ),
     Mutant(
         "the-token-bucket-is-unbounded",

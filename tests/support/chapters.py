@@ -43,7 +43,7 @@ from stablecast.core.source import SOURCE, SourceState
 from stablecast.core.store.client_lifetime import LIFETIME, LifetimeState
 from stablecast.core.store.proxy_election import ELECTION, ElectionState
 from stablecast.evidence.rules import JUDGES, RULES, judges_of
-from stablecast.evidence.rules.properties import PROPERTIES
+from stablecast.evidence.rules.catalogue import PROPERTIES
 from stablecast.transports.reliable.lbtrm.receiver import LISTENING, ListeningState
 from stablecast.transports.reliable.lbtru.receiver import CONNECTION, ConnectionState
 from stablecast.transports.reliable.source_session import SESSION, SessionState

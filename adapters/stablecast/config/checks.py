@@ -18,6 +18,7 @@ from stablecast.config.transport_options import TransportConfig
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol import settings
 from stablecast.core.protocol.setting_relations import recovery_relations, relations
+from stablecast.runtime import machine
 
 BURST_ENOUGH = 1_000_000
 """Smallest burst limit; a smaller one declares recoverable messages lost (T30)."""
@@ -105,7 +106,7 @@ def _daemon(plan: Plan) -> Found:
         text = "a daemon with a pidfile should have a log file, because it has no console"
         yield ("no-log-file", AdviceLevel.ADVICE, text)
     for what, path in (("log", plan.daemon.log.path), ("pidfile", plan.daemon.pidfile)):
-        if path is not None and not path.parent.is_dir():
+        if path is not None and not machine.files.is_directory(path.parent):
             yield ("no-directory", AdviceLevel.ERROR, f"the directory of the {what} {path} is missing; create it")
     if plan.daemon.statistics is not None and plan.stores and not _found_by(plan.stores[0]):
         text = "statistics are published, but receivers cannot find them without a resolver"
@@ -148,7 +149,7 @@ def _multicast(store: StorePlan) -> bool:
 def _store(store: StorePlan) -> Found:
     config = store.config
     for what, path in (("cache", store.cache_directory), ("state", store.state_directory)):
-        if not path.is_dir():
+        if not machine.files.is_directory(path):
             yield ("no-directory", AdviceLevel.ERROR, f"disk-{what}-directory {path} is missing; create it")
     if config.burst < BURST_ENOUGH:
         text = f"a gap of {config.burst} messages counts as lost at once, although the source may still have them"

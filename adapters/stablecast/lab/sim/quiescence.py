@@ -85,26 +85,35 @@ def _out_of_reach(cluster: Cluster, process: ReceiverProcess) -> bool:
 
 
 def _proxies(cluster: Cluster) -> Trouble | None:
-    running = [process.name for process in cluster.processes.values() if _runs_proxy(process)]
     wanted = int(_proxy_is_due(cluster))
+    # Stores never give up (C-40): without a quorum their proxies keep trying, and none may register.
+    trying = cluster.deserted and not wanted
+    running = [process.name for process in cluster.processes.values() if _runs_proxy(process, trying)]
     strangers = wanted and len(running) > 1 and cluster.checkers.stores.strangers(running)
     if len(running) == wanted or strangers:
         return None
-    return "E8", f"{', '.join(running) or 'nobody'} runs a proxy while {SOURCE} is {'away' if wanted else 'there'}"
+    return (
+        "E8",
+        f"{', '.join(running) or 'nobody'} runs a proxy while {SOURCE} is {'away' if cluster.deserted else 'there'}",
+    )
 
 
 def _proxy_is_due(cluster: Cluster) -> bool:
     return cluster.deserted and cluster.setup.proxies and _may_be_stood_in_for(cluster)
 
 
-def _runs_proxy(process: object) -> bool:
-    return isinstance(process, StoreProcess) and process.alive and process.proxies > 0
+def _runs_proxy(process: object, trying: bool) -> bool:
+    """Return whether a store runs a proxy; while proxies may be `trying`, only registered ones count."""
+    if not isinstance(process, StoreProcess) or not process.alive:
+        return False
+    return (process.registered_proxies if trying else process.proxies) > 0
 
 
 def _may_be_stood_in_for(cluster: Cluster) -> bool:
-    """Return whether a proxy can register: some store knows the others, and if need be a quorum of them has the state.
+    """Return whether a proxy can register: some store knows the others, and if need be quorums of them have the state.
 
-    A store that granted late was not named itself, and a proxy does not register with it.
+    A store that granted late was not named itself, and a proxy does not register with it. A proxy does not know the
+    source's rule between the groups, so it needs a quorum of every group.
     """
     known = [
         [one.stores for one in clients_of(cluster.disks[name].states()).values() if _named(one)] for name in STORES
@@ -114,7 +123,7 @@ def _may_be_stood_in_for(cluster: Cluster) -> bool:
     for stores in (stores for at_one in known for stores in at_one):
         there = [groups[entry.index] for entry in stores if entry.index in keepers]
         sizes = enumerate(cluster.setup.rules.sizes)
-        if not cluster.setup.quorate or any(there.count(group) >= quorum_of(size) for group, size in sizes):
+        if not cluster.setup.quorate or all(there.count(group) >= quorum_of(size) for group, size in sizes):
             return True
     return False
 

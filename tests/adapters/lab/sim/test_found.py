@@ -314,6 +314,45 @@ FOUND = {
         ),
         WorldSetup(turns=True, habit=Habit.THREADED),
     ),
+    # Slow stores queued each repeated request again, and sent some messages ten times, but others too late (S3).
+    "request_that_is_repeated": Schedule(
+        9006959,
+        (
+            (1269, 1),
+            (1337, 1),
+            (1498, 27),
+            (1525, 28),
+            (1538, 39),
+            (1553, 4),
+            (1588, 31),
+            (1593, 8),
+            (1609, 31),
+            (1636, 16),
+            (1706, 23),
+        ),
+        (
+            Fault(1524, Act.CRASH, "source", "", 69, True),
+            Fault(1528, Act.FREEZE, "store1", "", 1027, True),
+            Fault(1539, Act.TAKEOVER, "receiver0", "receiver1", 49, True),
+            Fault(2509, Act.CRASH, "source", "", 88, True),
+        ),
+        WorldSetup(request_rate=200, forwarding=True, habit=Habit.SLOW),
+    ),
+    # A checker took a confirmation of the range before a lost message for a lower acknowledgement (A1).
+    "confirmation_before_a_loss": Schedule(
+        5516,
+        ((1680, 8), (1700, 7), (1709, 4), (2274, 35)),
+        (Fault(1935, Act.CRASH, "source", "", 65, True),),
+        WorldSetup(
+            named=True,
+            turns=True,
+            size_limit=720,
+            unique=1,
+            leaving=Leaving.RECEIVER,
+            large=3,
+            habit=Habit.BLOCKING,
+        ),
+    ),
 }
 
 
@@ -329,6 +368,12 @@ def test_what_was_found_stays_mended(name: str) -> None:
     [
         ("proxy_that_is_late", "stablecast.client.session.outranks", lambda *_: False, "L1"),
         ("turn_behind_a_return", "stablecast.client.succession.Succession.low", lambda _, __, wish: wish, "D1"),
+        (
+            "confirmation_before_a_loss",
+            "stablecast.core.receiver.delivery_window.DeliveryWindow.confirmed",
+            lambda _, start, stop: [(start, stop)],
+            "A1",
+        ),
     ],
 )
 def test_what_was_mended_is_found_without_it(
