@@ -99,7 +99,7 @@ trace-rows: .venv  ## the rules of the core that no test shows (ARGS=--all: ever
 
 mutants: .venv  ## plant faults in core, transports and journal: every one must be found (ARGS=NAME...: these only)
 	@$(BIN)/python -m tests.mutants $(ARGS)
-	@$(BIN)/stablecast model mutants
+	@$(PYTEST) --no-cov -k fault -m "thorough or not thorough" tests/models
 
 bench: .venv  ## messages per second next to a baseline (ARGS=--help lists the options)
 	@$(BIN)/python -m tests.bench $(ARGS)

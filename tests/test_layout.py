@@ -234,6 +234,7 @@ ROOMS: Mapping[str, str] = {
     "ops.operations": "core transports text runtime runtime.machine store store.journal ops.monitor",
     "lab": "",
     "lab.sim": "core transports text runtime runtime.machine evidence.rules evidence.trace client store store.journal",
+    "lab.world": "core text runtime runtime.machine config resolver client store cli evidence.trace",
     "lab.model": "core transports text evidence.trace",
     "lab.prove": "core text config lab.model",
     "lab.demo": "core text runtime runtime.machine client evidence.trace",

@@ -27,7 +27,7 @@ FORGOTTEN = {
 
 
 def forget(patch: pytest.MonkeyPatch, name: str) -> None:
-    """Drop the variable from the abstraction; also disable the invariants, which may need it."""
+    """Drop the variable from the abstraction."""
     world = import_module(f"stablecast.lab.model.worlds.{name.partition('/')[0].lower()}")
     kind = next(one for key, one in vars(world).items() if key.endswith("World"))
     real = kind.abstract
@@ -36,7 +36,6 @@ def forget(patch: pytest.MonkeyPatch, name: str) -> None:
         return {variable: value for variable, value in real(self).items() if variable != FORGOTTEN[name]}
 
     patch.setattr(kind, "abstract", abstract)
-    patch.setattr(world, "INVARIANTS", {})
 
 
 def test_every_model_has_one() -> None:

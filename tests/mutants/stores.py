@@ -283,13 +283,6 @@ STORES: Final = (
         Test("core/store/test_extents.py::test_the_oldest_messages_must_go"),
     ),
     Mutant(
-        "restore-counts-from-the-oldest-message",
-        "store/extents",
-        "newest = max(time for",
-        "newest = min(time for",
-        Test("core/store/test_traps.py::test_t24_restore_last"),
-    ),
-    Mutant(
         "acknowledgements-of-the-earlier-life-reach-the-new-one",
         "store/ack_batch",
         "            self.pending, self.due, self.owed = RangeSet(), None, RangeSet()\n",

@@ -32,15 +32,12 @@ def check_command(
     names: Names = None,
     models: Models = None,
     jar: Jar = None,
-    trace: Annotated[
-        Path | None, typer.Option("--trace", help="Write the last counterexample as a trace, for `trace dump`.")
-    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run the checker and compare its verdicts with the expected ones; print each counterexample step by step."""
     from stablecast.lab.model import checker_runs
 
-    raise typer.Exit(checker_runs.check(names or [], models, jar, trace, as_json))
+    raise typer.Exit(checker_runs.check(names or [], models, jar, as_json))
 
 
 @app.command("trace")
@@ -101,15 +98,3 @@ def equal_command(
     from stablecast.lab.model import command
 
     raise typer.Exit(command.compare(names or [], models, jar, jobs, record, as_json))
-
-
-@app.command("mutants")
-def mutants_command(
-    only: Annotated[str, typer.Argument(help="Part of the names of the faults to plant; default: all.")] = "",
-    models: Models = None,
-    as_json: Json = False,
-) -> None:
-    """Plant faults in the core, one by one; each must change a graph or break an invariant."""
-    from stablecast.lab.model import command
-
-    raise typer.Exit(command.plant(only, models, as_json))

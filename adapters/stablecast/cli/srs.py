@@ -1,14 +1,14 @@
 """Run the stateful resolution service in the foreground, for `stablecast srs`."""
 
 import asyncio
-import os
-import sys
+from contextlib import suppress
 from pathlib import Path
 
 import attrs
 
 from stablecast.resolver.srs import SrsConfig, SrsDaemon, load
 from stablecast.resolver.srs.xml_config import XSD, load_xml
+from stablecast.runtime import machine
 from stablecast.runtime.event_loop import run_service, until_interrupted
 from stablecast.runtime.logs import Compression, ConsoleLog, Frequency, LineLog, PlainLog
 from stablecast.text.console import say
@@ -49,7 +49,7 @@ def _plain(_: object, __: object, value: object) -> object:
 
 def dump_xsd() -> int:
     """Print the schema of XML configuration files; return the exit status."""
-    sys.stdout.write(XSD)
+    machine.process.output().write(XSD)
     return 0
 
 
@@ -59,20 +59,21 @@ async def serve(settings: SrsConfig, as_json: bool) -> int:
     Raises like `SrsDaemon.start`, and OSError if the log cannot be written.
     """
     name = settings.log.name
-    console = ConsoleLog(sys.stderr if as_json else sys.stdout)
+    console = ConsoleLog(machine.process.errors() if as_json else machine.process.output())
     log: LineLog = console if name is None else PlainLog(name, settings.log.rolling())
     # The task installs the signal handlers before the ready line is printed.
     interrupted = asyncio.create_task(until_interrupted())
     try:
         daemon = await SrsDaemon.start(settings, log.write)
         if settings.pid_file is not None:
-            settings.pid_file.write_text(f"{os.getpid()}\n", encoding="utf-8")
+            machine.files.write_bytes(settings.pid_file, f"{machine.process.pid()}\n".encode())
         say({"ready": True, "address": daemon.address} if as_json else f"srs is ready on {daemon.address}")
         await interrupted
         statistics = daemon.statistics()
         await daemon.close()
         if settings.pid_file is not None:
-            settings.pid_file.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                machine.files.remove(settings.pid_file)
     finally:
         interrupted.cancel()
         log.close()

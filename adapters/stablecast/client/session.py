@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from threading import get_ident
 from typing import Protocol, assert_never
 
 import attrs
@@ -20,6 +19,7 @@ from stablecast.core.protocol.messages import Message, Role, SourceInfo
 from stablecast.core.protocol.settings import ReceiverConfig
 from stablecast.core.receiver import ReceiverSession, ReceiverState
 from stablecast.evidence.trace import recorder
+from stablecast.runtime import machine
 from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.driven_machine import Driven
 from stablecast.runtime.driver import Driver
@@ -83,7 +83,8 @@ class ClientSession:
         self._plain = True
         self._earlier: Sequence[ClientSession] = ()
         self._replaced: Sequence[ClientSession] = ()
-        self._thread = get_ident()
+        self._ident = machine.threads.ident
+        self._thread = self._ident()
         self._receiver = receiver
         self._pool = pool
         self._tokens = Tokens()
@@ -227,7 +228,7 @@ class ClientSession:
 
     def check_thread(self) -> None:
         """Raise MisuseError outside the thread of the event loop, because nothing here is safe for two threads."""
-        if get_ident() != self._thread:
+        if self._ident() != self._thread:
             raise MisuseError(
                 f"a message of '{self.config.topic}' was consumed or acknowledged in another thread: "
                 "use loop.call_soon_threadsafe"

@@ -59,11 +59,11 @@ _CLIENT = (
 )
 
 _STORES = (
-    Option("ume_store", "", ListKind(add_store, lambda config: len(config.stores), "[domain:]ip:port[:regid[:group]]"),
+    Option("ume_store", "", ListKind(add_store, "[domain:]ip:port[:regid[:group]]"),
            "stores by address; 0.0.0.0:0 clears the list", "it makes the source persistent; host names are refused"),
-    Option("ume_store_name", "", ListKind(add_named_store, lambda config: len(config.stores), "name[:regid[:group]]"),
+    Option("ume_store_name", "", ListKind(add_named_store, "name[:regid[:group]]"),
            "stores by name; 0:0 clears the list", "the name is the context-name of the store"),
-    Option("ume_store_group", "", ListKind(add_group, lambda config: len(config.groups.sizes), "index:size"),
+    Option("ume_store_group", "", ListKind(add_group, "index:size"),
            "sizes of the groups of stores; 0:0 clears the list", "without it all stores are one group"),
     Option("ume_store_behavior", "behavior", _BEHAVIOR,
            "use all stores by quorum and consensus, or one store after the other (deprecated)",

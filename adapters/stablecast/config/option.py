@@ -38,14 +38,6 @@ class Option:
             return config
         return _set(config, self.path, lambda before: self.kind.merge(self.name, before, value))
 
-    def show(self, config: Any) -> str:
-        """Return the value of the option in a configuration; empty for an option of another configuration."""
-        if self.field is None:
-            return ""
-        for part in self.path:
-            config = getattr(config, part)
-        return self.kind.show(config)
-
     def elsewhere(self) -> "Option":
         """Return the option for a configuration in which its value is checked and not set."""
         return attrs.evolve(self, field=None)

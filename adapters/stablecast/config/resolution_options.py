@@ -29,15 +29,8 @@ from stablecast.config.stores import NOWHERE
 from stablecast.runtime import address
 from stablecast.runtime.address import parse_services
 from stablecast.runtime.multicast import MulticastSettings
+from stablecast.transports.resolution.udp import settings as udp
 from stablecast.transports.resolution.udp.presets import PRESETS
-from stablecast.transports.resolution.udp.settings import (
-    MIN_DATAGRAM,
-    SAFE,
-    AdvertiseOptions,
-    PatternOptions,
-    QueryOptions,
-    ResolutionConfig,
-)
 
 MAX_RATE = 1 << 50
 MAX_DATAGRAM_OPTION = 65_535
@@ -55,7 +48,7 @@ class ResolutionSettings:
         udp: Whether topics are resolved over UDP.
     """
 
-    config: ResolutionConfig = SAFE
+    config: udp.ResolutionConfig = udp.SAFE
     relays: tuple[str, ...] = ()
     services: tuple[str, ...] = ()
     multicast: MulticastSettings | None = None
@@ -65,7 +58,7 @@ class ResolutionSettings:
 RATE = NumberKind(0, MAX_RATE, "per second")
 BITS = NumberKind(0, MAX_RATE, "bit/s")
 COUNT = NumberKind(0, MAX_UINT32)
-SIZE = NumberKind(MIN_DATAGRAM, MAX_DATAGRAM_OPTION, "bytes", or_zero=True)
+SIZE = NumberKind(udp.MIN_DATAGRAM, MAX_DATAGRAM_OPTION, "bytes", or_zero=True)
 
 # fmt: off
 SOURCE = (
@@ -130,9 +123,9 @@ def _service(settings: ResolutionSettings, text: str) -> ResolutionSettings:
 
 # fmt: off
 CONTEXT = (
-    Option("resolver_unicast_daemon", "", ListKind(_relay, lambda settings: len(settings.relays), "ip:port"),
+    Option("resolver_unicast_daemon", "", ListKind(_relay, "ip:port"),
            "relays (lbmrd); 0.0.0.0:0 clears the list", "a relay switches multicast off"),
-    Option("resolver_service", "", ListKind(_service, lambda settings: len(settings.services), "host:port"),
+    Option("resolver_service", "", ListKind(_service, "host:port"),
            "services (SRS), five at most; 0.0.0.0:0 clears the list", "a service does not switch UDP off"),
     Option("resolver_disable_udp_topic_resolution", "udp", numbers([True, False]), "1: do not resolve over UDP"),
     Option("resolver_cache", "config.cache.on", FLAG, "keep a cache of advertised sources", "patterns need it"),
@@ -184,8 +177,12 @@ CONTEXT = (
 _BOTH_WAYS = ("resolver_multicast_address", "resolver_multicast_port")
 _OUTGOING = ("resolver_multicast_outgoing_address", "resolver_multicast_outgoing_port")
 
-GroupT = TypeVar("GroupT", AdvertiseOptions, QueryOptions, PatternOptions)
-TABLES: Mapping[type, tuple[Option, ...]] = {AdvertiseOptions: SOURCE, QueryOptions: RECEIVER, PatternOptions: PATTERN}
+GroupT = TypeVar("GroupT", udp.AdvertiseOptions, udp.QueryOptions, udp.PatternOptions)
+TABLES: Mapping[type, tuple[Option, ...]] = {
+    udp.AdvertiseOptions: SOURCE,
+    udp.QueryOptions: RECEIVER,
+    udp.PatternOptions: PATTERN,
+}
 
 
 def strategy(name: str) -> ResolutionSettings:

@@ -30,18 +30,7 @@ from stablecast.core.machine.units import MILLISECOND
 from stablecast.runtime import multicast, ports
 from stablecast.runtime.multicast import DEFAULT_GROUPS
 from stablecast.runtime.stream import MAX_QUEUED_BYTES
-from stablecast.transports.reliable.settings import (
-    LBTRM_RATES,
-    LBTRM_RECEIVER,
-    LBTRU_RATES,
-    LBTRU_RECEIVER,
-    MAX_DATAGRAM,
-    MAX_SESSIONS,
-    MIN_DATAGRAM,
-    RateSettings,
-    ReceiverSettings,
-    SourceSettings,
-)
+from stablecast.transports.reliable import settings
 
 MAX_BITS = 1 << 40
 MIN_BUFFER, MAX_BUFFER = 65_536, 1 << 30
@@ -60,9 +49,9 @@ class Transport(IntEnum):
 class KindConfig:
     """The settings of one kind of session: its sources, its receivers, and the rate limiter of its context."""
 
-    source: SourceSettings = SourceSettings()
-    receiver: ReceiverSettings = LBTRM_RECEIVER
-    rates: RateSettings = LBTRM_RATES
+    source: settings.SourceSettings = settings.SourceSettings()
+    receiver: settings.ReceiverSettings = settings.LBTRM_RECEIVER
+    rates: settings.RateSettings = settings.LBTRM_RATES
 
 
 MAX_BATCH = 1_048_576
@@ -125,10 +114,10 @@ class TransportConfig:
     tcp_range: Range = Range(*ports.SOURCE_PORTS)
     tcp_blocks: bool = False
     buffer: int = MAX_QUEUED_BYTES
-    tsni_ns: int = SourceSettings().tsni_ns
-    tsni_active_ns: int = SourceSettings().tsni_active_ns
+    tsni_ns: int = settings.SourceSettings().tsni_ns
+    tsni_active_ns: int = settings.SourceSettings().tsni_active_ns
     lbtrm: KindConfig = KindConfig()
-    lbtru: KindConfig = KindConfig(receiver=LBTRU_RECEIVER, rates=LBTRU_RATES)
+    lbtru: KindConfig = KindConfig(receiver=settings.LBTRU_RECEIVER, rates=settings.LBTRU_RATES)
     batching: Batching = Batching()
 
     @property
@@ -144,7 +133,7 @@ class TransportConfig:
         return self.groups.size if self.kind is Transport.LBTRM else self.lbtru_ports
 
     @property
-    def source(self) -> SourceSettings:
+    def source(self) -> settings.SourceSettings:
         """Return the settings of a source's session, of the kind that is used."""
         return attrs.evolve(self.chosen.source, tsni_ns=self.tsni_ns, tsni_active_ns=self.tsni_active_ns)
 
@@ -161,10 +150,11 @@ class TransportConfig:
 GROUP = AddressKind(empty="0.0.0.0")  # noqa: S104 - the documented word for none
 GROUP_NUMBER = AddressKind(numeric=True)
 BITS = NumberKind(1, MAX_BITS, "bit/s")
+_DATAGRAM = NumberKind(settings.MIN_DATAGRAM, settings.MAX_DATAGRAM, "bytes")
 
 # fmt: off
 _EACH = (
-    ("datagram_max_size", "source.datagram_max", NumberKind(MIN_DATAGRAM, MAX_DATAGRAM, "bytes"), "largest datagram"),
+    ("datagram_max_size", "source.datagram_max", _DATAGRAM, "largest datagram"),
     ("transmission_window_size", "source.window_bytes", NumberKind(65_536, MAX_SIZE, "bytes"),
      "payload that is kept for retransmission"),
     ("transmission_window_limit", "source.window_limit", BYTES, "the same with overhead; 0: no limit"),
@@ -221,7 +211,7 @@ TRANSPORT_OPTIONS: tuple[Option, ...] = (
     Option("transport_topic_sequence_number_info_active_threshold", "tsni_active_ns", SECONDS,
            "time for which it is sent after the topic became idle; 0: without end"),
     Option("transport_lbtru_port", "lbtru_port", PORT, "port of the session; 0: a session of the pool"),
-    Option("transport_lbtru_maximum_ports", "lbtru_ports", NumberKind(1, MAX_SESSIONS),
+    Option("transport_lbtru_maximum_ports", "lbtru_ports", NumberKind(1, settings.MAX_SESSIONS),
            "number of sessions of the pool"),
     *(
         Option(f"transport_{kind}_{name}", f"{kind}.{field}", reader, summary)

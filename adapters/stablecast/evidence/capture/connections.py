@@ -2,7 +2,7 @@
 
 from stablecast.core.machine.records import record
 from stablecast.evidence.capture.ip import TcpSegment
-from stablecast.evidence.capture.layers import Decoded, Layer, LayerProblem
+from stablecast.evidence.capture.layers import Layer, LayerProblem, undecoded
 from stablecast.evidence.capture.ports import TrafficKind
 from stablecast.evidence.capture.streams import CapturedStreamReader, FrameReader, Item, MessageReader
 from stablecast.evidence.capture.tcp import HalfStream, StreamChunk
@@ -54,9 +54,8 @@ class Direction:
     def read_segment(self, segment: TcpSegment, *frames: int) -> StreamProgress:
         """Read the next segment and settle the frames that it came in; the last one stands for all."""
         if not segment.payload and not segment.missing and not segment.syn and len(frames) == 1:
-            return StreamProgress(
-                (), (), {frames[0]: FrameVerdict.DECODED}
-            )  # an acknowledgement of TCP: every second frame
+            # An acknowledgement of TCP: every second frame is one.
+            return StreamProgress((), (), {frames[0]: FrameVerdict.DECODED})
         *earlier, frame = frames
         if earlier:
             self._earlier[frame] = earlier
@@ -117,4 +116,4 @@ class Direction:
 
 def _cut(segment: TcpSegment, frame: int) -> Item:
     text = f"{segment.missing} bytes of the segment were not captured"
-    return Item(Decoded(problems=(LayerProblem(FrameVerdict.INCOMPLETE, text),)), (frame,))
+    return Item(undecoded(FrameVerdict.INCOMPLETE, text), (frame,))

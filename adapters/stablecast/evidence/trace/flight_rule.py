@@ -59,12 +59,13 @@ class FlightKept:
             return f"{total} messages are in flight, the flight size is {self.limit}"
         return None
 
-    def _on_stable(self, event: Stable) -> str | None:
-        return self._over(event) if int(event.flags) & _STABLE else None
+    def _on_stable(self, event: Stable) -> None:
+        if int(event.flags) & _STABLE:
+            self._over(event)
 
-    def _on_not_stable(self, event: NotStable) -> str | None:
-        return self._over(event) if int(event.flags) & _TIMEOUT else None
+    def _on_not_stable(self, event: NotStable) -> None:
+        if int(event.flags) & _TIMEOUT:
+            self._over(event)
 
-    def _over(self, event: Stable | Reclaimed | NotStable) -> str | None:
+    def _over(self, event: Stable | Reclaimed | NotStable) -> None:
         self.open.remove(event.first, event.last + 1)
-        return None

@@ -13,7 +13,7 @@ last line.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property
 from hashlib import sha256
@@ -95,11 +95,6 @@ class TraceFrame:
     body: bytes
     foot: Foot
     place: str = attrs.field(default="", eq=False)
-
-    @classmethod
-    def of(cls, head: Head, records: Iterable[Json], foot: Foot) -> "TraceFrame":
-        """Make a frame of these records."""
-        return cls(head, b"".join(_line(record) + b"\n" for record in records), foot)
 
     @property
     def owner(self) -> tuple[str, str]:

@@ -166,19 +166,25 @@ TABLE: Final = {
 def rows_of(summary: VerificationSummary) -> list[dict[str, Any]]:
     """Return the rows of the table of violations."""
     return [
-        {
-            **{name: getattr(one, name) for name in ("record", "time", "rule", "text")},
-            "path": str(one.path),
-            "role": report.role,
-            "endpoint": report.endpoint,
-            **{
-                name: None if (value := getattr(one, name)) is None else json.dumps(value)
-                for name in ("expected", "found")
-            },
-        }
+        {**row_of(one), "role": report.role, "endpoint": report.endpoint}
         for report in summary.files
         for one in report.violations
     ]
+
+
+def row_of(one: TraceViolation) -> dict[str, Any]:
+    """Return the fields of a violation; paths are strings, expected and found values are JSON."""
+    values = {"expected": one.expected, "found": one.found}
+    texts = {name: None if value is None else json.dumps(value) for name, value in values.items()}
+    return {**attrs.asdict(one, recurse=False), **texts, "path": str(one.path)}
+
+
+def table_of(summary: VerificationSummary) -> Any:
+    """Return the Arrow table of violations. Raise ModuleNotFoundError if pyarrow is not installed."""
+    import pyarrow as pa  # type: ignore[import-untyped] # noqa: PLC0415 - an extra
+
+    schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in TABLE.items()])
+    return pa.Table.from_pylist(rows_of(summary), schema=schema)
 
 
 def write_table(summary: VerificationSummary, directory: Path) -> None:
@@ -189,10 +195,8 @@ def write_table(summary: VerificationSummary, directory: Path) -> None:
         OSError: If it cannot be written.
     """
     try:
-        import pyarrow as pa  # type: ignore[import-untyped] # noqa: PLC0415 - an extra
-        from pyarrow import parquet  # noqa: PLC0415
+        from pyarrow import parquet  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
         raise TraceError("a Parquet table needs the Spark extra: pip install 'stablecast[spark]'") from error
-    schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in TABLE.items()])
     directory.mkdir(parents=True, exist_ok=True)
-    parquet.write_table(pa.Table.from_pylist(rows_of(summary), schema=schema), directory / "violations.parquet")
+    parquet.write_table(table_of(summary), directory / "violations.parquet")

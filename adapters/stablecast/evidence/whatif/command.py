@@ -1,6 +1,6 @@
 """`stablecast whatif`: output and exit status."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from multiprocessing import get_context
@@ -16,11 +16,11 @@ from stablecast.evidence.trace.tools.analysis import percentiles, percentiles_te
 from stablecast.evidence.whatif.recorded_source import Recording, WhatIfError, recordings
 from stablecast.evidence.whatif.replay import ReplayOutcome, configured, replay
 from stablecast.text import plural
+from stablecast.text.console import show
 
 MAX_VARIANTS: Final = 1_000
 """Configurations of one sweep, at most."""
 
-Say = Callable[[object], None]
 Task = tuple[Recording, dict[str, Value]]
 
 
@@ -41,7 +41,7 @@ class WhatIfJob:
     master: str | None = None
 
 
-def run(job: WhatIfJob, as_json: bool, say: Say) -> int:
+def run(job: WhatIfJob, as_json: bool) -> int:
     """Replay every source as it was and in every variant, and print both.
 
     Raises:
@@ -57,11 +57,7 @@ def run(job: WhatIfJob, as_json: bool, say: Say) -> int:
         {"source": recording.config.topic, "file": str(recording.path), "options": options, **summary(outcome)}
         for (recording, options), outcome in zip(tasks, outcomes, strict=True)
     ]
-    if as_json:
-        say({"runs": results})
-        return 0
-    for line in lines(results):
-        say(line)
+    show({"runs": results}, lines(results), as_json)
     return 0
 
 

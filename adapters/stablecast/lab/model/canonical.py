@@ -13,22 +13,15 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
-import attrs
-
 from stablecast.lab.model.errors import ModelError
 
 
-@attrs.frozen
-class Fn:
-    """Hold a function or record as pairs of key and value, in the order of the keys' texts."""
+class Fn(dict[Any, Any]):
+    """Hold a function or record. Nobody changes one, so it is hashable and can be in a set."""
 
-    pairs: tuple[tuple["Value", "Value"], ...]
-
-    def __getitem__(self, key: "Value") -> "Value":
-        for known, value in self.pairs:
-            if known == key:
-                return value
-        raise KeyError(key)
+    def __hash__(self) -> int:  # type: ignore[override]  # a dict has none
+        """Return a hash of the contents."""
+        return hash(frozenset(self.items()))
 
 
 Value: TypeAlias = bool | int | str | tuple["Value", ...] | frozenset["Value"] | Fn
@@ -41,7 +34,7 @@ def record(**fields: Value) -> Fn:
     >>> text(record(up=True, age=3))
     '["fn",["age",3],["up",true]]'
     """
-    return Fn(tuple(sorted(fields.items())))
+    return Fn(fields)
 
 
 def text(value: Value) -> str:
@@ -62,7 +55,7 @@ def text(value: Value) -> str:
         case frozenset():
             return _listed("set", sorted(map(text, value)))
         case _:
-            pairs = sorted((text(key), text(of)) for key, of in value.pairs)
+            pairs = sorted((text(key), text(of)) for key, of in value.items())
             return _listed("fn", (f"[{key},{of}]" for key, of in pairs))
 
 
@@ -70,16 +63,8 @@ def _listed(kind: str, texts: Iterable[str]) -> str:
     return "[" + ",".join((f'"{kind}"', *texts)) + "]"
 
 
-class Plain(dict[Any, Any]):
-    """Hold a function or record for reading. It is hashable, so that it can be in a set."""
-
-    def __hash__(self) -> int:  # type: ignore[override]  # a dict has none
-        """Return a hash of the contents."""
-        return hash(frozenset(self.items()))
-
-
 def plain(canonical: str) -> Any:
-    """Return the value of a text: functions and records as dicts, sequences as tuples, sets as frozensets.
+    """Return the value of a text: functions and records as `Fn`, sequences as tuples, sets as frozensets.
 
     >>> plain('["fn",["age",3],["of",["seq",["set",1,2]]]]')
     {'age': 3, 'of': (frozenset({1, 2}),)}
@@ -103,7 +88,7 @@ def _plain(value: Any) -> Any:
         return value
     match value:
         case ["fn", *pairs]:
-            return Plain((_plain(key), _plain(of)) for key, of in pairs)
+            return Fn((_plain(key), _plain(of)) for key, of in pairs)
         case ["set", *members]:
             return frozenset(map(_plain, members))
         case _:
@@ -154,9 +139,9 @@ def _value(head: str, tokens: Iterator[str], source: str) -> Value:
         case "{":
             return frozenset(_items(tokens, "}", source))
         case "[":
-            return Fn(tuple(_pairs(tokens, "|->", ",", "]", source)))
+            return Fn(_pairs(tokens, "|->", ",", "]", source))
         case "(":
-            return Fn(tuple(_pairs(tokens, ":>", "@@", ")", source)))
+            return Fn(_pairs(tokens, ":>", "@@", ")", source))
     if head.startswith('"'):
         return head[1:-1]
     if head.lstrip("-").isdigit():

@@ -12,20 +12,18 @@ from stablecast.lab.model.counterexample import Counterexample
 from stablecast.text.console import note, say, spinning
 
 
-def check(names: list[str], models: Path | None, jar: Path | None, trace: Path | None, as_json: bool) -> int:
+def check(names: list[str], models: Path | None, jar: Path | None, as_json: bool) -> int:
     """Run the checker; return 0 if every verdict is the expected one.
 
-    A counterexample is printed if one configuration is named, or if it was not expected. `trace` receives the last one.
+    A counterexample is printed if one configuration is named, or if it was not expected.
     """
     checker = needed(jar)
     results: list[dict[str, Any]] = []
-    last: Counterexample | None = None
     chosen = catalog.configurations(models or catalog.folder(), tuple(names))
     for one in chosen:
         verdict = _check(one, checker, as_json)
         found = counterexample.read(verdict.output, one, verdict.outcome.removeprefix("violates "))
         expected = verdict.outcome == one.expected
-        last = found or last
         story = found is not None and (not expected or len(chosen) == 1)
         results.append(_as_json(one, verdict.outcome, found if story else None))
         if not as_json:
@@ -36,8 +34,6 @@ def check(names: list[str], models: Path | None, jar: Path | None, trace: Path |
             note(verdict.output)
     if as_json:
         say({"models": results})
-    if trace is not None:
-        _write(last, trace)
     return 0 if all(entry["outcome"] == entry["expected"] for entry in results) else 1
 
 
@@ -50,11 +46,3 @@ def _check(one: Configuration, checker: Path, quiet: bool) -> tlc.CheckerVerdict
 def _as_json(one: Configuration, outcome: str, found: Counterexample | None) -> dict[str, Any]:
     result: dict[str, Any] = {"name": one.name, "outcome": outcome, "expected": one.expected}
     return result if found is None else {**result, "counterexample": attrs.asdict(found)}
-
-
-def _write(found: Counterexample | None, path: Path) -> None:
-    if found is None:
-        note(f"there is no counterexample, so {path} was not written")
-    else:
-        counterexample.write(found, path)
-        note(f"{path}: a run that breaks {found.broken}; `stablecast trace dump {path}` prints it")

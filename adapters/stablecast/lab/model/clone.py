@@ -13,6 +13,8 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
+from stablecast.lab.model.canonical import Fn
+
 T = TypeVar("T")
 _Copier = Callable[[Any], Any]
 
@@ -37,15 +39,26 @@ def alike(one: Any, other: Any) -> bool:
     return kind is type(other) and (_COMPARERS.get(kind) or _comparer(kind))(one, other)
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class SharedMachine(Generic[T]):
-    """Hold a machine that copies of a world share until one of them changes it."""
+    """Hold a machine that copies of a world share until one of them changes it.
+
+    `lent` is true if another world may hold the same machine.
+    """
 
     machine: T
+    lent: bool = False
 
-    def own(self) -> "SharedMachine[T]":
-        """Return a copy for a change."""
-        return SharedMachine(clone(self.machine))
+    def own(self) -> T:
+        """Return the machine for a change. A machine that is lent is copied first."""
+        if self.lent:
+            self.machine, self.lent = clone(self.machine), False
+        return self.machine
+
+    def lend(self) -> "SharedMachine[T]":
+        """Return another holder of the same machine."""
+        self.lent = True
+        return SharedMachine(self.machine, lent=True)
 
 
 def _shared(value: Any) -> Any:
@@ -53,11 +66,12 @@ def _shared(value: Any) -> Any:
 
 
 _COPIERS: dict[type, _Copier] = {
-    **dict.fromkeys((int, str, bytes, bool, type(None), frozenset), _shared),
+    **dict.fromkeys((int, str, bytes, bool, type(None), frozenset, Fn), _shared),
     tuple: lambda value: tuple(_COPIERS[type(part)](part) if type(part) in _COPIERS else clone(part) for part in value),
     list: lambda value: [clone(part) for part in value],
     set: set,
     dict: lambda value: {key: clone(part) for key, part in value.items()},
+    SharedMachine: SharedMachine.lend,
     deque: lambda value: deque((clone(part) for part in value), value.maxlen),
 }
 
@@ -93,8 +107,9 @@ def _all_alike(one: Any, other: Any) -> bool:
 
 
 _COMPARERS: dict[type, Callable[[Any, Any], bool]] = {
-    **dict.fromkeys((int, str, bytes, bool, frozenset, set), eq),
+    **dict.fromkeys((int, str, bytes, bool, frozenset, set, Fn), eq),
     **dict.fromkeys((tuple, list, deque), _all_alike),
+    SharedMachine: lambda one, other: alike(one.machine, other.machine),
     dict: lambda one, other: list(one) == list(other) and all(map(alike, one.values(), other.values())),
 }
 

@@ -1,4 +1,4 @@
-"""Print what `stablecast model list`, `graph`, `equal` and `mutants` find.
+"""Print what `stablecast model list`, `graph` and `equal` find.
 
 Each function returns the exit status.
 """
@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from stablecast.lab.model import catalog, equal, mutants, tlc
+import attrs
+
+from stablecast.lab.model import catalog, equal, tlc
 from stablecast.lab.model.errors import ModelError
 from stablecast.text import plural
 from stablecast.text.console import say
@@ -66,21 +68,8 @@ def compare(names: list[str], models: Path | None, jar: Path | None, jobs: int, 
             _print(result)
     if as_json:
         ordered = sorted(results, key=lambda result: result.name)
-        say({"models": [result.as_json() for result in ordered]})
+        say({"models": [attrs.asdict(result) for result in ordered]})
     return 0 if all(result.equal for result in results) else 1
-
-
-def plant(only: str, models: Path | None, as_json: bool) -> int:
-    """Return the exit status: 0 if every fault was found."""
-    result = mutants.run(models or catalog.folder(), only)
-    if as_json:
-        found = {"killed": len(result.killed), "survivors": list(result.survivors), "rate": result.rate}
-        say({"mutants": len(result.killed) + len(result.survivors), **found})
-        return 1 if result.survivors else 0
-    for name in result.survivors:
-        say(f"NOT FOUND: {name}")
-    say(f"{len(result.killed)} of {len(result.killed) + len(result.survivors)} faults found, {result.rate:.0f} %")
-    return 1 if result.survivors else 0
 
 
 def needed(jar: Path | None) -> Path:
@@ -102,10 +91,6 @@ def _print(result: equal.Comparison) -> None:
     told = result.difference
     if isinstance(told, str):
         say(f"  {told}")
-    elif told is not None and "violations" in told:
-        for violation in told["violations"]:
-            say(f"  {violation['invariant']} does not hold after {' '.join(violation['path'])}")
-            say(f"    in {violation['state']}")
     elif told is not None:
         say(f"  after {' '.join(told['path']) or 'nothing'}")
         say(f"  in {told['state']}")

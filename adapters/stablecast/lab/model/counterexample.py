@@ -1,33 +1,21 @@
-"""Print a counterexample of the checker as a story for people, or write it as a trace.
+"""Print a counterexample of the checker as a story for people.
 
 The checker prints every state whole. The story has one entry for each step: the action, the model's comment on it, and
 the values that changed:
 
     11  Sync(1): everything written is durable; grants and acknowledgements that waited for it go
         disk 1: content 1 is 1 (was 0)
-
-The trace has a record for each step, with the action as its input and the changes as its effects. It belongs to no
-endpoint, although its head must name a role. `trace dump` prints it, and `verify` refuses it.
 """
 
-import json
-import os
 import re
 from collections.abc import Iterator
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 import attrs
 
-from stablecast.core.protocol.messages import Role
-from stablecast.evidence.trace import container
-from stablecast.evidence.trace.converter import TAG, Json
-from stablecast.evidence.trace.frames import Foot, Head, digest, write_frame
 from stablecast.lab.model.canonical import parse, plain, text
 from stablecast.lab.model.catalog import Configuration
-from stablecast.lab.model.errors import ModelError
-from stablecast.text import refusal
 
 _MOMENT = re.compile(r"^State (\d+): (?:<(.+?)(?: line \d.*)?>|(Stuttering))$", re.MULTILINE)
 _BACK = re.compile(r"^Back to state (\d+)", re.MULTILINE)
@@ -171,25 +159,3 @@ def _shown(value: Any) -> str:
             return "{" + ", ".join(sorted(map(_shown, value))) + "}"
         case _:
             return str(value)
-
-
-def write(found: Counterexample, path: Path) -> None:
-    """Write the run as a trace. Raises ModelError if the file cannot be written, or exists already."""
-    records: list[Json] = []
-    for number, moment in enumerate(found.moments[1:]):
-        name, _, parameters = moment.action.partition("(")
-        event: Json = {TAG: name, **({"of": parameters.rstrip(")")} if parameters else {}), "says": moment.words}
-        out = [{TAG: "Changed", **attrs.asdict(change)} for change in moment.changes]
-        records.append({"n": number, "t": number, "in": event, "out": out})
-    body = b"".join(json.dumps(record).encode() + b"\n" for record in records)
-    snapshot: Json = {"configuration": found.configuration, "breaks": found.broken}
-    head = Head(0, Role.SOURCE, f"model {found.configuration}", 0, 0, 0, snapshot)
-    lines = write_frame(head, body, Foot(len(records), digest(snapshot), closed=True))
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        try:
-            container.append(descriptor, 0, lines)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise ModelError(f"no trace can be written to {path}: {refusal(error)}; name another file") from error

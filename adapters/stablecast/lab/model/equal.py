@@ -38,10 +38,6 @@ class Comparison:
     equal: bool
     difference: dict[str, Any] | str | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the comparison as JSON."""
-        return attrs.asdict(self)
-
 
 def core_graph(configuration: Configuration, twins: int = 0, model: Graph | None = None) -> Exploration:
     """Return the core's graph under a configuration's constants; with a model, up to the first difference.
@@ -54,9 +50,7 @@ def core_graph(configuration: Configuration, twins: int = 0, model: Graph | None
     except ModuleNotFoundError as error:
         raise ModelError(f"no world drives the core for {configuration.model}") from error
     made = getattr(world, f"{configuration.model}World").create(configuration.constants)
-    stated = getattr(made, "invariants", world.INVARIANTS)
-    named = {name: holds for name, holds in stated.items() if name in configuration.invariants}
-    return explore(made, named, twins=twins, model=model)
+    return explore(made, twins=twins, model=model)
 
 
 def compare(
@@ -101,8 +95,6 @@ def _comparison(configuration: Configuration, core: Exploration, reason: str | N
     told: dict[str, Any] | str | None = reason
     if core.difference is not None:
         told = attrs.asdict(core.difference)
-    elif core.violations:
-        told = {"violations": [attrs.asdict(violation) for violation in core.violations.values()]}
     return Comparison(configuration.name, digests.nodes, digests.edges, told is None, told)
 
 

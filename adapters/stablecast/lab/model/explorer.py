@@ -9,7 +9,7 @@ of every state, and refuses the abstraction otherwise. A *twin* reached the stat
 first world in a fact that the abstraction drops.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
 import attrs
@@ -17,13 +17,12 @@ import attrs
 from stablecast.lab.model.canonical import Value, text
 from stablecast.lab.model.clone import alike, clone
 from stablecast.lab.model.errors import ForgetfulError, ModelError
-from stablecast.lab.model.graph import Graph, GraphDifference, difference, parted
+from stablecast.lab.model.graph import Graph, GraphDifference, parted
 
 Action = tuple[Any, ...]
 """The name of an action in the model, then its parameters."""
 State = Mapping[str, Value]
 """The values of a model's variables."""
-Invariant = Callable[[Mapping[str, Any]], bool]
 
 
 class ModelWorld(Protocol):
@@ -31,37 +30,24 @@ class ModelWorld(Protocol):
 
     def abstract(self) -> State:
         """Return the model's variables."""
-        ...
 
     def actions(self) -> Iterable[Action]:
         """Yield the enabled actions, in an order that depends on nothing else."""
-        ...
 
     def do(self, action: Action) -> None:
         """Perform an action of the model."""
-        ...
 
 
 WorldT = TypeVar("WorldT", bound=ModelWorld)
 
 
-@attrs.frozen
-class InvariantViolation:
-    """Describe an invariant that does not hold, with a path to the state."""
-
-    invariant: str
-    path: tuple[str, ...]
-    state: str
-
-
 @attrs.define
 class Exploration:
-    """Hold a graph, the number of compared twins, the first violation of each invariant, and a difference."""
+    """Hold a graph, the number of compared twins, and the first difference from the model's."""
 
     graph: Graph
     twins: int = 0
     difference: GraphDifference | None = None
-    violations: dict[str, InvariantViolation] = attrs.field(factory=dict)
 
 
 @attrs.define
@@ -83,25 +69,18 @@ class _Memo:
         return '["fn",' + ",".join(parts) + "]"
 
 
-def explore(
-    world: ModelWorld,
-    invariants: Mapping[str, Invariant] | None = None,
-    limit: int = 1_000_000,
-    twins: int = 0,
-    model: Graph | None = None,
-) -> Exploration:
+def explore(world: ModelWorld, *, limit: int = 1_000_000, twins: int = 0, model: Graph | None = None) -> Exploration:
     """Return every state reachable from `world`; with a model, only up to the first difference.
 
     Raises:
         ModelError: there are more than `limit` states.
         ForgetfulError: two worlds have equal variables and behave differently.
     """
-    return _Explorer(dict(invariants or {}), limit, twins, model).run(world)
+    return _Explorer(limit, twins, model).run(world)
 
 
 @attrs.define
 class _Explorer:
-    invariants: dict[str, Invariant]
     limit: int
     twins: int
     model: Graph | None
@@ -113,8 +92,9 @@ class _Explorer:
         graph = self.found.graph
         level = [(self._enter(world.abstract())[0], world)]
         if self.model is not None and self.model.states[0] != graph.states[0]:
-            self.found.difference = difference(self.model, graph)
-            return self._result()
+            begins = (("initial", self.model.states[0]),), (("initial", graph.states[0]),)
+            self.found.difference = GraphDifference((), "", *begins)
+            return self.found
         twins: list[tuple[int, ModelWorld]] = []
         while level:
             following: list[tuple[int, ModelWorld]] = []
@@ -128,20 +108,13 @@ class _Explorer:
                         self.seen[to] = self.seen.get(to, 0) + 1
                         twins.append((to, there))
                 if self._differs(at):
-                    return self._result()
+                    return self.found
             level = following
             known = following[0][0] if following else len(graph.states)
             for at, twin in twins:
                 if at < known:
                     self._compare(at, twin)
             twins = [twin for twin in twins if twin[0] >= known]
-        return self._result()
-
-    def _result(self) -> Exploration:
-        """Add the paths of the violations."""
-        for name, violation in self.found.violations.items():
-            path = tuple(self.found.graph.path(violation.state))
-            self.found.violations[name] = attrs.evolve(violation, path=path)
         return self.found
 
     def _differs(self, at: int) -> bool:
@@ -159,12 +132,8 @@ class _Explorer:
     def _enter(self, state: State) -> tuple[int, bool]:
         graph = self.found.graph
         at, new = graph.add(self.memo.state(state))
-        if new:
-            if at >= self.limit:
-                raise ModelError(f"more than {self.limit} states; give the configuration smaller constants")
-            for name, holds in self.invariants.items():
-                if name not in self.found.violations and not holds(state):
-                    self.found.violations[name] = InvariantViolation(name, (), graph.states[at])
+        if new and at >= self.limit:
+            raise ModelError(f"more than {self.limit} states; give the configuration smaller constants")
         return at, new
 
     def _compare(self, at: int, twin: ModelWorld) -> None:

@@ -133,10 +133,6 @@ class GraphDifference:
     only_model: tuple[tuple[str, str], ...]
     only_core: tuple[tuple[str, str], ...]
 
-    def as_json(self) -> dict[str, object]:
-        """Return the difference as JSON."""
-        return attrs.asdict(self)
-
 
 def parted(model: Graph, core: Graph, state: str) -> GraphDifference | None:
     """Return how two graphs differ in the actions of one state."""
@@ -145,11 +141,3 @@ def parted(model: Graph, core: Graph, state: str) -> GraphDifference | None:
     if theirs == ours:
         return None
     return GraphDifference(tuple(core.path(state)), state, tuple(sorted(theirs - ours)), tuple(sorted(ours - theirs)))
-
-
-def difference(model: Graph, core: Graph) -> GraphDifference | None:
-    """Return the first difference in breadth-first order; None if the graphs are equal."""
-    if model.states[0] != core.states[0]:
-        return GraphDifference((), "", (("initial", model.states[0]),), (("initial", core.states[0]),))
-    found = (parted(model, core, core.states[at]) for at, _ in core.walk())
-    return next((one for one in found if one is not None), None)

@@ -14,11 +14,11 @@ import attrs
 
 from stablecast.core.protocol.effects import Effect
 from stablecast.core.protocol.inputs import Arrived, Input
-from stablecast.core.protocol.messages import Role
 from stablecast.evidence.trace.converter import decode_effects, decode_input, restore
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.file_names import part_of, traces_of
 from stablecast.evidence.trace.frames import TraceFrame, frames_from
+from stablecast.evidence.trace.tools.records import of_frame
 from stablecast.lab.model.views.edges import ModelStep, Outside, RecordedSteps, Seen, Steps, TraceView, ViewWatch
 
 MOST_STRANGERS = 20
@@ -164,17 +164,17 @@ class Following:
     def _follow(self, parts: list[Path]) -> None:
         followers: list[Follower] = []
         begun = False
-        for path, frame in _frames(parts):
+        for path, frame, offset in _frames(parts):
             if not begun or frame.head.gap:
                 self._close(followers)
                 followers = self._open(frame)
                 begun = True
             role = frame.head.role
-            for line in frame.records:
-                number, event, effects = _record(role, line, path)
+            for record in of_frame(frame, path, offset):
+                event, effects = decode_input(role, record.event), decode_effects(role, record.effects)
                 self.records += 1
                 for follower in followers:
-                    follower.take(path, number, event, effects)
+                    follower.take(path, record.number, event, effects)
         self._close(followers)
 
     def _open(self, frame: TraceFrame) -> list[Follower]:
@@ -208,20 +208,12 @@ def _kind(event: Input) -> str:
     return f"{name}({type(event.message).__name__})" if isinstance(event, Arrived) else name
 
 
-def _frames(parts: list[Path]) -> Iterator[tuple[Path, TraceFrame]]:
-    """Yield the frames of a trace. A missing part is a gap."""
+def _frames(parts: list[Path]) -> Iterator[tuple[Path, TraceFrame, int]]:
+    """Yield the frames of a trace, with their offsets. A missing part is a gap."""
     expected = None
     for path in parts:
-        for frame, _ in frames_from(path):
+        for frame, offset in frames_from(path):
             if expected is not None and frame.head.first != expected and not frame.head.gap:
                 raise TraceError(f"{path}: record {expected} is missing, in trace {part_of(path)[0]}")
             expected = frame.head.first + len(frame.records)
-            yield path, frame
-
-
-def _record(role: Role, line: dict[str, Any], path: Path) -> tuple[int, Input, list[Effect]]:
-    match line:
-        case {"n": int(number), "in": dict(event), "out": list(effects)}:
-            return number, decode_input(role, event), decode_effects(role, effects)
-        case _:
-            raise TraceError(f"{path}: a line is no record of n, t, in and out")
+            yield path, frame, offset

@@ -111,7 +111,7 @@ def _pass(bounds: ProofBounds, result: SearchResult) -> dict[str, Any]:
 
 
 def _run(world: ProofWorld, found: FoundRun | None) -> list[dict[str, Any]]:
-    return [step.as_json() for step in story.steps(world, found)] if found else []
+    return [attrs.asdict(step) for step in story.steps(world, found)] if found else []
 
 
 def _print(job: ProofJob, done: list[tuple[ProofWorld, SearchResult]], say: Say) -> None:

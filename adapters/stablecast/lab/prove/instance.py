@@ -11,6 +11,7 @@ from pathlib import Path
 
 import attrs
 
+from stablecast.config import option_files
 from stablecast.config.options import ALIASES, SCOPES, apply
 from stablecast.config.profiles import profile
 from stablecast.core.errors import StablecastError
@@ -20,7 +21,6 @@ from stablecast.core.protocol.settings import SourceConfig, StoreBehavior
 from stablecast.lab.prove.bounds import MAX_STATES, TakeoverFault
 from stablecast.lab.prove.errors import ProveError
 
-OTHER_SCOPES = ("receiver", "context", "wildcard_receiver", "event_queue", "hfx", "store", "topic")
 MAX_STORES = 32
 """Most stores; no search covers more."""
 OURS = "ume_"
@@ -85,6 +85,7 @@ def instance(files: Sequence[Path], options: Sequence[str], name: str, bounds: P
     """Return the instance of files and options over the defaults of a profile.
 
     Raises:
+        FlatFileError: a line is malformed.
         ProveError: a setting is wrong, or there are no stores.
         OSError: a file cannot be read.
     """
@@ -116,27 +117,13 @@ def instance(files: Sequence[Path], options: Sequence[str], name: str, bounds: P
 
 
 def _lines(path: Path, notes: list[str]) -> list[SettingLine]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ProveError(f"{path} is not a text file: {error.reason} at byte {error.start}") from error
     lines = []
-    for number, raw in enumerate(text.splitlines(), 1):
-        words = raw.partition("#")[0].split(maxsplit=2)
-        if not words:
-            continue
-        where = f"{path}:{number}"
-        if len(words) < 3:
-            raise ProveError(f"{where}: '{raw.strip()}' is not a setting: write scope option value")
-        scope, name, value = words[0].lower(), words[1].lower(), words[2].strip()
-        if scope not in (*OTHER_SCOPES, "source"):
-            raise ProveError(
-                f"{where}: there is no scope '{words[0]}': write source, or one of {', '.join(OTHER_SCOPES)}"
-            )
-        if scope == "source" and (name.startswith(OURS) or name in _known()):
-            lines.append(SettingLine(name, value, where))
+    for setting in option_files.read(path):
+        where = f"{path}:{setting.line}"
+        if setting.scope == "source" and (setting.name.startswith(OURS) or setting.name in _known()):
+            lines.append(SettingLine(setting.name, setting.value, where))
         else:
-            notes.append(f"{where}: {scope} {name} does not concern stores: skipped")
+            notes.append(f"{where}: {setting.scope} {setting.name} does not concern stores: skipped")
     return lines
 
 

@@ -15,7 +15,7 @@ from stablecast.core.protocol.settings import Notification, RegistrationTimes, R
 from stablecast.core.registration.store_registration import RegistrationState
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.lab.model.clone import clone
-from stablecast.lab.prove.stores import LONG_NS, REG_ID
+from stablecast.lab.model.store_process import LONG_NS, SOURCE_ID, store_address
 
 INTERVAL_NS = 1
 WAITING = (RegistrationState.REGISTERING, RegistrationState.RENEWING, RegistrationState.UNRESPONSIVE)
@@ -23,11 +23,6 @@ BEGUN = (SourceState.ACTIVE, SourceState.SUSPENDED)
 """States of a life that knows where it resumed."""
 Told = Stable | RegistrationComplete | QuorumLost | Overtaken
 """Reports to the application that matter here."""
-
-
-def address(index: int) -> str:
-    """Return the address of a store."""
-    return f"store:{index + 1}"
 
 
 def reduced(config: SourceConfig, flight: int) -> SourceConfig:
@@ -42,7 +37,7 @@ def reduced(config: SourceConfig, flight: int) -> SourceConfig:
         reply_to="source:1",
         transport="stream:1",
         stores=tuple(
-            StoreSpec(address(keys.index(key)), REG_ID, store.group)
+            StoreSpec(store_address(keys.index(key)), SOURCE_ID, store.group)
             for key, store in zip(keys, config.stores, strict=True)
         ),
         session_id=0,

@@ -32,10 +32,6 @@ class StoryStep:
     told: tuple[str, ...]
     stores: dict[str, str]
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the step as JSON."""
-        return {"action": self.action, "told": list(self.told), "stores": self.stores}
-
 
 def label(index: int) -> str:
     """Return the name of a store.

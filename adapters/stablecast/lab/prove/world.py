@@ -20,15 +20,15 @@ from itertools import product
 
 import attrs
 
-from stablecast.core.machine import serial
 from stablecast.core.protocol.events import Stable
 from stablecast.core.protocol.history import owner
 from stablecast.core.protocol.inputs import Arrived, Data, Gone, Reset, Sent, SourceInput, Start, Tick
 from stablecast.core.protocol.messages import LateJoinInfo, Message, Refused, Registered, RetransmitRequest, StableAck
 from stablecast.core.protocol.quorum import GroupRules, Quorums
+from stablecast.lab.model.store_process import data, store_address
 from stablecast.lab.prove.bounds import MAX_TAKEOVERS, TakeoverFault
 from stablecast.lab.prove.instance import Instance, ProofBounds
-from stablecast.lab.prove.sources import SourceStates, address, reduced
+from stablecast.lab.prove.sources import SourceStates, reduced
 from stablecast.lab.prove.sources import SourceSummary as SourceView
 from stablecast.lab.prove.state import FATES, NOBODY, REGISTERING, Action, Deed, Draft, Loss, LossKind, State
 from stablecast.lab.prove.stores import Step, StoreFate, StoreStates
@@ -254,7 +254,7 @@ class ProofWorld:
                 self._miss(draft, index)
         for index in self.indices:
             if self.store(draft, index).up:
-                self._hear(draft, Reset(address(index)))
+                self._hear(draft, Reset(store_address(index)))
 
     def _bury(self, draft: Draft) -> None:
         """End a replaced life. Of two sources of one context the other one continues."""
@@ -282,7 +282,7 @@ class ProofWorld:
             if isinstance(answer, LateJoinInfo):
                 answers.append(answer)
             else:
-                answers += [_data(life, number, True) for number in range(answer.first, answer.last + 1)]
+                answers += [data(life, number, True) for number in range(answer.first, answer.last + 1)]
         for event_told in heard.told:
             draft.told.append((life, event_told))
             if isinstance(event_told, Stable):
@@ -310,19 +310,19 @@ class ProofWorld:
         assert source is not None
         self._hear(draft, Sent(source.next, 1, 0))
         for index in source.counting:
-            self._take(draft, index, _data(source.life, source.next, False))
+            self._take(draft, index, data(source.life, source.next, False))
 
     def _fill(self, draft: Draft, index: int) -> None:
         """Let a store ask the source what it retains, and request it."""
         question = self.store(draft, index).question
         assert question is not None
-        for answer in self._hear(draft, Arrived(attrs.evolve(question, reply_to=address(index)))):
+        for answer in self._hear(draft, Arrived(attrs.evolve(question, reply_to=store_address(index)))):
             assert isinstance(answer, LateJoinInfo)
             self._take(draft, index, answer)
 
     def _miss(self, draft: Draft, index: int) -> None:
         """Let the source find that a store is down, and wait an interval."""
-        self._hear(draft, Gone(address(index)))
+        self._hear(draft, Gone(store_address(index)))
         self._hear(draft, Tick())
 
     def _register(self, draft: Draft) -> None:
@@ -391,7 +391,3 @@ class ProofWorld:
             known = bool(asked) and self.quorums.may_give_up(mask, self.instance.receiver_repairs)
             self.allowed[asked] = known
         return known
-
-
-def _data(life: int, number: int, recovered: bool) -> Data:
-    return Data(life, life, serial.wire(number), 1, 0, recovered, token=0)

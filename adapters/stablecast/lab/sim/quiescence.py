@@ -27,7 +27,12 @@ def _source(cluster: Cluster) -> Trouble | None:
     source = cluster.source
     if source is not None and (source.idle or _never_confirmed(cluster, source)):
         return None
-    state = "nobody" if source is None else f"{source.machine.abstract()}, {source.wanted} unsent"
+    state = "nobody"
+    if source is not None:
+        machine, registrations = source.machine, source.machine.status.registrations.values()
+        stores = ", ".join(one.state.name for one in registrations)
+        flight = f"{machine.in_flight_messages} of {machine.oldest_number}..{machine.next_number - 1} are not settled"
+        state = f"{machine.state.name}, stores {stores}, {flight}, {source.wanted} unsent"
     return "L1", f"not everything sent is stable long after the last fault: {state}"
 
 

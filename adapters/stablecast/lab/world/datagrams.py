@@ -3,10 +3,10 @@
 import errno
 import socket
 from collections import deque
-from typing import Any
+from typing import Any, cast
 
 from stablecast.lab.world.network import ANY, LOOPBACK, Address, is_group, refusal
-from stablecast.lab.world.sockets import SimulatedSocket
+from stablecast.lab.world.sockets import SimulatedSocket, SocketOwner
 
 LARGEST = 65_507
 """Bytes of the largest datagram."""
@@ -14,11 +14,13 @@ LARGEST = 65_507
 OVERHEAD = 256
 """Bytes of the receive buffer that a datagram takes beside its data."""
 
+_MULTICAST_NUMBERS = (socket.IP_MULTICAST_LOOP, socket.IP_MULTICAST_TTL)
+
 
 class DatagramSocket(SimulatedSocket):
     """A UDP socket."""
 
-    def __init__(self, process: Any, kind: socket.SocketKind = socket.SOCK_DGRAM, proto: int = 0) -> None:
+    def __init__(self, process: SocketOwner, kind: socket.SocketKind = socket.SOCK_DGRAM, proto: int = 0) -> None:
         """Open a socket of a process."""
         super().__init__(process, kind, proto)
         self._queue: deque[tuple[bytes, Address]] = deque()
@@ -33,6 +35,7 @@ class DatagramSocket(SimulatedSocket):
         self.alive()
         self._bind_if_needed()
         self.remote = (self.process.resolve(address[0]), address[1])
+        self.local = (self.source_for(self.remote[0]), self.local[1])
 
     def connect_ex(self, address: Address) -> int:
         """Connect; return 0."""
@@ -53,8 +56,8 @@ class DatagramSocket(SimulatedSocket):
     def recvfrom(self, size: int, flags: int = 0) -> tuple[bytes, Address]:
         """Return the next datagram, cut to `size` bytes, and its sender."""
         self.alive()
-        self._raise_error()
         self.await_ready()
+        self.alive()
         self._raise_error()
         data, sender = self._queue.popleft()
         self._queued -= len(data) + OVERHEAD
@@ -76,15 +79,24 @@ class DatagramSocket(SimulatedSocket):
 
     def setsockopt(self, level: int, option: int, value: Any, length: int = 0) -> None:
         """Set an option; join or leave a group. Raises OSError."""
+        if level == socket.IPPROTO_IP and option in _MULTICAST_NUMBERS and isinstance(value, bytes):
+            value = int.from_bytes(value, "little")
         super().setsockopt(level, option, value, length)
         if level == socket.IPPROTO_IP and option in (socket.IP_ADD_MEMBERSHIP, socket.IP_DROP_MEMBERSHIP):
-            group, interface = socket.inet_ntoa(value[:4]), socket.inet_ntoa(value[4:8])
-            interface = self.host.address if interface == ANY else interface
-            if not is_group(group):
-                raise refusal(errno.EINVAL)
-            if interface not in (self.host.address, LOOPBACK):
-                raise refusal(errno.ENODEV)
-            (self._groups.add if option == socket.IP_ADD_MEMBERSHIP else self._groups.discard)((group, interface))
+            self._change_membership(value, joins=option == socket.IP_ADD_MEMBERSHIP)
+
+    def _change_membership(self, value: bytes, *, joins: bool) -> None:
+        group, interface = socket.inet_ntoa(value[:4]), socket.inet_ntoa(value[4:8])
+        interface = self.host.address if interface == ANY else interface
+        if not is_group(group):
+            raise refusal(errno.EINVAL)
+        if interface not in (self.host.address, LOOPBACK):
+            raise refusal(errno.ENODEV)
+        if joins and (group, interface) in self._groups:
+            raise refusal(errno.EADDRINUSE)
+        if not joins and (group, interface) not in self._groups:
+            raise refusal(errno.EADDRNOTAVAIL)
+        (self._groups.add if joins else self._groups.remove)((group, interface))
 
     # ------------------------------------------------------------------------------------------------- for the world
 
@@ -132,7 +144,7 @@ class DatagramSocket(SimulatedSocket):
         """Enter the socket at its address. Raises OSError if another holds it and both do not share it."""
         others = self.network.datagrams_at(self.host.address, port)
         reuse = (socket.SOL_SOCKET, socket.SO_REUSEADDR)
-        for other in others:
+        for other in cast("list[DatagramSocket]", others):
             shared = self.options.get(reuse) and other.options.get(reuse)
             if not shared and (ANY in (host, other.local[0]) or host == other.local[0]):
                 raise refusal(errno.EADDRINUSE)

@@ -1,15 +1,14 @@
 """A host of a world: its address, clocks and files, and the programs that run on it."""
 
+import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from itertools import count
 
 from stablecast.lab.world.clock import HostClock
+from stablecast.lab.world.disk import FIRST_DESCRIPTOR, SimulatedDisk
 from stablecast.lab.world.kernel import Kernel
 from stablecast.lab.world.network import Network
 from stablecast.lab.world.process import Process
-
-if TYPE_CHECKING:
-    from stablecast.lab.world.filesystem import FileSystem
 
 
 class Host:
@@ -17,11 +16,10 @@ class Host:
 
     Attributes:
         powered: Whether it has power; without, it does not answer and its processes are gone.
-        files: Its file system.
+        disk: Its disk.
         environment: The environment of its processes.
+        privileged: Whether its processes may bind ports below 1024.
     """
-
-    privileged = False
 
     def __init__(self, kernel: Kernel, network: Network, name: str, address: str) -> None:
         """Make a host and connect it."""
@@ -30,12 +28,14 @@ class Host:
         self.name = name
         self.address = address
         self.powered = True
+        self.privileged = False
         self.clock = HostClock(kernel)
         self.environment: dict[str, str] = {}
         self.processes: list[Process] = []
         self.ended: Callable[[Process], None] = lambda _: None
         self.failed: Callable[[Process, BaseException], None] = lambda *_: None
-        self.files: FileSystem | None = None
+        self.disk = SimulatedDisk(self.clock.wall_ns, random.Random(kernel.random.getrandbits(64)), kernel.sleep)  # noqa: S311
+        self.descriptors = count(FIRST_DESCRIPTOR)
         network.add(self)
 
     def process(self, name: str = "") -> Process:
@@ -56,6 +56,7 @@ class Host:
         self.powered = False
         for process in self.running:
             process.kill(power=True)
+        self.disk.crash(self.kernel.random)
         for other in list(self.network.ends):
             if other.there == self.address:
                 other.on_unreachable()

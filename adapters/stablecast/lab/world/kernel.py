@@ -15,7 +15,7 @@ import random
 import sys
 from asyncio import events
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn, Protocol
 
 import greenlet
 
@@ -30,8 +30,15 @@ WAKE_NS = 30_000
 EVENTS_AT_ONCE = 1_000_000
 """Events of one moment of virtual time; with more, a program repeats something for ever."""
 
+FREE_LOOKS = 1_000
+"""Looks at a clock in one moment that cost nothing; a program that looks more often waits for time to pass."""
+
 START_NS = 1_000_000_000
 """Virtual time at which a world begins, in ns."""
+
+_swap_current_task: Callable[..., "asyncio.Task[Any] | None"] | None = getattr(
+    asyncio.tasks, "_swap_current_task", None
+)
 
 
 class WorldError(StablecastError):
@@ -67,6 +74,7 @@ class Thread:
     """
 
     __slots__ = (
+        "_disposing",
         "_kernel",
         "_target",
         "_timer",
@@ -96,6 +104,7 @@ class Thread:
         self._target = target
         self._waits = True
         self._woken = False
+        self._disposing = False
         self._timer: Event | None = None
 
     def start(self) -> None:
@@ -122,29 +131,44 @@ class Thread:
     def block(self, deadline: int | None) -> bool:
         """Suspend this thread, which is the running one, until `wake` or a time; return whether it was woken."""
         kernel = self._kernel
-        if self.owner.gone:
-            raise Gone
+        self._leave_if_gone()
         self._waits, self._woken = True, False
         if deadline is not None:
             self._timer = kernel.at(max(deadline, kernel.now), self._resume)
         loop = events._get_running_loop()
         task = None if loop is None else _suspend_task(loop)
         hooks = sys.get_asyncgen_hooks()
-        events._set_running_loop(None)
-        kernel.hub.switch()
-        if self.owner.gone:
-            raise Gone
+        self._switch_to_hub()
         events._set_running_loop(loop)
         sys.set_asyncgen_hooks(*hooks)
-        if task is not None:
+        if loop is not None and task is not None:
             _resume_task(loop, task)
-        return self._woken
+        woken = self._woken
+        self.owner.on_resume(self)
+        return woken
+
+    def leave(self) -> NoReturn:
+        """Run no more, because the process has ended; `dispose` raises `Gone` here."""
+        while not self._disposing:
+            self._waits = True
+            self._switch_to_hub()
+        raise Gone
 
     def dispose(self) -> None:
         """End the thread of a process that is gone: its `finally` clauses run now, in a world without effect."""
+        self._disposing = True
         if not self.ended and self.green:
             self.green.throw(Gone)
         self.ended = True
+
+    def _leave_if_gone(self) -> None:
+        if self.owner.gone:
+            self.leave()
+
+    def _switch_to_hub(self) -> None:
+        events._set_running_loop(None)
+        sys.set_asyncgen_hooks(None, None)
+        self._kernel.hub.switch()
 
     def _resume_woken(self) -> None:
         if self._waits and self._woken:
@@ -178,14 +202,23 @@ class Thread:
                 joiner.wake()
 
 
+class OwnerClock(Protocol):
+    """The clock of the host of a process."""
+
+    def monotonic_ns(self) -> int:
+        """Return the monotonic time in ns."""
+
+
 class Owner:
     """The process of a thread, as the kernel sees it.
 
     Attributes:
+        clock: The clock of its host.
         gone: The process has ended; its threads never run again.
         runs: The process is not stopped.
     """
 
+    clock: "OwnerClock"
     gone = False
     runs = True
 
@@ -193,13 +226,19 @@ class Owner:
         """Call `act` when the process goes on."""
         raise NotImplementedError
 
+    def on_resume(self, thread: Thread) -> None:
+        """Act in a thread that has just been resumed: handle the signals that came meanwhile."""
+
     def on_error(self, thread: Thread, error: BaseException) -> None:
         """Handle the exception that ended a thread."""
         raise NotImplementedError
 
 
 class Kernel:
-    """The clock of a world, its events, and its threads. `now` is the time in ns."""
+    """The clock of a world, its events, and its threads. `now` is the time in ns.
+
+    `on_turn` is called before a thread is resumed, if it is set. It must not end or suspend a process at once.
+    """
 
     def __init__(self, seed: int) -> None:
         """Make the kernel of a world; it runs on the calling thread of the system."""
@@ -208,8 +247,11 @@ class Kernel:
         self.hub = greenlet.getcurrent()
         self.current: Thread | None = None
         self.steps = 0
+        self.on_turn: Callable[[Thread], object] | None = None
         self._events: list[tuple[int, int, int, Event]] = []
         self._numbers = 0
+        self._looks = 0
+        self._looked_at = 0
 
     def next_number(self) -> int:
         """Return a number that no other thing of this world has."""
@@ -225,6 +267,15 @@ class Kernel:
     def after(self, wait: int, act: Callable[[], object]) -> Event:
         """Call `act` on the hub after `wait` ns."""
         return self.at(self.now + wait, act)
+
+    def exactly(self, when: int, act: Callable[[], object]) -> Event:
+        """Call `act` at a time in ns, before all other calls of that moment, and without a draw from the seed.
+
+        A run with such a call, and a run without it, are therefore the same up to that moment.
+        """
+        event = Event(act)
+        heapq.heappush(self._events, (when, -1, self.next_number(), event))
+        return event
 
     def running(self) -> Thread:
         """Return the running thread."""
@@ -248,12 +299,23 @@ class Kernel:
         if self._events and self._events[0][0] <= until:
             self.sleep(TURN_NS)
         elif self.current is not None and self.current.owner.gone:
-            raise Gone
+            self.current.leave()
         else:
             self.now = until
 
+    def look(self) -> None:
+        """Count a look at a clock; let time pass for a program that looks again and again."""
+        if self._looked_at != self.now:
+            self._looked_at, self._looks = self.now, 0
+        self._looks += 1
+        if self._looks > FREE_LOOKS:
+            self._looks -= 1
+            self.pay()
+
     def switch_to(self, thread: Thread) -> None:
         """Run a thread until it blocks or ends; only the hub calls this."""
+        if self.on_turn is not None:
+            self.on_turn(thread)
         self.current = thread
         try:
             thread.green.switch()
@@ -287,12 +349,12 @@ class Kernel:
 
 
 def _suspend_task(loop: asyncio.AbstractEventLoop) -> "asyncio.Task[Any] | None":
-    """Take the current task off a loop, so that another loop of this thread of the system may run one (3.12)."""
-    if sys.version_info < (3, 12):
+    """Remove the current task of a loop, so that another loop of this thread of the system may run one (3.12)."""
+    if _swap_current_task is None or asyncio.tasks.current_task(loop) is None:
         return None
-    task: asyncio.Task[Any] | None = asyncio.tasks._swap_current_task(loop, None)  # type: ignore[attr-defined]
-    return task
+    return _swap_current_task(loop, None)
 
 
-def _resume_task(loop: Any, task: Any) -> None:
-    asyncio.tasks._swap_current_task(loop, task)  # type: ignore[attr-defined]
+def _resume_task(loop: asyncio.AbstractEventLoop, task: "asyncio.Task[Any]") -> None:
+    if _swap_current_task is not None:
+        _swap_current_task(loop, task)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypeVar, cast
 
 from stablecast.lab.world.event_loop import ENDING, SimulatedEventLoop
+from stablecast.lab.world.host_files import HostFiles
 from stablecast.lab.world.kernel import Gone, Kernel, Thread
 from stablecast.lab.world.locks import Lock, Result, Semaphore
 from stablecast.lab.world.process import Process, run_loop
@@ -50,11 +51,11 @@ class WorldClock(WorldPart):
 
     def monotonic_ns(self) -> int:
         """Return the monotonic clock in ns."""
-        return self.process.host.clock.monotonic_ns()
+        return self._kernel.running().owner.clock.monotonic_ns()
 
     def monotonic(self) -> float:
         """Return the monotonic clock in seconds."""
-        return self.process.host.clock.monotonic_ns() / 1e9
+        return self.monotonic_ns() / 1e9
 
     def wall_ns(self) -> int:
         """Return the ns since the epoch."""
@@ -83,14 +84,6 @@ class WorldEntropy(WorldPart):
     def below(self, limit: int, /) -> int:
         """Return a random number from 0 to below `limit`."""
         return self.process.random.randrange(limit)
-
-
-class WorldFiles(WorldPart):
-    """The file system of the running host."""
-
-    def __getattr__(self, name: str) -> Any:
-        """Return a function of the file system of the running host."""
-        return getattr(self.process.host.files, name)
 
 
 class WorldNetwork(WorldPart):
@@ -182,6 +175,17 @@ class WorldExecutor:
             self._jobs.popleft()()
 
 
+_SPARE: dict[Callable[[], Any], list[Any]] = {}
+"""Objects of threads that have ended, by the function that made them: buffers of megabytes serve all worlds."""
+
+
+def reclaim(thread: Thread) -> None:
+    """Keep the objects of a thread that has ended, for later threads."""
+    for factory, made in thread.objects.items():
+        _SPARE.setdefault(factory, []).append(made)
+    thread.objects = {}
+
+
 class WorldThreads(WorldPart):
     """The threads of the running process."""
 
@@ -222,7 +226,8 @@ class WorldThreads(WorldPart):
         """Return the object that `factory` made for the running thread; the first call makes it."""
         made = self._kernel.running().objects
         if factory not in made:
-            made[factory] = factory()
+            spare = _SPARE.get(factory)
+            made[factory] = spare.pop() if spare else factory()
         found: T = made[factory]
         return found
 
@@ -248,6 +253,15 @@ class WorldProcess(WorldPart):
     def environment(self) -> MutableMapping[str, str]:
         """The environment of the running host."""
         return self.process.host.environment
+
+    @property
+    def started_ns(self) -> int:
+        """The start of the process is not known, so this is the epoch."""
+        return 0
+
+    def resident_bytes(self) -> int:
+        """Return 0: the memory of one process among many is not known."""
+        return 0
 
     def pid(self) -> int:
         """Return the number of this process."""
@@ -329,7 +343,7 @@ def installed(kernel: Kernel) -> Iterator[None]:
     previous = machine.install(
         clock=WorldClock(kernel),
         entropy=WorldEntropy(kernel),
-        files=cast("machine.Files", WorldFiles(kernel)),
+        files=HostFiles(lambda: cast("Process", kernel.running().owner).files),
         network=WorldNetwork(kernel),
         threads=WorldThreads(kernel),
         process=WorldProcess(kernel),

@@ -1,21 +1,17 @@
 """The network of a world: hosts with addresses, the paths between them, and what goes wrong on a path.
 
 A path is one-way. It delays what it carries, and it may lose, duplicate or reorder datagrams, and it may be cut. A
-stream waits for its path: it repeats what was lost, and it goes on when a cut path heals. It fails only as TCP does: by a
-refusal, by a reset, or by a peer that stays silent longer than the options of the socket permit.
+stream waits for its path: it repeats what was lost, and it goes on when a cut path heals. It fails only as TCP does: by
+a refusal, by a reset, or by a peer that stays silent longer than the options of the socket permit.
 """
 
 import os
 import random
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import attrs
 
 from stablecast.lab.world.kernel import Kernel
-
-if TYPE_CHECKING:
-    from stablecast.lab.world.datagrams import DatagramSocket
-    from stablecast.lab.world.streams import StreamEnd, StreamSocket
 
 LOOPBACK = "127.0.0.1"
 ANY = "0.0.0.0"  # noqa: S104 - the address that stands for all of a host
@@ -44,6 +40,7 @@ class Path:
         reordering: Share of datagrams that take ten times as long.
         cut: Whether nothing passes.
         since: Time of the last cut in ns.
+        last: Time in ns at which the last datagram arrives; without reordering the next one arrives later.
     """
 
     delay_ns: int = 50_000
@@ -53,6 +50,7 @@ class Path:
     reordering: float = 0.0
     cut: bool = False
     since: int = 0
+    last: int = 0
 
     def time(self, rng: random.Random) -> int:
         """Return the time of the next packet in ns."""
@@ -64,11 +62,66 @@ INSIDE = Path(5_000, 10_000)
 
 
 class NetworkHost(Protocol):
-    """A host as the network sees it."""
+    """A host as the network and its sockets see it."""
 
     name: str
     address: str
     powered: bool
+    privileged: bool
+    network: "Network"
+
+
+class Connection(Protocol):
+    """One end of a stream as the network sees it; `here` and `there` are the addresses of the two hosts."""
+
+    here: str
+    there: str
+
+    def on_unreachable(self) -> None:
+        """Start the clocks of a connection whose peer cannot be reached."""
+
+    def repeat(self) -> None:
+        """Send again what waited for the path."""
+
+    def fail(self, number: int) -> None:
+        """End the connection with an error that the socket reports once."""
+
+    def orphan(self) -> None:
+        """Learn some time after the host of the peer is back that the peer is gone."""
+
+
+class StreamPort(Protocol):
+    """A stream socket that is bound to a port."""
+
+    local: Address
+    listening: bool
+
+
+class DatagramPort(Protocol):
+    """A datagram socket that is bound to a port."""
+
+    local: Address
+    remote: Address | None
+
+    @property
+    def host(self) -> NetworkHost:
+        """The host of the socket."""
+
+    @property
+    def loops(self) -> bool:
+        """Whether the own host receives what this socket sends to groups."""
+
+    def is_member(self, group: Address, source: Address) -> bool:
+        """Return whether the socket receives what `source` sends to a group."""
+
+    def takes(self, source: Address) -> bool:
+        """Return whether the socket receives from an address."""
+
+    def arrive(self, data: bytes, source: Address) -> None:
+        """Queue a datagram, or lose it if the buffer is full."""
+
+    def refused(self, target: Address) -> None:
+        """Note that nobody listens there."""
 
 
 def refusal(number: int) -> OSError:
@@ -86,9 +139,9 @@ class Network:
         self._hosts: dict[str, NetworkHost] = {}
         self._names: dict[str, str] = {"localhost": LOOPBACK}
         self._paths: dict[tuple[str, str], Path] = {}
-        self._streams: dict[tuple[str, int], list[StreamSocket]] = {}
-        self._datagrams: dict[tuple[str, int], list[DatagramSocket]] = {}
-        self.ends: dict[StreamEnd, None] = {}
+        self._streams: dict[tuple[str, int], list[StreamPort]] = {}
+        self._datagrams: dict[int, dict[str, list[DatagramPort]]] = {}  # by port and host
+        self.ends: dict[Connection, None] = {}
         self.used_ports: dict[str, int] = {}
 
     # ----------------------------------------------------------------------------------------------------------- hosts
@@ -156,8 +209,8 @@ class Network:
         for end in self._between(source, target):
             self.kernel.after(self.kernel.random.randrange(HEALED_NS), end.repeat)
 
-    def _between(self, one: str, other: str) -> "list[StreamEnd]":
-        return [end for end in self.ends if {end.local[0], end.remote[0]} == {one, other}]
+    def _between(self, one: str, other: str) -> list[Connection]:
+        return [end for end in self.ends if {end.here, end.there} == {one, other}]
 
     # --------------------------------------------------------------------------------------------------------- sockets
 
@@ -168,40 +221,40 @@ class Network:
     def free_port(self, host: str, *, streams: bool) -> int:
         """Return a port that no socket of the host has."""
         first, last = EPHEMERAL_PORTS
-        bound = self._streams if streams else self._datagrams
+        bound = self.streams_at if streams else self.datagrams_at
         port = self.used_ports.get(host, first + self.kernel.random.randrange(1_000))
-        while bound.get((host, port)):
+        while bound(host, port):
             port = port + 1 if port < last else first
         self.used_ports[host] = port + 1 if port < last else first
         return port
 
-    def streams_at(self, host: str, port: int) -> "list[StreamSocket]":
+    def streams_at(self, host: str, port: int) -> list[StreamPort]:
         """Return the stream sockets that are bound to a port of a host."""
         return self._streams.setdefault((host, port), [])
 
-    def datagrams_at(self, host: str, port: int) -> "list[DatagramSocket]":
+    def datagrams_at(self, host: str, port: int) -> list[DatagramPort]:
         """Return the datagram sockets that are bound to a port of a host."""
-        return self._datagrams.setdefault((host, port), [])
+        return self._datagrams.setdefault(port, {}).setdefault(host, [])
 
-    def listener(self, host: str, address: Address) -> "StreamSocket | None":
+    def listener(self, host: str, address: Address) -> StreamPort | None:
         """Return the socket of a host that listens at an address."""
         for one in self._streams.get((host, address[1]), ()):
             if one.listening and one.local[0] in (address[0], ANY):
                 return one
         return None
 
-    def send_datagram(self, sender: "DatagramSocket", source: Address, to: Address, data: bytes) -> None:
+    def send_datagram(self, sender: DatagramPort, source: Address, to: Address, data: bytes) -> None:
         """Carry a datagram to an address, or to each host with a member of a group."""
         here = sender.host.address
         if not is_group(to[0]):
             self._carry(here, self.route(here, to[0]), source, to, data, sender)
             return
-        for (host, port), sockets in list(self._datagrams.items()):
-            if port == to[1] and (sender.loops or host != here) and any(one.is_member(to, source) for one in sockets):
+        for host, sockets in list(self._datagrams.get(to[1], {}).items()):
+            if (sender.loops or host != here) and any(one.is_member(to, source) for one in sockets):
                 self._carry(here, host, source, to, data, None)
 
     def _carry(
-        self, here: str, there: str, source: Address, to: Address, data: bytes, sender: "DatagramSocket | None"
+        self, here: str, there: str, source: Address, to: Address, data: bytes, sender: DatagramPort | None
     ) -> None:
         if not self.passes(here, there):
             return
@@ -210,23 +263,27 @@ class Network:
         for _ in range(2 if path.duplication and rng.random() < path.duplication else 1):
             if path.loss and rng.random() < path.loss:
                 continue
-            wait = path.time(rng)
+            when = kernel.now + path.time(rng)
             if path.reordering and rng.random() < path.reordering:
-                wait *= 10
-            kernel.after(wait, lambda: self._deliver(there, source, to, data, sender))
+                when += 10 * (path.delay_ns + path.jitter_ns)
+            else:
+                path.last = when = max(when, path.last + 1)
+            kernel.at(when, lambda: self._deliver(there, source, to, data, sender))
 
-    def _deliver(self, there: str, source: Address, to: Address, data: bytes, sender: "DatagramSocket | None") -> None:
-        sockets = self._datagrams.get((there, to[1]), ())
+    def _deliver(self, there: str, source: Address, to: Address, data: bytes, sender: DatagramPort | None) -> None:
+        sockets = self._datagrams.get(to[1], {}).get(there, ())
         if is_group(to[0]):
             for one in list(sockets):
                 if one.is_member(to, source):
                     one.arrive(data, source)
             return
         found = [one for one in sockets if one.local[0] in (to[0], ANY) and one.takes(source)]
-        if found:
-            found[-1].arrive(data, source)
-        elif sender is not None:
-            sender.refused(to)
+        if found:  # The most particular one, and of several the latest, as in Linux.
+            rank = [(one.remote is not None, one.local[0] != ANY) for one in found]
+            found[max(range(len(found)), key=lambda index: (rank[index], index))].arrive(data, source)
+        elif sender is not None and self.passes(there, sender.host.address):
+            wait = self.path(there, sender.host.address).time(self.kernel.random)
+            self.kernel.after(wait, lambda: sender.refused(to))
 
 
 def is_group(address: str) -> bool:

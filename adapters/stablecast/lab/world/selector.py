@@ -6,7 +6,7 @@ only those. It returns the ready ones in an order that the seed chooses.
 
 import selectors
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from stablecast.lab.world.kernel import Kernel, Thread
 
@@ -34,8 +34,10 @@ class Descriptors(Protocol):
         """Return the socket of a descriptor. Raises OSError."""
 
 
-class Selector(selectors._BaseSelectorImpl):  # type: ignore[name-defined]  # registration and lookup as in the others
-    """Wait for sockets of one process."""
+class Selector(selectors._BaseSelectorImpl):
+    """Wait for sockets of one process; registration and lookup are those of the other selectors."""
+
+    _fd_to_key: dict[int, selectors.SelectorKey]
 
     def __init__(self, kernel: Kernel, descriptors: Descriptors, wait_ns: Callable[[float], int]) -> None:
         """Make a selector for the loop of one thread; `wait_ns` translates seconds of its host to ns of the world."""
@@ -47,21 +49,21 @@ class Selector(selectors._BaseSelectorImpl):  # type: ignore[name-defined]  # re
         self._thread: Thread | None = None
         self._alarm = False
 
-    def register(self, fileobj: object, events: int, data: object = None) -> selectors.SelectorKey:
+    def register(self, fileobj: Any, events: int, data: object = None) -> selectors.SelectorKey:
         """Watch a socket."""
-        key: selectors.SelectorKey = super().register(fileobj, events, data)
+        key = super().register(fileobj, events, data)
         one = self._descriptors.selectable(key.fd)
         one.watcher = self
         self._candidates[key.fd] = one
         return key
 
-    def unregister(self, fileobj: object) -> selectors.SelectorKey:
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
         """Watch a socket no more."""
-        key: selectors.SelectorKey = super().unregister(fileobj)
+        key = super().unregister(fileobj)
         self._candidates.pop(key.fd, None)
         return key
 
-    def modify(self, fileobj: object, events: int, data: object = None) -> selectors.SelectorKey:
+    def modify(self, fileobj: Any, events: int, data: object = None) -> selectors.SelectorKey:
         """Watch a socket for other events."""
         key = self.get_key(fileobj)
         self._fd_to_key[key.fd] = key = key._replace(events=events, data=data)

@@ -2,17 +2,36 @@
 
 import errno
 import socket
-from typing import TYPE_CHECKING, Any
+from typing import IO, Any, Protocol
 
-from stablecast.lab.world.kernel import Thread
-from stablecast.lab.world.network import ANY, LOOPBACK, Address, Network, refusal
-
-if TYPE_CHECKING:
-    from stablecast.lab.world.process import Process
-    from stablecast.lab.world.selector import Selector
+from stablecast.lab.world.kernel import Kernel, Thread
+from stablecast.lab.world.network import ANY, LOOPBACK, Address, Network, NetworkHost, refusal
+from stablecast.lab.world.selector import Selector
 
 RECEIVE_BUFFER = 212_992
 """Bytes that a socket holds for reading unless SO_RCVBUF is set."""
+
+
+_SIZES = (socket.SO_RCVBUF, socket.SO_SNDBUF)
+
+
+class SocketOwner(Protocol):
+    """The process of a socket."""
+
+    kernel: Kernel
+
+    @property
+    def host(self) -> NetworkHost:
+        """The host of the process."""
+
+    def open(self, sock: "SimulatedSocket") -> int:
+        """Return a descriptor for a socket. Raises OSError if the process has too many."""
+
+    def forget(self, descriptor: int) -> None:
+        """Free a descriptor."""
+
+    def resolve(self, name: str) -> str:
+        """Return the address of a host name. Raises OSError."""
 
 
 class SimulatedSocket:
@@ -20,10 +39,10 @@ class SimulatedSocket:
 
     family = socket.AF_INET
 
-    def __init__(self, process: "Process", kind: socket.SocketKind, proto: int = 0) -> None:
+    def __init__(self, process: SocketOwner, kind: socket.SocketKind, proto: int = 0) -> None:
         """Open a socket of a process. Raises OSError without a free descriptor."""
         self.process = process
-        self.host = process.host
+        self.host: NetworkHost = process.host
         self.network: Network = process.host.network
         self.kernel = process.kernel
         self.type = kind
@@ -37,6 +56,13 @@ class SimulatedSocket:
         self._timeout: float | None = None
         self._waiting: list[Thread] = []
         self._descriptor = process.open(self)
+        self._io_refs = 0  # Files of `makefile` that are open; the socket closes after them.
+        self._closes = False
+
+    @property  # type: ignore[misc]  # a program may ask isinstance(sock, socket.socket)
+    def __class__(self) -> type:
+        """The class that a program sees."""
+        return socket.socket
 
     # ------------------------------------------------------------------------------------------------- as in the system
 
@@ -66,8 +92,10 @@ class SimulatedSocket:
         return self._timeout != 0.0
 
     def setsockopt(self, level: int, option: int, value: Any, length: int = 0) -> None:
-        """Set an option; those without meaning here are kept."""
+        """Set an option; those without meaning here are kept. A size of a buffer is doubled, as in Linux."""
         self.alive()
+        if level == socket.SOL_SOCKET and option in _SIZES:
+            value *= 2
         self.options[level, option] = value
 
     def getsockopt(self, level: int, option: int, length: int = 0) -> Any:
@@ -78,7 +106,10 @@ class SimulatedSocket:
             return error
         if (level, option) == (socket.SOL_SOCKET, socket.SO_TYPE):
             return int(self.type)
-        return self.options.get((level, option), 0)
+        value = self.options.get((level, option), 0)
+        if isinstance(value, int) and length:
+            return value.to_bytes(length, "little", signed=True)
+        return value
 
     def getsockname(self) -> Address:
         """Return the own address."""
@@ -95,7 +126,7 @@ class SimulatedSocket:
     def bind(self, address: Address) -> None:
         """Take an address of the host; port 0 lets the host choose. Raises OSError."""
         self.alive()
-        host, port = self.process.resolve(address[0] or ANY), address[1]
+        host, port = self.process.resolve(_text(address[0]) or ANY), address[1]
         if self.local[1]:
             raise refusal(errno.EINVAL)
         self.check_address(host)
@@ -105,13 +136,30 @@ class SimulatedSocket:
         self.claim(host, port)
         self.local = (host, port)
 
+    def makefile(self, mode: str = "r", buffering: int | None = None, **how: Any) -> IO[Any]:
+        """Return a file that reads or writes the socket."""
+        file: IO[Any] = socket.socket.makefile(self, mode, buffering, **how)  # type: ignore[call-overload]
+        return file
+
+    def _decref_socketios(self) -> None:
+        """Count a file of `makefile` that was closed."""
+        self._io_refs -= 1
+        if self._closes:
+            self.close()
+
     def close(self) -> None:
-        """Close; a second call does nothing."""
-        if not self.closed:
+        """Close, once the files of `makefile` are closed; a second call does nothing."""
+        self._closes = True
+        if not self.closed and self._io_refs <= 0:
             self.release()
             self.closed = True
             self.process.forget(self._descriptor)
             self.changed()
+
+    def abandon(self) -> None:
+        """Close, as for a process that has ended."""
+        self._io_refs = 0
+        self.close()
 
     def detach(self) -> int:
         """Refuse: a simulated descriptor without its socket means nothing."""
@@ -158,18 +206,25 @@ class SimulatedSocket:
         """Leave the address and end what is under way."""
         raise NotImplementedError
 
+    def lose_power(self) -> None:
+        """Forget what is under way without a word to the peers."""
+
     def alive(self) -> None:
         """Raise OSError if the socket is closed."""
         if self.closed:
             raise refusal(errno.EBADF)
 
     def changed(self) -> None:
-        """Tell those who wait that the socket may be ready."""
+        """Wake those who wait for the socket."""
         if self.watcher is not None:
             self.watcher.changed(self._descriptor, self)
         waiting, self._waiting = self._waiting, []
         for thread in waiting:
             thread.wake()
+
+    def wake_on_change(self, thread: Thread) -> None:
+        """Wake a thread once, when the socket may be ready."""
+        self._waiting.append(thread)
 
     def await_ready(self, *, write: bool = False) -> None:
         """Wait until a read or a write returns at once. Raises BlockingIOError or TimeoutError."""
@@ -179,7 +234,7 @@ class SimulatedSocket:
                 raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
             if deadline is not None and self.kernel.now >= deadline:
                 raise TimeoutError("timed out")
-            self._waiting.append(self.kernel.running())
+            self.wake_on_change(self.kernel.running())
             self.kernel.block(deadline)
 
     def source_for(self, target: str) -> str:
@@ -187,3 +242,8 @@ class SimulatedSocket:
         if self.local[0] != ANY:
             return self.local[0]
         return LOOPBACK if target.startswith("127.") else self.host.address
+
+
+def _text(name: Any) -> str:
+    """Return a host name as text; anyio passes bytes."""
+    return name.decode() if isinstance(name, bytes) else str(name)

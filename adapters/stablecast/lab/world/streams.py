@@ -1,21 +1,16 @@
-"""Stream sockets of a world: TCP without its packets.
-
-A `StreamEnd` is one end of a connection. What it sends arrives in order at the other end, later, and as long as the path
-passes. The end outlives its socket until its last bytes have arrived, as in a kernel.
-"""
+"""Stream sockets of a world: TCP without its packets."""
 
 import errno
 import socket
+import struct
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from stablecast.core.machine.units import SECOND
-from stablecast.lab.world.network import REPEAT_NS, Address, refusal
-from stablecast.lab.world.sockets import SimulatedSocket
-
-WINDOWS = (16 << 10, 128 << 10, 512 << 10)
-"""Bytes that one end may have sent and the other has not read; the seed chooses for each connection."""
+from stablecast.lab.world.network import ANY, Address, refusal
+from stablecast.lab.world.sockets import SimulatedSocket, SocketOwner
+from stablecast.lab.world.stream_end import StreamEnd
 
 FIRST_SYN_NS = 1 * SECOND
 """Time after which a connection request without an answer is repeated; it doubles each time."""
@@ -23,207 +18,14 @@ FIRST_SYN_NS = 1 * SECOND
 LAST_SYN_NS = 64 * SECOND
 """The longest such time; then the attempt fails."""
 
-RESET_NS = 5 * SECOND
-"""Time within which the peer of a process that lost its power learns that it is gone, once the host is back."""
-
-_FIN = b""
-"""What stands for the end of a stream among its bytes."""
-
-
-class StreamEnd:
-    """One end of a connection.
-
-    Attributes:
-        local: Own address.
-        remote: Address of the other end.
-        peer: The other end, None before the connection is made.
-        sock: The socket, None once it is closed.
-    """
-
-    def __init__(self, sock: "StreamSocket", local: Address, remote: Address) -> None:
-        """Make an end without a peer."""
-        self.sock: StreamSocket | None = sock
-        self.local = local
-        self.remote = remote
-        self.peer: StreamEnd | None = None
-        self.inbox: deque[bytes] = deque()
-        self.unread = 0
-        self.over = False  # The other end sends nothing more.
-        self.error = 0
-        self.dead = False  # Neither end remembers the connection.
-        self._kernel = sock.kernel
-        self._network = sock.network
-        self._here = sock.host.address
-        self.there = sock.network.route(self._here, remote[0])
-        self.options = sock.options
-        self._window = self._kernel.random.choice(WINDOWS)
-        self._flying = 0
-        self._stalled: list[bytes] = []
-        self._last_arrival = 0
-        self.finished = False
-        self.was_full = False
-
-    @property
-    def room(self) -> int:
-        """Bytes that the end may send now."""
-        unread = 0 if self.peer is None else self.peer.unread
-        return self._window - self._flying - unread
-
-    def join(self, peer: "StreamEnd") -> None:
-        """Connect two ends."""
-        self.peer, peer.peer = peer, self
-        self._network.ends[self] = None
-        self._network.ends[peer] = None
-
-    def send(self, data: bytes) -> int:
-        """Send as much as there is room for; return the bytes that were taken."""
-        taken = data[: max(0, self.room)]
-        if taken:
-            self._flying += len(taken)
-            self._transmit(taken)
-        if len(taken) < len(data):
-            self.was_full = True
-        return len(taken)
-
-    def finish(self) -> None:
-        """Send the end of the stream, after everything else."""
-        if not self.finished:
-            self.finished = True
-            self._transmit(_FIN)
-
-    def reset(self) -> None:
-        """Forget the connection, and let the other end learn it if it can be reached."""
-        if self.dead:
-            return
-        self._forget()
-        peer = self.peer
-        if peer is not None and self._network.passes(self._here, self.there):
-            self._kernel.after(self._delay(), lambda: peer.fail(errno.ECONNRESET))
-
-    def fail(self, number: int) -> None:
-        """End the connection with an error that the socket reports once."""
-        if not self.dead:
-            self._forget()
-            self.error, self.over = number, True
-            self.tell()
-
-    def read(self, size: int) -> bytes:
-        """Return up to `size` bytes that have arrived; b"" at the end of the stream."""
-        if not self.inbox:
-            if self.error:
-                number, self.error = self.error, 0
-                raise refusal(number)
-            return b""
-        data = self.inbox.popleft()
-        if len(data) > size:
-            self.inbox.appendleft(data[size:])
-            data = data[:size]
-        self.unread -= len(data)
-        peer = self.peer
-        if peer is not None and peer.was_full and self._network.passes(self._here, self.there):
-            peer.was_full = False
-            self._kernel.after(self._delay(), peer.tell)
-        return data
-
-    def on_unreachable(self) -> None:
-        """Begin to probe a silent peer if the socket wants that and nothing waits to be sent."""
-        keep = self.options.get((socket.SOL_SOCKET, socket.SO_KEEPALIVE))
-        if not keep or self.dead:
-            return
-        idle, pause, probes = (
-            self.options.get((socket.IPPROTO_TCP, option), usual)
-            for option, usual in ((socket.TCP_KEEPIDLE, 7_200), (socket.TCP_KEEPINTVL, 75), (socket.TCP_KEEPCNT, 9))
-        )
-        since = self._kernel.now
-        wait = self._kernel.random.randrange(1, idle * SECOND + 1) + pause * probes * SECOND
-        self._kernel.after(wait, lambda: self._give_up(since))
-
-    def _give_up(self, since: int) -> None:
-        """Fail if no packet has passed since a time; with unsent bytes TCP would repeat them for a quarter of an hour."""
-        network = self._network
-        cuts = (network.path(self._here, self.there), network.path(self.there, self._here))
-        cut_since_then = any(path.cut and path.since <= since for path in cuts)
-        peer = network.host(self.there)
-        if not self._stalled and (cut_since_then or peer is None or not peer.powered):
-            self.fail(errno.ETIMEDOUT)
-
-    def repeat(self) -> None:
-        """Send again what waited for the path."""
-        stalled, self._stalled = self._stalled, []
-        for data in stalled:
-            self._transmit(data)
-        if self.finished and self.over:
-            self.close_quietly()
-        if self.peer is not None and self.peer.was_full:
-            self.peer.was_full = False
-            self._kernel.after(self._delay(), self.peer.tell)
-
-    def lose_host(self) -> None:
-        """Forget the connection without a word: the host has lost its power."""
-        self._forget()
-        self.sock = None
-
-    def orphan(self) -> None:
-        """Learn some time after the host of the peer is back that the peer is gone."""
-        wait = self._kernel.random.randrange(1, RESET_NS)
-        self._kernel.after(wait, lambda: self.fail(errno.ECONNRESET))
-
-    def _forget(self) -> None:
-        self.dead = True
-        self._stalled = []
-        self._network.ends.pop(self, None)
-
-    def _delay(self) -> int:
-        return self._network.path(self._here, self.there).time(self._kernel.random)
-
-    def _transmit(self, data: bytes) -> None:
-        if self.dead:
-            return
-        if self._stalled or not self._network.passes(self._here, self.there):
-            self._stalled.append(data)
-            return
-        path = self._network.path(self._here, self.there)
-        rng = self._kernel.random
-        wait = path.time(rng)
-        while path.loss and rng.random() < path.loss:
-            wait += REPEAT_NS
-        self._last_arrival = max(self._last_arrival + 1, self._kernel.now + wait)
-        peer = self.peer
-        assert peer is not None
-        self._kernel.at(self._last_arrival, lambda: self._arrived(peer, data))
-
-    def _arrived(self, peer: "StreamEnd", data: bytes) -> None:
-        self._flying -= len(data)
-        if peer.dead:
-            if not self.dead:
-                self.fail(errno.ECONNRESET)
-            return
-        if not data:
-            peer.over = True
-            if peer.finished:
-                peer.close_quietly()
-        elif peer.sock is None:  # The process closed its end and reads nothing more.
-            peer.reset()
-            return
-        else:
-            peer.inbox.append(data)
-            peer.unread += len(data)
-        peer.tell()
-
-    def close_quietly(self) -> None:
-        """Forget a connection that both ends have finished, once all bytes of this end are on their way."""
-        if self.sock is None and not self._stalled:
-            self._forget()
-
-    def tell(self) -> None:
-        if self.sock is not None:
-            self.sock.changed()
+_REUSE = (socket.SOL_SOCKET, socket.SO_REUSEADDR)
+_LINGER = (socket.SOL_SOCKET, socket.SO_LINGER)
 
 
 class StreamSocket(SimulatedSocket):
     """A TCP socket: a listener, or one end of a connection."""
 
-    def __init__(self, process: Any, kind: socket.SocketKind = socket.SOCK_STREAM, proto: int = 0) -> None:
+    def __init__(self, process: SocketOwner, kind: socket.SocketKind = socket.SOCK_STREAM, proto: int = 0) -> None:
         """Open a socket of a process."""
         super().__init__(process, kind, proto)
         self.listening = False
@@ -239,16 +41,22 @@ class StreamSocket(SimulatedSocket):
         self.alive()
         if not self.local[1]:
             self.bind(self.local)
+        if self.end is not None or self.connecting:
+            raise refusal(errno.EINVAL)
         for other in self.network.streams_at(self.host.address, self.local[1]):
-            if other is not self and other.listening and self._overlaps(other):
+            if other is not self and other.listening and _overlap(self.local[0], other.local[0]):
                 raise refusal(errno.EADDRINUSE)
         self.listening, self.backlog = True, max(1, backlog)
 
     def accept(self) -> "tuple[StreamSocket, Address]":
         """Return the next connection and the address of its peer."""
         self.alive()
+        if not self.listening:
+            raise refusal(errno.EINVAL)
         self.await_ready()
+        self.alive()
         sock = StreamSocket(self.process)
+        sock.options.update(self.options)
         end = self.accepted.popleft()
         end.sock, end.options = sock, sock.options
         sock.end, sock.local, sock.remote = end, end.local, end.remote
@@ -257,15 +65,17 @@ class StreamSocket(SimulatedSocket):
     def connect(self, address: Address) -> None:
         """Connect. Raises OSError, also BlockingIOError while a non-blocking attempt is under way."""
         self.alive()
-        if self.end is None and not self.connecting:
+        if self.end is not None or self.listening:
+            raise refusal(errno.EISCONN)
+        if self.connecting:
+            raise refusal(errno.EALREADY)
+        if not self.error:
             self._dial((self.process.resolve(address[0]), address[1]))
             if self._timeout == 0.0:
                 raise BlockingIOError(errno.EINPROGRESS, "Operation now in progress")
-        if self.connecting:
             self.await_ready(write=True)
-        if self.error:
-            number, self.error = self.error, 0
-            raise refusal(number)
+            self.alive()
+        self._raise_error()
 
     def connect_ex(self, address: Address) -> int:
         """Connect; return the number of the error, 0 for none."""
@@ -279,10 +89,7 @@ class StreamSocket(SimulatedSocket):
         """Send bytes; return how many were taken. Raises OSError."""
         octets = bytes(data)
         while True:
-            end = self._connected()
-            if end.dead or end.finished:
-                raise refusal(end.error or errno.EPIPE)
-            taken = end.send(octets)
+            taken = self._connected().send(octets)
             if taken or not octets:
                 return taken
             self.await_ready(write=True)
@@ -300,8 +107,11 @@ class StreamSocket(SimulatedSocket):
     def recv(self, size: int, flags: int = 0) -> bytes:
         """Return bytes that have arrived; b"" at the end. Raises OSError."""
         end = self._connected()
+        if flags & socket.MSG_DONTWAIT and not self.readable:
+            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
         self.await_ready()
-        return end.read(size)
+        self.alive()
+        return end.read(size, peek=bool(flags & socket.MSG_PEEK))
 
     def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
         """Write bytes that have arrived to a buffer; return their number."""
@@ -312,8 +122,17 @@ class StreamSocket(SimulatedSocket):
     def shutdown(self, how: int) -> None:
         """End the sending side. Raises OSError."""
         end = self._connected()
+        if end.dead:
+            raise refusal(errno.ENOTCONN)
         if how != socket.SHUT_RD:
             end.finish()
+
+    def getsockopt(self, level: int, option: int, length: int = 0) -> Any:
+        """Return an option; SO_ERROR is the error of the connection, too."""
+        if (level, option) == (socket.SOL_SOCKET, socket.SO_ERROR) and self.end is not None:
+            self.alive()
+            return self.end.take_error()
+        return super().getsockopt(level, option, length)
 
     # ------------------------------------------------------------------------------------------------- for the world
 
@@ -322,68 +141,56 @@ class StreamSocket(SimulatedSocket):
         """Whether accept or a read returns at once."""
         if self.listening:
             return bool(self.accepted)
-        end = self.end
-        return self.closed or bool(self.error) or (end is not None and (bool(end.inbox) or end.over or bool(end.error)))
+        return self.closed or bool(self.error) or (self.end is not None and self.end.readable)
 
     @property
     def writable(self) -> bool:
         """Whether a write is accepted at once, or a connection attempt is over."""
         if self.connecting:
             return False
-        end = self.end
-        return self.closed or bool(self.error) or (end is not None and (end.dead or end.room > 0))
+        return self.closed or bool(self.error) or (self.end is not None and self.end.writable)
 
     def claim(self, host: str, port: int) -> None:
         """Enter the socket at its address. Raises OSError if another listens there, or does not share it."""
         others = self.network.streams_at(self.host.address, port)
-        reuse = (socket.SOL_SOCKET, socket.SO_REUSEADDR)
-        for other in others:
-            shared = self.options.get(reuse) and other.options.get(reuse) and not other.listening
-            if not shared and (other.local[0] == host or "0.0.0.0" in (host, other.local[0])):  # noqa: S104
+        for other in cast("list[StreamSocket]", others):
+            shared = self.options.get(_REUSE) and other.options.get(_REUSE) and not other.listening
+            if not shared and _overlap(other.local[0], host):
                 raise refusal(errno.EADDRINUSE)
         others.append(self)
 
     def release(self) -> None:
         """Leave the address; end the connection, by a reset if bytes were not read."""
-        if self.local[1] and (self.listening or self.end is None):
-            self._leave()
+        sockets = self.network.streams_at(self.host.address, self.local[1])
+        if self in sockets:
+            sockets.remove(self)
         for end in self.accepted:
             end.sock = None
             end.reset()
         self.accepted.clear()
-        end = self.end
-        if end is not None:
-            if end.local[1] == self.local[1] and self in self.network.streams_at(self.host.address, self.local[1]):
-                self._leave()
-            end.sock = None
-            if end.inbox:
-                end.reset()
-            else:
-                end.finish()
-                if end.over:
-                    end.close_quietly()
-
-    def abandon(self) -> None:
-        """End the connection by a reset, as for a process that was killed while bytes waited for it."""
         if self.end is not None:
-            self.end.sock = None
-            self.end.reset()
+            if _resets(self.options.get(_LINGER)):
+                self.end.sock = None
+                self.end.reset()
+            else:
+                self.end.close()
 
-    def _leave(self) -> None:
-        sockets = self.network.streams_at(self.host.address, self.local[1])
-        if self in sockets:
-            sockets.remove(self)
+    def lose_power(self) -> None:
+        """Forget all connections; their peers are not told."""
+        for end in (*self.accepted, *([] if self.end is None else [self.end])):
+            end.lose_host()
+        self.accepted.clear()
 
-    def _overlaps(self, other: "StreamSocket") -> bool:
-        return other.local[0] == self.local[0] or "0.0.0.0" in (other.local[0], self.local[0])  # noqa: S104
+    def _raise_error(self) -> None:
+        if self.error:
+            number, self.error = self.error, 0
+            raise refusal(number)
 
     def _connected(self) -> StreamEnd:
         self.alive()
-        if self.end is None or self.connecting:
-            if self.error:
-                number, self.error = self.error, 0
-                raise refusal(number)
-            raise refusal(errno.ENOTCONN)
+        if self.end is None:
+            self._raise_error()
+            raise refusal(errno.EAGAIN if self.connecting else errno.ENOTCONN)
         return self.end
 
     def _dial(self, to: Address) -> None:
@@ -404,23 +211,25 @@ class StreamSocket(SimulatedSocket):
         if network.host(there) is None:
             self._refuse(errno.EHOSTUNREACH)
         elif network.connected(here, there):
-            self.kernel.after(network.path(here, there).time(self.kernel.random), lambda: self._asked(there, to))
+            wait = network.path(here, there).time(self.kernel.random)
+            self.kernel.after(wait, lambda: self._asked(there, to, patience))
         elif patience > LAST_SYN_NS:
             self._refuse(errno.ETIMEDOUT)
         else:
             self.kernel.after(patience, lambda: self._ask(to, 2 * patience))
 
-    def _asked(self, there: str, to: Address) -> None:
+    def _asked(self, there: str, to: Address, patience: int) -> None:
         """Answer at the peer's host."""
         if self.closed:
             return
-        listener = self.network.listener(there, to)
+        listener = cast("StreamSocket | None", self.network.listener(there, to))
         answer: Callable[[], None]
         back = self.network.path(there, self.host.address).time(self.kernel.random)
         if listener is None:
             answer = lambda: self._refuse(errno.ECONNREFUSED)  # noqa: E731 - one of two answers
-        elif len(listener.accepted) >= listener.backlog:
-            self.kernel.after(FIRST_SYN_NS, lambda: self._ask(to, FIRST_SYN_NS * 2))
+        elif len(listener.accepted) > listener.backlog:
+            again = self._give_up if patience > LAST_SYN_NS else lambda: self._ask(to, 2 * patience)
+            self.kernel.after(patience, again)
             return
         else:
             mine = StreamEnd(self, self.local, to)
@@ -439,7 +248,19 @@ class StreamSocket(SimulatedSocket):
         self.connecting, self.end = False, end
         self.changed()
 
+    def _give_up(self) -> None:
+        self._refuse(errno.ETIMEDOUT)
+
     def _refuse(self, number: int) -> None:
         if not self.closed:
             self.connecting, self.error = False, number
             self.changed()
+
+
+def _overlap(one: str, other: str) -> bool:
+    return one == other or ANY in (one, other)
+
+
+def _resets(linger: Any) -> bool:
+    """Return whether an SO_LINGER option asks for a reset at the close."""
+    return isinstance(linger, bytes) and len(linger) == struct.calcsize("ii") and struct.unpack("ii", linger) == (1, 0)

@@ -1,15 +1,20 @@
 """A world: hosts, their network, and the run of a program that observes them."""
 
 import gc
+import sys
+import warnings
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from stablecast.core.machine.units import SECOND
+from stablecast.lab.world import user_code
+from stablecast.lab.world.filesystem import FileSystem
 from stablecast.lab.world.host import Host
 from stablecast.lab.world.kernel import Kernel, WorldError
-from stablecast.lab.world.machine import installed
+from stablecast.lab.world.machine import installed, reclaim
 from stablecast.lab.world.network import Network
+from stablecast.lab.world.patched_files import PatchedFiles
 from stablecast.lab.world.process import Process
 
 ResultT = TypeVar("ResultT")
@@ -80,9 +85,10 @@ class World:
     def open(self) -> Iterator[None]:
         """Install the machine of the world while the context lasts, and release its programs at the end."""
         collects = gc.isenabled()
+        gc.collect(1)  # The last world of this process was still in use when it was disposed of.
         gc.disable()  # A collection at another moment would close what is forgotten at another moment.
         try:
-            with installed(self.kernel):
+            with installed(self.kernel), user_code.installed(self._program), PatchedFiles(self._files):
                 try:
                     yield
                 finally:
@@ -91,10 +97,29 @@ class World:
             if collects:
                 gc.enable()
 
+    def _program(self) -> Process | None:
+        """Return the process of the running thread, None while the world itself acts."""
+        running = self.kernel.current
+        return None if running is None else cast("Process", running.owner)
+
+    def _files(self) -> FileSystem | None:
+        running = self._program()
+        return None if running is None else running.files
+
     def _dispose(self) -> None:
-        for host in self.hosts.values():
-            for process in host.processes:
-                process.dispose()
+        """Release the programs. What they do while they are released concerns nobody."""
+        hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for host in self.hosts.values():
+                    for process in host.processes:
+                        for thread in process.dispose():
+                            reclaim(thread)
+                    host.processes.clear()
+                gc.collect(0)  # All objects of the world are young, because nothing was collected meanwhile.
+        finally:
+            sys.unraisablehook = hook
 
 
 __all__ = ["World", "WorldError"]

@@ -64,9 +64,11 @@ __all__ = [
     "entropy",
     "files",
     "install",
+    "installed_at_ns",
     "installed_file",
     "network",
     "process",
+    "read_text",
     "threads",
 ]
 
@@ -105,6 +107,16 @@ def install(**objects: Unpack[Objects]) -> Objects:
     return previous
 
 
+def read_text(path: Path) -> str:
+    """Return the UTF-8 text of a file, with the newlines of Unix. Raises OSError and UnicodeDecodeError."""
+    return files.read_bytes(path).decode().replace("\r\n", "\n").replace("\r", "\n")
+
+
 def installed_file(path: Path) -> bytes:
     """Return the contents of a file that was installed with the programs. It is the same on every machine."""
     return path.read_bytes()
+
+
+def installed_at_ns(path: Path) -> int:
+    """Return when such a file was installed, in ns since the epoch."""
+    return path.stat().st_mtime_ns

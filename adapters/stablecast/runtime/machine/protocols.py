@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from mmap import mmap
 from os import PathLike, stat_result
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TextIO, TypeVar
 
 if TYPE_CHECKING:  # Every command imports this module, and few commands need these.
     import asyncio
@@ -111,7 +111,7 @@ class Descriptors(Protocol):
 class Files(Descriptors, Protocol):
     """The file systems of a host: files by descriptor, and names."""
 
-    def file(self, path: Place, mode: str, buffering: int = -1) -> IO[bytes]:
+    def file(self, path: Place, mode: str, buffering: int = -1) -> BinaryIO:
         """Open a binary file of Python; `mode` is "rb", "wb" or "ab". `fileno()` of it is a descriptor of `files`."""
 
     def read_bytes(self, path: Place, /) -> bytes:
@@ -314,15 +314,19 @@ class Detachment(Protocol):
 
 
 class Process(Protocol):
-    """The process of a program.
+    """The process of a program."""
 
-    Attributes:
-        environment: The environment variables.
-        owns_interpreter: False where several programs share the interpreter. Such a program leaves its settings alone.
-    """
+    @property
+    def environment(self) -> MutableMapping[str, str]:
+        """The environment variables."""
 
-    environment: MutableMapping[str, str]
-    owns_interpreter: bool
+    @property
+    def started_ns(self) -> int:
+        """The wall clock at the start of the program, in ns since the epoch."""
+
+    @property
+    def owns_interpreter(self) -> bool:
+        """Whether no other program shares the interpreter, so that this one may set its garbage collection."""
 
     def pid(self) -> int:
         """Return the number of this process."""
@@ -362,6 +366,9 @@ class Process(Protocol):
 
     def input_descriptor(self) -> int:
         """Return the descriptor of standard input."""
+
+    def resident_bytes(self) -> int:
+        """Return the resident memory of this process in bytes, 0 if it is not known."""
 
     def detach(self) -> Detachment | int:
         """Continue in a process with a session of its own.

@@ -4,6 +4,7 @@ import ctypes
 import os
 import platform
 import struct
+import sys
 from typing import Final
 
 _SETATTR: Final = {"x86_64": 314, "aarch64": 274}
@@ -20,7 +21,7 @@ def ask_short_slices(slice_ns: int) -> bool:
     """
     number = _SETATTR.get(platform.machine())
     # Other policies have no slices, and a change of the policy would be visible to the user.
-    if number is None or platform.system() != "Linux" or os.sched_getscheduler(0) != os.SCHED_OTHER:
+    if number is None or not sys.platform.startswith("linux") or os.sched_getscheduler(0) != os.SCHED_OTHER:
         return False
     nice = os.getpriority(os.PRIO_PROCESS, 0)
     attributes = _ATTRIBUTES.pack(_ATTRIBUTES.size, os.SCHED_OTHER, 0, nice, 0, slice_ns, 0, 0, 0, 0)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import IO, cast
+from typing import BinaryIO, cast
 
 from stablecast.runtime.machine.protocols import Mapped, Octets, Place
 
@@ -42,9 +42,9 @@ class SystemFiles:
         """Lock a file for this descriptor alone. Raises BlockingIOError if another descriptor has the lock."""
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-    def file(self, path: Place, mode: str, buffering: int = -1) -> IO[bytes]:
+    def file(self, path: Place, mode: str, buffering: int = -1) -> BinaryIO:
         """Open a binary file of Python."""
-        return cast("IO[bytes]", Path(path).open(mode, buffering))
+        return cast("BinaryIO", Path(path).open(mode, buffering))
 
     def read_bytes(self, path: Place) -> bytes:
         """Return the contents of a file."""

@@ -5,7 +5,9 @@ import os
 import resource
 import signal
 import sys
+import time
 from collections.abc import Callable, Coroutine, MutableMapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -13,6 +15,9 @@ if TYPE_CHECKING:
     import asyncio
 
 T = TypeVar("T")
+
+_PAGE_BYTES = 4096
+"""Bytes of a memory page, the unit in /proc."""
 
 
 class SystemProcess:
@@ -24,6 +29,7 @@ class SystemProcess:
 
     def __init__(self) -> None:
         self.environment: MutableMapping[str, str] = os.environ
+        self.started_ns = time.time_ns()
 
     def is_alive(self, pid: int) -> bool:
         """Return whether a process of this number runs, under any user."""
@@ -84,6 +90,12 @@ class SystemProcess:
     def input_descriptor(self) -> int:
         """Return the descriptor of standard input."""
         return sys.stdin.fileno()
+
+    def resident_bytes(self) -> int:
+        """Return the resident memory of this process in bytes, 0 where /proc does not show it."""
+        with suppress(OSError, ValueError, IndexError):
+            return int(Path("/proc/self/statm").read_bytes().split()[1]) * _PAGE_BYTES
+        return 0
 
     def detach(self) -> "DetachedProcess | int":
         """Continue in a process with a session of its own, or return the exit status of the one that was started."""

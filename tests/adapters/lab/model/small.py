@@ -6,7 +6,7 @@ from typing import Self
 import attrs
 
 from stablecast.lab.model.canonical import Value
-from stablecast.lab.model.explorer import Action, Invariant, State
+from stablecast.lab.model.explorer import Action, State
 
 
 @attrs.define
@@ -37,8 +37,6 @@ class SmallWorld:
     def abstract(self) -> State:
         return {"at": self.at}
 
-
-INVARIANTS: Mapping[str, Invariant] = {"Small": lambda state: state["at"] in (0, 1)}
 
 MODEL = r"""---- MODULE Small ----
 EXTENDS Naturals

@@ -16,7 +16,7 @@ VALUES = st.recursive(
         st.lists(values, max_size=3).map(tuple)
         | st.frozensets(values, max_size=3)
         | st.dictionaries(st.sampled_from(["x", "y", "z"]), values, max_size=3).map(lambda d: record(**d))
-        | st.dictionaries(st.integers(0, 5), values, max_size=3).map(lambda d: Fn(tuple(d.items())))
+        | st.dictionaries(st.integers(0, 5), values, max_size=3).map(Fn)
     ),
     max_leaves=8,
 )
@@ -36,9 +36,9 @@ def printed(value: Value) -> str:
         case frozenset():
             return "{" + ", ".join(map(printed, value)) + "}"
         case _:
-            if all(isinstance(key, str) for key, _ in value.pairs):
-                return "[" + ",\n  ".join(f"{key} |-> {printed(of)}" for key, of in value.pairs) + "]"
-            return "(" + " @@ ".join(f"{printed(key)} :> {printed(of)}" for key, of in value.pairs) + ")"
+            if all(isinstance(key, str) for key in value):
+                return "[" + ",\n  ".join(f"{key} |-> {printed(of)}" for key, of in value.items()) + "]"
+            return "(" + " @@ ".join(f"{printed(key)} :> {printed(of)}" for key, of in value.items()) + ")"
 
 
 @given(VALUES)

@@ -80,10 +80,16 @@ def test_an_endpoint_can_be_copied() -> None:
 
 def test_what_copies_have_in_common_is_copied_by_who_changes_it() -> None:
     shared = SharedMachine(Machine(Fixed(1)))
-    assert clone([shared]) == [shared]
-    own = shared.own()
-    own.machine.table[1] = [2]
+    assert shared.own() is shared.machine
+    other = clone(shared)
+    assert other.machine is shared.machine
+    assert alike(other, shared)
+    other.own().table[1] = [2]
     assert shared.machine.table == {}
+    assert not alike(other, shared)
+    lent = clone(other)
+    other.own().table[1] = [3]
+    assert lent.machine.table == {1: [2]}
 
 
 def test_what_is_no_state_of_a_machine_is_refused() -> None:

@@ -1,14 +1,11 @@
-"""A printed counterexample becomes a story and a trace."""
+"""A printed counterexample becomes a story."""
 
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from stablecast.cli.trace import app
 from stablecast.lab.model import counterexample
 from stablecast.lab.model.catalog import Configuration
-from stablecast.lab.model.errors import ModelError
 
 MODULE = r"""---- MODULE Door ----
 Open(d) ==  \* somebody opens it,
@@ -68,18 +65,6 @@ def test_a_run_that_goes_on_for_ever_says_from_where(configuration: Configuratio
 
 def test_without_a_counterexample_there_is_no_story(configuration: Configuration) -> None:
     assert counterexample.read("Model checking completed.", configuration, "Shut") is None
-
-
-def test_a_counterexample_is_a_trace_that_can_be_dumped(configuration: Configuration, tmp_path: Path) -> None:
-    found = counterexample.read(OUTPUT, configuration, "Shut")
-    assert found is not None
-    path = tmp_path / "found.sct"
-    counterexample.write(found, path)
-    dumped = CliRunner().invoke(app, ["dump", str(path)], catch_exceptions=False).stdout
-    assert 'model Door/mut_open_bug  <- Open(of="2", says="somebody opens it, and lets the cold in")' in dumped
-    assert 'Changed(of="door 2", value="by", before="{}", after="{(who me)}")' in dumped
-    with pytest.raises(ModelError, match="name another file"):
-        counterexample.write(found, path)
 
 
 def test_values_that_come_and_go_are_told(configuration: Configuration) -> None:

@@ -4,19 +4,13 @@ import pytest
 
 from stablecast.lab.model.errors import ModelError
 from stablecast.lab.model.explorer import explore, label
-from tests.adapters.lab.model.small import INVARIANTS, SmallWorld
+from tests.adapters.lab.model.small import SmallWorld
 
 
 def test_every_state_and_edge_is_found_once() -> None:
     graph = explore(SmallWorld(3)).graph
     assert graph.states == [f'["fn",["at",{at}]]' for at in range(4)]
     assert graph.edges == [[("Up(1)", 1)], [("Up(1)", 2), ("Reset", 0)], [("Up(1)", 3), ("Reset", 0)], [("Reset", 0)]]
-
-
-def test_a_violation_is_told_with_a_shortest_path() -> None:
-    found = explore(SmallWorld(3), INVARIANTS).violations["Small"]
-    assert (found.path, found.state) == (("Up(1)", "Up(1)"), '["fn",["at",2]]')
-    assert explore(SmallWorld(1), INVARIANTS).violations == {}
 
 
 def test_too_many_states_are_refused() -> None:

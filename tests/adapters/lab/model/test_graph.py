@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from stablecast.lab.model.explorer import explore
-from stablecast.lab.model.graph import Graph, GraphDifference, difference
+from stablecast.lab.model.graph import Graph, GraphDifference, parted
 from tests.adapters.lab.model.small import SmallWorld
 
 
@@ -33,7 +33,7 @@ def test_the_order_of_finding_does_not_matter() -> None:
             graph.edges[0].append((state.upper(), graph.index[state]))
     assert one.edges != other.edges or one.states != other.states
     assert one.digests() == other.digests()
-    assert difference(one, other) is None
+    assert all(parted(one, other, state) is None for state in one.states)
 
 
 def test_equal_counts_are_not_equal_graphs() -> None:
@@ -50,17 +50,19 @@ def test_another_action_is_another_graph() -> None:
     assert one.digests().actions != other.digests().actions
 
 
-def test_the_first_difference_is_told_with_its_path() -> None:
-    assert difference(line(1, 2, 1), line(1, 2, 0)) == GraphDifference(("a", "a"), "s2", (("a", "s1"),), (("a", "s0"),))
+def test_a_difference_is_told_with_its_path() -> None:
+    one, other = line(1, 2, 1), line(1, 2, 0)
+    assert parted(one, other, "s1") is None
+    assert parted(one, other, "s2") == GraphDifference(("a", "a"), "s2", (("a", "s1"),), (("a", "s0"),))
 
 
 def test_other_beginnings_differ_at_once() -> None:
     other = Graph()
     other.add("t")
-    found = difference(line(0), other)
+    found = explore(SmallWorld(0), model=other).difference
     assert found is not None
-    assert (found.path, found.only_model, found.only_core) == ((), (("initial", "s0"),), (("initial", "t"),))
-    assert found.as_json()["state"] == ""
+    assert (found.path, found.state) == ((), "")
+    assert (found.only_model, found.only_core) == ((("initial", "t"),), (("initial", '["fn",["at",0]]'),))
 
 
 def test_a_graph_that_was_kept_is_the_same(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from stablecast.lab.model import tlc
 from stablecast.lab.model.catalog import Configuration
 from stablecast.lab.model.errors import ModelError
 from stablecast.lab.model.explorer import explore
-from stablecast.lab.model.graph import difference
 from tests.adapters.lab.model.checker import CLEAN, VERSION, install
 from tests.adapters.lab.model.small import SmallWorld, dump
 
@@ -45,7 +44,7 @@ def test_no_java_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_the_dump_of_a_world_is_its_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph, version = tlc.graph(SMALL, install(tmp_path, monkeypatch, CLEAN, dump(3)))
     assert version == VERSION
-    assert difference(graph, explore(SmallWorld(3)).graph) is None
+    assert explore(SmallWorld(3), model=graph).difference is None
     assert graph.digests() == explore(SmallWorld(3)).graph.digests()
 
 

@@ -12,9 +12,9 @@ from stablecast.core.protocol.messages import (
     Role,
     StableAck,
 )
+from stablecast.lab.model.store_process import LONG_NS, SOURCE_ID, store_address
 from stablecast.lab.prove.instance import ProofBounds, instance
-from stablecast.lab.prove.sources import SourceStates, Told, address, reduced
-from stablecast.lab.prove.stores import LONG_NS, REG_ID
+from stablecast.lab.prove.sources import SourceStates, Told, reduced
 
 
 def sources(*stores: int) -> SourceStates:
@@ -24,7 +24,7 @@ def sources(*stores: int) -> SourceStates:
 
 def granted(index: int) -> Arrived:
     timeout = LONG_NS // MILLISECOND
-    return Arrived(Registered(Role.SOURCE, index, 1, REG_ID, 1, False, 0, 2**32 - 1, timeout, 0, 1))
+    return Arrived(Registered(Role.SOURCE, index, 1, SOURCE_ID, 1, False, 0, 2**32 - 1, timeout, 0, 1))
 
 
 def hear(known: SourceStates, state: int, *events: SourceInput) -> tuple[int, list[Told]]:
@@ -54,7 +54,7 @@ def test_what_the_application_is_told() -> None:
     sent, told = hear(known, begun, Sent(0, 1, 0), *(Arrived(StableAck(index, 1, 0, 0)) for index in (0, 1)))
     assert [type(event) for event in told] == [Stable]
     assert known.views[sent].settled
-    lost, told = hear(known, sent, Gone(address(1)), Tick())
+    lost, told = hear(known, sent, Gone(store_address(1)), Tick())
     assert [type(event) for event in told] == [QuorumLost]
     assert not known.views[lost].active
 
@@ -62,8 +62,8 @@ def test_what_the_application_is_told() -> None:
 def test_a_store_that_asks_is_answered() -> None:
     known = sources(1)
     sent, _ = hear(known, known.new(1), Start(), granted(0), Sent(0, 1, 0))
-    assert isinstance(known.hear(sent, Arrived(LateJoinRequest(1, 0, address(0)))).answers[0], LateJoinInfo)
-    request = RetransmitRequest(Role.STORE, 1, 0, 1, 0, 0, address(0))
+    assert isinstance(known.hear(sent, Arrived(LateJoinRequest(1, 0, store_address(0)))).answers[0], LateJoinInfo)
+    request = RetransmitRequest(Role.STORE, 1, 0, 1, 0, 0, store_address(0))
     assert isinstance(known.hear(sent, Arrived(request)).answers[0], Resend)
 
 

@@ -3,11 +3,12 @@
 from stablecast.core.protocol.inputs import Data
 from stablecast.core.protocol.messages import Register, Registered, Role, SourceInfo, StableAck
 from stablecast.core.protocol.repairs import Repair
-from stablecast.lab.prove.stores import REG_ID, Step, StoreFate, StoreStates
+from stablecast.lab.model.store_process import SOURCE_ID
+from stablecast.lab.prove.stores import Step, StoreFate, StoreStates
 
 
 def register(life: int) -> Register:
-    return Register(Role.SOURCE, 0, 0, REG_ID, life, 0, "topic", 0, "source:1", "stream:1", 0, 0)
+    return Register(Role.SOURCE, 0, 0, SOURCE_ID, life, 0, "topic", 0, "source:1", "stream:1", 0, 0)
 
 
 def info(life: int, low: int, high: int) -> SourceInfo:

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from stablecast.lab.model.store_process import store_address
 from stablecast.lab.prove import story
 from stablecast.lab.prove.bounds import TakeoverFault
 from stablecast.lab.prove.instance import Instance, ProofBounds, instance
-from stablecast.lab.prove.sources import address, reduced
+from stablecast.lab.prove.sources import reduced
 from stablecast.lab.prove.state import Deed, LossKind, State
 from stablecast.lab.prove.world import ProofWorld
 from tests.adapters.lab.prove.examples import play, read
@@ -154,5 +155,5 @@ def test_a_receiver_gives_up_what_the_stores_there_do_not_have(profile: str, kin
 def test_a_store_that_is_listed_twice_is_one() -> None:
     options = ["ume_store=10.0.0.1:14567:1", "ume_store=10.0.0.2:14567:2", "ume_store=10.0.0.1:14567:1"]
     made = instance([], options, "safe", ProofBounds())
-    assert [store.address for store in reduced(made.source, 1).stores] == [address(0), address(1), address(0)]
+    assert [store.address for store in reduced(made.source, 1).stores] == list(map(store_address, (0, 1, 0)))
     assert ProofWorld.create(made).indices == [0, 1]

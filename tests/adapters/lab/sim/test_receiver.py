@@ -16,6 +16,7 @@ from stablecast.transports import codec
 from stablecast.transports.codec.fragments import FragmentReassembly
 from stablecast.transports.codec.lbttcp import Run
 from tests.adapters.lab.sim.setups import KINDS, lively, world
+from tests.support.abstract_states import abstract
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -67,9 +68,9 @@ def test_an_interrupted_stream_is_recovered_and_two_lives_follow_each_other() ->
 def test_who_may_choose_a_reg_id_chooses_none() -> None:
     cluster = lively(WorldSetup())
     (session,) = receiver_of(cluster).sessions.values()
-    before = session.machine.abstract()
+    before = abstract(session.machine)
     session._perform(fx.AskRegId(0, "", 50))
-    assert session.machine.abstract() == before
+    assert abstract(session.machine) == before
 
 
 def test_a_new_life_waits_for_the_application_but_not_for_ever() -> None:

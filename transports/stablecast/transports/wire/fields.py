@@ -166,6 +166,20 @@ Words = Annotated[tuple[int, ...], WORDS]
 RecordT = TypeVar("RecordT")
 
 
+def preset(kind: Any, value: int = 0) -> Any:
+    """Return a field of this kind for `read_only`, with a default: flags and reserved fields have one."""
+    return attrs.field(default=value, type=kind)
+
+
+def read_only(name: str, code: int, /, **fields: Any) -> type[Any]:
+    """Return a class like those declared with annotations, for a record that stablecast only reads, in captures.
+
+    No code names the fields of such a record, so a row is enough to declare it.
+    """
+    kinds = {field: kind if hasattr(kind, "default") else attrs.field(type=kind) for field, kind in fields.items()}
+    return attrs.make_class(name, kinds, class_body={"CODE": code}, frozen=True, slots=True, kw_only=True)
+
+
 class FixedPart:
     """Consecutive fields of fixed size, in one `struct`."""
 

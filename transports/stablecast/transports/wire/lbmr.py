@@ -31,6 +31,8 @@ from stablecast.transports.wire.fields import (
     dotted,
     octets_of,
     packed,
+    preset,
+    read_only,
     text_of,
 )
 
@@ -38,7 +40,21 @@ from stablecast.transports.wire.fields import (
 
 
 @attrs.frozen(kw_only=True)
-class Ume:
+class _Optional:
+    """The first field of most options."""
+
+    flags: U16 = IGNORE
+
+
+@attrs.frozen(kw_only=True)
+class _ShortOptional:
+    """The same in one byte."""
+
+    flags: U8 = IGNORE_SHORT
+
+
+@attrs.frozen(kw_only=True)
+class Ume(_Optional):
     """The source is persistent. The option holds its first store, for old receivers."""
 
     CODE: ClassVar[int] = 1
@@ -47,7 +63,6 @@ class Ume:
     QUORUM_CONSENSUS: ClassVar[int] = 0x1000
     ACK_TO_SOURCE: ClassVar[int] = 0x0800
     CONTEXT_ID: ClassVar[int] = 0x0400
-    flags: U16 = IGNORE
     store_port: U16
     source_port: U16
     store_address: Ipv4
@@ -59,12 +74,11 @@ class Ume:
 
 
 @attrs.frozen(kw_only=True)
-class UmeStore:
+class UmeStore(_ShortOptional):
     """A store of the persistent source."""
 
     CODE: ClassVar[int] = 2
     CONTEXT_ID: ClassVar[int] = 0x40
-    flags: U8 = IGNORE_SHORT
     group_index: U8
     store_port: U16
     store_index: U16
@@ -72,24 +86,18 @@ class UmeStore:
     source_reg_id: U32
 
 
-@attrs.frozen(kw_only=True)
-class UmeStoreGroup:
-    """A group of the source's stores, and its size."""
-
-    CODE: ClassVar[int] = 3
-    flags: U8 = IGNORE_SHORT
-    group_index: U8
-    group_size: U16
-    reserved: U16 = 0
+UmeStoreGroup = read_only(
+    "UmeStoreGroup", 3, flags=preset(U8, IGNORE_SHORT), group_index=U8, group_size=U16, reserved=preset(U16)
+)
+"""A group of the source's stores, and its size."""
 
 
 @attrs.frozen(kw_only=True)
-class LateJoin:
+class LateJoin(_Optional):
     """The source can send the messages `low_sqn` to `high_sqn` again."""
 
     CODE: ClassVar[int] = 4
     ACK_TO_SOURCE: ClassVar[int] = 0x4000
-    flags: U16 = IGNORE
     source_port: U16
     reserved: U16 = 0
     source_address: Ipv4
@@ -98,56 +106,39 @@ class LateJoin:
     low_sqn: U32
 
 
-@attrs.frozen(kw_only=True)
-class Cost:
-    """The distance of the source through gateways."""
-
-    CODE: ClassVar[int] = 7
-    flags: U8 = IGNORE_SHORT
-    hop_count: U8
-    cost: I32
+Cost = read_only("Cost", 7, flags=preset(U8, IGNORE_SHORT), hop_count=U8, cost=I32)
+"""The distance of the source through gateways."""
 
 
 @attrs.frozen(kw_only=True)
-class OriginatingTransport:
+class OriginatingTransport(_Optional):
     """The transport at the source's own end, opaque."""
 
     CODE: ClassVar[int] = 8
-    flags: U16 = IGNORE
     otid: Octets32
 
 
 @attrs.frozen(kw_only=True)
-class ContextInstance:
+class ContextInstance(_ShortOptional):
     """Instance of the source's context."""
 
     CODE: ClassVar[int] = 9
-    flags: U8 = IGNORE_SHORT
     index: U8 = 0
     instance: Octets8
 
 
-@attrs.frozen(kw_only=True)
-class StoreContextInstance:
-    """Instance of a store's context."""
-
-    CODE: ClassVar[int] = 10
-    flags: U8 = IGNORE_SHORT
-    store_index: U8
-    instance: Octets8
+StoreContextInstance = read_only(
+    "StoreContextInstance", 10, flags=preset(U8, IGNORE_SHORT), store_index=U8, instance=Octets8
+)
+"""Instance of a store's context."""
 
 
-@attrs.frozen(kw_only=True)
-class DomainId:
-    """Routing domain of the source."""
-
-    CODE: ClassVar[int] = 13
-    flags: U16 = IGNORE
-    domain: U32
+DomainId = read_only("DomainId", 13, flags=preset(U16, IGNORE), domain=U32)
+"""Routing domain of the source."""
 
 
 @attrs.frozen(kw_only=True)
-class ExtendedFunctionality:
+class ExtendedFunctionality(_Optional):
     """Request port of the source's context, and the services that the source offers; sent for every source."""
 
     CODE: ClassVar[int] = 14
@@ -155,7 +146,6 @@ class ExtendedFunctionality:
     UME: ClassVar[int] = 0x2
     UMQ: ClassVar[int] = 0x4
     ULB: ClassVar[int] = 0x8
-    flags: U16 = IGNORE
     source_port: U16
     reserved: U16 = 0
     source_address: Ipv4
@@ -163,23 +153,21 @@ class ExtendedFunctionality:
 
 
 @attrs.frozen(kw_only=True)
-class SourceId:
+class SourceId(_Optional):
     """Context instance of the sender of the packet."""
 
     CODE: ClassVar[int] = 129
-    flags: U16 = IGNORE
     source_id: Octets8
 
 
 @attrs.frozen(kw_only=True)
-class SourceType:
+class SourceType(_ShortOptional):
     """The type of the sender of the packet: application, gateway or store."""
 
     CODE: ClassVar[int] = 130
     APPLICATION: ClassVar[int] = 0
     GATEWAY: ClassVar[int] = 1
     STORE: ClassVar[int] = 2
-    flags: U8 = IGNORE_SHORT
     source_type: U8
 
 
@@ -195,32 +183,34 @@ class Version:
 
 
 @attrs.frozen(kw_only=True)
-class LocalDomain:
+class LocalDomain(_Optional):
     """Domain of the sender; 0 without gateways."""
 
     CODE: ClassVar[int] = 132
-    flags: U16 = IGNORE
     domain: U32
 
 
 @attrs.frozen
-class TcpTransport:
-    """The address at which a TCP source listens; old sources have no session ID."""
+class _UnicastTransport:
+    """The address at which a source listens; old sources have no session ID."""
 
-    CODE: ClassVar[int] = 0x00
     address: Ipv4
     session_id: OptionalU32
     port: U16
 
 
 @attrs.frozen
-class LbtruTransport:
-    """The address at which an LBT-RU source listens; old sources have no session ID."""
+class TcpTransport(_UnicastTransport):
+    """The address at which a TCP source listens."""
+
+    CODE: ClassVar[int] = 0x00
+
+
+@attrs.frozen
+class LbtruTransport(_UnicastTransport):
+    """The address at which an LBT-RU source listens."""
 
     CODE: ClassVar[int] = 0x01
-    address: Ipv4
-    session_id: OptionalU32
-    port: U16
 
 
 @attrs.frozen
@@ -251,19 +241,9 @@ class UnknownTransport:
     body: bytes
 
 
-TirOption = (
-    ContextInstance
-    | Cost
-    | DomainId
-    | ExtendedFunctionality
-    | LateJoin
-    | OriginatingTransport
-    | StoreContextInstance
-    | Ume
-    | UmeStore
-    | UmeStoreGroup
-    | UnknownOption
-)
+TirOption = ContextInstance | ExtendedFunctionality | LateJoin | OriginatingTransport | Ume | UmeStore | UnknownOption
+"""The options of an advertisement that stablecast sends or follows."""
+_READ_ONLY = (Cost, DomainId, StoreContextInstance, UmeStoreGroup)
 PacketOption = LocalDomain | SourceId | SourceType | Version | UnknownOption
 Transport = LbtrmTransport | LbtruTransport | TcpTransport | UnknownTransport
 
@@ -274,7 +254,9 @@ TIR_LENGTH = 0
 PACKET_LENGTH = 128
 """Code of the option that ends a packet and holds the length of its options."""
 _CODES = frozenset(range(256))
-TIR_OPTIONS: CodeSpace[TirOption] = CodeSpace(get_args(TirOption), UnknownOption, codes=_CODES - {TIR_LENGTH})
+TIR_OPTIONS: CodeSpace[TirOption] = CodeSpace(
+    (*get_args(TirOption), *_READ_ONLY), UnknownOption, codes=_CODES - {TIR_LENGTH}
+)
 PACKET_OPTIONS: CodeSpace[PacketOption] = CodeSpace(
     get_args(PacketOption), UnknownOption, codes=_CODES - {PACKET_LENGTH}
 )

@@ -6,7 +6,7 @@ captures and sends none. Packets between queues (type 6, extension 2) are not de
 
 import struct
 from collections.abc import Callable
-from typing import ClassVar, assert_never, get_args
+from typing import ClassVar, assert_never
 
 import attrs
 
@@ -21,6 +21,8 @@ from stablecast.transports.wire.fields import (
     Rest,
     Words,
     octets_of,
+    preset,
+    read_only,
     text_of,
 )
 from stablecast.transports.wire.lbmr import (
@@ -119,47 +121,24 @@ class DomainRoute:
     domains: Words
 
 
-@attrs.frozen(kw_only=True)
-class RemoteAddress:
-    """Address of a context in another domain."""
-
-    CODE: ClassVar[int] = 1
-    flags: U16
-    domain: U32
-    address: Ipv4
-    port: U16
-    reserved: U16 = 0
+RemoteAddress = read_only("RemoteAddress", 1, flags=U16, domain=U32, address=Ipv4, port=U16, reserved=preset(U16))
+"""Address of a context in another domain."""
 
 
-@attrs.frozen(kw_only=True)
-class RemoteInstance:
-    """Instance of a context in another domain."""
-
-    CODE: ClassVar[int] = 2
-    flags: U16
-    instance: Octets8
+RemoteInstance = read_only("RemoteInstance", 2, flags=U16, instance=Octets8)
+"""Instance of a context in another domain."""
 
 
-@attrs.frozen(kw_only=True)
-class RemoteOrigin:
-    """Domain of a context in another domain."""
-
-    CODE: ClassVar[int] = 3
-    flags: U16
-    domain: U32
+RemoteOrigin = read_only("RemoteOrigin", 3, flags=U16, domain=U32)
+"""Domain of a context in another domain."""
 
 
-@attrs.frozen(kw_only=True)
-class RemoteName:
-    """Name of a context in another domain, with the NULs after it."""
-
-    CODE: ClassVar[int] = 4
-    flags: U16
-    name: Rest
+RemoteName = read_only("RemoteName", 4, flags=U16, name=Rest)
+"""Name of a context in another domain, with the NULs after it."""
 
 
-RemoteOption = RemoteAddress | RemoteInstance | RemoteOrigin | RemoteName | UnknownOption
-REMOTE_OPTIONS: CodeSpace[RemoteOption] = CodeSpace(get_args(RemoteOption), UnknownOption, codes=range(1, 256))
+_REMOTE_OPTIONS = (RemoteAddress, RemoteInstance, RemoteOrigin, RemoteName)
+REMOTE_OPTIONS: CodeSpace[object] = CodeSpace(_REMOTE_OPTIONS, UnknownOption, codes=range(1, 256))
 
 
 @attrs.frozen
@@ -167,7 +146,7 @@ class RemoteRecord:
     """One context; the flag 0x8000 marks a request for it."""
 
     flags: int
-    options: tuple[RemoteOption, ...]
+    options: tuple[object, ...]
 
 
 @attrs.frozen(kw_only=True)

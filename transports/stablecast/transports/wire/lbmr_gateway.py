@@ -5,12 +5,24 @@ assume that the length of a context counts its head and its options.
 """
 
 import struct
-from typing import Annotated, Any, ClassVar, get_args
+from typing import Annotated, Any, ClassVar
 
 import attrs
 
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.fields import U8, U16, U32, CodeSpace, Ipv4, Layout, Octets8, Rest, Tail
+from stablecast.transports.wire.fields import (
+    U8,
+    U16,
+    U32,
+    CodeSpace,
+    Ipv4,
+    Layout,
+    Octets8,
+    Rest,
+    Tail,
+    preset,
+    read_only,
+)
 from stablecast.transports.wire.lbmr import UnknownOption, pack_options, unpack_options
 
 _RECORD, _COUNT = struct.Struct(">HBBI"), struct.Struct(">H")
@@ -74,53 +86,31 @@ class GatewayInterest:
     records: Annotated[tuple[InterestRecord, ...], Tail(_decode_interest, _encode_interest)] = ()
 
 
-@attrs.frozen(kw_only=True)
-class InstanceOption:
-    """Instance of the context, 8 bytes."""
-
-    CODE: ClassVar[int] = 0
-    flags: U16
-    instance: Octets8
+InstanceOption = read_only("InstanceOption", 0, flags=U16, instance=Octets8)
+"""Instance of the context, 8 bytes."""
 
 
-@attrs.frozen(kw_only=True)
-class AddressOption:
-    """Address and port of the context."""
-
-    CODE: ClassVar[int] = 1
-    flags: U16
-    port: U16
-    reserved: U16 = 0
-    address: Ipv4
+AddressOption = read_only("AddressOption", 1, flags=U16, port=U16, reserved=preset(U16), address=Ipv4)
+"""Address and port of the context."""
 
 
-@attrs.frozen(kw_only=True)
-class DomainOption:
-    """Routing domain of the context."""
-
-    CODE: ClassVar[int] = 2
-    flags: U16
-    domain: U32
+DomainOption = read_only("DomainOption", 2, flags=U16, domain=U32)
+"""Routing domain of the context."""
 
 
-@attrs.frozen(kw_only=True)
-class NameOption:
-    """Name of the context, with the NULs after it."""
-
-    CODE: ClassVar[int] = 3
-    flags: U16
-    name: Rest
+NameOption = read_only("NameOption", 3, flags=U16, name=Rest)
+"""Name of the context, with the NULs after it."""
 
 
-GatewayOption = InstanceOption | AddressOption | DomainOption | NameOption | UnknownOption
-OPTIONS: CodeSpace[GatewayOption] = CodeSpace(get_args(GatewayOption), UnknownOption, codes=range(256))
+_OPTIONS = (InstanceOption, AddressOption, DomainOption, NameOption)
+OPTIONS: CodeSpace[object] = CodeSpace(_OPTIONS, UnknownOption, codes=range(256))
 
 
-def _decode_options(octets: bytes) -> tuple[tuple[GatewayOption, ...], bytes]:
+def _decode_options(octets: bytes) -> tuple[tuple[object, ...], bytes]:
     return unpack_options(OPTIONS, octets) if octets else (), b""
 
 
-def _encode_options(options: tuple[GatewayOption, ...]) -> bytes:
+def _encode_options(options: tuple[object, ...]) -> bytes:
     return pack_options(OPTIONS, options)
 
 
@@ -138,7 +128,7 @@ class GatewayContext:
     reserved: U8 = 0
     flags1: U32
     flags2: U32 = 0
-    options: Annotated[tuple[GatewayOption, ...], Tail(_decode_options, _encode_options)] = ()
+    options: Annotated[tuple[object, ...], Tail(_decode_options, _encode_options)] = ()
 
 
 @attrs.frozen(kw_only=True)

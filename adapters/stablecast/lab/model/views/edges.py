@@ -2,6 +2,7 @@
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -83,34 +84,36 @@ class ViewWatch(Protocol):
         """Yield what a record changes."""
 
 
-class TraceView(Protocol):
-    """Define a view of a model, and of the traces of one role."""
+@attrs.frozen
+class TraceView(ABC):
+    """Define a view of a model, and of the traces of one role.
 
-    @property
-    def name(self) -> str:
-        """The model, and the part of it that is seen."""
+    `name` is the model and the part of it that is seen. One record may stand for `most` steps, because a run of
+    messages is several steps of a model.
+    """
+
+    name: str
+    role: Role
+    most: int = 1
 
     @property
     def model(self) -> str:
         """The name of the model in `tla/`."""
+        return self.name.partition(".")[0]
 
-    @property
-    def role(self) -> Role:
-        """The role whose traces show it."""
-
-    @property
-    def most(self) -> int:
-        """Most steps that one record may stand for: a run of messages is several steps of a model."""
-
+    @abstractmethod
     def scope(self, constants: Constants) -> str | None:
         """Return the kind of runs that a configuration covers; None: traces are not compared with it."""
 
+    @abstractmethod
     def windows(self, constants: Constants) -> Iterable[Hashable]:
         """Return the parts of a state that correspond to one window of a trace."""
 
+    @abstractmethod
     def step(self, constants: Constants, edge: "Edge", window: Any) -> ModelStep | None:
         """Return what an edge of the graph is in a window; None: nothing, or it cannot be decided."""
 
+    @abstractmethod
     def watch(self, machine: Endpoint) -> "ViewWatch | Outside":
         """Begin to follow a trace from this state on."""
 

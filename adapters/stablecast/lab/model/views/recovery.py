@@ -34,7 +34,8 @@ from stablecast.core.protocol.messages import ConsumptionAck, Role
 from stablecast.core.receiver import ReceiverSession
 from stablecast.evidence.trace.converter import Endpoint
 from stablecast.evidence.trace.quorums import extended
-from stablecast.lab.model.views.edges import Constants, Edge, ModelStep, Outside, Seen, State
+from stablecast.lab.model.clone import clone
+from stablecast.lab.model.views.edges import Constants, Edge, ModelStep, Outside, Seen, State, TraceView
 from stablecast.lab.model.views.numbers import bounds, changes
 
 WHOSE = "the receiver's"
@@ -43,14 +44,8 @@ MOST = 4
 AT_A_RECEIVER = ("Register", "ToReceiver", "Consume", "Tick", "Crash", "Close")
 
 
-@attrs.frozen
-class ReceiverNumbersView:
+class ReceiverNumbersView(TraceView):
     """View two neighbouring numbers at a receiver."""
-
-    name: str = "Recovery.receiver"
-    model: str = "Recovery"
-    role: Role = Role.RECEIVER
-    most: int = MOST
 
     def scope(self, constants: Constants) -> str | None:
         """Return the order and the acknowledgement mode."""
@@ -93,12 +88,13 @@ def _acknowledged(state: State, before: int) -> int:
 def _one(receiver: State, number: int) -> str:
     if number < receiver["low"]:
         return "before"
-    acked = " acked" if number <= receiver["acked"] else ""
-    if -number in receiver["told"]:
-        return f"lost{acked}"
-    if number in receiver["done"]:
-        return f"consumed{acked}"
-    return ("delivered" if number in receiver["told"] else "open") + acked
+    told, done = receiver["told"], receiver["done"]
+    return _text(-number in told, number in done, number in told, number <= receiver["acked"])
+
+
+def _text(lost: bool, consumed: bool, delivered: bool, acked: bool) -> str:
+    state = "lost" if lost else "consumed" if consumed else "delivered" if delivered else "open"
+    return f"{state} acked" if acked else state
 
 
 @attrs.define
@@ -123,11 +119,6 @@ class FollowedSession:
             session.outside.add(0, receiver.next_number)
         return session
 
-    def copy(self) -> "FollowedSession":
-        """Return an independent view of the same state."""
-        sets = {name: getattr(self, name).copy() for name in ("delivered", "consumed", "lost", "outside")}
-        return attrs.evolve(self, **sets)
-
     def cuts(self) -> Iterable[int]:
         """Return the numbers where the view may change: a pair changes with either of its numbers."""
         ends = (0, self.low or 0, self.acked + 1)
@@ -143,16 +134,11 @@ class FollowedSession:
     def _one(self, number: int) -> str:
         if number < (self.low or 0):
             return "before"
-        acked = " acked" if number <= self.acked else ""
-        if number in self.lost:
-            return f"lost{acked}"
-        if number in self.consumed:
-            return f"consumed{acked}"
-        return ("delivered" if number in self.delivered else "open") + acked
+        return _text(number in self.lost, number in self.consumed, number in self.delivered, number <= self.acked)
 
     def take(self, event: Input, effects: Iterable[Effect]) -> Iterator[Seen | Outside]:
         """Yield what a record changed."""
-        before, losing = self.copy(), False
+        before, losing = clone(self), False
         match event:
             case Consumed(first=first, last=last):
                 self.consumed.add(first, last + 1)
@@ -171,7 +157,7 @@ class FollowedSession:
                     self.lost.add(loss.first, loss.last + 1)
                 case Notify(RegistrationComplete(number=number)) if self.low is None:
                     self.low, self.acked = number, number - 1
-                    before = self.copy()
+                    before = clone(self)
                 case Notify(SteppedBack() as back):
                     yield self._leave(back.resume_point, back.known + 1, "its source resumed below it")
                 case Send(message=ConsumptionAck() as ack):
@@ -216,4 +202,4 @@ def _actions(event: Input, losing: bool) -> Iterable[str]:
             return ()
 
 
-RECEIVER = ReceiverNumbersView()
+RECEIVER = ReceiverNumbersView("Recovery.receiver", Role.RECEIVER, MOST)

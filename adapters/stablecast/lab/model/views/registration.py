@@ -33,7 +33,7 @@ from stablecast.core.registration.status import RegistrationStatus
 from stablecast.core.registration.store_registration import RegistrationState
 from stablecast.core.source import SourceEndpoint
 from stablecast.evidence.trace.converter import Endpoint
-from stablecast.lab.model.views.edges import Constants, Edge, ModelStep, Outside, Seen
+from stablecast.lab.model.views.edges import Constants, Edge, ModelStep, Outside, Seen, TraceView
 
 AWAY = "AWAY"
 SHOWN = {"RENEWING": AWAY, "UNRESPONSIVE": AWAY}
@@ -45,14 +45,8 @@ OWN = ("Start", "ToStore", "ToClient", "ClientTimer", "Break")
 HEARD = {"grant": "grant", "refuse": "refusal", "alive": "sign", "probe": "question"}
 
 
-@attrs.frozen
-class ClientView:
+class ClientView(TraceView):
     """View one client at one store."""
-
-    name: str = "Registration.client"
-    model: str = "Registration"
-    role: Role = Role.SOURCE
-    most: int = 1
 
     def scope(self, constants: Constants) -> str | None:
         """Return the only scope: clients do not know how many there are, nor how long anything takes."""
@@ -197,4 +191,4 @@ def _told(kind: str, fresh: bool) -> str:
     return HEARD[kind] if fresh else f"late {HEARD[kind]}"
 
 
-CLIENT = ClientView()
+CLIENT = ClientView("Registration.client", Role.SOURCE)

@@ -15,7 +15,7 @@ from stablecast.core.protocol.inputs import Arrived, Input, Persisted, Tick
 from stablecast.core.protocol.messages import Deregister, Incarnation, Keepalive, Refused, Register, Registered, Role
 from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace.converter import Endpoint
-from stablecast.lab.model.views.edges import Constants, Edge, ModelStep, Outside, Seen, State
+from stablecast.lab.model.views.edges import Constants, Edge, ModelStep, Outside, Seen, State, TraceView
 
 MOST_WRITES = 2
 """Most unsynced writes in the models with one client; with two clients one."""
@@ -60,14 +60,8 @@ def _named(
     return step, names.count
 
 
-@attrs.frozen
-class HolderView:
+class HolderView(TraceView):
     """View one registration ID at a store."""
-
-    name: str = "Registration.store"
-    model: str = "Registration"
-    role: Role = Role.STORE
-    most: int = 1
 
     def scope(self, constants: Constants) -> str | None:
         """Return the only scope: a store does not know how many clients there are."""
@@ -220,4 +214,4 @@ def _answers(effect: Effect, sign: Keepalive) -> bool:
     return isinstance(effect, Send) and isinstance(effect.message, Keepalive) and effect.message.reg_id == sign.reg_id
 
 
-HOLDER = HolderView()
+HOLDER = HolderView("Registration.store", Role.STORE)

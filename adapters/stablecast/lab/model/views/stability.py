@@ -32,7 +32,8 @@ from stablecast.core.protocol.settings import SourceConfig, StoreBehavior
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.evidence.trace.converter import Endpoint
 from stablecast.evidence.trace.quorums import extended
-from stablecast.lab.model.views.edges import Constants, Edge, ModelStep, Outside, Seen, State
+from stablecast.lab.model.clone import clone
+from stablecast.lab.model.views.edges import Constants, Edge, ModelStep, Outside, Seen, State, TraceView
 from stablecast.lab.model.views.numbers import bounds, changes
 from stablecast.lab.model.worlds.stability_stores import LAYOUTS
 
@@ -43,14 +44,8 @@ LATER = 1 << 62
 """Above every number."""
 
 
-@attrs.frozen
-class SourceNumberView:
+class SourceNumberView(TraceView):
     """View one message number at its source."""
-
-    name: str = "Stability.source"
-    model: str = "Stability"
-    role: Role = Role.SOURCE
-    most: int = 1
 
     def scope(self, constants: Constants) -> str | None:
         """Return the layout of the groups and their rules."""
@@ -167,11 +162,6 @@ class Numbers:
         numbers.outside.add(resume, next_number)
         return numbers
 
-    def copy(self) -> "Numbers":
-        """Return an independent view of the same state."""
-        sets = {name: getattr(self, name).copy() for name in ("stable", "dropped", "outside")}
-        return attrs.evolve(self, acked=[held.copy() for held in self.acked], **sets)
-
     def cuts(self) -> Iterable[int]:
         """Return the numbers where the view may change; one number above all known ones stands for the later ones."""
         yield from (0, self.resume, self.next, self.next + 1, self.high + 1, self.high + 2)
@@ -193,13 +183,13 @@ class Numbers:
         """Yield what a record changed."""
         if isinstance(event, Sent):
             yield from self._sent(event)
-        before = self.copy()
+        before = clone(self)
         actions = self._hear(event)
         for effect in effects:
             match effect:
                 case Notify(RegistrationComplete(number=number)) if not self.begun:
                     self.begun, self.resume, self.next = True, number, number
-                    before = self.copy()
+                    before = clone(self)
                 case Notify(Stable(first=first, last=last, flags=flags)) if StableFlag.STABLE in flags:
                     self.stable.add(first, last + 1)
                     self.high = max(self.high, last)
@@ -249,4 +239,4 @@ class Numbers:
         return Outside(why)
 
 
-SOURCE = SourceNumberView()
+SOURCE = SourceNumberView("Stability.source", Role.SOURCE)

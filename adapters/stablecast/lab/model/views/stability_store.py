@@ -32,7 +32,8 @@ from stablecast.core.store.status import RepositoryStatus
 from stablecast.evidence.trace.converter import Endpoint
 from stablecast.evidence.trace.endpoint_rules import by_life
 from stablecast.evidence.trace.quorums import extended
-from stablecast.lab.model.views.edges import Constants, Edge, ModelStep, Outside, Seen
+from stablecast.lab.model.clone import clone
+from stablecast.lab.model.views.edges import Constants, Edge, ModelStep, Outside, Seen, TraceView
 from stablecast.lab.model.views.numbers import bounds, changes
 from stablecast.lab.model.views.stability import REPAIRED
 
@@ -42,14 +43,8 @@ TELLING = (CacheMessages, Cut, Forget, PersistClient, PersistMessages, Reclaim, 
 PACED = "its receivers set the pace"
 
 
-@attrs.frozen
-class StoreNumberView:
+class StoreNumberView(TraceView):
     """View one message number at a store."""
-
-    name: str = "Stability.store"
-    model: str = "Stability"
-    role: Role = Role.STORE
-    most: int = 1
 
     def scope(self, constants: Constants) -> str | None:
         """Return the only scope: stores behave the same in all layouts."""
@@ -125,11 +120,6 @@ class FollowedSource:
                 kept.told.add(first, stop)
         return kept
 
-    def copy(self) -> "FollowedSource":
-        """Return an independent view of the same state."""
-        sets = {name: getattr(self, name).copy() for name in ("synced", "told", "gone")}
-        return attrs.evolve(self, of={life: held.copy() for life, held in self.of.items()}, **sets)
-
     def cuts(self) -> Iterable[int]:
         """Return the numbers where the view may change."""
         yield from bounds(self.synced, self.told, self.gone, *self.of.values())
@@ -190,7 +180,7 @@ class Stored:
         out = [effect for effect in effects if isinstance(effect, TELLING)]
         if not (out or isinstance(event, Persisted) or _informs(event)):
             return
-        before = {reg_id: kept.copy() for reg_id, kept in self.sources.items() if not kept.why}
+        before = {reg_id: clone(kept) for reg_id, kept in self.sources.items() if not kept.why}
         for kept in self.sources.values():
             kept.hear(event)
         for effect in out:
@@ -260,4 +250,4 @@ def _actions(event: Input) -> Iterable[str]:
             return ()
 
 
-STORE = StoreNumberView()
+STORE = StoreNumberView("Stability.store", Role.STORE)

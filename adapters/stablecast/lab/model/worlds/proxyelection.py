@@ -7,21 +7,21 @@ flight.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from typing import Self
 
 import attrs
 
 from stablecast.core.machine.seeded import Seeded
 from stablecast.core.protocol.effects import Effect, StartProxy, StopProxy, StoreEffect
-from stablecast.core.protocol.messages import ElectionToken, Refusal, Register, Role, StoreEntry
+from stablecast.core.protocol.messages import ElectionToken, Refusal, Register, StoreEntry
 from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig
 from stablecast.core.store.clients import ClientRecord, ClientTable
 from stablecast.core.store.proxy_election import Election, ElectionState, ElectionTimer
 from stablecast.lab.model.canonical import Fn, Value, record
-from stablecast.lab.model.explorer import Action, Invariant, State
+from stablecast.lab.model.explorer import Action, State
+from stablecast.lab.model.store_process import SOURCE_ID, registration
 from stablecast.lab.model.worlds.shared import known_constants
 
-REG_ID = 1
 INTERVAL_NS = 2
 NOW = 0
 """Time of every input but the end of a wait."""
@@ -68,7 +68,7 @@ class Station:
     @property
     def client(self) -> ClientRecord:
         """The source's record."""
-        return self.clients.records[REG_ID]
+        return self.clients.records[SOURCE_ID]
 
     def ended(self) -> frozenset[int]:
         """Return the values of this store's ended proxies."""
@@ -253,7 +253,7 @@ def _station(index: int, known: ElectionConstants) -> Station:
     kept = RepositoryConfig(source_lifetime_ns=0)
     clients = ClientTable(StoreConfig(f"store:{index}", 1, repository=kept), Seeded(1))
     client = clients.add(_request(index, 1, None), NOW)
-    stores = (StoreEntry(index, 0, f"store:{index}", REG_ID, 1),)
+    stores = (StoreEntry(index, 0, f"store:{index}", SOURCE_ID, 1),)
     client.client = attrs.evolve(client.client, stores=stores, group_sizes=(1,))
     election = Election(
         seeded=Draw(), may_stand=True, repaired=known.Repaired, interval_ns=INTERVAL_NS, life=1, quorum=known.Quorum
@@ -263,35 +263,4 @@ def _station(index: int, known: ElectionConstants) -> Station:
 
 def _request(index: int, life: int, token: ElectionToken | None) -> Register:
     who = f"source:{life}" if token is None else f"proxy:{token.store_index}"
-    return Register(
-        role=Role.SOURCE,
-        store_index=index,
-        generation=0,
-        reg_id=REG_ID,
-        incarnation=life,
-        source_reg_id=0,
-        topic="topic",
-        session_id=0,
-        reply_to=who,
-        transport=who,
-        activity_timeout_ms=0,
-        state_lifetime_ms=0,
-        wants_proxy=True,
-        election=token,
-    )
-
-
-def _own_proxy(state: Mapping[str, Any]) -> bool:
-    """Check E2: a store runs a proxy exactly while it stands or serves, and it is that one."""
-    standing = (
-        store["holder"] if store["state"] in ("STANDING", "SERVING") else _token(None) for store in state["store"]
-    )
-    return bool(tuple(standing) == state["proxy"])
-
-
-def _agreed(state: Mapping[str, Any]) -> bool:
-    """Check E3: the token that a store holds is that of its registration."""
-    return all(store["by"] == store["holder"] for store in state["store"] if store["state"] in ("SERVING", "FOLLOWING"))
-
-
-INVARIANTS: Mapping[str, Invariant] = {"OwnProxy": _own_proxy, "Agreed": _agreed}
+    return attrs.evolve(registration(life, who, who, index), wants_proxy=True, election=token)

@@ -8,14 +8,14 @@ A registration is one action: the request arrives, its record is synced, and the
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from typing import Self
 
 import attrs
 
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol.effects import AskLow, Deliver, Effect, Notify, Send
 from stablecast.core.protocol.events import RegistrationComplete, UnrecoverableLoss
-from stablecast.core.protocol.inputs import Arrived, Consumed, Data, Finish, LowChosen, ReceiverInput, Reset
+from stablecast.core.protocol.inputs import Arrived, Consumed, Finish, LowChosen, ReceiverInput, Reset
 from stablecast.core.protocol.messages import ConsumptionAck, RetransmitRequest
 from stablecast.core.protocol.quorum import Consensus
 from stablecast.core.protocol.repairs import Repair
@@ -24,11 +24,11 @@ from stablecast.core.protocol.settings import AckMode, Ordering, OtrTimes, Recei
 from stablecast.core.receiver import ReceiverSession, ReceiverState
 from stablecast.lab.model.canonical import Fn, Value, record
 from stablecast.lab.model.clone import SharedMachine
-from stablecast.lab.model.explorer import Action, Invariant, State
+from stablecast.lab.model.explorer import Action, State
+from stablecast.lab.model.store_process import LONG_NS, data
 from stablecast.lab.model.worlds.recovery_store import (
     LIFE,
     MESSAGE_BYTES,
-    NEVER_NS,
     STORES,
     RecoveryConstants,
     RecoveryStore,
@@ -119,7 +119,7 @@ class RecoveryWorld:
                 self._tell(Arrived(source_info(self.constants)))
             case "Tick":
                 self.now += TICK_NS
-                session = self._session()
+                session = self._running.own()
                 session.handle_timeout(self.now)
                 self._perform(session)
             case "Consume":
@@ -135,14 +135,13 @@ class RecoveryWorld:
     def _do_at_store(self, name: str, node: RecoveryStore) -> None:
         match name:
             case "Register":
-                assert self.shared is not None
-                request = self.shared.machine.status.registrations[node.number - 1].request
+                request = self._running.machine.status.registrations[node.number - 1].request
                 for answer in node.register(request, self.now):
                     self._tell(Arrived(answer))
             case "ToStore":
                 node.hear(node.inbox.pop(0), self.now)
             case "ToReceiver":
-                self._tell(Data(LIFE, LIFE, node.outbox.pop(0), 1, MESSAGE_BYTES, True, 1))
+                self._tell(data(LIFE, node.outbox.pop(0), recovered=True, size=MESSAGE_BYTES))
             case "Lost":
                 node.inbox.pop(0)
             case "Missed":
@@ -163,14 +162,13 @@ class RecoveryWorld:
         for node in self.nodes.values():
             node.forget_receiver()
 
-    def _session(self) -> ReceiverSession:
-        """Return the receiver's machine for a change."""
+    @property
+    def _running(self) -> SharedMachine[ReceiverSession]:
         assert self.shared is not None
-        self.shared = self.shared.own()
-        return self.shared.machine
+        return self.shared
 
     def _tell(self, event: ReceiverInput) -> None:
-        session = self._session()
+        session = self._running.own()
         session.receive(event, self.now)
         self._perform(session)
 
@@ -299,7 +297,7 @@ def _config(constants: RecoveryConstants) -> ReceiverConfig:
         LIFE,
         "receiver",
         session_id=SESSION_ID,
-        times=RegistrationTimes(TICK_NS, NEVER_NS, NEVER_NS),
+        times=RegistrationTimes(TICK_NS, LONG_NS, LONG_NS),
         consensus=Consensus[constants.Consensus.upper()],
         request_maximum=constants.Maximum,
         window=constants.Window,
@@ -311,41 +309,3 @@ def _config(constants: RecoveryConstants) -> ReceiverConfig:
         ack_interval_ns=TICK_NS,
         repairs=repairs,
     )
-
-
-def _in_order(state: Mapping[str, Any]) -> bool:
-    """Check D1: every number is delivered once."""
-    told = [abs(number) for number in state["rcv"]["told"]]
-    return len(told) == len(set(told))
-
-
-def _no_gap(state: Mapping[str, Any]) -> bool:
-    """Check D1: every number below the session's begin was consumed before, or reported lost."""
-    return _settled(state, state["rcv"]["low"])
-
-
-def _nothing_unread(state: Mapping[str, Any]) -> bool:
-    """Check A1: every number that a store counts as acknowledged was consumed or reported lost."""
-    return all(_settled(state, store["ack"] + 1) for store in state["store"])
-
-
-def _no_repeat(state: Mapping[str, Any]) -> bool:
-    """Check A2: no number is delivered again that a store which answered knows to be acknowledged."""
-    receiver = state["rcv"]
-    return bool(receiver["state"] != "ACTIVE" or receiver["low"] > receiver["best"])
-
-
-def _settled(state: Mapping[str, Any], stop: int) -> bool:
-    return all(number in state["read"] or number in state["lost"] for number in range(1, stop))
-
-
-INVARIANTS: Mapping[str, Invariant] = {"InOrder": _in_order}
-"""Invariants that also hold under the documented rules."""
-
-PROMISES: Mapping[str, Invariant] = {
-    **INVARIANTS,
-    "NoGap": _no_gap,
-    "NothingUnread": _nothing_unread,
-    "NoRepeat": _no_repeat,
-}
-"""Invariants that hold under the repaired rules and the consensus `highest`, without a request maximum."""

@@ -7,16 +7,15 @@ is the store's disk, whose unsynced part a crash loses, time in ticks, and proce
 Time passes only when nothing is due. Actions that are due at one instant happen in any order.
 """
 
-from collections.abc import Iterator, Mapping
-from functools import partial
-from typing import Any, Self
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Self
 
 import attrs
 
 from stablecast.core.machine.units import MILLISECOND
-from stablecast.core.protocol.effects import Client, Effect, Forget, PersistClient, Send
-from stablecast.core.protocol.inputs import Arrived, Gone, Persisted, Reset
-from stablecast.core.protocol.messages import Keepalive, Message, Refused, Register, Registered, Role
+from stablecast.core.protocol.effects import Client, Effect, PersistClient
+from stablecast.core.protocol.inputs import Arrived, Gone, Reset
+from stablecast.core.protocol.messages import Keepalive, Message, Refused, Register, Registered
 from stablecast.core.protocol.quorum import GroupRules, Quorums
 from stablecast.core.protocol.settings import RegistrationTimes, RepositoryConfig, StoreConfig
 from stablecast.core.registration.registration_set import RegistrationSet
@@ -28,7 +27,9 @@ from stablecast.core.registration.store_registration import (
 )
 from stablecast.core.store import StoreEndpoint
 from stablecast.lab.model.canonical import Fn, Value, record
-from stablecast.lab.model.explorer import Action, Invariant, State
+from stablecast.lab.model.clone import SharedMachine
+from stablecast.lab.model.explorer import Action, State
+from stablecast.lab.model.store_process import SOURCE_ID, DiskWrite, StoreProcess, messages, registration
 from stablecast.lab.model.worlds.shared import known_constants
 
 TICK_NS = (LEASE_MARGIN - 1) * MILLISECOND
@@ -37,7 +38,6 @@ TICK_NS = (LEASE_MARGIN - 1) * MILLISECOND
 A lease of n ticks results from an activity timeout of 8n ms, which ends at tick n + 1. Timeouts travel in whole ms.
 """
 STORE = "store:1"
-REG_ID = 1
 CONTEXT = 1
 """The context of the clients that share one."""
 NONE = -1
@@ -80,32 +80,12 @@ class RegisteringClient:
 
 
 @attrs.define
-class ClientDisk:
-    """Hold the client records of the store's journal, and the unsynced writes, oldest first."""
-
-    synced: dict[int, Client] = attrs.field(factory=dict)
-    unsynced: list[PersistClient | Forget] = attrs.field(factory=list)
-
-    def sync(self) -> int:
-        """Sync all writes; return the newest ticket."""
-        for write in self.unsynced:
-            if isinstance(write, PersistClient):
-                self.synced[write.client.reg_id] = write.client
-            else:
-                self.synced.pop(write.reg_id, None)
-        ticket = self.unsynced[-1].ticket
-        self.unsynced = []
-        return ticket
-
-
-@attrs.define
 class RegistrationWorld:
     """Drive the clients and their store."""
 
     constants: RegistrationConstants
     clients: list[RegisteringClient]
-    store: StoreEndpoint | None
-    disk: ClientDisk = attrs.field(factory=ClientDisk)
+    shared: SharedMachine[StoreProcess]
     now: int = 0
 
     @classmethod
@@ -113,13 +93,24 @@ class RegistrationWorld:
         """Return the initial state: the store runs, nobody has asked it anything."""
         known = RegistrationConstants(**known_constants(constants))
         clients = [RegisteringClient(_enrollment(known, number)) for number in range(1, known.Clients + 1)]
-        return cls(known, clients, StoreEndpoint.create(_store_config(known)))
+        config = _store_config(known)
+        return cls(known, clients, SharedMachine(StoreProcess(config, StoreEndpoint.create(config))))
+
+    @property
+    def store(self) -> StoreEndpoint | None:
+        """The store while it is up; do not change it."""
+        return self.shared.machine.machine
+
+    @property
+    def unsynced(self) -> list[DiskWrite]:
+        """The unsynced writes of the store, oldest first."""
+        return self.shared.machine.unsynced
 
     # Enabled actions.
 
     def actions(self) -> Iterator[Action]:
         """Yield the enabled actions in the order of the model's `Next`."""
-        room = len(self.disk.unsynced) < self.constants.Writes
+        room = len(self.unsynced) < self.constants.Writes
         faults = self.constants.Faults
         for number, client in enumerate(self.clients, 1):
             if client.alive and client.registration.state is RegistrationState.IDLE:
@@ -138,7 +129,7 @@ class RegistrationWorld:
                 yield ("Die", number)
         if self.store is not None and self._due(self.store.check_at):
             yield ("StoreTimer",)
-        if self.disk.unsynced:
+        if self.unsynced:
             yield ("Sync",)
         if "crash" in faults:
             yield ("Crash",) if self.store is not None else ("Restart",)
@@ -153,26 +144,26 @@ class RegistrationWorld:
         elif name == "Tick":
             self.now += TICK_NS
         elif name == "Crash":
-            self.store, self.disk.unsynced = None, []
+            self.shared.own().end()
         else:
             self._store_action(name)
 
     def _store_action(self, name: str) -> None:
-        if name == "Restart":
-            self.store = StoreEndpoint.create(_store_config(self.constants))
-            self.store.recover(self.disk.synced.values(), (), {}, self.now)
-        assert self.store is not None
-        if name == "Sync":
-            self.store.receive(Persisted(self.disk.sync()), self.now)
-        elif name == "StoreTimer":
-            self.store.handle_timeout(self.now)
-        self._perform_store()
+        process = self.shared.own()
+        match name:
+            case "Restart":
+                self._answer(process.restart(self.now))
+            case "Sync":
+                self._answer(process.sync(self.now))
+            case _:
+                process.running.handle_timeout(self.now)
+                self._answer(process.perform(self.now))
 
     def _client_action(self, name: str, client: RegisteringClient) -> None:
         out: list[Effect] = []
         match name:
             case "Start":
-                client.registration.start(REG_ID, self.now, out)
+                client.registration.start(SOURCE_ID, self.now, out)
             case "ClientTimer":
                 client.enrollment.handle_timeout(self.now, out)
             case "ToStore":
@@ -185,7 +176,7 @@ class RegistrationWorld:
                 client.to_store, client.from_store = [], []
                 if name == "Break":
                     client.enrollment.on_broken(Reset(STORE), self.now, out)
-        for message in _sent(out):
+        for message in messages(out):
             self._put(client.to_store, message)
 
     def _to_store(self, client: RegisteringClient, message: Message, out: list[Effect]) -> None:
@@ -193,8 +184,7 @@ class RegistrationWorld:
         if self.store is None:
             client.enrollment.on_broken(Gone(STORE), self.now, out)
         else:
-            self.store.receive(Arrived(message), self.now)
-            self._perform_store()
+            self._answer(self.shared.own().receive(Arrived(message), self.now))
 
     def _to_client(self, client: RegisteringClient, message: Message, out: list[Effect]) -> None:
         """Deliver a message; the address of an ended client refuses the connection."""
@@ -205,19 +195,12 @@ class RegistrationWorld:
                 assert isinstance(message, Registered | Refused)
                 client.enrollment.on_answer(message, self.now, out)
         elif self.store is not None and client.registration.request.incarnation not in self.constants.Shared:
-            self.store.receive(Gone(client.registration.request.reply_to), self.now)
-            self._perform_store()
+            self._answer(self.shared.own().receive(Gone(client.registration.request.reply_to), self.now))
 
-    def _perform_store(self) -> None:
-        """Perform the store's effects. Timers of its repositories are not in the model."""
-        assert self.store is not None
-        if not self._due(self.store.check_at):
-            self.store.handle_timeout(self.now)
-        effects = self.store.take_effects()
-        self.disk.unsynced += [effect for effect in effects if isinstance(effect, PersistClient | Forget)]
-        for effect in effects:
-            if isinstance(effect, Send):
-                self._put(self.clients[effect.message.incarnation - 1].from_store, effect.message)
+    def _answer(self, effects: Iterable[Effect]) -> None:
+        """Send the store's messages to its clients."""
+        for message in messages(effects):
+            self._put(self.clients[message.incarnation - 1].from_store, message)
 
     def _put(self, queue: list[Message], message: Message) -> None:
         """Append a message; a full queue drops it."""
@@ -232,7 +215,7 @@ class RegistrationWorld:
     def _may_wait(self) -> bool:
         """Return whether messages in flight may take another tick."""
         faults = self.constants.Faults
-        asked = bool(self.disk.unsynced) or any(client.to_store for client in self.clients)
+        asked = bool(self.unsynced) or any(client.to_store for client in self.clients)
         answered = any(client.from_store for client in self.clients)
         return "slow" in faults or not (asked or (answered and "lag" not in faults))
 
@@ -240,11 +223,6 @@ class RegistrationWorld:
         return deadline is not None and deadline <= self.now
 
     # The model's variables.
-
-    @property
-    def invariants(self) -> Mapping[str, Invariant]:
-        """Invariants of every state. Some clients may be lives of one context."""
-        return {"OneHolder": partial(_one_holder, self.constants.Shared), "Kept": partial(_kept, self.constants.Shared)}
 
     def abstract(self) -> State:
         """Return the model's variables."""
@@ -254,7 +232,7 @@ class RegistrationWorld:
             "toClient": tuple(tuple(self._message(m) for m in client.from_store) for client in self.clients),
             "store": self._store(),
             "unsynced": self._unsynced(),
-            "disk": _number(self.disk.synced.get(REG_ID)),
+            "disk": _number(self.shared.machine.synced.source),
         }
 
     def _client(self, client: RegisteringClient) -> Fn:
@@ -290,7 +268,7 @@ class RegistrationWorld:
     def _store(self) -> Fn:
         if self.store is None:
             return record(up=False, holder=0, active=False, age=0, check=NONE)
-        holder = self.store.status.clients.get(REG_ID)
+        holder = self.store.status.clients.get(SOURCE_ID)
         check = self._left(self.store.check_at)
         if holder is None:
             return record(up=True, holder=0, active=False, age=0, check=check)
@@ -307,7 +285,7 @@ class RegistrationWorld:
                 holder=_number(write.client) if isinstance(write, PersistClient) else 0,
                 fresh=fresh.get(write.ticket, False),
             )
-            for write in self.disk.unsynced
+            for write in self.unsynced
         )
 
     def _left(self, deadline: int | None) -> int:
@@ -317,31 +295,14 @@ class RegistrationWorld:
         return (self.now - at) // TICK_NS
 
 
-def _sent(effects: list[Effect]) -> list[Message]:
-    return [effect.message for effect in effects if isinstance(effect, Send)]
-
-
 def _number(client: Client | None) -> int:
     return 0 if client is None else client.incarnation
 
 
 def _enrollment(constants: RegistrationConstants, number: int) -> RegistrationSet:
     shared = number in constants.Shared
-    request = Register(
-        role=Role.SOURCE,
-        store_index=0,
-        generation=0,
-        reg_id=REG_ID,
-        incarnation=number,
-        source_reg_id=0,
-        topic="topic",
-        session_id=0,
-        reply_to="shared:1" if shared else f"client:{number}",
-        transport=f"stream:{number}",
-        activity_timeout_ms=0,
-        state_lifetime_ms=0,
-        context=CONTEXT if shared else 0,
-    )
+    request = registration(number, "shared:1" if shared else f"client:{number}", f"stream:{number}")
+    request = attrs.evolve(request, context=CONTEXT if shared else 0)
     times = RegistrationTimes(constants.Interval * TICK_NS, constants.Probe * TICK_NS, constants.Silence * TICK_NS)
     return RegistrationSet(Quorums.of(GroupRules((1,)), [0]), {0: Registration(request, STORE, times)})
 
@@ -353,24 +314,3 @@ def _store_config(constants: RegistrationConstants) -> StoreConfig:
         receiver_lifetime_ns=0,
     )
     return StoreConfig(STORE, 1, repository=kept, check_ns=TICK_NS, keepalive_ns=0)
-
-
-def _one_holder(shared: frozenset[int], state: Mapping[str, Any]) -> bool:
-    """Check R1: no two contexts rely on one registration ID."""
-    believers = {number for number, client in enumerate(state["client"], 1) if _believes(client)}
-    return len(believers) <= 1 or believers <= shared
-
-
-def _kept(shared: frozenset[int], state: Mapping[str, Any]) -> bool:
-    """Check R2: a client that relies on the ID is the holder on the store's disk, or a later life of its context is."""
-    holder = state["disk"]
-    holders = [number for number, client in enumerate(state["client"], 1) if _believes(client)]
-    return all(holder == number or ({number, holder} <= shared and holder > number) for number in holders)
-
-
-def _believes(client: Fn) -> bool:
-    return client["state"] in ("REGISTERED", "RENEWING")
-
-
-_ALONE: frozenset[int] = frozenset()
-INVARIANTS: Mapping[str, Invariant] = {"OneHolder": partial(_one_holder, _ALONE), "Kept": partial(_kept, _ALONE)}

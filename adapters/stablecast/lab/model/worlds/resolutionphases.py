@@ -6,13 +6,13 @@ reports the end of the session. A turn comes at the instant at which a machine i
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from typing import Self
 
 import attrs
 
 from stablecast.lab.model.canonical import Fn, Value, record
 from stablecast.lab.model.clone import SharedMachine
-from stablecast.lab.model.explorer import Action, Invariant, State
+from stablecast.lab.model.explorer import Action, State
 from stablecast.lab.model.worlds.shared import known_constants
 from stablecast.transports.resolution.udp.advertiser import Advertiser
 from stablecast.transports.resolution.udp.effects import Transmit
@@ -180,8 +180,7 @@ class ResolutionPhasesWorld:
 
     def _advertise(self, event: AdvertiserInput | None, *, heard: bool) -> None:
         """Run the source's side; its datagrams arrive if `heard`."""
-        self.advertising = self.advertising.own()
-        advertiser = self.advertising.machine
+        advertiser = self.advertising.own()
         if event is None:
             advertiser.handle_timeout(self.now)
         else:
@@ -193,8 +192,7 @@ class ResolutionPhasesWorld:
 
     def _ask(self, outcome: str) -> None:
         """Run the receiver's turn. Both sides receive in the order of sending."""
-        self.querying = self.querying.own()
-        querier = self.querying.machine
+        querier = self.querying.own()
         querier.handle_timeout(self.now)
         asked = [effect for effect in querier.take_effects() if isinstance(effect, Transmit)]
         if outcome != "lost":
@@ -202,9 +200,9 @@ class ResolutionPhasesWorld:
                 self._advertise(RecordsReceived(_packet(effect)), heard=outcome == "answered")
 
     def _tell(self, event: QuerierInput) -> None:
-        self.querying = self.querying.own()
-        self.querying.machine.receive(event, self.now)
-        self.querying.machine.take_effects()
+        querier = self.querying.own()
+        querier.receive(event, self.now)
+        querier.take_effects()
 
     # The model's variables.
 
@@ -253,12 +251,3 @@ _DOES: dict[str, AdvertiserInput | None] = {
 
 def _packet(said: Transmit) -> lbmr.Packet:
     return lbmr.Packet(lbmr.PacketKind.NORMAL, said.queries, said.advertisements)
-
-
-def _silent(state: Mapping[str, Any]) -> bool:
-    """Check Q1: a quiet side plans no turn, and any other side plans one."""
-    sides = (state["source"], state["receiver"])
-    return all((side["phase"] in ("AWAY", "QUIESCENT")) is (side["due"] == NONE) for side in sides)
-
-
-INVARIANTS: Mapping[str, Invariant] = {"Silent": _silent}

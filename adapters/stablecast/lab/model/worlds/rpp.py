@@ -9,12 +9,12 @@ long.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Self
+from typing import Self
 
 import attrs
 
 from stablecast.core.protocol.effects import Broadcast, Effect, Resend, Send
-from stablecast.core.protocol.inputs import Arrived, Data, Persisted, Reset, Sent, Start
+from stablecast.core.protocol.inputs import Arrived, Data, Reset, Sent, Start
 from stablecast.core.protocol.messages import (
     ConsumptionAck,
     Deregistered,
@@ -32,17 +32,16 @@ from stablecast.core.store.status import RepositoryStatus
 from stablecast.lab.model.canonical import Fn, Value, record
 from stablecast.lab.model.clone import SharedMachine
 from stablecast.lab.model.errors import ModelError
-from stablecast.lab.model.explorer import Action, Invariant, State
+from stablecast.lab.model.explorer import Action, State
+from stablecast.lab.model.store_process import SOURCE_ID, Journal, StoreProcess, data
 from stablecast.lab.model.worlds.rpp_parts import (
     DELAY_NS,
     NONE,
     RECEIVER_ID,
     SILENCE_NS,
     SOURCE,
-    SOURCE_ID,
     STORE,
     UNKNOWN,
-    PacedJournal,
     PacedReceiver,
     RppConstants,
     farewell,
@@ -59,13 +58,11 @@ class RppWorld:
 
     constants: RppConstants
     sender: SharedMachine[SourceEndpoint]
-    keeper: SharedMachine[StoreEndpoint] | None
+    keeper: SharedMachine[StoreProcess]
     readers: list[PacedReceiver]
     up: bool = True
     queue: list[Data | SourceInfo] = attrs.field(factory=list)
     told: list[StableAck] = attrs.field(factory=list)
-    written: PacedJournal = attrs.field(factory=PacedJournal)
-    disk: PacedJournal = attrs.field(factory=PacedJournal)
     crashed: bool = False
     stable: set[int] = attrs.field(factory=set)
     before: Fn | None = None
@@ -79,13 +76,10 @@ class RppWorld:
             ModelError: the store refuses the source.
         """
         known = RppConstants(**known_constants(constants))
-        store = StoreEndpoint.create(store_config(known))
-        world = cls(
-            known,
-            SharedMachine(new_source(known, 1)),
-            SharedMachine(store),
-            [PacedReceiver() for _ in range(known.Receivers)],
-        )
+        config = store_config(known)
+        process = StoreProcess(config, StoreEndpoint.create(config))
+        readers = [PacedReceiver() for _ in range(known.Receivers)]
+        world = cls(known, SharedMachine(new_source(known, 1)), SharedMachine(process), readers)
         world._tell_source(Start())
         world.do(("Sync",))
         if world.source.state is not SourceState.ACTIVE:
@@ -102,16 +96,7 @@ class RppWorld:
     @property
     def store(self) -> StoreEndpoint | None:
         """The store while it is up; do not change it."""
-        return None if self.keeper is None else self.keeper.machine
-
-    def _own_source(self) -> SourceEndpoint:
-        self.sender = self.sender.own()
-        return self.sender.machine
-
-    def _own_store(self) -> StoreEndpoint:
-        assert self.keeper is not None
-        self.keeper = self.keeper.own()
-        return self.keeper.machine
+        return self.keeper.machine.machine
 
     # Enabled actions.
 
@@ -135,7 +120,8 @@ class RppWorld:
             yield ("ToStore",)
         if self._kept.delayed:
             yield ("Write",)
-        if self.written != self.disk or waiting(store) or granting(store) or self._asking():
+        process = self.keeper.machine
+        if process.written != process.synced or waiting(store) or process.granting or self._asking():
             yield ("Sync",)
         if not self.up and self.source.config.incarnation < self.constants.Lives:
             yield ("Return",)
@@ -168,10 +154,8 @@ class RppWorld:
             case "Die":
                 self.before, self.up, self.told = self._window(), False, []
             case "Return":
-                self.sender, self.up = (
-                    SharedMachine(new_source(self.constants, self.source.config.incarnation + 1)),
-                    True,
-                )
+                self.sender = SharedMachine(new_source(self.constants, self.source.config.incarnation + 1))
+                self.up = True
                 self._tell_source(Start())
             case "Send":
                 self._send()
@@ -203,73 +187,63 @@ class RppWorld:
                 self._expire(RECEIVER_ID + number)
 
     def _store_action(self, name: str) -> None:
-        store = self._own_store()
+        process = self.keeper.own()
         if name == "ToStore":
             event = self.queue.pop(0)
-            store.receive(event if isinstance(event, Data) else Arrived(event), self.now)
+            effects = process.receive(event if isinstance(event, Data) else Arrived(event), self.now)
         elif name == "Write":
             self.now += DELAY_NS
-            store.handle_timeout(self.now)
+            effects = process.perform(self.now)
         else:
-            self.disk = self.written
-            store.receive(Persisted(store.status.newest_ticket), self.now)
-        self._perform_store(store)
+            effects = process.sync(self.now)
+        self._perform_store(effects)
 
     def _send(self) -> None:
-        source = self._own_source()
+        source = self.sender.own()
         number, life = source.next_number, source.config.incarnation
         source.receive(Sent(number, 1, 1), self.now)
-        self.queue.append(Data(life, life, number, 1, 1, recovered=False, token=0))
+        self.queue.append(data(life, number, size=1))
         self._perform_source(source.take_effects())
 
     def _to_source(self) -> None:
         self.stable |= self._news()
-        source = self._own_source()
+        source = self.sender.own()
         for ack in self.told:
             source.receive(Arrived(ack), self.now)
         self._perform_source(source.take_effects())
         self.told = []
 
     def _crash(self) -> None:
-        self.keeper, self.written, self.crashed = None, self.disk, True
-        self.queue, self.told = [], []
+        self.keeper.own().end()
+        self.queue, self.told, self.crashed = [], [], True
         self.readers = [PacedReceiver() if reader.state == "ASKING" else reader for reader in self.readers]
 
     def _restart(self) -> None:
         """Restart with the contents of the disk; then a running source notices that its connection broke."""
-        store = StoreEndpoint.create(store_config(self.constants))
-        extents = [(SOURCE_ID, number, 1, 1) for number in sorted(self.disk.messages)]
-        store.recover(self.disk.clients, extents, {SOURCE_ID: self.disk.trail}, self.now)
-        self.keeper = SharedMachine(store)
-        self._perform_store(store)
+        process = self.keeper.own()
+        self._perform_store(process.restart(self.now, {SOURCE_ID: process.synced.trail}, size=1))
         if self.up:
             self._tell_source(Reset(STORE))
 
     def _expire(self, reg_id: int) -> None:
         """End a receiver's state lifetime; every other client sends a keepalive."""
-        store = self._own_store()
+        process = self.keeper.own()
+        store = process.running
         self.now += 2 * SILENCE_NS
         for other, known in sorted(store.status.clients.items()):
             if other != reg_id:
                 client = known.client
                 store.receive(Arrived(Keepalive(client.role, client.incarnation, other, False, 0)), self.now)
         store.handle_timeout(self.now)
-        self._perform_store(store)
+        self._perform_store(process.perform(self.now))
 
     # Effects.
 
     def _tell_store(self, message: Message) -> None:
-        store = self._own_store()
-        store.receive(Arrived(message), self.now)
-        self._perform_store(store)
+        self._perform_store(self.keeper.own().receive(Arrived(message), self.now))
 
-    def _perform_store(self, store: StoreEndpoint) -> None:
-        """Run the store's due timers, then perform its effects."""
-        due = store.status.repository_due
-        if due is not None and due <= self.now:
-            store.handle_timeout(self.now)
-        effects = store.take_effects()
-        self.written = self.written.after(effects)
+    def _perform_store(self, effects: Sequence[Effect]) -> None:
+        """Deliver the messages of the store."""
         for effect in effects:
             if isinstance(effect, Send):
                 self._answer(effect.to, effect.message)
@@ -290,7 +264,7 @@ class RppWorld:
             self._tell_source(Arrived(message))
 
     def _tell_source(self, event: Start | Arrived | Reset) -> None:
-        source = self._own_source()
+        source = self.sender.own()
         began = source.state is SourceState.REGISTERING
         source.receive(event, self.now)
         if began and source.state is SourceState.ACTIVE:
@@ -309,7 +283,7 @@ class RppWorld:
                     self.queue.append(effect.message)
                 case Resend():
                     numbers = range(effect.first, effect.last + 1)
-                    self.queue += [Data(life, life, number, 1, 1, recovered=True, token=0) for number in numbers]
+                    self.queue += [data(life, number, recovered=True, size=1) for number in numbers]
 
     def _resumed(self, low: int) -> None:
         """Handle a new life: receivers lose what they had from `low` on, and none of it is stable."""
@@ -323,13 +297,14 @@ class RppWorld:
     def abstract(self) -> State:
         """Return the model's variables."""
         numbers = range(1, self.constants.Receivers + 1)
+        process = self.keeper.machine
         return {
             "source": self._source_of(),
             "queue": tuple(map(item, self.queue)),
             "acks": frozenset(self._news()),
-            "store": seen(self.store, numbers),
-            "written": written(self.written, numbers),
-            "disk": written(self.disk, numbers),
+            "store": seen(process, numbers),
+            "written": written(process.written if self.store is not None else process.synced, numbers),
+            "disk": written(process.synced, numbers),
             "receiver": tuple(self._reader(number, reader) for number, reader in enumerate(self.readers, 1)),
             "crashed": self.crashed,
             "stable": frozenset(self.stable),
@@ -338,8 +313,9 @@ class RppWorld:
     @property
     def _kept(self) -> RepositoryStatus:
         """The store's only repository."""
-        assert self.store is not None
-        return self.store.status.repositories[SOURCE_ID]
+        kept = self.keeper.machine.repository
+        assert kept is not None
+        return kept
 
     def _source_state(self) -> str:
         """Return the state of the source in the model. A registered source that waits for an answer is renewing."""
@@ -359,12 +335,10 @@ class RppWorld:
 
     def _source_of(self) -> Fn:
         life = self.source.config.incarnation
-        return record(state=self._source_state(), life=life, **dict(_named(self._window())))
+        return record(state=self._source_state(), life=life, **self._window())
 
     def _next(self) -> int:
-        stop = self._window()["next"]
-        assert isinstance(stop, int)
-        return stop
+        return int(self._window()["next"])
 
     def _may_send(self) -> bool:
         source = self.source
@@ -374,9 +348,7 @@ class RppWorld:
     def _news(self) -> set[int]:
         """Return the acknowledged numbers in flight that are news to the source."""
         told = {number for ack in self.told for number in range(ack.first, ack.last + 1)}
-        unsettled = self._window()["open"]
-        assert isinstance(unsettled, frozenset)
-        return {number for number in told if number in unsettled}
+        return {number for number in told if number in self._window()["open"]}
 
     def _asking(self) -> bool:
         return any(reader.state == "ASKING" for reader in self.readers)
@@ -384,10 +356,6 @@ class RppWorld:
     def _reader(self, number: int, reader: PacedReceiver) -> Fn:
         blocks = number not in self.constants.Patient
         return record(state=reader.state, blocks=blocks, consumed=reader.consumed, since=reader.since)
-
-
-def _named(fields: Fn) -> Iterator[tuple[str, Value]]:
-    yield from ((str(name), value) for name, value in fields.pairs)
 
 
 def acknowledged(store: StoreEndpoint, number: int) -> int:
@@ -402,20 +370,14 @@ def waiting(store: StoreEndpoint) -> frozenset[Value]:
     return numbers_of((run.first, run.stop) for run in runs)
 
 
-def granting(store: StoreEndpoint) -> bool:
-    """Return whether the source's registration waits for the disk."""
-    wanted = (SOURCE_ID, store.status.repositories[SOURCE_ID].incarnation)
-    return any(due.generation >= 0 and (due.reg_id, due.incarnation) == wanted for due in store.status.waiting)
-
-
-def seen(store: StoreEndpoint | None, receivers: Iterable[int]) -> Fn:
-    """Return the store's variables; None: it is down."""
-    if store is None:
+def seen(process: StoreProcess, receivers: Iterable[int]) -> Fn:
+    """Return the store's variables."""
+    store, kept = process.machine, process.repository
+    if store is None or kept is None:
         none = dict.fromkeys(("held", "synced", "delayed", "waiting", "owed", "lost", "wanted"), frozenset[Value]())
         flags = dict.fromkeys(("up", "asked", "paused", "granting"), False)
         rec = tuple(UNKNOWN for _ in receivers)
         return record(life=0, low=NONE, trail=0, acked=0, high=NONE, rec=rec, **none, **flags)
-    kept = store.status.repositories[SOURCE_ID]
     low = kept.resume_point
     return record(
         up=True,
@@ -433,22 +395,22 @@ def seen(store: StoreEndpoint | None, receivers: Iterable[int]) -> Fn:
         wanted=numbers_of(kept.requested),
         asked=kept.late_join is not None,
         paused=kept.paused,
-        granting=granting(store),
+        granting=process.granting,
         rec=tuple(acknowledged(store, number) for number in receivers),
     )
 
 
-def written(journal: PacedJournal, receivers: Iterable[int]) -> Fn:
+def written(journal: Journal, receivers: Iterable[int]) -> Fn:
     """Return a journal's variables."""
-    client = journal.of(SOURCE_ID)
+    client = journal.source
     assert client is not None
-    known = [journal.of(RECEIVER_ID + number) for number in receivers]
+    known = [journal.clients.get(RECEIVER_ID + number) for number in receivers]
     return record(
         life=client.incarnation,
         low=next((first for life, first in client.lives if life == client.incarnation), NONE),
         freed=client.freed,
         trail=journal.trail,
-        messages=journal.messages,
+        messages=frozenset(journal.messages),
         rec=tuple(UNKNOWN if reader is None else reader.acknowledged for reader in known),
     )
 
@@ -463,28 +425,3 @@ def item(way: Data | SourceInfo) -> Fn:
 def signed(wire: int) -> int:
     """Return a wire number as a signed one: numbers below 0 travel as 32-bit values."""
     return wire if wire < 1 << 31 else wire - (1 << 32)
-
-
-def _owed(state: Mapping[str, Any]) -> Iterator[int]:
-    """Yield the stable numbers that blocking receivers still need.
-
-    After a crash these are numbers that were sent since the receiver registered.
-    """
-    for receiver in state["receiver"]:
-        if receiver["blocks"] and receiver["state"] == "IN":
-            first = max(receiver["since"] if state["crashed"] else 0, receiver["consumed"] + 1)
-            yield from (number for number in state["stable"] if number >= first)
-
-
-def _kept(state: Mapping[str, Any]) -> bool:
-    """Check P2: a stable message stays at the store until every registered blocking receiver has consumed it."""
-    store = state["store"]
-    return not store["up"] or all(number in store["held"] for number in _owed(state))
-
-
-def _synced(state: Mapping[str, Any]) -> bool:
-    """Check P1: such a message is on disk."""
-    return all(number in state["disk"]["messages"] for number in _owed(state))
-
-
-INVARIANTS: Mapping[str, Invariant] = {"PacedRetention": _kept, "SyncedFirst": _synced}

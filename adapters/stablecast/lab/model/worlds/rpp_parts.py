@@ -1,31 +1,19 @@
-"""Define the parts of the world of `tla/Rpp`: constants, the journal, receivers, requests and configurations."""
-
-from collections.abc import Sequence
+"""Define the parts of the world of `tla/Rpp`: constants, receivers, requests and configurations."""
 
 import attrs
 
 from stablecast.core.machine.units import SECOND
-from stablecast.core.protocol.effects import (
-    Client,
-    Effect,
-    Forget,
-    PersistCached,
-    PersistClient,
-    PersistMessages,
-    Reclaim,
-)
 from stablecast.core.protocol.messages import Deregister, Incarnation, Pace, Register, Role
 from stablecast.core.protocol.quorum import GroupRules
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import RepositoryConfig, SourceConfig, StoreConfig, StoreSpec
 from stablecast.core.source import SourceEndpoint
+from stablecast.lab.model.store_process import LONG_NS, SOURCE_ID
 
 SOURCE, STORE = "source:1", "store:1"
-SOURCE_ID, RECEIVER_ID = 50, 70
-"""RegIDs; receiver i has the second one plus i."""
+RECEIVER_ID = 70
+"""RegID of a receiver, less its number."""
 NONE, UNKNOWN = -1, -2
-NEVER_NS = 10**15
-"""A span in ns that no timer reaches."""
 DELAY_NS = 1
 SILENCE_NS = SECOND
 
@@ -48,38 +36,6 @@ class RppConstants:
     def repairs(self) -> Repair:
         """The rules in force."""
         return Repair.ALL if self.Repaired else Repair.ALL & ~Repair.PACED
-
-
-@attrs.frozen
-class PacedJournal:
-    """Hold what the store's disk keeps: its clients, the messages of its one source, and the trail."""
-
-    clients: tuple[Client, ...] = ()
-    messages: frozenset[int] = frozenset()
-    trail: int = 0
-
-    def of(self, reg_id: int) -> Client | None:
-        """Return a client's newest state."""
-        return next((client for client in self.clients if client.reg_id == reg_id), None)
-
-    def after(self, effects: Sequence[Effect]) -> "PacedJournal":
-        """Return the journal after these effects. Only effects that write change it."""
-        clients = {client.reg_id: client for client in self.clients}
-        messages, trail = set(self.messages), self.trail
-        for effect in effects:
-            match effect:
-                case PersistClient():
-                    clients[effect.client.reg_id] = effect.client
-                case Forget():
-                    clients.pop(effect.reg_id, None)
-                case PersistMessages():
-                    messages.update(range(effect.first, effect.first + effect.count))
-                case PersistCached():
-                    messages.update(range(effect.first, effect.last + 1))
-                case Reclaim():
-                    trail = effect.number
-                    messages = {number for number in messages if number >= trail}
-        return PacedJournal(tuple(clients[reg_id] for reg_id in sorted(clients)), frozenset(messages), trail)
 
 
 @attrs.define
@@ -142,7 +98,7 @@ def store_config(constants: RppConstants) -> StoreConfig:
         disk_limit=constants.Capacity,
         allow_rpp=True,
         write_delay_ns=DELAY_NS if constants.Delay else 0,
-        source_activity_ns=NEVER_NS,
+        source_activity_ns=LONG_NS,
         receiver_activity_ns=SILENCE_NS,
         receiver_lifetime_ns=0,
     )
@@ -152,7 +108,7 @@ def store_config(constants: RppConstants) -> StoreConfig:
         repository=kept,
         check_ns=1,
         keepalive_ns=0,
-        retry_ns=NEVER_NS,
-        give_up_ns=NEVER_NS,
+        retry_ns=LONG_NS,
+        give_up_ns=LONG_NS,
         repairs=constants.repairs,
     )

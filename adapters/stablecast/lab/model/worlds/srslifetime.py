@@ -8,14 +8,14 @@ Time passes when nothing is due. An application may try to connect at any time.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Self
+from typing import Self
 
 import attrs
 
 from stablecast.lab.model.canonical import Fn, Value, record
 from stablecast.lab.model.clone import SharedMachine
 from stablecast.lab.model.errors import ModelError
-from stablecast.lab.model.explorer import Action, Invariant, State
+from stablecast.lab.model.explorer import Action, State
 from stablecast.lab.model.worlds.shared import known_constants
 from stablecast.lab.model.worlds.srslifetime_parts import (
     LOCAL,
@@ -77,12 +77,12 @@ class SrsLifetimeWorld:
         return self.shared.machine
 
     def _own_service(self) -> ResolutionService:
-        self.shared = self.shared.own()
-        for session in self.service.sessions.values():
+        service = self.shared.own()
+        for session in service.sessions.values():
             if session.client is not None:
                 # Sessions and service share the client, which a copy does not preserve.
-                session.client = self.service.clients[session.client.instance]
-        return self.service
+                session.client = service.clients[session.client.instance]
+        return service
 
     # Enabled actions.
 
@@ -448,21 +448,3 @@ def _session(constants: SrsConstants, session: ServiceSession | None, now: int) 
         return _NO_SESSION
     age = (now - session.heard_at) // constants.tick if constants.Keepalive else NONE
     return record(state="told" if session.stream else "registered", age=age)
-
-
-def _one_connection(state: Mapping[str, Any]) -> bool:
-    """Check N2: a context is registered on one connection."""
-    return all("none" in (part["now"]["state"], part["old"]["state"]) for part in state["session"])
-
-
-def _kept(state: Mapping[str, Any]) -> bool:
-    """Check N1: a service that has received everything holds exactly what the context holds."""
-    rows = zip(*(state[name] for name in ("context", "client", "wire", "session")), strict=True)
-    return all(
-        (client["state"], client["source"], client["want"]) == ("CURRENT", context["has"], context["wants"])
-        for context, client, wire, session in rows
-        if session["now"]["state"] == "told" and not wire["hung"] and wire["there"] == ()
-    )
-
-
-INVARIANTS: Mapping[str, Invariant] = {"Kept": _kept, "OneConnection": _one_connection}

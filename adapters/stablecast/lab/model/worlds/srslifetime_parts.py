@@ -158,8 +158,7 @@ class ContextNode:
     def own(self) -> SrsContext:
         """Return the machine for a change."""
         assert self.shared is not None
-        self.shared = self.shared.own()
-        context = self.shared.machine
+        context = self.shared.own()
         for link in context.links:
             link.out = context.outbox  # Links and context share the queue, which a copy does not preserve.
         return context

@@ -12,10 +12,9 @@ from typing import ClassVar, Self
 
 import attrs
 
-from stablecast.core.machine import serial
 from stablecast.core.protocol.effects import Notify, Resend, Send
 from stablecast.core.protocol.events import Event, Stable, StableFlag
-from stablecast.core.protocol.inputs import Arrived, Data, Gone, Persisted, Sent, SourceInput, Start, Tick
+from stablecast.core.protocol.inputs import Arrived, Gone, Sent, SourceInput, Start, Tick
 from stablecast.core.protocol.messages import LateJoinInfo, LateJoinRequest, Registered, RetransmitRequest, StableAck
 from stablecast.core.registration.status import RegistrationStatus
 from stablecast.core.registration.store_registration import RegistrationState
@@ -24,18 +23,16 @@ from stablecast.core.store import StoreEndpoint
 from stablecast.lab.model.canonical import Value
 from stablecast.lab.model.clone import SharedMachine
 from stablecast.lab.model.explorer import Action, State
+from stablecast.lab.model.store_process import Journal, data, messages, store_address
 from stablecast.lab.model.worlds.shared import known_constants
 from stablecast.lab.model.worlds.stability_stores import (
     INTERVAL_NS,
-    LifeJournal,
     StabilityConstants,
     StabilityStore,
-    address,
     source_config,
     store_config,
 )
 from stablecast.lab.model.worlds.stability_view import (
-    INVARIANTS,
     answers_view,
     aside_view,
     disk_view,
@@ -45,8 +42,6 @@ from stablecast.lab.model.worlds.stability_view import (
     store_view,
     window_view,
 )
-
-__all__ = ["INVARIANTS", "StabilityWorld"]
 
 WAITING = (RegistrationState.REGISTERING, RegistrationState.RENEWING, RegistrationState.UNRESPONSIVE)
 """States of a registration whose request is not answered yet."""
@@ -72,8 +67,9 @@ class StabilityWorld:
     def create(cls, constants: Mapping[str, Value]) -> Self:
         """Return the initial state: the stores run, the source does not."""
         known = StabilityConstants(**known_constants(constants))
-        machines = [StoreEndpoint.create(store_config(known, index)) for index in range(len(known.groups))]
-        return cls(known, [SharedMachine(StabilityStore(index, machine)) for index, machine in enumerate(machines)])
+        configs = [store_config(known, index) for index in range(len(known.groups))]
+        stores = [StabilityStore(one, StoreEndpoint.create(one), index=index) for index, one in enumerate(configs)]
+        return cls(known, list(map(SharedMachine, stores)))
 
     @property
     def stores(self) -> list[StabilityStore]:
@@ -84,11 +80,6 @@ class StabilityWorld:
     def source(self) -> SourceEndpoint | None:
         """The source; do not change it."""
         return None if self.shared_source is None else self.shared_source.machine
-
-    def _own(self, index: int) -> StabilityStore:
-        """Return a store for a change."""
-        shared = self.shared_stores[index] = self.shared_stores[index].own()
-        return shared.machine
 
     # Enabled actions.
 
@@ -143,12 +134,12 @@ class StabilityWorld:
         if process.machine is None:
             if calm:
                 yield "Restart"
-                if "wipe" in constants.Faults and process.synced != LifeJournal():
+                if "wipe" in constants.Faults and process.synced != Journal():
                     yield "Wipe"
             return
         if calm:
             yield from self._hearing(process)
-        if process.dirty:
+        if process.unsynced:
             yield "Sync"
         if self.crashes < constants.Crashes:
             yield "Crash"
@@ -175,7 +166,7 @@ class StabilityWorld:
 
     def _calm(self, stores: list[StabilityStore]) -> bool:
         """Return whether no other store's disk comes first."""
-        return "lag" in self.constants.Faults or not any(process.dirty for process in stores)
+        return "lag" in self.constants.Faults or not any(process.unsynced for process in stores)
 
     def _prompt(self, stores: list[StabilityStore]) -> bool:
         """Return whether none of these stores has a prompt message in flight."""
@@ -213,7 +204,7 @@ class StabilityWorld:
         """Perform an action of the model."""
         name, *parameters = action
         if parameters:
-            self._AT_A_STORE[name](self, self._own(parameters[0] - 1))
+            self._AT_A_STORE[name](self, self.shared_stores[parameters[0] - 1].own())
         else:
             self._AT_THE_SOURCE[name](self)
         if self.source is not None and self.source.state is SourceState.OVER:
@@ -228,14 +219,14 @@ class StabilityWorld:
         self.shared_source = None
         for index, process in enumerate(self.stores):
             if not self.constants.weak("late", process.index) and (process.stream or process.back):
-                self._own(index).disconnect()
+                self.shared_stores[index].own().disconnect()
 
     def _turn(self) -> None:
         """Partition one process from all stores until its leases end, and swap it with the other one."""
         for index, process in enumerate(self.stores):
-            self._own(index).disconnect()
+            self.shared_stores[index].own().disconnect()
             if self.shared_source is not None:
-                self._hear(Gone(address(process.index)))
+                self._hear(Gone(store_address(process.index)))
         if self.shared_source is not None:
             self._wait()
         (self.shared_source, self.life), self.aside = self.aside, (self.shared_source, self.life)
@@ -249,7 +240,7 @@ class StabilityWorld:
         self._hear(Sent(number, 1, 0))
         for index, process in enumerate(self.stores):
             if process.life == self.life and self._connected(process):
-                self._own(index).stream.append(number)
+                self.shared_stores[index].own().stream.append(number)
 
     def _ask(self, process: StabilityStore) -> None:
         if process.life != self.life:
@@ -260,7 +251,7 @@ class StabilityWorld:
         process.feed(Arrived(self._source.info()))
 
     def _to_store(self, process: StabilityStore) -> None:
-        process.feed(self._data(process.stream.pop(0), process.life))
+        process.feed(data(process.life, process.stream.pop(0)))
 
     def _lose(self, process: StabilityStore) -> None:
         process.stream.pop(0)
@@ -276,13 +267,10 @@ class StabilityWorld:
             for resent in self._answers(request):
                 assert isinstance(resent, Resend)
                 for number in range(resent.first, resent.last + 1):
-                    process.feed(self._data(number, self.life, recovered=True))
+                    process.feed(data(self.life, number, recovered=True))
 
     def _sync(self, process: StabilityStore) -> None:
-        assert process.machine is not None
-        process.dirty = False
-        process.synced = attrs.evolve(process.written, messages=dict(process.written.messages))
-        process.feed(Persisted(process.machine.status.newest_ticket))
+        process.answer(messages(process.sync()))
 
     def _to_source(self, process: StabilityStore) -> None:
         """Deliver a grant, or all acknowledgements up to the next grant. Without a running source they are lost."""
@@ -294,17 +282,14 @@ class StabilityWorld:
     def _crash(self, process: StabilityStore) -> None:
         process.crash()
         self.crashes += 1
-        self._hear(Gone(address(process.index)))
+        self._hear(Gone(store_address(process.index)))
 
     def _restart(self, process: StabilityStore) -> None:
-        process.machine = StoreEndpoint.create(store_config(self.constants, process.index))
-        kept = process.synced
-        process.written = attrs.evolve(kept, messages=dict(kept.messages))
-        process.machine.recover([] if kept.client is None else [kept.client], kept.extents(), {}, 0)
+        process.restart()
         process.feed(Start())
 
     def _wipe(self, process: StabilityStore) -> None:
-        process.synced = LifeJournal()
+        process.synced = Journal()
 
     _AT_THE_SOURCE: ClassVar = {"Begin": _begin, "Stop": _stop, "Turn": _turn, "Wait": _wait, "Send": _send}
     _AT_A_STORE: ClassVar = {
@@ -334,8 +319,7 @@ class StabilityWorld:
         """Pass an input to a running source; return its messages to a store that asked."""
         if self.shared_source is None:
             return []
-        self.shared_source = self.shared_source.own()
-        source = self.shared_source.machine
+        source = self.shared_source.own()
         source.receive(event, self.now)
         told: list[LateJoinInfo | Resend] = []
         for effect in source.take_effects():
@@ -353,9 +337,6 @@ class StabilityWorld:
 
     def _answers(self, request: LateJoinRequest | RetransmitRequest) -> list[LateJoinInfo | Resend]:
         return self._hear(Arrived(request))
-
-    def _data(self, number: int, life: int, recovered: bool = False) -> Data:
-        return Data(life, life, serial.wire(number), 1, 0, recovered, token=0)
 
     # The model's variables.
 

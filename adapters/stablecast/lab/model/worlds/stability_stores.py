@@ -1,18 +1,15 @@
 """Define the stores of the world of `tla/Stability`: machine, disk and connections; and all configurations."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import attrs
 
-from stablecast.core.machine.units import SECOND
-from stablecast.core.protocol.effects import Client, Cut, PersistClient, PersistMessages, Send
 from stablecast.core.protocol.inputs import StoreInput
-from stablecast.core.protocol.messages import LateJoinRequest, Registered, RetransmitRequest, StableAck
+from stablecast.core.protocol.messages import LateJoinRequest, Message, Registered, RetransmitRequest, StableAck
 from stablecast.core.protocol.quorum import Consensus, GroupRules, Intergroup, Intragroup
 from stablecast.core.protocol.repairs import Repair
-from stablecast.core.protocol.settings import RegistrationTimes, RepositoryConfig, SourceConfig, StoreConfig, StoreSpec
-from stablecast.core.store import StoreEndpoint
-from stablecast.core.store.status import RepositoryStatus
+from stablecast.core.protocol.settings import RegistrationTimes, SourceConfig, StoreConfig, StoreSpec
+from stablecast.lab.model.store_process import LONG_NS, SOURCE_ID, StoreProcess, disk_only, messages, store_address
 
 LAYOUTS: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "one": ((1,), (0,)),
@@ -35,10 +32,7 @@ LAST_REACHED: Mapping[str, int] = {"return": 0}
 """The store that a returning process reaches only after its second round."""
 NEVER_REACHED: Mapping[str, int] = {"ring": 1}
 """The store that a returning process does not reach."""
-REG_ID = 1
 INTERVAL_NS = 1
-LONG_NS = 1_000_000 * SECOND
-"""A span in ns that no model reaches the end of."""
 
 
 @attrs.frozen
@@ -101,43 +95,12 @@ class StabilityConstants:
 
 
 @attrs.define
-class LifeJournal:
-    """Hold a disk: the source's newest record, and the life of each message."""
+class StabilityStore(StoreProcess):
+    """Hold a store with its connections: messages to it, and answers to the source."""
 
-    client: Client | None = None
-    messages: dict[int, int] = attrs.field(factory=dict)
-
-    def write(self, write: PersistClient | PersistMessages | Cut) -> None:
-        """Apply a write; the caller syncs or loses it later."""
-        match write:
-            case PersistClient():
-                self.client = write.client
-            case PersistMessages():
-                self.messages.update(dict.fromkeys(range(write.first, write.first + write.count), write.incarnation))
-            case _:
-                self.messages = {n: life for n, life in self.messages.items() if n < write.number}
-
-    def extents(self) -> list[tuple[int, int, int, int]]:
-        """Return the extents that a restarting store finds."""
-        return [(REG_ID, number, 1, 0) for number in sorted(self.messages)]
-
-
-@attrs.define
-class StabilityStore:
-    """Hold a store's machine (None: it is down), connections and disk. `written` includes unsynced writes."""
-
-    index: int
-    machine: StoreEndpoint | None
+    index: int = 0
     stream: list[int] = attrs.field(factory=list)
     back: list[Registered | StableAck] = attrs.field(factory=list)
-    written: LifeJournal = attrs.field(factory=LifeJournal)
-    synced: LifeJournal = attrs.field(factory=LifeJournal)
-    dirty: bool = False
-
-    @property
-    def repository(self) -> RepositoryStatus | None:
-        """The repository of the source."""
-        return None if self.machine is None else self.machine.status.repositories.get(REG_ID)
 
     @property
     def life(self) -> int:
@@ -145,31 +108,19 @@ class StabilityStore:
         repository = self.repository
         return 0 if repository is None else repository.incarnation
 
-    @property
-    def granting(self) -> bool:
-        """True if a grant to this life waits for the disk."""
-        waiting = () if self.machine is None else self.machine.status.waiting
-        return any(due.generation >= 0 and due.incarnation == self.life for due in waiting)
-
     def granted(self, life: int) -> bool:
         """Return whether a grant is in flight."""
         return any(isinstance(answer, Registered) and answer.incarnation == life for answer in self.back)
 
     def feed(self, event: StoreInput) -> list[LateJoinRequest | RetransmitRequest]:
-        """Pass an input to the store and perform its effects; return its requests to the source."""
-        assert self.machine is not None
-        self.machine.receive(event, 0)
-        self.machine.handle_timeout(0)
-        asked: list[LateJoinRequest | RetransmitRequest] = []
-        for effect in self.machine.take_effects():
-            if isinstance(effect, PersistClient | PersistMessages | Cut):
-                self.written.write(effect)
-                self.dirty = True
-            elif isinstance(effect, Send) and isinstance(effect.message, Registered | StableAck):
-                self.back.append(effect.message)
-            elif isinstance(effect, Send) and isinstance(effect.message, LateJoinRequest | RetransmitRequest):
-                asked.append(effect.message)
-        return asked
+        """Pass an input to the store; return its requests to the source."""
+        sent = messages(self.receive(event))
+        self.answer(sent)
+        return [message for message in sent if isinstance(message, LateJoinRequest | RetransmitRequest)]
+
+    def answer(self, sent: Iterable[Message]) -> None:
+        """Put the answers to the source on their way."""
+        self.back += [message for message in sent if isinstance(message, Registered | StableAck)]
 
     def disconnect(self) -> None:
         """Break the connections and lose their messages."""
@@ -178,28 +129,12 @@ class StabilityStore:
     def crash(self) -> None:
         """End the process."""
         self.disconnect()
-        self.machine, self.dirty = None, False
-
-
-def address(index: int) -> str:
-    """Return the address of a store."""
-    return f"store:{index + 1}"
+        self.end()
 
 
 def store_config(constants: StabilityConstants, index: int) -> StoreConfig:
-    """Return a configuration with an unlimited disk and no timers."""
-    kept = RepositoryConfig(size_threshold=0, size_limit=0, disk_limit=0, ack_interval_ns=0, source_activity_ns=LONG_NS)
-    return StoreConfig(
-        address(index),
-        1,
-        repository=kept,
-        check_ns=LONG_NS,
-        keepalive_ns=0,
-        retry_ns=LONG_NS,
-        give_up_ns=LONG_NS,
-        repairs=constants.repairs,
-        history_lives=constants.Memory,
-    )
+    """Return the configuration of a store."""
+    return disk_only(store_address(index), constants.repairs, constants.Memory)
 
 
 def source_config(constants: StabilityConstants, life: int) -> SourceConfig:
@@ -210,7 +145,7 @@ def source_config(constants: StabilityConstants, life: int) -> SourceConfig:
         incarnation=life,
         reply_to="source:1",
         transport="stream:1",
-        stores=tuple(StoreSpec(address(index), REG_ID, group) for index, group in enumerate(groups)),
+        stores=tuple(StoreSpec(store_address(index), SOURCE_ID, group) for index, group in enumerate(groups)),
         groups=GroupRules(sizes, Intragroup[constants.Inside.upper()], Intergroup[constants.Between.upper()]),
         consensus=Consensus[constants.Consensus.upper()],
         times=RegistrationTimes(INTERVAL_NS, LONG_NS, LONG_NS),

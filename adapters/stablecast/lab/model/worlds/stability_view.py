@@ -2,19 +2,17 @@
 
 from collections.abc import Iterable, Mapping
 from itertools import groupby
-from typing import Any
 
 from stablecast.core.protocol.history import FORGOTTEN, unfold
 from stablecast.core.protocol.messages import Life, Registered, StableAck
-from stablecast.core.protocol.quorum import quorum_of
 from stablecast.core.protocol.resume_point import offer
 from stablecast.core.registration.store_registration import RegistrationState
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.core.store.status import RepositoryStatus
 from stablecast.lab.model.canonical import Fn, Value, record
-from stablecast.lab.model.explorer import Invariant
+from stablecast.lab.model.store_process import SOURCE_ID
 from stablecast.lab.model.worlds.shared import numbers_of
-from stablecast.lab.model.worlds.stability_stores import REG_ID, StabilityConstants, StabilityStore
+from stablecast.lab.model.worlds.stability_stores import StabilityConstants, StabilityStore
 
 STATES = {
     RegistrationState.REGISTERING: "asked",
@@ -91,7 +89,7 @@ def store_view(process: StabilityStore, constants: StabilityConstants) -> Fn:
     repository = process.repository
     if repository is None or process.machine is None:
         return record(**_NOTHING, up=process.machine is not None, content=_content({}, constants))
-    client = process.machine.status.clients[REG_ID].client
+    client = process.machine.status.clients[SOURCE_ID].client
     resume = repository.resume_point
     return record(
         up=True,
@@ -108,13 +106,13 @@ def store_view(process: StabilityStore, constants: StabilityConstants) -> Fn:
         high=0 if resume is None else highest(repository) + 1,
         asked=repository.late_join is not None,
         grant=process.granting,
-        dirty=process.dirty,
+        dirty=bool(process.unsynced),
     )
 
 
 def disk_view(process: StabilityStore, constants: StabilityConstants) -> Fn:
     """Return what a crash leaves of a store."""
-    client = process.synced.client
+    client = process.synced.source
     return record(
         group=constants.groups[process.index] + 1,
         life=0 if client is None else client.incarnation,
@@ -168,81 +166,3 @@ def _remembered(source: SourceEndpoint, answer: Registered | None) -> Fn:
     if answer is None or source.state is SourceState.REGISTERING:
         return _grant(answer)
     return record(high=0, term=answer.term, lives=(), told=0)
-
-
-# Invariants. The model states them more strictly, because it knows the rules between the groups.
-
-
-def _stable_by_quorum(state: Mapping[str, Any]) -> bool:
-    """Check S1: what this life reported stable is on the disks of a quorum."""
-    return all(_kept(state, life, number) for life, number in state["safe"] if life == state["source"]["life"])
-
-
-def _no_reuse(state: Mapping[str, Any]) -> bool:
-    """Check S2: no life reuses a stable number."""
-    life, resume = state["source"]["life"], state["source"]["resume"]
-    return not resume or all(number < resume for older, number in state["safe"] if older < life)
-
-
-def _no_stable_lost(state: Mapping[str, Any]) -> bool:
-    """Check S3: what was ever stable is on the disks of a quorum."""
-    return all(_kept(state, life, number) for life, number in state["safe"])
-
-
-def _numbers_unique(state: Mapping[str, Any]) -> bool:
-    """Check S2 where an older life may return: no number was stable for two lives."""
-    return len({number for _, number in state["safe"]}) == len(state["safe"])
-
-
-def _followed(disk: Fn, life: int) -> bool:
-    """Return whether the store knows a later life, so that this life's view of it no longer counts."""
-    lives: Any = disk["lives"]
-    return bool(lives) and lives[-1]["life"] != life
-
-
-def _synced_first(state: Mapping[str, Any]) -> bool:
-    """Check P1: what a store acknowledged is on its disk, of this life."""
-    life = state["source"]["life"]
-    return all(
-        disk["content"][number - 1] == life
-        for disk, numbers in zip(state["disk"], state["window"]["acked"], strict=True)
-        if not _followed(disk, life)
-        for number in numbers
-    )
-
-
-def _no_dead_served(state: Mapping[str, Any]) -> bool:
-    """Check S3: a store that knows where this life begins serves no dead message in place of a stable one."""
-    told = [store for store in state["store"] if store["life"] == state["source"]["life"]]
-    return all(
-        store["content"][number - 1] in (0, stable)
-        for store in told
-        for stable, number in state["safe"]
-        if number < store["resume"]
-    )
-
-
-def _retained_until_settled(state: Mapping[str, Any]) -> bool:
-    """Check C1: the source retains every message that is not stable."""
-    source = state["source"]
-    gone = range(source["resume"], state["window"]["trail"]) if source["resume"] else ()
-    return all((source["life"], number) in state["safe"] for number in gone)
-
-
-def _kept(state: Mapping[str, Any], life: int, number: int) -> bool:
-    """Return whether more than half of a group holds the message on disk."""
-    has: dict[int, list[bool]] = {}
-    for disk in state["disk"]:
-        has.setdefault(disk["group"], []).append(disk["content"][number - 1] == life)
-    return any(sum(held) >= quorum_of(len(held)) for held in has.values())
-
-
-INVARIANTS: Mapping[str, Invariant] = {
-    "StableByQuorum": _stable_by_quorum,
-    "NoReuse": _no_reuse,
-    "NumbersUnique": _numbers_unique,
-    "NoStableLost": _no_stable_lost,
-    "NoDeadServed": _no_dead_served,
-    "SyncedFirst": _synced_first,
-    "RetainedUntilSettled": _retained_until_settled,
-}

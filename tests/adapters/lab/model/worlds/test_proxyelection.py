@@ -5,7 +5,8 @@ import pytest
 from stablecast.core.store.proxy_election import ElectionState
 from stablecast.lab.model.canonical import Value
 from stablecast.lab.model.explorer import explore
-from stablecast.lab.model.worlds.proxyelection import INVARIANTS, ProxyElectionWorld
+from stablecast.lab.model.worlds.proxyelection import ProxyElectionWorld
+from tests.adapters.lab.model.invariants import PROXY_ELECTION, broken, violations
 
 CONSTANTS: dict[str, Value] = {
     "Stores": 2,
@@ -25,10 +26,10 @@ CONSTANTS: dict[str, Value] = {
 )
 def test_the_abstraction_forgets_nothing_that_matters(changes: dict[str, Value]) -> None:
     """P-541, P-548, P-553, P-554, T23: E2 and E3 hold everywhere."""
-    found = explore(ProxyElectionWorld.create({**CONSTANTS, **changes}), INVARIANTS, twins=2)
+    found = explore(ProxyElectionWorld.create({**CONSTANTS, **changes}), twins=2)
     assert len(found.graph.states) > 50
     assert found.twins > 50
-    assert found.violations == {}
+    assert violations(found.graph, PROXY_ELECTION) == set()
 
 
 def test_a_store_stands_and_another_follows() -> None:
@@ -51,13 +52,13 @@ def test_what_does_not_hold_is_seen() -> None:
     world = ProxyElectionWorld.create(CONSTANTS)
     for action in (("Die",), ("Silent", 1), ("Stand", 1, 1), ("Proxy", 1, 1, 1, 1)):
         world.do(action)
-    assert all(holds(world.abstract()) for holds in INVARIANTS.values())
+    assert broken(world.abstract(), PROXY_ELECTION) == []
     (station, _) = world.stations
     station.proxy = None
     station.election.holder = None
-    assert [name for name, holds in INVARIANTS.items() if not holds(world.abstract())] == ["Agreed"]
+    assert broken(world.abstract(), PROXY_ELECTION) == ["Agreed"]
     world = ProxyElectionWorld.create(CONSTANTS)
     for action in (("Die",), ("Silent", 1), ("Stand", 1, 1)):
         world.do(action)
     world.stations[0].proxy = None
-    assert [name for name, holds in INVARIANTS.items() if not holds(world.abstract())] == ["OwnProxy"]
+    assert broken(world.abstract(), PROXY_ELECTION) == ["OwnProxy"]

@@ -4,7 +4,9 @@ import pytest
 
 from stablecast.lab.model.canonical import Fn, Value
 from stablecast.lab.model.explorer import Action, explore
-from stablecast.lab.model.worlds.recovery import PROMISES, RecoveryWorld
+from stablecast.lab.model.worlds.recovery import RecoveryWorld
+from tests.adapters.lab.model import invariants
+from tests.adapters.lab.model.invariants import RECOVERY, violations
 
 CONSTANTS: dict[str, Value] = {
     "Messages": 2,
@@ -49,15 +51,15 @@ def after(actions: list[Action], **changes: Value) -> RecoveryWorld:
 )
 def test_the_abstraction_forgets_nothing_that_matters(changes: dict[str, Value]) -> None:
     """P-349, P-417, P-418, P-429, P-432, P-433, T3, T4; formal design, 7.2 and 7.7: D1, A1 and A2 hold everywhere."""
-    found = explore(RecoveryWorld.create({**CONSTANTS, **changes}), PROMISES, twins=99)
+    found = explore(RecoveryWorld.create({**CONSTANTS, **changes}), twins=99)
     assert len(found.graph.states) > 100
     # A twin that equals the first world in everything shows nothing, so it is not counted. The smallest graph has 24.
     assert found.twins > 20
-    assert found.violations == {}
+    assert violations(found.graph, RECOVERY) == set()
 
 
 def broken(world: RecoveryWorld) -> list[str]:
-    return [name for name, holds in PROMISES.items() if not holds(world.abstract())]
+    return invariants.broken(world.abstract(), RECOVERY)
 
 
 GAP: list[Action] = [

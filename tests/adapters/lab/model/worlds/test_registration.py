@@ -4,7 +4,8 @@ import pytest
 
 from stablecast.lab.model.canonical import Value
 from stablecast.lab.model.explorer import explore
-from stablecast.lab.model.worlds.registration import INVARIANTS, RegistrationWorld
+from stablecast.lab.model.worlds.registration import RegistrationWorld
+from tests.adapters.lab.model.invariants import broken, registration, violations
 
 CONSTANTS: dict[str, Value] = {
     "Clients": 1,
@@ -34,10 +35,10 @@ CONSTANTS: dict[str, Value] = {
 def test_the_abstraction_forgets_nothing_that_matters(changes: dict[str, Value]) -> None:
     """A new holder (P-530..P-535, T6, T7), restarts, and leases (formal design, 7.6): R1 and R2 hold everywhere."""
     world = RegistrationWorld.create({**CONSTANTS, **changes})
-    found = explore(world, world.invariants, twins=2)
+    found = explore(world, twins=2)
     assert len(found.graph.states) > 100
     assert found.twins > 100
-    assert found.violations == {}
+    assert violations(found.graph, registration(world.constants.Shared)) == set()
 
 
 def test_a_grant_waits_for_the_disk() -> None:
@@ -54,7 +55,7 @@ def test_a_grant_waits_for_the_disk() -> None:
 
 def test_two_believers_are_a_violation() -> None:
     state = RegistrationWorld.create({**CONSTANTS, "Clients": 2}).abstract()
-    assert all(holds(state) for holds in INVARIANTS.values())
+    assert broken(state, registration()) == []
     clients = state["client"]
     assert isinstance(clients, tuple)
     world = RegistrationWorld.create({**CONSTANTS, "Clients": 2})
@@ -63,5 +64,4 @@ def test_two_believers_are_a_violation() -> None:
             if number == 1:
                 world.do(action)
     world.clients[1] = world.clients[0]
-    broken = world.abstract()
-    assert [name for name, holds in INVARIANTS.items() if not holds(broken)] == ["OneHolder", "Kept"]
+    assert broken(world.abstract(), registration()) == ["OneHolder", "Kept"]

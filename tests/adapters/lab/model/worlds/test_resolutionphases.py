@@ -2,9 +2,10 @@
 
 import pytest
 
-from stablecast.lab.model.canonical import Fn, Value
+from stablecast.lab.model.canonical import Fn, Value, record
 from stablecast.lab.model.explorer import explore
-from stablecast.lab.model.worlds.resolutionphases import INVARIANTS, ResolutionPhasesWorld
+from stablecast.lab.model.worlds.resolutionphases import ResolutionPhasesWorld
+from tests.adapters.lab.model.invariants import RESOLUTION_PHASES, broken, violations
 
 ALL = frozenset({"part", "lose", "end", "leave", "break"})
 CONSTANTS: dict[str, Value] = {
@@ -34,10 +35,10 @@ CONSTANTS: dict[str, Value] = {
 )
 def test_the_abstraction_forgets_nothing_that_matters(changes: dict[str, Value]) -> None:
     """T-024, T-103, T-106, T-113, T-307: Q1 holds everywhere."""
-    found = explore(ResolutionPhasesWorld.create({**CONSTANTS, **changes}), INVARIANTS, twins=2)
+    found = explore(ResolutionPhasesWorld.create({**CONSTANTS, **changes}), twins=2)
     assert len(found.graph.states) > 100
     assert found.twins > 100
-    assert found.violations == {}
+    assert violations(found.graph, RESOLUTION_PHASES) == set()
 
 
 def test_a_query_is_answered_and_ends_the_asking() -> None:
@@ -66,9 +67,9 @@ def test_who_fell_quiet_apart_stays_deaf() -> None:
 
 def test_a_quiet_side_that_plans_a_turn_is_a_violation() -> None:
     state = dict(ResolutionPhasesWorld.create(CONSTANTS).abstract())
-    assert all(holds(state) for holds in INVARIANTS.values())
-    state["source"] = Fn((("phase", "QUIESCENT"), ("due", 3)))
-    assert [name for name, holds in INVARIANTS.items() if not holds(state)] == ["Silent"]
+    assert broken(state, RESOLUTION_PHASES) == []
+    state["source"] = record(phase="QUIESCENT", due=3)
+    assert broken(state, RESOLUTION_PHASES) == ["Silent"]
 
 
 def phases(world: ResolutionPhasesWorld) -> tuple[Value, Value]:

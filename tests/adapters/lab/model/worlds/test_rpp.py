@@ -8,7 +8,9 @@ from stablecast.core.protocol.messages import Role
 from stablecast.lab.model.canonical import Fn, Value
 from stablecast.lab.model.errors import ModelError
 from stablecast.lab.model.explorer import Action, explore
-from stablecast.lab.model.worlds.rpp import INVARIANTS, RppWorld
+from stablecast.lab.model.store_process import SOURCE_ID
+from stablecast.lab.model.worlds.rpp import RppWorld
+from tests.adapters.lab.model.invariants import RPP, broken, violations
 
 CONSTANTS: dict[str, Value] = {
     "Receivers": 1,
@@ -43,7 +45,8 @@ def go(made: RppWorld, actions: Iterable[Action]) -> None:
 def seen(made: RppWorld, variable: str, field: str) -> Value:
     whole = made.abstract()[variable]
     assert isinstance(whole, Fn)
-    return whole[field]
+    value: Value = whole[field]
+    return value
 
 
 @pytest.mark.no_cover
@@ -59,10 +62,10 @@ def seen(made: RppWorld, variable: str, field: str) -> Value:
 )
 def test_the_abstraction_forgets_nothing_that_matters(changes: dict[str, Value]) -> None:
     """P-012, P-013, P-536, P-563, P-585, T18, T19; formal design, 7.8: P1 and P2 hold everywhere."""
-    found = explore(RppWorld.create({**CONSTANTS, **changes}), INVARIANTS, limit=20_000, twins=1)
+    found = explore(RppWorld.create({**CONSTANTS, **changes}), limit=20_000, twins=1)
     assert len(found.graph.states) > 100
     assert found.twins > 50
-    assert found.violations == {}
+    assert violations(found.graph, RPP) == set()
 
 
 def test_acknowledgements_are_withheld_until_there_is_room() -> None:
@@ -128,10 +131,10 @@ def test_a_number_that_was_acknowledged_unwritten_is_not_used_again() -> None:
 
 def test_a_lost_message_is_a_violation() -> None:
     made = world(*JOIN, *STORED, ("ToSource",))
-    assert all(holds(made.abstract()) for holds in INVARIANTS.values())
-    made.store.repositories[50].held.remove(0, 1)  # type: ignore[union-attr]
-    made.disk = made.written = made.disk.__class__(made.disk.clients)
-    assert [name for name, holds in INVARIANTS.items() if not holds(made.abstract())] == [
+    assert broken(made.abstract(), RPP) == []
+    made.store.repositories[SOURCE_ID].held.remove(0, 1)  # type: ignore[union-attr]
+    made.keeper.machine.synced.messages.clear()
+    assert broken(made.abstract(), RPP) == [
         "PacedRetention",
         "SyncedFirst",
     ]

@@ -4,7 +4,8 @@ import pytest
 
 from stablecast.lab.model.canonical import Value, record
 from stablecast.lab.model.explorer import explore
-from stablecast.lab.model.worlds.srslifetime import INVARIANTS, SrsLifetimeWorld
+from stablecast.lab.model.worlds.srslifetime import SrsLifetimeWorld
+from tests.adapters.lab.model.invariants import SRS_LIFETIME, broken, violations
 
 CONSTANTS: dict[str, Value] = {
     "Contexts": 2,
@@ -44,10 +45,10 @@ CONSTANTS: dict[str, Value] = {
 )
 def test_the_abstraction_forgets_nothing_that_matters(changes: dict[str, Value]) -> None:
     """T-402 to T-418, T27; formal design, 7.10: N1 and N2 hold everywhere."""
-    found = explore(SrsLifetimeWorld.create({**CONSTANTS, **changes}), INVARIANTS, twins=2)
+    found = explore(SrsLifetimeWorld.create({**CONSTANTS, **changes}), twins=2)
     assert len(found.graph.states) > 100
     assert found.twins > 100
-    assert found.violations == {}
+    assert violations(found.graph, SRS_LIFETIME) == set()
 
 
 def connected(**changes: Value) -> SrsLifetimeWorld:
@@ -89,17 +90,17 @@ def test_a_late_hello_is_refused() -> None:
     for action in (("Connect", 1), ("Break", 1), ("Connect", 1), ("ToService", 1), ("FromFormer", 1)):
         world.do(action)
     assert world.service.counters()["refused"] == 1
-    assert all(holds(world.abstract()) for holds in INVARIANTS.values())
+    assert broken(world.abstract(), SRS_LIFETIME) == []
 
 
 def test_what_is_kept_wrongly_is_a_violation() -> None:
     world = connected()
     state = dict(world.abstract())
-    assert all(holds(state) for holds in INVARIANTS.values())
+    assert broken(state, SRS_LIFETIME) == []
     clients, sessions = state["client"], state["session"]
     assert isinstance(clients, tuple)
     assert isinstance(sessions, tuple)
     told = record(state="told", age=-1)
     state["client"] = (record(state="CURRENT", source=False, want=False, age=-1), clients[1])
     state["session"] = (record(now=told, old=told), sessions[1])
-    assert [name for name, holds in INVARIANTS.items() if not holds(state)] == ["Kept", "OneConnection"]
+    assert broken(state, SRS_LIFETIME) == ["Kept", "OneConnection"]

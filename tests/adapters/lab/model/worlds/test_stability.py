@@ -4,8 +4,11 @@ import pytest
 
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.lab.model.canonical import Fn, Value
+from stablecast.lab.model.clone import clone
 from stablecast.lab.model.explorer import Action, explore
-from stablecast.lab.model.worlds.stability import INVARIANTS, StabilityWorld
+from stablecast.lab.model.worlds.stability import StabilityWorld
+from tests.adapters.lab.model import invariants
+from tests.adapters.lab.model.invariants import STABILITY, violations
 
 CONSTANTS: dict[str, Value] = {
     "Layout": "one",
@@ -53,10 +56,10 @@ INFORMED: tuple[Action, ...] = (*REGISTERED, ("Inform", 1), ("Sync", 1))
 )
 def test_the_abstraction_forgets_nothing_that_matters(changes: dict[str, Value]) -> None:
     """S1, S2, S3, P1 and C1 hold everywhere: P-023, P-302, P-415, P-515, T5, T15."""
-    found = explore(world(**changes), INVARIANTS, twins=4)
+    found = explore(world(**changes), twins=4)
     assert len(found.graph.states) > 500
     assert found.twins > 400
-    assert found.violations == {}
+    assert violations(found.graph, STABILITY) == set()
 
 
 @pytest.mark.no_cover
@@ -71,7 +74,7 @@ def test_the_abstraction_forgets_nothing_that_matters(changes: dict[str, Value])
 )
 def test_the_core_shows_the_documented_dangers(invariant: str, changes: dict[str, Value]) -> None:
     """P-416, P-511, P-526, T20; formal design, 7.1 and 7.3: what the model's `doc_*` configurations show."""
-    assert invariant in explore(world(**changes), INVARIANTS).violations
+    assert invariant in violations(explore(world(**changes)).graph, STABILITY)
 
 
 def test_a_stable_message_is_on_disk_and_its_copy_goes() -> None:
@@ -97,10 +100,10 @@ def test_what_was_not_synced_is_gone_and_fetched_again() -> None:
 def test_copies_share_what_no_action_has_changed() -> None:
     here = played(*REGISTERED, Layout="two")
     before = here.shared_stores
-    there = StabilityWorld(here.constants, list(before), here.shared_source, here.life)
+    there = clone(here)
     there.do(("Ask", 2))
-    assert there.shared_stores[0] is before[0]
-    assert there.shared_stores[1] is not before[1]
+    assert there.stores[0] is before[0].machine
+    assert there.stores[1] is not before[1].machine
     assert here.stores[1].life == 0
 
 
@@ -110,16 +113,16 @@ def _with(value: Value, change: Value) -> Value:
         return change
     assert isinstance(change, tuple)
     field, new = change
-    return Fn(tuple((key, new if key == field else old) for key, old in value.pairs))
+    return Fn({**value, field: new})
 
 
 def broken(name: str, **changes: Value) -> bool:
     """Return whether an invariant notices."""
     state = dict(played(*INFORMED, ("Send",), ("ToStore", 1), ("Sync", 1), ("ToSource", 1), Numbers=2).abstract())
-    assert all(holds(state) for holds in INVARIANTS.values())
+    assert invariants.broken(state, STABILITY) == []
     for variable, change in changes.items():
         state[variable] = _with(state[variable], change)
-    return not INVARIANTS[name](state)
+    return not STABILITY[name](state)
 
 
 def test_each_invariant_can_be_broken() -> None:
@@ -160,7 +163,7 @@ def test_a_life_that_told_one_store_does_not_undo_what_a_later_one_got_stable() 
     assert [process.repository.lives_term for process in here.stores if process.repository] == [4, 3, 4]
     assert here.source is not None
     assert [life for life, _ in here.source.lineage.lives] == [3, 4]
-    assert INVARIANTS["NoStableLost"](here.abstract())
+    assert STABILITY["NoStableLost"](here.abstract())
 
 
 def test_a_store_that_counts_fewer_lives_is_asked_again() -> None:
@@ -211,7 +214,7 @@ def test_a_life_that_comes_back_does_not_lose_what_it_gets_stable_then() -> None
     here, source = returned(*proved, third)
     assert [life for life, _ in source.lineage.lives] == [1, 3]
     assert source.resume_point == 1
-    assert INVARIANTS["NoStableLost"](here.abstract())
+    assert STABILITY["NoStableLost"](here.abstract())
 
 
 def test_a_life_that_comes_back_is_over_where_the_other_one_told_a_store() -> None:
@@ -238,7 +241,7 @@ def test_a_life_that_comes_back_keeps_what_it_got_stable() -> None:
     here.do(("Sync", 1))
     assert [store.synced.messages for store in here.stores] == [{0: 1}, {0: 1}, {}]
     state = here.abstract()
-    assert all(INVARIANTS[name](state) for name in ("StableByQuorum", "NoStableLost", "NumbersUnique"))
+    assert all(STABILITY[name](state) for name in ("StableByQuorum", "NoStableLost", "NumbersUnique"))
 
 
 def life(stores: tuple[int, int]) -> str:
@@ -259,4 +262,4 @@ def test_a_store_that_missed_more_lives_than_are_remembered_serves_none_of_its_m
     here.do(("Inform", 3))
     here.do(("Sync", 3))
     assert here.stores[2].synced.messages == {}
-    assert INVARIANTS["NoDeadServed"](here.abstract())
+    assert STABILITY["NoDeadServed"](here.abstract())

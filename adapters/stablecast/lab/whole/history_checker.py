@@ -109,7 +109,7 @@ def _name_stable(facts: Facts, line: Line) -> None:
 
 
 def owner_of(facts: Facts, name: str) -> tuple[str, str]:
-    """The owner and topic of a message, by its name `STREAM:COUNT`."""
+    """Return the owner and topic of a message, by its name `STREAM:COUNT`."""
     return facts.owner.get(name.rpartition(":")[0], ("nobody", ""))
 
 
@@ -148,7 +148,7 @@ def judge(lines: Iterable[Line], errors: Mapping[str, str], receivers: Sequence[
 
 
 def _some(items: Iterable[object]) -> str:
-    """Some of many, for people."""
+    """Return some of many, for people."""
     found = sorted(map(str, items))
     return ", ".join(found[:SHOWN]) + (f" and {len(found) - SHOWN} more" if len(found) > SHOWN else "")
 

@@ -1,0 +1,190 @@
+"""Drive one store of a world: a whole `StoreEndpoint`, and a disk of which a crash loses the unsynced part.
+
+A world has one source. Its messages are kept as the life of each number.
+"""
+
+from collections.abc import Iterable
+
+import attrs
+
+from stablecast.core.machine import serial
+from stablecast.core.machine.units import SECOND
+from stablecast.core.protocol.effects import (
+    Client,
+    Cut,
+    Effect,
+    Forget,
+    PersistCached,
+    PersistClient,
+    PersistMessages,
+    Reclaim,
+    Send,
+    StoreEffect,
+)
+from stablecast.core.protocol.history import HISTORY_LIVES
+from stablecast.core.protocol.inputs import Data, Persisted, StoreInput
+from stablecast.core.protocol.messages import Incarnation, Message, Register, Role
+from stablecast.core.protocol.repairs import Repair
+from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig
+from stablecast.core.store import StoreEndpoint
+from stablecast.core.store.status import RepositoryStatus
+from stablecast.lab.model.clone import clone
+
+SOURCE_ID = 1
+"""RegID of the only source of a world."""
+LONG_NS = 1_000_000 * SECOND
+"""A span in ns that no run reaches the end of."""
+
+DiskWrite = PersistClient | PersistMessages | PersistCached | Cut | Reclaim | Forget
+
+
+@attrs.define
+class Journal:
+    """Hold what a disk keeps: clients by RegID, the life of each message of the source, and the trail."""
+
+    clients: dict[int, Client] = attrs.field(factory=dict)
+    messages: dict[int, Incarnation] = attrs.field(factory=dict)
+    trail: int = 0
+
+    @property
+    def source(self) -> Client | None:
+        """The record of the source."""
+        return self.clients.get(SOURCE_ID)
+
+    def write(self, write: DiskWrite) -> None:
+        """Apply a write."""
+        match write:
+            case PersistClient(client=client):
+                self.clients[client.reg_id] = client
+            case Forget(reg_id=reg_id):
+                self.clients.pop(reg_id, None)
+            case PersistMessages(first=first, count=count, incarnation=life):
+                self.messages.update(dict.fromkeys(range(first, first + count), life))
+            case PersistCached(first=first, last=last):
+                self.messages.update(dict.fromkeys(range(first, last + 1), self.clients[SOURCE_ID].incarnation))
+            case Cut(number=stop):
+                self.messages = {number: life for number, life in self.messages.items() if number < stop}
+            case Reclaim(number=first):
+                self.trail = first
+                self.messages = {number: life for number, life in self.messages.items() if number >= first}
+
+    def extents(self, size: int = 0) -> list[tuple[int, int, int, int]]:
+        """Return what a restarting store finds: an extent for each message, which has `size` bytes."""
+        return [(SOURCE_ID, number, 1, size) for number in sorted(self.messages)]
+
+
+@attrs.define
+class StoreProcess:
+    """Hold a store's machine (None: it is down) and its disk.
+
+    `written` includes the writes in `unsynced`, which has them in order. It is empty while the store is down.
+    """
+
+    config: StoreConfig
+    machine: StoreEndpoint | None = None
+    written: Journal = attrs.field(factory=Journal)
+    synced: Journal = attrs.field(factory=Journal)
+    unsynced: list[DiskWrite] = attrs.field(factory=list)
+
+    @property
+    def running(self) -> StoreEndpoint:
+        """The machine, while the store is up."""
+        assert self.machine is not None
+        return self.machine
+
+    @property
+    def repository(self) -> RepositoryStatus | None:
+        """The repository of the source."""
+        return None if self.machine is None else self.machine.status.repositories.get(SOURCE_ID)
+
+    @property
+    def granting(self) -> bool:
+        """True if a grant to the newest life of the source waits for the disk."""
+        repository = self.repository
+        wanted = (SOURCE_ID, repository.incarnation) if repository is not None else None
+        waiting = () if self.machine is None else self.machine.status.waiting
+        return any(due.generation >= 0 and (due.reg_id, due.incarnation) == wanted for due in waiting)
+
+    def receive(self, event: StoreInput, now: int = 0) -> list[StoreEffect]:
+        """Pass an input to the store; write what it writes, and return its other effects."""
+        self.running.receive(event, now)
+        return self.perform(now)
+
+    def perform(self, now: int = 0) -> list[StoreEffect]:
+        """Run the due timers of the repositories; write what the store writes, and return its other effects."""
+        due = self.running.status.repository_due
+        if due is not None and due <= now:
+            self.running.handle_timeout(now)
+        others: list[StoreEffect] = []
+        for effect in self.running.take_effects():
+            if isinstance(effect, DiskWrite):
+                self.written.write(effect)
+                self.unsynced.append(effect)
+            else:
+                others.append(effect)
+        return others
+
+    def sync(self, now: int = 0) -> list[StoreEffect]:
+        """Sync all writes; return the effects that waited for it."""
+        self.synced, self.unsynced = clone(self.written), []
+        return self.receive(Persisted(self.running.status.newest_ticket), now)
+
+    def end(self) -> None:
+        """End the process. The synced part of its disk remains."""
+        self.machine, self.written, self.unsynced = None, Journal(), []
+
+    def restart(self, now: int = 0, trails: dict[int, int] | None = None, size: int = 0) -> list[StoreEffect]:
+        """Start with the contents of the disk. `trails` are the first numbers by RegID, `size` that of a message."""
+        self.machine, self.written = StoreEndpoint.create(self.config), clone(self.synced)
+        clients = [self.written.clients[reg_id] for reg_id in sorted(self.written.clients)]
+        self.machine.recover(clients, self.written.extents(size), trails or {}, now)
+        return self.perform(now)
+
+
+def store_address(index: int) -> str:
+    """Return the address of the store with an index."""
+    return f"store:{index + 1}"
+
+
+def data(life: Incarnation, number: int, recovered: bool = False, size: int = 0) -> Data:
+    """Return one message of a life, of `size` bytes."""
+    return Data(life, life, serial.wire(number), 1, size, recovered, token=0)
+
+
+def messages(effects: Iterable[Effect]) -> list[Message]:
+    """Return the messages that are sent."""
+    return [effect.message for effect in effects if isinstance(effect, Send)]
+
+
+def registration(life: Incarnation, reply_to: str, transport: str, index: int = 0) -> Register:
+    """Return the first request of a life of the source to the store with an index."""
+    return Register(
+        role=Role.SOURCE,
+        store_index=index,
+        generation=0,
+        reg_id=SOURCE_ID,
+        incarnation=life,
+        source_reg_id=0,
+        topic="topic",
+        session_id=0,
+        reply_to=reply_to,
+        transport=transport,
+        activity_timeout_ms=0,
+        state_lifetime_ms=0,
+    )
+
+
+def disk_only(address: str, repairs: Repair, history_lives: int = HISTORY_LIVES) -> StoreConfig:
+    """Return the configuration of a store with an unlimited disk and without timers."""
+    kept = RepositoryConfig(size_threshold=0, size_limit=0, disk_limit=0, ack_interval_ns=0, source_activity_ns=LONG_NS)
+    return StoreConfig(
+        address,
+        1,
+        repository=kept,
+        check_ns=LONG_NS,
+        keepalive_ns=0,
+        retry_ns=LONG_NS,
+        give_up_ns=LONG_NS,
+        repairs=repairs,
+        history_lives=history_lives,
+    )
