@@ -259,7 +259,6 @@ class Process(Owner):
         disabled = logging.root.manager.disable
         logging.disable()  # Programs log what fails while they are released.
         for thread in self._threads:
-            self.kernel.current = thread
             thread.dispose()
         self.kernel.current = self._threads[-1] if self._threads else None  # What is closed now acts in this process.
         for loop in self.loops:
