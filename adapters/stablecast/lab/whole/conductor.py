@@ -27,8 +27,9 @@ from stablecast.lab.whole.schedule import (
     Schedule,
 )
 from stablecast.lab.world import programs
+from stablecast.lab.world.descriptor_calls import DESCRIPTOR_LIMIT
 from stablecast.lab.world.network import Path
-from stablecast.lab.world.process import DESCRIPTORS, Process
+from stablecast.lab.world.process import Process
 from stablecast.lab.world.programs import DATA, TRACES, StoreProgram
 from stablecast.lab.world.world import World
 
@@ -318,7 +319,7 @@ class Conductor:
             case Do.SLOW | Do.FULL | Do.FAIL:
                 host.disk.heal()
             case Do.SCARCE:
-                self.processes[fault.who].limit = DESCRIPTORS
+                self.processes[fault.who].limit = DESCRIPTOR_LIMIT
             case Do.TWIN:
                 self._end_twin(fault.who)
             case _:
@@ -345,7 +346,7 @@ class Conductor:
         self._noise(Fault(0, Do.NOISE, name), 0.0)
         self._end_twin(name)
         if name in self.processes:
-            self.processes[name].limit = DESCRIPTORS
+            self.processes[name].limit = DESCRIPTOR_LIMIT
             if not self.processes[name].runs:
                 self.processes[name].resume()
         self._restore_program(name)
