@@ -1,4 +1,4 @@
-"""The guide "Test that your application survives": each of its bugs is found, and the mended application is the example."""
+"""The guide to tests that use worlds: each of its bugs is found, and the mended application is the example."""
 
 import ast
 import re
