@@ -106,6 +106,10 @@ class WorldNetwork(WorldPart):
         yield "lo", "127.0.0.1", _IFF_UP | _IFF_LOOPBACK
         yield "eth0", self.process.host.address, _IFF_UP | _IFF_MULTICAST
 
+    def route(self, address: str, /) -> str:
+        """Return the own address from which packets to an address leave."""
+        return "127.0.0.1" if address.startswith("127.") else self.process.host.address
+
     def resolve(self, host: str, /) -> str:
         """Return the address of a host name. Raises OSError."""
         return self.process.resolve(host)

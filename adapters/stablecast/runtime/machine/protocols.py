@@ -181,6 +181,9 @@ class Network(Protocol):
     def resolve(self, host: str, /) -> str:
         """Return the IPv4 address of a host name."""
 
+    def route(self, address: str, /) -> str:
+        """Return the own IPv4 address from which packets to an IPv4 address leave."""
+
 
 class DatagramMemory(Protocol):
     """Memory for the datagrams of one read.
