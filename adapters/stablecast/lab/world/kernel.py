@@ -157,9 +157,14 @@ class Thread:
     def dispose(self) -> None:
         """End the thread of a process that is gone: its `finally` clauses run now, in a world without effect."""
         self._disposing = True
-        if not self.ended and self.green:
-            self.green.throw(Gone)
-        self.ended = True
+        kernel = self._kernel
+        previous, kernel.current = kernel.current, self
+        try:
+            if not self.ended and self.green:
+                self.green.throw(Gone)
+        finally:
+            self.ended = True
+            kernel.current = previous
 
     def _leave_if_gone(self) -> None:
         if self.owner.gone:

@@ -27,6 +27,7 @@ These cannot be reached, and act on the real machine or differ between runs:
 - objects of modules: all programs of a world share them, and a program that starts again finds them as they were.
 """
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -57,6 +58,7 @@ def installed(current: Callable[[], Process | None], *, echo: bool = False) -> I
     """
     previous = installation.programs, installation.echoes
     installation.programs, installation.echoes = current, echo
+    installation.thread_hook = threading.excepthook
     streams = Replacements(process_calls.streams())
     everything = _replacements()
     streams.install()

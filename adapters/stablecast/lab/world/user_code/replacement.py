@@ -37,6 +37,7 @@ class _Installation:
     def __init__(self) -> None:
         self.programs: Programs = nobody
         self.echoes = False
+        self.thread_hook: Any = None
 
 
 installation: Final = _Installation()

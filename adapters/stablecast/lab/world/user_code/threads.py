@@ -167,7 +167,10 @@ def _run(process: Process, thread: Any) -> None:
         if isinstance(end, Gone):
             raise
     except BaseException as error:  # noqa: BLE001 - the hook of threads reports it
-        threading.excepthook(threading.ExceptHookArgs((type(error), error, error.__traceback__, thread)))
+        hook = threading.excepthook
+        if hook is installation.thread_hook:  # that of a test runner, for threads outside of programs
+            hook = threading.__excepthook__
+        hook(threading.ExceptHookArgs((type(error), error, error.__traceback__, thread)))
     finally:
         _threads(process).pop(_simulated(thread).number, None)
 
