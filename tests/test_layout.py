@@ -219,7 +219,7 @@ ROOMS: Mapping[str, str] = {
     "config": "core transports text runtime runtime.machine",
     "resolver": "core transports text runtime runtime.machine config",
     "evidence": "",
-    "evidence.rules": "core text",
+    "evidence.rules": "core text runtime.machine",
     "evidence.trace": "core transports text runtime runtime.machine evidence.rules",
     "evidence.capture": "core transports text runtime runtime.machine evidence.rules evidence.trace",
     "evidence.spark": "core transports text runtime runtime.machine evidence.rules evidence.trace evidence.capture",

@@ -329,7 +329,7 @@ class Process(Protocol):
 
     @property
     def owns_interpreter(self) -> bool:
-        """Whether no other program shares the interpreter, so that this one may set its garbage collection."""
+        """True if no other program shares the interpreter, so that this one may set its garbage collection."""
 
     def pid(self) -> int:
         """Return the number of this process."""
