@@ -18,7 +18,7 @@ _MULTICAST_NUMBERS = (socket.IP_MULTICAST_LOOP, socket.IP_MULTICAST_TTL)
 
 
 class DatagramSocket(SimulatedSocket):
-    """A UDP socket."""
+    """A UDP socket, also a member of groups."""
 
     def __init__(self, process: SocketOwner, kind: socket.SocketKind = socket.SOCK_DGRAM, proto: int = 0) -> None:
         """Open a socket of a process."""
@@ -38,7 +38,7 @@ class DatagramSocket(SimulatedSocket):
         self.local = (self.source_for(self.remote[0]), self.local[1])
 
     def connect_ex(self, address: Address) -> int:
-        """Connect; return 0."""
+        """Connect, and return 0 for success."""
         self.connect(address)
         return 0
 
@@ -102,7 +102,7 @@ class DatagramSocket(SimulatedSocket):
 
     @property
     def readable(self) -> bool:
-        """Whether a datagram or an error waits."""
+        """Return whether a datagram or an error waits."""
         return bool(self._queue or self.error or self.closed)
 
     @property
@@ -112,7 +112,7 @@ class DatagramSocket(SimulatedSocket):
 
     @property
     def loops(self) -> bool:
-        """Whether the own host receives what this socket sends to groups."""
+        """Return whether the own host receives what this socket sends to groups."""
         return bool(self.options.get((socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP), 1))
 
     def is_member(self, group: Address, source: Address) -> bool:

@@ -59,7 +59,7 @@ class Event:
         self.act: Callable[[], object] | None = act
 
     def cancel(self) -> None:
-        """Forget the call."""
+        """Forget the call; it will not be made."""
         self.act = None
 
 

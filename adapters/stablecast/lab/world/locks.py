@@ -1,4 +1,4 @@
-"""What the threads of a world wait for: locks, semaphores and results."""
+"""Locks, semaphores and results: the threads of a world wait for them."""
 
 from collections import deque
 from collections.abc import Callable
@@ -69,7 +69,7 @@ class Result(Generic[ResultT]):
         self._value: Callable[[], ResultT] | None = None
 
     def set_result(self, value: ResultT) -> None:
-        """Set the value."""
+        """Set the value that `result` returns."""
         self._value = lambda: value
         self._done.release()
 

@@ -105,11 +105,11 @@ class DatagramPort(Protocol):
 
     @property
     def host(self) -> NetworkHost:
-        """The host of the socket."""
+        """The host on which the socket is open."""
 
     @property
     def loops(self) -> bool:
-        """Whether the own host receives what this socket sends to groups."""
+        """Return whether the own host receives what this socket sends to groups."""
 
     def is_member(self, group: Address, source: Address) -> bool:
         """Return whether the socket receives what `source` sends to a group."""
@@ -147,7 +147,7 @@ class Network:
     # ----------------------------------------------------------------------------------------------------------- hosts
 
     def add(self, host: NetworkHost) -> None:
-        """Connect a host."""
+        """Connect a host to all others."""
         self._hosts[host.address] = host
         self._names[host.name] = host.address
 

@@ -45,7 +45,7 @@ class Console(io.TextIOBase):
         self._begun = ""
 
     def write(self, text: str) -> int:
-        """Write text."""
+        """Append text; each newline ends a line."""
         *lines, self._begun = (self._begun + text).split("\n")
         self._lines += lines
         return len(text)
@@ -54,11 +54,11 @@ class Console(io.TextIOBase):
         """Do nothing: whole lines are there already."""
 
     def isatty(self) -> bool:
-        """Return False."""
+        """Return False, because it is no terminal."""
         return False
 
     def writable(self) -> bool:
-        """Return True."""
+        """Return True, because it is written only."""
         return True
 
     @property
@@ -75,13 +75,13 @@ class ConsoleBytes(io.RawIOBase):
         self._console = console
 
     def write(self, octets: Any, /) -> int:
-        """Write whole characters."""
+        """Append the text of whole characters."""
         self._console.write(bytes(octets).decode("utf-8", "replace"))
         return len(octets)
 
 
 class ProcessHost(NetworkHost, Protocol):
-    """The host of a process."""
+    """The host of a process, as the process sees it."""
 
     kernel: Kernel
     clock: HostClock
@@ -185,7 +185,7 @@ class Process(Owner):
         return thread
 
     def new_loop(self) -> SimulatedEventLoop:
-        """Return a new event loop."""
+        """Return a new event loop of the process."""
         return SimulatedEventLoop(self)
 
     def signal(self, number: int) -> None:
@@ -305,7 +305,7 @@ class Process(Owner):
         return self.limit - len(self._sockets)
 
     def forget(self, descriptor: int) -> None:
-        """Take back a descriptor."""
+        """Free the descriptor of a closed socket."""
         self._sockets.pop(descriptor, None)
 
     def selectable(self, descriptor: int) -> SimulatedSocket:

@@ -20,11 +20,11 @@ class Selectable(Protocol):
 
     @property
     def readable(self) -> bool:
-        """Whether a read returns at once."""
+        """Return whether a read returns at once."""
 
     @property
     def writable(self) -> bool:
-        """Whether a write is accepted at once."""
+        """Return whether a write is accepted at once."""
 
 
 class Descriptors(Protocol):
@@ -50,7 +50,7 @@ class Selector(selectors._BaseSelectorImpl):
         self._alarm = False
 
     def register(self, fileobj: Any, events: int, data: object = None) -> selectors.SelectorKey:
-        """Watch a socket."""
+        """Watch a socket for events."""
         key = super().register(fileobj, events, data)
         one = self._descriptors.selectable(key.fd)
         one.watcher = self
@@ -58,7 +58,7 @@ class Selector(selectors._BaseSelectorImpl):
         return key
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        """Watch a socket no more."""
+        """Stop watching a socket."""
         key = super().unregister(fileobj)
         self._candidates.pop(key.fd, None)
         return key

@@ -1,4 +1,4 @@
-"""What stream and datagram sockets of a world have in common: a descriptor, an address, options, and waiting."""
+"""The common part of stream and datagram sockets of a world: descriptor, address, options, and waiting."""
 
 import errno
 import socket
@@ -16,19 +16,19 @@ _SIZES = (socket.SO_RCVBUF, socket.SO_SNDBUF)
 
 
 class SocketOwner(Protocol):
-    """The process of a socket."""
+    """The process of a socket, as the socket sees it."""
 
     kernel: Kernel
 
     @property
     def host(self) -> NetworkHost:
-        """The host of the process."""
+        """The host on which the process runs."""
 
     def open(self, sock: "SimulatedSocket") -> int:
         """Return a descriptor for a socket. Raises OSError if the process has too many."""
 
     def forget(self, descriptor: int) -> None:
-        """Free a descriptor."""
+        """Free a descriptor for a later socket."""
 
     def resolve(self, name: str) -> str:
         """Return the address of a host name. Raises OSError."""
@@ -112,7 +112,7 @@ class SimulatedSocket:
         return value
 
     def getsockname(self) -> Address:
-        """Return the own address."""
+        """Return the own address and port."""
         self.alive()
         return self.local
 
@@ -166,7 +166,7 @@ class SimulatedSocket:
         raise NotImplementedError("a world cannot detach the descriptor of a socket: hand over the socket itself")
 
     def dup(self) -> "SimulatedSocket":
-        """Refuse, as for `detach`."""
+        """Refuse for the same reason as `detach`."""
         raise NotImplementedError("a world cannot duplicate a socket: hand over the socket itself")
 
     def __enter__(self) -> "SimulatedSocket":
@@ -185,12 +185,12 @@ class SimulatedSocket:
 
     @property
     def readable(self) -> bool:
-        """Whether a read returns at once."""
+        """Return whether a read returns at once."""
         raise NotImplementedError
 
     @property
     def writable(self) -> bool:
-        """Whether a write is accepted at once."""
+        """Return whether a write is accepted at once."""
         raise NotImplementedError
 
     def check_address(self, host: str) -> None:

@@ -33,7 +33,7 @@ _FIN = b""
 
 
 class EndSocket(Protocol):
-    """The socket of an end."""
+    """The socket of an end, as the end sees it."""
 
     kernel: Kernel
     network: Network
@@ -41,7 +41,7 @@ class EndSocket(Protocol):
 
     @property
     def host(self) -> NetworkHost:
-        """The host of the socket."""
+        """The host on which the socket is open."""
 
     def changed(self) -> None:
         """Wake those who wait for the socket."""
@@ -87,7 +87,7 @@ class StreamEnd:
         self._last_arrival = 0
 
     def join(self, peer: "StreamEnd") -> None:
-        """Connect two ends."""
+        """Connect this end with another one."""
         self.peer, peer.peer = peer, self
         self._network.ends[self] = None
         self._network.ends[peer] = None
@@ -96,12 +96,12 @@ class StreamEnd:
 
     @property
     def readable(self) -> bool:
-        """Whether a read returns at once."""
+        """Return whether a read returns at once."""
         return bool(self.inbox or self.over or self.error)
 
     @property
     def writable(self) -> bool:
-        """Whether a write returns at once; the end wakes its socket when that becomes true."""
+        """Return whether a write returns at once; the end wakes its socket when that becomes true."""
         if self.dead or self.finished or self._room > 0:
             return True
         self._was_full = True

@@ -95,7 +95,7 @@ class StreamSocket(SimulatedSocket):
             self.await_ready(write=True)
 
     def sendall(self, data: Any, flags: int = 0) -> None:
-        """Send all bytes."""
+        """Send all bytes, and wait for room meanwhile."""
         octets = bytes(data)
         while octets:
             octets = octets[self.send(octets, flags) :]
@@ -138,14 +138,14 @@ class StreamSocket(SimulatedSocket):
 
     @property
     def readable(self) -> bool:
-        """Whether accept or a read returns at once."""
+        """Return whether accept or a read returns at once."""
         if self.listening:
             return bool(self.accepted)
         return self.closed or bool(self.error) or (self.end is not None and self.end.readable)
 
     @property
     def writable(self) -> bool:
-        """Whether a write is accepted at once, or a connection attempt is over."""
+        """Return whether a write is accepted at once, or a connection attempt is over."""
         if self.connecting:
             return False
         return self.closed or bool(self.error) or (self.end is not None and self.end.writable)

@@ -1,11 +1,11 @@
 """A world for a test: programs on hosts, and a log of what they did."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
 from stablecast.core.machine.units import SECOND
-from stablecast.lab.world import user_code
 from stablecast.lab.world.host import Host
 from stablecast.lab.world.network import Path
 from stablecast.lab.world.process import Process
@@ -70,8 +70,24 @@ class Scene(World):
 def scene(seed: int = 1) -> Iterator[Scene]:
     """Open a world whose programs use the functions of Python."""
     world = Scene(seed)
-    with user_code.installed(world.running), world.open():
+    with world.open():
         yield world
+
+
+def in_turn(*calls: Callable[[], object]) -> Callable[[], None]:
+    """Return a function that makes several calls."""
+
+    def run() -> None:
+        for call in calls:
+            call()
+
+    return run
+
+
+def later(seconds: float, call: Callable[[], Any]) -> Any:
+    """Sleep in a program, and return what a call returns."""
+    time.sleep(seconds)
+    return call()
 
 
 def error_of(call: Callable[[], object]) -> int | None:

@@ -1,10 +1,13 @@
 """The seed orders the threads of a world; a killed process does nothing more; a world that cannot go on says so."""
 
+from functools import partial
+
 import pytest
 
 from stablecast.core.machine.units import SECOND
 from stablecast.lab.world.kernel import Kernel, Owner, Thread, WorldError
 from stablecast.lab.world.locks import Lock, Result, Semaphore
+from tests.adapters.lab.world.scene import in_turn
 
 HOUR = 3_600 * SECOND
 
@@ -45,7 +48,7 @@ def order(seed: int) -> list[int]:
     kernel, seen = Kernel(seed), list[int]()
     program = Program(kernel)
     for number in range(6):
-        program.start(lambda number=number: (kernel.sleep(SECOND), seen.append(number)))
+        program.start(in_turn(lambda: kernel.sleep(SECOND), partial(seen.append, number)))
     program.finish()
     return seen
 
@@ -230,7 +233,7 @@ def test_a_semaphore_wakes_those_who_wait_and_gives_up_in_time() -> None:
 def test_a_lock_is_released_once() -> None:
     kernel = Kernel(1)
     program, lock = Program(kernel), Lock(kernel)
-    thread = program.start(lambda: (lock.acquire(), lock.release(), lock.release()))
+    thread = program.start(in_turn(lock.acquire, lock.release, lock.release))
     program.finish()
     assert isinstance(thread.error, RuntimeError)
 
@@ -249,7 +252,9 @@ def test_a_result_passes_a_value_or_an_error_to_another_thread() -> None:
             missing.result(1.0)
 
     program.start(reader)
-    program.start(lambda: (kernel.sleep(SECOND), value.set_result(7), failure.set_exception(KeyError("x"))))
+    program.start(
+        in_turn(lambda: kernel.sleep(SECOND), lambda: value.set_result(7), lambda: failure.set_exception(KeyError("x")))
+    )
     program.finish()
     assert seen == [7]
     assert not program.errors

@@ -200,7 +200,7 @@ class ProgramStream:
         self._real = real
 
     def write(self, text: str) -> int:
-        """Write text."""
+        """Write text to the stream of the program."""
         process = installation.programs()
         if process is None:
             written: int = self._real.write(text)

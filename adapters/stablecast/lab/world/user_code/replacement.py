@@ -32,7 +32,7 @@ def nobody() -> None:
 
 
 class _Installation:
-    """What is installed now; replacements are made once and ask this object."""
+    """The present installation. Replacements are made once and ask this object."""
 
     def __init__(self) -> None:
         self.programs: Programs = nobody
@@ -121,7 +121,7 @@ class Replacements:
         self._removals: list[Callable[[], None]] = []
 
     def install(self) -> None:
-        """Replace everything."""
+        """Replace everything in the table."""
         for one in self._table:
             if not one.everywhere:
                 self._removals.append(_set(one))
@@ -132,7 +132,7 @@ class Replacements:
                     self._removals.append(functools.partial(setattr, module, name, old))
 
     def remove(self) -> None:
-        """Put everything back."""
+        """Put the real functions back."""
         while self._removals:
             self._removals.pop()()
 

@@ -161,13 +161,13 @@ class ProgramPoll:
         self._watched: dict[int, int] = {}
 
     def register(self, fd: Any, eventmask: int = select.POLLIN | select.POLLOUT, /) -> None:
-        """Watch a socket."""
+        """Watch a socket for events."""
         self._watched[_descriptor(fd)] = eventmask
 
     modify = register
 
     def unregister(self, fd: Any, /) -> None:
-        """Watch a socket no more. Raises KeyError."""
+        """Stop watching a socket. Raises KeyError."""
         del self._watched[_descriptor(fd)]
 
     def poll(self, timeout: float | None = None, /) -> list[tuple[int, int]]:

@@ -28,7 +28,7 @@ class _Holder:
 
 
 class ThreadLock:
-    """A `threading.Lock`."""
+    """A `threading.Lock` with one state for each process."""
 
     def __init__(self) -> None:
         """Make a lock that is free."""
