@@ -30,6 +30,9 @@ from stablecast.transports import codec
 from stablecast.transports.codec.fragments import FragmentReassembly
 from stablecast.transports.codec.lbttcp import Run
 
+BEFORE_DELIVERY = (ReceiverState.WAITING, ReceiverState.REGISTERING, ReceiverState.CHOOSING)
+"""States of a session that has delivered nothing."""
+
 
 class SessionOwner(Protocol):
     """The receiver of a session, which answers its questions and gets its messages."""
@@ -79,6 +82,7 @@ class ClientSession:
         self._stopped = self._failed = self._closed = False
         self._plain = True
         self._earlier: Sequence[ClientSession] = ()
+        self._replaced: Sequence[ClientSession] = ()
         self._ident = machine.threads.ident
         self._thread = self._ident()
         self._receiver = receiver
@@ -106,7 +110,7 @@ class ClientSession:
         The earlier sessions are those with the same source. The new session inherits their unconsumed messages once the
         source has announced its numbers.
         """
-        self._earlier = earlier
+        self._earlier = self._replaced = earlier
         self.succession.earlier = [session.succession for session in earlier]
         for session in earlier:
             session.stop()
@@ -141,6 +145,16 @@ class ClientSession:
     def outranks(self, info: SourceInfo) -> bool:
         """Return True if this session is with a later life of the source that announces itself."""
         return self._machine.info is not None and outranks(self._machine.info, info)
+
+    def end(self) -> "Sequence[ClientSession]":
+        """Note that the stream ended. Return the sessions that this one replaced in vain, because it never began.
+
+        Their lives may be the later ones: an earlier life may announce itself after a later one, and if the histories
+        name no life in common, nobody can know that (`precedence`). The stores then refuse its receivers.
+        """
+        self.ended = True
+        replaced, self._replaced = self._replaced, ()
+        return replaced if self._machine.state in BEFORE_DELIVERY else ()
 
     def stop(self) -> None:
         """Deliver no more, because the session with a new life does. Delivered messages may still be consumed."""

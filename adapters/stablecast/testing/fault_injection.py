@@ -1,6 +1,5 @@
 """The faults of a schedule, carried out in a world: each strike at its turn or time, and its end after its span."""
 
-import errno
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -10,8 +9,9 @@ from stablecast.lab.world.disk import SimulatedDisk
 from stablecast.lab.world.host import Host
 from stablecast.lab.world.kernel import Kernel, Thread
 from stablecast.lab.world.network import Network
+from stablecast.lab.world.process import Process
 from stablecast.testing.programs import Program, Supervisor, check_host
-from stablecast.testing.schedule import MILLISECOND, OF_PATHS, Strike
+from stablecast.testing.schedule import MILLISECOND, OF_DISKS, OF_PATHS, Strike
 from stablecast.testing.timeline import FAULT
 
 FOR_EVER: Final = 0
@@ -56,9 +56,9 @@ class FaultInjector:
             "wipe": self._wipe,
             "stop": self._stop,
             "reset": self._reset,
-            "slow_disk": self._slow_disk,
-            "full_disk": self._full_disk,
-            "failing_disk": self._failing_disk,
+            "slow_disk": _lasting,
+            "full_disk": _lasting,
+            "failing_disk": _lasting,
             "rot": self._rot,
             "leap": self._leap,
             "drift": self._drift,
@@ -129,8 +129,7 @@ class FaultInjector:
             self._number += 1
             number = self._number
             self._active[number] = strike, undo
-            if strike.fault in OF_PATHS:
-                self._set_paths(strike)
+            self._set_state(strike)
             if strike.span:
                 self._kernel.exactly(self._kernel.now + strike.span, lambda: self._end(number))
         return True
@@ -151,8 +150,7 @@ class FaultInjector:
         if found is not None:
             strike, undo = found
             undo()
-            if strike.fault in OF_PATHS:
-                self._set_paths(strike)
+            self._set_state(strike)
             if strike.fault not in ("crash", "wipe"):
                 self._report(strike.on, FAULT, f"{_sentence(strike)}: healed")
 
@@ -176,30 +174,10 @@ class FaultInjector:
         stopped = [one for one in host.running if one.runs]
         for one in stopped:
             one.stop()
-        return (lambda: [one.resume() for one in stopped if not one.gone]) if stopped else False
+        return partial(_resume, stopped) if stopped else False
 
     def _reset(self, strike: Strike) -> bool:
-        both = {self._hosts[strike.on].address, self._hosts[strike.to].address}
-        ends = [end for end in self._network.ends if {end.local[0], end.remote[0]} == both]
-        for end in ends:
-            end.fail(errno.ECONNRESET)
-        return bool(ends)
-
-    def _slow_disk(self, strike: Strike) -> Callable[[], object]:
-        disk = self._disk(strike)
-        disk.slow(round(strike.amount * MILLISECOND))
-        return lambda: disk.slow(0)
-
-    def _full_disk(self, strike: Strike) -> Callable[[], object]:
-        disk = self._disk(strike)
-        disk.full()
-        return lambda: disk.heal()
-
-    def _failing_disk(self, strike: Strike) -> Callable[[], object]:
-        disk = self._disk(strike)
-        disk.fail_writes()
-        disk.fail_syncs()
-        return lambda: disk.heal()
+        return self._network.reset(self._hosts[strike.on].address, self._hosts[strike.to].address) > 0
 
     def _rot(self, strike: Strike) -> bool:
         return self._disk(strike).rot(self._kernel.random) is not None
@@ -219,7 +197,26 @@ class FaultInjector:
     def _disk(self, strike: Strike) -> SimulatedDisk:
         return self._hosts[strike.on].disk
 
-    # ------------------------------------------------------------------------------------------------------------ paths
+    # ------------------------------------------------------------------------------------------------- paths and disks
+
+    def _set_state(self, strike: Strike) -> None:
+        """Give the paths or the disk of a strike the properties that follow from all faults that last."""
+        if strike.fault in OF_PATHS:
+            self._set_paths(strike)
+        elif strike.fault in OF_DISKS:
+            self._set_disk(strike.on)
+
+    def _set_disk(self, host: str) -> None:
+        disk = self._hosts[host].disk
+        disk.heal()
+        for one, _ in self._active.values():
+            if one.on == host and one.fault == "slow_disk":
+                disk.slow(round(one.amount * MILLISECOND))
+            elif one.on == host and one.fault == "full_disk":
+                disk.full()
+            elif one.on == host and one.fault == "failing_disk":
+                disk.fail_writes()
+                disk.fail_syncs()
 
     def _set_paths(self, strike: Strike) -> None:
         """Give the paths between two hosts the properties that follow from all faults that last."""
@@ -246,6 +243,17 @@ class FaultInjector:
             self._network.cut(source, target)
         else:
             self._network.heal(source, target)
+
+
+def _resume(stopped: Sequence[Process]) -> None:
+    for one in stopped:
+        if not one.gone:
+            one.resume()
+
+
+def _lasting(_: Strike) -> Callable[[], object]:
+    """Begin a fault that is the state of a disk or path: `_set_state` does the work."""
+    return lambda: None
 
 
 _SENTENCES: Final[Mapping[str, str]] = {

@@ -76,7 +76,7 @@ class MinimalSchedule:
         strikes = list(self.best.strikes)
         for number, strike in enumerate(strikes):
             for simpler in _simpler_strikes(strike):
-                yield strikes[:number] + [simpler] + strikes[number + 1 :]
+                yield [*strikes[:number], simpler, *strikes[number + 1 :]]
 
 
 def _simpler_strikes(strike: Strike) -> Iterator[Strike]:

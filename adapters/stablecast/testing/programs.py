@@ -20,6 +20,7 @@ class Program:
     Attributes:
         name: Its name, from the function that it runs.
         host: The name of its host.
+        machine: The host itself.
         may_fail: An uncaught exception does not fail the test; the program starts again.
         starts: Number of starts.
         ended: Whether it has returned. Then it is not started again.
@@ -30,6 +31,7 @@ class Program:
         """Describe a program; the supervisor starts it."""
         self.name = name
         self.host = host.name
+        self.machine = host
         self.may_fail = may_fail
         self.starts = 0
         self.ended = False
@@ -113,13 +115,12 @@ class Supervisor:
         process = program.launch()
         program.process = process
         self._of[process] = program
-        host = process.host
-        host.ended, host.failed = self._on_end, self._on_error
+        program.machine.ended, program.machine.failed = self._on_end, self._on_error
         process.output = OutputLines(lambda line: self._on_line(program, line))
         process.console = Console(process.output)
         process.new_loop = lambda: self._loop(process)  # type: ignore[method-assign]  # to see what a loop reports
         again = "" if program.starts == 1 else f" again (start {program.starts})"
-        self._report(host.name, PROGRAM, f"{program.name} starts{again}")
+        self._report(program.host, PROGRAM, f"{program.name} starts{again}")
 
     def crash(self, host: Host, *, power: bool = False) -> list[Program]:
         """Kill the running programs of a host, and return them."""
@@ -153,7 +154,8 @@ class Supervisor:
             return  # A world that ends throws away what its programs left.
         error = context.get("exception")
         told = f": {type(error).__name__}: {error}" if error is not None else ""
-        self._report(process.host.name, ERROR, f"{context.get('message', 'the event loop reports')}{told}")
+        message = str(context.get("message", "the event loop reports")).replace("SimulatedTask", "Task")
+        self._report(process.host.name, ERROR, f"{message}{told}")
 
     def _on_line(self, program: Program, line: str) -> None:
         program.output.append(line)

@@ -8,6 +8,9 @@ from stablecast.testing.simulated_world import SECOND, SimulatedWorld
 RELAY = "relay"
 """The host of the relay."""
 
+SEGMENT = ".seg"
+"""The end of the names of a journal's files."""
+
 READY_S = 60
 """Seconds of virtual time within which the stores and the relay are ready."""
 
@@ -45,5 +48,6 @@ class SimulatedStore:
         A store that crashed before its first registration has no journal, and its operator starts it as a new one. A
         store whose disk was wiped is not new, because clients may count on what it had.
         """
-        is_empty = not self._disk.backup(str(DATA)).files
-        return self._program.start(new=is_empty and not self._is_wiped())
+        has_journal = any(path.endswith(SEGMENT) for path, _, _ in self._disk.backup(str(DATA)).files)
+        is_new = not has_journal and not self._is_wiped()
+        return self._program.start(is_new)

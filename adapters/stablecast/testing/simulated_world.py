@@ -6,13 +6,12 @@ from functools import partial
 from typing import Any, Final
 
 from stablecast.core.errors import StablecastError
-from stablecast.lab.world.host import Host
 from stablecast.lab.world.kernel import WorldError
 from stablecast.lab.world.world import World
 from stablecast.testing.fault_injection import FaultInjector
 from stablecast.testing.programs import Program, Supervisor
 from stablecast.testing.schedule import MILLISECOND, Activity, HostActivity, Strike
-from stablecast.testing.timeline import FAULT, NOTE, Timeline
+from stablecast.testing.timeline import FAULT, NOTE, WorldTimeline
 
 TEST_HOST: Final = "test"
 """The host on which the test itself runs. No fault strikes it."""
@@ -46,7 +45,7 @@ class SimulatedWorld:
         """Make a world; `open` prepares its hosts."""
         self.seed = lab.seed
         self.stores: list[str] = []
-        self.timeline = Timeline()
+        self.timeline = WorldTimeline()
         self.supervisor = Supervisor(self._report)
         self.injector = FaultInjector(lab.kernel, lab.network, lab.hosts, self.supervisor, self._report)
         self._lab = lab
@@ -170,14 +169,14 @@ class SimulatedWorld:
         return self.injector.unfinished + down
 
     def _movements(self) -> tuple[int, ...]:
-        return (self.timeline.moves, *(_changes(host) for host in self._lab.hosts.values()))
+        return (self.timeline.moves, *(host.disk.changes for host in self._lab.hosts.values()))
 
     def _moving(self, limit: float, unfinished: list[str]) -> str:
         text = f"the world did not settle within {limit:g} s of its time"
         if unfinished:
             return f"{text}: {'; '.join(unfinished)}"
         last = self.timeline.last
-        seen = "" if last is None else f": the last entry of the timeline is {last.text!r} of {last.host} at {last.at} ns"
+        seen = "" if last is None else f": the last entry of the timeline is {last.text!r} of {last.host}"
         return f"{text}, because files or programs still change{seen}"
 
     # ----------------------------------------------------------------------------------------------------------- faults
@@ -224,7 +223,7 @@ class SimulatedWorld:
             raise WorldError("the host of the test itself cannot fail: name the host of a program or store")
         self.injector.strike(Strike(kind, host, span=ns, **more))
 
-    # ---------------------------------------------------------------------------------------------------- for the runner
+    # --------------------------------------------------------------------------------------------------- for the runner
 
     def resolve_at(self, relays: Sequence[str]) -> None:
         """Let contexts find each other through these relays."""
@@ -279,11 +278,6 @@ class DiskFaults:
 def _source_of(condition: Callable[[], object]) -> str:
     code = getattr(condition, "__code__", None)
     return repr(condition) if code is None else f"at {code.co_filename}:{code.co_firstlineno}"
-
-
-def _changes(host: Host) -> int:
-    """Return a number that grows with each change of a host's files."""
-    return int(getattr(host.disk, "changes", 0))
 
 
 __all__ = ["FAULT", "MILLISECOND", "NotSettledError", "SimulatedWorld"]

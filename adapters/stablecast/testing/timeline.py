@@ -26,7 +26,7 @@ class Happening:
     text: str
 
 
-class Timeline:
+class WorldTimeline:
     """The happenings of one world in their order.
 
     Attributes:

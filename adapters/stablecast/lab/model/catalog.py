@@ -2,7 +2,6 @@
 
     tla/Registration/Registration.tla   the model
                      MCRegistration.tla definitions for the checker: bounds on constants, fairness
-                     TraceRegistration.tla judges samples of recorded traces
                      graph_one.cfg      a configuration: constants, properties, and in comments its verdict and purpose
     tla/views.json                      the steps of the graphs that traces are compared with
     tla/graphs.json                     hashes of the files of each `graph_*` configuration, and its graph's digests
@@ -72,8 +71,7 @@ class Configuration:
 
     def hashes(self) -> dict[str, str]:
         """Return the SHA-256 of every file that the graph depends on, comments aside, by file name."""
-        modules = [path for path in sorted(self.path.parent.glob("*.tla")) if not path.name.startswith("Trace")]
-        files = [*modules, self.path]
+        files = [*sorted(self.path.parent.glob("*.tla")), self.path]
         texts = {file.name: statements(file.read_text(encoding="utf-8")) for file in files}
         return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
 

@@ -1,11 +1,14 @@
 """Decide whether a calm world is settled; if not, name the rule and the process that does not progress."""
 
+from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import Role
 from stablecast.core.protocol.quorum import quorum_of
 from stablecast.lab.sim.cluster import Cluster
+from stablecast.lab.sim.facts import without
 from stablecast.lab.sim.receiver import ReceiverProcess
 from stablecast.lab.sim.setup import RECEIVERS, SOURCE, STORES
+from stablecast.lab.sim.source import SourceProcess
 from stablecast.lab.sim.store import StoreProcess
 from stablecast.store.client_records import clients_of
 
@@ -22,7 +25,7 @@ def trouble(cluster: Cluster) -> Trouble | None:
 
 def _source(cluster: Cluster) -> Trouble | None:
     source = cluster.source
-    if source is not None and source.idle:
+    if source is not None and (source.idle or _never_confirmed(cluster, source)):
         return None
     state = "nobody"
     if source is not None:
@@ -31,6 +34,38 @@ def _source(cluster: Cluster) -> Trouble | None:
         flight = f"{machine.in_flight_messages} of {machine.oldest_number}..{machine.next_number - 1} are not settled"
         state = f"{machine.state.name}, stores {stores}, {flight}, {source.wanted} unsent"
     return "L1", f"not everything sent is stable long after the last fault: {state}"
+
+
+def _never_confirmed(cluster: Cluster, source: SourceProcess) -> bool:
+    """Return whether the source waits only for confirmations that nobody can repeat (P-349).
+
+    A receiver's process consumed the messages, acknowledged them to stores, and ended before its confirmation reached
+    the source. The next process begins after them, and cannot know which of them were consumed.
+    """
+    window, life = source.machine.window, source.config.incarnation
+    waiting = window.settled.missing(window.trail, window.next)
+    stable = cluster.checkers.facts.stable_lives.get(life, RangeSet())
+    if not source.calm or without(waiting, [stable]):
+        return False
+    ended = [_consumed_before_its_end(cluster, receiver, life) for receiver in RECEIVERS]
+    counted = window.confirmations.counted
+    for number in (number for first, stop in waiting for number in range(first, stop)):
+        able = sum(number not in numbers for numbers in ended)
+        # All others have confirmed the message.
+        if able >= cluster.setup.unique or (able and number not in counted[able - 1]):
+            return False
+    return True
+
+
+def _consumed_before_its_end(cluster: Cluster, receiver: str, life: int) -> RangeSet:
+    """Return the numbers that earlier processes of a receiver consumed, and that its present one begins after."""
+    reading, process = cluster.checkers.receivers, cluster.processes[receiver]
+    session = reading.sessions.get((process.name, life))
+    consumed = reading.ledgers[receiver].consumed.get(life, RangeSet())
+    if session is None or session.begin is None:
+        return RangeSet()
+    own = reading.runs[process.name].delivered.get(life, RangeSet())
+    return RangeSet(without(consumed.within(0, session.begin), [own]))
 
 
 def _farewell(cluster: Cluster) -> Trouble | None:

@@ -360,15 +360,23 @@ class ReceiverProcess(VirtualProcess):
         if self._passed_over.remove(transport):
             self._plans.pop(transport, None)
         for session in [session for session in self.sessions.values() if session.transport == transport]:
-            del self.sessions[session.incarnation]
-            session.ended = True
-            self._finished.append(session)
+            self._end(session)
         for place in self._passed_over.places().values():
             if place.transport not in self._plans:
                 self._plan(place)
         self._settle()
         if self.resolving is not None:
             self.resolving.feed(Unresolved(self.config.topic))
+
+    def _end(self, session: client.ClientSession) -> None:
+        ended = self.sessions.pop(session.incarnation)
+        self._finished.append(ended)
+        for other in session.end():
+            if self.sessions.get(other.incarnation) is other and other.info is not None:
+                self._end(other)
+                life = other.config
+                where = FoundSource(other.transport, codec.split(life.incarnation)[0], life.source_request)
+                self._passed_over.add(other.info, where)
 
     def _settle(self) -> None:
         """Close finished sessions that are settled. When none is left, join the sources that wait."""

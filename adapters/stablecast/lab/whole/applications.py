@@ -142,7 +142,7 @@ class Publisher:
         match event:
             case Stable() if event.flags & StableFlag.STABLE:
                 self.flush()
-                self.write("stable", first=event.first, last=event.last)
+                self.write("stable", first=event.first, last=event.last, large=self._job.get("large", False))
             case Confirmed():
                 self.write("confirmed", first=event.first, last=event.last, reg_id=event.receiver_reg_id)
             case Reclaimed() if event.forced:

@@ -12,6 +12,7 @@ import attrs
 from stablecast.client import resolution
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.lab.whole import applications
+from stablecast.lab.whole.history_checker import gather, undelivered
 from stablecast.lab.whole.schedule import (
     DISK_FAULTS,
     FINDER,
@@ -20,13 +21,14 @@ from stablecast.lab.whole.schedule import (
     RECEIVERS,
     SOURCE,
     STORES,
+    WHOLE_BYTES,
     Do,
     Fault,
     Schedule,
 )
 from stablecast.lab.world import programs
 from stablecast.lab.world.network import Path
-from stablecast.lab.world.process import Process
+from stablecast.lab.world.process import DESCRIPTORS, Process
 from stablecast.lab.world.programs import DATA, TRACES, StoreProgram
 from stablecast.lab.world.world import World
 
@@ -83,6 +85,7 @@ class Conductor:
         self._traced = traced
         self._runs: dict[str, int] = {}
         self._calm = False
+        self._twins: dict[str, Process] = {}
         self._excused = {fault.who for fault in schedule.faults if fault.do in DISK_FAULTS}
         for name in PROGRAMS:
             world.host(name)
@@ -146,18 +149,11 @@ class Conductor:
         newest = f"{SOURCE}.{self._runs[SOURCE]}"
         if newest not in quiet:
             return f"{newest} is not silent with everything stable"
-        stable = {
-            number for line in self.lines if line["is"] == "stable" for number in range(line["first"], line["last"] + 1)
-        }
+        facts = gather(self.lines)
         for name in RECEIVERS:
-            got = {
-                number
-                for line in self.lines
-                if line["is"] == "delivered" and line["receiver"] == name
-                for number in range(line["first"], line["number"] + 1)
-            }
-            if missing := stable - got:
-                return f"{name} has not got {len(missing)} stable messages, {min(missing)} first"
+            missing, unseen = undelivered(facts, name)
+            if missing or unseen:
+                return f"{name} has not got {len(missing) + sum(map(len, unseen.values()))} stable messages"
         return ""
 
     def mark(self, what: str, **fields: object) -> None:
@@ -180,7 +176,8 @@ class Conductor:
             begin = programs.start_service if self.schedule.setup.finder == "service" else programs.start_relay
             self.processes[name] = begin(self.world, name)
         else:
-            self.processes[name] = self.world.start(partial(self._application, name), name)
+            run = f"{name}.{self._runs[name]}"
+            self.processes[name] = self.world.start(partial(self._application, name, run, name), name)
 
     def printed(self) -> dict[str, str]:
         """Return what each start of a program printed."""
@@ -194,7 +191,22 @@ class Conductor:
         if not process.killed and name not in self._excused:
             self.mark("ended", who=name, text=f"{run} ended by itself: {process.error or process.status!r}")
 
-    async def _application(self, name: str) -> None:
+    def _start_twin(self, name: str) -> None:
+        """Start a second process of a client on a host of its own."""
+        host = f"{name}-twin"
+        run = f"{host}.{self.world.now}"
+        self.world.host(host)
+        self._twins[name] = self.world.start(partial(self._application, name, run, host), host)
+
+    def _end_twin(self, name: str) -> None:
+        """Kill the second process, and start the first one again: it may have given up for good."""
+        twin = self._twins.pop(name, None)
+        if twin is not None:
+            twin.kill(ordered=True)
+            self.processes[name].kill(ordered=True)
+            self.start(name)
+
+    async def _application(self, name: str, run: str, host: str) -> None:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
         finishing = asyncio.Event()
@@ -202,11 +214,11 @@ class Conductor:
         loop.add_signal_handler(signal.SIGTERM, task.cancel)
         if self._calm:
             finishing.set()
-        history = WorldHistory(f"{name}.{self._runs[name]}", finishing, self.lines, lambda: self.world.now)
-        await applications.run("source" if name == SOURCE else "receiver", history, self._job(name))
+        history = WorldHistory(run, finishing, self.lines, lambda: self.world.now)
+        await applications.run("source" if name == SOURCE else "receiver", history, self._job(name, host))
 
-    def _job(self, name: str) -> Mapping[str, Any]:
-        setup, address = self.schedule.setup, self.world.host(name).address
+    def _job(self, name: str, host: str) -> Mapping[str, Any]:
+        setup, address = self.schedule.setup, self.world.host(host).address
         job: dict[str, Any] = {
             "interface": address,
             "session": SESSIONS[name],
@@ -217,8 +229,10 @@ class Conductor:
         if name == SOURCE:
             stores = [store.address for store in self._stores.values()]
             job |= {"stores": stores, "pause": setup.pause_ms / 1e3, "burst": setup.burst, "size": setup.size}
-            return job | {"options": dict(setup.options), "again": True}
+            large = setup.size > WHOLE_BYTES and "transport" in dict(setup.options)
+            return job | {"options": dict(setup.options), "again": True, "large": large}
         mode = setup.modes[RECEIVERS.index(name)]
+        job["options"] = dict(setup.receiver_options)
         return job | {"mode": mode, "delay": SLOW_SECONDS if mode == "slow" else 0.0}
 
     def _resolution(self, address: str) -> dict[str, Any]:
@@ -278,6 +292,11 @@ class Conductor:
                 host.clock.leap(fault.amount * MILLISECOND)
             case Do.DRIFT:
                 host.clock.drift(fault.amount)
+            case Do.SCARCE:
+                process = self.processes[fault.who]
+                process.limit -= max(0, process.free_descriptors - fault.amount)
+            case Do.TWIN if fault.who not in self._twins:
+                self._start_twin(fault.who)
 
     def _mend(self, fault: Fault) -> None:
         """End a fault."""
@@ -298,6 +317,10 @@ class Conductor:
                 self._noise(fault, 0.0)
             case Do.SLOW | Do.FULL | Do.FAIL:
                 host.disk.heal()
+            case Do.SCARCE:
+                self.processes[fault.who].limit = DESCRIPTORS
+            case Do.TWIN:
+                self._end_twin(fault.who)
             case _:
                 pass
 
@@ -320,8 +343,11 @@ class Conductor:
             if other != name:
                 self.world.network.heal(host.address, self.world.host(other).address)
         self._noise(Fault(0, Do.NOISE, name), 0.0)
-        if name in self.processes and not self.processes[name].runs:
-            self.processes[name].resume()
+        self._end_twin(name)
+        if name in self.processes:
+            self.processes[name].limit = DESCRIPTORS
+            if not self.processes[name].runs:
+                self.processes[name].resume()
         self._restore_program(name)
 
     def _restore_program(self, name: str) -> None:

@@ -101,8 +101,11 @@ def _name_stable(facts: Facts, line: Line) -> None:
     owner = facts.owner[stream]
     for number in range(line["first"], line["last"] + 1):
         name = facts.number[stream].get(number)
-        if name is None:  # a fragment of a large message, or the source was killed before it wrote the name
-            facts.nameless[owner].add(number)
+        if name is None:
+            # A fragment of a large message, or the source was killed before it wrote the name. Nothing is promised for
+            # the fragments of a message that was not sent completely.
+            if not line.get("large"):
+                facts.nameless[owner].add(number)
         else:
             facts.stable[owner][number].add(name)
             facts.stable_ids.add(name)
@@ -165,21 +168,27 @@ def _reused(facts: Facts, verdict: Verdict) -> None:
             )
 
 
+def undelivered(facts: Facts, receiver: str) -> tuple[set[str], dict[str, set[int]]]:
+    """Return what is stable and was never delivered to a receiver: names, and numbers without a name by owner."""
+    lines = [line for run in facts.delivered.values() for line in run if line["receiver"] == receiver]
+    numbers: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for line in lines:
+        numbers[owner_of(facts, line["id"])].update(range(line["first"], line["number"] + 1))
+    unseen = {
+        owner[0]: {number for number in wanted if number & 0xFFFF_FFFF not in numbers[owner]}
+        for owner, wanted in facts.nameless.items()
+    }
+    missing = facts.stable_ids - {line["id"] for line in lines}
+    return missing, {owner: some for owner, some in unseen.items() if some}
+
+
 def _lost(facts: Facts, verdict: Verdict, receivers: Sequence[str]) -> None:
     for receiver in receivers:
-        got = {line["id"] for lines in facts.delivered.values() for line in lines if line["receiver"] == receiver}
-        missing = facts.stable_ids - got
+        missing, unseen = undelivered(facts, receiver)
         if missing:
             verdict.add("lost", f"{receiver} never got {len(missing)} stable messages: {_some(missing)}")
-        numbers: dict[tuple[str, str], set[int]] = defaultdict(set)
-        for lines in facts.delivered.values():
-            for line in lines:
-                if line["receiver"] == receiver:
-                    numbers[owner_of(facts, line["id"])].update(range(line["first"], line["number"] + 1))
-        for owner, wanted in facts.nameless.items():
-            unseen = {number for number in wanted if number & 0xFFFF_FFFF not in numbers[owner]}
-            if unseen:
-                verdict.add("lost", f"{receiver} never got number {_some(unseen)} of {owner[0]}, which was stable")
+        for owner, some in unseen.items():
+            verdict.add("lost", f"{receiver} never got number {_some(some)} of {owner}, which was stable")
 
 
 def _one_run(facts: Facts, verdict: Verdict, run: str, delivered: Sequence[Line]) -> None:

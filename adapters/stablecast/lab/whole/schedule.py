@@ -72,12 +72,17 @@ class Do(StrEnum):
     """Let the wall clock of the host leap by `amount` ms."""
     DRIFT = "drift"
     """Let the clocks of the host gain `amount` microseconds a second."""
+    SCARCE = "scarce"
+    """Leave the program `amount` sockets more than it has."""
+    TWIN = "twin"
+    """Start a second process with the identity of a client on another host; it is killed after the span."""
 
 
 DISK_FAULTS: Final = frozenset({Do.FULL, Do.FAIL, Do.ROT})
 """Faults that may cost a store its records; one store of a world suffers them."""
 
 STRIKES_STORES: Final = DISK_FAULTS | {Do.SLOW}
+STRIKES_CLIENTS: Final = frozenset({Do.TWIN})
 
 
 @attrs.frozen
@@ -105,6 +110,7 @@ class Setup:
     Attributes:
         finder: How receivers find sources: `relay`, `service` or `multicast`.
         options: Options of the source.
+        receiver_options: Options of each receiver.
         store_options: Options of each store.
         pause_ms: Time between two bursts of the source.
         burst: Messages of one burst.
@@ -115,6 +121,7 @@ class Setup:
 
     finder: str = "relay"
     options: tuple[tuple[str, Any], ...] = ()
+    receiver_options: tuple[tuple[str, Any], ...] = ()
     store_options: tuple[str, ...] = ()
     pause_ms: int = 60
     burst: int = 1
@@ -143,7 +150,8 @@ class Schedule:
             setup = dict(value["setup"])
             for name in ("store_options", "modes"):
                 setup[name] = tuple(setup[name])
-            setup["options"] = tuple((name, option) for name, option in setup["options"])
+            for name in ("options", "receiver_options"):
+                setup[name] = tuple((option, given) for option, given in setup[name])
             faults = tuple(Fault(**{**fault, "do": Do(fault["do"])}) for fault in value["faults"])
             schedule = cls(int(value["seed"]), Setup(**setup), faults)
         except (KeyError, TypeError, ValueError) as error:
@@ -168,6 +176,22 @@ def draw(seed: int) -> Schedule:
     return Schedule(seed, _setup(rng), tuple(sorted(faults, key=lambda fault: fault.at_ms)))
 
 
+_KITS: Final[tuple[tuple[dict[str, Any], dict[str, Any], tuple[str, ...]], ...]] = (
+    (
+        {"ume_receiver_paced_persistence": 1, "ume_flight_size_bytes": 500_000},
+        {"ume_receiver_paced_persistence": 1},
+        (),
+    ),
+    ({"ume_proxy_source": 1}, {}, ("allow-proxy-source=1", "proxy-election-interval=300")),
+    ({"ume_activity_timeout": 1_500}, {"ume_activity_timeout": 1_500}, ()),
+    ({}, {}, ("repository-type=reduced-fd",)),
+    ({}, {"ume_use_ack_batching": 0}, ()),
+    ({"ume_store_activity_timeout": 800}, {"ume_store_activity_timeout": 800}, ()),
+    ({"ume_retention_unique_confirmations": 1}, {}, ()),
+)
+"""Options of the source, of the receivers and of the stores that go together."""
+
+
 def _setup(rng: Random) -> Setup:
     if rng.random() < 0.3:
         return Setup()
@@ -179,11 +203,18 @@ def _setup(rng: Random) -> Setup:
         options["ume_flight_size"] = rng.choice((1, 5, 20)) if size <= WHOLE_BYTES else LARGE_FLIGHT
     if rng.random() < 0.3:
         options["transport"] = rng.choice(("lbtrm", "lbtru"))
+    receiver_options: dict[str, Any] = {}
+    stores: list[str] = []
+    for kit in rng.sample(_KITS, rng.choice((0, 0, 1, 2))):
+        for given, more in zip((options, receiver_options), kit[:2], strict=True):
+            given.update(more)
+        stores += kit[2]
     modes = tuple(rng.choice(("plain", "plain", "batches", "callback", "slow")) for _ in RECEIVERS)
     return Setup(
         finder=rng.choice(("relay", "relay", "service", "multicast")),
         options=tuple(options.items()),
-        store_options=(),
+        receiver_options=tuple(receiver_options.items()),
+        store_options=tuple(stores),
         pause_ms=rng.choice((20, 60, 150)),
         burst=rng.choice((1, 1, 2, 5)),
         size=size,
@@ -200,6 +231,8 @@ def _fault(rng: Random, do: Do, storms: list[int], weak: str) -> Fault:
         who = weak
     elif do in STRIKES_STORES:
         who = rng.choice(STORES)
+    elif do in STRIKES_CLIENTS:
+        who = rng.choice((SOURCE, *RECEIVERS))
     else:
         who = SOURCE if rng.random() < MAIN_SHARE else rng.choice(PROGRAMS)
     other = ""
@@ -218,6 +251,8 @@ def _amount(rng: Random, do: Do) -> int:
             return rng.choice((0, 1_000, 50_000))
         case Do.FAIL:
             return rng.randrange(20)
+        case Do.SCARCE:
+            return rng.randrange(4)
         case Do.LEAP:
             return rng.randrange(-5_000, 5_000)
         case Do.DRIFT:

@@ -5,6 +5,7 @@ stream waits for its path: it repeats what was lost, and it goes on when a cut p
 a refusal, by a reset, or by a peer that stays silent longer than the options of the socket permit.
 """
 
+import errno
 import os
 import random
 from typing import Protocol
@@ -198,6 +199,13 @@ class Network:
         if path.cut:
             path.cut = False
             self.reachable(source, target)
+
+    def reset(self, one: str, other: str) -> int:
+        """Reset all streams between two addresses; return their number."""
+        ends = self._between(one, other)
+        for end in ends:
+            end.fail(errno.ECONNRESET)
+        return len(ends) // 2
 
     def unreachable(self, source: str, target: str) -> None:
         """Start the clocks of the streams between two hosts that cannot reach each other."""

@@ -21,9 +21,6 @@ from stablecast.lab.world.network import ANY, LOOPBACK, NetworkHost, refusal
 from stablecast.lab.world.sockets import SimulatedSocket
 from stablecast.lab.world.streams import StreamSocket
 
-DESCRIPTORS = 1_024
-"""Sockets that a process may have open."""
-
 FIRST_DESCRIPTOR = 2_000_000
 """Number of the first simulated socket, far above the descriptors of the system."""
 
@@ -137,7 +134,6 @@ class Process(Owner):
         self.loops: list[SimulatedEventLoop] = []
         self.signals: dict[int, Callable[[], object]] = {}
         self.random = random.Random(self.kernel.random.getrandbits(64))  # noqa: S311 - a seed must repeat its run
-        self.limit = DESCRIPTORS
         self.files = FileSystem(host.disk, host.descriptors)
         self.main: Thread | None = None
         self._interrupts: list[Callable[[], object]] = []
@@ -293,20 +289,30 @@ class Process(Owner):
 
     def open(self, sock: SimulatedSocket) -> int:
         """Give a socket a descriptor. Raises OSError if the process has too many."""
-        if len(self._sockets) >= self.limit:
-            raise refusal(errno.EMFILE)
+        self.files.check_limit()
         self._next_descriptor += 1
         self._sockets[self._next_descriptor] = sock
+        self.files.reserved_descriptors = len(self._sockets)
         return self._next_descriptor
 
     @property
+    def limit(self) -> int:
+        """The number of descriptors that the process may have open, of sockets and files."""
+        return self.files.descriptor_limit
+
+    @limit.setter
+    def limit(self, limit: int) -> None:
+        self.files.descriptor_limit = limit
+
+    @property
     def free_descriptors(self) -> int:
-        """The number of sockets that the process may still open."""
-        return self.limit - len(self._sockets)
+        """The number of descriptors that the process may still open."""
+        return max(0, self.limit - len(self._sockets) - self.files.open_descriptors)
 
     def forget(self, descriptor: int) -> None:
         """Free the descriptor of a closed socket."""
         self._sockets.pop(descriptor, None)
+        self.files.reserved_descriptors = len(self._sockets)
 
     def selectable(self, descriptor: int) -> SimulatedSocket:
         """Return the socket of a descriptor. Raises OSError."""

@@ -353,6 +353,19 @@ FOUND = {
             habit=Habit.BLOCKING,
         ),
     ),
+    # A life that was over announced itself late, shared no life with its successor, and muted it for good (L1).
+    "late_life_without_a_past": Schedule(
+        9201290,
+        (),
+        (
+            Fault(1, Act.PART, "source", "store0", 427, False),
+            Fault(250, Act.CRASH, "source", "store2", 36, True),
+            Fault(422, Act.PART, "source", "", 1696, False),
+            Fault(423, Act.RIVAL, "source", "", 386, True),
+            Fault(723, Act.TAKEOVER, "source", "", 1, False),
+        ),
+        WorldSetup(brief=True),
+    ),
 }
 
 
@@ -362,22 +375,27 @@ def test_what_was_found_stays_mended(name: str) -> None:
     assert run(FOUND[name]).violations == ()
 
 
+NEVER_AGAIN = {"client.session.BEFORE_DELIVERY": ()}
+"""The fault that a life which was given up for an earlier one is not followed again."""
+
+
 @pytest.mark.no_cover
 @pytest.mark.parametrize(
-    ("name", "what", "planted", "rule"),
+    ("name", "planted", "rule"),
     [
-        ("proxy_that_is_late", "stablecast.client.session.outranks", lambda *_: False, "L1"),
-        ("turn_behind_a_return", "stablecast.client.succession.Succession.low", lambda _, __, wish: wish, "D1"),
+        ("proxy_that_is_late", {"client.session.outranks": lambda *_: False} | NEVER_AGAIN, "L1"),
+        ("turn_behind_a_return", {"client.succession.Succession.low": lambda _, __, wish: wish}, "D1"),
+        ("late_life_without_a_past", NEVER_AGAIN, "L1"),
         (
             "confirmation_before_a_loss",
-            "stablecast.core.receiver.delivery_window.DeliveryWindow.confirmed",
-            lambda _, start, stop: [(start, stop)],
+            {"core.receiver.delivery_window.DeliveryWindow.confirmed": lambda _, start, stop: [(start, stop)]},
             "A1",
         ),
     ],
 )
 def test_what_was_mended_is_found_without_it(
-    monkeypatch: pytest.MonkeyPatch, name: str, what: str, planted: Any, rule: str
+    monkeypatch: pytest.MonkeyPatch, name: str, planted: dict[str, Any], rule: str
 ) -> None:
-    monkeypatch.setattr(what, planted)
+    for what, fault in planted.items():
+        monkeypatch.setattr(f"stablecast.{what}", fault)
     assert {violation.rule for violation in run(FOUND[name]).violations} == {rule}

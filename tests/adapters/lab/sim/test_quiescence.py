@@ -1,5 +1,7 @@
 """Peace: what is not settled is named, by the rule that speaks of it."""
 
+from collections.abc import Callable
+
 import attrs
 import pytest
 
@@ -164,6 +166,42 @@ def test_that_excuses_no_proxy_that_registers_without_a_quorum(monkeypatch: pyte
     """The planted fault: a proxy is content with one group."""
     monkeypatch.setattr(Quorums, "every_group", lambda *_: True)
     assert {violation.rule for violation in run(GROUP_WIPED).violations} == {"E8"}
+
+
+CONFIRMED_IN_VAIN = Schedule(
+    9201456,
+    ((3509, 1),),
+    (
+        Fault(1197, Act.RIVAL, "receiver1", "", 1, True),
+        Fault(1289, Act.PART, "source", "", 2481, False),
+        Fault(1291, Act.RIVAL, "source", "", 0, True),
+        Fault(3513, Act.PART, "source", "", 487, True),
+    ),
+    WorldSetup(unique=2),
+)
+"""A receiver's process ends while its confirmation is on a broken connection; the next one begins after the message."""
+
+
+@pytest.mark.no_cover
+def test_a_message_whose_confirmation_ended_with_its_process_stays_in_flight() -> None:
+    """P-349: until the stability lifetime ends."""
+    assert run(CONFIRMED_IN_VAIN).violations == ()
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize(
+    ("what", "planted"),
+    [
+        ("core.receiver.consumption_acks.Acknowledger.confirm", lambda *_: None),
+        ("core.source.confirmations.ConfirmedRanges.add", lambda _, first, stop: [(first + 1, stop)]),
+    ],
+)
+def test_that_excuses_no_confirmation_that_a_living_process_can_repeat(
+    monkeypatch: pytest.MonkeyPatch, what: str, planted: Callable[..., object]
+) -> None:
+    """The planted faults: nobody confirms, or the source misses the first message of each."""
+    monkeypatch.setattr(f"stablecast.{what}", planted)
+    assert {violation.rule for violation in run(CONFIRMED_IN_VAIN).violations} == {"L1"}
 
 
 TURN_OVER = Schedule(5002600, (), (Fault(3223, Act.CRASH, "store2", "", 279, True),), IN_TURNS)

@@ -238,18 +238,11 @@ _DOWN = record(
     state="DOWN",
     reg=("IDLE", "IDLE"),
     said=(0, 0),
-    over=False,
-    low=0,
-    best=0,
     told=(),
-    held=frozenset(),
-    gone=frozenset(),
-    done=frozenset(),
-    acked=0,
-    due=False,
-    wanted=frozenset(),
     asked=(),
-    turn=0,
+    **dict.fromkeys(("low", "best", "acked", "turn"), 0),
+    **dict.fromkeys(("over", "due"), False),
+    **dict.fromkeys(("held", "gone", "done", "wanted"), frozenset[Value]()),
 )
 
 

@@ -367,17 +367,8 @@ def silent(session: ServiceSession, now: int) -> bool:
 
 def _context(node: ContextNode, service: ResolutionService, now: int, constants: SrsConstants) -> Fn:
     if node.app != "up":
-        return record(
-            app=node.app,
-            has=False,
-            wants=False,
-            link="WAITING",
-            stale=0,
-            settled="none",
-            sweep=NONE,
-            keepalive=NONE,
-            silence=NONE,
-        )
+        timers = dict.fromkeys(("sweep", "keepalive", "silence"), NONE)
+        return record(app=node.app, has=False, wants=False, link="WAITING", stale=0, settled="none", **timers)
     context = node.context
     (link,) = context.links
     return record(

@@ -21,19 +21,11 @@ STATES = {
     RegistrationState.UNRESPONSIVE: "away",
 }
 _NOTHING: Mapping[str, Value] = {
-    "life": 0,
-    "term": 0,
+    **dict.fromkeys(("life", "term", "told", "resume", "acked", "high"), 0),
+    **dict.fromkeys(("asked", "grant", "dirty"), False),
+    **dict.fromkeys(("synced", "lost"), frozenset[Value]()),
     "lives": (),
-    "told": 0,
-    "resume": 0,
     "trail": 1,
-    "synced": frozenset(),
-    "lost": frozenset(),
-    "acked": 0,
-    "high": 0,
-    "asked": False,
-    "grant": False,
-    "dirty": False,
 }
 """Variables of a store that knows no source."""
 
