@@ -27,8 +27,9 @@ from stablecast.lab.whole.schedule import (
     Schedule,
 )
 from stablecast.lab.world import programs
+from stablecast.lab.world.descriptor_calls import DESCRIPTOR_LIMIT
 from stablecast.lab.world.network import Path
-from stablecast.lab.world.process import DESCRIPTORS, Process
+from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.programs import DATA, TRACES, StoreProgram
 from stablecast.lab.world.world import World
 
@@ -80,12 +81,12 @@ class Conductor:
         self.world = world
         self.schedule = schedule
         self.lines: list[Line] = []
-        self.processes: dict[str, Process] = {}
+        self.processes: dict[str, SimulatedProcess] = {}
         self.output: dict[str, list[str]] = {}
         self._traced = traced
         self._runs: dict[str, int] = {}
         self._calm = False
-        self._twins: dict[str, Process] = {}
+        self._twins: dict[str, SimulatedProcess] = {}
         self._excused = {fault.who for fault in schedule.faults if fault.do in DISK_FAULTS}
         for name in PROGRAMS:
             world.host(name)
@@ -184,7 +185,7 @@ class Conductor:
         newest = {f"{name}.{self._runs[name]}": process.output for name, process in self.processes.items()}
         return {run: "\n".join(lines) for run, lines in (self.output | newest).items()}
 
-    def _note_end(self, name: str, process: Process) -> None:
+    def _note_end(self, name: str, process: SimulatedProcess) -> None:
         """Keep what a program printed, and mark an end that nobody ordered."""
         run = f"{name}.{self._runs[name]}"
         self.output[run] = process.output
@@ -318,7 +319,7 @@ class Conductor:
             case Do.SLOW | Do.FULL | Do.FAIL:
                 host.disk.heal()
             case Do.SCARCE:
-                self.processes[fault.who].limit = DESCRIPTORS
+                self.processes[fault.who].limit = DESCRIPTOR_LIMIT
             case Do.TWIN:
                 self._end_twin(fault.who)
             case _:
@@ -345,7 +346,7 @@ class Conductor:
         self._noise(Fault(0, Do.NOISE, name), 0.0)
         self._end_twin(name)
         if name in self.processes:
-            self.processes[name].limit = DESCRIPTORS
+            self.processes[name].limit = DESCRIPTOR_LIMIT
             if not self.processes[name].runs:
                 self.processes[name].resume()
         self._restore_program(name)

@@ -17,7 +17,7 @@ OVERHEAD = 256
 _MULTICAST_NUMBERS = (socket.IP_MULTICAST_LOOP, socket.IP_MULTICAST_TTL)
 
 
-class DatagramSocket(SimulatedSocket):
+class UdpSocket(SimulatedSocket):
     """A UDP socket, also a member of groups."""
 
     def __init__(self, process: SocketOwner, kind: socket.SocketKind = socket.SOCK_DGRAM, proto: int = 0) -> None:
@@ -144,7 +144,7 @@ class DatagramSocket(SimulatedSocket):
         """Enter the socket at its address. Raises OSError if another holds it and both do not share it."""
         others = self.network.datagrams_at(self.host.address, port)
         reuse = (socket.SOL_SOCKET, socket.SO_REUSEADDR)
-        for other in cast("list[DatagramSocket]", others):
+        for other in cast("list[UdpSocket]", others):
             shared = self.options.get(reuse) and other.options.get(reuse)
             if not shared and (ANY in (host, other.local[0]) or host == other.local[0]):
                 raise refusal(errno.EADDRINUSE)

@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Any, NoReturn, Protocol, TypeVar, TypeVarTuple, Unpack
 
 from stablecast.lab.world.clock import HostClock
-from stablecast.lab.world.kernel import Kernel, Thread
+from stablecast.lab.world.kernel import Kernel, SimulatedThread
 from stablecast.lab.world.selector import Selectable, Selector
 
 SUBPROCESS = "start a program of its own with World.start"
@@ -112,7 +112,7 @@ class LoopOwner(Protocol):
     def console(self) -> LoopConsole:
         """The output of the process."""
 
-    def start_thread(self, target: Callable[[], object], name: str) -> Thread:
+    def start_thread(self, target: Callable[[], object], name: str) -> SimulatedThread:
         """Start a thread of the process."""
 
     def addresses(self, host: Any, port: Any, kind: int = 0, proto: int = 0, flags: int = 0) -> list[Any]:

@@ -69,10 +69,10 @@ class NetworkHost(Protocol):
     address: str
     powered: bool
     privileged: bool
-    network: "Network"
+    network: "SimulatedNetwork"
 
 
-class Connection(Protocol):
+class ConnectionEnd(Protocol):
     """One end of a stream as the network sees it; `here` and `there` are the addresses of the two hosts."""
 
     here: str
@@ -130,7 +130,7 @@ def refusal(number: int) -> OSError:
     return OSError(number, os.strerror(number))
 
 
-class Network:
+class SimulatedNetwork:
     """All hosts, the paths between them, and the sockets that are bound to an address."""
 
     def __init__(self, kernel: Kernel) -> None:
@@ -142,7 +142,7 @@ class Network:
         self._paths: dict[tuple[str, str], Path] = {}
         self._streams: dict[tuple[str, int], list[StreamPort]] = {}
         self._datagrams: dict[int, dict[str, list[DatagramPort]]] = {}  # by port and host
-        self.ends: dict[Connection, None] = {}
+        self.ends: dict[ConnectionEnd, None] = {}
         self.used_ports: dict[str, int] = {}
 
     # ----------------------------------------------------------------------------------------------------------- hosts
@@ -217,7 +217,7 @@ class Network:
         for end in self._between(source, target):
             self.kernel.after(self.kernel.random.randrange(HEALED_NS), end.repeat)
 
-    def _between(self, one: str, other: str) -> list[Connection]:
+    def _between(self, one: str, other: str) -> list[ConnectionEnd]:
         return [end for end in self.ends if {end.here, end.there} == {one, other}]
 
     # --------------------------------------------------------------------------------------------------------- sockets

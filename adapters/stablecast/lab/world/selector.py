@@ -8,7 +8,7 @@ import selectors
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from stablecast.lab.world.kernel import Kernel, Thread
+from stablecast.lab.world.kernel import Kernel, SimulatedThread
 
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
@@ -27,7 +27,7 @@ class Selectable(Protocol):
         """Return whether a write is accepted at once."""
 
 
-class Descriptors(Protocol):
+class SelectableSockets(Protocol):
     """The open sockets of a process by descriptor."""
 
     def selectable(self, descriptor: int) -> Selectable:
@@ -39,14 +39,14 @@ class Selector(selectors._BaseSelectorImpl):
 
     _fd_to_key: dict[int, selectors.SelectorKey]
 
-    def __init__(self, kernel: Kernel, descriptors: Descriptors, wait_ns: Callable[[float], int]) -> None:
+    def __init__(self, kernel: Kernel, descriptors: SelectableSockets, wait_ns: Callable[[float], int]) -> None:
         """Make a selector for the loop of one thread; `wait_ns` translates seconds of its host to ns of the world."""
         super().__init__()
         self._kernel = kernel
         self._wait_ns = wait_ns
         self._descriptors = descriptors
         self._candidates: dict[int, Selectable] = {}
-        self._thread: Thread | None = None
+        self._thread: SimulatedThread | None = None
         self._alarm = False
 
     def register(self, fileobj: Any, events: int, data: object = None) -> selectors.SelectorKey:

@@ -4,8 +4,8 @@ import errno
 import socket
 from typing import IO, Any, Protocol
 
-from stablecast.lab.world.kernel import Kernel, Thread
-from stablecast.lab.world.network import ANY, LOOPBACK, Address, Network, NetworkHost, refusal
+from stablecast.lab.world.kernel import Kernel, SimulatedThread
+from stablecast.lab.world.network import ANY, LOOPBACK, Address, NetworkHost, SimulatedNetwork, refusal
 from stablecast.lab.world.selector import Selector
 
 RECEIVE_BUFFER = 212_992
@@ -43,7 +43,7 @@ class SimulatedSocket:
         """Open a socket of a process. Raises OSError without a free descriptor."""
         self.process = process
         self.host: NetworkHost = process.host
-        self.network: Network = process.host.network
+        self.network: SimulatedNetwork = process.host.network
         self.kernel = process.kernel
         self.type = kind
         self.proto = proto or (socket.IPPROTO_TCP if kind is socket.SOCK_STREAM else socket.IPPROTO_UDP)
@@ -54,7 +54,7 @@ class SimulatedSocket:
         self.closed = False
         self.error = 0
         self._timeout: float | None = None
-        self._waiting: list[Thread] = []
+        self._waiting: list[SimulatedThread] = []
         self._descriptor = process.open(self)
         self._io_refs = 0  # Files of `makefile` that are open; the socket closes after them.
         self._closes = False
@@ -222,7 +222,7 @@ class SimulatedSocket:
         for thread in waiting:
             thread.wake()
 
-    def wake_on_change(self, thread: Thread) -> None:
+    def wake_on_change(self, thread: SimulatedThread) -> None:
         """Wake a thread once, when the socket may be ready."""
         self._waiting.append(thread)
 

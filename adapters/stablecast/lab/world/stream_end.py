@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.lab.world.kernel import Kernel
-from stablecast.lab.world.network import REPEAT_NS, Address, Network, NetworkHost, refusal
+from stablecast.lab.world.network import REPEAT_NS, Address, NetworkHost, SimulatedNetwork, refusal
 
 WINDOWS = (16 << 10, 128 << 10, 512 << 10)
 """Bytes that one end may have sent and the other has not read; the seed chooses for each connection."""
@@ -36,7 +36,7 @@ class EndSocket(Protocol):
     """The socket of an end, as the end sees it."""
 
     kernel: Kernel
-    network: Network
+    network: SimulatedNetwork
     options: dict[tuple[int, int], Any]
 
     @property

@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn, Protocol, cast
 
 import attrs
 
-from stablecast.lab.world.process import Process
+from stablecast.lab.world.process import SimulatedProcess
 
 UNTOUCHED_PACKAGE: Final = "stablecast.lab.world"
 """The world itself uses the real functions."""
@@ -23,7 +23,7 @@ UNTOUCHED_PACKAGE: Final = "stablecast.lab.world"
 class Programs(Protocol):
     """The way to the program that runs now."""
 
-    def __call__(self) -> Process | None:
+    def __call__(self) -> SimulatedProcess | None:
         """Return the process of the running thread, None outside of programs."""
 
 
@@ -43,7 +43,7 @@ class _Installation:
 installation: Final = _Installation()
 
 
-def program() -> Process | None:
+def program() -> SimulatedProcess | None:
     """Return the process of the running thread, None outside of programs."""
     return installation.programs()
 
