@@ -70,7 +70,7 @@ class GeneratorSet:
         self._generators.pop(id(generator), None)
 
     def clear(self) -> None:
-        """Remove all generators."""
+        """Remove all generators at once."""
         self._generators.clear()
 
     def __len__(self) -> int:

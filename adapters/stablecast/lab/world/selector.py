@@ -58,7 +58,7 @@ class Selector(selectors._BaseSelectorImpl):
         return key
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        """Stop watching a socket."""
+        """Stop watching a socket that is registered."""
         key = super().unregister(fileobj)
         self._candidates.pop(key.fd, None)
         return key

@@ -182,6 +182,8 @@ class StreamEnd:
         """End the connection with an error that the socket raises once."""
         if not self.dead:
             self._forget()
+            if number == errno.ECONNRESET and self.over:  # Linux: TIME_WAIT has no socket, CLOSE_WAIT breaks the pipe.
+                number = 0 if self.finished else errno.EPIPE
             self.error, self.over = number, True
             self._wake()
 

@@ -122,7 +122,7 @@ class TcpSocket(SimulatedSocket):
     def shutdown(self, how: int) -> None:
         """End the sending side. Raises OSError."""
         end = self._connected()
-        if end.dead:
+        if end.dead or (end.finished and end.over):
             raise refusal(errno.ENOTCONN)
         if how != socket.SHUT_RD:
             end.finish()

@@ -123,6 +123,11 @@ def read_records(paths: Iterable[Path]) -> Iterator[Iterator[TraceRecord]]:
         )
 
 
+def of_frame(frame: TraceFrame, path: Path, offset: int) -> Iterator[TraceRecord]:
+    """Yield the records of a frame. Raise TraceError for a malformed one."""
+    return (_record(frame, line, path, offset) for line in frame.records)
+
+
 def of_line(frame: TraceFrame, line: bytes, path: Path, offset: int) -> TraceRecord:
     """Return the record of a frame in this line. Raise TraceError if it is none."""
     return _record(frame, object_of(line), path, offset)
