@@ -98,6 +98,8 @@ class Conductor:
 
     async def run(self) -> None:
         """Play the schedule."""
+        if "ume_receiver_paced_persistence" in dict(self.schedule.setup.options):
+            self.mark("paced")
         for name in (FINDER, *STORES):
             self.start(name)
         await asyncio.sleep(READY_SECONDS)

@@ -32,6 +32,10 @@ TRACEBACK = re.compile(
 )
 ACKNOWLEDGED_NS = 3_000_000_000
 """Time after which a consumed message is acknowledged if nothing but the consumer itself delays it."""
+QUORUM = 2
+"""Stores of three that must know a receiver before messages are kept for it."""
+REGISTERED_NS = 1_000_000_000
+"""Time that the stores have to make a registration durable, in a world without faults."""
 SHOWN = 3
 """Number of examples in one sentence."""
 
@@ -68,6 +72,9 @@ class Facts:
     confirmed: list[Line] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
     marks: list[Line] = field(default_factory=list)
+    stable_at: dict[str, int] = field(default_factory=dict)  # by message
+    registered_at: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))  # by receiver
+    paced: bool = False
 
 
 def gather(lines: Iterable[Line]) -> Facts:
@@ -87,8 +94,11 @@ def gather(lines: Iterable[Line]) -> Facts:
             facts.first_at.setdefault((line["receiver"], line["id"]), line["t"])
         elif what == "reg-id":
             facts.receiver_of[line["reg_id"]].add(line["receiver"])
+            facts.registered_at[line["receiver"]].append(line["t"])
         elif what == "confirmed":
             facts.confirmed.append(line)
+        elif what == "paced":
+            facts.paced = True
         elif what in {"fault", "heal", "ended", "hang", "prompt"}:
             facts.marks.append(line)
     for line in announced:
@@ -109,6 +119,7 @@ def _name_stable(facts: Facts, line: Line) -> None:
         else:
             facts.stable[owner][number].add(name)
             facts.stable_ids.add(name)
+            facts.stable_at.setdefault(name, line["t"])
 
 
 def owner_of(facts: Facts, name: str) -> tuple[str, str]:
@@ -179,6 +190,9 @@ def undelivered(facts: Facts, receiver: str) -> tuple[set[str], dict[str, set[in
         for owner, wanted in facts.nameless.items()
     }
     missing = facts.stable_ids - {line["id"] for line in lines}
+    if facts.paced:  # Stores keep a message for the receivers that are registered when it arrives, and for no other.
+        known = facts.registered_at[receiver][QUORUM - 1 : QUORUM]
+        missing = {name for name in missing if known and facts.stable_at[name] > known[0] + REGISTERED_NS}
     return missing, {owner: some for owner, some in unseen.items() if some}
 
 

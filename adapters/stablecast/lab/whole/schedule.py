@@ -180,7 +180,7 @@ _KITS: Final[tuple[tuple[dict[str, Any], dict[str, Any], tuple[str, ...]], ...]]
     (
         {"ume_receiver_paced_persistence": 1, "ume_flight_size_bytes": 500_000},
         {"ume_receiver_paced_persistence": 1},
-        (),
+        ("repository-allow-receiver-paced-persistence=1",),
     ),
     ({"ume_proxy_source": 1}, {}, ("allow-proxy-source=1", "proxy-election-interval=300")),
     ({"ume_activity_timeout": 1_500}, {"ume_activity_timeout": 1_500}, ()),
@@ -209,6 +209,8 @@ def _setup(rng: Random) -> Setup:
         for given, more in zip((options, receiver_options), kit[:2], strict=True):
             given.update(more)
         stores += kit[2]
+    if "ume_receiver_paced_persistence" in options:
+        options.pop("ume_retention_unique_confirmations", None)  # Nobody confirms what no receiver was there for.
     modes = tuple(rng.choice(("plain", "plain", "batches", "callback", "slow")) for _ in RECEIVERS)
     return Setup(
         finder=rng.choice(("relay", "relay", "service", "multicast")),
@@ -219,7 +221,7 @@ def _setup(rng: Random) -> Setup:
         burst=rng.choice((1, 1, 2, 5)),
         size=size,
         modes=modes,
-        late=rng.random() < 0.15,
+        late=rng.random() < 0.15 and "ume_receiver_paced_persistence" not in options,
     )
 
 
