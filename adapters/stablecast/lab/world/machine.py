@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypeVar, cast
 
 from stablecast.lab.world.event_loop import ENDING, SimulatedEventLoop
 from stablecast.lab.world.host_files import HostFiles
-from stablecast.lab.world.kernel import Kernel, ProcessGone, SimulatedThread
+from stablecast.lab.world.kernel import Kernel, SimulatedThread
 from stablecast.lab.world.locks import Result, SimulatedLock, SimulatedSemaphore
 from stablecast.lab.world.process import SimulatedProcess, run_loop
 from stablecast.runtime import machine
@@ -295,7 +295,7 @@ class WorldProcess(WorldPart):
         process = self.process
         process.status = status
         process.kill()
-        raise ProcessGone
+        self._kernel.running().leave()
 
     def at_exit(self, callback: Callable[[], object], /) -> None:
         """Call back when the process ends in an orderly way."""

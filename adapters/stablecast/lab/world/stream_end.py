@@ -58,7 +58,7 @@ class StreamEnd:
         peer: The other end, None before the connection is made.
         sock: The socket, None once it is closed.
         inbox: Bytes that have arrived and were not read, `unread` of them.
-        over: The other end sends nothing more.
+        over: The end of what the other end sends has arrived.
         finished: This end sends nothing more.
         dead: This end has forgotten the connection.
         error: Number of the error that the socket raises next.
@@ -97,7 +97,7 @@ class StreamEnd:
     @property
     def readable(self) -> bool:
         """Return whether a read returns at once."""
-        return bool(self.inbox or self.over or self.error)
+        return bool(self.inbox or self.over or self.dead)
 
     @property
     def writable(self) -> bool:
@@ -132,7 +132,7 @@ class StreamEnd:
     def read(self, size: int, *, peek: bool = False) -> bytes:
         """Return up to `size` bytes that have arrived; b"" at the end of the stream. Raises the error of the end."""
         if not self.inbox:
-            if self.error:
+            if self.error and not self.over:
                 raise refusal(self.take_error())
             return b""
         whole = self.inbox[0] if len(self.inbox) == 1 else b"".join(self.inbox)
@@ -184,7 +184,7 @@ class StreamEnd:
             self._forget()
             if number == errno.ECONNRESET and self.over:  # Linux: TIME_WAIT has no socket, CLOSE_WAIT breaks the pipe.
                 number = 0 if self.finished else errno.EPIPE
-            self.error, self.over = number, True
+            self.error = number
             self._wake()
 
     def on_unreachable(self) -> None:

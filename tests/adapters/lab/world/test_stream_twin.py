@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.adapters.lab.world.scene import scene
 
-EXAMPLES = 600
+EXAMPLES = 100
 
 Call = tuple[str, int, int]
 """Name of the call, number of the end that makes it, and an argument."""
