@@ -7,7 +7,7 @@ import attrs
 
 from stablecast.cli import daemons, lbmrd, srs
 from stablecast.cli.daemons import StoreJob
-from stablecast.lab.world.process import Process
+from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.world import World
 from stablecast.resolver.lbmrd.config import LbmrdConfig
 from stablecast.resolver.srs import SrsConfig
@@ -39,14 +39,14 @@ class StoreProgram:
     resolver: Sequence[str] = ()
     options: Sequence[str] = ()
     traced: bool = False
-    process: Process | None = None
+    process: SimulatedProcess | None = None
 
     @property
     def address(self) -> str:
         """The address at which it listens."""
         return f"{self.world.host(self.name).address}:{STORE_PORT}"
 
-    def start(self, new: bool | None = None) -> Process:
+    def start(self, new: bool | None = None) -> SimulatedProcess:
         """Start `stablecast store`, as a new store or not; None: the first start is one of a new store."""
         host = self.world.host(self.name)
         new = not host.processes if new is None else new
@@ -66,13 +66,13 @@ class StoreProgram:
         return self.process
 
 
-def start_relay(world: World, name: str = "relay") -> Process:
+def start_relay(world: World, name: str = "relay") -> SimulatedProcess:
     """Start `stablecast lbmrd` on a host."""
     settings = LbmrdConfig(interface=world.host(name).address)
     return world.call(_relay(settings), name)
 
 
-def start_service(world: World, name: str = "service") -> Process:
+def start_service(world: World, name: str = "service") -> SimulatedProcess:
     """Start `stablecast srs` on a host."""
     settings = SrsConfig(interface=world.host(name).address)
     return world.call(lambda: run_service(srs.serve(settings, as_json=False)), name)
