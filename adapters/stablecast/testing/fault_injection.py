@@ -99,8 +99,7 @@ class FaultInjector:
         self.turns[host] += 1
         waiting = self._at_turns.get(host)
         while waiting and waiting[-1].turn <= self.turns[host]:
-            strike = waiting.pop()
-            self._kernel.exactly(self._kernel.now, partial(self._on_schedule, strike))
+            self._on_schedule(waiting.pop())
 
     def _on_time(self, strike: Strike) -> None:
         if self._armed:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 from stablecast.core.errors import StablecastError
+from stablecast.lab.world.filesystem import FileSystem
 from stablecast.lab.world.kernel import WorldError
 from stablecast.lab.world.world import World
 from stablecast.testing.fault_injection import FaultInjector
@@ -99,12 +100,24 @@ class SimulatedWorld:
     @property
     def context(self) -> dict[str, Any]:
         """The keyword arguments for `stablecast.client.Context` in the program that asks."""
-        owner = self._lab.kernel.running().owner
-        return {"resolver": list(self._resolver), "interface": owner.host.address}  # type: ignore[attr-defined]
+        return self.context_of(self._lab.kernel.running().owner.host.name)  # type: ignore[attr-defined]
+
+    def context_of(self, host: str) -> dict[str, Any]:
+        """Return the keyword arguments for `stablecast.client.Context` in the programs of a host."""
+        return {"resolver": list(self._resolver), "interface": self.address(host)}
 
     def address(self, host: str) -> str:
         """Return the IPv4 address of a host; the first use makes the host."""
         return self._lab.host(host).address
+
+    def read(self, host: str, path: str) -> bytes:
+        """Return the content of a file of a host; b"" if there is none. A relative path begins at `/`."""
+        try:
+            with FileSystem(self._lab.host(host).disk).open_file(path, "rb") as file:
+                content: bytes = file.read()
+        except FileNotFoundError:
+            return b""
+        return content
 
     # ------------------------------------------------------------------------------------------------------------- time
 
@@ -230,8 +243,9 @@ class SimulatedWorld:
         self._resolver = list(relays)
 
     def begin(self) -> None:
-        """Let the schedule begin, because the stores are ready."""
+        """Let time and the schedule begin, because the stores are ready."""
         self._begun = self._lab.now
+        self.timeline.clear()
         self.injector.arm(self._strikes)
 
     def activity(self) -> Activity:

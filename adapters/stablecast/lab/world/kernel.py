@@ -182,6 +182,10 @@ class SimulatedThread:
     def _resume(self, woken: bool = False) -> None:
         if self.owner.gone or self.ended or not self._waits:
             return
+        if self._kernel.on_turn is not None and self.owner.runs:
+            self._kernel.on_turn(self)
+            if self.owner.gone:
+                return
         if not self.owner.runs:
             self.owner.postpone(lambda: self._resume(woken))
             return
@@ -242,7 +246,7 @@ class Owner:
 class Kernel:
     """The clock of a world, its events, and its threads. `now` is the time in ns.
 
-    `on_turn` is called before a thread is resumed, if it is set. It must not end or suspend a process at once.
+    `on_turn` is called before a thread is resumed, if it is set. It may end or stop the process of the thread.
     """
 
     def __init__(self, seed: int) -> None:
@@ -319,8 +323,6 @@ class Kernel:
 
     def switch_to(self, thread: SimulatedThread) -> None:
         """Run a thread until it blocks or ends; only the hub calls this."""
-        if self.on_turn is not None:
-            self.on_turn(thread)
         self.current = thread
         try:
             thread.green.switch()
