@@ -74,15 +74,6 @@ def plain(canonical: str) -> Any:
     return _plain(json.loads(canonical))
 
 
-def parse_text(texts: str) -> list[Any]:
-    """Return the values of several texts with commas between them.
-
-    >>> parse_text('1,["seq","a"]')
-    [1, ('a',)]
-    """
-    return [_plain(value) for value in json.loads(f"[{texts}]")]
-
-
 def _plain(value: Any) -> Any:
     if not isinstance(value, list):
         return value

@@ -25,13 +25,14 @@ from stablecast.core.protocol.history import HISTORY_LIVES
 from stablecast.core.protocol.inputs import Data, Persisted, StoreInput
 from stablecast.core.protocol.messages import Incarnation, Message, Register, Role
 from stablecast.core.protocol.repairs import Repair
-from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig
+from stablecast.core.protocol.settings import RegistrationTimes, RepositoryConfig, SourceConfig, StoreConfig
 from stablecast.core.store import StoreEndpoint
 from stablecast.core.store.status import RepositoryStatus
 from stablecast.lab.model.clone import clone
 
 SOURCE_ID = 1
 """RegID of the only source of a world."""
+INTERVAL_NS = 1
 LONG_NS = 1_000_000 * SECOND
 """A span in ns that no run reaches the end of."""
 
@@ -171,6 +172,19 @@ def registration(life: Incarnation, reply_to: str, transport: str, index: int = 
         transport=transport,
         activity_timeout_ms=0,
         state_lifetime_ms=0,
+    )
+
+
+def untimed(config: SourceConfig) -> SourceConfig:
+    """Return the configuration of a source whose only timer is the registration interval, of 1 ns."""
+    return attrs.evolve(
+        config,
+        times=RegistrationTimes(INTERVAL_NS, LONG_NS, LONG_NS),
+        stability_timeout_ns=0,
+        stability_lifetime_ns=0,
+        check_ns=LONG_NS,
+        sri_interval_ns=LONG_NS,
+        sri_maximum=1,
     )
 
 

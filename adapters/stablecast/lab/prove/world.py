@@ -30,7 +30,7 @@ from stablecast.lab.prove.bounds import MAX_TAKEOVERS, TakeoverFault
 from stablecast.lab.prove.instance import Instance, ProofBounds
 from stablecast.lab.prove.sources import SourceStates, reduced
 from stablecast.lab.prove.sources import SourceSummary as SourceView
-from stablecast.lab.prove.state import FATES, NOBODY, REGISTERING, Action, Deed, Draft, Loss, LossKind, State
+from stablecast.lab.prove.state import NOBODY, REGISTERING, Action, Deed, Draft, Loss, LossKind, State
 from stablecast.lab.prove.stores import Step, StoreFate, StoreStates
 from stablecast.lab.prove.stores import StoreSummary as StoreView
 
@@ -212,7 +212,7 @@ class ProofWorld:
                 self._fill(draft, *indices)
             case _:
                 (index,) = indices
-                self._take(draft, index, FATES[deed])
+                self._take(draft, index, StoreFate[deed.name])
                 draft.wipes += deed is Deed.WIPE
                 if deed in (Deed.LEAVE, Deed.CRASH):
                     self._miss(draft, index)
@@ -292,7 +292,8 @@ class ProofWorld:
 
     def _take(self, draft: Draft, index: int, step: Step) -> None:
         """Perform a step of a store; the source gets its messages and answers."""
-        draft.stores[index], sent = self.stores.take(draft.stores[index], step)
+        store, sent = self.stores.take(draft.stores[index], step)
+        draft.put(index, store)
         for message in sent:
             match message:
                 case StableAck():

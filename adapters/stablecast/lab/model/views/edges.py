@@ -15,7 +15,7 @@ from stablecast.core.protocol.inputs import Input
 from stablecast.core.protocol.messages import Role
 from stablecast.evidence.trace.converter import Endpoint
 from stablecast.lab.model import catalog, equal
-from stablecast.lab.model.canonical import parse_text, plain
+from stablecast.lab.model.canonical import plain
 from stablecast.lab.model.catalog import Configuration
 from stablecast.lab.model.errors import ModelError
 from stablecast.lab.model.graph import Graph
@@ -199,7 +199,7 @@ def _action(label: str) -> tuple[str, tuple[Any, ...]]:
     found = _LABEL.match(label)
     if found is None:
         raise ModelError(f"not an action of a model: {label!r}")
-    return found[1], tuple(parse_text(found[2])) if found[2] else ()
+    return found[1], plain(f'["seq",{found[2]}]') if found[2] else ()
 
 
 def graph_of(configuration: Configuration) -> Graph:

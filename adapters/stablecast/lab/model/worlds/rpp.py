@@ -9,7 +9,7 @@ long.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Self
+from typing import Any, Self
 
 import attrs
 
@@ -49,7 +49,7 @@ from stablecast.lab.model.worlds.rpp_parts import (
     receiver_request,
     store_config,
 )
-from stablecast.lab.model.worlds.shared import known_constants, numbers_of
+from stablecast.lab.model.worlds.shared import numbers_of
 
 
 @attrs.define
@@ -69,13 +69,13 @@ class RppWorld:
     now: int = 0
 
     @classmethod
-    def create(cls, constants: Mapping[str, Value]) -> Self:
+    def create(cls, constants: Mapping[str, Any]) -> Self:
         """Return the initial state: the source is registered and has announced where it begins; no receiver exists.
 
         Raises:
             ModelError: the store refuses the source.
         """
-        known = RppConstants(**known_constants(constants))
+        known = RppConstants(**constants)
         config = store_config(known)
         process = StoreProcess(config, StoreEndpoint.create(config))
         readers = [PacedReceiver() for _ in range(known.Receivers)]

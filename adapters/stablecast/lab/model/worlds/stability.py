@@ -8,7 +8,7 @@ Numbers begin at 1 in the model and at 0 in the core (`stability_view`).
 """
 
 from collections.abc import Iterator, Mapping
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import attrs
 
@@ -20,13 +20,10 @@ from stablecast.core.registration.status import RegistrationStatus
 from stablecast.core.registration.store_registration import RegistrationState
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.core.store import StoreEndpoint
-from stablecast.lab.model.canonical import Value
 from stablecast.lab.model.clone import SharedMachine
 from stablecast.lab.model.explorer import Action, State
-from stablecast.lab.model.store_process import Journal, data, messages, store_address
-from stablecast.lab.model.worlds.shared import known_constants
+from stablecast.lab.model.store_process import INTERVAL_NS, Journal, data, messages, store_address
 from stablecast.lab.model.worlds.stability_stores import (
-    INTERVAL_NS,
     StabilityConstants,
     StabilityStore,
     source_config,
@@ -64,9 +61,9 @@ class StabilityWorld:
     now: int = 0
 
     @classmethod
-    def create(cls, constants: Mapping[str, Value]) -> Self:
+    def create(cls, constants: Mapping[str, Any]) -> Self:
         """Return the initial state: the stores run, the source does not."""
-        known = StabilityConstants(**known_constants(constants))
+        known = StabilityConstants(**constants)
         configs = [store_config(known, index) for index in range(len(known.groups))]
         stores = [StabilityStore(one, StoreEndpoint.create(one), index=index) for index, one in enumerate(configs)]
         return cls(known, list(map(SharedMachine, stores)))
