@@ -86,6 +86,14 @@ def _plain(value: Any) -> Any:
             return tuple(map(_plain, value[1:]))
 
 
+def compact(value: Any) -> str:
+    """Return the JSON of a file that people compare: indented, but with the innermost lists in a line each."""
+    text_of = json.dumps(value, indent=1)
+    return (
+        re.sub(r"\[\s+([^\[\]{}]*?)\s+\]", lambda found: "[" + re.sub(r"\s*\n\s*", " ", found[1]) + "]", text_of) + "\n"
+    )
+
+
 def digest(lines: Iterable[str]) -> str:
     """Return the SHA-256 of the distinct lines in order, each ended by a newline."""
     summed = hashlib.sha256()

@@ -94,9 +94,7 @@ def _with_record(configuration: Configuration, known: RecordedGraph | None, twin
 
 def _comparison(configuration: Configuration, core: Exploration, reason: str | None) -> Comparison:
     digests = core.graph.digests()
-    told: dict[str, Any] | str | None = reason
-    if core.difference is not None:
-        told = attrs.asdict(core.difference)
+    told = reason if core.difference is None else attrs.asdict(core.difference)
     return Comparison(configuration.name, digests.nodes, digests.edges, told is None, told)
 
 

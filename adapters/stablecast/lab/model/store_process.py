@@ -4,6 +4,7 @@ A world has one source. Its messages are kept as the life of each number.
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 import attrs
 
@@ -150,6 +151,11 @@ def store_address(index: int) -> str:
 def data(life: Incarnation, number: int, recovered: bool = False, size: int = 0) -> Data:
     """Return one message of a life, of `size` bytes."""
     return Data(life, life, serial.wire(number), 1, size, recovered, token=0)
+
+
+def numbers_of(ranges: Iterable[tuple[int, int]], shift: int = 0) -> frozenset[Any]:
+    """Return the numbers of the ranges [start, stop), moved by `shift`."""
+    return frozenset(number + shift for start, stop in ranges for number in range(start, stop))
 
 
 def messages(effects: Iterable[Effect]) -> list[Message]:

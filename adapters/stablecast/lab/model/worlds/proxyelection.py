@@ -193,12 +193,8 @@ class ProxyElectionWorld:
         )
         client.lifetime.on_heard(NOW)
         station.election.on_registered(request, client, NOW, out)
-        if token is not None and self.constants.Quorum:
-            self._let_in(token, number)
-
-    def _let_in(self, token: ElectionToken, number: int) -> None:
-        runs = self.stations[token.store_index]
-        if runs.proxy == token:
+        runs = None if token is None else self.stations[token.store_index]
+        if runs is not None and runs.proxy == token and self.constants.Quorum:
             runs.granted.add(number)
 
     def _perform(self, station: Station, effects: list[StoreEffect] | list[Effect]) -> None:

@@ -25,7 +25,7 @@ from stablecast.core.receiver import ReceiverSession, ReceiverState
 from stablecast.lab.model.canonical import Fn, Value, record
 from stablecast.lab.model.clone import SharedMachine
 from stablecast.lab.model.explorer import Action, State
-from stablecast.lab.model.store_process import LONG_NS, data
+from stablecast.lab.model.store_process import LONG_NS, data, numbers_of
 from stablecast.lab.model.worlds.recovery_store import (
     LIFE,
     MESSAGE_BYTES,
@@ -35,7 +35,6 @@ from stablecast.lab.model.worlds.recovery_store import (
     address_of,
     source_info,
 )
-from stablecast.lab.model.worlds.shared import numbers_of
 
 TICK_NS = MILLISECOND
 SESSION_ID = 7

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import attrs
 
+from stablecast.core.machine import serial
 from stablecast.core.protocol.effects import Broadcast, Effect, Resend, Send
 from stablecast.core.protocol.inputs import Arrived, Data, Reset, Sent, Start
 from stablecast.core.protocol.messages import (
@@ -33,7 +34,7 @@ from stablecast.lab.model.canonical import Fn, Value, record
 from stablecast.lab.model.clone import SharedMachine
 from stablecast.lab.model.errors import ModelError
 from stablecast.lab.model.explorer import Action, State
-from stablecast.lab.model.store_process import SOURCE_ID, Journal, StoreProcess, data
+from stablecast.lab.model.store_process import SOURCE_ID, Journal, StoreProcess, data, numbers_of
 from stablecast.lab.model.worlds.rpp_parts import (
     DELAY_NS,
     NONE,
@@ -49,7 +50,6 @@ from stablecast.lab.model.worlds.rpp_parts import (
     receiver_request,
     store_config,
 )
-from stablecast.lab.model.worlds.shared import numbers_of
 
 
 @attrs.define
@@ -253,7 +253,7 @@ class RppWorld:
         if to != SOURCE:
             if isinstance(message, Registered):
                 reader = self.readers[int(to.removeprefix("receiver:")) - 1]
-                reader.state, reader.consumed = "IN", signed(message.low) - 1
+                reader.state, reader.consumed = "IN", serial.extend(message.low, 0) - 1
             assert isinstance(message, Registered | Deregistered)
         elif not self.up or message.incarnation != self.source.config.incarnation:
             return
@@ -419,9 +419,4 @@ def item(way: Data | SourceInfo) -> Fn:
     """Return an item of the stream."""
     if isinstance(way, Data):
         return record(kind="data", life=way.incarnation, number=way.wire_first, again=way.recovered)
-    return record(kind="info", life=way.incarnation, low=way.low, high=signed(way.high))
-
-
-def signed(wire: int) -> int:
-    """Return a wire number as a signed one: numbers below 0 travel as 32-bit values."""
-    return wire if wire < 1 << 31 else wire - (1 << 32)
+    return record(kind="info", life=way.incarnation, low=way.low, high=serial.extend(way.high, 0))

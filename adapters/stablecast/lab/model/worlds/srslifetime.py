@@ -325,16 +325,9 @@ def seen(
         "context": tuple(_context(node, service, now, constants) for node in nodes),
         "knows": tuple(_knows(node, len(nodes)) for node in nodes),
         "wire": tuple(
-            record(
-                there=tuple(said.seen for said in node.wire.there),
-                back=tuple(said.seen for said in node.wire.back),
-                hung=node.wire.hung,
-            )
-            for node in nodes
+            record(there=_shown(node.wire.there), back=_shown(node.wire.back), hung=node.wire.hung) for node in nodes
         ),
-        "former": tuple(
-            record(there=tuple(said.seen for said in node.former.there), ends=node.former.ends) for node in nodes
-        ),
+        "former": tuple(record(there=_shown(node.former.there), ends=node.former.ends) for node in nodes),
         "client": tuple(_client(constants, service.clients.get(instance_of(node.number)), now) for node in nodes),
         "session": tuple(
             record(
@@ -346,6 +339,10 @@ def seen(
         "leave": tuple(_ticks(leave_of(service, node.number), now, constants) for node in nodes),
         "left": left,
     }
+
+
+def _shown(queue: Sequence[WrittenFrames]) -> tuple[Fn, ...]:
+    return tuple(said.seen for said in queue)
 
 
 def leave_of(service: ResolutionService, number: int) -> int | None:

@@ -15,7 +15,7 @@ import attrs
 from stablecast.core.protocol.effects import Notify, Resend, Send
 from stablecast.core.protocol.events import Event, Stable, StableFlag
 from stablecast.core.protocol.inputs import Arrived, Gone, Sent, SourceInput, Start, Tick
-from stablecast.core.protocol.messages import LateJoinInfo, LateJoinRequest, Registered, RetransmitRequest, StableAck
+from stablecast.core.protocol.messages import LateJoinInfo, Registered, StableAck
 from stablecast.core.registration.status import RegistrationStatus
 from stablecast.core.registration.store_registration import RegistrationState
 from stablecast.core.source import SourceEndpoint, SourceState
@@ -82,7 +82,7 @@ class StabilityWorld:
 
     def actions(self) -> Iterator[Action]:
         """Yield the enabled actions in the order of the model's `Next`."""
-        heard = not any(process.back for process in self.stores if not self.constants.slow(process.index))
+        heard = not any(process.back for process in self.stores if not self.constants.weak("slow", process.index))
         if heard:
             yield from ((name,) for name in self._source_actions())
         for number, process in enumerate(self.stores, 1):
@@ -167,14 +167,14 @@ class StabilityWorld:
 
     def _prompt(self, stores: list[StabilityStore]) -> bool:
         """Return whether none of these stores has a prompt message in flight."""
-        slow = self.constants.slow
-        return not any(self._unanswered(store) or self._uninformed(store) for store in stores if not slow(store.index))
+        prompt = [store for store in stores if not self.constants.weak("slow", store.index)]
+        return not any(self._unanswered(store) or self._uninformed(store) for store in prompt)
 
     def _unanswered(self, process: StabilityStore) -> bool:
         """Return whether a request to the store is in flight."""
-        if self.source is None or process.machine is None or self._registration(process).state not in WAITING:
+        if self.source is None or process.machine is None or not self._connected(process):
             return False
-        if not self._connected(process):
+        if self._registration(process).state not in WAITING:
             return False
         granting = process.granting and process.life == self.life
         return not granting and not process.granted(self.life)
@@ -258,10 +258,10 @@ class StabilityWorld:
         repository = process.repository
         assert repository is not None
         assert repository.late_join is not None
-        (told,) = self._answers(repository.late_join)
+        (told,) = self._hear(Arrived(repository.late_join))
         assert isinstance(told, LateJoinInfo)
         for request in process.feed(Arrived(told)):
-            for resent in self._answers(request):
+            for resent in self._hear(Arrived(request)):
                 assert isinstance(resent, Resend)
                 for number in range(resent.first, resent.last + 1):
                     process.feed(data(self.life, number, recovered=True))
@@ -331,9 +331,6 @@ class StabilityWorld:
     def _note(self, event: Event) -> None:
         if isinstance(event, Stable) and event.flags & StableFlag.STABLE:
             self.safe |= {(self.life, number) for number in range(event.first, event.last + 1)}
-
-    def _answers(self, request: LateJoinRequest | RetransmitRequest) -> list[LateJoinInfo | Resend]:
-        return self._hear(Arrived(request))
 
     # The model's variables.
 

@@ -63,10 +63,6 @@ class StabilityConstants:
         """
         return fault in self.Faults and (self.Paths != "once" or store == 0)
 
-    def slow(self, store: int) -> bool:
-        """Return whether messages to and from a store (by index) take time."""
-        return self.weak("slow", store)
-
     def connected(self, store: int, life: int, later: int, proven: bool) -> bool:
         """Return whether the source's process reaches the store.
 
