@@ -7,9 +7,11 @@ from stablecast.config.client_options import RECEIVER_OPTIONS, SOURCE_OPTIONS
 from stablecast.config.disk_options import DISK_OPTIONS
 from stablecast.config.option import Option
 from stablecast.config.options import ALIASES
-from stablecast.config.profiles import DIFFERENCES, REASONS, profile
+from stablecast.config.profiles import DIFFERENCES, profile
 from stablecast.config.store_options import STORE_OPTIONS, TOPIC_OPTIONS
 from stablecast.config.transport_options import TRANSPORT_OPTIONS
+from tests.support.option_values import show, type_of, unit_of
+from tests.support.profile_reasons import REASONS
 from tests.support.tree import ROOT
 
 CHAPTER = ROOT / "spec" / "options.md"
@@ -77,9 +79,9 @@ def section(title: str) -> list[str]:
     scope, options = SECTIONS[title]
     lines = [f"## {title}\n", *table("option", "type", "unit", "values", *PROFILES, "meaning")]
     for option in options:
-        defaults = [option.show(getattr(found, scope)) for found in PROFILES.values()]
+        defaults = [show(option, getattr(found, scope)) for found in PROFILES.values()]
         kind = option.kind
-        lines.append(row([option.name, kind.type, kind.unit, kind.allowed, *defaults, option.summary]))
+        lines.append(row([option.name, type_of(kind), unit_of(kind), kind.allowed, *defaults, option.summary]))
     relations = [f"* {option.name}: {option.relation}." for option in options if option.relation]
     return [*lines, "", f"Relations of {title} options:\n", *relations, ""]
 
@@ -107,6 +109,6 @@ def test_every_default_is_shown() -> None:
     """An option with an effect has a default in every profile; lists start empty."""
     for scope, options in SECTIONS.values():
         for option in options:
-            shown = {name: option.show(getattr(found, scope)) for name, found in PROFILES.items()}
-            empty = option.field is None or option.kind.type == "list"
+            shown = {name: show(option, getattr(found, scope)) for name, found in PROFILES.items()}
+            empty = option.field is None or type_of(option.kind) == "list"
             assert all((value == "") == empty for value in shown.values()), (option.name, shown)

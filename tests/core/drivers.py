@@ -35,6 +35,8 @@ from stablecast.core.store.repository import Repository
 from stablecast.core.store.retention_terms import Terms
 from stablecast.core.store.sync_tickets import SyncTickets
 from tests.core.samples import LIFE, drain, events, info, register, registered, sends
+from tests.support.abstract_states import abstract
+from tests.support.invariants import check_invariants
 
 INTERVAL_NS = 10
 RETRY_NS, GIVE_UP_NS = 20, 70
@@ -85,7 +87,7 @@ class Driver:
     def feed(self, event: Any, now: int = 0) -> list[Event]:
         self.machine.receive(event, now)
         self.effects = self.machine.take_effects()
-        self.machine.check_invariants()
+        check_invariants(self.machine)
         return events(self.effects)
 
     def hear(self, message: Message, now: int = 0) -> list[Event]:
@@ -153,7 +155,7 @@ class ReceiverDriver(Driver):
         driver.inform(1, 1, 1, high=high)
         driver.grant(0, 1, 2, low=wire(low), high=wire(high))
         driver.feed(LowChosen(low if wish is None else wish))
-        assert driver.machine.abstract()[0] == "ACTIVE"
+        assert abstract(driver.machine)[0] == "ACTIVE"
         return driver
 
     @classmethod
@@ -273,17 +275,17 @@ class RepositoryDriver:
         life = self.machine.incarnation if life is None else life
         run = Data(LIFE, life, wire(first), count, size * count, False, self.tokens)
         self.machine.on_data(attrs.evolve(run, **more), self.tickets, now, self.out)
-        self.machine.check_invariants()
+        check_invariants(self.machine)
         return len(self.tickets.waiting) > waiting
 
     def sync(self, now: int = 0, ticket: int | None = None) -> None:
         for due in self.tickets.due(self.tickets.last if ticket is None else ticket):
             self.machine.on_synced(due.incarnation, due.first, due.stop, self.tickets, now, self.out)
-        self.machine.check_invariants()
+        check_invariants(self.machine)
 
     def tick(self, now: int) -> None:
         self.machine.handle_timeout(self.tickets, now, self.out)
-        self.machine.check_invariants()
+        check_invariants(self.machine)
 
     def acks(self) -> list[tuple[int, int]]:
         pairs = sends(drain(self.out))

@@ -11,6 +11,7 @@ from stablecast.core.store.client_lifetime import Lifetime
 from stablecast.core.store.clients import ClientRecord
 from stablecast.core.store.proxy_election import TOKEN_VALUES, Election, ElectionState
 from tests.core.samples import LIFE, SECOND, drain, register
+from tests.support.invariants import check_invariants
 
 ACTIVITY = 10 * SECOND
 INTERVAL = 5 * SECOND
@@ -67,7 +68,7 @@ class Station:
     def check(self, now: int) -> bool:
         fall_silent(self.record, now)
         due = self.machine.check(self.record, now, self.out)
-        self.machine.check_invariants()
+        check_invariants(self.machine)
         return due
 
     def proxy(self, token: ElectionToken, now: int) -> bool:
@@ -80,7 +81,7 @@ class Station:
     def tell(self, token: ElectionToken, now: int, held: bool = True) -> None:
         """Report the quorum's data to the machine, as the host of our proxy does."""
         self.machine.on_quorum(token, held, self.record, now, self.out)
-        self.machine.check_invariants()
+        check_invariants(self.machine)
 
     def source(self, now: int, life: int = LIFE) -> None:
         """The real source registers."""
@@ -90,13 +91,13 @@ class Station:
         self.record.client = attrs.evolve(self.record.client, election=token)
         self.record.lifetime.on_heard(now)
         self.machine.on_registered(register(election=token, incarnation=life), self.record, now, self.out)
-        self.machine.check_invariants()
+        check_invariants(self.machine)
 
     def resume(self, token: ElectionToken, now: int = 0) -> None:
         """The store has restarted; the proxy with this token had the RegID."""
         self.record.client = attrs.evolve(self.record.client, election=token)
         self.machine.resume(token, self.record, now)
-        self.machine.check_invariants()
+        check_invariants(self.machine)
 
     def silent(self, now: int = ACTIVITY) -> int:
         """Silence the holder of the RegID; return the time of our turn."""

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stablecast.core.machine.chart import Chart, MisuseError, fire
+from stablecast.core.errors import MisuseError
+from stablecast.core.machine.chart import Chart, fire
 from stablecast.core.receiver import RECEIVER, ReceiverChart, ReceiverState, ReceiverStep
 from stablecast.core.registration.store_registration import (
     REGISTRATION,

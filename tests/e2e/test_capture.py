@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.evidence.capture.counts import FAULTS, count
+from stablecast.evidence.capture.counts import FAULTS
 from stablecast.evidence.capture.decoder import packets
 from stablecast.evidence.capture.judge import RuleStanding, judge
 from stablecast.evidence.capture.verdicts import FrameVerdict
 from tests.support import tshark
+from tests.support.captures import count
 from tests.support.program import outcome
 
 MISSING = "dumpcap is missing, the capture tests need it: run 'sudo apt-get install -y tshark'"

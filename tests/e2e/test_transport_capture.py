@@ -8,10 +8,11 @@ import pytest
 from stablecast.client import Receiver, Source
 from stablecast.config.option_kinds import Value
 from stablecast.config.transport_options import split
-from stablecast.evidence.capture.counts import FAULTS, count
+from stablecast.evidence.capture.counts import FAULTS
 from stablecast.evidence.capture.decoder import packets
 from tests.e2e.test_capture import captured
 from tests.support import tshark
+from tests.support.captures import count
 from tests.support.network import network, until
 
 TOPICS = ("orders", "trades")

@@ -39,8 +39,8 @@ JOURNAL: Final = (
     Mutant(
         "a-truncated-segment-is-not-synced",
         "journal/writer",
-        "            os.ftruncate(self._fd, self._end)\n            self._disk.sync(self._fd)\n",
-        "            os.ftruncate(self._fd, self._end)\n",
+        "            machine.files.truncate(self._fd, self._end)\n            self._disk.sync(self._fd)\n",
+        "            machine.files.truncate(self._fd, self._end)\n",
         Test(
             "adapters/store/journal/test_disk.py::test_room_that_is_given_back_is_synced_before_the_segment_is_closed"
         ),

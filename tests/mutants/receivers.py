@@ -303,8 +303,8 @@ RECEIVERS: Final = (
     Mutant(
         "a-session-ends-without-an-acknowledgement",
         "receiver/endpoint",
-        "            case Finish():\n                self._acknowledge(now)\n",
-        "            case Finish():\n                pass\n",
+        "            case inputs.Finish():\n                self._acknowledge(now)\n",
+        "            case inputs.Finish():\n                pass\n",
         Test("core/receiver/test_endpoint.py::test_a_session_that_ends_acknowledges_first"),
     ),
 )

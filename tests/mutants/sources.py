@@ -92,8 +92,8 @@ SOURCES: Final = (
     Mutant(
         "rpp-needs-no-confirmation",
         "registration/store_registration",
-        "is not Pace.SOURCE and answer.pace is Pace.SOURCE:",
-        "is not Pace.SOURCE and answer.pace is Pace.NON_BLOCKING:",
+        "is not msg.Pace.SOURCE and answer.pace is msg.Pace.SOURCE:",
+        "is not msg.Pace.SOURCE and answer.pace is msg.Pace.NON_BLOCKING:",
         Test("core/registration/test_store_registration.py::test_rpp_that_was_asked_for_must_be_acknowledged"),
     ),
     Mutant(
@@ -127,7 +127,7 @@ SOURCES: Final = (
     Mutant(
         "each-store-has-its-own-count-of-lives",
         "source/parts",
-        "return Repair.ONE_LIFE in config.repairs and config.behavior is not StoreBehavior.RR",
+        "return Repair.ONE_LIFE in config.repairs and config.behavior is not settings.StoreBehavior.RR",
         "return False",
         Test(
             "adapters/lab/model/worlds/test_stability.py"

@@ -283,13 +283,6 @@ STORES: Final = (
         Test("core/store/test_extents.py::test_the_oldest_messages_must_go"),
     ),
     Mutant(
-        "restore-counts-from-the-oldest-message",
-        "store/extents",
-        "newest = max(time for",
-        "newest = min(time for",
-        Test("core/store/test_traps.py::test_t24_restore_last"),
-    ),
-    Mutant(
         "acknowledgements-of-the-earlier-life-reach-the-new-one",
         "store/ack_batch",
         "            self.pending, self.due, self.owed = RangeSet(), None, RangeSet()\n",
@@ -364,9 +357,16 @@ STORES: Final = (
     Mutant(
         "the-request-queue-is-unbounded",
         "store/retransmission",
-        "taken = min(asked, QUEUE_RATES * self.rate - self.queued)",
-        "taken = asked",
+        "taken = max(0, min(stop - first, QUEUE_RATES * self.rate - self.queued))",
+        "taken = stop - first",
         Test("core/store/test_retransmission.py::test_requests_at_a_full_queue_are_dropped"),
+    ),
+    Mutant(
+        "a-repeated-request-waits-again",
+        "store/retransmission",
+        "[(wanted.first, wanted.stop)] if waiting is None else waiting.missing(wanted.first, wanted.stop)",
+        "[(wanted.first, wanted.stop)]",
+        Test("core/store/test_retransmission.py::test_a_repeated_request_waits_once"),
     ),
     Mutant(
         "the-token-bucket-is-unbounded",

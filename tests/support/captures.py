@@ -4,6 +4,8 @@ import struct
 from collections.abc import Iterable
 from pathlib import Path
 
+from stablecast.evidence.capture.counts import CaptureTally
+from stablecast.evidence.capture.decoder import CapturePacket
 from tests.support.pcap import SECOND, Address, Capture, checksum, write_pcap
 
 ETHERNET, NULL, RAW, COOKED, COOKED_2 = 1, 0, 101, 113, 276
@@ -95,3 +97,11 @@ def checked(packet: bytes) -> bytes:
     pseudo = packet[12:20] + bytes((0, packet[9])) + len(body).to_bytes(2)
     head = packet[:10] + b"\0\0" + packet[12:20]
     return head[:10] + checksum(head) + head[12:] + body[:at] + checksum(pseudo + body) + body[at + 2 :]
+
+
+def count(packets: Iterable[CapturePacket]) -> CaptureTally:
+    """Return the tally of some packets."""
+    tally = CaptureTally()
+    for packet in packets:
+        tally.add(packet)
+    return tally

@@ -36,7 +36,6 @@ from stablecast.config.option_names import SAFE
 from stablecast.config.profiles import profile
 from stablecast.config.store_options import STORE_OPTIONS, TOPIC_OPTIONS
 from stablecast.config.transport_options import TRANSPORT_OPTIONS, TransportConfig
-from stablecast.core.machine.chart import render_mermaid, render_table
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.receiver import RECEIVER, ReceiverState
 from stablecast.core.registration.store_registration import REGISTRATION, RegistrationState
@@ -44,7 +43,7 @@ from stablecast.core.source import SOURCE, SourceState
 from stablecast.core.store.client_lifetime import LIFETIME, LifetimeState
 from stablecast.core.store.proxy_election import ELECTION, ElectionState
 from stablecast.evidence.rules import JUDGES, RULES, judges_of
-from stablecast.evidence.rules.properties import PROPERTIES
+from stablecast.evidence.rules.catalogue import PROPERTIES
 from stablecast.transports.reliable.lbtrm.receiver import LISTENING, ListeningState
 from stablecast.transports.reliable.lbtru.receiver import CONNECTION, ConnectionState
 from stablecast.transports.reliable.source_session import SESSION, SessionState
@@ -52,6 +51,8 @@ from stablecast.transports.resolution.srs.client import CLIENT, ClientState
 from stablecast.transports.resolution.srs.service_link import LINK, LinkState
 from stablecast.transports.resolution.udp.phases import PHASES, Phase
 from tests.adapters.evidence.trace.planted_faults import LIES
+from tests.support.option_values import show, unit_of
+from tests.support.rendered_charts import render_mermaid, render_table
 
 CHARTS: Mapping[str, tuple[Any, Any]] = {
     "registration": (REGISTRATION, RegistrationState.IDLE),
@@ -114,7 +115,7 @@ def _options(names: list[str]) -> str:
     default = TransportConfig() if scope == "transport" else getattr(profile(SAFE), scope)
     table = {option.name: option for option in OPTIONS[scope]}
     rows = [
-        f"| {name} | {table[name].show(default)} {table[name].kind.unit}".rstrip() + f" | {table[name].summary} |"
+        f"| {name} | {show(table[name], default)} {unit_of(table[name].kind)}".rstrip() + f" | {table[name].summary} |"
         for name in chosen or table
     ]
     return "\n".join([f"| {scope} option | default | meaning |", "|---|---|---|", *rows, ""])

@@ -23,6 +23,7 @@ from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.core.store import StoreEndpoint
 from stablecast.store.proxy import proxy_config
 from tests.support.disk import SIZE, change, replay
+from tests.support.invariants import check_invariants
 
 LINK_NS = MILLISECOND // 10
 Content = tuple[int, int]
@@ -134,7 +135,7 @@ class Node:
         for effect in self.machine.take_effects():
             self.world.observe(self, effect)
             self.perform(effect)
-        self.machine.check_invariants()
+        check_invariants(self.machine)
 
     def perform(self, effect: fx.Effect) -> None:
         """Perform an effect that every kind of node knows."""

@@ -1,12 +1,9 @@
-"""Source and receiver applications that use `stablecast.client` as its users do.
+"""The applications of `stablecast.lab.whole`, each as a process with a history file.
 
     python -m tests.torture.applications source|receiver JSON
 
-The JSON is the job: the addresses of relays and stores, topics and pace. Each application appends JSON objects, one a
-line, to its history. SIGKILL loses no line, because each line is one write to the kernel.
-
-SIGUSR1 means that all faults are over. A source then stops sending, waits until everything is stable, and stays. A
-slow consumer stops waiting between messages.
+The JSON is the job. Each application appends JSON objects, one a line, to its history. SIGKILL loses no line, because
+each line is one write to the kernel. SIGUSR1 means that all faults are over.
 """
 
 import asyncio
@@ -15,31 +12,12 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import uvloop
 
-from stablecast.client import Closed, Context, Message, NotRegistered, NotStable, Receiver, RegistrationFailed, Source
-from stablecast.core.protocol.events import (
-    Confirmed,
-    Event,
-    Overtaken,
-    Reclaimed,
-    RegistrationError,
-    RegistrationSuccess,
-    Stable,
-    StableFlag,
-    UnrecoverableLoss,
-)
-from stablecast.core.protocol.events import NotStable as NotStableEvent
-
-RECORDED_EVENTS = (NotStableEvent, Overtaken, RegistrationError, UnrecoverableLoss)
-PAUSE_SECONDS = 0.2
-"""Pause before an application repeats a refused call."""
-
-BUSY_AFTER_SECONDS = 0.1
-"""Delay until a busy application blocks its event loop, which is while its connections are being made."""
+from stablecast.lab.whole import applications
 
 
 class History:
@@ -57,179 +35,6 @@ class History:
         os.write(self._descriptor, json.dumps(line, separators=(",", ":")).encode() + b"\n")
 
 
-class Publisher:
-    """One source object of an application."""
-
-    def __init__(self, history: History, job: Mapping[str, Any], topic: str, handle: int) -> None:
-        """Send on `topic`. `handle` distinguishes several objects of one topic."""
-        self._history = history
-        self._job = job
-        self._topic = topic
-        self._handle = f"{history.run}/{topic}/{handle}"
-        self._lives = 0
-        self._count = 0
-        self._sent: list[tuple[int, str]] = []
-
-    @property
-    def _stream(self) -> str:
-        """The name of the current source object of the library. Each object numbers its own messages."""
-        return f"{self._handle}.{self._lives}"
-
-    def write(self, what: str, **fields: object) -> None:
-        """Append a line about this object."""
-        self._history.write(what, stream=self._stream, topic=self._topic, owner=self._job["owner"], **fields)
-
-    async def run(self, context: Context) -> None:
-        """Send until the history is over. Make a new source whenever the last one ended."""
-        while True:
-            self._lives += 1
-            try:
-                source = await context.source(
-                    self._topic,
-                    stores=self._job["stores"],
-                    on_event=self.on_event,
-                    options=self._job.get("options", {}),
-                )
-            except RegistrationFailed as error:
-                self.write("refused", text=str(error))
-                continue
-            except Exception as error:  # noqa: BLE001  # the library decides which error forbids a second source
-                self.write("forbidden", text=f"{type(error).__name__}: {error}")
-                return
-            self.write("registered", number=source.next_number)
-            try:
-                await self.publish(source)
-                await asyncio.Event().wait()
-            except Closed as error:
-                self.flush()
-                self.write("closed", text=str(error))
-                if not self._job.get("again"):
-                    return
-            finally:
-                await source.close()
-
-    async def publish(self, source: Source) -> None:
-        """Send at the job's pace until all faults are over, and wait until everything is stable."""
-        last = None
-        while not self._history.finishing.is_set() and self._count < self._job.get("messages", 1 << 60):
-            started = time.monotonic()
-            for _ in range(self._job.get("burst", 1)):
-                last = await self.send(source)
-            self.flush()
-            await asyncio.sleep(max(0.0, self._job["pause"] - (time.monotonic() - started)))
-        await self._history.finishing.wait()
-        last = await self.send(source)  # one more message, so that receivers notice a gap at the end of the stream
-        self.flush()
-        try:
-            await source.wait_stable_through(last)
-        except NotStable as error:
-            self.write("given-up", text=str(error))
-        self.write("quiet", last=last)
-
-    async def send(self, source: Source) -> int:
-        """Send one message, and return its number. Wait while too few stores are registered."""
-        name = f"{self._stream}:{self._count}"
-        payload = name.encode().ljust(self._job.get("size", 100), b".")
-        while True:
-            try:
-                sent = await source.send(payload)
-            except NotRegistered:
-                self.flush()
-                await source.registered()
-                continue
-            self._count += 1
-            self._sent.append((sent.number, name))
-            return sent.number
-
-    def flush(self) -> None:
-        """Write the numbers and names of the sent messages."""
-        if self._sent:
-            self.write("sent", items=self._sent)
-            self._sent = []
-
-    def on_event(self, event: Event) -> None:
-        """Write an event that the library reports."""
-        match event:
-            case Stable() if event.flags & StableFlag.STABLE:
-                self.flush()
-                self.write("stable", first=event.first, last=event.last)
-            case Confirmed():
-                self.write("confirmed", first=event.first, last=event.last, reg_id=event.receiver_reg_id)
-            case Reclaimed() if event.forced:
-                self.write("event", name="Reclaimed", text=str(event))
-            case _ if isinstance(event, RECORDED_EVENTS):
-                self.write("event", name=type(event).__name__, text=str(event))
-
-
-async def source(history: History, context: Context, job: Mapping[str, Any]) -> None:
-    """Publish on every topic with `handles` source objects each."""
-    async with asyncio.TaskGroup() as tasks:
-        for topic in job["topics"]:
-            for handle in range(job.get("handles", 1)):
-                tasks.create_task(Publisher(history, job, topic, handle).run(context))
-
-
-async def receiver(history: History, context: Context, job: Mapping[str, Any]) -> None:
-    """Consume every topic."""
-    async with asyncio.TaskGroup() as tasks:
-        for topic in job["topics"]:
-            tasks.create_task(consume(history, context, job, topic))
-
-
-async def consume(history: History, context: Context, job: Mapping[str, Any], topic: str) -> None:
-    """Receive messages of one topic in the job's mode."""
-    delay = job.get("delay", 0.0)
-
-    def on_event(event: Event) -> None:
-        if isinstance(event, RegistrationSuccess):
-            history.write("reg-id", topic=topic, receiver=job["owner"], reg_id=event.reg_id)
-        elif isinstance(event, RECORDED_EVENTS):
-            history.write("event", topic=topic, name=type(event).__name__, text=str(event))
-
-    def deliver(message: Message) -> None:
-        payload = message.payload
-        name, _, rest = payload.partition(b".." if b".." in payload else b"\0")
-        name = name.rstrip(b".")
-        history.write(
-            "delivered",
-            receiver=job["owner"],
-            topic=topic,
-            first=message.numbers[0],
-            number=message.sequence_number,
-            life=message.incarnation,
-            id=name.decode("ascii", "backslashreplace"),
-            whole=not rest.strip(b"."),
-        )
-
-    options = job.get("options", {})
-    if job["mode"] == "callback":
-        context.receiver(topic, on_event=on_event, on_message=deliver, options=options)
-        await asyncio.Event().wait()
-    receiver: Receiver = context.receiver(topic, on_event=on_event, options=options)
-    if job["mode"] == "batches":
-        await _batches(receiver, deliver)
-        return
-    async for message in receiver:
-        deliver(message)
-        if delay and not history.finishing.is_set():
-            if job["mode"] == "blocking":
-                time.sleep(delay)  # noqa: ASYNC251  # this consumer blocks the loop on purpose
-            else:
-                await asyncio.sleep(delay)
-
-
-async def _batches(receiver: Receiver, deliver: Callable[[Message], None]) -> None:
-    async for batch in receiver.batches():
-        for index, payload in enumerate(batch.payloads()):
-            deliver(Message(payload, batch, index))
-
-
-ROLES: Mapping[str, Callable[[History, Context, Mapping[str, Any]], Awaitable[None]]] = {
-    "source": source,
-    "receiver": receiver,
-}
-
-
 async def main(role: str, job: Mapping[str, Any]) -> None:
     """Run one application until it is ended."""
     finishing, loop, task = asyncio.Event(), asyncio.get_running_loop(), asyncio.current_task()
@@ -237,17 +42,7 @@ async def main(role: str, job: Mapping[str, Any]) -> None:
     loop.add_signal_handler(signal.SIGUSR1, finishing.set)
     loop.add_signal_handler(signal.SIGTERM, task.cancel)
     history = History(job["history"], job["run"], finishing)  # its file shows that the signal handlers are in place
-    context = Context(**job["resolution"], interface=job["interface"], session_id=job["session"])
-    try:
-        async with context:
-            history.write("begin", role=role, owner=job["owner"])
-            if job.get("busy"):
-                loop.call_later(BUSY_AFTER_SECONDS, time.sleep, job["busy"])
-            await ROLES[role](history, context, job)
-            history.write("over")
-            await asyncio.Event().wait()
-    except asyncio.CancelledError:
-        history.write("end")
+    await applications.run(role, history, job)
 
 
 def run(role: str, job: Mapping[str, Any]) -> None:

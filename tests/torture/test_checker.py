@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.torture.checker import TRACEBACK, judge
+from stablecast.lab.whole.history_checker import TRACEBACK, judge
 
 Lines = list[dict[str, Any]]
 RECEIVERS = ["receiver", "late"]

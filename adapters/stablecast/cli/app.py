@@ -266,12 +266,17 @@ def sim_command(
     seeds: Annotated[int, typer.Option(help="Number of seeds.", min=1)] = 200,
     first: Annotated[int, typer.Option(help="First seed.", min=0)] = 0,
     jobs: Annotated[int, typer.Option(help="Number of processes; 0: one per core.", min=0)] = 0,
+    whole: Annotated[bool, typer.Option("--whole", help="Run the shipped programs, not the bare endpoints.")] = False,
     wipe: Annotated[bool, typer.Option("--wipe", help="Let stores also lose their disks.")] = False,
     directory: Annotated[Path, typer.Option(help="Directory for failing seeds.")] = Path("stablecast-sim"),
     replay: Annotated[Path | None, typer.Option(help="Run this recorded schedule instead of seeds.")] = None,
     as_json: Json = False,
 ) -> None:
     """Run the protocol in a simulator of crashes, partitions and lost writes; independent checkers judge each seed."""
+    if whole:
+        from stablecast.lab.whole import command as worlds
+
+        raise typer.Exit(worlds.run_whole(worlds.WholeSeeds(seeds, first, jobs, directory), as_json, replay))
     from stablecast.lab.sim import command as sim
 
     raise typer.Exit(sim.run_sim(sim.SeedRange(seeds, first, jobs, wipe, directory), as_json, replay))
@@ -295,11 +300,10 @@ def whatif_command(
     """Run recorded sources again with other options; compare latency and the messages exposed to loss."""
     from stablecast.config.options import parse_options
     from stablecast.evidence.whatif import command
-    from stablecast.text.console import say
 
     swept = {name: str(values).split(",") for name, values in parse_options(sweep or []).items()}
     job = command.WhatIfJob(paths, parse_options(options or []), swept, master)
-    raise typer.Exit(command.run(job, as_json, say))
+    raise typer.Exit(command.run(job, as_json))
 
 
 @app.command("verify")

@@ -15,7 +15,7 @@ from stablecast.config.profiles import profile
 from stablecast.config.transport_options import split
 from stablecast.core.errors import StablecastError
 from stablecast.text import plural
-from stablecast.text.console import say
+from stablecast.text.console import show
 from stablecast.text.exit_status import FAILED
 
 DAEMONS = (".xml", ".toml")
@@ -27,12 +27,9 @@ def run(files: Sequence[Path], profile_name: str, as_json: bool) -> int:
     plans = [load(path, profile_name) for path in files if path.suffix in DAEMONS]
     clients = [_client(path, profile_name) for path in files if path.suffix not in DAEMONS]
     found = [_notice(plan, notice) for plan in plans for notice in plan.notices] + check(plans, clients)
-    if as_json:
-        say({"advice": [{**attrs.asdict(one), "level": one.level.value} for one in found]})
-    else:
-        for one in found:
-            say(f"{one.level.value}: {one.where}: {one.text} [{one.code}]")
-        say(f"{plural(len(files), 'file')}, {plural(len(found), 'finding')}")
+    advice = {"advice": [{**attrs.asdict(one), "level": one.level.value} for one in found]}
+    lines = [f"{one.level.value}: {one.where}: {one.text} [{one.code}]" for one in found]
+    show(advice, [*lines, f"{plural(len(files), 'file')}, {plural(len(found), 'finding')}"], as_json)
     return FAILED if any(one.level is AdviceLevel.ERROR for one in found) else 0
 
 

@@ -1,8 +1,6 @@
 """Run store daemons, for `stablecast store`: ready line, signals and exit status."""
 
 import asyncio
-import os
-import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, ExitStack, suppress
 from pathlib import Path
@@ -17,12 +15,12 @@ from stablecast.config.plan import Plan
 from stablecast.config.profiles import profile
 from stablecast.config.schema import NEWEST, dtd
 from stablecast.core.errors import StablecastError
-from stablecast.runtime import address, garbage_collection, tls
+from stablecast.runtime import address, garbage_collection, machine, tls
 from stablecast.runtime.address import parse_services
-from stablecast.runtime.event_loop import NEW_LOOP, on_ending, run_service
+from stablecast.runtime.event_loop import on_ending, run_service
 from stablecast.store.hosts import Host, Hosts
 from stablecast.store.log_lines import Log, Severity, open_log
-from stablecast.store.process import Detached, Pidfile, allow_descriptors, become, detach
+from stablecast.store.process import Pidfile, become
 from stablecast.store.proxy import context_for
 from stablecast.store.settings import all_settings, disk_of
 from stablecast.store.store import StoreSettings
@@ -94,7 +92,7 @@ def validate(path: Path, profile_name: str, as_json: bool) -> int:
 def run_store(job: StoreJob) -> int:
     """Run one store on a directory until interrupted; return the exit status."""
     host, port = address.parse(job.listen)
-    seed = int.from_bytes(os.urandom(8), "big")
+    seed = int.from_bytes(machine.entropy.octets(8), "big")
     base = profile(job.profile)
     given = parse_options(job.options)
     config = options.apply("store", attrs.evolve(base.store, address=job.listen, seed=seed), given)
@@ -112,7 +110,7 @@ def run_store(job: StoreJob) -> int:
         resolver_service=parse_services(job.services),
         reads=disk.reads,
     )
-    allow_descriptors()
+    machine.process.raise_descriptor_limit()
     return run_service(serve(settings, job.as_json))
 
 
@@ -123,7 +121,7 @@ def run_daemon(job: DaemonJob) -> int:
         note(f"{job.path}:{notice.place}: {notice.text}")
     if job.detach and plan.daemon.log.path is None:
         note(f"{job.path}: the log of a detached daemon is lost: name a file in <log>")
-    detached = detach() if job.detach else None
+    detached = machine.process.detach() if job.detach else None
     if isinstance(detached, int):
         return detached
     daemon = plan.daemon
@@ -133,11 +131,11 @@ def run_daemon(job: DaemonJob) -> int:
         pidfile = None if daemon.pidfile is None else Pidfile.write(daemon.pidfile)
         if pidfile is not None:
             stack.callback(pidfile.remove)
-        log = open_log(daemon.log, sys.stderr)
+        log = open_log(daemon.log, machine.process.errors())
         stack.callback(log.close)
         for notice in plan.notices if daemon.log.path is not None else ():
             log.write(Severity.WARNING, "", "configuration", f"{job.path}:{notice.place}: {notice.text}")
-        allow_descriptors()
+        machine.process.raise_descriptor_limit()
         try:
             become(daemon.uid, daemon.gid, [path for path in (daemon.pidfile, daemon.log.path) if path is not None])
             return run_service(serve_daemon(plan, job, log, detached))
@@ -149,14 +147,14 @@ def run_daemon(job: DaemonJob) -> int:
             raise
 
 
-async def serve_daemon(plan: Plan, job: DaemonJob, log: Log, detached: Detached | None = None) -> int:
+async def serve_daemon(plan: Plan, job: DaemonJob, log: Log, detached: machine.Detachment | None = None) -> int:
     """Run stores until interrupted; return the exit status.
 
     A store whose disk fails is parked: the other stores and the monitor continue. Raises like `Hosts.start` and
     `Hosts.stop`.
     """
     interrupt = _interrupt()
-    hosts = Hosts(all_settings(plan, log.write, new=job.new, trace=job.trace), NEW_LOOP)
+    hosts = Hosts(all_settings(plan, log.write, new=job.new, trace=job.trace), machine.process.new_loop)
     async with AsyncExitStack() as stack:
         await hosts.start()
         stack.push_async_callback(hosts.stop)
@@ -197,7 +195,7 @@ def _monitor(plan: Plan, hosts: Hosts, log: Log) -> "Monitor | None":
     from stablecast.ops.monitor.server import Monitor  # noqa: PLC0415 - most stores have none, and the import is slow
     from stablecast.ops.monitor.settings import MonitorSettings, Permission  # noqa: PLC0415
 
-    token = "" if wanted.token_file is None else wanted.token_file.read_text(encoding="utf-8").strip()
+    token = "" if wanted.token_file is None else machine.read_text(wanted.token_file).strip()
     permission = Permission.READ_WRITE if wanted.writable else Permission.READ_ONLY
     monitor = Monitor(MonitorSettings(wanted.host, wanted.port, permission, token), hosts.watched, log.write)
     monitor.start()
@@ -225,7 +223,7 @@ async def serve(settings: StoreSettings, as_json: bool) -> int:
     """
     interrupt = _interrupt()
     # The store runs in its own thread, as in a daemon: a disk that blocks its loop must not block signals.
-    host = Host(settings, NEW_LOOP)
+    host = Host(settings, machine.process.new_loop)
     store = host.store
     await host.start()
     garbage_collection.keep_served()
@@ -262,7 +260,7 @@ def _interrupt() -> "asyncio.Future[None]":
 
     def interrupted() -> None:
         if stop.done():
-            os._exit(INTERRUPTED)
+            machine.process.exit(INTERRUPTED)
         stop.set_result(None)
 
     on_ending(interrupted)

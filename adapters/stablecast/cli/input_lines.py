@@ -1,9 +1,9 @@
 """Read lines from a file descriptor without blocking the event loop."""
 
 import asyncio
-import os
-import threading
 from collections.abc import AsyncIterator
+
+from stablecast.runtime import machine
 
 CHUNK_BYTES = 64 * 1024
 """Most bytes of one read."""
@@ -36,12 +36,12 @@ async def _read(descriptor: int) -> bytes:
     def read() -> None:
         chunk, failure = b"", None
         try:
-            chunk = os.read(descriptor, CHUNK_BYTES)
+            chunk = machine.files.read(descriptor, CHUNK_BYTES)
         except OSError as error:
             failure = error
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, chunk, failure)
 
-    # A daemon thread: a terminal without input must not keep an interrupted program from ending.
-    threading.Thread(target=read, name="lines", daemon=True).start()
+    # The process may end before this thread: a terminal without input must not keep an interrupted program alive.
+    machine.threads.start("lines", read)
     return await arrived

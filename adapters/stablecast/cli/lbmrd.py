@@ -1,7 +1,6 @@
 """Run the unicast topic-resolution relay in the foreground, for `stablecast lbmrd`."""
 
 import asyncio
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import attrs
 
 from stablecast.resolver import RelayDaemon
 from stablecast.resolver.lbmrd.config import DTD, LbmrdConfig, load
-from stablecast.runtime import address
+from stablecast.runtime import address, machine
 from stablecast.runtime.event_loop import run_service, until_interrupted
 from stablecast.runtime.interfaces import address_of
 from stablecast.runtime.logs import ConsoleLog, LineLog, PlainLog, RollingPolicy
@@ -18,7 +17,7 @@ from stablecast.text.console import note, say
 
 def dump_dtd() -> int:
     """Print the DTD of configuration files; return the exit status."""
-    sys.stdout.write(DTD)
+    machine.process.output().write(DTD)
     return 0
 
 
@@ -59,7 +58,9 @@ def configured(
 
 async def serve(settings: LbmrdConfig, statistics: float, as_json: bool) -> int:
     """Serve until interrupted; return the exit status. Raises like `RelayDaemon.start`, and OSError for the log."""
-    log: LineLog = ConsoleLog(sys.stderr) if settings.log is None else PlainLog(settings.log, RollingPolicy())
+    log: LineLog = (
+        ConsoleLog(machine.process.errors()) if settings.log is None else PlainLog(settings.log, RollingPolicy())
+    )
     interrupted = asyncio.create_task(until_interrupted())
     # The task installs the signal handlers before the ready line: whoever reads that line may send a signal at once.
     await asyncio.sleep(0)

@@ -1,13 +1,13 @@
 """Print received messages, for `stablecast receive`."""
 
 import asyncio
-import sys
 
 import attrs
 
 from stablecast.cli.client_options import Participant
 from stablecast.client import Message, Receiver
 from stablecast.core.protocol.events import Event, RegistrationError, StoreUnresponsive, UnrecoverableLoss
+from stablecast.runtime import machine
 from stablecast.runtime.event_loop import on_ending, run_loop
 from stablecast.text.console import note, say
 
@@ -80,8 +80,8 @@ def _show(message: Message, as_json: bool) -> None:
         text = message.payload.decode("utf-8", "backslashreplace")
         say({"number": message.sequence_number, "payload": text, "recovered": message.recovered})
     else:
-        sys.stdout.buffer.write(message.payload + b"\n")
-        sys.stdout.buffer.flush()
+        machine.process.output().buffer.write(message.payload + b"\n")
+        machine.process.output().buffer.flush()
 
 
 def _report(event: Event) -> None:

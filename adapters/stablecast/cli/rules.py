@@ -3,8 +3,11 @@
 from textwrap import fill
 from typing import Any, Final
 
+import attrs
+
 from stablecast.evidence.rules import RULES, InvariantRule, judges_of
-from stablecast.text.console import note, say
+from stablecast.text.console import say
+from stablecast.text.exit_status import failed
 
 UNKNOWN: Final = 2
 """Exit status: there is no rule of that id."""
@@ -18,8 +21,7 @@ def run(rule_id: str | None, as_json: bool) -> int:
         rule for rule in RULES.values() if rule_id is None or rule_id.lower() in (rule.id.lower(), rule.name.lower())
     ]
     if not wanted:
-        note(f"stablecast: there is no rule {rule_id!r}; `stablecast rules` lists all of them")
-        return UNKNOWN
+        return failed(f"there is no rule {rule_id!r}; `stablecast rules` lists all of them", UNKNOWN)
     if as_json:
         say([as_object(rule) for rule in wanted])
         return 0
@@ -37,15 +39,7 @@ def as_object(rule: InvariantRule) -> dict[str, Any]:
         {"judge": judge.name, "place": judge.place, "command": judge.run, "checks": judge.checks[rule.id]}
         for judge in judges_of(rule.id)
     ]
-    return {
-        "id": rule.id,
-        "name": rule.name,
-        "statement": rule.statement,
-        "needs": rule.needs,
-        "breaks": rule.breaks,
-        "remedy": rule.remedy,
-        "judged_by": judged_by,
-    }
+    return {**attrs.asdict(rule), "judged_by": judged_by}
 
 
 def page(rule: InvariantRule) -> str:

@@ -2,8 +2,6 @@
 
 import asyncio
 import os
-import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from stablecast.cli.client_options import Participant
 from stablecast.cli.input_lines import lines
 from stablecast.client import NotRegistered, Source
 from stablecast.core.protocol.events import Event, QuorumLost, RegistrationError, StoreUnresponsive
+from stablecast.runtime import machine
 from stablecast.runtime.event_loop import run_loop
 from stablecast.runtime.source_strings import is_source_string
 from stablecast.text import plural
@@ -39,16 +38,16 @@ class SendJob:
 def run(job: SendJob) -> int:
     """Send every line; return the exit status."""
     if job.file is None:
-        return run_loop(_send(job, sys.stdin.fileno()))
-    descriptor = os.open(job.file, os.O_RDONLY)
+        return run_loop(_send(job, machine.process.input_descriptor()))
+    descriptor = machine.files.open(job.file, os.O_RDONLY)
     try:
         return run_loop(_send(job, descriptor))
     finally:
-        os.close(descriptor)
+        machine.files.close(descriptor)
 
 
 async def _send(job: SendJob, descriptor: int) -> int:
-    started = time.monotonic()
+    started = machine.clock.monotonic()
     sent = 0
     async with job.participant.context() as context:
         source = await context.source(
@@ -69,7 +68,7 @@ async def _send(job: SendJob, descriptor: int) -> int:
     if job.statistics:
         say({"statistics": counters})
     if job.as_json:
-        say({**summary, "seconds": round(time.monotonic() - started, 3)})
+        say({**summary, "seconds": round(machine.clock.monotonic() - started, 3)})
     else:
         note(f"{plural(sent, 'message')} sent, {summary['stable']:,} stable")
     return 0

@@ -1,16 +1,18 @@
 """Run the stateful resolution service in the foreground, for `stablecast srs`."""
 
 import asyncio
-import os
-import sys
+from contextlib import suppress
+from enum import Enum
 from pathlib import Path
+from typing import Any
 
 import attrs
 
 from stablecast.resolver.srs import SrsConfig, SrsDaemon, load
 from stablecast.resolver.srs.xml_config import XSD, load_xml
+from stablecast.runtime import machine
 from stablecast.runtime.event_loop import run_service, until_interrupted
-from stablecast.runtime.logs import Compression, ConsoleLog, Frequency, LineLog, PlainLog
+from stablecast.runtime.logs import ConsoleLog, LineLog, PlainLog
 from stablecast.text.console import say
 
 
@@ -19,10 +21,8 @@ def run(
 ) -> int:
     """Run one service until interrupted, or print its settings; return the exit status."""
     settings = SrsConfig() if config is None else read(config)
-    if interface is not None:
-        settings = attrs.evolve(settings, interface=interface)
-    if port is not None:
-        settings = attrs.evolve(settings, port=port)
+    given: dict[str, Any] = {"interface": interface, "port": port}
+    settings = attrs.evolve(settings, **{name: value for name, value in given.items() if value is not None})
     if dump:
         say(attrs.asdict(settings, value_serializer=_plain))
         return 0
@@ -38,18 +38,14 @@ def read(config: Path) -> SrsConfig:
 
 
 def _plain(_: object, __: object, value: object) -> object:
-    match value:
-        case Path():
-            return str(value)
-        case Frequency() | Compression():
-            return value.value
-        case _:
-            return value
+    if isinstance(value, Enum):
+        return value.value
+    return str(value) if isinstance(value, Path) else value
 
 
 def dump_xsd() -> int:
     """Print the schema of XML configuration files; return the exit status."""
-    sys.stdout.write(XSD)
+    machine.process.output().write(XSD)
     return 0
 
 
@@ -59,20 +55,21 @@ async def serve(settings: SrsConfig, as_json: bool) -> int:
     Raises like `SrsDaemon.start`, and OSError if the log cannot be written.
     """
     name = settings.log.name
-    console = ConsoleLog(sys.stderr if as_json else sys.stdout)
+    console = ConsoleLog(machine.process.errors() if as_json else machine.process.output())
     log: LineLog = console if name is None else PlainLog(name, settings.log.rolling())
     # The task installs the signal handlers before the ready line is printed.
     interrupted = asyncio.create_task(until_interrupted())
     try:
         daemon = await SrsDaemon.start(settings, log.write)
         if settings.pid_file is not None:
-            settings.pid_file.write_text(f"{os.getpid()}\n", encoding="utf-8")
+            machine.files.write_bytes(settings.pid_file, f"{machine.process.pid()}\n".encode())
         say({"ready": True, "address": daemon.address} if as_json else f"srs is ready on {daemon.address}")
         await interrupted
         statistics = daemon.statistics()
         await daemon.close()
         if settings.pid_file is not None:
-            settings.pid_file.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                machine.files.remove(settings.pid_file)
     finally:
         interrupted.cancel()
         log.close()

@@ -10,6 +10,7 @@ import typer
 
 from stablecast.cli.declarations import CommandGroup, Json, Profile, Trace
 from stablecast.config.option_names import SAFE
+from stablecast.runtime import machine
 
 RUN = "run"
 
@@ -76,7 +77,7 @@ def run_command(
         raise typer.BadParameter("name a configuration file, or the directory of a store")
     if validate:
         raise typer.Exit(daemons.validate(where, profile, as_json))
-    if where.is_file() or where.suffix in (".xml", ".toml"):
+    if machine.files.is_file(where) or where.suffix in (".xml", ".toml"):
         raise typer.Exit(daemons.run_daemon(daemons.DaemonJob(where, profile, detach, new, trace, as_json)))
     job = daemons.StoreJob(where, listen, option or [], new, resolver or [], service or [], profile, trace, as_json)
     raise typer.Exit(daemons.run_store(job))

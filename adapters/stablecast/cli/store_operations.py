@@ -19,7 +19,7 @@ from stablecast.ops.operations import scrub as scrubbing
 from stablecast.ops.operations.target import OperationError, Remote, place
 from stablecast.ops.operations.top import ORDERS, Top, warnings_of
 from stablecast.text import plural
-from stablecast.text.console import note, printer, say
+from stablecast.text.console import note, printer, say, show
 
 DAMAGED = 1
 """Exit status of a scrub that found damage."""
@@ -33,16 +33,17 @@ def inspect(where: str, token: Path | None, as_json: bool) -> int:
     if isinstance(at, Remote):
         client = _client(at, token)
         report: dict[str, Any] = {"store": client.store(), "sources": list(client.all_sources())}
+        tables, warnings = inspection.running_tables(**report), warnings_of(**report)
     else:
         report = inspection.inspect(at)
+        tables, warnings = inspection.tables(report), []
     if as_json:
         say(report)
         return 0
     console = printer()
-    running = isinstance(at, Remote)
-    for table in inspection.running_tables(**report) if running else inspection.tables(report):
+    for table in tables:
         console.print(table)
-    for level, text in warnings_of(**report) if running else ():
+    for level, text in warnings:
         say(f"{level.lower()}: {text}")
     return 0
 
@@ -51,11 +52,7 @@ def scrub(where: str, token: Path | None, as_json: bool) -> int:
     """Verify checksums; return `DAMAGED` if one is wrong."""
     at = place(where)
     report = _client(at, token).scrub() if isinstance(at, Remote) else scrubbing.scrub(at)
-    if as_json:
-        say(report)
-    else:
-        for sentence in scrubbing.sentences(report):
-            say(sentence)
+    show(report, scrubbing.sentences(report), as_json)
     return 0 if report["clean"] else DAMAGED
 
 
@@ -142,11 +139,8 @@ def _client(at: Remote, token: Path | None) -> monitor_client.MonitorClient:
 
 
 def _say_done(done: dict[str, Any], as_json: bool) -> int:
-    if as_json:
-        say(done)
-    else:
-        for name, value in done.items():
-            say(str(value) if name == "done" else f"{name.replace('_', ' ')}: {value}")
+    lines = (str(value) if name == "done" else f"{name.replace('_', ' ')}: {value}" for name, value in done.items())
+    show(done, lines, as_json)
     return 0
 
 

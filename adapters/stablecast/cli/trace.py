@@ -28,10 +28,9 @@ def dump_command(
     """Print each input and its effects; with --json a line for each record."""
     from stablecast.evidence.trace.tools import command
     from stablecast.evidence.trace.tools.records import RecordFilter
-    from stablecast.text.console import say
 
-    wanted = RecordFilter(endpoint, kind, _ns(since), _ns(until), number)
-    raise typer.Exit(command.run_dump(paths, wanted, as_json, say))
+    wanted = RecordFilter(endpoint, _ns(since), _ns(until), kind, number)
+    raise typer.Exit(command.run_dump(paths, wanted, as_json))
 
 
 @app.command("diff")
@@ -43,18 +42,16 @@ def diff_command(
 ) -> None:
     """Print the first difference of two runs for each endpoint; exit with 1 if there is one."""
     from stablecast.evidence.trace.tools import command
-    from stablecast.text.console import say
 
-    raise typer.Exit(command.run_diff(left, right, times, as_json, say))
+    raise typer.Exit(command.run_diff(left, right, times, as_json))
 
 
 @app.command("analyze")
 def analyze_command(paths: TracePaths, as_json: Json = False) -> None:
     """Print the counts and latencies of each trace."""
     from stablecast.evidence.trace.tools import command
-    from stablecast.text.console import say
 
-    raise typer.Exit(command.run_analyze(paths, as_json, say))
+    raise typer.Exit(command.run_analyze(paths, as_json))
 
 
 @app.command("prune")
@@ -68,10 +65,9 @@ def prune_command(
 ) -> None:
     """Copy the selected frames to new traces that `verify` accepts."""
     from stablecast.evidence.trace.tools import command
-    from stablecast.evidence.trace.tools.prune import PruneWindow
-    from stablecast.text.console import say
+    from stablecast.evidence.trace.tools.records import TraceWindow
 
-    raise typer.Exit(command.run_prune(paths, output, PruneWindow(endpoint, _ns(since), _ns(until)), as_json, say))
+    raise typer.Exit(command.run_prune(paths, output, TraceWindow(endpoint, _ns(since), _ns(until)), as_json))
 
 
 @app.command("why")
@@ -80,18 +76,16 @@ def why_command(
 ) -> None:
     """Follow a message through all traces, from sent to stable to consumed."""
     from stablecast.evidence.trace.tools import command
-    from stablecast.text.console import say
 
-    raise typer.Exit(command.run_why(paths, number, say))
+    raise typer.Exit(command.run_why(paths, number))
 
 
 @app.command("open")
 def open_command(paths: TracePaths) -> None:
     """Step through traces, record by record; read commands from the terminal or from standard input."""
     from stablecast.evidence.trace.tools import command
-    from stablecast.text.console import say
 
-    raise typer.Exit(command.run_open(paths, say))
+    raise typer.Exit(command.run_open(paths))
 
 
 def _ns(seconds: float | None) -> int | None:

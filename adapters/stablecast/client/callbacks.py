@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
-from time import monotonic
 
 from stablecast.client.inbox import Inbox
 from stablecast.client.iteration import TURN_SECONDS
 from stablecast.client.message import Batch, Message
 from stablecast.core.protocol.events import Event
+from stablecast.runtime import machine
 from stablecast.runtime.effect_execution import report
 
 STRIDE = 8
@@ -71,6 +71,7 @@ class CallbackDelivery:
     def _call(self, batch: Batch) -> None:
         index, stop, count, payloads = 0, 0, batch.count, batch.payloads()
         on_message, spent = self._on_message, self._spent
+        monotonic = machine.clock.monotonic
         started = now = monotonic()
         try:
             while stop < count and spent <= TURN_SECONDS:

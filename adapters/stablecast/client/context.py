@@ -1,6 +1,5 @@
 """A context: one request port, one pool of connections and one resolver for its sources and receivers."""
 
-import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -30,7 +29,7 @@ from stablecast.core.protocol.inputs import Arrived, Departed, Gone, Located, Re
 from stablecast.core.protocol.settings import SourceConfig, StoreSpec
 from stablecast.evidence.trace import TraceError
 from stablecast.resolver.combined_resolver import Combined, Wait
-from stablecast.runtime import address, ports
+from stablecast.runtime import address, machine, ports
 from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.request_port import Peer, RequestPort
 from stablecast.runtime.source_strings import ports_of
@@ -100,8 +99,8 @@ class Context:
         self._courtesy = courtesy()
         self.oddities: Counter[str] = Counter()
         self.request_address = ""
-        self._context_id = secrets.randbits(64)
-        self._next_index = secrets.randbits(31)
+        self._context_id = machine.entropy.bits(64)
+        self._next_index = machine.entropy.bits(31)
         self.transports = Transports(self.interface)
         self._sources: dict[int, Source] = {}
         self._receivers: dict[str, Receiver] = {}
@@ -417,7 +416,7 @@ class Context:
     def _new_life(self) -> messages.Incarnation:
         """Return an incarnation that is unique. Stores rely on the order: later lives have higher indexes."""
         self._next_index = (self._next_index + 1) & 0xFFFF_FFFF
-        return codec.join(secrets.randbits(32), self._next_index)
+        return codec.join(machine.entropy.bits(32), self._next_index)
 
     def _check_open(self) -> None:
         if not self._open:

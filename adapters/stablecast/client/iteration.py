@@ -9,11 +9,11 @@ interval, they are acknowledged before the next message is handed over.
 
 import asyncio
 import weakref
-from time import monotonic
 
 from stablecast.client.inbox import Inbox
 from stablecast.client.message import Batch, Message
 from stablecast.core.errors import MisuseError, StablecastError
+from stablecast.runtime import machine
 
 TURN_SECONDS = 0.01
 """Seconds in which the application is handed messages before the event loop makes a turn."""
@@ -35,6 +35,7 @@ class InboxReader:
         payloads: The payloads of the batch in hand, while single messages are read.
         left: Messages that may be handed over before the loop makes a turn. If positive, there is a batch in hand.
         until: The time of that turn, in seconds of the monotonic clock.
+        now: The monotonic clock in seconds. It is kept here because it is read for each message.
     """
 
     def __init__(self, inbox: Inbox[Batch], patience: float, topic: str, refusal: str = "") -> None:
@@ -53,6 +54,7 @@ class InboxReader:
         self._patience = patience
         self._topic = topic
         self._refusal = refusal
+        self.now = machine.clock.monotonic
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[None] | None = None
         self._busy = self._closed = False
@@ -144,7 +146,7 @@ class InboxReader:
         current = self.inbox.current
         if current is not None:
             current.settle(self.inbox.handed)
-            if monotonic() - self._turned_at > self._patience:
+            if self.now() - self._turned_at > self._patience:
                 current.owner.acknowledge_now()
 
     async def _next(self, most: int | None = None) -> Batch | None:
@@ -163,7 +165,7 @@ class InboxReader:
         return None
 
     def _due(self) -> bool:
-        return self.left <= 0 or monotonic() >= self.until
+        return self.left <= 0 or self.now() >= self.until
 
     async def _turn(self) -> None:
         await asyncio.sleep(0)
@@ -179,7 +181,7 @@ class InboxReader:
         self._begin_turn()
 
     def _begin_turn(self) -> None:
-        self._turned_at = monotonic()
+        self._turned_at = self.now()
         self.until = self._turned_at + TURN_SECONDS
         self.left = TURN_MESSAGES
 
@@ -206,8 +208,8 @@ class MessageIterator:
         """Return the next message, and report the previous one as consumed."""
         reader = self._reader
         inbox = reader.inbox
-        at, batch = inbox.handed, inbox.current
-        if batch is not None and at < batch.count and reader.left > 0 and monotonic() < reader.until:
+        at, batch, now = inbox.handed, inbox.current, reader.now
+        if batch is not None and at < batch.count and reader.left > 0 and now() < reader.until:
             reader.left -= 1
         else:
             batch = await reader.next_message()

@@ -5,6 +5,9 @@ and its announcement may be late. A session with the earlier life would inherit 
 deliveries (`succession`). So the earlier life is *passed over*: its stream stays joined, and it gets no session. When a
 session ends, the receiver looks at its announcement again.
 
+The histories of two lives may name no life in common. Then the receiver follows the life that it met last. If the
+stores refuse that life's receivers, and its stream ends, the receiver follows the life before again.
+
 Pure, for the client and for simulators.
 """
 

@@ -310,9 +310,7 @@ class Receiver:
         if self._passed_over.remove(transport) and transport in self._plans:
             self._plans.pop(transport).timer.cancel()
         for session in [session for session in self._sessions.values() if session.transport == transport]:
-            del self._sessions[session.incarnation]
-            session.ended = True
-            self._finished.append(session)
+            self._end(session)
         for met in self._passed_over.places().values():
             if met.transport not in self._plans:
                 self._plan(met.transport, met.session_id, met.request)
@@ -322,6 +320,16 @@ class Receiver:
         else:
             loop = asyncio.get_running_loop()
             self._rejoin = loop.call_later(REJOIN_SECONDS, self.found, transport, None, "")
+
+    def _end(self, session: ClientSession) -> None:
+        del self._sessions[session.incarnation]
+        self._finished.append(session)
+        for other in session.end():
+            if self._sessions.get(other.incarnation) is other and other.info is not None:  # Its stream is still joined.
+                self._end(other)
+                if other.transport not in self._plans:
+                    self._plan(other.transport, codec.split(other.incarnation)[0], other.config.source_request)
+                self._passed_over.add(other.info, self._plans[other.transport])
 
     def on_consumed(self, session: ClientSession) -> None:
         """Join waiting lives if the application has consumed all messages of the last ended session."""

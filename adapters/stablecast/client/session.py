@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from threading import get_ident
 from typing import Protocol, assert_never
 
 import attrs
@@ -20,6 +19,7 @@ from stablecast.core.protocol.messages import Message, Role, SourceInfo
 from stablecast.core.protocol.settings import ReceiverConfig
 from stablecast.core.receiver import ReceiverSession, ReceiverState
 from stablecast.evidence.trace import recorder
+from stablecast.runtime import machine
 from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.driven_machine import Driven
 from stablecast.runtime.driver import Driver
@@ -29,6 +29,9 @@ from stablecast.runtime.source_strings import is_source_string
 from stablecast.transports import codec
 from stablecast.transports.codec.fragments import FragmentReassembly
 from stablecast.transports.codec.lbttcp import Run
+
+BEFORE_DELIVERY = (ReceiverState.WAITING, ReceiverState.REGISTERING, ReceiverState.CHOOSING)
+"""States of a session that has delivered nothing."""
 
 
 class SessionOwner(Protocol):
@@ -79,7 +82,9 @@ class ClientSession:
         self._stopped = self._failed = self._closed = False
         self._plain = True
         self._earlier: Sequence[ClientSession] = ()
-        self._thread = get_ident()
+        self._replaced: Sequence[ClientSession] = ()
+        self._ident = machine.threads.ident
+        self._thread = self._ident()
         self._receiver = receiver
         self._pool = pool
         self._tokens = Tokens()
@@ -105,7 +110,7 @@ class ClientSession:
         The earlier sessions are those with the same source. The new session inherits their unconsumed messages once the
         source has announced its numbers.
         """
-        self._earlier = earlier
+        self._earlier = self._replaced = earlier
         self.succession.earlier = [session.succession for session in earlier]
         for session in earlier:
             session.stop()
@@ -140,6 +145,16 @@ class ClientSession:
     def outranks(self, info: SourceInfo) -> bool:
         """Return True if this session is with a later life of the source that announces itself."""
         return self._machine.info is not None and outranks(self._machine.info, info)
+
+    def end(self) -> "Sequence[ClientSession]":
+        """Note that the stream ended. Return the sessions that this one replaced in vain, because it never began.
+
+        Their lives may be the later ones: an earlier life may announce itself after a later one, and if the histories
+        name no life in common, nobody can know that (`precedence`). The stores then refuse its receivers.
+        """
+        self.ended = True
+        replaced, self._replaced = self._replaced, ()
+        return replaced if self._machine.state in BEFORE_DELIVERY else ()
 
     def stop(self) -> None:
         """Deliver no more, because the session with a new life does. Delivered messages may still be consumed."""
@@ -213,7 +228,7 @@ class ClientSession:
 
     def check_thread(self) -> None:
         """Raise MisuseError outside the thread of the event loop, because nothing here is safe for two threads."""
-        if get_ident() != self._thread:
+        if self._ident() != self._thread:
             raise MisuseError(
                 f"a message of '{self.config.topic}' was consumed or acknowledged in another thread: "
                 "use loop.call_soon_threadsafe"

@@ -16,15 +16,9 @@ from stablecast.config.plan import Plan, StorePlan, TopicPlan
 from stablecast.config.transport_checks import transport_relations
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.core.protocol import settings
 from stablecast.core.protocol.setting_relations import recovery_relations, relations
-from stablecast.core.protocol.settings import (
-    STATE_FOR_EVER,
-    PatternType,
-    ReceiverConfig,
-    RegistrationTimes,
-    RepositoryType,
-    SourceConfig,
-)
+from stablecast.runtime import machine
 
 BURST_ENOUGH = 1_000_000
 """Smallest burst limit; a smaller one declares recoverable messages lost (T30)."""
@@ -41,7 +35,7 @@ EVERYTHING = ("", ".*", "^", "^.*", "^.*$")
 """Expressions that match every topic."""
 RESOLVERS = "set resolver_unicast_daemon, resolver_service or resolver_multicast_interface"
 QUORUM = "proxy-source-repo-quorum-required"
-ON_DISK = (RepositoryType.DISK, RepositoryType.REDUCED_FD)
+ON_DISK = (settings.RepositoryType.DISK, settings.RepositoryType.REDUCED_FD)
 
 
 class AdviceLevel(Enum):
@@ -67,8 +61,8 @@ class ClientOptions:
     """The configurations of a source, a receiver and their transport that one option file gives."""
 
     path: str
-    source: SourceConfig
-    receiver: ReceiverConfig
+    source: settings.SourceConfig
+    receiver: settings.ReceiverConfig
     transport: TransportConfig = TransportConfig()
 
 
@@ -109,13 +103,10 @@ def _daemon(plan: Plan) -> Found:
             text = "the monitor does not start, because everyone who reaches it could change the store"
             yield ("monitor-writable", AdviceLevel.ERROR, f"{text}: give it a token or make it read-only")
     if plan.daemon.log.path is None and plan.daemon.pidfile is not None:
-        yield (
-            "no-log-file",
-            AdviceLevel.ADVICE,
-            "a daemon with a pidfile should have a log file, because it has no console",
-        )
+        text = "a daemon with a pidfile should have a log file, because it has no console"
+        yield ("no-log-file", AdviceLevel.ADVICE, text)
     for what, path in (("log", plan.daemon.log.path), ("pidfile", plan.daemon.pidfile)):
-        if path is not None and not path.parent.is_dir():
+        if path is not None and not machine.files.is_directory(path.parent):
             yield ("no-directory", AdviceLevel.ERROR, f"the directory of the {what} {path} is missing; create it")
     if plan.daemon.statistics is not None and plan.stores and not _found_by(plan.stores[0]):
         text = "statistics are published, but receivers cannot find them without a resolver"
@@ -138,11 +129,8 @@ def _one_fault(shared: placement.SharedFault) -> Found:
         yield ("quorum-in-one-daemon", AdviceLevel.WARNING, f"{text}; give each a daemon on a host of its own")
     else:
         text = f"{_names(shared)} have their journals on one file system, that of {shared.what}"
-        yield (
-            "quorum-on-one-disk",
-            AdviceLevel.WARNING,
-            f"{text}: it fails or fills for all of them; give each its own",
-        )
+        text = f"{text}: it fails or fills for all of them; give each its own"
+        yield ("quorum-on-one-disk", AdviceLevel.WARNING, text)
 
 
 def _names(shared: placement.SharedFault) -> str:
@@ -161,7 +149,7 @@ def _multicast(store: StorePlan) -> bool:
 def _store(store: StorePlan) -> Found:
     config = store.config
     for what, path in (("cache", store.cache_directory), ("state", store.state_directory)):
-        if not path.is_dir():
+        if not machine.files.is_directory(path):
             yield ("no-directory", AdviceLevel.ERROR, f"disk-{what}-directory {path} is missing; create it")
     if config.burst < BURST_ENOUGH:
         text = f"a gap of {config.burst} messages counts as lost at once, although the source may still have them"
@@ -180,7 +168,7 @@ def _store(store: StorePlan) -> Found:
 
 def _covers(earlier: TopicPlan, later: TopicPlan) -> bool:
     """Return whether a pattern certainly matches every topic of a later one."""
-    everything = earlier.rule.kind is not PatternType.DIRECT and earlier.rule.pattern in EVERYTHING
+    everything = earlier.rule.kind is not settings.PatternType.DIRECT and earlier.rule.pattern in EVERYTHING
     return everything or (earlier.rule.pattern, earlier.rule.kind) == (later.rule.pattern, later.rule.kind)
 
 
@@ -192,7 +180,7 @@ def _topic(store: StorePlan, topic: TopicPlan) -> Found:
         text = f"proxy-election-interval {store.config.proxy_interval_ns // MILLISECOND} ms is not above the"
         remedy = "a proxy ends before it can detect a missing store; raise it"
         yield ("election-short", AdviceLevel.WARNING, f"{text} ume_registration_interval of proxies: {remedy}")
-    if kept.kind is RepositoryType.NO_CACHE:
+    if kept.kind is settings.RepositoryType.NO_CACHE:
         yield ("keeps-nothing", AdviceLevel.WARNING, "with repository-type no-cache the store keeps no message")
     if not kept.allow_rpp:
         for value, name in (
@@ -203,7 +191,7 @@ def _topic(store: StorePlan, topic: TopicPlan) -> Found:
                 text = f"{name} has no effect, because receiver-paced persistence is not allowed"
                 yield ("needs-receiver-pacing", AdviceLevel.WARNING, text)
         return
-    if kept.kind is RepositoryType.MEMORY:
+    if kept.kind is settings.RepositoryType.MEMORY:
         text = "with receiver-paced persistence in memory, a restart loses messages that receivers have not consumed"
         yield ("paced-in-memory", AdviceLevel.WARNING, text)
     if kept.allow_ack_on_reception and kept.kind in ON_DISK:
@@ -213,13 +201,13 @@ def _topic(store: StorePlan, topic: TopicPlan) -> Found:
 
 def _registration_ns(topic: TopicPlan) -> int:
     configured = topic.proxy_options.get("ume_registration_interval")
-    return RegistrationTimes().interval_ns if configured is None else int(configured) * MILLISECOND
+    return settings.RegistrationTimes().interval_ns if configured is None else int(configured) * MILLISECOND
 
 
 def _sizes(topic: TopicPlan) -> Found:
     kept, disk = topic.rule.repository, topic.disk
     threshold, limit = kept.size_threshold, kept.size_limit
-    if kept.kind is RepositoryType.MEMORY and not limit:
+    if kept.kind is settings.RepositoryType.MEMORY and not limit:
         text = "with repository-size-limit 0, a repository in memory grows until the host has no memory; set a limit"
         yield ("memory-unbounded", AdviceLevel.WARNING, text)
     if disk.preallocate and kept.kind not in ON_DISK:
@@ -227,11 +215,8 @@ def _sizes(topic: TopicPlan) -> Found:
         yield ("needs-disk", AdviceLevel.WARNING, text)
     if limit and threshold >= limit:
         text = f"repository-size-threshold {threshold} is not below repository-size-limit {limit}"
-        yield (
-            "threshold-above-limit",
-            AdviceLevel.ERROR,
-            f"{text}: new messages are refused before old ones are deleted",
-        )
+        text = f"{text}: new messages are refused before old ones are deleted"
+        yield ("threshold-above-limit", AdviceLevel.ERROR, text)
     if kept.kind in ON_DISK and 3 * disk.buffer_bytes > kept.disk_limit:
         text = f"repository-disk-file-size-limit {kept.disk_limit} is less than three buffers of {disk.buffer_bytes}"
         yield ("buffer-above-limit", AdviceLevel.WARNING, text)
@@ -265,7 +250,7 @@ def _spans(store: StorePlan, topic: TopicPlan) -> Found:
         if activity < config.check_ns:
             text = f"{who}-activity-timeout {shown} ms is shorter than source-check-interval, so it is detected late"
             yield ("activity-below-check", AdviceLevel.WARNING, text)
-        if kept.kind is not RepositoryType.NO_CACHE:
+        if kept.kind is not settings.RepositoryType.NO_CACHE:
             yield from _lifetime(who, activity, lifetime, kept.allow_rpp)
     if not kept.rollback:
         text = "with receiver-new-registration-rollback 0, a new receiver gets no message that was stored before it"
@@ -281,13 +266,13 @@ def _lifetime(who: str, activity: int, lifetime: int, paced: bool) -> Found:
             lost = "the store forgets its acknowledgements"
         text = f"{name} is 0: when a {who} is silent for {activity / SECOND:g} s, {lost}"
         yield ("no-lifetime", AdviceLevel.WARNING, f"{text}; the profile safe keeps its state with {name} 4294967295")
-    elif lifetime >= STATE_FOR_EVER and paced and who == "receiver":
+    elif lifetime >= settings.STATE_FOR_EVER and paced and who == "receiver":
         text = f"{name} has no end: with receiver-paced persistence a receiver that never returns blocks its source"
         remedy = f"until an operator evicts it; set {name} to limit that time"
         yield ("unlimited-lifetime", AdviceLevel.ADVICE, f"{text} {remedy}")
 
 
-def liveness(source: SourceConfig, receiver: ReceiverConfig) -> tuple[str, ...]:
+def liveness(source: settings.SourceConfig, receiver: settings.ReceiverConfig) -> tuple[str, ...]:
     """Return the conflicts of receiver liveness, which needs five options of two endpoints (P-339, P-340)."""
     timeout, interval = source.liveness_ns, receiver.liveness_ns
     if not timeout and not interval:

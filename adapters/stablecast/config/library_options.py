@@ -11,6 +11,7 @@ from stablecast.config.client_options import RECEIVER_OPTIONS
 from stablecast.config.options import ALIASES, SCOPES
 from stablecast.config.store_options import STORE_OPTIONS
 from stablecast.config.transport_options import OF_RECEIVERS
+from stablecast.runtime import machine
 
 CONTEXT = (
     "resolver_unicast_daemon",
@@ -60,7 +61,7 @@ DEADLY = frozenset(
 @cache
 def documented() -> frozenset[tuple[str, str]]:
     """Return scope and name of each documented option."""
-    text = Path(__file__).with_name("documented.txt").read_text(encoding="utf-8")
+    text = machine.installed_file(Path(__file__).with_name("documented.txt")).decode()
     return frozenset(
         (scope, name) for scope, name in (line.split() for line in text.splitlines() if not line.startswith("#"))
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 import attrs
 
 from stablecast.core.errors import StablecastError
+from stablecast.runtime import machine
 
 SCOPES = ("context", "source", "receiver", "wildcard_receiver", "event_queue", "hfx")
 
@@ -31,7 +32,7 @@ class Setting:
 def read(path: Path) -> tuple[Setting, ...]:
     """Return the settings of a file, in their order. Raises FlatFileError, and OSError if it cannot be read."""
     try:
-        return tuple(parse(path.read_text(encoding="utf-8"), str(path)))
+        return tuple(parse(machine.read_text(path), str(path)))
     except UnicodeDecodeError:
         raise FlatFileError(f"{path} is not a UTF-8 text of scope, option and value lines") from None
 

@@ -1,4 +1,4 @@
-"""Kinds of options: how each reads a value, changes the field that it sets, and shows that field."""
+"""Kinds of options: how each reads a value, and changes the field that it sets."""
 
 import ipaddress
 import operator
@@ -10,7 +10,6 @@ import attrs
 
 from stablecast.core.errors import StablecastError
 from stablecast.core.machine.units import MILLISECOND, SECOND
-from stablecast.core.protocol.messages import UNSET
 from stablecast.core.protocol.settings import AckMode, Notification, SourceConfig
 from stablecast.runtime.address import MAX_PORT
 
@@ -25,22 +24,11 @@ class OptionKind(Protocol):
     """The methods of all kinds of options."""
 
     @property
-    def type(self) -> str:
-        """Return the word for this kind."""
-
-    @property
-    def unit(self) -> str:
-        """Return the unit of a value, empty if it has none."""
-
-    @property
     def allowed(self) -> str:
         """Return the allowed values, for people."""
 
     def merge(self, name: str, before: Any, value: Value) -> object:
         """Return the new field. Raises OptionError for a value that is not allowed."""
-
-    def show(self, field: Any) -> str:
-        """Return the value that gives this field."""
 
 
 _THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+")
@@ -56,7 +44,6 @@ class NumberKind:
     unit: str = ""
     factor: int = 1
     or_zero: bool = False
-    type: str = "number"
 
     @property
     def allowed(self) -> str:
@@ -76,18 +63,12 @@ class NumberKind:
             raise OptionError(f"option {name} must lie between {self.low} and {self.high}, not {number}")
         return number * self.factor
 
-    def show(self, field: int) -> str:
-        """Return the number, or `unset` for a wish that the user did not set."""
-        return "unset" if field == UNSET else str(field // self.factor)
-
 
 @attrs.frozen
 class ChoiceKind:
-    """One of several words; of words with one meaning the first is shown."""
+    """One of several words; of words with one meaning the chapters show the first."""
 
     words: tuple[tuple[str, object], ...]
-    type: str = "choice"
-    unit: str = ""
 
     @property
     def allowed(self) -> str:
@@ -101,10 +82,6 @@ class ChoiceKind:
             if word == text:
                 return meaning
         raise OptionError(f"option {name} must be one of {self.allowed}, not '{value}'")
-
-    def show(self, field: object) -> str:
-        """Return the first word with this meaning."""
-        return next(word for word, meaning in self.words if meaning == field)
 
 
 def words(**meanings: object) -> ChoiceKind:
@@ -121,17 +98,11 @@ def numbers(meanings: Sequence[object]) -> ChoiceKind:
 class FlagKind:
     """A flag that is written as 0 or 1."""
 
-    type: str = "flag"
-    unit: str = ""
     allowed: str = "0, 1"
 
     def merge(self, name: str, before: object, value: Value) -> object:
         """Return whether the flag is set. Raises OptionError."""
         return read_flag(name, value)
-
-    def show(self, field: bool) -> str:
-        """Return 1 if the flag is set, else 0."""
-        return str(int(field))
 
 
 def read_flag(name: str, value: Value) -> bool:
@@ -147,8 +118,6 @@ class AddressKind:
 
     empty: str = ""
     numeric: bool = False
-    type: str = "address"
-    unit: str = ""
     allowed: str = "a.b.c.d"
 
     def merge(self, name: str, before: object, value: Value) -> object:
@@ -159,10 +128,6 @@ class AddressKind:
             raise OptionError(f"option {name} wants an IPv4 address, not '{value}'") from None
         return int(address) if self.numeric else str(address) if str(address) != self.empty else ""
 
-    def show(self, field: str | int) -> str:
-        """Return the address as dotted text."""
-        return str(ipaddress.IPv4Address(field or self.empty))
-
 
 @attrs.frozen
 class TextKind:
@@ -170,8 +135,6 @@ class TextKind:
 
     allowed: str
     make: Callable[[str], object] = str
-    type: str = "text"
-    unit: str = ""
 
     def merge(self, name: str, before: object, value: Value) -> object:
         """Return the field. Raises OptionError for an empty text, and what `make` raises."""
@@ -179,18 +142,12 @@ class TextKind:
             raise OptionError(f"option {name} wants a text, not {value!r}")
         return self.make(value)
 
-    def show(self, field: object) -> str:
-        """Return the field as its text."""
-        return str(field)
-
 
 @attrs.frozen
 class AckModeKind:
     """A flag for one mode of acknowledgement: 1 selects the mode, 0 leaves it for immediate acknowledgement (P-345)."""
 
     mode: AckMode
-    type: str = "flag"
-    unit: str = ""
     allowed: str = "0, 1"
 
     def merge(self, name: str, before: AckMode, value: Value) -> object:
@@ -199,10 +156,6 @@ class AckModeKind:
             return self.mode
         return AckMode.IMMEDIATE if before is self.mode else before
 
-    def show(self, field: AckMode) -> str:
-        """Return 1 if this mode is selected, else 0."""
-        return str(int(field is self.mode))
-
 
 LEVELS = numbers([Notification.NONE, Notification.FRAGMENTS, Notification.MESSAGES, Notification.BOTH])
 """The events that an application gets: none, one for each fragment, one for each message, both."""
@@ -210,10 +163,8 @@ LEVELS = numbers([Notification.NONE, Notification.FRAGMENTS, Notification.MESSAG
 
 @attrs.frozen
 class ConfirmationsKind:
-    """The confirmation events that an application gets; with none, receivers are not asked to confirm."""
+    """The confirmation events that an application gets; with none, only a release that waits for them asks for any."""
 
-    type: str = "choice"
-    unit: str = ""
     allowed: str = LEVELS.allowed
 
     def merge(self, name: str, before: SourceConfig, value: Value) -> object:
@@ -222,30 +173,19 @@ class ConfirmationsKind:
         asked = level is not Notification.NONE
         return attrs.evolve(before, confirmations=asked, confirmed_notification=level)
 
-    def show(self, field: SourceConfig) -> str:
-        """Return the number of the level."""
-        return LEVELS.show(field.confirmed_notification if field.confirmations else Notification.NONE)
-
 
 @attrs.frozen
 class ListKind:
     """A list that grows each time it is set; `entry` reads one entry into the whole configuration."""
 
     entry: Callable[[Any, str], Any]
-    count: Callable[[Any], int]
     allowed: str
-    type: str = "list"
-    unit: str = ""
 
     def merge(self, name: str, before: object, value: Value) -> object:
         """Return the configuration with the entries, which blanks or commas separate. Raises like `entry`."""
         for text in str(value).replace(",", " ").split():
             before = self.entry(before, text)
         return before
-
-    def show(self, field: object) -> str:
-        """Return the number of entries, because their text is not kept."""
-        return f"{self.count(field)} entries" if self.count(field) else ""
 
 
 MAX_UINT32 = 0xFFFF_FFFF

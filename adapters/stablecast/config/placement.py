@@ -13,7 +13,7 @@ import attrs
 
 from stablecast.config.plan import Plan, StorePlan
 from stablecast.core.protocol.settings import SourceConfig, StoreSpec
-from stablecast.runtime import address
+from stablecast.runtime import address, machine
 from stablecast.runtime.interfaces import ANY
 
 
@@ -87,6 +87,6 @@ def _is(spec: StoreSpec, store: StorePlan) -> bool:
 def _device(directory: Path) -> int | None:
     """Return the file system of a directory on this host, or None if there is no such directory."""
     try:
-        return directory.stat().st_dev
+        return machine.files.stat(directory).st_dev
     except OSError:
         return None

@@ -29,6 +29,7 @@ from typing import Any
 from stablecast.config.daemon_outline import ConfigEntry, Given, Outline, StoreOutline, TopicOutline
 from stablecast.config.findings import ConfigFileError, ConfigFindings, ConfigPlace, ConfigProblem
 from stablecast.config.schema import DAEMON_TEXTS
+from stablecast.runtime import machine
 
 # fmt: off
 STORE_KEYS = frozenset({
@@ -43,7 +44,7 @@ DAEMON_KEYS = frozenset(DAEMON_TEXTS) - {"xml-config"} | {"daemon-monitor", "tls
 def read(path: Path) -> dict[str, Any]:
     """Return the tables of a TOML file. Raises ConfigFileError, and OSError if it cannot be read."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(machine.read_text(path))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigFileError(str(path), [ConfigProblem(ConfigPlace(), f"this is no TOML: {error}")]) from None
 

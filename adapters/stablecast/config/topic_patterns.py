@@ -9,25 +9,10 @@ import re
 
 from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.settings import PatternType
+from stablecast.transports.resolution.patterns import CLASS, CLASSES
 
 TYPES = {"direct": PatternType.DIRECT, "pcre": PatternType.PCRE, "regexp": PatternType.REGEXP}
 """Kinds by their names in lower case: examples of the documentation also write `pcre`."""
-
-_CLASSES = {
-    "alpha": "a-zA-Z",
-    "digit": "0-9",
-    "alnum": "a-zA-Z0-9",
-    "upper": "A-Z",
-    "lower": "a-z",
-    "space": r"\s",
-    "blank": r" \t",
-    "punct": r"!-/:-@\[-`{-~",
-    "print": r"\x20-\x7e",
-    "graph": r"\x21-\x7e",
-    "cntrl": r"\x00-\x1f\x7f",
-    "xdigit": "0-9A-Fa-f",
-}
-_CLASS = re.compile(r"\[:(\w+):\]")
 
 
 class PatternError(StablecastError):
@@ -45,7 +30,7 @@ def expression(pattern: str, kind: PatternType) -> str:
     """
     if kind is PatternType.DIRECT:
         return pattern
-    python = _CLASS.sub(_named, pattern) if kind is PatternType.REGEXP else pattern
+    python = CLASS.sub(_named, pattern) if kind is PatternType.REGEXP else pattern
     try:
         re.compile(python)
     except re.error as error:
@@ -54,7 +39,7 @@ def expression(pattern: str, kind: PatternType) -> str:
 
 
 def _named(found: "re.Match[str]") -> str:
-    known = _CLASSES.get(found[1])
+    known = CLASSES.get(found[1])
     if known is None:
-        raise PatternError(f"[:{found[1]}:] is not a character class: there are {', '.join(_CLASSES)}")
+        raise PatternError(f"[:{found[1]}:] is not a character class: there are {', '.join(CLASSES)}")
     return known

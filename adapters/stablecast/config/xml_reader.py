@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from lxml import etree
 
 from stablecast.config.findings import ConfigFileError, ConfigPlace, ConfigProblem
+from stablecast.runtime import machine
 
 MAX_BYTES = 4 << 20
 """Largest configuration file in bytes."""
@@ -36,7 +37,7 @@ class Schema(Protocol):
 
 def read(path: Path) -> bytes:
     """Return the bytes of a configuration file. Raises ConfigFileError, and OSError if it cannot be read."""
-    with path.open("rb") as file:
+    with machine.files.file(path, "rb") as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         text = f"more than {MAX_BYTES} bytes: this is no configuration"

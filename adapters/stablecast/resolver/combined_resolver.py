@@ -4,7 +4,6 @@ Every kind gets every input. A reported source is forgotten when the receiver as
 of the source. Receivers that stay without a source are reported, with the reasons that each kind knows.
 """
 
-import time
 from collections.abc import Callable, Sequence
 
 import attrs
@@ -12,6 +11,7 @@ import attrs
 from stablecast.core.machine.units import SECOND
 from stablecast.resolver.resolution import Resolution
 from stablecast.resolver.srs_resolver import OnRecord
+from stablecast.runtime import machine
 from stablecast.runtime.alarm import Alarm
 from stablecast.transports.resolution.records import SourceRecord
 from stablecast.transports.resolution.udp.inputs import (
@@ -74,7 +74,7 @@ class Combined(Resolution):
         for kind in self._kinds:
             kind.feed(event)
         if isinstance(event, AddReceiver | Unresolved):
-            self._waiting.begin(event.topic, time.monotonic_ns())
+            self._waiting.begin(event.topic, machine.clock.monotonic_ns())
             self._alarm.set(self._waiting.next())
 
     def lost(self, topic: str, address: str) -> None:
@@ -104,7 +104,7 @@ class Combined(Resolution):
 
     def waiting(self) -> list[Wait]:
         """Return the receivers without a session, longest waiting first."""
-        now = time.monotonic_ns()
+        now = machine.clock.monotonic_ns()
         waits = [self._wait(topic, now - since) for topic, since in self._waiting.since.items()]
         return sorted(waits, key=lambda wait: -wait.seconds)
 
@@ -118,7 +118,10 @@ class Combined(Resolution):
         return Wait(topic, waited / SECOND, self.why(topic))
 
     def _wake(self) -> None:
-        waits = [self._wait(topic, waited) for topic, waited in self._waiting.due_reports(time.monotonic_ns()).items()]
+        waits = [
+            self._wait(topic, waited)
+            for topic, waited in self._waiting.due_reports(machine.clock.monotonic_ns()).items()
+        ]
         self._alarm.set(self._waiting.next())
         if waits:
             self._on_wait(waits)

@@ -5,7 +5,6 @@ the kernel does not accept at once is dropped, as the network would drop it.
 """
 
 import asyncio
-import socket
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Generic, Protocol, TypeVar
@@ -15,6 +14,7 @@ from stablecast.runtime.address import parse
 from stablecast.runtime.datagram_buffers import Sent
 from stablecast.runtime.datagrams import DatagramSocket
 from stablecast.runtime.effect_execution import describe, report
+from stablecast.runtime.machine import Socket
 from stablecast.runtime.untraced_driver import UntracedDriver
 from stablecast.transports.resolution.udp.effects import SendCopies, SendDatagram
 from stablecast.transports.resolution.udp.inputs import DatagramArrived
@@ -52,17 +52,17 @@ class Endpoint(Generic[InputT, EffectT]):
         self.send_errors = self.send_drops = self.effects_failed = 0
         self._read_errors = 0
         self._on_effect = on_effect
-        self._sending: socket.socket | None = None
+        self._sending: Socket | None = None
         self._sockets: list[DatagramSocket] = []
         self._driver: UntracedDriver[InputT | DatagramArrived, EffectT] | None = None
 
-    def open(self, sock: socket.socket) -> None:
+    def open(self, sock: Socket) -> None:
         """Send from this socket, read it, and start the machine's timer."""
         self._sending = sock
         self._driver = UntracedDriver(self.machine, self._perform, self._on_failed)
         self.read(sock)
 
-    def read(self, sock: socket.socket) -> DatagramSocket:
+    def read(self, sock: Socket) -> DatagramSocket:
         """Read one more socket until `shut`."""
         self._sockets.append(DatagramSocket(sock, self._on_read))
         return self._sockets[-1]

@@ -1,7 +1,6 @@
 """Topic resolution of one context over UDP: through relays, or in a multicast group."""
 
 import asyncio
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import attrs
 from stablecast.core.machine.units import SECOND
 from stablecast.resolver.endpoint import Endpoint
 from stablecast.resolver.resolution import Resolution
-from stablecast.runtime import datagrams, multicast
+from stablecast.runtime import datagrams, machine, multicast
 from stablecast.runtime.address import check_ip, join, parse
 from stablecast.runtime.datagrams import DatagramSocket
 from stablecast.runtime.interfaces import ANY, choose_device, interfaces
@@ -222,4 +221,4 @@ class Resolver(Resolution):
 
 
 def _name(instance: bytes | None) -> bytes:
-    return os.urandom(INSTANCE_BYTES) if instance is None else instance
+    return machine.entropy.octets(INSTANCE_BYTES) if instance is None else instance

@@ -1,11 +1,11 @@
 """Topic resolution of one context over services (SRS)."""
 
-import os
 from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from stablecast.resolver.channels import Channels
 from stablecast.resolver.resolution import Resolution
+from stablecast.runtime import machine
 from stablecast.runtime.address import check_ip, parse_services
 from stablecast.runtime.effect_execution import describe, report
 from stablecast.runtime.untraced_driver import UntracedDriver
@@ -73,9 +73,10 @@ class SrsResolver(Resolution):
             AddressError: An address has the wrong form.
             MisuseError: There is no service, or too many, or `instance` has another length.
         """
-        name = os.urandom(INSTANCE_BYTES) if instance is None else instance
-        machine = SrsContext.create(name, parse_services(services), int.from_bytes(os.urandom(8)), config)
-        return cls(machine, check_ip(interface), on_found, on_gone, on_service)
+        name = machine.entropy.octets(INSTANCE_BYTES) if instance is None else instance
+        seed = int.from_bytes(machine.entropy.octets(8))
+        client = SrsContext.create(name, parse_services(services), seed, config)
+        return cls(client, check_ip(interface), on_found, on_gone, on_service)
 
     def ask_name(self, name: str) -> bool:
         """Return False: services know no names of stores, which are found over UDP (T-010)."""

@@ -1,10 +1,10 @@
 """The timer of a machine that an event loop drives."""
 
 import asyncio
-import time
 from collections.abc import Callable
 
 from stablecast.core.machine.units import MILLISECOND
+from stablecast.runtime import machine
 
 
 class Alarm:
@@ -30,7 +30,7 @@ class Alarm:
             self._timer = None
         if due is not None:
             self._due = due
-            wait = max(0, due - time.monotonic_ns())
+            wait = max(0, due - machine.clock.monotonic_ns())
             # Whole milliseconds, rounded up: uvloop's timers round down and would wake us too early, again and again.
             self._timer = self._loop.call_later(-(-wait // MILLISECOND) / 1_000, self._over)
 

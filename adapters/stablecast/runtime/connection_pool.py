@@ -180,7 +180,7 @@ class ConnectionPool:
         self._on_gone = on_gone
         self._source_ip = source_ip
         self._links: dict[str, PeerLink] = {}
-        self._ending: set[PeerLink] = set()
+        self._ending: dict[PeerLink, None] = {}  # A set would close them in an order that no seed repeats.
         self._closed = False
 
     def __len__(self) -> int:
@@ -243,7 +243,7 @@ class ConnectionPool:
         """Close one connection for another, and remember it until it has ended, so that closing can wait for it."""
         link = self._links.pop(address)
         if link.made_at is not None:
-            self._ending.add(link)
+            self._ending[link] = None
             link.hang_up()
         elif link.task is not None:
             link.task.cancel()
@@ -287,7 +287,7 @@ class ConnectionPool:
             link.broken()  # Messages that were written into it are lost, and their sender must know.
 
     def _lost(self, link: PeerLink) -> None:
-        self._ending.discard(link)
+        self._ending.pop(link, None)
         if self._links.get(link.address) is not link:
             return
         del self._links[link.address]

@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
-from stablecast.runtime import ports
+from stablecast.runtime import machine, ports
 from stablecast.runtime.address import parse
 from stablecast.runtime.datagram_buffers import Sent, thread_buffers
 from stablecast.runtime.ports import PortError
@@ -26,10 +26,10 @@ SEND_BUFFER = 1024 * 1024
 _parsed = lru_cache(maxsize=4_096)(parse)
 
 
-def open_socket() -> socket.socket:
+def open_socket() -> machine.Socket:
     """Return a non-blocking datagram socket. Raises PortError if this process may not open one more."""
     try:
-        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sock = machine.network.datagram()
     except OSError as error:
         raise ports.refused("", 0, error) from None
     sock.setblocking(False)
@@ -38,7 +38,7 @@ def open_socket() -> socket.socket:
 
 def bind(
     interface: str, low: int, high: int = 0, receive_buffer: int = RECEIVE_BUFFER, send_buffer: int = SEND_BUFFER
-) -> socket.socket:
+) -> machine.Socket:
     """Return a socket at the first free port from `low` to `high`, or at `low` alone; 0 lets the system choose.
 
     Buffers are in bytes; 0 leaves the system's size. Raises PortError.
@@ -60,7 +60,7 @@ def bind(
     raise PortError(f"UDP ports {low} to {high} on {interface} are in use: choose others")
 
 
-def bind_near(interface: str, low: int, high: int) -> socket.socket:
+def bind_near(interface: str, low: int, high: int) -> machine.Socket:
     """Return a socket at the first free port of a range, else at one of the system's choice. Raises PortError."""
     try:
         return bind(interface, low, high)
@@ -75,7 +75,7 @@ class DatagramSocket:
     `peer`, if one is named, skip the route lookup of each send.
     """
 
-    def __init__(self, sock: socket.socket, on_read: Callable[[list[Sent]], None], peer: str = "") -> None:
+    def __init__(self, sock: machine.Socket, on_read: Callable[[list[Sent]], None], peer: str = "") -> None:
         """Start to read the socket on the running loop."""
         self.dropped = self.errors = self.read_errors = 0
         self._sock = sock

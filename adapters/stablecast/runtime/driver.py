@@ -1,13 +1,13 @@
 """The loop that drives every traced endpoint: feed, record, drain, perform, re-arm."""
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from stablecast.core.protocol.effects import Effect
 from stablecast.core.protocol.inputs import Input, Tick
+from stablecast.runtime import machine
 from stablecast.runtime.alarm import Alarm
 from stablecast.runtime.driven_machine import Driven
 from stablecast.runtime.effect_execution import describe, guard, perform_all
@@ -61,7 +61,7 @@ class Driver(Generic[EventT_contra, EffectT]):
             return
         self._busy, self.idle = True, False
         try:
-            effects = self._driven.feed(event, time.monotonic_ns())
+            effects = self._driven.feed(event, machine.clock.monotonic_ns())
             if effects:
                 perform_all(effects, self._perform, self._failed)
             if self._inputs:
@@ -94,7 +94,9 @@ class Driver(Generic[EventT_contra, EffectT]):
 
     def _feed_next(self) -> None:
         # The caller of this input has returned already and can catch nothing: `guard` reports what is raised here.
-        perform_all(self._driven.feed(self._inputs.popleft(), time.monotonic_ns()), self._perform, self._failed)
+        perform_all(
+            self._driven.feed(self._inputs.popleft(), machine.clock.monotonic_ns()), self._perform, self._failed
+        )
 
     def _end(self) -> None:
         self._busy = False
@@ -138,7 +140,7 @@ class Driver(Generic[EventT_contra, EffectT]):
         if self._before is not None:
             self._before()
         due = self._driven.machine.next_timeout()
-        if due is not None and time.monotonic_ns() < due:
+        if due is not None and machine.clock.monotonic_ns() < due:
             self._rearm()
         else:
             self.feed(_TICK)  # type: ignore[arg-type]  # every union of inputs has this one

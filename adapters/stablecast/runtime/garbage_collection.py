@@ -9,6 +9,8 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from stablecast.runtime import machine
+
 YOUNG_AT_START = 50_000
 """New objects before a collection while a command starts: collections took a tenth of the start."""
 YOUNG_USUAL = 700
@@ -28,6 +30,8 @@ def defer_at_start() -> None:
 
 def keep_loaded() -> None:
     """Exempt the loaded modules, which would stop a daemon for 30 ms each time, and collect as usual from now on."""
+    if not machine.process.owns_interpreter:
+        return  # The other programs of the interpreter would pay for it.
     gc.freeze()
     gc.set_threshold(YOUNG_USUAL, *gc.get_threshold()[1:])
 
@@ -37,6 +41,8 @@ def keep_served() -> None:
 
     Call it once, when the daemon begins to serve.
     """
+    if not machine.process.owns_interpreter:
+        return  # The other programs of the interpreter would pay for it.
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG, MIDDLE, OLD)

@@ -1,22 +1,16 @@
 """The network interfaces of this host, and the address that a setting selects (P-810)."""
 
-import contextlib
-import fcntl
 import ipaddress
-import socket
-import struct
 from collections.abc import Sequence
 
 import attrs
 
 from stablecast.core.errors import StablecastError
+from stablecast.runtime import machine
 from stablecast.runtime.address import AddressError, check_ip
 
 ANY = "0.0.0.0"  # noqa: S104 - the documented default of a store's interface
-_SIOCGIFFLAGS = 0x8913
-_SIOCGIFADDR = 0x8915
 _UP, _LOOPBACK, _MULTICAST = 0x1, 0x8, 0x1000
-_NAME_BYTES = 15
 
 
 class InterfaceError(StablecastError):
@@ -37,14 +31,9 @@ class Interface:
 def interfaces() -> list[Interface]:
     """Return the devices of this host that have an IPv4 address, in the order of the system."""
     found = []
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        for _, name in socket.if_nameindex():
-            request = struct.pack("16s24x", name.encode()[:_NAME_BYTES])
-            with contextlib.suppress(OSError):  # A device without an address, or one that has just gone.
-                address = socket.inet_ntoa(fcntl.ioctl(sock, _SIOCGIFADDR, request)[20:24])
-                (flags,) = struct.unpack_from("H", fcntl.ioctl(sock, _SIOCGIFFLAGS, request), 16)
-                up, loopback, multicast = (bool(flags & bit) for bit in (_UP, _LOOPBACK, _MULTICAST))
-                found.append(Interface(name, address, up, loopback, multicast))
+    for name, address, flags in machine.network.devices():
+        up, loopback, multicast = (bool(flags & bit) for bit in (_UP, _LOOPBACK, _MULTICAST))
+        found.append(Interface(name, address, up, loopback, multicast))
     return found
 
 
@@ -119,4 +108,4 @@ def _resolved(host: str) -> str:
     try:
         return check_ip(host)
     except AddressError:
-        return socket.gethostbyname(host)
+        return machine.network.resolve(host)

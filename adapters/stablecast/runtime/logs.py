@@ -9,20 +9,21 @@ the number of missing lines.
 """
 
 import gzip
-import os
 import re
-import shutil
+import time
 import zipfile
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import Enum
 from pathlib import Path
+from shutil import copyfileobj
 from typing import Protocol, TextIO
+from zipfile import ZipInfo
 
 import attrs
 
+from stablecast.runtime import machine
 from stablecast.text import refusal
 
 GZIP_LEVEL = 6
@@ -73,7 +74,7 @@ class RollingPolicy:
 
 def utc_now() -> datetime:
     """Return the time of a log line, in UTC."""
-    return datetime.now(UTC)
+    return machine.clock.utc_now()
 
 
 class RollingFile:
@@ -91,12 +92,12 @@ class RollingFile:
         self._rolling = rolling
         self._complaint = complaint
         self._clock = clock
-        self._file = path.open("ab", buffering=0)
+        self._file = machine.files.file(path, "ab", 0)
         self._began = clock()
         self._missing = 0
         self._news: deque[str] = deque()
         self._reported: set[str] = set()
-        self._tidying = ThreadPoolExecutor(1, "log")
+        self._tidying = machine.threads.executor("log")
 
     def write(self, line: Callable[[datetime], str]) -> None:
         """Write the line that `line` makes of the time, without its end; the kernel has it when this returns."""
@@ -122,8 +123,9 @@ class RollingFile:
     def rolled(self) -> list[Path]:
         """Return the rolled files, oldest first, with the half compressed file of a process that was killed."""
         model = re.compile(re.escape(self._path.name) + r"_\d+\.\d{4}-\d\d-\d\d\.\d+(\.part|\.gz|\.zip)?")
-        found = [path for path in self._path.parent.iterdir() if model.fullmatch(path.name)]
-        return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name))
+        parent = self._path.parent
+        found = [parent / name for name in machine.files.names(parent) if model.fullmatch(name)]
+        return sorted(found, key=lambda path: (machine.files.stat(path).st_mtime_ns, path.name))
 
     def _is_due(self, now: datetime) -> bool:
         period = _PERIODS[self._rolling.frequency]
@@ -131,14 +133,16 @@ class RollingFile:
         return grown or now.strftime(period) != self._began.strftime(period)
 
     def _roll(self, now: datetime) -> None:
-        model = f"{self._path.name}_{os.getpid()}.{self._began:%Y-%m-%d}."
+        model = f"{self._path.name}_{machine.process.pid()}.{self._began:%Y-%m-%d}."
         sequence = 1
-        while any(self._path.with_name(f"{model}{sequence}{suffix}").exists() for suffix in _SUFFIXES.values()):
+        while any(
+            machine.files.exists(self._path.with_name(f"{model}{sequence}{suffix}")) for suffix in _SUFFIXES.values()
+        ):
             sequence += 1
         target = self._path.with_name(f"{model}{sequence}")
         try:
-            self._path.rename(target)
-            file = self._path.open("ab", buffering=0)
+            machine.files.rename(self._path, target)
+            file = machine.files.file(self._path, "ab", 0)
         except OSError as error:
             self._report(f"the log does not roll: {refusal(error)}")
             return  # Without a new file, lines are appended to the old one.
@@ -148,6 +152,9 @@ class RollingFile:
             self._tidy(target)
         else:
             self._tidying.submit(self._tidy, target)
+
+    def _is_taken(self, name: str) -> bool:
+        return any(machine.files.exists(self._path.with_name(name + suffix)) for suffix in _SUFFIXES.values())
 
     def _tidy(self, target: Path) -> None:
         try:
@@ -165,28 +172,33 @@ class RollingFile:
 
     def _delete_oldest(self) -> None:
         rolled = self.rolled()
-        sizes = [path.stat().st_size for path in rolled]
+        sizes = [machine.files.stat(path).st_size for path in rolled]
         count, total = len(rolled), sum(sizes)
         for path, size in zip(rolled, sizes, strict=True):
             too_many = 0 < self._rolling.max_history < count
             if not too_many and not 0 < self._rolling.total_size < total:
                 return
-            path.unlink()
+            machine.files.remove(path)
             count, total = count - 1, total - size
 
 
 def _compress(path: Path, compression: Compression) -> None:
     """Replace a file by its compressed form, such that one of both exists at each instant."""
-    part, stat = path.with_name(path.name + _PART), path.stat()
-    if compression is Compression.ZIP:
-        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.write(path, path.name)
-    else:
-        with path.open("rb") as plain, gzip.open(part, "wb", GZIP_LEVEL) as packed:
-            shutil.copyfileobj(plain, packed)
-    os.utime(part, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # `rolled` sorts by this time to delete the oldest.
-    part.replace(path.with_name(path.name + _SUFFIXES[compression]))
-    path.unlink()
+    part, stat = path.with_name(path.name + _PART), machine.files.stat(path)
+    with machine.files.file(path, "rb") as plain, machine.files.file(part, "wb") as file:
+        if compression is Compression.ZIP:
+            written = ZipInfo(path.name, time.localtime(stat.st_mtime)[:6])
+            written.compress_type, written.file_size = zipfile.ZIP_DEFLATED, stat.st_size
+            written.external_attr = (stat.st_mode & 0xFFFF) << 16
+            with zipfile.ZipFile(file, "w") as archive, archive.open(written, "w") as member:
+                copyfileobj(plain, member)
+        else:
+            with gzip.GzipFile(path.name, "wb", GZIP_LEVEL, file, stat.st_mtime) as packed:
+                copyfileobj(plain, packed)
+    # `rolled` sorts by this time to delete the oldest.
+    machine.files.set_times(part, stat.st_atime_ns, stat.st_mtime_ns)
+    machine.files.rename(part, path.with_name(path.name + _SUFFIXES[compression]))
+    machine.files.remove(path)
 
 
 class LineLog(Protocol):

@@ -5,7 +5,7 @@ import socket
 
 import attrs
 
-from stablecast.runtime import datagrams
+from stablecast.runtime import datagrams, machine
 from stablecast.runtime.address import check_ip
 from stablecast.runtime.ports import PortError
 from stablecast.text import refusal
@@ -45,7 +45,7 @@ class MulticastSettings:
     receive_buffer: int = datagrams.RECEIVE_BUFFER
 
 
-def hearing(group: str, port: int, interface: str, receive_buffer: int = datagrams.RECEIVE_BUFFER) -> socket.socket:
+def hearing(group: str, port: int, interface: str, receive_buffer: int = datagrams.RECEIVE_BUFFER) -> machine.Socket:
     """Return a socket that joined a group on one interface; other sockets of this host may join as well.
 
     Raises PortError.
@@ -67,7 +67,7 @@ def hearing(group: str, port: int, interface: str, receive_buffer: int = datagra
     return sock
 
 
-def sending(interface: str, hops: int = HOPS, loop: bool = True) -> socket.socket:
+def sending(interface: str, hops: int = HOPS, loop: bool = True) -> machine.Socket:
     """Return a socket that sends to groups through one interface, from a port of the system's choice.
 
     Raises PortError.

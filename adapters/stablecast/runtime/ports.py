@@ -5,6 +5,7 @@ import errno
 import socket
 
 from stablecast.core.errors import StablecastError
+from stablecast.runtime import machine
 from stablecast.text import refusal
 
 SOURCE_PORTS = (14371, 14390)
@@ -37,7 +38,7 @@ def refused(host: str, port: int, error: OSError, option: str = "interface") -> 
             return PortError(f"cannot use port {port} on {host}: {refusal(error)}")
 
 
-def listen(host: str, port: int, option: str) -> socket.socket:
+def listen(host: str, port: int, option: str) -> machine.Socket:
     """Return a listening socket at `host:port`; 0 lets the system choose. Raises PortError, which names `option`."""
     listening = _socket(host, port)
     try:
@@ -49,7 +50,7 @@ def listen(host: str, port: int, option: str) -> socket.socket:
     return listening
 
 
-def listen_in_range(host: str, ports: tuple[int, int]) -> socket.socket:
+def listen_in_range(host: str, ports: tuple[int, int]) -> machine.Socket:
     """Return a listening socket at the first free port of a range, else at one of the system's choice.
 
     Raises PortError.
@@ -72,7 +73,7 @@ def listen_in_range(host: str, ports: tuple[int, int]) -> socket.socket:
     return listen(host, 0, "interface")
 
 
-def listen_within(host: str, ports: tuple[int, int]) -> socket.socket:
+def listen_within(host: str, ports: tuple[int, int]) -> machine.Socket:
     """Return a listening socket at the first free port of a range, and at no other. Raises PortError."""
     for port in range(ports[0], ports[1] + 1):
         try:
@@ -97,9 +98,9 @@ async def close(server: asyncio.Server) -> None:
         server.close()
 
 
-def _socket(host: str, port: int) -> socket.socket:
+def _socket(host: str, port: int) -> machine.Socket:
     try:
-        listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listening = machine.network.stream()
     except OSError as error:
         raise refused(host, port, error) from None
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

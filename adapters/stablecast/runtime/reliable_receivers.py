@@ -1,12 +1,10 @@
 """The LBT-RM and LBT-RU sessions that the receivers of a context joined, on sockets."""
 
-import secrets
-import time
 from collections.abc import Callable
 
 import attrs
 
-from stablecast.runtime import datagrams, multicast
+from stablecast.runtime import datagrams, machine, multicast
 from stablecast.runtime.address import check_ip, join, parse
 from stablecast.runtime.datagram_buffers import Sent
 from stablecast.runtime.datagrams import DatagramSocket
@@ -197,9 +195,9 @@ class ReliableReceivers:
                 del self._groups[where.group]
                 group.socket.close()
 
-        begun = (secrets.randbits(64), time.monotonic_ns(), settings or LBTRM_RECEIVER)
-        machine = LbtrmReceiver(where.address, where.session_id, *begun)
-        session = group.sessions[key] = _JoinedSession(where, machine, group.socket, self._asking, closed)
+        begun = (machine.entropy.bits(64), machine.clock.monotonic_ns(), settings or LBTRM_RECEIVER)
+        receiver = LbtrmReceiver(where.address, where.session_id, *begun)
+        session = group.sessions[key] = _JoinedSession(where, receiver, group.socket, self._asking, closed)
         return session
 
     def _hear(self, address: str) -> _Group:
@@ -229,9 +227,9 @@ class ReliableReceivers:
             endpoint.close()
 
         endpoint = DatagramSocket(datagrams.bind_near(self.interface, *(ports if ports[0] else PORTS)), read)
-        begun = (secrets.randbits(64), time.monotonic_ns(), settings or LBTRU_RECEIVER)
-        machine = LbtruReceiver(where.address, where.session_id, *begun)
-        session = _JoinedSession(where, machine, endpoint, endpoint, closed)
+        begun = (machine.entropy.bits(64), machine.clock.monotonic_ns(), settings or LBTRU_RECEIVER)
+        receiver = LbtruReceiver(where.address, where.session_id, *begun)
+        session = _JoinedSession(where, receiver, endpoint, endpoint, closed)
         return session
 
     def _on_strange(self, found: list[Sent]) -> None:

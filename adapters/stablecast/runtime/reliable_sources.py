@@ -1,14 +1,12 @@
 """The LBT-RM or LBT-RU sessions of the sources of a context, on sockets."""
 
 import asyncio
-import secrets
-import socket
 from collections import deque
 from collections.abc import Callable
 
 import attrs
 
-from stablecast.runtime import datagrams, multicast
+from stablecast.runtime import datagrams, machine, multicast
 from stablecast.runtime.address import check_ip
 from stablecast.runtime.datagram_buffers import Sent
 from stablecast.runtime.datagrams import DatagramSocket
@@ -102,13 +100,13 @@ class ReliableSources:
         else:
             found = datagrams.bind(self.interface, *(ports if ports[0] else PORTS))
             hearing = saying = DatagramSocket(found, heard)
-        where = Where(self.interface, hearing.port, session_id or secrets.randbelow(MAX_SESSION_ID) + 1, group)
+        where = Where(self.interface, hearing.port, session_id or machine.entropy.below(MAX_SESSION_ID) + 1, group)
         self._sessions[number] = _SourceSession(where, hearing, saying)
         address = group or where.address
         self._driver.feed(OpenSession(number, address, where.session_id, hearing.port, settings or SourceSettings()))
         return number
 
-    def _nak_port(self, saying: DatagramSocket, ports: tuple[int, int]) -> socket.socket:
+    def _nak_port(self, saying: DatagramSocket, ports: tuple[int, int]) -> machine.Socket:
         try:
             return datagrams.bind(self.interface, *ports)
         except PortError:

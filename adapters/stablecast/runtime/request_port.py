@@ -1,10 +1,9 @@
 """The request port: the listening port at which peers send requests and answers to a context or a store."""
 
 import asyncio
-import socket
 from collections.abc import Callable
 
-from stablecast.runtime import ports, tls
+from stablecast.runtime import machine, ports, tls
 from stablecast.runtime.stream import Item, StreamReader
 
 MAX_PEERS = 4096
@@ -19,7 +18,7 @@ class RequestPort:
 
     def __init__(
         self,
-        listening: socket.socket,
+        listening: machine.Socket,
         on_items: Callable[[list[Item], "Peer"], None],
         on_left: Callable[["Peer"], None] | None = None,
     ) -> None:
@@ -27,7 +26,7 @@ class RequestPort:
         self._listening = listening
         self._on_items = on_items
         self._on_left = on_left
-        self._peers: set[Peer] = set()
+        self._peers: dict[Peer, None] = {}  # A set would close them in an order that no seed repeats.
         self._server: asyncio.Server | None = None
         self._closed = False
         self.malformed = 0
@@ -66,10 +65,10 @@ class RequestPort:
         """Count a peer, with TLS only after its handshake: a peer without a certificate must not use up a place."""
         if self._closed or len(self._peers) >= MAX_PEERS:
             peer.abort()  # A peer that was accepted just before the port closed arrives here after it.
-        self._peers.add(peer)
+        self._peers[peer] = None
 
     def _left(self, peer: "Peer") -> None:
-        self._peers.discard(peer)
+        self._peers.pop(peer, None)
         self.malformed += bool(peer.error)
         if self._on_left is not None:
             self._on_left(peer)

@@ -10,10 +10,9 @@ occupy the core that the receiver or the source needs. A store that reads severa
 """
 
 import asyncio
-import socket
 from collections.abc import Callable
 
-from stablecast.runtime import ports, tls
+from stablecast.runtime import machine, ports, tls
 from stablecast.runtime.effect_execution import report
 from stablecast.runtime.keepalive import keep_alive
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder
@@ -83,7 +82,7 @@ class StreamServer:
 
     def __init__(
         self,
-        listening: socket.socket,
+        listening: machine.Socket,
         greet: Callable[[], bytes],
         maximum: int = MAX_QUEUED_BYTES,
         hold: Callable[[bool], None] | None = None,

@@ -10,12 +10,12 @@ certificate that it signed is accepted. Names in certificates are not compared, 
 change.
 """
 
-import os
 import ssl
 from functools import cache
 from pathlib import Path
 
 from stablecast.core.errors import StablecastError
+from stablecast.runtime import machine
 from stablecast.text import refusal
 
 VARIABLE = "STABLECAST_TLS"
@@ -39,27 +39,27 @@ def use(directory: Path) -> None:
         TlsError: A file is missing or unusable, or the process uses another directory.
     """
     name = str(directory.absolute())
-    known = os.environ.get(VARIABLE)
+    known = machine.process.environment.get(VARIABLE)
     if known and Path(known).absolute() != directory.absolute():
         raise TlsError(f"this process uses TLS with {known} already; use the same directory, or another process")
     for purpose in (ssl.Purpose.CLIENT_AUTH, ssl.Purpose.SERVER_AUTH):
         _context(name, purpose)
-    os.environ[VARIABLE] = name
+    machine.process.environment[VARIABLE] = name
 
 
 def server() -> ssl.SSLContext | None:
     """Return the context for a listening port, or None without TLS. Raises TlsError."""
-    return _context(os.environ.get(VARIABLE, ""), ssl.Purpose.CLIENT_AUTH)
+    return _context(machine.process.environment.get(VARIABLE, ""), ssl.Purpose.CLIENT_AUTH)
 
 
 def client() -> ssl.SSLContext | None:
     """Return the context for an outgoing connection, or None without TLS. Raises TlsError."""
-    return _context(os.environ.get(VARIABLE, ""), ssl.Purpose.SERVER_AUTH)
+    return _context(machine.process.environment.get(VARIABLE, ""), ssl.Purpose.SERVER_AUTH)
 
 
 def handshake() -> float | None:
     """Return the time limit of a handshake in seconds, or None without TLS, as the event loop demands."""
-    return HANDSHAKE_SECONDS if os.environ.get(VARIABLE) else None
+    return HANDSHAKE_SECONDS if machine.process.environment.get(VARIABLE) else None
 
 
 @cache

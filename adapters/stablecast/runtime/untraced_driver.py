@@ -1,9 +1,9 @@
 """The loop that drives a machine without a trace: feed, drain, perform, re-arm."""
 
-import time
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
+from stablecast.runtime import machine
 from stablecast.runtime.alarm import Alarm
 from stablecast.runtime.driven_machine import Machine
 from stablecast.runtime.effect_execution import perform_all
@@ -38,7 +38,7 @@ class UntracedDriver(Generic[InputT, EffectT]):
         """Feed one input and perform its effects; do nothing once closed. Raises what the machine raises."""
         if not self._closed:
             try:
-                self.machine.receive(event, time.monotonic_ns())
+                self.machine.receive(event, machine.clock.monotonic_ns())
             finally:
                 self._drain()  # A machine that refuses an input may have effects of earlier ones.
 
@@ -49,14 +49,14 @@ class UntracedDriver(Generic[InputT, EffectT]):
         receive = self.machine.receive
         try:
             for event in events:
-                receive(event, time.monotonic_ns())
+                receive(event, machine.clock.monotonic_ns())
         finally:
             self._drain()
 
     def wake(self) -> None:
         """Let the machine handle its timeout now, without waiting for the timer."""
         if not self._closed:
-            self.machine.handle_timeout(time.monotonic_ns())
+            self.machine.handle_timeout(machine.clock.monotonic_ns())
             self._drain()
 
     def close(self) -> None:

@@ -13,12 +13,9 @@ With more runnable threads than cores, a yield gives the slice to other threads.
 therefore stops yielding for a while.
 """
 
-import ctypes
-import os
-import platform
-import struct
-import time
 from typing import Final
+
+from stablecast.runtime import machine
 
 SLICE_NS: Final = 100_000
 """The shortest slice that the kernel grants."""
@@ -29,20 +26,10 @@ LONG_NS: Final = 2 * SLICE_NS
 PAUSE: Final = 100
 """Factor of that wait for which the thread stops yielding, so that at most a hundredth of its time is lost."""
 
-_SETATTR: Final = {"x86_64": 314, "aarch64": 274}
-_ATTRIBUTES: Final = struct.Struct("=IIQiIQQQII")
-"""`struct sched_attr`: size, policy, flags, nice, priority, runtime, deadline, period, two clamps."""
-
 
 def short_slices() -> bool:
     """Ask for short slices of this thread and return whether the system granted them; policy and nice value stay."""
-    number = _SETATTR.get(platform.machine())
-    if number is None or platform.system() != "Linux" or os.sched_getscheduler(0) != os.SCHED_OTHER:
-        return False
-    nice = os.getpriority(os.PRIO_PROCESS, 0)
-    attributes = _ATTRIBUTES.pack(_ATTRIBUTES.size, os.SCHED_OTHER, 0, nice, 0, SLICE_NS, 0, 0, 0, 0)
-    granted: int = ctypes.CDLL(None).syscall(number, 0, attributes, 0)
-    return granted == 0
+    return machine.threads.ask_short_slices(SLICE_NS)
 
 
 class Courtesy:
@@ -53,15 +40,15 @@ class Courtesy:
 
     def give_way(self) -> None:
         """Yield to the threads that wait for this core, unless yielding was expensive lately."""
-        began = time.monotonic_ns()
+        began = machine.clock.monotonic_ns()
         if began < self._from:
             return
-        os.sched_yield()
-        waited = time.monotonic_ns() - began
+        machine.threads.give_way()
+        waited = machine.clock.monotonic_ns() - began
         if waited > LONG_NS:
             self._from = began + waited * (PAUSE + 1)
 
 
 def courtesy() -> Courtesy | None:
     """Return the `Courtesy` of a thread; None on systems whose reaction to a yield is not measured."""
-    return Courtesy() if platform.system() == "Linux" else None
+    return Courtesy() if machine.threads.yields_help() else None

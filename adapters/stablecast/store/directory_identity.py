@@ -5,11 +5,10 @@ is one whose files were lost, whatever `--new` says (formal design, 7.6). A dire
 """
 
 import json
-import os
 from pathlib import Path
 
 from stablecast.core.errors import StablecastError
-from stablecast.store.journal.segments import sync_directory
+from stablecast.runtime import machine
 
 IDENTITY_NAME = "identity.json"
 
@@ -25,16 +24,16 @@ def known(directory: Path, name: str) -> bool:
         IdentityError: The directory is missing, or belongs to another store.
         OSError: The directory cannot be read.
     """
-    if not directory.is_dir():
+    if not machine.files.is_directory(directory):
         raise IdentityError(f"there is no state directory {directory}; create it or correct disk-state-directory")
     path = directory / IDENTITY_NAME
     try:
-        owner = json.loads(path.read_bytes())["store"]
+        owner = json.loads(machine.files.read_bytes(path))["store"]
     except FileNotFoundError:
         return False
     except (ValueError, KeyError, TypeError):
         aside = path.with_name(f"{IDENTITY_NAME}.damaged")
-        path.rename(aside)
+        machine.files.rename(path, aside)
         return True
     if owner != name:
         raise IdentityError(
@@ -46,12 +45,12 @@ def known(directory: Path, name: str) -> bool:
 def note(directory: Path, name: str) -> None:
     """Write durably that the store of this name is here. Raises OSError."""
     path = directory / IDENTITY_NAME
-    if path.exists():
+    if machine.files.exists(path):
         return
     draft = path.with_suffix(".new")
-    with draft.open("wb") as file:
+    with machine.files.file(draft, "wb") as file:
         file.write(json.dumps({"store": name}).encode())
         file.flush()
-        os.fsync(file.fileno())
-    draft.rename(path)
-    sync_directory(directory)
+        machine.files.sync(file.fileno())
+    machine.files.rename(draft, path)
+    machine.files.sync_directory(directory)

@@ -7,8 +7,6 @@ only messages in its files count as stored.
 """
 
 import errno
-import os
-from pathlib import Path
 
 import attrs
 
@@ -28,16 +26,6 @@ MAX_DOUBLINGS = 8
 
 STEADY_SECONDS = 600.0
 """A store that served for longer than this (s) starts with the first wait again."""
-
-
-def free_bytes(directory: Path) -> int:
-    """Return the bytes that this process may still write to the file system of a directory, quotas aside.
-
-    Raises:
-        OSError: The directory is gone, or its file system does not answer.
-    """
-    found = os.statvfs(directory)
-    return (found.f_bfree if os.geteuid() == 0 else found.f_bavail) * found.f_frsize
 
 
 @attrs.define

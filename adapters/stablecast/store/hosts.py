@@ -5,8 +5,6 @@ Threads share one interpreter, so stores that need a core each should get a daem
 """
 
 import asyncio
-import threading
-import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
@@ -15,8 +13,8 @@ import attrs
 
 from stablecast.core.errors import StablecastError
 from stablecast.core.machine.units import SECOND
-from stablecast.runtime import address
-from stablecast.store.failed_stores import ROOM_SECONDS, FreeSpace, RestartBackoff, free_bytes, is_no_room, remedy
+from stablecast.runtime import address, machine
+from stablecast.store.failed_stores import ROOM_SECONDS, FreeSpace, RestartBackoff, is_no_room, remedy
 from stablecast.store.journal import JournalError
 from stablecast.store.log_lines import Severity
 from stablecast.store.observatory import WatchedStore
@@ -41,12 +39,11 @@ class Host:
         self._parked = False
         self._asked = asyncio.Event()
         self._move: asyncio.Task[None] | None = None
-        # A daemon thread, so that a second interrupt ends the process even if a disk never answers (P-708).
-        self._thread = threading.Thread(target=self._run, name=f"store-{settings.name}", daemon=True)
+        self._thread: machine.Thread | None = None
 
     async def start(self) -> None:
         """Start the thread and the store. Raises like `Store.start`."""
-        self._thread.start()
+        self._thread = machine.threads.start(f"store-{self._settings.name}", self._run)
         try:
             await self._on_loop(self.store.start)
         except BaseException:
@@ -71,7 +68,7 @@ class Host:
         while True:
             room = self.store.room
             with suppress(OSError):
-                if room.update(await self._owner.run_in_executor(None, free_bytes, self._settings.directory)):
+                if room.update(await machine.threads.call(machine.files.free_bytes, self._settings.directory)):
                     self._log_room(room)
             await asyncio.sleep(ROOM_SECONDS if least else ROOM_SECONDS * 10)
 
@@ -81,7 +78,7 @@ class Host:
         while True:
             error = await self.failed
             await self._moved(self._park(error))
-            wait = backoff.after((time.monotonic_ns() - self.store.started_at) / SECOND)
+            wait = backoff.after((machine.clock.monotonic_ns() - self.store.started_at) / SECOND)
             while self._parked:
                 await self._until_due(error, wait)
                 await self._moved(self._return())
@@ -158,7 +155,8 @@ class Host:
 
     async def _end(self) -> None:
         self.loop.call_soon_threadsafe(self.loop.stop)
-        await self._owner.run_in_executor(None, self._thread.join)
+        if self._thread is not None:
+            await machine.threads.call(self._thread.join)
 
     def _on_failed(self, failed: "asyncio.Future[JournalError]") -> None:
         self._owner.call_soon_threadsafe(self.failed.set_result, failed.result())

@@ -7,7 +7,6 @@ Numbers are extended. Instants are nanoseconds of the Unix epoch, derived from t
 """
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,6 +16,7 @@ from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.messages import Pace, Role
 from stablecast.core.protocol.settings import RepositoryType
 from stablecast.core.store.status import ClientStatus, RepositoryStatus
+from stablecast.runtime import machine
 from stablecast.store.store_views import JournalView, ReceiverView, SourceView, StoreView, Traffic
 from stablecast.transports import codec
 
@@ -55,8 +55,8 @@ class EpochClock:
     @classmethod
     def read(cls) -> "EpochClock":
         """Return both clocks at this instant."""
-        now = time.monotonic_ns()
-        return cls(now, time.time_ns() - now)
+        now = machine.clock.monotonic_ns()
+        return cls(now, machine.clock.wall_ns() - now)
 
 
 def receiver_view(
@@ -273,7 +273,7 @@ class Observatory:
     async def reset_rates(self, index: int) -> None:
         """Restart the count of retransmission requests (P-906)."""
         watched = self._stores[index]
-        await watched.call(lambda: watched.store.machine.reset_rates(time.monotonic_ns()))
+        await watched.call(lambda: watched.store.machine.reset_rates(machine.clock.monotonic_ns()))
 
     async def evict(self, index: int, reg_id: int) -> bool:
         """Forget a client as if it had deregistered; return False if the store does not know it."""
@@ -290,10 +290,10 @@ class Observatory:
         await watched.call(lambda: setattr(watched.store, "draining", on))
 
     async def _fresh(self, what: str, index: int, make: Callable[[], Coroutine[Any, Any, ValueT]]) -> ValueT:
-        now = time.monotonic_ns()
+        now = machine.clock.monotonic_ns()
         at, kept = self._kept.get((what, index), (now - FRESH_NS, None))
         if now - at < FRESH_NS:
             return kept  # type: ignore[return-value]  # one kind of record for each `what`
         value = await make()
-        self._kept[what, index] = (time.monotonic_ns(), value)
+        self._kept[what, index] = (machine.clock.monotonic_ns(), value)
         return value

@@ -1,6 +1,5 @@
 """The settings of a store, and how the plan of a daemon becomes them."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from stablecast.config.option_kinds import Value
 from stablecast.config.plan import Plan, StoreLimits, StorePlan
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core.protocol.settings import RepositoryConfig, RepositoryType, StoreConfig
-from stablecast.runtime import address
+from stablecast.runtime import address, machine
 from stablecast.store.journal import DISK, SEGMENT_BYTES, Disk
 from stablecast.store.journal.segments import FEW_OPEN_FILES, MAX_OPEN_FILES
 from stablecast.store.log_lines import Write, unheard
@@ -103,7 +102,7 @@ def settings_of(plan: StorePlan, log: Write, *, new: bool = False, trace: Path |
     """Return the settings of one store of a daemon's plan."""
     kinds = {topic.rule.repository.kind for topic in plan.topics}
     few_files = RepositoryType.REDUCED_FD in kinds and RepositoryType.DISK not in kinds
-    seed = int.from_bytes(os.urandom(8), "big")
+    seed = int.from_bytes(machine.entropy.octets(8), "big")
     return StoreSettings(
         address.join(plan.host, plan.port),
         plan.cache_directory,

@@ -5,25 +5,21 @@ source is a streaming one, so a missing listener does not hold it up. The values
 """
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from importlib.metadata import version
-from pathlib import Path
 
 import attrs
 
 from stablecast.client import Context
 from stablecast.config.plan import GROUPS, Plan
 from stablecast.core.machine.units import SECOND
+from stablecast.runtime import machine
 from stablecast.store import statistics
 from stablecast.store.observatory import Observatory, SourceView, WatchedStore
 from stablecast.store.statistics import StatKind
 
 MAX_TOPICS = 1_000_000
 """Topics that have a number. Beyond that, topics are numbered anew."""
-PAGE_BYTES = 4096
-"""Bytes of a memory page, the unit in /proc."""
 Message = tuple[StatKind, bytes]
 
 
@@ -64,12 +60,12 @@ class Publisher:
         async with self.context() as context:
             source = await context.source(wanted.topic)
             while True:
-                now = time.monotonic()
+                now = machine.clock.monotonic()
                 for index, group in [one for one, at in due.items() if at <= now]:
                     for kind, body in await self.news(observatory, index, group):
-                        await source.send(statistics.framed(kind, body, time.time_ns()))
+                        await source.send(statistics.framed(kind, body, machine.clock.wall_ns()))
                     due[index, group] = now + interval(self.plan, index, group)
-                await asyncio.sleep(max(0.0, min(due.values()) - time.monotonic()))
+                await asyncio.sleep(max(0.0, min(due.values()) - machine.clock.monotonic()))
 
     async def news(self, observatory: Observatory, index: int, group: str) -> list[Message]:
         """Return the messages of a group to send now: all of the configuration, or statistics that have changed."""
@@ -88,7 +84,7 @@ class Publisher:
 
     async def _all(self, observatory: Observatory, index: int, group: str) -> AsyncIterator[Message]:
         if group == "memory":
-            yield (StatKind.MEMORY, statistics.memory(resident_bytes(), version("stablecast")))
+            yield (StatKind.MEMORY, statistics.memory(machine.process.resident_bytes(), version("stablecast")))
         elif group == "store":
             yield (StatKind.STORE, statistics.store(index, await self._counts(index)))
         elif group == "config":
@@ -130,14 +126,7 @@ class Publisher:
 
         def counts() -> tuple[int, int, int, int, int]:
             service = store.machine.status.service
-            since = (time.monotonic_ns() - (service.reset_at or store.started_at)) // SECOND
+            since = (machine.clock.monotonic_ns() - (service.reset_at or store.started_at)) // SECOND
             return (service.received, service.served, service.dropped, since, service.dropped_since_start)
 
         return await self.watched[index].call(counts)
-
-
-def resident_bytes() -> int:
-    """Return the resident memory of this process, 0 where /proc does not show it."""
-    with suppress(OSError, ValueError, IndexError):
-        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * PAGE_BYTES
-    return 0

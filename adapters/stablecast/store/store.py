@@ -6,8 +6,6 @@ acknowledgements.
 """
 
 import asyncio
-import secrets
-import time
 from collections import Counter
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, assert_never
@@ -22,7 +20,7 @@ from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace import recorder
-from stablecast.runtime import address, ports
+from stablecast.runtime import address, machine, ports
 from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.driven_machine import Driven
 from stablecast.runtime.driver import Driver
@@ -128,7 +126,7 @@ class Store:
             TraceError: No trace can be written.
         """
         self.failed: asyncio.Future[JournalError] = asyncio.get_running_loop().create_future()
-        self.started_at = time.monotonic_ns()
+        self.started_at = machine.clock.monotonic_ns()
         settings = self.settings
         host, port = address.parse(settings.listen)
         here_before = settings.state_directory is not None and directory_identity.known(
@@ -161,8 +159,8 @@ class Store:
     def _drive(self, host: str, here_before: bool) -> None:
         """Make the machine from the recovered records, and connect it to journal, streams and peers."""
         journal, settings = self._journal, self.settings
-        config = settings.config or StoreConfig(self.address, secrets.randbits(64))
-        machine = self._machine = StoreEndpoint.create(attrs.evolve(config, address=self.address))
+        config = settings.config or StoreConfig(self.address, machine.entropy.bits(64))
+        endpoint = self._machine = StoreEndpoint.create(attrs.evolve(config, address=self.address))
         self._arrivals = StoreArrivals(self._feed, self.on_message, self.oddities, host, settings.transports)
         self._messages = MessageStorage(journal, self._arrivals.tokens)
         self._proxies = Proxies(
@@ -172,14 +170,14 @@ class Store:
             settings.proxy_options,
         )
         self.reports += journal.reports
-        born = self._recover(machine, journal, here_before)
-        recording = recorder(Role.STORE, self.address, machine, settings.trace)
-        driven: Driven[StoreInput, fx.StoreEffect] = Driven(machine, recording)
+        born = self._recover(endpoint, journal, here_before)
+        recording = recorder(Role.STORE, self.address, endpoint, settings.trace)
+        driven: Driven[StoreInput, fx.StoreEffect] = Driven(endpoint, recording)
         self._driver = Driver(driven, self._perform, self._on_effect_failed)
         self._pool = ConnectionPool(lambda peer: self._feed(Reset(peer)), lambda peer: self._feed(Gone(peer)), host)
         limits = (settings.reads, settings.disk.buffer_bytes)
         self._retrieval = Retrieval(self._messages, journal, limits, self._send_stored, self._on_damaged, self.oddities)
-        journal.set_checkpoint(lambda: [client_record(client) for client in machine.checkpoint()])
+        journal.set_checkpoint(lambda: [client_record(client) for client in endpoint.checkpoint()])
         journal.on_synced = self._on_synced
         journal.on_failed = self._on_failed
         journal.start(asyncio.get_running_loop())
@@ -332,7 +330,7 @@ class Store:
         report(f"store {self.address} serves no more: {cause}", error)
         self._on_failed(failure)
 
-    def _recover(self, machine: StoreEndpoint, journal: Journal, here_before: bool) -> int:
+    def _recover(self, endpoint: StoreEndpoint, journal: Journal, here_before: bool) -> int:
         """Give the recovered records to the machine.
 
         Return the ticket of a first record if the store is new and has an identity, else 0.
@@ -341,15 +339,15 @@ class Store:
         found = recovered(journal, clients)
         extents, trails = shortened(journal, clients, found, self.settings.restore_last_ns)
         memory = journal.whole or (self.settings.new and not here_before)
-        if not memory and Repair.MEMORY in machine.config.repairs:
+        if not memory and Repair.MEMORY in endpoint.config.repairs:
             advice = "" if here_before else "; start with --new if this is a new store"
             self.reports.append(
                 f"{self.settings.directory} holds no journal, or a damaged one: registrations are granted only when "
                 f"nobody can count on an earlier one any more{advice}"
             )
-        machine.recover(clients.values(), extents, trails, time.monotonic_ns(), memory=memory)
+        endpoint.recover(clients.values(), extents, trails, machine.clock.monotonic_ns(), memory=memory)
         born = memory and not journal.whole and self.settings.state_directory is not None
-        return machine.draw_ticket() if born else 0
+        return endpoint.draw_ticket() if born else 0
 
     # --------------------------------------------------------------------------------------------------------- effects
 

@@ -1,11 +1,11 @@
 """Lines, tables and progress on the terminal: standard error is for people, standard output for programs."""
 
 import json
-import os
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from stablecast.runtime import machine
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,19 +16,27 @@ FILE_COLUMNS = 160
 
 def say(line: object) -> None:
     """Print one line on standard output and flush it: text as it is, other objects as JSON."""
-    print(line if isinstance(line, str) else json.dumps(line), flush=True)
+    print(line if isinstance(line, str) else json.dumps(line), file=machine.process.output(), flush=True)
+
+
+def show(value: object, lines: Iterable[str], as_json: bool) -> None:
+    """Print an object as JSON for machines, or else its lines for people."""
+    for line in [value] if as_json else lines:
+        say(line)
 
 
 def note(line: str) -> None:
     """Print one line for people on standard error and flush it."""
-    print(line, file=sys.stderr, flush=True)
+    print(line, file=machine.process.errors(), flush=True)
 
 
 def printer() -> "Console":
     """Return a console for tables: as wide as the terminal, or `FILE_COLUMNS` wide without one."""
     from rich.console import Console  # noqa: PLC0415 - slow to import, and few commands need it
 
-    return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else FILE_COLUMNS)
+    return Console(
+        width=None if machine.process.output().isatty() or "COLUMNS" in machine.process.environment else FILE_COLUMNS
+    )
 
 
 @contextmanager

@@ -1,9 +1,9 @@
 """Exit statuses of commands, and one sentence for every failure that a user can fix."""
 
-import sys
 from collections.abc import Callable
 
 from stablecast.core.errors import StablecastError
+from stablecast.runtime import machine
 from stablecast.text.sentences import sentence
 
 FAILED = 1
@@ -13,14 +13,19 @@ INTERRUPTED = 130
 """Exit status of a command that an interrupt ended early: 128 and the signal's number, as shells report it."""
 
 
+def failed(reason: object, status: int = FAILED) -> int:
+    """Print one sentence about a failure on standard error, and return the exit status."""
+    print(f"stablecast: {reason}", file=machine.process.errors(), flush=True)
+    return status
+
+
 def guarded(body: Callable[[], int]) -> int:
     """Run a command and return its exit status; print one sentence about a failure that the user can fix."""
     try:
         return body()
     except StablecastError as error:
-        print(f"stablecast: {error}", file=sys.stderr)
+        return failed(error)
     except OSError as error:
-        print(f"stablecast: {sentence(error)}", file=sys.stderr)
+        return failed(sentence(error))
     except KeyboardInterrupt:
         return INTERRUPTED
-    return FAILED

@@ -15,6 +15,7 @@ from stablecast.client.iteration import InboxReader, MessageIterator
 from stablecast.client.message import Batch, Message
 from stablecast.core.errors import MisuseError
 from tests.adapters.client.test_inbox import Told, batch_of
+from tests.support.machine import replace
 from tests.support.network import Network
 from tests.support.traffic import send, source_of, take
 
@@ -186,7 +187,7 @@ async def test_a_loop_that_is_cancelled_in_the_middle_of_a_message(net: Network)
 async def test_calls_of_a_turn_are_bounded_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that takes long is the last of its turn; each message comes once and in order."""
     clock = [0.0]
-    monkeypatch.setattr("stablecast.client.callbacks.monotonic", lambda: clock[0])
+    replace(monkeypatch, "clock", monotonic=lambda: clock[0])
     told, seen = Told(), list[int]()
     inbox: Inbox[Batch] = Inbox(lambda: None)
 

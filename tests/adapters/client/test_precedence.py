@@ -79,10 +79,14 @@ async def meet(receiver: Receiver, stale: Listener) -> SourceInfo:
     assert newest is not None
     assert newest.term > 1
     early = attrs.evolve(newest, incarnation=STALE, term=1, lives=(newest.lives[0], (STALE, 1)), low=1, high=0)
-    stale.greeting = hello(STALE_SESSION) + codec.encode(early) + data(1, b"stale")
-    receiver.found(stale.address, STALE_SESSION, stale.address)
+    announce(receiver, stale, early)
     await until(lambda: STALE in receiver._passed_over)
     return early
+
+
+def announce(receiver: Receiver, stale: Listener, early: SourceInfo) -> None:
+    stale.greeting = hello(STALE_SESSION) + codec.encode(early) + data(1, b"stale")
+    receiver.found(stale.address, STALE_SESSION, stale.address)
 
 
 async def test_an_earlier_life_does_not_end_the_deliveries_of_a_later_one(net: Network) -> None:
@@ -128,3 +132,20 @@ async def test_a_life_that_is_gone_before_its_turn_is_not_joined_again(net: Netw
     await until(lambda: stale.address not in receiver._joiners)
     assert stale.address not in receiver._plans
     assert STALE not in receiver._passed_over
+
+
+async def test_a_later_life_is_followed_again_after_an_earlier_one_without_a_common_past(net: Network) -> None:
+    """The receiver cannot know which is later, and follows the one that it met last. The stores refuse that life."""
+    _, source, receiver = await second_life(net)
+    (session,) = receiver._sessions.values()
+    assert session.info is not None
+    async with listener() as stale:
+        early = attrs.evolve(session.info, incarnation=STALE, term=1, lives=((STALE, 1),), low=1, high=0)
+        announce(receiver, stale, early)
+        await until(lambda: STALE in receiver._sessions)
+        await send(source, 3)
+    await until(lambda: list(receiver._sessions) == [source.config.incarnation])
+    assert await take(receiver, 3) == [2, 3, 4]
+    await send(source, 2)
+    assert await take(receiver, 2) == [5, 6]
+    assert len(receiver._passed_over.announcements) == 0

@@ -38,6 +38,7 @@ from stablecast.core.protocol.settings import (
     StoreSpec,
 )
 from stablecast.runtime.address import AddressError
+from tests.support.option_values import show, type_of, unit_of
 
 CONFIGS: dict[str, Any] = {
     "source": SourceConfig("topic", 0, "", ""),
@@ -111,14 +112,14 @@ def test_an_option_changes_its_field_and_no_other(scope: str, option: Option) ->
 def test_a_shown_value_gives_the_same_field(scope: str, option: Option) -> None:
     for value in acceptable(option, CONFIGS[scope]):
         config = apply(scope, CONFIGS[scope], {option.name: value})
-        shown = option.show(config)
-        if option.kind.type != "list" and option.field is not None:
+        shown = show(option, config)
+        if type_of(option.kind) != "list" and option.field is not None:
             assert apply(scope, CONFIGS[scope], {option.name: shown}) == config
 
 
 @EACH
 def test_spans_become_nanoseconds(scope: str, option: Option) -> None:
-    factor = {"ms": MILLISECOND, "s": SECOND}.get(option.kind.unit)
+    factor = {"ms": MILLISECOND, "s": SECOND}.get(unit_of(option.kind))
     if factor is not None and option.field is not None:
         number = 999 if scope == "transport" else 1234
         config = apply(scope, CONFIGS[scope], {option.name: str(number)})
@@ -147,7 +148,7 @@ def test_any_value_is_accepted_or_refused_in_one_sentence(place: tuple[str, Opti
         assert flat(config).keys() == flat(CONFIGS[scope]).keys()
     if refused is not None:
         reasons = "wants a whole number, not '|must be one of |must be 0 or 1, not '|must lie between"
-        entry = option.kind.type in ("list", "address") and "' is not a|group \\d+ |address"
+        entry = type_of(option.kind) in ("list", "address") and "' is not a|group \\d+ |address"
         assert re.search(entry or f"option {option.name} ({reasons})", str(refused))
 
 

@@ -4,8 +4,10 @@ import attrs
 import pytest
 
 from stablecast.config.options import SCOPES, OptionError
-from stablecast.config.profiles import DIFFERENCES, REASONS, Profile, profile
+from stablecast.config.profiles import DIFFERENCES, Profile, profile
 from stablecast.core.protocol.repairs import Repair
+from tests.support.option_values import show
+from tests.support.profile_reasons import REASONS
 
 ENDPOINTS = ("source", "receiver", "store")
 SCOPE_NAMES = (*ENDPOINTS, "disk", "transport")
@@ -15,7 +17,7 @@ def values(name: str) -> dict[tuple[str, str], str]:
     """Every option of a profile as it is written."""
     found = profile(name)
     return {
-        (scope, option.name): option.show(getattr(found, scope)) for scope in SCOPE_NAMES for option in SCOPES[scope]
+        (scope, option.name): show(option, getattr(found, scope)) for scope in SCOPE_NAMES for option in SCOPES[scope]
     }
 
 

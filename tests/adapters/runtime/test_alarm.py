@@ -1,12 +1,12 @@
 """An alarm has one timer, which is set again only if it would fire too late."""
 
 import asyncio
-import time
 
 import pytest
 
 from stablecast.core.machine.units import SECOND
 from stablecast.runtime.alarm import Alarm
+from tests.support.machine import replace
 
 
 async def test_it_rings_at_the_earliest_deadline_that_was_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,7 +18,7 @@ async def test_it_rings_at_the_earliest_deadline_that_was_set(monkeypatch: pytes
         waits.append(wait)
         return call_later(wait, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(time, "monotonic_ns", lambda: 5 * SECOND)
+    replace(monkeypatch, "clock", monotonic_ns=lambda: 5 * SECOND)
     monkeypatch.setattr(loop, "call_later", noted)
     alarm = Alarm(rung.set)
     for due in (65 * SECOND, 95 * SECOND, 35 * SECOND + 1, 5 * SECOND, 4 * SECOND):

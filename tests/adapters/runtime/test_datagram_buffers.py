@@ -7,13 +7,14 @@ import pytest
 
 from stablecast.runtime.datagram_buffers import MAX_DATAGRAM, READ_DATAGRAMS, DatagramBuffers
 from stablecast.runtime.datagrams import bind
+from stablecast.runtime.machine import datagram_reading
 
 HOST = "127.0.0.1"
 
 
-@pytest.fixture(params=[True, False], ids=["together", "one by one"])
+@pytest.fixture(params=[datagram_reading.together, datagram_reading.one_by_one], ids=["together", "one by one"])
 def buffers(request: pytest.FixtureRequest) -> DatagramBuffers:
-    return DatagramBuffers(together=request.param)
+    return DatagramBuffers(request.param)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from stablecast.core.protocol.events import Oddity
 from stablecast.core.protocol.inputs import Ended, Input, Tick
 from stablecast.runtime.driven_machine import Driven
 from stablecast.runtime.driver import Driver
+from tests.support.machine import replace
 
 
 @attrs.define
@@ -69,7 +70,7 @@ class Recorder:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(time, "monotonic_ns", lambda: clock.now)
+    replace(monkeypatch, "clock", monotonic_ns=lambda: clock.now)
     return clock
 
 

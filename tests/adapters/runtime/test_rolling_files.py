@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.runtime.logs import Compression, Frequency, PlainLog, RollingFile, RollingPolicy
+from tests.support.machine import replace
 
 MILLION = 1_000_000
 
@@ -167,7 +168,7 @@ def test_a_file_that_cannot_roll_grows_on_and_says_so_once(tmp_path: Path, monke
         raise OSError(errno.EACCES, os.strerror(errno.EACCES))
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "rename", refuse)
+        replace(patch, "files", rename=refuse)
         for number in range(4):
             log.write(f"line {number}")
     assert [line[20:] for line in (tmp_path / "srs.log").read_text().splitlines()] == [
@@ -186,7 +187,7 @@ def test_a_file_that_cannot_be_tidied_up_stays_and_is_reported(tmp_path: Path, m
     def refuse(*_: object) -> None:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
-    monkeypatch.setattr(Path, "unlink", refuse)
+    replace(monkeypatch, "files", remove=refuse)
     for number in range(4):
         log.write(f"line {number}")
     log.close()

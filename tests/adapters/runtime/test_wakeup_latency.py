@@ -2,18 +2,19 @@
 
 import os
 import platform
+import sys
 import threading
 
 import attrs
 import pytest
 
-from stablecast.runtime import wakeup_latency as module
 from stablecast.runtime.wakeup_latency import LONG_NS, PAUSE, Courtesy, courtesy, short_slices
+from tests.support.machine import replace
 
 
 @attrs.define
 class Clock:
-    """Stands for `time`; giving way takes `cost`."""
+    """Stands for the clock; giving way takes `cost`."""
 
     now: int = 1
     cost: int = 0
@@ -30,8 +31,8 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(module, "time", clock)
-    monkeypatch.setattr(os, "sched_yield", clock.give_way)
+    replace(monkeypatch, "clock", monotonic_ns=clock.monotonic_ns)
+    replace(monkeypatch, "threads", give_way=clock.give_way)
     return clock
 
 
@@ -64,11 +65,11 @@ def test_short_slices_leave_policy_and_nice_value_as_they_are() -> None:
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize(("machine", "system", "gives_way"), [("vax", "Linux", True), ("x86_64", "Plan 9", False)])
+@pytest.mark.parametrize(("processor", "system", "gives_way"), [("vax", "linux", True), ("x86_64", "plan9", False)])
 def test_other_systems_get_no_request(
-    machine: str, system: str, gives_way: bool, monkeypatch: pytest.MonkeyPatch
+    processor: str, system: str, gives_way: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(platform, "machine", lambda: machine)
-    monkeypatch.setattr(platform, "system", lambda: system)
+    monkeypatch.setattr(platform, "machine", lambda: processor)
+    monkeypatch.setattr(sys, "platform", system)
     assert not short_slices()
     assert (courtesy() is not None) == gives_way

@@ -23,6 +23,7 @@ from stablecast.store.log_lines import unheard
 from stablecast.store.settings import MIN_SEGMENT_BYTES, all_settings, disk_of, segment_bytes, settings_of
 from stablecast.store.store import Store
 from tests.adapters.store.test_store import until
+from tests.support.machine import replace
 from tests.support.network import Events
 
 TOPIC = "orders"
@@ -175,7 +176,7 @@ async def test_restoring_the_last_hours_leaves_older_messages_out(
 ) -> None:
     """Counted back from the newest message, by the times in the journal."""
     now = [1_000_000_000_000_000_000]
-    monkeypatch.setattr("stablecast.store.journal.journal.time.time_ns", lambda: now[0])
+    replace(monkeypatch, "clock", wall_ns=lambda: now[0])
     made = plan(tmp_path, {"restore-last": 2})
     store = await started(made)
     async with Context(session_id=1) as context:

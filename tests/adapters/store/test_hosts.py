@@ -21,6 +21,7 @@ from stablecast.store.journal import Disk, JournalError
 from stablecast.store.observatory import Observatory, WatchedStore
 from stablecast.store.settings import StoreSettings
 from stablecast.store.store import Store
+from tests.support.machine import replace
 from tests.support.network import KEPT, LOCAL
 
 TOPIC = "orders"
@@ -151,7 +152,7 @@ async def test_a_store_that_found_no_room_returns_when_there_is_some(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     free = [1 << 30]
-    monkeypatch.setattr(hosting, "free_bytes", lambda _: free[0])
+    replace(monkeypatch, "files", free_bytes=lambda _: free[0])
     monkeypatch.setattr(hosting, "ROOM_SECONDS", 0.01)
     monkeypatch.setattr(failed_stores, "FIRST_WAIT_SECONDS", 0.01)
     async with tended(tmp_path, limits=StoreLimits(room_bytes=1 << 20)) as (hosts, disks, said):

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from stablecast.runtime import machine
 from stablecast.store import process
 from stablecast.store.process import Pidfile, ProcessError, become
+from tests.support.machine import replace
 from tests.support.processes import alive
 
 
@@ -59,7 +61,7 @@ def test_a_pidfile_that_cannot_be_removed_stays(tmp_path: Path, monkeypatch: pyt
     def forbidden(_: Path) -> None:
         raise PermissionError
 
-    monkeypatch.setattr(Path, "unlink", forbidden)
+    replace(monkeypatch, "files", remove=forbidden)
     pidfile.remove()
     assert (tmp_path / "pid").exists()
 
@@ -129,8 +131,8 @@ def test_a_user_who_cannot_read_the_programs_is_refused(monkeypatch: pytest.Monk
 
 DETACHED = """
 import os, signal, sys
-from stablecast.store.process import detach
-detached = detach()
+from stablecast.runtime import machine
+detached = machine.process.detach()
 if isinstance(detached, int):
     print("parent", detached, flush=True)
     sys.exit(detached)
@@ -172,7 +174,7 @@ def test_a_daemon_uses_as_many_descriptors_as_it_is_allowed(monkeypatch: pytest.
     limits = [(256, 4096)]
     monkeypatch.setattr(resource, "getrlimit", lambda _: limits[-1])
     monkeypatch.setattr(resource, "setrlimit", lambda _, asked: limits.append(asked))
-    process.allow_descriptors()
+    machine.process.raise_descriptor_limit()
     assert limits[-1] == (4096, 4096)
     assert 0 < process.descriptors_for_streams() < 4096 - process.RESERVED_DESCRIPTORS
 

@@ -17,6 +17,7 @@ from stablecast.core.source import SourceEndpoint
 from stablecast.runtime.ports import PortError
 from stablecast.store.proxy import Proxies, proxy_config
 from stablecast.store.store import Store
+from tests.support.abstract_states import abstract
 from tests.support.network import LOCAL, Events, network, others, until
 
 TOKEN = ElectionToken(77, 1)
@@ -125,7 +126,7 @@ def _knows_all(store: Store) -> bool:
 
 
 def _states(store: Store) -> list[str]:
-    return [state for _, (state, _, _) in store._machine.registry.elections.abstract()]
+    return [state for _, (state, _, _) in abstract(store._machine.registry.elections)]
 
 
 async def test_a_proxy_that_cannot_start_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,8 +33,8 @@ def test_without_a_span_everything_is_restored() -> None:
     assert restored(Times(1, 2, 3, 4), 0) == (EXTENTS, {SOURCE: 0})
 
 
-def test_the_span_counts_back_from_the_newest_message() -> None:
-    """Not from now: a store that was down for a week still has its last hours."""
+def test_t24_the_span_counts_back_from_the_newest_message() -> None:
+    """T24. A store that was down for a week still has its last hours, because the span does not end now."""
     assert restored(Times(100, 200, 300, 400), 150) == (EXTENTS[2:], {SOURCE: 20})
     assert restored(Times(100, 200, 300, 400), 200) == (EXTENTS[1:], {SOURCE: 10})
     assert restored(Times(100, 200, 300, 400), 1000) == (EXTENTS, {SOURCE: 0})

@@ -8,11 +8,13 @@ import pytest
 from stablecast.config.plan import Plan
 from stablecast.config.plan_assembly import build
 from stablecast.config.toml_file import outline
+from stablecast.runtime import machine
 from stablecast.store import statistics_topic
 from stablecast.store.observatory import Observatory
 from stablecast.store.statistics import StatKind
-from stablecast.store.statistics_topic import Publisher, interval, resident_bytes
+from stablecast.store.statistics_topic import Publisher, interval
 from tests.adapters.ops.monitor.staged_store import Staged, busy
+from tests.support.machine import replace
 
 
 def plan(daemon: Mapping[str, object] | None, **store: object) -> Plan:
@@ -57,7 +59,7 @@ async def test_a_configuration_is_told_whole_each_time() -> None:
 async def test_statistics_are_told_when_they_have_changed(
     group: str, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(statistics_topic, "resident_bytes", lambda: 5)
+    replace(monkeypatch, "process", resident_bytes=lambda: 5)
     telling, seen = publisher(busy())
     assert len(await telling.news(seen, 0, group)) == count
     assert await telling.news(seen, 0, group) == []
@@ -73,10 +75,10 @@ async def test_topics_are_numbered_anew_beyond_a_bound(monkeypatch: pytest.Monke
 
 
 def test_the_memory_of_the_process_is_published(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert resident_bytes() > 1 << 20
+    assert machine.process.resident_bytes() > 1 << 20
 
     def fail(*_: object, **__: object) -> str:
         raise OSError
 
-    monkeypatch.setattr(Path, "read_text", fail)
-    assert resident_bytes() == 0
+    monkeypatch.setattr(Path, "read_bytes", fail)
+    assert machine.process.resident_bytes() == 0

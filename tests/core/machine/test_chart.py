@@ -9,19 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stablecast.core.errors import InvariantError
-from stablecast.core.machine.chart import (
-    Chart,
-    ChartError,
-    MisuseError,
-    Row,
-    States,
-    fire,
-    lower,
-    render_mermaid,
-    render_table,
-)
+from stablecast.core.errors import InvariantError, MisuseError
+from stablecast.core.machine.chart import Chart, ChartError, Row, States, fire, lower
 from tests.core.small_charts import DEFECTS, Pair, PairEvent, PairState, declared_chart, flipping, one_way
+from tests.support.rendered_charts import render_mermaid, render_table
 
 
 class LinkState(IntEnum):

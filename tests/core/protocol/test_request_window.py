@@ -9,6 +9,7 @@ from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.messages import RetransmitRequest, Role
 from stablecast.core.protocol.request_window import CHUNK_MESSAGES, MAX_CHUNK_MESSAGES, RequestWindow, Target
 from tests.core.samples import LIFE, drain, sends
+from tests.support.abstract_states import abstract
 
 RETRY_NS, GIVE_UP_NS = 10, 35
 STORES = [Target("a:1", 50), Target("b:1", 51)]
@@ -28,7 +29,7 @@ def test_a_request_says_who_asks_for_what() -> None:
     machine.want(MODULUS - 1, MODULUS + 2)
     machine.issue(STORES[:1], 0, out)
     assert sends(out) == [("a:1", RetransmitRequest(Role.RECEIVER, LIFE, 50, 1, MODULUS - 1, 1, "me:1"))]
-    assert machine.abstract() == ((), ((MODULUS - 1, MODULUS + 2),))
+    assert abstract(machine) == ((), ((MODULUS - 1, MODULUS + 2),))
 
 
 @pytest.mark.parametrize(("window", "sizes"), [(1000, [250] * 4), (1 << 20, [MAX_CHUNK_MESSAGES] * 3)])
@@ -97,7 +98,7 @@ def test_without_targets_everything_waits() -> None:
     machine.handle_timeout(RETRY_NS)
     machine.issue([], RETRY_NS, out)
     assert machine.next() is None
-    assert machine.abstract() == (((0, 3), (9, 12)), ())
+    assert abstract(machine) == (((0, 3), (9, 12)), ())
     drain(out)
     machine.issue(STORES, 500, out)
     assert [(first, last) for _, first, last in asked(out)] == [(0, 2), (9, 11)]
@@ -113,7 +114,7 @@ def test_a_retry_larger_than_the_room_is_cut() -> None:
     drain(out)
     machine.issue(STORES, RETRY_NS, out)
     assert [(first, last) for _, first, last in asked(out)] == [(0, 7)]
-    assert machine.abstract() == (((8, 20),), ((0, 8),))
+    assert abstract(machine) == (((8, 20),), ((0, 8),))
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9)), max_size=12), st.integers(1, 40))
@@ -139,7 +140,7 @@ def test_an_arrived_message_is_cut_out_of_every_request() -> None:
     machine.want(0, 10)
     machine.issue(STORES, 0, out)
     machine.got(3, 5)
-    assert machine.abstract()[1] == ((0, 3), (5, 10))
+    assert abstract(machine)[1] == ((0, 3), (5, 10))
     machine.got(4, 20)
-    assert machine.abstract()[1] == ((0, 3),)
+    assert abstract(machine)[1] == ((0, 3),)
     assert machine.outstanding == 3

@@ -16,6 +16,7 @@ from stablecast.core.protocol.settings import AckMode, Ordering, ReceiverConfig
 from stablecast.core.receiver.arrival import Arrivals
 from tests.core.drivers import code
 from tests.core.samples import LIFE, OLDER_LIFE, drain, events, info, sends
+from tests.support.invariants import check_invariants
 
 TARGET = [Target("store:1", 50)]
 
@@ -32,7 +33,7 @@ class Shop:
 
     def data(self, first: int, count: int, life: int = LIFE, recovered: bool = False) -> bool:
         known = self.machine.on_data(Data(LIFE, life, wire(first), count, 0, recovered, first), self.out)
-        self.machine.window.check_invariants()
+        check_invariants(self.machine.window)
         return known
 
     def lost(self, first: int, count: int, burst: bool = False) -> None:

@@ -13,6 +13,8 @@ from stablecast.core.receiver import delivery_window
 from stablecast.core.receiver.delivery_window import DeliveryWindow
 from tests.core.samples import drain, events
 from tests.core.store.window_twin import Twin
+from tests.support.abstract_states import abstract
+from tests.support.invariants import check_invariants
 
 NUMBER = st.integers(0, 30)
 STEPS = st.lists(
@@ -120,7 +122,7 @@ def test_the_window_agrees_with_its_twin(proximity: int, in_order: bool, leaps: 
     pair = Pair(proximity, in_order, leaps)
     for name, *arguments in steps:
         pair.step(name, arguments)
-        pair.window.check_invariants()
+        check_invariants(pair.window)
         pair.compare()
 
 
@@ -146,7 +148,7 @@ def test_missing_numbers_are_neither_held_nor_lost_nor_known() -> None:
     assert window.missing() == [(0, 5), (7, 8), (9, 10), (11, 13)]
     window.proximity = 6
     assert window.missing() == [(0, 5)]
-    assert window.abstract() == (0, 12, ((5, 7),), -1)
+    assert abstract(window) == (0, 12, ((5, 7),), -1)
 
 
 def test_a_loss_is_told_when_its_turn_comes() -> None:

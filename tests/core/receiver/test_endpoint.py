@@ -53,6 +53,7 @@ from stablecast.core.protocol.messages import (
 from stablecast.core.protocol.settings import AckMode, OtrTimes, UseOtr
 from tests.core.drivers import ACK_NS, ReceiverDriver, code
 from tests.core.samples import LIFE, OLDER_LIFE, info
+from tests.support.abstract_states import abstract
 
 SESSION = RegistrationFlag.SESSION
 
@@ -374,7 +375,7 @@ def test_a_source_without_stores_is_followed_from_now_on() -> None:
     assert driver.machine.window.high == 9
     driver = ReceiverDriver()
     driver.inform(high=4, low=2, late_join=False)
-    assert driver.machine.abstract()[0] == "ACTIVE"
+    assert abstract(driver.machine)[0] == "ACTIVE"
 
 
 def test_a_receiver_that_knows_where_to_begin_asks_no_more() -> None:

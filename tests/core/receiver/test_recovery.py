@@ -8,6 +8,7 @@ from stablecast.core.protocol.request_window import Target
 from stablecast.core.protocol.settings import OtrTimes, ReceiverConfig
 from stablecast.core.receiver.recovery import Recovery
 from tests.core.samples import LIFE, drain, sends
+from tests.support.abstract_states import abstract
 
 TARGET = [Target("store:1", 50)]
 DELAY_NS = 100
@@ -36,7 +37,7 @@ def test_history_is_asked_for_at_once_and_gaps_when_they_are_old() -> None:
     machine.look([(10, 12), (14, 16), (20, 21)], 50)
     assert machine.handle_timeout(DELAY_NS, True) == []
     assert issued(machine, DELAY_NS) == [(10, 11), (14, 15)]
-    assert machine.abstract() == (((), ()), ((), ((10, 12), (14, 16))), ((20, 21),))
+    assert abstract(machine) == (((), ()), ((), ((10, 12), (14, 16))), ((20, 21),))
 
 
 def test_a_gap_that_the_transport_fills_is_not_asked_for() -> None:
@@ -55,7 +56,7 @@ def test_a_gap_that_the_transport_gives_up_is_asked_for_at_once() -> None:
     machine.look([(10, 16)], 0)
     machine.hurry(11, 13)
     assert issued(machine, 0) == [(11, 12)]
-    assert machine.abstract()[2] == ((10, 11), (13, 16))
+    assert abstract(machine)[2] == ((10, 11), (13, 16))
 
 
 def test_without_a_delay_gaps_do_not_wait() -> None:

@@ -12,6 +12,7 @@ from stablecast.core.registration.registration_set import RegistrationSet
 from stablecast.core.registration.round_robin import Rotation
 from stablecast.core.registration.store_registration import Registration, RegistrationTimer
 from tests.core.samples import LIFE, drain, events, register, registered, sends
+from tests.support.abstract_states import abstract
 
 TIMES = RegistrationTimes(interval_ns=10, probe_ns=100, silence_ns=300)
 
@@ -159,7 +160,7 @@ def test_a_broken_connection_concerns_one_store() -> None:
     assert [to for to, _ in sends(drain(out))] == ["store1:1"]
     machine.on_broken(Gone("store2:1"), 20, out)
     assert [to for to, _ in sends(out)] == ["store2:1"]
-    assert [name for name, _, _ in machine.abstract()] == ["REGISTERED", "RENEWING", "RENEWING"]
+    assert [name for name, _, _ in abstract(machine)] == ["REGISTERED", "RENEWING", "RENEWING"]
     assert machine.enough
 
 

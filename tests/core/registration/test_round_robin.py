@@ -5,6 +5,7 @@ from stablecast.core.protocol.settings import RegistrationTimes
 from stablecast.core.registration.round_robin import Rotation
 from stablecast.core.registration.store_registration import Registration
 from tests.core.samples import drain, register, registered, sends
+from tests.support.abstract_states import abstract
 
 TIMES = RegistrationTimes(interval_ns=10, probe_ns=100, silence_ns=300)
 
@@ -49,7 +50,7 @@ def test_a_store_that_answers_keeps_its_turn_until_it_stays_away() -> None:
     stores.grant(5)
     assert stores.time(305) == []
     assert stores.time(315) == ["b"]
-    assert stores.registrations[0].abstract() == ("IDLE", 60, 2)
+    assert abstract(stores.registrations[0]) == ("IDLE", 60, 2)
 
 
 def test_a_store_that_had_its_turn_is_asked_for_the_reg_id_it_gave() -> None:
@@ -58,14 +59,14 @@ def test_a_store_that_had_its_turn_is_asked_for_the_reg_id_it_gave() -> None:
     stores.grant(5)
     for now in (305, 315, 325):
         stores.time(now)
-    assert stores.registrations[0].abstract() == ("REGISTERING", 60, 3)
+    assert abstract(stores.registrations[0]) == ("REGISTERING", 60, 3)
 
 
 def test_a_single_store_is_asked_again_and_again() -> None:
     stores = Stores("a")
     stores.review()
     assert stores.time(10) == []
-    assert stores.registrations[0].abstract()[0] == "REGISTERING"
+    assert abstract(stores.registrations[0])[0] == "REGISTERING"
 
 
 def test_stores_that_are_nowhere_yet_are_passed_over() -> None:

@@ -26,6 +26,7 @@ from stablecast.core.registration.store_registration import (
     RegistrationTimer,
 )
 from tests.core.samples import LIFE, SECOND, drain, events, register, registered, sends
+from tests.support.abstract_states import abstract
 
 TIMES = RegistrationTimes(interval_ns=10, probe_ns=100, silence_ns=300)
 TIMEOUT_NS = 30 * SECOND
@@ -114,7 +115,7 @@ def test_a_request_is_repeated_until_it_is_answered() -> None:
 def test_the_store_gives_the_reg_id() -> None:
     store = granted()
     assert store.machine.counts
-    assert store.machine.abstract() == ("REGISTERED", 50, 1)
+    assert abstract(store.machine) == ("REGISTERED", 50, 1)
     assert store.machine.granted == registered()
 
 

@@ -11,6 +11,7 @@ from stablecast.core.protocol.quorum import Quorums
 from stablecast.core.protocol.settings import Retention
 from stablecast.core.source.stability import OVERHEAD_BYTES, StabilityWindow
 from tests.core.samples import events
+from tests.support.invariants import check_invariants
 
 
 @attrs.define
@@ -129,5 +130,5 @@ def play(step: Any, machine: StabilityWindow, twin: Twin, stores: int) -> list[E
         case (_, store, stop):
             machine.forget_store(store % stores, max(stop, machine.trail))
             twin.forget(store % stores, max(stop, twin.trail))
-    machine.check_invariants()
+    check_invariants(machine)
     return events(out)

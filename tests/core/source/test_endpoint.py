@@ -48,6 +48,7 @@ from stablecast.core.protocol.settings import Retention, StoreBehavior, StoreSpe
 from stablecast.core.source import SourceState
 from tests.core.drivers import INTERVAL_NS, SourceDriver
 from tests.core.samples import LIFE, OLDER_LIFE
+from tests.support.abstract_states import abstract
 
 GROUP_FLAGS = StableFlag.INTRAGROUP | StableFlag.INTERGROUP | StableFlag.STABLE
 
@@ -61,7 +62,7 @@ def test_a_source_without_stores_streams() -> None:
     driver = SourceDriver(stores=0)
     assert driver.feed(Start()) == [RegistrationComplete(0, RegistrationFlag.NONE)]
     driver.feed(Sent(0, 5, 500))
-    assert driver.machine.abstract() == ("ACTIVE", 0, (), (5, 5, (), ()))
+    assert abstract(driver.machine) == ("ACTIVE", 0, (), (5, 5, (), ()))
     assert (driver.machine.credit_messages, driver.machine.credit_bytes) == (1000, None)
     assert driver.machine.next_timeout() is None
 
@@ -80,7 +81,7 @@ def test_grants_are_told_one_by_one_and_the_last_completes() -> None:
     driver = SourceDriver()
     driver.feed(Start())
     assert driver.grant(0, high=9) == [RegistrationSuccess(0, "store0:1", 50, 0, 9, RegistrationFlag.NONE)]
-    assert driver.machine.abstract()[0] == "REGISTERING"
+    assert abstract(driver.machine)[0] == "REGISTERING"
     driver.grant(1)
     assert driver.grant(2, old=True) == [
         RegistrationSuccess(2, "store2:1", 52, 0, -1, RegistrationFlag.OLD),
@@ -286,7 +287,7 @@ def test_retained_messages_are_sent_again_on_request() -> None:
 
 
 def test_confirmations_count_towards_the_flight() -> None:
-    driver = SourceDriver.active(retention=Retention(unique_confirmations=1), flight_messages=5)
+    driver = SourceDriver.active(confirmations=True, retention=Retention(unique_confirmations=1), flight_messages=5)
     driver.feed(Sent(0, 5, 50))
     for store in (0, 1):
         driver.hear(stable(store, 0, 4))

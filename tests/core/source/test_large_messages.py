@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.source.large_messages import LargeMessages
+from tests.support.invariants import check_large_messages
 
 LAYOUTS = st.lists(st.integers(1, 4), min_size=1, max_size=8)
 """The number of fragments of each message, from number 0 on."""
@@ -61,6 +62,6 @@ def test_the_first_number_of_a_message() -> None:
     large.add(3, 5)
     assert [large.first_of(number) for number in range(2, 7)] == [2, 3, 3, 3, 6]
     large.add(6, 7)
-    large.check_invariants(8)
+    check_large_messages(large, 8)
     with pytest.raises(AssertionError):
-        large.check_invariants(7)
+        check_large_messages(large, 7)

@@ -21,6 +21,7 @@ from stablecast.core.source import SourceState
 from stablecast.core.source.stability import StabilityWindow
 from tests.core.drivers import INTERVAL_NS, SourceDriver
 from tests.core.samples import LIFE
+from tests.support.invariants import check_invariants
 
 LOST_NS = 100
 ALL_RULES = StableFlag.INTRAGROUP | StableFlag.INTERGROUP | StableFlag.STABLE
@@ -155,4 +156,4 @@ def test_stable_messages_stay_stable_without_acknowledgements() -> None:
     window.forget_acks()
     assert tuple(window.stable) == ((2, 4),)
     assert [tuple(held) for held in window.acked] == [(), (), ()]
-    window.check_invariants()
+    check_invariants(window)

@@ -24,6 +24,8 @@ from stablecast.core.protocol.settings import Retention
 from stablecast.core.source.stability import Notices, StabilityWindow
 from tests.core.samples import drain, events
 from tests.core.source.stability_twin import STEPS, Twin, play
+from tests.support.abstract_states import abstract
+from tests.support.invariants import check_invariants
 
 GROUP_FLAGS = StableFlag.INTRAGROUP | StableFlag.INTERGROUP | StableFlag.STABLE
 ACROSS = StableFlag.INTERGROUP | StableFlag.STABLE
@@ -99,7 +101,7 @@ def test_a_timeout_forces_out_nothing_behind_the_last_unsettled_message() -> Non
     machine.give_up(0, out)
     assert [event for event in events(drain(out)) if isinstance(event, Reclaimed)] == [Reclaimed(0, 0, forced=True)]
     assert (machine.trail, numbers(machine.stable), machine.unsettled_bytes) == (1, {1}, 0)
-    machine.check_invariants()
+    check_invariants(machine)
 
 
 def test_every_store_is_told_of_and_the_group_once() -> None:
@@ -324,7 +326,7 @@ def test_messages_of_a_wiped_store_no_longer_count() -> None:
     machine.on_acked(0, 0, 4, out)
     machine.forget_store(0, 2)
     machine.on_acked(1, 0, 4, drain(out))
-    assert machine.abstract() == (0, 4, ((0, 2),), (((0, 2),), ((0, 4),), ()))
+    assert abstract(machine) == (0, 4, ((0, 2),), (((0, 2),), ((0, 4),), ()))
 
 
 def test_confirmations_name_what_is_new() -> None:

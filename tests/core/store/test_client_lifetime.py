@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from stablecast.core.protocol.settings import STATE_FOR_EVER
 from stablecast.core.store.client_lifetime import Lifetime, LifetimeState
+from tests.support.abstract_states import abstract
 
 
 def client(activity_ns: int = 30, lifetime_ns: int = 0) -> Lifetime:
@@ -17,13 +18,13 @@ def test_deleted_when_both_spans_are_over(lifetime_ns: int, deleted: int) -> Non
     """P-532..P-535: at the activity timeout the RegID is free, at the longer of both the state goes."""
     silent = client(lifetime_ns=lifetime_ns)
     assert not silent.check(129)
-    assert silent.abstract() == "ACTIVE"
+    assert abstract(silent) == "ACTIVE"
     if deleted > 130:
         assert not silent.check(130)
-        assert silent.abstract() == "INACTIVE"
+        assert abstract(silent) == "INACTIVE"
         assert not silent.check(deleted - 1)
     assert silent.check(deleted)
-    assert silent.abstract() == "EXPIRED"
+    assert abstract(silent) == "EXPIRED"
     assert not silent.check(deleted + 1)
 
 

@@ -11,6 +11,7 @@ from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig
 from stablecast.core.store import clients as clients_module
 from stablecast.core.store.clients import LAST_REG_ID, LAST_TERM, ClientRecord, ClientTable
 from tests.core.samples import LIFE, OLDER_LIFE, SECOND, register
+from tests.support.abstract_states import abstract
 
 KEPT = RepositoryConfig(
     source_activity_ns=30 * SECOND,
@@ -254,7 +255,7 @@ def test_time_runs_out_for_each_alone() -> None:
     assert not source.lifetime.active
     assert machine.check(100 * SECOND) == ([source], [])
     assert machine.agenda.deadlines == {}
-    assert machine.abstract() == ((50, "SOURCE", "EXPIRED", LIFE, -1), (60, "RECEIVER", "EXPIRED", LIFE, -1))
+    assert abstract(machine) == ((50, "SOURCE", "EXPIRED", LIFE, -1), (60, "RECEIVER", "EXPIRED", LIFE, -1))
 
 
 def test_a_silent_client_is_asked_once_an_interval() -> None:

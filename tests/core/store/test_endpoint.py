@@ -22,6 +22,8 @@ from stablecast.core.protocol.messages import (
 from stablecast.core.store.retransmission import MAX_REQUEST_MESSAGES
 from tests.core.drivers import RECEIVER, SOURCE, StoreDriver, code
 from tests.core.samples import LIFE, MILLISECOND, OLDER_LIFE, SECOND, info, register, registered
+from tests.support.abstract_states import abstract
+from tests.support.invariants import check_invariants
 
 NEXT = LIFE + 1
 UNSET = {"source_lifetime_ns": 0, "receiver_lifetime_ns": 0}
@@ -174,7 +176,7 @@ def test_a_silent_source_goes_with_its_messages_and_its_receivers() -> None:
     forgotten = [(effect.role, effect.reg_id) for effect in driver.effects if isinstance(effect, fx.Forget)]
     assert forgotten == [(Role.SOURCE, 50), (Role.RECEIVER, 70)]
     assert fx.Leave(LIFE) in driver.effects
-    assert driver.machine.abstract() == ((), ())
+    assert abstract(driver.machine) == ((), ())
     assert driver.machine.next_timeout() is None
 
 
@@ -232,7 +234,7 @@ def test_a_broken_connection_alone_proves_nothing() -> None:
     for event in (Reset("source:1"), Ended(LIFE)):
         driver.feed(event)
         assert driver.effects == []
-    assert {client[2] for client in driver.machine.clients.abstract()} == {"ACTIVE"}
+    assert {client[2] for client in abstract(driver.machine.clients)} == {"ACTIVE"}
 
 
 def test_a_restart_finds_everything_that_was_synced() -> None:
@@ -246,8 +248,8 @@ def test_a_restart_finds_everything_that_was_synced() -> None:
     assert after.machine.next_timeout() == 7
     after.feed(Tick(), 7)
     assert after.machine.next_timeout() == 17
-    clients, repositories = after.machine.abstract()
-    assert clients == before.machine.abstract()[0]
+    clients, repositories = abstract(after.machine)
+    assert clients == abstract(before.machine)[0]
     assert repositories == ((50, (LIFE, 0, ((1, 10),), ((1, 10),), 10)),)
     after.hear(register(**RECEIVER, generation=2))
     after.sync()
@@ -300,7 +302,7 @@ def test_a_silent_client_is_asked_for_a_sign_of_life() -> None:
     assert driver.sent(Keepalive) == []
     driver.feed(Tick(), 2 * SECOND)
     assert driver.sent(Keepalive) == []
-    assert driver.machine.abstract() == ((), ())
+    assert abstract(driver.machine) == ((), ())
 
 
 def test_retransmissions_leave_as_the_rate_allows() -> None:
@@ -336,7 +338,7 @@ def test_damaged_messages_are_not_held_and_the_source_is_asked() -> None:
     driver.data(3, 3)
     driver.sync()
     assert driver.sent(StableAck)[-1] == ("source:1", StableAck(0, LIFE, 3, 5))
-    driver.machine.check_invariants()
+    check_invariants(driver.machine)
 
 
 def collecting() -> StoreDriver:

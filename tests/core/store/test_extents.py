@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.core.store import extents as extents_module
-from stablecast.core.store.extents import Extents, restored_from
+from stablecast.core.store.extents import Extents
 
 
 def spans(extents: Extents) -> list[tuple[int, int, int]]:
@@ -65,14 +65,6 @@ def test_the_oldest_messages_must_go(excess: int, horizon: int | None, number: i
     kept.add(0, 10, 100, 1)
     kept.add(10, 20, 100, 2)
     assert kept.below(0, excess, 0, horizon) == number
-
-
-def test_the_restored_span_counts_from_the_newest_message() -> None:
-    """T24."""
-    assert restored_from([(0, 4, 100), (5, 9, 170), (10, 14, 200)], 30) == 5
-    assert restored_from([(0, 4, 100), (5, 9, 170)], 0) == 0
-    with pytest.raises(ValueError, match="nothing is stored"):
-        restored_from([], 1)
 
 
 STEPS = st.lists(

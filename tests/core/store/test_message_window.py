@@ -18,6 +18,7 @@ from stablecast.core.store.message_window import MessageWindow
 from stablecast.core.store.retention_terms import Terms
 from stablecast.core.store.sync_tickets import SyncTickets
 from tests.core.samples import LIFE, drain
+from tests.support.invariants import check_invariants
 
 SIZE = 100 - OVERHEAD_BYTES
 """Payload of a message that counts 100 bytes."""
@@ -37,7 +38,7 @@ class Shop:
         data = Data(LIFE, LIFE, first, count, size * count, False, 1)
         parts = self.window.held.missing(first, first + count)
         self.window.store(data, first, parts, now, self.tickets, self.out)
-        self.window.check_invariants()
+        check_invariants(self.window)
 
     def admits(self, count: int, size: int = SIZE) -> bool:
         first = self.window.lead + 1
@@ -47,11 +48,11 @@ class Shop:
     def sync(self) -> None:
         for due in self.tickets.due(self.tickets.last):
             self.window.on_synced(due.first, due.stop)
-        self.window.check_invariants()
+        check_invariants(self.window)
 
     def let_go(self, number: int) -> None:
         self.window.let_go(number, self.tickets, self.out)
-        self.window.check_invariants()
+        check_invariants(self.window)
 
 
 def test_on_disk_a_message_is_written_and_held_in_memory() -> None:
@@ -262,7 +263,7 @@ def test_a_dead_tail_is_cut_from_memory_and_disk() -> None:
     shop.store(0, 10)
     drain(shop.out)
     shop.window.cut(4, shop.tickets, shop.out)
-    shop.window.check_invariants()
+    check_invariants(shop.window)
     assert shop.out == [fx.Cut(2, 50, 4)]
     assert (shop.window.lead, shop.window.memory.messages, shop.window.disk.messages) == (3, 4, 4)
     shop.sync()
@@ -274,7 +275,7 @@ def test_a_restart_finds_messages_on_disk_and_none_in_memory() -> None:
     shop = Shop(MEMORY)
     shop.window.trail = 3
     shop.window.restore(0, 10, 1000)
-    shop.window.check_invariants()
+    check_invariants(shop.window)
     assert (shop.window.mem_trail, shop.window.lead, shop.window.disk.payload_bytes) == (10, 9, 700)
     assert (list(shop.window.synced), shop.window.terms.written) == ([(3, 10)], True)
 
@@ -320,7 +321,7 @@ def test_the_window_agrees_with_its_twin(steps: list[Any], delay: int, kind: Rep
                     held = {n for n in held if n < number}
             case (_, reserve):
                 window.shrink(reserve, now, shop.out)
-        window.check_invariants()
+        check_invariants(window)
         kept = {n for low, high in window.held for n in range(low, high)}
         synced = {n for low, high in window.synced for n in range(low, high)}
         in_memory = {n for run in window.memory.runs for n in range(run.first, run.stop)}
@@ -337,11 +338,11 @@ def test_unreadable_messages_are_kept_no_more() -> None:
     shop.store(6, 2)
     shop.window.spoil(1, 3)
     shop.window.spoil(5, 8)
-    shop.window.check_invariants()
+    check_invariants(shop.window)
     assert list(shop.window.held) == [(0, 1), (3, 5), (6, 8)]
     assert list(shop.window.synced) == [(0, 1), (3, 5)]
     assert shop.window.disk.messages == shop.window.memory.messages == 5
     shop.sync()
     shop.window.spoil(6, 8)
-    shop.window.check_invariants()
+    check_invariants(shop.window)
     assert shop.window.lead == 4

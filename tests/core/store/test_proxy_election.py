@@ -11,6 +11,7 @@ from stablecast.core.protocol.messages import ElectionToken, Pace, StoreEntry, W
 from stablecast.core.store.proxy_election import MAX_PAST, ElectionState
 from tests.core.samples import LIFE, OLDER_LIFE, SECOND, drain, events
 from tests.core.stations import ACTIVITY, HIGHEST, INTERVAL, LOWEST, Station
+from tests.support.abstract_states import abstract
 
 S = ElectionState
 
@@ -38,7 +39,7 @@ def test_a_store_stands_when_its_turn_comes() -> None:
     assert events(station.out) == [ProxyStarted(50)]
     assert token.store_index == 0
     assert token.life == LIFE
-    assert station.machine.abstract() == ("STANDING", token.rank, LIFE)
+    assert abstract(station.machine) == ("STANDING", token.rank, LIFE)
 
 
 def test_a_store_that_does_not_know_the_stores_of_the_source_waits_on() -> None:
@@ -100,7 +101,7 @@ def test_a_store_that_follows_moves_to_a_lower_token_only() -> None:
     assert not station.proxy(ElectionToken(5, 6, LIFE), ACTIVITY)
     assert station.proxy(middle, ACTIVITY)
     assert station.proxy(ElectionToken(5, 4, LIFE), ACTIVITY)
-    assert station.machine.abstract() == ("FOLLOWING", (5, 4), LIFE)
+    assert abstract(station.machine) == ("FOLLOWING", (5, 4), LIFE)
     assert station.out == []
 
 
@@ -134,7 +135,7 @@ def test_the_source_takes_its_reg_id_back_from_our_proxy(serving: bool) -> None:
     assert station.state is S.WATCHING
     assert station.machine.timers.next() is None
     assert station.out[0] == StopProxy(50)
-    assert station.machine.abstract() == ("WATCHING", None, LIFE + 1)
+    assert abstract(station.machine) == ("WATCHING", None, LIFE + 1)
 
 
 def test_the_source_takes_its_reg_id_back_from_the_proxy_of_another_store() -> None:

@@ -17,6 +17,8 @@ from stablecast.core.store.proxy_election import MAX_PAST, ElectionState
 from stablecast.core.store.proxy_elections import Elections
 from tests.core.samples import LIFE, OLDER_LIFE, register
 from tests.core.stations import ACTIVITY, CLIENT, fall_silent, lifetime
+from tests.support.abstract_states import abstract
+from tests.support.invariants import check_invariants
 
 THEIRS = ElectionToken(1, 1, LIFE)
 
@@ -29,7 +31,7 @@ def elections(*records: ClientRecord, allow_proxy: bool = True) -> Elections:
     of_store = Elections(StoreConfig("store0:1", seed=1, allow_proxy=allow_proxy), Seeded(1))
     for record in records:
         of_store.enter(record, 0)
-    of_store.check_invariants()
+    check_invariants(of_store)
     return of_store
 
 
@@ -67,7 +69,7 @@ def test_one_store_runs_proxies_of_several_sources() -> None:
     out: list[Effect] = []
     of_store.check(records, ACTIVITY, out)
     of_store.check(records, 10 * ACTIVITY, out)
-    assert [state for _, (state, _, _) in of_store.abstract()] == ["STANDING", "WATCHING", "STANDING"]
+    assert [state for _, (state, _, _) in abstract(of_store)] == ["STANDING", "WATCHING", "STANDING"]
     waits = [of_store.running[reg_id].seeded for reg_id in (50, 52)]
     assert waits[0] != waits[1]
 
@@ -106,7 +108,7 @@ def test_a_proxy_may_be_the_first_that_a_store_hears_of_a_source() -> None:
     record = known(election=THEIRS, wants_proxy=False)
     assert of_store.enter(record, 0)
     of_store.on_registered(register(reg_id=50, election=THEIRS), record, 0, [])
-    assert of_store.abstract() == ((50, ("FOLLOWING", THEIRS.rank, LIFE)),)
+    assert abstract(of_store) == ((50, ("FOLLOWING", THEIRS.rank, LIFE)),)
 
 
 def test_a_store_without_state_admits_no_proxy_that_needs_a_quorum() -> None:
@@ -137,7 +139,7 @@ def test_a_restart_resumes_with_what_the_journal_kept() -> None:
     lives = tuple((life, 10 * life) for life in range(100, 120))
     plain, followed = known(lives=((OLDER_LIFE, 0), (LIFE, 5))), known(reg_id=51, lives=lives, election=THEIRS)
     of_store = elections(plain, followed)
-    assert [state for _, (state, _, _) in of_store.abstract()] == ["WATCHING", "FOLLOWING"]
+    assert [state for _, (state, _, _) in abstract(of_store)] == ["WATCHING", "FOLLOWING"]
     assert of_store.running[50].past == [OLDER_LIFE]
     assert of_store.running[51].past == [life for life, _ in lives][-MAX_PAST:]
 

@@ -27,6 +27,7 @@ from stablecast.core.protocol.settings import RepositoryConfig, RepositoryType, 
 from stablecast.core.store import registry as registry_module
 from tests.core.drivers import RECEIVER, SOURCE, StoreDriver, code
 from tests.core.samples import LIFE, SECOND, info, register, registered
+from tests.support.abstract_states import abstract
 
 
 def farewell(number: int, **change: Any) -> tuple[str, Deregistered]:
@@ -51,7 +52,7 @@ def test_a_source_that_deregisters_goes_with_its_messages_and_receivers() -> Non
     assert driver.sent(Deregistered) == []
     driver.sync()
     assert driver.sent(Deregistered) == [farewell(9)]
-    assert driver.machine.abstract() == ((), ())
+    assert abstract(driver.machine) == ((), ())
     driver.data(10, 1)
     assert driver.effects == [fx.Discard(driver.tokens)]
 
@@ -136,14 +137,14 @@ def test_a_source_goes_though_it_names_the_reg_id_it_had_before(other: bool, syn
     driver.hear(register(**{**SOURCE, "reg_id": 50}, session_id=9))
     if synced:
         driver.sync()
-    [reg_id] = [client[0] for client in driver.machine.abstract()[0] if client[3] == LIFE]
+    [reg_id] = [client[0] for client in abstract(driver.machine)[0] if client[3] == LIFE]
     assert reg_id != 50
     assert code(driver.hear(SOURCE_LEAVES)) == []
     assert [effect.reg_id for effect in driver.done(fx.Forget)] == [reg_id]
     assert driver.sent(Deregistered) == []
     driver.sync()
     assert driver.sent(Deregistered) == [farewell(-1)]
-    assert [client[0] for client in driver.machine.abstract()[0]] == [50] * other
+    assert [client[0] for client in abstract(driver.machine)[0]] == [50] * other
 
 
 def test_a_receiver_does_not_take_its_source_along() -> None:

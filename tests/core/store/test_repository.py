@@ -18,6 +18,8 @@ from stablecast.core.store.retention_terms import Terms
 from stablecast.core.store.sync_tickets import SyncTickets
 from tests.core.drivers import REPOSITORY_CONFIG, RepositoryDriver
 from tests.core.samples import LIFE, OLDER_LIFE, drain, sends
+from tests.support.abstract_states import abstract
+from tests.support.invariants import check_invariants
 
 MEMORY = Terms(kind=RepositoryType.MEMORY)
 
@@ -172,7 +174,7 @@ def test_time_passes_harmlessly_before_the_resume_point_is_known() -> None:
     shop = RepositoryDriver(resume=None)
     shop.tick(1)
     assert shop.out == []
-    assert shop.machine.abstract() == (LIFE, None, (), (), 0)
+    assert abstract(shop.machine) == (LIFE, None, (), (), 0)
 
 
 def test_a_new_life_cuts_back_what_an_older_one_left_above_its_resume_point() -> None:
@@ -192,7 +194,7 @@ def test_a_new_life_cuts_back_what_an_older_one_left_above_its_resume_point() ->
     assert (shop.machine.newest, shop.machine.acks.source) == (6, "new:1")
     assert shop.machine.available(0, 10) == [(0, 7)]
     assert shop.machine.life.lives == [(LIFE, 0), (9, 7)]
-    shop.machine.check_invariants()
+    check_invariants(shop.machine)
 
 
 def test_a_life_that_comes_back_finds_what_it_left() -> None:
@@ -206,7 +208,7 @@ def test_a_life_that_comes_back_finds_what_it_left() -> None:
     assert shop.inform(0, 9, lives=((LIFE, 0),)) == 10
     assert [effect for effect in shop.out if isinstance(effect, fx.Cut)] == []
     assert shop.machine.available(0, 10) == [(0, 10)]
-    shop.machine.check_invariants()
+    check_invariants(shop.machine)
 
 
 def test_an_old_ticket_does_not_sync_cut_messages() -> None:
@@ -297,7 +299,7 @@ def test_a_restart_finds_what_was_synced() -> None:
     machine, out = recovered(), list[fx.Effect]()
     machine.restore(0, 8, 0)
     machine.restore(10, 12, 0)
-    machine.check_invariants()
+    check_invariants(machine)
     assert (machine.resume_point, machine.acked, machine.filling.high, machine.life.term) == (5, 8, 11, 2)
     machine.handle_timeout(SyncTickets(), 0, out)
     assert [type(message) for _, message in sends(out)] == [LateJoinRequest]
@@ -313,7 +315,7 @@ def test_a_restart_before_the_sri_knows_no_resume_point() -> None:
 def test_a_restart_behind_an_eviction_goes_on_from_the_trail() -> None:
     machine = recovered(trail=7)
     machine.restore(3, 9, 0)
-    machine.check_invariants()
+    check_invariants(machine)
     assert (machine.trail, machine.acked, machine.available(0, 99)) == (7, 9, [(7, 9)])
 
 
@@ -395,7 +397,7 @@ def test_the_repository_agrees_with_its_twin(steps: list[Any], wraps: int) -> No
                 shop.inform(resume, resume - 1)
                 twin.begin(twin.life + 1, resume)
         machine = shop.machine
-        machine.check_invariants()
+        check_invariants(machine)
         assert {n for low, high in machine.held for n in range(low, high)} == set(twin.held)
         assert {n for low, high in machine.window.synced for n in range(low, high)} == set(twin.synced)
         assert machine.acked == twin.acked

@@ -16,6 +16,7 @@ from stablecast.core.store.repository import Repository
 from stablecast.core.store.retention_terms import Terms
 from tests.core.drivers import REPOSITORY_CONFIG, RepositoryDriver
 from tests.core.samples import LIFE, drain, events, sends
+from tests.support.invariants import check_invariants
 
 CLIENT = fx.Client(
     Role.SOURCE, 50, 2, "topic", 0, LIFE, 0, "source:1", "stream:1", 0, 0, -1, ((LIFE, 5),), lives_term=2
@@ -35,7 +36,7 @@ class PacedDriver(RepositoryDriver):
         client = fx.Client(Role.RECEIVER, 70, 0, "topic", 0, LIFE, 50, "a:1", "", 0, 0, -1, (), pace=pace)
         receivers = [attrs.evolve(client, acknowledged=number) for number in numbers]
         self.machine.on_receivers(receivers, self.tickets, 0, self.out)
-        self.machine.check_invariants()
+        check_invariants(self.machine)
 
     def reclaimed(self) -> list[int]:
         return [effect.number for effect in drain(self.out) if isinstance(effect, fx.Reclaim)]

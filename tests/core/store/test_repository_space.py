@@ -15,6 +15,7 @@ from stablecast.core.store.retention_terms import Terms
 from stablecast.core.store.sync_tickets import SyncTickets
 from tests.core.drivers import REPOSITORY_CONFIG, RepositoryDriver
 from tests.core.samples import LIFE, drain, events, sends
+from tests.support.invariants import check_invariants
 
 MEMORY = Terms(kind=RepositoryType.MEMORY)
 
@@ -110,7 +111,7 @@ def test_after_a_restart_nobody_knows_whether_what_had_to_go_was_ever_stored() -
     assert drain(out) == [fx.Discard(1)]
     machine.on_data(Data(LIFE, LIFE, 2, 3, 0, True, 1, proactive=True), tickets, 0, out)
     assert [message for _, message in sends(out)] == [StableAck(2, LIFE, 2, 4, nack=True)]
-    machine.check_invariants()
+    check_invariants(machine)
 
 
 def test_a_proactive_run_is_taken_where_it_is_not_lost() -> None:

@@ -48,8 +48,8 @@ def test_requests_leave_as_fast_as_the_rate_allows() -> None:
 
 def test_a_busy_service_wakes_at_its_pace() -> None:
     serving, kept = RetransmissionService(rate=100_000), shop(MAX_REQUEST_MESSAGES)
-    for _ in range(4):
-        serving.on_request(request(0, MAX_REQUEST_MESSAGES - 1), kept[50], [])
+    for index in range(4):
+        serving.on_request(request(0, MAX_REQUEST_MESSAGES - 1, f"receiver:{index}"), kept[50], [])
     assert serving.next() is None
     served(serving, kept, 0)
     assert serving.next() == 5 * MILLISECOND
@@ -60,8 +60,8 @@ def test_requests_at_a_full_queue_are_dropped() -> None:
     serving, kept, out = RetransmissionService(rate=10), shop(), list[fx.Effect]()
     serving.on_request(request(0, 29), kept[50], out)
     assert out == []
-    serving.on_request(request(0, 29), kept[50], out)
-    serving.on_request(request(0, 4), kept[50], out)
+    serving.on_request(request(0, 29, "other:1"), kept[50], out)
+    serving.on_request(request(0, 4, "third:1"), kept[50], out)
     assert events(out) == [RequestsDropped(20), RequestsDropped(5)]
     assert serving.queued == QUEUE_RATES * 10
     assert served(serving, kept, SECOND) == [(0, 0)]
@@ -70,6 +70,22 @@ def test_requests_at_a_full_queue_are_dropped() -> None:
     serving.reset(6 * SECOND)
     assert serving.rates(7 * SECOND) == (0, 0, 0)
     assert serving.dropped_since_start == 25
+
+
+def test_a_repeated_request_waits_once() -> None:
+    """A slow service is asked again before it answers: it would send the same messages again, and others too late."""
+    serving, kept, out = RetransmissionService(rate=10), shop(), list[fx.Effect]()
+    for _ in range(9):
+        serving.on_request(request(0, 9), kept[50], out)
+    serving.on_request(request(5, 24), kept[50], out)
+    serving.on_request(request(0, 4, "other:1"), kept[50], out)
+    assert (out, serving.queued, serving.dropped) == ([], 30, 0)
+    assert [served(serving, kept, second * SECOND) for second in range(3)] == [[(0, 0)], [(1, 1)], [(2, 2)]]
+    serving.on_request(request(0, 9), kept[50], out)
+    assert serving.queued == 30
+    for tick in range(300):
+        served(serving, kept, 3 * SECOND + tick * 100 * MILLISECOND)
+    assert (serving.served, serving.queued, serving.waiting) == (33, 0, {})
 
 
 def test_a_rate_of_nothing_serves_nothing() -> None:

@@ -1,4 +1,4 @@
-"""The traps of the field that a store can fall into; each test says it in one sentence (T7 to T24)."""
+"""The traps of the field that a store can fall into; each test says it in one sentence (T7 to T22)."""
 
 from itertools import permutations
 
@@ -20,7 +20,6 @@ from stablecast.core.protocol.messages import (
 )
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.store.client_lifetime import LifetimeState
-from stablecast.core.store.extents import restored_from
 from tests.core.drivers import INTERVAL_NS, RECEIVER, SOURCE, ReceiverDriver, StoreDriver
 from tests.core.samples import LIFE, SECOND, info, register
 
@@ -198,14 +197,6 @@ def test_t22_a_receiver_before_its_source_asks_again() -> None:
     driver.feed(Tick(), INTERVAL_NS)
     assert len(driver.sent(Register)) == 1
     assert driver.grant(0)
-
-
-def test_t24_restore_last() -> None:
-    """With the newest message ten hours old and one hour to restore, the hour before that message is loaded."""
-    hour = 3600 * SECOND
-    now = 100 * hour
-    extents = [(first, first + 9, now - (20 - first // 10) * hour) for first in range(0, 110, 10)]
-    assert restored_from(extents, hour) == 90
 
 
 def test_grants_are_durable_before_they_are_given() -> None:

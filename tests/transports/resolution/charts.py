@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Any
 
-from stablecast.core.machine.chart import Chart, MisuseError, fire
+from stablecast.core.errors import MisuseError
+from stablecast.core.machine.chart import Chart, fire
 
 Table = Mapping[tuple[Any, Any], tuple[Any, ...]]
 

@@ -15,6 +15,7 @@ from stablecast.transports.wire.lbmr import PatternLanguage, WildcardQuery
         ("ABC*", PatternLanguage.PCRE, {"AB", "ABCC"}),
         ("^[[:upper:]]+$", PatternLanguage.REGEX, {"AB", "ABCC"}),
         ("^[[:lower:][:digit:]]{3}$", PatternLanguage.REGEX, {"abc"}),
+        ("^[[:graph:]]{5,}$", PatternLanguage.REGEX, {"xabcx", "orders/1"}),
         (r"^\w+/\d", PatternLanguage.PCRE, {"orders/1"}),
     ],
 )

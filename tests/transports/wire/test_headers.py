@@ -30,13 +30,13 @@ VARIABLE = {
 
 
 def test_every_header_is_in_the_registry() -> None:
-    assert set(h.HEADERS.classes.values()) == set(get_args(h.Header)) - {h.UnknownHeader}
+    assert set(h.HEADERS.classes.values()) == {*get_args(h.Header), *h.READ_ONLY} - {h.UnknownHeader}
     assert set(SIZES) | VARIABLE == set(h.HEADERS.classes.values())
 
 
 def test_every_declared_header_is_in_the_union() -> None:
     declared = {member for member in vars(h).values() if isinstance(member, type) and hasattr(member, "CODE")}
-    assert declared == set(get_args(h.Header)) - {h.UnknownHeader}
+    assert declared == {*get_args(h.Header), *h.READ_ONLY} - {h.UnknownHeader}
 
 
 @pytest.mark.parametrize("record", SIZES, ids=lambda record: str(record.__name__))

@@ -19,7 +19,7 @@ SOURCE, RESOLVER = ("10.0.0.1", 20000), ("224.9.10.11", 12965)
 STREAM, READER = ("10.0.0.1", 14371), ("10.0.0.2", 40001)
 CLIENT, STORE = ("10.0.0.2", 40010), ("10.0.0.3", 14567)
 
-NAMES = {
+NAMES: dict[type[Any], str] = {
     h.Ack: "ume_ack", h.AckId: "ume_ack_id", h.Batch: "batch", h.Capability: "ume_capability",
     h.ClientLifetime: "ume_client_lifetime", h.CtxInst: "ctxinst", h.CtxInstD: "ctxinst", h.CtxInstR: "ctxinst",
     h.ElectionToken: "ume_psrc_election_token", h.ExtendedOption: "extopt", h.Fragment: "frag",

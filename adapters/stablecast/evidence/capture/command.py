@@ -1,10 +1,7 @@
 """`stablecast capture decode FILE`: output and exit status."""
 
-import json
 import sys
 from pathlib import Path
-
-import typer
 
 from stablecast.evidence.capture import packet_text
 from stablecast.evidence.capture.counts import CaptureTally
@@ -13,6 +10,8 @@ from stablecast.evidence.capture.errors import CaptureError, CutError
 from stablecast.evidence.capture.ports import PortPlan
 from stablecast.evidence.capture.traffic_survey import survey
 from stablecast.evidence.capture.verdicts import FrameVerdict
+from stablecast.text.console import say
+from stablecast.text.exit_status import failed
 
 CLEAN, FAULTY, UNREADABLE = 0, 1, 2
 """Exit statuses: all of ours was decoded; something was not, or nothing is ours; the file cannot be read."""
@@ -34,12 +33,7 @@ def run_decode(path: Path, told: list[str], roundtrip: bool, as_json: bool, reco
         plan = survey(path, told)
         return _report(path, plan, roundtrip, as_json or records, records)
     except CaptureError as error:
-        return _fail(str(error))
-
-
-def _fail(sentence: str) -> int:
-    typer.echo(f"stablecast: {sentence}", err=True)
-    return UNREADABLE
+        return failed(error, UNREADABLE)
 
 
 def _report(path: Path, plan: PortPlan, roundtrip: bool, as_json: bool, records: bool) -> int:
@@ -55,20 +49,20 @@ def _report(path: Path, plan: PortPlan, roundtrip: bool, as_json: bool, records:
             if packet.verdict is FrameVerdict.OTHER:
                 continue
             if records:
-                _print(json.dumps(packet_text.record(packet)))
+                say(packet_text.record(packet))
             elif not as_json:
                 _print(packet_text.line(packet, plan, first_ns))
     except CutError as error:
         cut = str(error)
     if as_json:
-        _print(json.dumps({"file": str(path), **tally.as_json(), "problems": problems[:MAX_PROBLEMS]}))
+        say({"file": str(path), **tally.as_json(), "problems": problems[:MAX_PROBLEMS]})
     else:
         for text in packet_text.summary(tally):
             _print(text)
     if cut:
-        return _fail(cut)
+        return failed(cut, UNREADABLE)
     if not tally.frames[FrameVerdict.DECODED] and not tally.faulty:
-        typer.echo(f"stablecast: nothing in {path} is ours, by its ports and its bytes; --port may help", err=True)
+        return failed(f"nothing in {path} is ours, by its ports and its bytes; --port may help", FAULTY)
     return CLEAN if tally.clean else FAULTY
 
 
@@ -79,4 +73,4 @@ def _where(packet: CapturePacket) -> str:
 def _print(text: str) -> None:
     """Print a text; names in captures may be any bytes, and outputs of any encoding."""
     encoding = sys.stdout.encoding or "utf-8"
-    typer.echo(text.encode(encoding, "backslashreplace").decode(encoding))
+    say(text.encode(encoding, "backslashreplace").decode(encoding))

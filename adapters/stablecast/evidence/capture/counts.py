@@ -1,7 +1,6 @@
 """Counts of the frames and layers of a capture."""
 
 from collections import Counter
-from collections.abc import Iterable
 
 import attrs
 
@@ -61,11 +60,3 @@ FAULTS = (
     FrameVerdict.MALFORMED,
 )
 """Verdicts on frames of ours that were not decoded to the end."""
-
-
-def count(packets: Iterable[CapturePacket]) -> CaptureTally:
-    """Return the tally of some packets."""
-    tally = CaptureTally()
-    for packet in packets:
-        tally.add(packet)
-    return tally

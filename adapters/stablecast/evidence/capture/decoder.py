@@ -17,13 +17,13 @@ import attrs
 from stablecast.core.machine.records import record
 from stablecast.core.machine.units import SECOND
 from stablecast.evidence.capture import layers
-from stablecast.evidence.capture.connections import Direction, StreamProgress
+from stablecast.evidence.capture.connections import Direction
 from stablecast.evidence.capture.errors import CutError
 from stablecast.evidence.capture.files import CaptureFrame, FrameMark, frames
-from stablecast.evidence.capture.ip import TCP, UDP, Endpoint, TcpSegment, UdpDatagram, WholePacket
+from stablecast.evidence.capture.ip import TCP, UDP, Endpoint, TcpSegment, UdpDatagram, content
 from stablecast.evidence.capture.large_messages import CapturedLargeMessages
-from stablecast.evidence.capture.layers import Decoded, Layer, LayerProblem
-from stablecast.evidence.capture.network import IpNetwork, content
+from stablecast.evidence.capture.layers import Decoded, Layer, LayerProblem, undecoded
+from stablecast.evidence.capture.network import IpNetwork, WholePacket
 from stablecast.evidence.capture.ports import PROTOCOLS, PortPlan, TrafficKind, TransportKey
 from stablecast.evidence.capture.sessions import session_name, transport_of
 from stablecast.evidence.capture.traffic_survey import survey
@@ -159,9 +159,7 @@ class CaptureDecoder:
             case TcpSegment() as segment:
                 yield from self._segment(segment, carried.frames)
             case _:
-                yield self._packet(
-                    FrameVerdict.OTHER, number=frame.number, settles=_earlier(carried.frames, FrameVerdict.OTHER)
-                )
+                yield self._foreign(carried.frames)
 
     def close(self) -> Iterator[CapturePacket]:
         """Yield the rest of all streams at the end of a capture."""
@@ -172,40 +170,25 @@ class CaptureDecoder:
 
     def _datagram(self, datagram: UdpDatagram, numbers: tuple[int, ...]) -> CapturePacket:
         kind = self._kind(UDP, datagram.source, datagram.target)
-        if kind is None:
-            settles = _earlier(numbers, FrameVerdict.OTHER)
-            return self._packet(FrameVerdict.OTHER, number=numbers[-1], settles=settles)
-        decoded = self._decode(kind, datagram)
-        verdict = gravest([problem.verdict for problem in decoded.problems])
-        return self._packet(
-            verdict,
-            number=numbers[-1],
-            ends=(datagram.source, datagram.target),
-            kind=kind,
-            found=decoded,
-            settles=_earlier(numbers, verdict),
+        return (
+            self._foreign(numbers)
+            if kind is None
+            else self._ours(kind, datagram, numbers, self._decode(kind, datagram))
         )
 
     def _damaged(self, content: UdpDatagram | TcpSegment, numbers: tuple[int, ...]) -> CapturePacket:
         """Return the packet of damaged content. A lost segment comes again, or its bytes are missing."""
-        kind = self._plan.kind(UDP if isinstance(content, UdpDatagram) else TCP, content.source, content.target)
-        verdict = FrameVerdict.DAMAGED if kind else FrameVerdict.OTHER
-        return self._packet(
-            verdict,
-            number=numbers[-1],
-            ends=(content.source, content.target) if kind else None,
-            kind=kind,
-            found=Decoded(problems=(LayerProblem(verdict, "a checksum is wrong"),) if kind else ()),
-            settles=_earlier(numbers, verdict),
-        )
+        kind = self._kind(UDP if isinstance(content, UdpDatagram) else TCP, content.source, content.target)
+        damaged = undecoded(FrameVerdict.DAMAGED, "a checksum is wrong")
+        return self._foreign(numbers) if kind is None else self._ours(kind, content, numbers, damaged)
 
     def _decode(self, kind: TrafficKind, datagram: UdpDatagram) -> Decoded:
         if datagram.missing > datagram.cut:
             text = f"the datagram announces {datagram.missing} bytes more than its packet has"
-            return Decoded(problems=(LayerProblem(FrameVerdict.MALFORMED, text),))
+            return undecoded(FrameVerdict.MALFORMED, text)
         if datagram.missing:
             text = f"{datagram.missing} bytes of the datagram were not captured"
-            return Decoded(problems=(LayerProblem(FrameVerdict.INCOMPLETE, text),))
+            return undecoded(FrameVerdict.INCOMPLETE, text)
         return self._readers[kind](datagram.payload, self._roundtrip)
 
     def _transport(
@@ -220,7 +203,7 @@ class CaptureDecoder:
         kind = self._kind(TCP, *ends)
         number = numbers[-1]
         if kind is None:
-            yield self._packet(FrameVerdict.OTHER, number=number, settles=_earlier(numbers, FrameVerdict.OTHER))
+            yield self._foreign(numbers)
             return
         direction = self._directions.get(ends)
         anew = direction is not None and direction.ends_with(segment)
@@ -236,32 +219,39 @@ class CaptureDecoder:
         progress = direction.read_segment(segment, *numbers)
         verdict = progress.settled.pop(number, FrameVerdict.PART)
         settles = tuple(progress.settled.items())
-        packet = self._packet(verdict, number=number, ends=ends, kind=kind, found=_found(progress), settles=settles)
+        packet = self._packet(verdict, number=number, ends=ends, kind=kind, found=progress.decoded, settles=settles)
         yield attrs.evolve(packet, lost=progress.lost, anew=anew) if progress.lost or anew else packet
 
     def _close(self, ends: tuple[Endpoint, Endpoint]) -> Iterator[CapturePacket]:
         direction = self._directions.pop(ends)
         progress = direction.close()
-        if progress.settled or progress.layers:
+        if progress.settled or progress.decoded.layers:
             verdict = gravest(list(progress.settled.values()))
             settles = tuple(progress.settled.items())
-            packet = self._packet(verdict, ends=ends, kind=direction.kind, found=_found(progress), settles=settles)
+            packet = self._packet(verdict, ends=ends, kind=direction.kind, found=progress.decoded, settles=settles)
             yield attrs.evolve(packet, lost=progress.lost)
 
     def _abandoned(self, whole: WholePacket) -> CapturePacket:
-        """Return the packet of an incomplete datagram; its first piece names its endpoints."""
+        """Return the packet, without a number, of an incomplete datagram; its first piece names its endpoints."""
+        numbers = (*whole.frames, 0)
         first = content(whole.packet) if whole.packet.offset == 0 else None
-        kind = None
-        if first is not None:
-            kind = self._plan.kind(whole.packet.protocol, first.source, first.target)
+        kind = None if first is None else self._kind(whole.packet.protocol, first.source, first.target)
         if first is None or kind is None:
-            return self._packet(
-                FrameVerdict.OTHER, settles=tuple((number, FrameVerdict.OTHER) for number in whole.frames)
-            )
-        lost = Decoded(problems=(LayerProblem(FrameVerdict.INCOMPLETE, "pieces of the datagram were not captured"),))
-        settles = tuple((number, FrameVerdict.INCOMPLETE) for number in whole.frames)
-        ends = (first.source, first.target)
-        return self._packet(FrameVerdict.INCOMPLETE, ends=ends, kind=kind, found=lost, settles=settles)
+            return self._foreign(numbers)
+        lost = undecoded(FrameVerdict.INCOMPLETE, "pieces of the datagram were not captured")
+        return self._ours(kind, first, numbers, lost)
+
+    def _foreign(self, numbers: tuple[int, ...]) -> CapturePacket:
+        """Return the packet of traffic of others; it settles the frames before the last one."""
+        return self._packet(FrameVerdict.OTHER, number=numbers[-1], settles=_earlier(numbers, FrameVerdict.OTHER))
+
+    def _ours(
+        self, kind: TrafficKind, content: UdpDatagram | TcpSegment, numbers: tuple[int, ...], found: Decoded
+    ) -> CapturePacket:
+        """Return the packet of content that came in these frames; its problems decide the verdict."""
+        verdict = gravest([problem.verdict for problem in found.problems])
+        ends, settles = (content.source, content.target), _earlier(numbers, verdict)
+        return self._packet(verdict, number=numbers[-1], ends=ends, kind=kind, found=found, settles=settles)
 
     def _packet(
         self,
@@ -293,7 +283,3 @@ class CaptureDecoder:
 
 def _earlier(numbers: tuple[int, ...], verdict: FrameVerdict) -> tuple[tuple[int, FrameVerdict], ...]:
     return tuple((number, verdict) for number in numbers[:-1])
-
-
-def _found(progress: StreamProgress) -> Decoded:
-    return Decoded(progress.layers, progress.problems)

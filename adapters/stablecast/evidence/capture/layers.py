@@ -6,7 +6,6 @@ in an open list. Everything else is `MALFORMED`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import assert_never
 
 import attrs
 
@@ -98,9 +97,14 @@ class Decoded:
         return attrs.evolve(self, problems=(*self.problems, LayerProblem(FrameVerdict.DIFFERENT, text)))
 
 
-def malformed(error: WireError) -> Decoded:
+def undecoded(verdict: FrameVerdict, text: str) -> Decoded:
     """Return a result with nothing but a problem."""
-    return Decoded(problems=(LayerProblem(FrameVerdict.MALFORMED, str(error)),))
+    return Decoded(problems=(LayerProblem(verdict, text),))
+
+
+def malformed(error: WireError) -> Decoded:
+    """Return the result of bytes that a codec rejects."""
+    return undecoded(FrameVerdict.MALFORMED, str(error))
 
 
 # Topic resolution.
@@ -110,7 +114,7 @@ def resolution(octets: bytes, roundtrip: bool) -> Decoded:
     """Decode a datagram of topic resolution."""
     try:
         if len(octets) >= 2 and lbmr_extended.is_queueing(octets):
-            return Decoded(problems=(LayerProblem(FrameVerdict.UNKNOWN, "topic resolution of queues"),))
+            return undecoded(FrameVerdict.UNKNOWN, "topic resolution of queues")
         if len(octets) >= 2 and lbmr_extended.is_extended(octets):
             return _extended(octets, roundtrip)
         packet = lbmr.decode(octets)
@@ -148,17 +152,11 @@ def _versions(version: int) -> tuple[LayerProblem, ...]:
 
 
 def _lbmr_layer(packet: lbmr.AnyPacket) -> Layer:
-    match packet:
-        case lbmr.ContextInfo():
-            return Layer("LBMR", "CONTEXT_INFO", packet)
-        case lbmr.ResolutionRequest():
-            return Layer("LBMR", "RESOLUTION_REQUEST", packet)
-        case lbmr.Packet():
-            query = "WC-TQR" if packet.kind is lbmr.PacketKind.WILDCARD else "TQR"
-            parts = (query,) * len(packet.queries) + ("TIR",) * len(packet.advertisements)
-            return Layer("LBMR", packet.kind.name, packet, parts)
-        case _:
-            assert_never(packet)
+    if not isinstance(packet, lbmr.Packet):
+        return Layer("LBMR", names.LBMR_BODIES[type(packet)], packet)
+    query = "WC-TQR" if packet.kind is lbmr.PacketKind.WILDCARD else "TQR"
+    parts = (query,) * len(packet.queries) + ("TIR",) * len(packet.advertisements)
+    return Layer("LBMR", packet.kind.name, packet, parts)
 
 
 def _unknown_options(packet: lbmr.AnyPacket) -> list[LayerProblem]:
@@ -177,11 +175,8 @@ def _listed(what: str, code: int, length: int, sizes: Mapping[int, int | None]) 
     if code not in sizes:
         return [LayerProblem(FrameVerdict.UNKNOWN, f"{what} {code} of an advertisement")]
     if sizes[code] not in {None, length}:
-        return [
-            LayerProblem(
-                FrameVerdict.MALFORMED, f"{what} {code} of an advertisement has {length} bytes, not {sizes[code]}"
-            )
-        ]
+        text = f"{what} {code} of an advertisement has {length} bytes, not {sizes[code]}"
+        return [LayerProblem(FrameVerdict.MALFORMED, text)]
     return []
 
 
@@ -224,14 +219,18 @@ def unicast(octets: bytes, roundtrip: bool, inside: Inside | None = None) -> Dec
 # Messages.
 
 
-def messages(octets: bytes, roundtrip: bool) -> Decoded:
+First = Callable[[bytes, int, bool], tuple[Decoded, int]]
+"""Decode what begins at a place, and return where the next message may begin."""
+
+
+def messages(octets: bytes, roundtrip: bool, first: First | None = None) -> Decoded:
     """Decode LBMC messages back to back; after a malformed one of known length the next one is tried."""
-    found = Decoded()
-    at = 0
+    found, problems, at = list[Layer](), list[LayerProblem](), 0
     while at < len(octets):
-        one, at = first_of(octets, at, roundtrip)
-        found = Decoded(found.layers + one.layers, found.problems + one.problems)
-    return found
+        one, at = (first or first_of)(octets, at, roundtrip)
+        found += one.layers
+        problems += one.problems
+    return Decoded(tuple(found), tuple(problems))
 
 
 def first_of(octets: bytes, at: int, roundtrip: bool) -> tuple[Decoded, int]:

@@ -1,7 +1,7 @@
 """Names of headers and messages, as dissectors and the tables of the formats write them."""
 
 from stablecast.transports.wire import headers as h
-from stablecast.transports.wire import lbmr_extended, lbmr_gateway, lbtrm, lbtru, srs
+from stablecast.transports.wire import lbmr, lbmr_extended, lbmr_gateway, lbtrm, lbtru, srs
 
 # fmt: off
 HEADERS = {
@@ -34,6 +34,8 @@ LBTRU = {
     lbtru.Reset: "RST",
 }
 LBMR_BODIES = {
+    lbmr.ContextInfo: "CONTEXT_INFO",
+    lbmr.ResolutionRequest: "RESOLUTION_REQUEST",
     lbmr_extended.Management: "TOPIC_MANAGEMENT",
     lbmr_extended.Election: "PSER",
     lbmr_gateway.Gateway: "GATEWAY",

@@ -1,24 +1,93 @@
 """The datagram or segment in a frame: link layer, IPv4, and reassembly."""
 
+from collections import OrderedDict
 from collections.abc import Container
+
+import attrs
 
 from stablecast.core.machine.records import record
 from stablecast.evidence.capture.files import CaptureFrame
-from stablecast.evidence.capture.ip import (
-    MAX_HELD,
-    TCP,
-    UDP,
-    IpPacket,
-    IpReassembly,
-    TcpSegment,
-    UdpDatagram,
-    WholePacket,
-    intact,
-    parse,
-    parse_tcp,
-    parse_udp,
-)
+from stablecast.evidence.capture.ip import IpPacket, TcpSegment, UdpDatagram, content, intact, parse
 from stablecast.evidence.capture.link import ipv4_packet
+
+MAX_HELD = 4096
+"""Incomplete datagrams; the oldest is dropped for a new one."""
+MAX_APART_NS = 1_000_000_000
+"""Pieces of a datagram are sent together. A later piece is of another one, because numbers repeat soon."""
+
+
+@attrs.define
+class _Pieces:
+    """The pieces of a datagram since `began_ns`: bytes by their offset, and their frames."""
+
+    packet: IpPacket
+    began_ns: int
+    octets: dict[int, bytes] = attrs.field(factory=dict)
+    frames: list[int] = attrs.field(factory=list)
+    end: int | None = None
+
+    def of_another(self, packet: IpPacket, time_ns: int) -> bool:
+        """Return whether a piece is of another datagram with the same number: it is late, or differs."""
+        late = abs(time_ns - self.began_ns) > MAX_APART_NS
+        return late or self.octets.get(packet.offset, packet.payload) != packet.payload
+
+    def whole(self) -> bytes | None:
+        """Return the complete datagram, or None. If pieces overlap, the one that begins first counts."""
+        found = b""
+        for offset in sorted(self.octets):
+            if offset > len(found):
+                return None
+            found += self.octets[offset][len(found) - offset :]
+        return found[: self.end] if self.end is not None and len(found) >= self.end else None
+
+
+Key = tuple[str, str, int, int]
+
+
+@attrs.frozen
+class WholePacket:
+    """A complete datagram, or a dropped one; then `packet` is its first piece, or the last one that came."""
+
+    packet: IpPacket
+    frames: tuple[int, ...]
+
+
+class IpReassembly:
+    """The reassembly of datagrams from pieces."""
+
+    def __init__(self) -> None:
+        self._held: OrderedDict[Key, _Pieces] = OrderedDict()
+        self._given_up: list[WholePacket] = []
+
+    def add_piece(self, packet: IpPacket, frame: int, time_ns: int) -> WholePacket | None:
+        """Add a piece; return the datagram once it is complete."""
+        key = (packet.source, packet.target, packet.protocol, packet.ident)
+        pieces = self._held.get(key)
+        if pieces is not None and pieces.of_another(packet, time_ns):
+            del self._held[key]
+            self._given_up.append(WholePacket(pieces.packet, tuple(pieces.frames)))
+            pieces = None
+        if pieces is None:
+            pieces = self._held[key] = _Pieces(packet, time_ns)
+        pieces.frames.append(frame)
+        pieces.octets.setdefault(packet.offset, packet.payload)
+        if packet.offset == 0:
+            pieces.packet = packet
+        if not packet.more:
+            pieces.end = packet.offset + len(packet.payload) + packet.missing
+        octets = pieces.whole()
+        if octets is None:
+            return None
+        del self._held[key]
+        return WholePacket(attrs.evolve(packet, offset=0, more=False, payload=octets, missing=0), tuple(pieces.frames))
+
+    def abandon(self, at_most: int) -> list[WholePacket]:
+        """Return the dropped datagrams, and drop the oldest incomplete ones down to `at_most`."""
+        found, self._given_up = self._given_up, []
+        while len(self._held) > at_most:
+            _, pieces = self._held.popitem(last=False)
+            found.append(WholePacket(pieces.packet, tuple(pieces.frames)))
+        return found
 
 
 @record
@@ -67,10 +136,3 @@ class IpNetwork:
     def close(self) -> list[WholePacket]:
         """Return all incomplete datagrams at the end."""
         return self._reassembly.abandon(0)
-
-
-def content(packet: IpPacket) -> UdpDatagram | TcpSegment | None:
-    """Return the datagram or segment in a packet, or None."""
-    if packet.protocol == UDP:
-        return parse_udp(packet)
-    return parse_tcp(packet) if packet.protocol == TCP else None

@@ -26,14 +26,8 @@ class TrafficKind(Enum):
     SRS = "srs"
 
 
-PROTOCOLS = {
-    TrafficKind.LBMR: UDP,
-    TrafficKind.LBTRM: UDP,
-    TrafficKind.LBTRU: UDP,
-    TrafficKind.LBTTCP: TCP,
-    TrafficKind.STORE: TCP,
-    TrafficKind.SRS: TCP,
-}
+_OVER_UDP = (TrafficKind.LBMR, TrafficKind.LBTRM, TrafficKind.LBTRU)
+PROTOCOLS = {kind: UDP if kind in _OVER_UDP else TCP for kind in TrafficKind}
 
 _DEFAULTS = (
     (TrafficKind.LBMR, (12_965, 12_965)),
@@ -156,9 +150,7 @@ class PortPlan:
 
     def _learn_option(self, option: lbmr.TirOption) -> None:
         match option:
-            case lbmr.Ume():
-                self.learn_endpoint(TrafficKind.STORE, (option.store_address, option.store_port))
-            case lbmr.UmeStore():
+            case lbmr.Ume() | lbmr.UmeStore():
                 self.learn_endpoint(TrafficKind.STORE, (option.store_address, option.store_port))
             case lbmr.LateJoin() | lbmr.ExtendedFunctionality():
                 self.learn_endpoint(TrafficKind.LBTTCP, (option.source_address, option.source_port))

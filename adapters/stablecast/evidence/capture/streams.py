@@ -14,7 +14,7 @@ import attrs
 
 from stablecast.core.machine.records import record
 from stablecast.evidence.capture import layers, names
-from stablecast.evidence.capture.layers import Decoded, LayerProblem
+from stablecast.evidence.capture.layers import Decoded, undecoded
 from stablecast.evidence.capture.verdicts import FrameVerdict
 from stablecast.transports.wire import lbmc, rsocket
 from stablecast.transports.wire.errors import WireError
@@ -236,7 +236,7 @@ class CapturedStreamReader(ABC):
 
 
 def _problem(frames: tuple[int, ...], verdict: FrameVerdict, text: str) -> Item:
-    return Item(Decoded(problems=(LayerProblem(verdict, text),)), frames)
+    return Item(undecoded(verdict, text), frames)
 
 
 class MessageReader(CapturedStreamReader):

@@ -4,6 +4,8 @@ All other bytes are read as by `layers`, malformed ones too, so nothing is skipp
 pieces.
 """
 
+from functools import partial
+
 from stablecast.evidence.capture import layers
 from stablecast.evidence.capture.layers import Decoded, Layer
 from stablecast.evidence.capture.streams import MessageReader
@@ -44,24 +46,19 @@ def start_of(octets: bytes, at: int) -> tuple[Decoded, int] | None:
     return None
 
 
-def messages(octets: bytes, roundtrip: bool) -> Decoded:
-    """Decode messages like `layers.messages`, with one layer for each run."""
-    found, problems, at = list[Layer](), list[layers.LayerProblem](), 0
-    while at < len(octets):
-        one = _tried(octets, at)
-        if one is None:
-            one = layers.first_of(octets, at, roundtrip)
-        decoded, at = one
-        found += decoded.layers
-        problems += decoded.problems
-    return Decoded(tuple(found), tuple(problems))
-
-
 def _tried(octets: bytes, at: int) -> tuple[Decoded, int] | None:
     try:
         return start_of(octets, at)
     except WireError:
         return None  # reading it message by message finds the defect
+
+
+def _first_of(octets: bytes, at: int, roundtrip: bool) -> tuple[Decoded, int]:
+    return _tried(octets, at) or layers.first_of(octets, at, roundtrip)
+
+
+messages = partial(layers.messages, first=_first_of)
+"""Decode messages like `layers.messages`, with one layer for each run."""
 
 
 class BriefReader(MessageReader):

@@ -11,7 +11,7 @@ by commas.
 """
 
 import json
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -40,20 +40,22 @@ PART_BYTES: Final = 64 << 20
 BATCH: Final = 4096
 """Packets in one Arrow batch."""
 
-COLUMNS: Final = {
-    "path": pa.string(),
-    "frame": pa.int64(),
-    "offset": pa.int64(),
-    "time": pa.int64(),
-    "source": pa.string(),
-    "target": pa.string(),
-    "kind": pa.string(),
-    "session": pa.string(),
-    "verdict": pa.string(),
-    "types": pa.list_(pa.string()),
-    "problems": pa.list_(pa.string()),
-    "packet": pa.string(),
+_READ: Final[dict[str, tuple[Any, Callable[[str, CapturePacket], Any]]]] = {
+    "path": (pa.string(), lambda path, _: path),
+    "frame": (pa.int64(), lambda _, packet: packet.number),
+    "offset": (pa.int64(), lambda _, packet: packet.offset),
+    "time": (pa.int64(), lambda _, packet: packet.time_ns),
+    "source": (pa.string(), lambda _, packet: packet.source and endpoint_text(packet.source)),
+    "target": (pa.string(), lambda _, packet: packet.target and endpoint_text(packet.target)),
+    "kind": (pa.string(), lambda _, packet: packet.kind and packet.kind.value),
+    "session": (pa.string(), lambda _, packet: packet.session),
+    "verdict": (pa.string(), lambda _, packet: packet.verdict.value),
+    "types": (pa.list_(pa.string()), lambda _, packet: [layer.type for layer in packet.layers]),
+    "problems": (pa.list_(pa.string()), lambda _, packet: [problem.text for problem in packet.problems]),
+    "packet": (pa.string(), lambda _, packet: json.dumps(record(packet))),
 }
+
+COLUMNS: Final = {name: kind for name, (kind, _) in _READ.items()}
 """Name and type of each column, in order.
 
 `frame` counts from 1, and 0 is the rest at the end of a stream; `offset` is in bytes, `time` in ns since 1970. `types`
@@ -72,14 +74,6 @@ class Part:
     start: FrameMark
     stop: int | None
     plan: PortPlan
-
-
-class PartPartition(InputPartition):
-    """A part, in the form that Spark passes to a task."""
-
-    def __init__(self, part: Part) -> None:
-        super().__init__(part)
-        self.part = part
 
 
 class CaptureSource(DataSource):
@@ -106,14 +100,14 @@ class CaptureSource(DataSource):
         return CaptureReader(files_of(self.paths), names, self.size, self.told)
 
 
+@attrs.define(slots=False)
 class CaptureReader(DataSourceReader):
     """Batch reader of captures."""
 
-    def __init__(self, paths: list[Path], names: list[str], size: int, told: list[str]) -> None:
-        self.paths = paths
-        self.names = names
-        self.size = size
-        self.told = told
+    paths: list[Path]
+    names: list[str]
+    size: int
+    told: list[str]
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
         """Drop files that no filter asks for, and leave the filters on rows to Spark."""
@@ -127,17 +121,17 @@ class CaptureReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return a partition for each part of each file."""
-        return [PartPartition(part) for path in self.paths for part in parts_of(path, self.size, self.told)]
+        return [InputPartition(part) for path in self.paths for part in parts_of(path, self.size, self.told)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Yield the packets of a part as Arrow batches."""
-        assert isinstance(partition, PartPartition)
-        part = partition.part
+        part: Part = partition.value
         garbage_collection.keep_worker()
         schema = pa.schema([(name, COLUMNS[name]) for name in self.names])
         found = packets(Path(part.path), part.plan, part.start, part.stop)
-        while some := [_row(part.path, packet) for packet in islice(found, BATCH)]:
-            yield pa.RecordBatch.from_pylist([{name: row[name] for name in self.names} for row in some], schema=schema)
+        while some := list(islice(found, BATCH)):
+            rows = [{name: _READ[name][1](part.path, packet) for name in self.names} for packet in some]
+            yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
 
 def parts_of(path: Path, size: int, told: Iterable[str] = ()) -> list[Part]:
@@ -145,20 +139,3 @@ def parts_of(path: Path, size: int, told: Iterable[str] = ()) -> list[Part]:
     plan, begins = survey(path, told), marks(path, size)
     ends = [*(mark.offset for mark in begins[1:]), None]
     return [Part(str(path), begin, end, plan) for begin, end in zip(begins, ends, strict=False)]
-
-
-def _row(path: str, packet: CapturePacket) -> dict[str, Any]:
-    return {
-        "path": path,
-        "frame": packet.number,
-        "offset": packet.offset,
-        "time": packet.time_ns,
-        "source": packet.source and endpoint_text(packet.source),
-        "target": packet.target and endpoint_text(packet.target),
-        "kind": None if packet.kind is None else packet.kind.value,
-        "session": packet.session,
-        "verdict": packet.verdict.value,
-        "types": [layer.type for layer in packet.layers],
-        "problems": [problem.text for problem in packet.problems],
-        "packet": json.dumps(record(packet)),
-    }

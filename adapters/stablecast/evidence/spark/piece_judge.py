@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import attrs
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from stablecast.evidence.spark.piece_plan import TracePiece
@@ -27,6 +28,7 @@ from stablecast.evidence.trace.errors import TraceError, TruncatedError
 from stablecast.evidence.trace.file_names import part_of
 from stablecast.evidence.trace.frame_judge import FrameJudge, KnownState
 from stablecast.evidence.trace.frames import TraceFrame, unread_frames
+from stablecast.evidence.trace.reports import row_of
 from stablecast.evidence.trace.trace_judge import FrameLink
 
 _TEXTS: Final = "what trace path role endpoint address life peer kind started_as ended_as rule text expected found"
@@ -89,33 +91,11 @@ def _judge(path: Path, frame: TraceFrame, offset: int, known: KnownState) -> Ite
         "closed": frame.foot.closed,
     }
     for fact in judge.book.facts:
-        yield {
-            "what": "fact",
-            "kind": fact.kind,
-            "record": fact.record,
-            "time": fact.time,
-            "life": f"{fact.life:#x}",
-            "peer": fact.peer,
-            "first": fact.first,
-            "last": fact.last,
-        }
+        yield {"what": "fact", **attrs.asdict(fact, recurse=False), "life": f"{fact.life:#x}"}
     for one in judge.found.values():
-        yield {
-            "what": "violation",
-            "record": one.record,
-            "time": one.time,
-            "rule": one.rule,
-            "text": one.text,
-            "expected": dumps(one.expected),
-            "found": dumps(one.found),
-        }
-
-
-def dumps(value: Any) -> str | None:
-    """Return an expected or found value as the text of a column."""
-    return None if value is None else json.dumps(value)
+        yield {"what": "violation", **row_of(one)}
 
 
 def loads(text: str | None) -> Any:
-    """Return the value of such a text."""
+    """Return an expected or found value from the text of its column."""
     return None if text is None else json.loads(text)

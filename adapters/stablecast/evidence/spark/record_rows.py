@@ -13,39 +13,8 @@ from stablecast.evidence.trace.converter import Json
 from stablecast.evidence.trace.file_names import part_of
 from stablecast.evidence.trace.frames import TraceFrame, unread_frames
 
-COLUMNS: Final = {
-    "trace": pa.string(),
-    "path": pa.string(),
-    "role": pa.string(),
-    "endpoint": pa.string(),
-    "frame": pa.int64(),
-    "offset": pa.int64(),
-    "record": pa.int64(),
-    "time": pa.int64(),
-    "kind": pa.string(),
-    "message": pa.string(),
-    "life": pa.string(),
-    "first": pa.int64(),
-    "last": pa.int64(),
-    "effects": pa.list_(pa.string()),
-    "input": pa.string(),
-    "output": pa.string(),
-}
-"""Name and type of each column, in order.
-
-`trace` is the first part's path, `path` the file's; `offset` is where the frame begins in it, in bytes. `record` and
-`time` (the machine's clock, ns) are the record's; `kind` names the input, `message` the message that arrived with it.
-`life` is an incarnation in hexadecimal digits, `first` and `last` the numbers in the input, as they stand there.
-`effects` names the effects; `input` and `output` are the record's own JSON.
-"""
-
-SCHEMA: Final = sql_schema(COLUMNS)
-
 BATCH: Final = 4096
 """Records that are decoded at a time."""
-
-CHEAP: Final = ("trace", "path", "role", "endpoint", "frame", "offset")
-"""Columns that are constant in a whole frame."""
 
 _BIGGEST: Final = 1 << 63
 
@@ -64,12 +33,11 @@ class RowBounds:
             return False
         return bool(self.low.get(column, value) <= value <= self.high.get(column, value))
 
-    def allow_frame(self, path: str, frame: TraceFrame, offset: int) -> bool:
-        """Return whether a frame may have wanted records."""
+    def allow_frame(self, frame: TraceFrame, same: dict[str, Any]) -> bool:
+        """Return whether a frame, which has the `same` columns in all records, may have wanted records."""
         head, count = frame.head, frame.count
-        same = zip(CHEAP, (part_of(Path(path))[0], path, *frame.owner, head.frame, offset), strict=True)
         first, last = self.low.get("record", head.first), self.high.get("record", head.first)
-        return all(self.allow(*one) for one in same) and first < head.first + count and last >= head.first
+        return all(self.allow(*one) for one in same.items()) and first < head.first + count and last >= head.first
 
 
 def batches(path: str, start: int, stop: int, names: list[str], bounds: RowBounds) -> Iterator[pa.RecordBatch]:
@@ -82,19 +50,15 @@ def batches(path: str, start: int, stop: int, names: list[str], bounds: RowBound
     for frame, offset in unread_frames(Path(path), start):
         if offset >= stop:
             return
-        if bounds.allow_frame(path, frame, offset):
-            same = (part_of(Path(path))[0], path, *frame.owner, frame.head.frame, offset)
+        same = dict(zip(CHEAP, (part_of(Path(path))[0], path, *frame.owner, frame.head.frame, offset), strict=True))
+        if bounds.allow_frame(frame, same):
             for records in frame.portions(BATCH):
-                table = _table(records, dict(zip(CHEAP, same, strict=True)), names)
-                columns = [pa.array(table[name], COLUMNS[name]) for name in names]
+                columns = [pa.array(_column(name, records, same), COLUMNS[name]) for name in names]
                 yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _table(records: list[Json], same: dict[str, Any], names: list[str]) -> dict[str, list[Any]]:
-    return {
-        name: [same[name]] * len(records) if name in same else [_READ[name](record) for record in records]
-        for name in names
-    }
+def _column(name: str, records: list[Json], same: dict[str, Any]) -> list[Any]:
+    return [same[name]] * len(records) if name in same else [_RECORD[name][1](record) for record in records]
 
 
 def _object(record: Json, key: str) -> Json:
@@ -144,15 +108,36 @@ def _dump(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-_READ: Final[dict[str, Callable[[Json], Any]]] = {
-    "record": lambda record: _number(record.get("n")),
-    "time": lambda record: _number(record.get("t")),
-    "kind": lambda record: _text(_object(record, "in").get("_")),
-    "message": lambda record: _text(_object(_object(record, "in"), "message").get("_")),
-    "life": _life,
-    "first": _first,
-    "last": _last,
-    "effects": _effects,
-    "input": lambda record: _dump(record.get("in")),
-    "output": lambda record: _dump(record.get("out")),
+CHEAP: Final = {
+    "trace": pa.string(),
+    "path": pa.string(),
+    "role": pa.string(),
+    "endpoint": pa.string(),
+    "frame": pa.int64(),
+    "offset": pa.int64(),
 }
+"""Columns that are constant in a whole frame."""
+
+_RECORD: Final[dict[str, tuple[Any, Callable[[Json], Any]]]] = {
+    "record": (pa.int64(), lambda record: _number(record.get("n"))),
+    "time": (pa.int64(), lambda record: _number(record.get("t"))),
+    "kind": (pa.string(), lambda record: _text(_object(record, "in").get("_"))),
+    "message": (pa.string(), lambda record: _text(_object(_object(record, "in"), "message").get("_"))),
+    "life": (pa.string(), _life),
+    "first": (pa.int64(), _first),
+    "last": (pa.int64(), _last),
+    "effects": (pa.list_(pa.string()), _effects),
+    "input": (pa.string(), lambda record: _dump(record.get("in"))),
+    "output": (pa.string(), lambda record: _dump(record.get("out"))),
+}
+
+COLUMNS: Final = {**CHEAP, **{name: kind for name, (kind, _) in _RECORD.items()}}
+"""Name and type of each column, in order.
+
+`trace` is the first part's path, `path` the file's; `offset` is where the frame begins in it, in bytes. `record` and
+`time` (the machine's clock, ns) are the record's; `kind` names the input, `message` the message that arrived with it.
+`life` is an incarnation in hexadecimal digits, `first` and `last` the numbers in the input, as they stand there.
+`effects` names the effects; `input` and `output` are the record's own JSON.
+"""
+
+SCHEMA: Final = sql_schema(COLUMNS)

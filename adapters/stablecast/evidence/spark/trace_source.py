@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+import attrs
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -81,29 +82,20 @@ class TraceSource(DataSource):
         return TraceStreamReader(self.paths, self._names(schema), self.size, self.on_error)
 
 
-class PiecePartition(InputPartition):
-    """A piece, in the form that Spark passes to a task."""
-
-    def __init__(self, piece: TracePiece) -> None:
-        super().__init__(piece)
-        self.piece = piece
-
-
+@attrs.define(slots=False)
 class _PieceReader:
     """The common part of both readers: columns, piece size, and the reading of a piece."""
 
-    def __init__(self, paths: list[Path], names: list[str], size: int, on_error: str) -> None:
-        self.paths = paths
-        self.names = names
-        self.size = size
-        self.on_error = on_error
-        self.bounds = RowBounds()
+    paths: list[Path]
+    names: list[str]
+    size: int
+    on_error: str
+    bounds: RowBounds = attrs.field(factory=RowBounds)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Yield the rows of a piece as Arrow batches."""
-        assert isinstance(partition, PiecePartition)
         garbage_collection.keep_worker()
-        return read_piece(partition.piece, self.names, self.bounds, self.on_error)
+        return read_piece(partition.value, self.names, self.bounds, self.on_error)
 
 
 class TraceReader(_PieceReader, DataSourceReader):
@@ -123,7 +115,7 @@ class TraceReader(_PieceReader, DataSourceReader):
                 Java.
         """
         paths = [path for path in self.paths if self.bounds.allow("path", str(path))]
-        return [PiecePartition(piece) for piece in plan(paths, self.size, whole=self.on_error == FAIL)]
+        return [InputPartition(piece) for piece in plan(paths, self.size, whole=self.on_error == FAIL)]
 
 
 class TraceStreamReader(_PieceReader, DataSourceStreamReader):
@@ -153,7 +145,7 @@ class TraceStreamReader(_PieceReader, DataSourceStreamReader):
     def partitions(self, start: Ends, end: Ends) -> Sequence[InputPartition]:
         """Return a partition for the new bytes of each file."""
         return [
-            PiecePartition(TracePiece(path, start.get(path, 0), stop))
+            InputPartition(TracePiece(path, start.get(path, 0), stop))
             for path, stop in sorted(end.items())
             if start.get(path, 0) < stop
         ]

@@ -24,17 +24,10 @@ from stablecast.evidence.trace.file_names import traces_of
 from stablecast.evidence.trace.frames import ROLES
 from stablecast.evidence.trace.record_search import violation
 from stablecast.evidence.trace.report_page import DRAWN, MAX_POINTS, Point
-from stablecast.evidence.trace.reports import (
-    MAX_VIOLATIONS,
-    TABLE,
-    FileReport,
-    TraceViolation,
-    VerificationSummary,
-    rows_of,
-)
+from stablecast.evidence.trace.reports import MAX_VIOLATIONS, FileReport, TraceViolation, VerificationSummary, table_of
 from stablecast.evidence.trace.trace_judge import FrameLink, broken_beginning
 
-ARROW: Final = {"string": pa.string(), "bigint": pa.int64(), "int64": pa.int64()}
+ARROW: Final = {"string": pa.string(), "bigint": pa.int64()}
 """Types of columns by their names, in SQL and in tables of violations."""
 
 FEW: Final = 200_000
@@ -147,7 +140,7 @@ def verify_on(
             points = [_point(row) for row in spark.sql(_POINTS).collect()] if timeline else []
     finally:
         judged.unpersist()
-    return VerificationOutcome(summary, violations_table(spark, summary), points)
+    return VerificationOutcome(summary, spark.createDataFrame(table_of(summary)), points)
 
 
 @contextmanager
@@ -244,12 +237,6 @@ def _witness(row: Row) -> Witness:
 def _told(row: Row) -> Told:
     fact = Fact(row.kind, row.record, row.time, int(row.life, 16), row.peer, row.first, row.last)
     return Told(row.trace, row.path, row.offset, fact)
-
-
-def violations_table(spark: SparkSession, summary: VerificationSummary) -> DataFrame:
-    """Return the violations as a Spark table."""
-    columns = [(name, ARROW[kind]) for name, kind in TABLE.items()]
-    return spark.createDataFrame(pa.Table.from_pylist(rows_of(summary), schema=pa.schema(columns)))
 
 
 def summarize(spark: SparkSession, judged: DataFrame, files: list[Path]) -> VerificationSummary:

@@ -12,7 +12,6 @@ and its pieces count up to the last whole line. Half a head, or too few bytes af
 was cut or damaged later. Traces are not synced, so nothing is promised about a power cut.
 """
 
-import os
 import struct
 import zlib
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from typing import BinaryIO, Final
 import zstandard
 
 from stablecast.evidence.trace.errors import TraceError, TruncatedError
+from stablecast.runtime import machine
 from stablecast.text import unread
 
 MAGIC: Final = 0x184D2A5C
@@ -87,7 +87,7 @@ class Growing:
         try:
             _write(self._descriptor, data, self.end)
         except OSError:
-            os.ftruncate(self._descriptor, self.end if self.end > self._offset + HEAD.size else self._offset)
+            machine.files.truncate(self._descriptor, self.end if self.end > self._offset + HEAD.size else self._offset)
             raise
         self.end += len(data)
         self._checksum = zlib.crc32(data, self._checksum)
@@ -103,14 +103,14 @@ def append(descriptor: int, offset: int, text: bytes) -> int:
     try:
         return Growing(descriptor, offset).finish(text)
     except OSError:
-        os.ftruncate(descriptor, offset)
+        machine.files.truncate(descriptor, offset)
         raise
 
 
 def _write(descriptor: int, data: bytes, offset: int) -> None:
     rest = memoryview(data)
     while rest:
-        written = os.pwrite(descriptor, rest, offset)
+        written = machine.files.pwrite(descriptor, rest, offset)
         rest, offset = rest[written:], offset + written
 
 
@@ -124,7 +124,7 @@ def texts_from(path: Path, offset: int = 0) -> Iterator[tuple[int, bytes, bool]]
         TraceError: If it cannot be read, is no trace, or is damaged; or if no frame begins at `offset`.
     """
     try:
-        with path.open("rb") as file:
+        with machine.files.file(path, "rb") as file:
             file.seek(offset)
             while (length := _length(file, path, offset)) is not None:
                 body = _body(file, path, offset, *length)
@@ -146,8 +146,8 @@ def offsets(path: Path, start: int = 0) -> list[int]:
         TraceError: If it cannot be read or is no trace.
     """
     try:
-        with path.open("rb") as file:
-            size, found = os.fstat(file.fileno()).st_size, [start]
+        with machine.files.file(path, "rb") as file:
+            size, found = machine.files.size(file.fileno()), [start]
             file.seek(start)
             while (head := _length(file, path, found[-1])) is not None:
                 end = found[-1] + HEAD.size + head[0]

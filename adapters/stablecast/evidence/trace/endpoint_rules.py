@@ -9,6 +9,7 @@ not be consumed, and may be lower than before. A rule takes the state before the
 keeps ranges, however long the trace.
 """
 
+from collections import defaultdict
 from typing import assert_never
 
 import attrs
@@ -84,13 +85,11 @@ class InOrder:
         """Start with the state of this receiver."""
         return cls(receiver.next_number, _consumed_before(receiver.status))
 
-    def _on_passed(self, event: History | UnrecoverableLoss) -> str | None:
+    def _on_passed(self, event: History | UnrecoverableLoss) -> None:
         self.passed.add(event.first, event.last + 1)
-        return None
 
-    def _on_complete(self, event: RegistrationComplete) -> str | None:
+    def _on_complete(self, event: RegistrationComplete) -> None:
         self.next = event.number
-        return None
 
     def _on_deliver(self, effect: Deliver) -> str | None:
         first = effect.first
@@ -124,9 +123,8 @@ class OnceEach:
         passed.add(min(reached, 0), reached)
         return cls(passed)
 
-    def _on_lost(self, event: UnrecoverableLoss) -> str | None:
+    def _on_lost(self, event: UnrecoverableLoss) -> None:
         self.passed.add(event.first, event.last + 1)
-        return None
 
     def _on_deliver(self, effect: Deliver) -> str | None:
         again = self.passed.within(effect.first, effect.first + effect.count)
@@ -157,29 +155,25 @@ class NothingUnread:
         status = receiver.status
         consumed, acked = _consumed_before(status), status.acknowledged
         # A confirmation that a broken connection swallowed is repeated, from where delivery began.
-        for first, stop in (*status.consumed, (acked, acked + 1), *status.confirmable):
-            consumed.add(first, stop)
+        consumed.update((*status.consumed, (acked, acked + 1), *status.confirmable))
         # In arrival order delivered numbers may be above the next one.
         newest = _handed_out(status).last if receiver.config.ordering is Ordering.ARRIVAL else None
         rises = receiver.config.ack_mode is not AckMode.EXPLICIT
         return cls(max(receiver.next_number or 0, -1 if newest is None else newest + 1), consumed, rises, acked)
 
-    def _on_history(self, event: History) -> str | None:
+    def _on_history(self, event: History) -> None:
         self.consumed.add(event.first, event.last + 1)
-        return None
 
     def _on_consumed(self, event: Consumed) -> str | None:
         self.consumed.add(event.first, event.last + 1)
         return f"number {event.last} is consumed and was never delivered" if event.last >= self.next else None
 
-    def _on_acknowledge(self, event: Acknowledge) -> str | None:
+    def _on_acknowledge(self, event: Acknowledge) -> None:
         self.consumed.add(event.number if event.first is None else event.first, event.number + 1)
-        return None
 
-    def _on_deliver(self, effect: Deliver) -> str | None:
+    def _on_deliver(self, effect: Deliver) -> None:
         stop = effect.first + effect.count
         self.next = max(self.next, stop)
-        return None
 
     def _on_told(self, ack: ConsumptionAck) -> str | None:
         number = extended(ack.number, self.consumed.last or 0)
@@ -219,54 +213,48 @@ class SyncedFirst:
     def begin(cls, store: StoreEndpoint) -> "SyncedFirst":
         """Start with the state of this store."""
         waiting = [(due.ticket, due.incarnation, due.first, due.stop) for due in store.status.waiting]
-        synced: dict[int, RangeSet] = {}
+        synced: dict[int, RangeSet] = defaultdict(RangeSet)
         for repository in store.status.repositories.values():
             for life, numbers in by_life(repository).items():
-                for first, stop in numbers:
-                    synced.setdefault(life, RangeSet()).add(first, stop)
-            synced.setdefault(repository.incarnation, RangeSet()).add(0, repository.trail)
+                synced[life].update(numbers)
+            synced[repository.incarnation].add(0, repository.trail)
         paced = {reg_id: one.incarnation for reg_id, one in store.status.repositories.items() if one.terms.paced}
         for reg_id, life in paced.items():
-            for first, stop in store.status.repositories[reg_id].held:
-                synced.setdefault(life, RangeSet()).add(first, stop)
+            synced[life].update(store.status.repositories[reg_id].held)
         return cls(waiting, synced, paced)
 
-    def _on_persisted(self, event: Persisted) -> str | None:
+    def _on_persisted(self, event: Persisted) -> None:
         waiting = []
         for ticket, incarnation, first, stop in self.written:
             if ticket <= event.ticket:
-                self._of(incarnation).add(first, stop)
+                self.synced[incarnation].add(first, stop)
             else:
                 waiting.append((ticket, incarnation, first, stop))
         self.written = waiting
-        return None
 
-    def _on_written(self, effect: PersistMessages) -> str | None:
+    def _on_written(self, effect: PersistMessages) -> None:
         if self.paced and effect.incarnation in self.paced.values():
-            return self._on_kept(effect)
-        first = effect.first
-        self.written.append((effect.ticket, effect.incarnation, first, first + effect.count))
-        return None
+            self._on_kept(effect)
+        else:
+            first = effect.first
+            self.written.append((effect.ticket, effect.incarnation, first, first + effect.count))
 
-    def _on_kept(self, effect: PersistMessages | CacheMessages) -> str | None:
-        self._of(effect.incarnation).add(effect.first, effect.first + effect.count)
-        return None
+    def _on_kept(self, effect: PersistMessages | CacheMessages) -> None:
+        self.synced[effect.incarnation].add(effect.first, effect.first + effect.count)
 
-    def _on_reclaim(self, effect: Reclaim) -> str | None:
+    def _on_reclaim(self, effect: Reclaim) -> None:
         if effect.source_reg_id in self.paced:
-            self._of(self.paced[effect.source_reg_id]).add(0, effect.number)
-        return None
+            self.synced[self.paced[effect.source_reg_id]].add(0, effect.number)
 
-    def _on_client(self, effect: PersistClient) -> str | None:
+    def _on_client(self, effect: PersistClient) -> None:
         client = effect.client
         if client.role is Role.SOURCE and client.pace is Pace.RECEIVERS:
             self.paced[client.reg_id] = client.incarnation
-        return None
 
     def _on_acknowledged(self, ack: StableAck) -> str | None:
         if ack.nack:
             return None
-        synced = self._of(ack.incarnation)
+        synced = self.synced[ack.incarnation]
         first = extended(ack.first, synced.last or 0)
         stop = extended(ack.last, first) + 1
         if synced.contiguous_from(first) >= stop:
@@ -274,19 +262,12 @@ class SyncedFirst:
         missing = synced.missing(first, stop)
         return f"number {missing[0][0]} is acknowledged and was never synced" if missing else None
 
-    def _of(self, incarnation: int) -> RangeSet:
-        synced = self.synced.get(incarnation)
-        if synced is None:
-            synced = self.synced[incarnation] = RangeSet()
-        return synced
-
 
 def _consumed_before(status: ReceiverStatus) -> RangeSet:
     """Return the numbers of any life that the application consumed in an earlier session."""
     consumed = status.known
     for held in status.lives.values():
-        for first, stop in held:
-            consumed.add(first, stop)
+        consumed.update(held)
     return consumed
 
 
@@ -325,11 +306,11 @@ def by_life(repository: RepositoryStatus) -> dict[int, RangeSet]:
     terms = repository.terms
     counts = repository.synced if terms.written and not terms.write_delay_ns else repository.held
     starts = [*repository.lives] or [(repository.incarnation, 0)]
-    lives: dict[int, RangeSet] = {}
+    lives: dict[int, RangeSet] = defaultdict(RangeSet)
     ends = [first for _, first in starts[1:]] + [repository.newest + 1]
     for (life, first), stop in zip([(starts[0][0], 0), *starts[1:]], ends, strict=True):
-        for low, high in counts.within(first, stop):
-            lives.setdefault(life, RangeSet()).add(low, high)
+        if numbers := counts.within(first, stop):
+            lives[life].update(numbers)
     return lives
 
 

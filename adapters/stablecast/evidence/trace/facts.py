@@ -23,6 +23,7 @@ Endpoints are named by the addresses at which they answer, lives by their incarn
 so its facts need no other frame. Neighbours are joined, so a frame has a few rows, however many records.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, assert_never
 
@@ -206,7 +207,9 @@ class StoreFacts:
     address: Address
     paced: bool
     waiting: list[tuple[int, int, Incarnation, int, int]]
-    kept: dict[int, dict[Incarnation, RangeSet]] = attrs.field(factory=dict)
+    kept: dict[int, dict[Incarnation, RangeSet]] = attrs.field(
+        factory=lambda: defaultdict(lambda: defaultdict(RangeSet))
+    )
     newest: dict[Incarnation, int] = attrs.field(factory=dict)
 
     def handlers(self) -> FactHandlers:
@@ -253,12 +256,7 @@ class StoreFacts:
         book.note("heard", ack.incarnation, -1, number, f"{self.address}/{ack.receiver_reg_id}")
 
     def _keep(self, reg_id: int, life: Incarnation, first: int, stop: int, book: Book) -> None:
-        lives = self.kept.get(reg_id)
-        if lives is None:
-            lives = self.kept[reg_id] = {}
-        if life not in lives:
-            lives[life] = RangeSet()
-        lives[life].add(first, stop)
+        self.kept[reg_id][life].add(first, stop)
         book.note("held", life, first, stop - 1, self.address)
 
     def _on_written(self, effect: PersistMessages, _: Effect, __: Book) -> None:

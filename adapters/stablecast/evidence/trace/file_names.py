@@ -10,6 +10,7 @@ from typing import Final
 
 from stablecast.core.errors import StablecastError
 from stablecast.evidence.trace.errors import TraceError
+from stablecast.runtime import machine
 from stablecast.text import unread
 
 SUFFIX: Final = ".sct"
@@ -42,7 +43,7 @@ def traces_of(paths: Iterable[Path]) -> list[list[Path]]:
 
 def traces_in(directory: Path) -> list[Path]:
     """Return the traces of a directory, perhaps none. Raise OSError, where a pattern would match nothing."""
-    return sorted(path for path in directory.iterdir() if path.name.endswith(SUFFIX))
+    return sorted(directory / name for name in machine.files.names(directory) if name.endswith(SUFFIX))
 
 
 def find(paths: Iterable[Path]) -> list[Path]:
@@ -65,11 +66,11 @@ def search(
     found: list[Path] = []
     for path in paths:
         try:
-            some = members(path) if path.is_dir() else matching(path) if is_pattern(path) else [path]
+            some = members(path) if machine.files.is_directory(path) else matching(path) if is_pattern(path) else [path]
         except OSError as reason:
             raise error(unread(path, reason)) from reason
         if not some:
-            where = "in the directory" if path.is_dir() else "that match"
+            where = "in the directory" if machine.files.is_directory(path) else "that match"
             raise error(f"there are no {kind} {where} {path}: {remedy}")
         found += some
     return found
@@ -77,9 +78,10 @@ def search(
 
 def is_pattern(path: Path) -> bool:
     """Return whether a name is no file and has `*`, `?` or `[`."""
-    return not path.exists() and any(letter in path.name for letter in "*?[")
+    return not machine.files.exists(path) and any(letter in path.name for letter in "*?[")
 
 
 def matching(pattern: Path) -> list[Path]:
     """Return the files that a pattern matches, perhaps none. Raise OSError if its directory cannot be read."""
-    return sorted(one for one in pattern.parent.iterdir() if one.match(pattern.name) and one.is_file())
+    found = [pattern.parent / name for name in machine.files.names(pattern.parent)]
+    return sorted(one for one in found if one.match(pattern.name) and machine.files.is_file(one))

@@ -13,7 +13,7 @@ last line.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property
 from hashlib import sha256
@@ -44,7 +44,7 @@ ROLES: Final = {role.name.lower(): role for role in Role}
 
 
 def _text(snapshot: "Json | bytes") -> bytes:
-    return snapshot if isinstance(snapshot, bytes) else _line(snapshot)
+    return snapshot if isinstance(snapshot, bytes) else text_of(snapshot)
 
 
 @attrs.frozen
@@ -96,11 +96,6 @@ class TraceFrame:
     foot: Foot
     place: str = attrs.field(default="", eq=False)
 
-    @classmethod
-    def of(cls, head: Head, records: Iterable[Json], foot: Foot) -> "TraceFrame":
-        """Make a frame of these records."""
-        return cls(head, b"".join(_line(record) + b"\n" for record in records), foot)
-
     @property
     def owner(self) -> tuple[str, str]:
         """Return role and name of the endpoint."""
@@ -142,11 +137,6 @@ def digest(snapshot: "Json | bytes") -> str:
     return sha256(_text(snapshot)).hexdigest()
 
 
-def text_of(snapshot: Json) -> bytes:
-    """Return a snapshot as it stands in a first line."""
-    return _line(snapshot)
-
-
 def write_frame(head: Head, body: bytes, foot: Foot) -> bytes:
     """Return the lines of a frame; `body` is those of its records."""
     return first_line(head) + body + last_line(head.frame, foot)
@@ -163,12 +153,12 @@ def first_line(head: Head) -> bytes:
         "gap": head.gap,
         "time": head.time,
     }
-    return b"%b%b%b}\n" % (_line(first)[:-1], _SNAPSHOT, head.text)
+    return b"%b%b%b}\n" % (text_of(first)[:-1], _SNAPSHOT, head.text)
 
 
 def last_line(frame: int, foot: Foot) -> bytes:
     """Return the last line of a frame."""
-    return _line({"end": frame, "records": foot.records, "digest": foot.digest, "closed": foot.closed}) + b"\n"
+    return text_of({"end": frame, "records": foot.records, "digest": foot.digest, "closed": foot.closed}) + b"\n"
 
 
 def frames_from(path: Path, start: int = 0) -> Iterator[tuple[TraceFrame, int]]:
@@ -223,7 +213,7 @@ def parse_frame(text: bytes, place: str = "", *, finished: bool = True) -> Trace
         _field(first, "first", int),
         _field(first, "gap", int),
         _field(first, "time", int),
-        snapshot or _line(_field(first, "snapshot", dict)),
+        snapshot or text_of(_field(first, "snapshot", dict)),
     )
     body = text[begin:end]
     if end == len(text):
@@ -246,7 +236,7 @@ def _first_line(line: bytes) -> tuple[Json, bytes]:
     return object_of(line), b""
 
 
-def _line(value: Json) -> bytes:
+def text_of(value: Json) -> bytes:
     """Return the text of a value; the fast encoder writes the same bytes, except for texts that are not ASCII."""
     with suppress(OverflowError):
         text = msgspec.json.encode(value)

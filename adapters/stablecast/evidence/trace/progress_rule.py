@@ -28,8 +28,6 @@ from stablecast.evidence.trace.quorums import Acknowledged
 from stablecast.evidence.trace.rule_protocol import RuleHandlers
 from stablecast.runtime.source_strings import is_source_string
 
-NAME: Final = "L2"
-
 STEP_NS: Final = 2 * SECOND
 """Counted part of the time between two records, at most: a running machine is woken more often."""
 
@@ -85,7 +83,7 @@ class GoesOn:
     blocked: SourceWait | None = None
     acked: int = 0
     heard: dict[int, tuple[int, int]] = attrs.field(factory=dict)
-    name: str = NAME
+    name: str = "L2"
 
     def handlers(self) -> RuleHandlers:
         """Return the handlers for inputs and for effects."""
@@ -169,42 +167,34 @@ class GoesOn:
     def _wake_by(self, due: int) -> None:
         self.due = min(self.due, due)
 
-    def _on_held(self, event: Held) -> str | None:
+    def _on_held(self, event: Held) -> None:
         if not event.held or not self.by_rate:
             self.held, self.written = None, 0
         elif self.held is None:
             self.held = SourceWait(self.record, self.ran)
             self._wake_by(self.ran + HELD_NS)
-        return None
 
-    def _on_blocked(self, _: Blocked | None) -> str | None:
+    def _on_blocked(self, _: Blocked | None) -> None:
         if self.blocked is None:
             self.blocked = SourceWait(self.record, self.ran)
             self._wake_by(self.ran + CREDIT_NS)
-        return None
 
-    def _on_wakeup(self, _: Wakeup) -> str | None:
+    def _on_wakeup(self, _: Wakeup) -> None:
         self.blocked = None
-        return None
 
-    def _on_sent(self, event: Sent) -> str | None:
+    def _on_sent(self, event: Sent) -> None:
         self.written += event.payload_bytes
-        return None
 
-    def _on_complete(self, _: RegistrationComplete) -> str | None:
+    def _on_complete(self, _: RegistrationComplete) -> None:
         self.acked = self.ran
-        return None
 
-    def _on_ack(self, ack: StableAck) -> str | None:
-        if ack.nack:
-            self.heard.pop(
-                ack.store_index, None
-            )  # The store has no room: that is an answer, and an excuse of the source.
-            return None
-        self.acked = self.ran
-        return self._on_keepalive(ack)
+    def _on_ack(self, ack: StableAck) -> None:
+        if ack.nack:  # The store has no room: that is an answer, and an excuse of the source.
+            self.heard.pop(ack.store_index, None)
+        else:
+            self.acked = self.ran
+            self._on_keepalive(ack)
 
-    def _on_keepalive(self, message: Keepalive | StableAck) -> str | None:
+    def _on_keepalive(self, message: Keepalive | StableAck) -> None:
         since, last = self.heard.get(message.store_index, (self.ran, self.ran))
         self.heard[message.store_index] = (since if self.ran <= last + SILENCE_NS else self.ran, self.ran)
-        return None

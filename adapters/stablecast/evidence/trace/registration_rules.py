@@ -33,15 +33,13 @@ class WrittenFirst:
         """Start with the state of this store."""
         return cls({reg_id: one.client.incarnation for reg_id, one in store.status.clients.items()})
 
-    def _on_persisted(self, event: Persisted) -> str | None:
+    def _on_persisted(self, event: Persisted) -> None:
         if self.waiting:
             self.written |= {reg_id: life for ticket, reg_id, life in self.waiting if ticket <= event.ticket}
             self.waiting = [one for one in self.waiting if one[0] > event.ticket]
-        return None
 
-    def _on_written(self, effect: PersistClient) -> str | None:
+    def _on_written(self, effect: PersistClient) -> None:
         self.waiting.append((effect.ticket, effect.client.reg_id, effect.client.incarnation))
-        return None
 
     def _on_granted(self, grant: Registered) -> str | None:
         if self.written.get(grant.reg_id) == grant.incarnation:
@@ -86,7 +84,6 @@ class OneLifeOfContext:
             return f"RegID {client.reg_id} goes to and fro between lives {lives} of one context"
         return None
 
-    def _on_forgotten(self, effect: Forget) -> str | None:
+    def _on_forgotten(self, effect: Forget) -> None:
         self.holders.pop(effect.reg_id, None)
         self.ousted.pop(effect.reg_id, None)
-        return None

@@ -1,12 +1,13 @@
 """Results of a verification: violations, a report for each file, a summary of all."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import attrs
 
+from stablecast.evidence.rules.catalogue import TABLES
 from stablecast.evidence.trace.converter import Json
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.text import plural
@@ -87,14 +88,7 @@ class FileReport:
         return {"file": str(self.path), **{name: getattr(self, name) for name in names}, **counts}
 
 
-NOT_JUDGED: Final = {
-    "R1": "which of two contexts holds a RegID at one instant: clocks of hosts are their own (captures and the "
-    "simulator judge it)",
-    "P1": "of receiver pacing: that what is acknowledged is synced; that it was kept or has gone is judged",
-    "S2": "in turns (round robin), as S3: two lives may have stores of their own, and neither is right",
-    "C1": "of sources that ask for confirmations: that a receiver confirmed (the simulator judges it)",
-    "L2": "of a source that waits when its trace ends, or of stores that are away: that it would have gone on later",
-}
+NOT_JUDGED: Final[Mapping[str, str]] = TABLES["not_judged"]
 """Parts of rules that no trace shows; the other parts are judged, or reported as undecidable."""
 
 
@@ -166,19 +160,25 @@ TABLE: Final = {
 def rows_of(summary: VerificationSummary) -> list[dict[str, Any]]:
     """Return the rows of the table of violations."""
     return [
-        {
-            **{name: getattr(one, name) for name in ("record", "time", "rule", "text")},
-            "path": str(one.path),
-            "role": report.role,
-            "endpoint": report.endpoint,
-            **{
-                name: None if (value := getattr(one, name)) is None else json.dumps(value)
-                for name in ("expected", "found")
-            },
-        }
+        {**row_of(one), "role": report.role, "endpoint": report.endpoint}
         for report in summary.files
         for one in report.violations
     ]
+
+
+def row_of(one: TraceViolation) -> dict[str, Any]:
+    """Return the fields of a violation; paths are strings, expected and found values are JSON."""
+    values = {"expected": one.expected, "found": one.found}
+    texts = {name: None if value is None else json.dumps(value) for name, value in values.items()}
+    return {**attrs.asdict(one, recurse=False), **texts, "path": str(one.path)}
+
+
+def table_of(summary: VerificationSummary) -> Any:
+    """Return the Arrow table of violations. Raise ModuleNotFoundError if pyarrow is not installed."""
+    import pyarrow as pa  # type: ignore[import-untyped] # noqa: PLC0415 - an extra
+
+    schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in TABLE.items()])
+    return pa.Table.from_pylist(rows_of(summary), schema=schema)
 
 
 def write_table(summary: VerificationSummary, directory: Path) -> None:
@@ -189,10 +189,8 @@ def write_table(summary: VerificationSummary, directory: Path) -> None:
         OSError: If it cannot be written.
     """
     try:
-        import pyarrow as pa  # type: ignore[import-untyped] # noqa: PLC0415 - an extra
-        from pyarrow import parquet  # noqa: PLC0415
+        from pyarrow import parquet  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
         raise TraceError("a Parquet table needs the Spark extra: pip install 'stablecast[spark]'") from error
-    schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in TABLE.items()])
     directory.mkdir(parents=True, exist_ok=True)
-    parquet.write_table(pa.Table.from_pylist(rows_of(summary), schema=schema), directory / "violations.parquet")
+    parquet.write_table(table_of(summary), directory / "violations.parquet")

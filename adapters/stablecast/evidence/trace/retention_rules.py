@@ -48,18 +48,15 @@ class RetainedUntilStable:
         judges = bool(source.config.stores) and not source.status.unruled
         return cls(stores, judges, source.oldest_number, source.next_number > 0)
 
-    def _on_sent(self, _: Sent) -> str | None:
+    def _on_sent(self, _: Sent) -> None:
         self.sent = True
-        return None
 
-    def _on_registered(self, answer: Registered) -> str | None:
+    def _on_registered(self, answer: Registered) -> None:
         if answer.no_cache:
             self.judges = False
-        return None
 
-    def _on_complete(self, event: RegistrationComplete) -> str | None:
+    def _on_complete(self, event: RegistrationComplete) -> None:
         self.trail = self.trail if self.sent else event.number
-        return None
 
     def _on_reclaimed(self, event: Reclaimed) -> str | None:
         if not event.forced:
@@ -110,14 +107,12 @@ class RetainedUntilConsumed:
         elif client.role is Role.SOURCE and client.pace is Pace.RECEIVERS:
             self.sources.add(client.reg_id)
 
-    def _on_client(self, effect: PersistClient) -> str | None:
+    def _on_client(self, effect: PersistClient) -> None:
         self._know(effect.client)
-        return None
 
-    def _on_forget(self, effect: Forget) -> str | None:
+    def _on_forget(self, effect: Forget) -> None:
         self.receivers.pop(effect.reg_id, None)
         self.sources.discard(effect.reg_id)
-        return None
 
     def _on_reclaim(self, effect: Reclaim) -> str | None:
         source_reg_id, number = effect.source_reg_id, effect.number

@@ -14,11 +14,9 @@ the number of missing records. A slow disk never slows an endpoint down, unless 
 time has no reason to hurry.
 """
 
-import atexit
 import itertools
 import os
 import re
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -40,6 +38,7 @@ from stablecast.evidence.trace.writer import (
     TraceRolling,
     TraceWriter,
 )
+from stablecast.runtime import machine
 from stablecast.text import refusal
 
 PIECE_RECORDS: Final = 4096
@@ -81,7 +80,7 @@ _NUMBERS = itertools.count()
 
 def complain(text: str) -> None:
     """Report a failure of a trace on standard error; the endpoint continues without it."""
-    sys.stderr.write(f"stablecast: {text}\n")
+    machine.process.errors().write(f"stablecast: {text}\n")
 
 
 class Recorder:
@@ -95,7 +94,7 @@ class Recorder:
         directory: Path,
         role: Role,
         name: str,
-        machine: Endpoint,
+        endpoint: Endpoint,
         *,
         patient: bool = False,
         rolling: TraceRolling = ROLLING,
@@ -109,7 +108,7 @@ class Recorder:
             directory: The directory of traces; made if it is missing.
             role: The role of the machine.
             name: The name of the endpoint for people.
-            machine: A machine with an empty outbox.
+            endpoint: A machine with an empty outbox.
             patient: Whether to wait for a slow disk rather than drop frames.
             rolling: When to continue in another file.
             report: Called once, from another thread, when the trace cannot be written any more.
@@ -118,7 +117,7 @@ class Recorder:
             TraceError: If the file cannot be made.
         """
         self.role = role
-        self._machine = machine
+        self._machine = endpoint
         self._first = 0
         self._time = 0
         self._due = -1
@@ -128,7 +127,7 @@ class Recorder:
         self._frame_due = 0
         self._frame = 1
         self._gap = 0
-        started = snapshot(machine)
+        started = snapshot(endpoint)
         encoder = Encoder(role, name)
         self.path, descriptor, end = _create(directory, role, name, _first_frame(encoder, started))
         self._opening: FrameOpening | None = FrameOpening(1, 0, started)
@@ -136,7 +135,7 @@ class Recorder:
         self._writer = TraceWriter(descriptor, end, self.path, encoder, report, rolling)
         self._patient = patient
         self._closed = False
-        atexit.register(self.close)
+        machine.process.at_exit(self.close)
 
     def record(self, event: Input, now: int, effects: Sequence[Effect]) -> None:
         """Keep one step; call it right after `take_effects`, before the next input. Do not change the list."""
@@ -161,7 +160,7 @@ class Recorder:
         if self._closed:
             return
         self._closed = True
-        atexit.unregister(self.close)
+        machine.process.not_at_exit(self.close)
         ended = snapshot(self._machine)
         if self._lost:
             self._skip()
@@ -243,7 +242,7 @@ def rolling() -> TraceRolling:
 
 
 def _number_in(variable: str, unit: str, default: int) -> int:
-    text = os.environ.get(variable, str(default))
+    text = machine.process.environment.get(variable, str(default))
     if not text.isascii() or not text.isdigit():
         raise TraceError(f"{variable} should be a number of {unit}, it is {text!r}")
     return int(text)
@@ -254,15 +253,15 @@ def _create(directory: Path, role: Role, name: str, first: bytes) -> tuple[Path,
 
     A file of an earlier process with this number is left alone.
     """
-    stem = f"{role.name.lower()}-{_UNSAFE.sub('_', name)[:MAX_NAME]}-{os.getpid()}"
+    stem = f"{role.name.lower()}-{_UNSAFE.sub('_', name)[:MAX_NAME]}-{machine.process.pid()}"
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        machine.files.make_directories(directory)
         path, descriptor = _open_new(directory, stem)
         try:
             return path, descriptor, container.append(descriptor, 0, first)
         except OSError:
-            os.close(descriptor)
-            path.unlink()
+            machine.files.close(descriptor)
+            machine.files.remove(path)
             raise
     except OSError as error:
         raise TraceError(f"no trace can be written in {directory}: {refusal(error)}; name another directory") from error
@@ -272,6 +271,6 @@ def _open_new(directory: Path, stem: str) -> tuple[Path, int]:
     while True:
         path = directory / f"{stem}-{next(_NUMBERS)}.sct"
         try:
-            return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+            return path, machine.files.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         except FileExistsError:
             continue

@@ -1,11 +1,11 @@
 """The thread that encodes and writes frames while the event loop runs; long traces have several files."""
 
 import os
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from queue import Full, Queue
+from queue import Full
 from typing import Final
 
 import attrs
@@ -19,6 +19,7 @@ from stablecast.evidence.trace.converter import Json
 from stablecast.evidence.trace.file_names import part_path
 from stablecast.evidence.trace.frames import Foot, Head, digest, first_line, last_line, text_of
 from stablecast.evidence.trace.line_templates import effects_text, input_text
+from stablecast.runtime import machine
 from stablecast.text import refusal
 
 MAX_PENDING: Final = 8
@@ -165,10 +166,8 @@ class TraceWriter:
         self._frame: container.Growing | None = None
         self._older: deque[tuple[Path, int]] = deque()
         self._told_of_deleting = False
-        self._queue: Queue[RecordPiece | None] = Queue(MAX_PENDING)
-        # A daemon thread: a disk that never answers must not keep the process from ending.
-        self._thread = threading.Thread(target=self._run, name="trace", daemon=True)
-        self._thread.start()
+        self._queue: machine.Queue[RecordPiece | None] = machine.threads.queue(MAX_PENDING)
+        self._thread = machine.threads.start("trace", self._run)
 
     @property
     def full(self) -> bool:
@@ -200,7 +199,7 @@ class TraceWriter:
             if working:
                 working = self._try(piece)
             self._queue.task_done()
-        os.close(self._descriptor)
+        machine.files.close(self._descriptor)
 
     def _try(self, piece: RecordPiece) -> bool:
         try:
@@ -236,8 +235,8 @@ class TraceWriter:
         if self._end < self._part_bytes and now - began < rolling.span_ns:
             return
         path = part_path(self._first, self._part + 1)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        os.close(self._descriptor)
+        descriptor = machine.files.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        machine.files.close(self._descriptor)
         self._older.append((self._path, self._end))
         self._descriptor, self._end, self._path, self._began = descriptor, 0, path, now
         self._part += 1
@@ -250,7 +249,8 @@ class TraceWriter:
         while older and (0 < rolling.keep <= len(older) or 0 < rolling.limit_bytes < total):
             path, size = older.popleft()
             total -= size
-            path.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                machine.files.remove(path)
             if not self._told_of_deleting:
                 self._told_of_deleting = True
                 self._report(

@@ -1,15 +1,11 @@
 """`stablecast verify` for captures: output and exit status."""
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-import typer
-
 from stablecast.core.errors import StablecastError
-from stablecast.evidence.capture.errors import CaptureError
 from stablecast.evidence.capture.files import frames
 from stablecast.evidence.capture.judge import judged
 from stablecast.evidence.capture.judge.findings import CaptureFindings, RuleStanding
@@ -17,14 +13,10 @@ from stablecast.evidence.capture.judge.report import points_of, summary_of
 from stablecast.evidence.capture.link import is_ipv6, is_read
 from stablecast.evidence.rules import RULES
 from stablecast.evidence.rules.judges import CAPTURES
-from stablecast.evidence.verification.traces import EXPLAINED, Paper
+from stablecast.evidence.verification.traces import CLEAN, EXPLAINED, UNREADABLE, VIOLATED, Paper, spark_extra, worst
 from stablecast.text import plural
-from stablecast.text.console import spinning
-
-CLEAN: Final = 0
-BROKEN: Final = 1
-UNREADABLE: Final = 2
-"""Exit statuses: no rule is broken; one is; a file cannot be read, or there is nothing in it to judge."""
+from stablecast.text.console import show, spinning
+from stablecast.text.exit_status import failed
 
 MEGABYTE: Final = 1 << 20
 """Unit of progress, in bytes."""
@@ -45,8 +37,8 @@ def run_judge(
         outcomes = _here(paths, told, as_json) if master is None else _on_spark(paths, told, master)
         statuses = [_say(path, found, as_json, paper) for path, found in zip(paths, outcomes, strict=True)]
     except StablecastError as error:
-        return _fail(str(error))
-    return max(statuses, key=[CLEAN, UNREADABLE, BROKEN].index, default=CLEAN)
+        return failed(error, UNREADABLE)
+    return worst(statuses)
 
 
 def _here(paths: Sequence[Path], told: list[str], as_json: bool) -> Iterator[CaptureFindings | str]:
@@ -61,28 +53,22 @@ def _here(paths: Sequence[Path], told: list[str], as_json: bool) -> Iterator[Cap
 
 
 def _on_spark(paths: Sequence[Path], told: list[str], master: str) -> list[CaptureFindings | str]:
-    try:
-        from stablecast.evidence.spark import connect, judge_on  # noqa: PLC0415 - an extra that others do not need
-    except ModuleNotFoundError as error:
-        missing = f"Spark needs its extra: pip install 'stablecast[spark]' ({error.name} is missing)"
-        raise CaptureError(missing) from error
-    return judge_on(connect(master), paths, told)
+    spark = spark_extra()
+    found: list[CaptureFindings | str] = spark.judge_on(spark.connect(master), paths, told)
+    return found
 
 
 def _say(path: Path, findings: CaptureFindings | str, as_json: bool, paper: Paper) -> int:
     if isinstance(findings, str):
-        return _fail(findings)
+        return failed(findings, UNREADABLE)
     paper.add(summary_of(path, findings), points_of(path, findings))
-    if as_json:
-        typer.echo(json.dumps({"file": str(path), **as_object(findings)}))
-    else:
-        _print(path, findings)
+    show({"file": str(path), **as_object(findings)}, _lines(path, findings), as_json)
     if findings.gravest is RuleStanding.BROKEN:
-        return _fail(findings.cut, BROKEN) if findings.cut else BROKEN
+        return failed(findings.cut, VIOLATED) if findings.cut else VIOLATED
     if findings.cut:
-        return _fail(findings.cut)
+        return failed(findings.cut, UNREADABLE)
     if not findings.standings:
-        return _fail(f"nothing in {path} can be judged{_why(path, findings)}")
+        return failed(f"nothing in {path} can be judged{_why(path, findings)}", UNREADABLE)
     return CLEAN
 
 
@@ -105,11 +91,6 @@ def _why(path: Path, findings: CaptureFindings) -> str:
     return ", by its ports and its bytes; --port may help"
 
 
-def _fail(sentence: str, status: int = UNREADABLE) -> int:
-    typer.echo(f"stablecast: {sentence}", err=True)
-    return status
-
-
 def as_object(findings: CaptureFindings) -> dict[str, Any]:
     """Return the verdicts for machines."""
     verdicts = [
@@ -119,16 +100,16 @@ def as_object(findings: CaptureFindings) -> dict[str, Any]:
     return {**findings.counts(), "verdicts": verdicts, "findings": [one.as_json() for one in findings.found]}
 
 
-def _print(path: Path, findings: CaptureFindings) -> None:
+def _lines(path: Path, findings: CaptureFindings) -> Iterator[str]:
     for (rule, whose), standing in sorted(findings.standings.items()):
         times = plural(findings.asked[rule, whose], "time")
         text = f"{RULES[rule].title} of {whose}: {standing.text}, {CAPTURES.checks[rule]} ({times})"
-        typer.echo(f"{path}: {text}")
+        yield f"{path}: {text}"
         for one in findings.found:
             if (one.rule, one.whose) == (rule, whose):
                 where = f"frame {one.frame}" if one.frame else "in the end"
-                typer.echo(f"  {where}: {one.standing.text}: {one.text}")
+                yield f"  {where}: {one.standing.text}: {one.text}"
     if findings.gravest is RuleStanding.BROKEN:
-        typer.echo(EXPLAINED)
+        yield EXPLAINED
     counts = ", ".join(f"{count} {text}" for text, count in findings.counts().items())
-    typer.echo(f"{path}: {counts}")
+    yield f"{path}: {counts}"

@@ -1,12 +1,11 @@
 """`stablecast verify PATH...`: the place of the work, the output, and the exit status."""
 
-import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import attrs
-import typer
 
 from stablecast.core.errors import StablecastError
 from stablecast.evidence.rules import RULES
@@ -16,7 +15,8 @@ from stablecast.evidence.trace.report_page import Point, points_of, render
 from stablecast.evidence.trace.reports import FileReport, VerificationSummary, write_table
 from stablecast.evidence.trace.trace_judge import judge_paths, summarize
 from stablecast.text import plural, refusal
-from stablecast.text.console import spinning
+from stablecast.text.console import note, show, spinning
+from stablecast.text.exit_status import failed
 
 CLEAN: Final = 0
 VIOLATED: Final = 1
@@ -34,6 +34,11 @@ EXPLAINED: Final = "`stablecast rules ID` prints what a rule means, who judges i
 
 SHOWN_UNTOLD: Final = 5
 """Undecided questions that are printed for people."""
+
+
+def worst(statuses: Iterable[int]) -> int:
+    """Return the exit status that says most: a broken rule, then a file that cannot be read."""
+    return max(statuses, key=[CLEAN, UNREADABLE, VIOLATED].index, default=CLEAN)
 
 
 @attrs.frozen
@@ -68,12 +73,10 @@ def publish(paper: Paper, wanted: VerificationRequest) -> int:
         if wanted.parquet is not None:
             write_table(paper.summary, wanted.parquet)
     except TraceError as error:
-        typer.echo(f"stablecast: {error}", err=True)
-        return UNREADABLE
+        return failed(error, UNREADABLE)
     except OSError as error:
         what = error.filename or wanted.report or wanted.parquet
-        typer.echo(f"stablecast: {what} cannot be written: {refusal(error)}; name another place", err=True)
-        return UNREADABLE
+        return failed(f"{what} cannot be written: {refusal(error)}; name another place", UNREADABLE)
     return CLEAN
 
 
@@ -88,15 +91,11 @@ def run_verify(
     try:
         summary, points = _judge(find(paths), wanted)
     except StablecastError as error:
-        typer.echo(f"stablecast: {error}", err=True)
-        return UNREADABLE
-    if wanted.as_json:
-        typer.echo(json.dumps(summary.as_json()))
-    else:
-        _print(summary)
+        return failed(error, UNREADABLE)
+    show(summary.as_json(), _lines(summary), wanted.as_json)
     for report in summary.files:
         if report.error is not None:
-            typer.echo(report.error, err=True)
+            note(report.error)
     paper = Paper() if paper is None else paper
     paper.add(summary, points)
     written = publish(paper, wanted)
@@ -137,26 +136,30 @@ def _master_for(files: list[Path]) -> str | None:
 
 
 def _judge_on_spark(files: list[Path], master: str, *, timeline: bool) -> tuple[VerificationSummary, list[Point]]:
-    try:
-        from stablecast.evidence.spark import connect, verify_on  # noqa: PLC0415 - as above
-    except ModuleNotFoundError as error:
-        raise TraceError(f"Spark needs its extra: pip install 'stablecast[spark]' ({error.name} is missing)") from error
-    outcome = verify_on(connect(master), files, timeline=timeline)
+    spark = spark_extra()
+    outcome = spark.verify_on(spark.connect(master), files, timeline=timeline)
     return outcome.summary, outcome.points
 
 
-def _print(summary: VerificationSummary) -> None:
+def spark_extra() -> Any:
+    """Return the package that judges on Spark. Raise TraceError if its extra is not installed."""
+    try:
+        return import_module("stablecast.evidence.spark")
+    except ModuleNotFoundError as error:
+        raise TraceError(f"Spark needs its extra: pip install 'stablecast[spark]' ({error.name} is missing)") from error
+
+
+def _lines(summary: VerificationSummary) -> Iterator[str]:
     for report in summary.files:
-        typer.echo(_sentence(report))
+        yield _sentence(report)
         for violation in report.violations:
-            typer.echo(f"  {RULES[violation.rule].title}: {violation.text}")
-    for text in summary.untold[:SHOWN_UNTOLD]:
-        typer.echo(text)
+            yield f"  {RULES[violation.rule].title}: {violation.text}"
+    yield from summary.untold[:SHOWN_UNTOLD]
     if len(summary.untold) > SHOWN_UNTOLD:
-        typer.echo(f"and {len(summary.untold) - SHOWN_UNTOLD} more that cannot be decided")
+        yield f"and {len(summary.untold) - SHOWN_UNTOLD} more that cannot be decided"
     if summary.violations:
-        typer.echo(EXPLAINED)
-    typer.echo(summary.counts())
+        yield EXPLAINED
+    yield summary.counts()
 
 
 def _sentence(report: FileReport) -> str:

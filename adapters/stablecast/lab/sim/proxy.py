@@ -76,6 +76,11 @@ class Proxy:
         for connection in [*self._subscribers, *self._accepted]:
             connection.close(self.process)
 
+    @property
+    def registered(self) -> bool:
+        """True while enough stores have registered the proxy."""
+        return self._machine.state is SourceState.ACTIVE
+
     def _accept(self, connection: Connection) -> None:
         if not self.alive:  # The connection was under way when the port was closed.
             connection.close(self.process)

@@ -1,11 +1,14 @@
 """Decide whether a calm world is settled; if not, name the rule and the process that does not progress."""
 
+from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import Role
 from stablecast.core.protocol.quorum import quorum_of
 from stablecast.lab.sim.cluster import Cluster
+from stablecast.lab.sim.facts import without
 from stablecast.lab.sim.receiver import ReceiverProcess
 from stablecast.lab.sim.setup import RECEIVERS, SOURCE, STORES
+from stablecast.lab.sim.source import SourceProcess
 from stablecast.lab.sim.store import StoreProcess
 from stablecast.store.client_records import clients_of
 
@@ -22,10 +25,47 @@ def trouble(cluster: Cluster) -> Trouble | None:
 
 def _source(cluster: Cluster) -> Trouble | None:
     source = cluster.source
-    if source is not None and source.idle:
+    if source is not None and (source.idle or _never_confirmed(cluster, source)):
         return None
-    state = "nobody" if source is None else f"{source.machine.abstract()}, {source.wanted} unsent"
+    state = "nobody"
+    if source is not None:
+        machine, registrations = source.machine, source.machine.status.registrations.values()
+        stores = ", ".join(one.state.name for one in registrations)
+        flight = f"{machine.in_flight_messages} of {machine.oldest_number}..{machine.next_number - 1} are not settled"
+        state = f"{machine.state.name}, stores {stores}, {flight}, {source.wanted} unsent"
     return "L1", f"not everything sent is stable long after the last fault: {state}"
+
+
+def _never_confirmed(cluster: Cluster, source: SourceProcess) -> bool:
+    """Return whether the source waits only for confirmations that nobody can repeat (P-349).
+
+    A receiver's process consumed the messages, acknowledged them to stores, and ended before its confirmation reached
+    the source. The next process begins after them, and cannot know which of them were consumed.
+    """
+    window, life = source.machine.window, source.config.incarnation
+    waiting = window.settled.missing(window.trail, window.next)
+    stable = cluster.checkers.facts.stable_lives.get(life, RangeSet())
+    if not source.calm or without(waiting, [stable]):
+        return False
+    ended = [_consumed_before_its_end(cluster, receiver, life) for receiver in RECEIVERS]
+    counted = window.confirmations.counted
+    for number in (number for first, stop in waiting for number in range(first, stop)):
+        able = sum(number not in numbers for numbers in ended)
+        # All others have confirmed the message.
+        if able >= cluster.setup.unique or (able and number not in counted[able - 1]):
+            return False
+    return True
+
+
+def _consumed_before_its_end(cluster: Cluster, receiver: str, life: int) -> RangeSet:
+    """Return the numbers that earlier processes of a receiver consumed, and that its present one begins after."""
+    reading, process = cluster.checkers.receivers, cluster.processes[receiver]
+    session = reading.sessions.get((process.name, life))
+    consumed = reading.ledgers[receiver].consumed.get(life, RangeSet())
+    if session is None or session.begin is None:
+        return RangeSet()
+    own = reading.runs[process.name].delivered.get(life, RangeSet())
+    return RangeSet(without(consumed.within(0, session.begin), [own]))
 
 
 def _farewell(cluster: Cluster) -> Trouble | None:
@@ -80,26 +120,35 @@ def _out_of_reach(cluster: Cluster, process: ReceiverProcess) -> bool:
 
 
 def _proxies(cluster: Cluster) -> Trouble | None:
-    running = [process.name for process in cluster.processes.values() if _runs_proxy(process)]
     wanted = int(_proxy_is_due(cluster))
+    # Stores never give up (C-40): without a quorum their proxies keep trying, and none may register.
+    trying = cluster.deserted and not wanted
+    running = [process.name for process in cluster.processes.values() if _runs_proxy(process, trying)]
     strangers = wanted and len(running) > 1 and cluster.checkers.stores.strangers(running)
     if len(running) == wanted or strangers:
         return None
-    return "E8", f"{', '.join(running) or 'nobody'} runs a proxy while {SOURCE} is {'away' if wanted else 'there'}"
+    return (
+        "E8",
+        f"{', '.join(running) or 'nobody'} runs a proxy while {SOURCE} is {'away' if cluster.deserted else 'there'}",
+    )
 
 
 def _proxy_is_due(cluster: Cluster) -> bool:
     return cluster.deserted and cluster.setup.proxies and _may_be_stood_in_for(cluster)
 
 
-def _runs_proxy(process: object) -> bool:
-    return isinstance(process, StoreProcess) and process.alive and process.proxies > 0
+def _runs_proxy(process: object, trying: bool) -> bool:
+    """Return whether a store runs a proxy; while proxies may be `trying`, only registered ones count."""
+    if not isinstance(process, StoreProcess) or not process.alive:
+        return False
+    return (process.registered_proxies if trying else process.proxies) > 0
 
 
 def _may_be_stood_in_for(cluster: Cluster) -> bool:
-    """Return whether a proxy can register: some store knows the others, and if need be a quorum of them has the state.
+    """Return whether a proxy can register: some store knows the others, and if need be quorums of them have the state.
 
-    A store that granted late was not named itself, and a proxy does not register with it.
+    A store that granted late was not named itself, and a proxy does not register with it. A proxy does not know the
+    source's rule between the groups, so it needs a quorum of every group.
     """
     known = [
         [one.stores for one in clients_of(cluster.disks[name].states()).values() if _named(one)] for name in STORES
@@ -109,7 +158,7 @@ def _may_be_stood_in_for(cluster: Cluster) -> bool:
     for stores in (stores for at_one in known for stores in at_one):
         there = [groups[entry.index] for entry in stores if entry.index in keepers]
         sizes = enumerate(cluster.setup.rules.sizes)
-        if not cluster.setup.quorate or any(there.count(group) >= quorum_of(size) for group, size in sizes):
+        if not cluster.setup.quorate or all(there.count(group) >= quorum_of(size) for group, size in sizes):
             return True
     return False
 

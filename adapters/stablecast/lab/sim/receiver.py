@@ -17,6 +17,7 @@ from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import Event, RegistrationComplete, RegistrationSuccess, UnrecoverableLoss
 from stablecast.core.protocol.inputs import Gone, Lost, LowChosen, ReceiverInput, Reset
 from stablecast.core.protocol.messages import (
+    FROM_THE_START,
     ConsumptionAck,
     Deregistered,
     Message,
@@ -165,8 +166,7 @@ class SimulatedSession(client.ClientSession):
         match effect:
             case fx.Send():
                 if isinstance(effect.message, ConsumptionAck):
-                    who = (self._process.receiver, self._process.name, self.incarnation)
-                    self._reading.on_consumption_ack(*who, effect.message.number)
+                    self._judge(effect.message)
                 self._process.pool.send(effect.to, encode(effect.message))
             case fx.AskLow() if self._process.hesitates:
                 chosen = LowChosen(self.succession.low(effect, effect.low))
@@ -175,6 +175,13 @@ class SimulatedSession(client.ClientSession):
                 world.after(delay, lambda: process.deliver(lambda: self.receive(chosen)))
             case _:
                 super()._perform(effect)
+
+    def _judge(self, ack: ConsumptionAck) -> None:
+        who = (self._process.receiver, self._process.name, self.incarnation)
+        if ack.first == FROM_THE_START:
+            self._reading.on_consumption_ack(*who, ack.number)
+        else:
+            self._reading.on_confirmation(*who, ack.first, ack.number)
 
     def _on_notify(self, event: Event) -> None:
         process = self._process
@@ -353,15 +360,23 @@ class ReceiverProcess(VirtualProcess):
         if self._passed_over.remove(transport):
             self._plans.pop(transport, None)
         for session in [session for session in self.sessions.values() if session.transport == transport]:
-            del self.sessions[session.incarnation]
-            session.ended = True
-            self._finished.append(session)
+            self._end(session)
         for place in self._passed_over.places().values():
             if place.transport not in self._plans:
                 self._plan(place)
         self._settle()
         if self.resolving is not None:
             self.resolving.feed(Unresolved(self.config.topic))
+
+    def _end(self, session: client.ClientSession) -> None:
+        ended = self.sessions.pop(session.incarnation)
+        self._finished.append(ended)
+        for other in session.end():
+            if self.sessions.get(other.incarnation) is other and other.info is not None:
+                self._end(other)
+                life = other.config
+                where = FoundSource(other.transport, codec.split(life.incarnation)[0], life.source_request)
+                self._passed_over.add(other.info, where)
 
     def _settle(self) -> None:
         """Close finished sessions that are settled. When none is left, join the sources that wait."""

@@ -194,7 +194,6 @@ class ReceiverCheckers:
     def on_consumption_ack(self, receiver: str, process: str, life: int, wire: int) -> None:
         """Check that an acknowledgement covers only consumed numbers."""
         session = self.sessions[process, life]
-        consumed = self.ledgers[receiver].consumed
         number = serial.extend(wire, session.next)
         if session.begin is None:
             self.facts.report("A1", f"{process} acknowledges {number} before it began")
@@ -202,12 +201,27 @@ class ReceiverCheckers:
         before, session.acknowledged = session.acknowledged, max(session.acknowledged, number)
         if number < before and self.facts.setup.ack_mode is not AckMode.EXPLICIT:
             self.facts.report("A1", f"{process} acknowledges {number} after {before}")
-        done = [session.lost, *session.history.values()]
+        for low, high in without(self._unconsumed(receiver, process, life, session.begin, number + 1), [session.lost]):
+            self.facts.report("A1", f"{process} acknowledges {number}, {low}..{high - 1} are not consumed")
+
+    def on_confirmation(self, receiver: str, process: str, life: int, wire_first: int, wire_last: int) -> None:
+        """Check that a confirmation to the source covers only consumed numbers, and none that was given up (P-349).
+
+        Confirmations are ranges around lost messages, repeated where a connection broke. So they may be lower than
+        earlier acknowledgements.
+        """
+        base = self.sessions[process, life].next
+        first, last = serial.extend(wire_first, base), serial.extend(wire_last, base)
+        for low, high in self._unconsumed(receiver, process, life, first, last + 1):
+            self.facts.report("A1", f"{process} confirms {first}..{last}, {low}..{high - 1} are not consumed")
+
+    def _unconsumed(self, receiver: str, process: str, life: int, first: int, stop: int) -> list[tuple[int, int]]:
+        consumed = self.ledgers[receiver].consumed
+        done = list(self.sessions[process, life].history.values())
         for sender, delivered in self.runs[process].delivered.items():
             ours = consumed.get(sender, RangeSet())
             done.append(RangeSet([part for low, high in delivered for part in ours.within(low, high)]))
-        for low, high in without([(session.begin, number + 1)], done):
-            self.facts.report("A1", f"{process} acknowledges {number}, {low}..{high - 1} are not consumed")
+        return without([(first, stop)], done)
 
     def missed(
         self, receiver: str, stop: int | None = None, waiting: Lives | None = None

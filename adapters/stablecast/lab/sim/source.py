@@ -178,8 +178,13 @@ class SourceProcess(VirtualProcess):
 
     @property
     def idle(self) -> bool:
-        """True if every wanted message was sent and is stable."""
-        return not self.wanted and not self._buffered and self.machine.can_send and not self.machine.in_flight_messages
+        """True if every wanted message was sent and is settled."""
+        return self.calm and not self.machine.in_flight_messages
+
+    @property
+    def calm(self) -> bool:
+        """True if every wanted message was sent."""
+        return not self.wanted and not self._buffered and self.machine.can_send
 
     def registrations(self) -> Iterable[RegistrationStatus]:
         """Return the registrations with every store."""

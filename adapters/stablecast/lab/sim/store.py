@@ -100,6 +100,11 @@ class StoreProcess(VirtualProcess):
         """The number of running proxies."""
         return len(self._proxies)
 
+    @property
+    def registered_proxies(self) -> int:
+        """The number of proxies that enough stores have registered."""
+        return sum(proxy.registered for proxy in self._proxies.values())
+
     def broken(self, event: Reset | Gone) -> None:
         """Pass the event to the machine and to every proxy."""
         self._driver.feed(event)

@@ -29,13 +29,17 @@ class KnownReceiver:
 
 @attrs.define
 class StoreCheckers:
-    """Check the stores. By store: its receivers by RegID, its trails by stream, and the stores it was told of."""
+    """Check the stores.
+
+    By store: its receivers by RegID, its trails by stream, the stores it was told of, and the receivers that it forgot.
+    """
 
     facts: Facts
     ledgers: Mapping[str, ReceiverLedger]
     readers: dict[str, dict[int, KnownReceiver]] = attrs.field(factory=dict)
     trails: dict[str, dict[int, int]] = attrs.field(factory=dict)
     heard_of: dict[str, list[int]] = attrs.field(factory=dict)
+    forgotten: dict[str, set[str]] = attrs.field(factory=dict)
 
     def on_start(self, store: str, clients: Iterable[Client]) -> None:
         """Record the clients of a store process that starts."""
@@ -57,6 +61,7 @@ class StoreCheckers:
         before = known.get(client.reg_id)
         first = client.acknowledged + 1 if before is None else before.first
         name, blocking = RECEIVERS[client.session_id - 2], client.pace is Pace.RECEIVERS
+        self.forgotten.setdefault(store, set()).discard(name)
         known[client.reg_id] = KnownReceiver(name, client.source_reg_id, blocking, first, client.has_acknowledged)
 
     def on_info(self, store: str, info: SourceInfo) -> None:
@@ -74,7 +79,9 @@ class StoreCheckers:
         if role is Role.SOURCE:
             self.on_cut(store, reg_id, 0)
         else:
-            self.readers[store].pop(reg_id, None)
+            reader = self.readers[store].pop(reg_id, None)
+            if reader is not None:
+                self.forgotten.setdefault(store, set()).add(reader.receiver)
 
     def on_granted(self, store: str, reg_id: int, life: int) -> None:
         """Check that a granted registration is synced."""
@@ -145,7 +152,10 @@ class StoreCheckers:
                 return
 
     def _protects(self, receiver: str) -> bool:
-        """Return whether enough stores know a blocking receiver for its messages to be kept."""
+        """Return whether enough stores know a blocking receiver for its messages to be kept.
+
+        With several groups the stores that forgot it, because its state lifetime ended, may suffice to register again.
+        """
         stores = [
             store
             for store, readers in self.readers.items()
@@ -153,4 +163,5 @@ class StoreCheckers:
                 reader.receiver == receiver and reader.blocking and reader.acknowledged for reader in readers.values()
             )
         ]
-        return self.facts.judge.registered(stores)
+        forgot = [store for store, receivers in self.forgotten.items() if receiver in receivers]
+        return self.facts.judge.registered(stores) and not self.facts.judge.registered(forgot)

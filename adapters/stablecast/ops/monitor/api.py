@@ -1,6 +1,5 @@
 """Convert records to JSON. Names are those of `store.observatory`; a field may be added but never renamed."""
 
-import time
 from collections.abc import Iterable
 from importlib.metadata import version
 from typing import Any
@@ -12,6 +11,7 @@ from stablecast.ops.monitor.board import STALE_NS, Board, Snapshot
 from stablecast.ops.monitor.health import HealthFinding, Urgency
 from stablecast.ops.monitor.number_spans import Spans
 from stablecast.ops.monitor.source_rows import findings_of
+from stablecast.runtime import machine
 from stablecast.store.observatory import ReceiverView, SourceView
 
 LIMIT = 200
@@ -22,7 +22,7 @@ def daemon(board: Board) -> dict[str, Any]:
     """Return the record of the daemon and its stores."""
     return {
         "version": version("stablecast"),
-        "time_ns": time.time_ns(),
+        "time_ns": machine.clock.wall_ns(),
         "level": board.level.name,
         "stores": [store(one) for one in board.stores],
     }
@@ -46,8 +46,7 @@ def store(snapshot: Snapshot) -> dict[str, Any]:
 def source(view: SourceView, spans: Spans | None = None) -> dict[str, Any]:
     """Return the record of one source with its receivers."""
     shown = attrs.asdict(view)
-    for record, one in zip(shown["receivers"], view.receivers, strict=True):
-        record["findings"] = _findings(health.of_receiver(one, view))
+    shown["receivers"] = [receiver(one, view) for one in view.receivers]
     level = health.worst(finding for _, finding in findings_of(view))
     record = {**shown, "level": level.name, "findings": _findings(health.of_source(view))}
     return record if spans is None else {**record, "spans": attrs.asdict(spans)}

@@ -6,7 +6,6 @@ processor, however many sources there are.
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -16,6 +15,7 @@ from stablecast.core.machine.units import SECOND
 from stablecast.ops.monitor import health
 from stablecast.ops.monitor.health import HealthFinding, Urgency
 from stablecast.ops.monitor.source_rows import SampleSeries, SourceRow
+from stablecast.runtime import machine
 from stablecast.store.observatory import Observatory, SourceView, StoreView, WatchedStore
 
 SWEEP_SECONDS = 1.0
@@ -59,7 +59,7 @@ class Board:
     """Hold the snapshots of all stores; used on the monitor's loop only. `sweeps` counts finished sweeps."""
 
     watched: Sequence[WatchedStore]
-    clock: Callable[[], float] = time.thread_time
+    clock: Callable[[], float] = attrs.field(factory=lambda: machine.clock.thread_seconds)
     stores: list[Snapshot] = attrs.field(factory=list)
     sweeps: int = 0
     over: bool = False
@@ -87,7 +87,7 @@ class Board:
         reg_ids = await watched.ask(partial(_reg_ids, watched))
         for at in range(0, len(reg_ids), CHUNK):
             found = await watched.ask(partial(look, watched, reg_ids[at : at + CHUNK]))
-            now_ns = time.time_ns()
+            now_ns = machine.clock.wall_ns()
             for source in found:
                 row = rows[source.reg_id] = known.get(source.reg_id) or SourceRow(source.reg_id)
                 news += row.update(source, now_ns)
@@ -133,7 +133,7 @@ class Board:
     @property
     def age_ns(self) -> int:
         """The age of the oldest snapshot, in ns."""
-        return max((time.time_ns() - store.view.taken_ns for store in self.stores), default=0)
+        return max((machine.clock.wall_ns() - store.view.taken_ns for store in self.stores), default=0)
 
 
 async def _reg_ids(watched: WatchedStore) -> list[int]:

@@ -6,6 +6,7 @@ one copy fewer than the source counts on while the hole is open; a lost message 
 
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
+from functools import partial
 
 import attrs
 
@@ -41,22 +42,21 @@ class HealthFinding:
     text: str
 
 
+_notice = partial(HealthFinding, Urgency.NOTICE)
+_warning = partial(HealthFinding, Urgency.WARNING)
+_critical = partial(HealthFinding, Urgency.CRITICAL)
+
+
 def of_receiver(receiver: ReceiverView, source: SourceView) -> Iterator[HealthFinding]:
     """Yield the findings of a receiver."""
     trail, _, _ = source.window
     if receiver.acknowledged + 1 < trail:
         gone = trail - receiver.acknowledged - 1
-        yield HealthFinding(
-            Urgency.WARNING,
-            "unread-let-go",
-            f"{plural(gone, 'message', 'was', 'were')} deleted before it acknowledged them",
-        )
+        yield _warning("unread-let-go", f"{plural(gone, 'message', 'was', 'were')} deleted before it acknowledged them")
     if not receiver.active:
-        yield HealthFinding(Urgency.WARNING, "receiver-silent", AWAY)
+        yield _warning("receiver-silent", AWAY)
     if receiver.lag > max(LAG_MESSAGES, LAG_SHARE * source.messages):
-        yield HealthFinding(
-            Urgency.WARNING, "receiver-late", f"{plural(receiver.lag, 'message')} behind, of {source.messages:,} held"
-        )
+        yield _warning("receiver-late", f"{plural(receiver.lag, 'message')} behind, of {source.messages:,} held")
 
 
 def of_source(source: SourceView) -> Iterator[HealthFinding]:
@@ -65,85 +65,69 @@ def of_source(source: SourceView) -> Iterator[HealthFinding]:
     if bursts:
         lost = "burst of messages was lost" if bursts == 1 else "bursts of messages were lost"
         text = f"{bursts:,} {lost} here, the newest up to {newest_burst:x}: find the cause"
-        yield HealthFinding(Urgency.CRITICAL, "burst-lost", text)
+        yield _critical("burst-lost", text)
     if source.lost:
         text = f"{plural(source.lost, 'message', 'was', 'were')} lost here since the store started: find the cause"
-        yield HealthFinding(Urgency.CRITICAL, "lost", text)
+        yield _critical("lost", text)
     if source.holes:
-        yield HealthFinding(
-            Urgency.WARNING,
-            "under-replicated",
-            f"{plural(source.holes, 'message', 'is', 'are')} missing here and requested",
-        )
+        yield _warning("under-replicated", f"{plural(source.holes, 'message', 'is', 'are')} missing here and requested")
     yield from _of_space(source)
     if not source.active:
-        yield HealthFinding(Urgency.WARNING, "source-silent", AWAY)
+        yield _warning("source-silent", AWAY)
     if source.proxied:
-        yield HealthFinding(Urgency.NOTICE, "proxy", "a proxy stands in for the source")
+        yield _notice("proxy", "a proxy stands in for the source")
 
 
 def _of_space(source: SourceView) -> Iterator[HealthFinding]:
     active, drops = source.drops
     if active:
-        yield HealthFinding(
-            Urgency.WARNING, "dropping", f"{plural(active, 'message', 'is', 'are')} being dropped at the size limit"
-        )
+        yield _warning("dropping", f"{plural(active, 'message', 'is', 'are')} being dropped at the size limit")
     elif drops:
-        yield HealthFinding(
-            Urgency.NOTICE, "dropped", f"{plural(drops, 'message', 'was', 'were')} dropped at the size limit so far"
-        )
+        yield _notice("dropped", f"{plural(drops, 'message', 'was', 'were')} dropped at the size limit so far")
     used, _, limit = source.memory
     if limit and used > NEARLY_FULL * limit:
-        yield HealthFinding(
-            Urgency.WARNING, "memory-nearly-full", "the memory is nearly full: new messages may be dropped"
-        )
+        yield _warning("memory-nearly-full", "the memory is nearly full: new messages may be dropped")
     _, disk_used, disk_limit = source.offsets
     if source.paced and disk_limit and disk_used > NEARLY_FULL * disk_limit:
-        yield HealthFinding(Urgency.WARNING, "disk-nearly-full", "the disk limit is near: the source will have to wait")
+        yield _warning("disk-nearly-full", "the disk limit is near: the source will have to wait")
 
 
 def of_store(store: StoreView) -> Iterator[HealthFinding]:
     """Yield the findings of the store itself."""
     if store.failure:
-        yield HealthFinding(Urgency.CRITICAL, "disk-failed", store.failure)
+        yield _critical("disk-failed", store.failure)
     free, least = store.room
     if 0 <= free < least:
         text = f"the journal has {free >> 20:,} MiB of free space, less than {least >> 20:,} MiB: free some"
-        yield HealthFinding(Urgency.WARNING, "room-low", f"{text}, or the store will stop serving")
+        yield _warning("room-low", f"{text}, or the store will stop serving")
     damaged = store.oddities.get("damaged", 0)
     if damaged:
         text = f"{damaged:,} runs of messages could not be read: check the disk, the log names the files"
-        yield HealthFinding(Urgency.CRITICAL, "damaged", text)
+        yield _critical("damaged", text)
     if store.muted_for_ns:
         seconds = -(-store.muted_for_ns // SECOND)
         text = f"registrations are refused for another {seconds} s: an earlier journal may have been lost"
-        yield HealthFinding(Urgency.WARNING, "muted", text)
+        yield _warning("muted", text)
     if store.journal.pressure:
         text = (
             f"the disk is slow: {store.journal.queued_bytes >> 20} MiB wait for it, and nothing is received meanwhile"
         )
-        yield HealthFinding(Urgency.WARNING, "slow-disk", text)
+        yield _warning("slow-disk", text)
     _, _, _, dropped, _, ever_dropped = store.requests
     if dropped:
-        yield HealthFinding(
-            Urgency.WARNING, "requests-dropped", f"{dropped:,} requested messages per second are dropped"
-        )
+        yield _warning("requests-dropped", f"{dropped:,} requested messages per second are dropped")
     elif ever_dropped:
-        yield HealthFinding(
-            Urgency.NOTICE, "requests-were-dropped", f"{ever_dropped:,} requested messages were dropped so far"
-        )
+        yield _notice("requests-were-dropped", f"{ever_dropped:,} requested messages were dropped so far")
     sources, messages = store.expired
     if messages:
         text = f"{plural(sources, 'source', 'was', 'were')} removed when the state lifetime ended, with"
-        yield HealthFinding(
-            Urgency.WARNING, "state-let-go", f"{text} {plural(messages, 'message')}: the log names them"
-        )
+        yield _warning("state-let-go", f"{text} {plural(messages, 'message')}: the log names them")
     known, most = store.clients
     if most and known > NEARLY_FULL * most:
         text = f"{known:,} of {most:,} clients have state here: evict those that will not return"
-        yield HealthFinding(Urgency.WARNING, "clients-nearly-full", text)
+        yield _warning("clients-nearly-full", text)
     if store.draining:
-        yield HealthFinding(Urgency.NOTICE, "draining", "new clients are refused; registered clients are served")
+        yield _notice("draining", "new clients are refused; registered clients are served")
 
 
 def worst(findings: Iterable[HealthFinding]) -> Urgency:

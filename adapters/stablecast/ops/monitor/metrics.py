@@ -1,71 +1,79 @@
 """Format the figures of the monitor for Prometheus."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any
 
 import attrs
 
 from stablecast.core.machine.units import SECOND
 from stablecast.ops.monitor.board import Snapshot
-from stablecast.ops.monitor.source_rows import SourceRow
+from stablecast.ops.monitor.source_rows import Reader, SourceRow
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 CHUNK = 64
-"""Sources in one piece of the answer."""
-
-COUNTER, GAUGE = "counter", "gauge"
+"""Samples in one piece of the answer."""
 
 
 @attrs.frozen
 class Metric:
-    """Name a metric with its type and help text."""
+    """Name a metric with its help text, and read its value from a store, a source or a receiver."""
 
     name: str
-    kind: str
     help: str
+    value: Callable[[Any], float]
+
+    @property
+    def kind(self) -> str:
+        """Return the type that Prometheus is told; the names of counters, and of nothing else, end in `_total`."""
+        return "counter" if self.name.endswith("_total") else "gauge"
 
 
-STORE_METRICS = (
-    Metric("stablecast_store_health", GAUGE, "Most urgent finding: 0 none, 1 notice, 2 warning, 3 critical."),
-    Metric("stablecast_store_sources", GAUGE, "Registered sources."),
-    Metric("stablecast_store_receivers", GAUGE, "Registered receivers."),
-    Metric("stablecast_store_connections", GAUGE, "Open connections."),
-    Metric("stablecast_store_requests_received_rate", GAUGE, "Messages requested per second since the reset."),
-    Metric("stablecast_store_requests_served_rate", GAUGE, "Messages sent again per second since the reset."),
-    Metric("stablecast_store_requests_dropped_rate", GAUGE, "Requested messages dropped per second since the reset."),
-    Metric("stablecast_store_requests_dropped_total", COUNTER, "Requested messages dropped since the start."),
-    Metric("stablecast_store_journal_bytes", GAUGE, "Bytes of the journal's files."),
-    Metric("stablecast_store_journal_unsynced_bytes", GAUGE, "Bytes that wait for the disk."),
-    Metric("stablecast_store_journal_syncs_total", COUNTER, "Batches made durable."),
-    Metric("stablecast_store_journal_longest_sync_seconds", GAUGE, "The slowest batch."),
-    Metric("stablecast_store_draining", GAUGE, "1 while new clients are refused."),
-    Metric("stablecast_store_failed", GAUGE, "1 when the disk failed and the store stopped serving."),
-    Metric("stablecast_store_room_bytes", GAUGE, "Bytes free on the file system of the journal; -1: unknown."),
-    Metric("stablecast_store_expired_sources_total", COUNTER, "Sources forgotten when their state lifetime ended."),
-    Metric("stablecast_store_expired_messages_total", COUNTER, "Messages deleted with those sources."),
-    Metric("stablecast_store_started_timestamp_seconds", GAUGE, "Start time."),
+def _metrics(subject: str, *declared: tuple[str, str, Callable[[Any], float]]) -> tuple[Metric, ...]:
+    return tuple(Metric(f"stablecast_{subject}_{name}", text, value) for name, text, value in declared)
+
+
+STORE_METRICS = _metrics(
+    "store",
+    ("health", "Most urgent finding: 0 none, 1 notice, 2 warning, 3 critical.", lambda s: s.level.value),
+    ("sources", "Registered sources.", lambda s: s.view.sources),
+    ("receivers", "Registered receivers.", lambda s: s.view.receivers),
+    ("connections", "Open connections.", lambda s: s.view.connections),
+    ("requests_received_rate", "Messages requested per second since the reset.", lambda s: s.view.requests[1]),
+    ("requests_served_rate", "Messages sent again per second since the reset.", lambda s: s.view.requests[2]),
+    ("requests_dropped_rate", "Requested messages dropped per second since the reset.", lambda s: s.view.requests[3]),
+    ("requests_dropped_total", "Requested messages dropped since the start.", lambda s: s.view.requests[5]),
+    ("journal_bytes", "Bytes of the journal's files.", lambda s: s.view.journal.disk_bytes),
+    ("journal_unsynced_bytes", "Bytes that wait for the disk.", lambda s: s.view.journal.queued_bytes),
+    ("journal_syncs_total", "Batches made durable.", lambda s: s.view.journal.syncs),
+    ("journal_longest_sync_seconds", "The slowest batch.", lambda s: s.view.journal.longest_sync_ns / SECOND),
+    ("draining", "1 while new clients are refused.", lambda s: int(s.view.draining)),
+    ("failed", "1 when the disk failed and the store stopped serving.", lambda s: int(bool(s.view.failure))),
+    ("room_bytes", "Bytes free on the file system of the journal; -1: unknown.", lambda s: s.view.room[0]),
+    ("expired_sources_total", "Sources forgotten when their state lifetime ended.", lambda s: s.view.expired[0]),
+    ("expired_messages_total", "Messages deleted with those sources.", lambda s: s.view.expired[1]),
+    ("started_timestamp_seconds", "Start time.", lambda s: s.view.started_ns / SECOND),
 )
-SOURCE_METRICS = (
-    Metric(
-        "stablecast_source_health",
-        GAUGE,
-        "Most urgent finding of the source and its receivers, as above.",
-    ),
-    Metric("stablecast_source_active", GAUGE, "1 unless it ended or was silent for longer than its activity timeout."),
-    Metric("stablecast_source_messages", GAUGE, "Messages held."),
-    Metric("stablecast_source_lead", GAUGE, "Newest sequence number held."),
-    Metric("stablecast_source_memory_bytes", GAUGE, "Bytes in memory."),
-    Metric("stablecast_source_disk_bytes", GAUGE, "Bytes on disk."),
-    Metric("stablecast_source_missing_messages", GAUGE, "Messages known to exist, not here, requested."),
-    Metric("stablecast_source_lost_messages_total", COUNTER, "Messages given up since the start."),
-    Metric("stablecast_source_lost_bursts_total", COUNTER, "Bursts given up since the start."),
-    Metric("stablecast_source_dropped_messages_total", COUNTER, "Messages dropped at a size limit."),
-    Metric("stablecast_source_received_messages_total", COUNTER, "Messages received from the source."),
+
+SOURCE_METRICS = _metrics(
+    "source",
+    ("health", "Most urgent finding of the source and its receivers, as above.", lambda s: s.level.value),
+    ("active", "1 unless it ended or was silent for longer than its activity timeout.", lambda s: int(s.active)),
+    ("messages", "Messages held.", lambda s: s.messages),
+    ("lead", "Newest sequence number held.", lambda s: s.lead),
+    ("memory_bytes", "Bytes in memory.", lambda s: s.memory_bytes),
+    ("disk_bytes", "Bytes on disk.", lambda s: s.disk_bytes),
+    ("missing_messages", "Messages known to exist, not here, requested.", lambda s: s.holes),
+    ("lost_messages_total", "Messages given up since the start.", lambda s: s.lost),
+    ("lost_bursts_total", "Bursts given up since the start.", lambda s: s.bursts),
+    ("dropped_messages_total", "Messages dropped at a size limit.", lambda s: s.drops),
+    ("received_messages_total", "Messages received from the source.", lambda s: s.received),
 )
-RECEIVER_METRICS = (
-    Metric("stablecast_receiver_lag_messages", GAUGE, "Messages held that it has not acknowledged."),
-    Metric(
-        "stablecast_receiver_active", GAUGE, "1 unless it ended or was silent for longer than its activity timeout."
-    ),
+
+RECEIVER_METRICS = _metrics(
+    "receiver",
+    ("lag_messages", "Messages held that it has not acknowledged.", lambda r: r[1]),
+    ("active", "1 unless it ended or was silent for longer than its activity timeout.", lambda r: int(r[2])),
 )
 
 
@@ -79,82 +87,31 @@ def label(value: object) -> str:
 
 
 def exposition(stores: list[Snapshot]) -> Iterator[str]:
-    """Yield the whole answer in pieces."""
-    yield from _store_lines(STORE_METRICS, [(_store_labels(one), _store_values(one)) for one in stores])
-    sources = [(store, one) for store in stores for one in store.rows.values()]
-    for place, metric in enumerate(SOURCE_METRICS):
-        yield _head(metric)
-        for at in range(0, len(sources), CHUNK):
-            lines = (
-                f"{metric.name}{{{_source_labels(store, one)}}} {_source_values(one)[place]}\n"
-                for store, one in sources[at : at + CHUNK]
-            )
-            yield "".join(lines)
-    readers = [(store, one) for store, one in sources if one.readers]
-    for place, metric in enumerate(RECEIVER_METRICS):
-        yield _head(metric)
-        for at in range(0, len(readers), CHUNK):
-            yield "".join(_receiver_lines(store, one, metric, place) for store, one in readers[at : at + CHUNK])
+    """Yield the exposition text of all stores in pieces of bounded length."""
+    for metrics, subjects in ((STORE_METRICS, _stores), (SOURCE_METRICS, _sources), (RECEIVER_METRICS, _receivers)):
+        for metric in metrics:
+            yield f"# HELP {metric.name} {metric.help}\n# TYPE {metric.name} {metric.kind}\n"
+            yield from _samples(metric, subjects(stores))
 
 
-def _store_lines(metrics: tuple[Metric, ...], rows: list[tuple[str, tuple[float, ...]]]) -> Iterator[str]:
-    for place, metric in enumerate(metrics):
-        yield _head(metric) + "".join(f"{metric.name}{{{labels}}} {values[place]}\n" for labels, values in rows)
+def _samples(metric: Metric, subjects: Iterable[tuple[str, Any]]) -> Iterator[str]:
+    lines = (f"{metric.name}{{{labels}}} {metric.value(subject)}\n" for labels, subject in subjects)
+    while piece := "".join(islice(lines, CHUNK)):
+        yield piece
 
 
-def _head(metric: Metric) -> str:
-    return f"# HELP {metric.name} {metric.help}\n# TYPE {metric.name} {metric.kind}\n"
+def _stores(stores: list[Snapshot]) -> Iterator[tuple[str, Snapshot]]:
+    for store in stores:
+        yield f'store="{label(store.view.name or store.view.index)}"', store
 
 
-def _store_labels(store: Snapshot) -> str:
-    return f'store="{label(store.view.name or store.view.index)}"'
+def _sources(stores: list[Snapshot]) -> Iterator[tuple[str, SourceRow]]:
+    for labels, store in _stores(stores):
+        for source in store.rows.values():
+            yield f'{labels},topic="{label(source.topic)}",source="{source.reg_id}"', source
 
 
-def _source_labels(store: Snapshot, source: SourceRow) -> str:
-    return f'{_store_labels(store)},topic="{label(source.topic)}",source="{source.reg_id}"'
-
-
-def _store_values(store: Snapshot) -> tuple[float, ...]:
-    view = store.view
-    _, received, served, dropped, _, ever_dropped = view.requests
-    return (
-        store.level.value,
-        view.sources,
-        view.receivers,
-        view.connections,
-        received,
-        served,
-        dropped,
-        ever_dropped,
-        view.journal.disk_bytes,
-        view.journal.queued_bytes,
-        view.journal.syncs,
-        view.journal.longest_sync_ns / SECOND,
-        int(view.draining),
-        int(bool(view.failure)),
-        view.room[0],
-        *view.expired,
-        view.started_ns / SECOND,
-    )
-
-
-def _source_values(source: SourceRow) -> tuple[float, ...]:
-    return (
-        source.level.value,
-        int(source.active),
-        source.messages,
-        source.lead,
-        source.memory_bytes,
-        source.disk_bytes,
-        source.holes,
-        source.lost,
-        source.bursts,
-        source.drops,
-        source.received,
-    )
-
-
-def _receiver_lines(store: Snapshot, source: SourceRow, metric: Metric, place: int) -> str:
-    labels = f"{metric.name}{{{_source_labels(store, source)}"
-    rows = ((reg_id, (lag, int(active))[place]) for reg_id, lag, active in source.readers)
-    return "".join(f'{labels},receiver="{reg_id}"}} {value}\n' for reg_id, value in rows)
+def _receivers(stores: list[Snapshot]) -> Iterator[tuple[str, Reader]]:
+    for labels, source in _sources(stores):
+        for reader in source.readers:
+            yield f'{labels},receiver="{reader[0]}"', reader

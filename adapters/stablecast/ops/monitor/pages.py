@@ -5,9 +5,7 @@ looks the same live and reloaded. The template engine escapes all data of peers.
 """
 
 import math
-import os
 import platform
-import time
 from collections.abc import Callable, Iterable
 from functools import cache
 from importlib.metadata import version
@@ -18,19 +16,17 @@ from urllib.parse import urlencode
 import attrs
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from stablecast.core.machine.units import SECOND
 from stablecast.ops.monitor import figures, health, pictures
 from stablecast.ops.monitor.board import Board, Snapshot, StoreHistory
 from stablecast.ops.monitor.health import HealthFinding, Urgency, worst
 from stablecast.ops.monitor.number_spans import Spans
 from stablecast.ops.monitor.source_rows import ClientFinding, SourceRow, findings_of
+from stablecast.runtime import machine
 from stablecast.store.observatory import ReceiverView, SourceView
 
 FOLDER = Path(__file__).parent
 ROWS = 100
 """Most sources or receivers on one page of a table."""
-
-STARTED_NS = time.time_ns()
 
 Linked = tuple[str, str, HealthFinding]
 """Path of a finding, name of its client, and the finding."""
@@ -82,9 +78,9 @@ def index(board: Board) -> Page:
         "version": version("stablecast"),
         "built": _built(),
         "library": f"Python {platform.python_version()}, {platform.system()} {platform.machine()}",
-        "now": time.time_ns(),
-        "pid": os.getpid(),
-        "started": STARTED_NS,
+        "now": machine.clock.wall_ns(),
+        "pid": machine.process.pid(),
+        "started": machine.process.started_ns,
     }
     blocks = {
         "banner": _banner(board.level, _urgent(board.stores)),
@@ -186,21 +182,12 @@ def _render(template: str, context: dict[str, Any]) -> str:
 def _environment() -> Environment:
     loader = FileSystemLoader(FOLDER / "templates")
     made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.filters.update(
-        wire=figures.wire,
-        count=figures.count,
-        short=figures.short,
-        size=figures.size,
-        span=figures.span,
-        moment=figures.moment,
-        date=figures.date,
-        spark=lambda series: pictures.sparkline(series.values),
-    )
+    made.filters.update(figures.FILTERS, spark=lambda series: pictures.sparkline(series.values))
     made.globals.update(
         sparkline=pictures.sparkline,
         gauge=pictures.gauge,
         strip=pictures.strip,
-        since=lambda instant: time.time_ns() - instant,
+        since=lambda instant: machine.clock.wall_ns() - instant,
     )
     return made
 
@@ -280,4 +267,4 @@ def _place(address: str, session_index: int, topic_index: int) -> str:
 @cache
 def _built() -> int:
     """Return the time of installation in ns, from the modification time of this file."""
-    return int(Path(__file__).stat().st_mtime * SECOND)
+    return machine.installed_at_ns(Path(__file__))

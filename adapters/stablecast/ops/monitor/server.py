@@ -5,8 +5,6 @@ a second, however many viewers there are.
 """
 
 import asyncio
-import socket
-import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -17,7 +15,7 @@ from stablecast.ops.monitor.board import Board
 from stablecast.ops.monitor.server_log import logger
 from stablecast.ops.monitor.settings import MonitorSettings
 from stablecast.ops.monitor.site import Site
-from stablecast.runtime import address, ports
+from stablecast.runtime import address, machine, ports
 from stablecast.store.log_lines import Write, unheard
 from stablecast.store.observatory import WatchedStore
 
@@ -34,10 +32,10 @@ class Monitor:
         self.address = address.join(settings.host, settings.port)
         self._watched = stores
         self._log = log
-        self._thread = threading.Thread(target=self._main, name="monitor", daemon=True)
-        self._ready: Future[asyncio.AbstractEventLoop] = Future()
+        self._thread: machine.Thread | None = None
+        self._ready: Future[asyncio.AbstractEventLoop] = machine.threads.future()
         self._ended: asyncio.Event
-        self._listening: socket.socket
+        self._listening: machine.Socket
 
     def start(self) -> None:
         """Listen, and serve in a thread.
@@ -47,18 +45,19 @@ class Monitor:
         """
         self._listening = ports.listen(self.settings.host, self.settings.port, "the monitor")
         self.address = address.join(self.settings.host, self._listening.getsockname()[1])
-        self._thread.start()
+        self._thread = machine.threads.start("monitor", self._main)
         self._ready.result()
 
     async def stop(self) -> None:
         """End the thread and disconnect its viewers."""
         loop = self._ready.result()
         loop.call_soon_threadsafe(self._ended.set)
-        await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
+        if self._thread is not None:
+            await machine.threads.call(self._thread.join)
 
     def _main(self) -> None:
         try:
-            asyncio.run(self._serve())
+            machine.process.run(self._serve())
         except Exception as error:
             if self._ready.done():
                 raise

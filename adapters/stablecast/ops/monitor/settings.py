@@ -6,9 +6,6 @@ from enum import IntEnum
 import attrs
 
 from stablecast.core.errors import ConfigError
-from stablecast.runtime import address
-
-ANY = "0.0.0.0"  # noqa: S104 - only when asked for with `*`
 
 
 class Permission(IntEnum):
@@ -40,19 +37,6 @@ class MonitorSettings:
             )
         if self.token and not (self.token.isascii() and self.token.isprintable() and " " not in self.token):
             raise ConfigError("the monitor's token must be printable ASCII without spaces")
-
-    @classmethod
-    def parse(cls, listen: str, permission: str = "read-only", token: str = "") -> "MonitorSettings":
-        """Return settings from `ip:port` or `*:port` (any interface), and `read-only` or `read-write`.
-
-        Raises:
-            ConfigError: one of them is not valid.
-        """
-        names = {one.name.lower().replace("_", "-"): one for one in Permission}
-        if permission not in names:
-            raise ConfigError(f"'{permission}' is no permission of the monitor: write read-only or read-write")
-        host, port = address.parse(listen.replace("*:", f"{ANY}:", 1) if listen.startswith("*:") else listen)
-        return cls(host, port, names[permission], token)
 
     @property
     def on_loopback(self) -> bool:

@@ -17,6 +17,7 @@ from stablecast.ops.monitor.directory_jobs import DirectoryJobs
 from stablecast.ops.monitor.number_spans import spans
 from stablecast.ops.monitor.pages import ORDERS, Page, Query
 from stablecast.ops.monitor.settings import MonitorSettings, Permission
+from stablecast.runtime import machine
 from stablecast.store.observatory import ReceiverView, SourceView
 
 MAX_VIEWERS = 64
@@ -44,7 +45,7 @@ class Site:
         self._viewers = 0
         self._rendered: dict[tuple[str, str], Page] = {}
         self._rendered_at = -1
-        self._files = {name: (pages.FOLDER / "static" / name).read_bytes() for name in STATIC}
+        self._files = {name: machine.installed_file(pages.FOLDER / "static" / name) for name in STATIC}
 
     def application(self) -> web.Application:
         """Return the application with its routes and middlewares."""

@@ -41,11 +41,11 @@ class MonitorClient:
 
     def store(self) -> dict[str, Any]:
         """Return the record of the store."""
-        return self._get("")
+        return self._ask("")
 
     def sources(self, order: str = "health", offset: int = 0, limit: int = 200) -> dict[str, Any]:
         """Return one page of the store's sources."""
-        return self._get(f"/sources?sort={order}&offset={offset}&limit={limit}")
+        return self._ask(f"/sources?sort={order}&offset={offset}&limit={limit}")
 
     def all_sources(self) -> Iterator[dict[str, Any]]:
         """Yield every source of the store."""
@@ -56,17 +56,13 @@ class MonitorClient:
             offset += len(page["sources"])
             yield from page["sources"]
 
-    def client(self, reg_id: int) -> dict[str, Any]:
-        """Return the record of one source or receiver."""
-        return self._get(f"/{reg_id}")
-
     def change(self, what: str, **given: Any) -> str:
         """Request a change; return the monitor's confirmation."""
-        return str(self._post(what, given)["done"])
+        return str(self._ask(f"/{what}", given)["done"])
 
     def scrub(self) -> dict[str, Any]:
         """Verify the store's files; return the report."""
-        return self._post("scrub", {})
+        return self._ask("/scrub", {})
 
     def export(self, given: dict[str, Any], file: BinaryIO) -> None:
         """Write the store's messages to `file` as compressed JSON lines."""
@@ -74,12 +70,8 @@ class MonitorClient:
             while piece := answer.read(PIECE_BYTES):
                 file.write(piece)
 
-    def _get(self, path: str) -> dict[str, Any]:
-        with self._answer(path, None) as answer:
-            return _object(answer.read(MAX_ANSWER_BYTES))
-
-    def _post(self, what: str, given: dict[str, Any]) -> dict[str, Any]:
-        with self._answer(f"/{what}", given) as answer:
+    def _ask(self, path: str, given: dict[str, Any] | None = None) -> dict[str, Any]:
+        with self._answer(path, given) as answer:
             return _object(answer.read(MAX_ANSWER_BYTES))
 
     @contextmanager

@@ -2,11 +2,10 @@
 
 import asyncio
 import json
-import os
 from collections.abc import Callable
 
 from stablecast.resolver.endpoint import RECEIVE_BUFFER, Endpoint
-from stablecast.runtime import datagrams
+from stablecast.runtime import datagrams, machine
 from stablecast.runtime.address import check_ip, join
 from stablecast.transports.resolution.records import INSTANCE_BYTES
 from stablecast.transports.resolution.udp.effects import RelayEffect, Remark
@@ -52,7 +51,7 @@ class RelayDaemon:
             PortError: This machine has no such interface, or the port is in use or forbidden.
         """
         sock = datagrams.bind(check_ip(interface), port, 0, receive_buffer, send_buffer)
-        daemon = cls(RelayMachine(os.urandom(INSTANCE_BYTES), config or RelayConfig()), interface, log)
+        daemon = cls(RelayMachine(machine.entropy.octets(INSTANCE_BYTES), config or RelayConfig()), interface, log)
         daemon.port = int(sock.getsockname()[1])
         daemon._endpoint.open(sock)
         if report_every:

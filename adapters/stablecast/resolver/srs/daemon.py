@@ -3,13 +3,12 @@
 import asyncio
 import itertools
 import json
-import secrets
 import socket
 from collections.abc import Callable
 from typing import assert_never
 
 from stablecast.resolver.srs.config import SrsConfig
-from stablecast.runtime import ports, tls
+from stablecast.runtime import machine, ports, tls
 from stablecast.runtime.address import join
 from stablecast.runtime.effect_execution import describe, report
 from stablecast.runtime.keepalive import keep_alive
@@ -61,7 +60,7 @@ class SrsDaemon:
         self.config = config
         self.slow = 0
         self._log = log
-        self._machine = ResolutionService(secrets.randbelow((1 << 32) - 1) + 1, config.service())
+        self._machine = ResolutionService(machine.entropy.below((1 << 32) - 1) + 1, config.service())
         self._loop = asyncio.get_running_loop()
         self._numbers = itertools.count(1)
         self._peers: dict[int, asyncio.Transport] = {}

@@ -1,10 +1,10 @@
 """A journal's use of its disk: the system calls, their sizes, and the steps between which a crash may come."""
 
-import os
 from collections.abc import Callable, Sequence
 
 import attrs
 
+from stablecast.runtime import machine
 from stablecast.store.journal.record_format import Block
 from stablecast.store.journal.segments import MAX_OPEN_FILES
 
@@ -38,13 +38,21 @@ STEPS = (
 """All steps: of an open, a new segment, its first and its later batches, and a deleted segment."""
 
 
+def _write(descriptor: int, parts: Sequence[Block], offset: int) -> int:
+    return machine.files.pwritev(descriptor, parts, offset)
+
+
+def _sync(descriptor: int) -> None:
+    machine.files.sync_data(descriptor)
+
+
 @attrs.frozen
 class Disk:
-    """The system calls of a journal, and their limits.
+    """The limits of a journal, and the two calls whose failures are its own among the journals of a process.
 
     Attributes:
-        write: Like `os.pwritev`.
-        sync: Like `os.fdatasync`.
+        write: Like `machine.files.pwritev`.
+        sync: Like `machine.files.sync_data`.
         segment_bytes: Bytes of a segment, see `SEGMENT_BYTES`.
         buffer_bytes: Bytes of one write, see `BUFFER_BYTES`.
         preallocate: True to allocate the whole room of a new segment at once.
@@ -54,8 +62,8 @@ class Disk:
         step: Called with the name of each step.
     """
 
-    write: Write = os.pwritev
-    sync: Sync = os.fdatasync
+    write: Write = _write
+    sync: Sync = _sync
     segment_bytes: int = SEGMENT_BYTES
     buffer_bytes: int = BUFFER_BYTES
     preallocate: bool = False

@@ -5,11 +5,12 @@ descriptor itself.
 """
 
 import asyncio
-import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
+from stablecast.runtime import machine
 from stablecast.store.journal.disk import Disk
 from stablecast.store.journal.record_format import JournalError
 from stablecast.store.journal.segments import JournalSegment, RecordPlace, SegmentReader, leave_summary
@@ -28,14 +29,13 @@ class Fetcher:
         self._tell = tell
         self._reader = SegmentReader(disk.open_files)
         self._jobs: deque[Callable[[], None] | None] = deque()
-        self._wakeup = threading.Semaphore(0)
+        self._wakeup = machine.threads.semaphore(0)
         self._stopped = asyncio.Event()
-        # A daemon thread, because a disk that never answers must not keep the process from ending.
-        self._thread = threading.Thread(target=self._run, name="fetcher", daemon=True)
+        self._thread: machine.Thread | None = None
 
     def start(self) -> None:
         """Start the thread, once."""
-        self._thread.start()
+        self._thread = machine.threads.start("fetcher", self._run)
 
     def fetch(self, records: list[RecordPlace], done: Fetched) -> None:
         """Read the blocks of synced records, and call `done` on the loop."""
@@ -58,7 +58,8 @@ class Fetcher:
         """End the thread after its current job, and wait for it."""
         self._jobs.clear()
         self._put(None)
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
 
     def _put(self, job: Callable[[], None] | None) -> None:
         # The job comes first: a thread that wakes must find it.
@@ -86,8 +87,9 @@ class Fetcher:
         self._step("reclaim")
         try:
             # The segment goes first. A summary without its segment is removed at the next open.
-            segment.path.unlink()
-            summary_path(segment.path).unlink(missing_ok=True)
+            machine.files.remove(segment.path)
+            with suppress(FileNotFoundError):
+                machine.files.remove(summary_path(segment.path))
         except OSError as error:
             self._tell(failed, error)
         self._step("reclaimed")

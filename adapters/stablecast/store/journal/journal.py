@@ -6,9 +6,7 @@ come back through the loop. Blocks that are not synced yet are read from memory.
 """
 
 import asyncio
-import secrets
 import struct
-import time
 from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Self
 import attrs
 
 from stablecast.core.errors import MisuseError
+from stablecast.runtime import machine
 from stablecast.store.journal.disk import DISK, Disk
 from stablecast.store.journal.fetcher import Fetched, Fetcher
 from stablecast.store.journal.index import Erase
@@ -145,7 +144,7 @@ class Journal:
         Raises:
             JournalError: The directory is missing, not writable, in use, or written by a newer release.
         """
-        if not directory.is_dir():
+        if not machine.files.is_directory(directory):
             raise JournalError(f"there is no journal directory {directory}; create it or correct the path")
         try:
             lock = DirectoryLock(directory)
@@ -295,7 +294,7 @@ class Journal:
         if count < 1:
             raise MisuseError(f"a run of {count} messages cannot be appended; give at least one")
         try:
-            head = MESSAGES_HEAD.pack(stream, first, count, tag, time.time_ns())
+            head = MESSAGES_HEAD.pack(stream, first, count, tag, machine.clock.wall_ns())
         except struct.error as error:
             raise MisuseError(f"a number of the run does not fit its field: {error}") from error
         record = self._append(RecordKind.MESSAGES, (head, bounded(block)), ticket)
@@ -388,7 +387,7 @@ class Journal:
         erases = self._index.prune(self._segments.values())
         previous = self._active
         # HIGHEST keeps `_put` below from rolling again before the checkpoint is there.
-        segment = JournalSegment(number, secrets.randbits(32), segment_path(self._directory, number), limit=HIGHEST)
+        segment = JournalSegment(number, machine.entropy.bits(32), segment_path(self._directory, number), limit=HIGHEST)
         self._segments[number] = self._active = segment
         for erase in erases:
             self._put(RecordKind.ERASE, (erase.body(),), 0)
@@ -405,7 +404,7 @@ class Journal:
 
     def _retire(self, segments: Iterable[JournalSegment]) -> None:
         """Note segments without live messages, to delete them later."""
-        for segment in segments:
+        for segment in sorted(segments, key=lambda one: one.number):
             self._dead[segment] = self._pending.added
         self._collect()
 

@@ -1,9 +1,9 @@
 """The rule of one process per journal: an advisory lock on the file `lock` in its directory, which names the holder."""
 
-import fcntl
 import os
 from pathlib import Path
 
+from stablecast.runtime import machine
 from stablecast.store.journal.record_format import JournalError
 
 LOCK_NAME = "lock"
@@ -21,13 +21,16 @@ class DirectoryLock:
             JournalError: Another process, or another journal of this one, holds the lock.
             OSError: The lock file cannot be created or opened.
         """
-        self._fd = os.open(directory / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
+        self._fd = machine.files.open(directory / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.ftruncate(self._fd, 0)
-            os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+            machine.files.lock(self._fd)
+            machine.files.truncate(self._fd, 0)
+            machine.files.pwrite(self._fd, f"{machine.process.pid()}\n".encode(), 0)
         except BlockingIOError as error:
-            holder = os.pread(self._fd, MAX_PID_BYTES, 0).decode("ascii", "replace").strip() or "of unknown number"
+            holder = (
+                machine.files.pread(self._fd, MAX_PID_BYTES, 0).decode("ascii", "replace").strip()
+                or "of unknown number"
+            )
             self.release()
             raise JournalError(
                 f"the journal in {directory} is in use by process {holder}; stop that process or use another directory"
@@ -39,5 +42,5 @@ class DirectoryLock:
     def release(self) -> None:
         """Release the lock. The file stays, because removing it would race with a process that waits to lock it."""
         if self._fd >= 0:
-            os.close(self._fd)
+            machine.files.close(self._fd)
             self._fd = -1

@@ -40,12 +40,12 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
-from mmap import mmap
 from typing import TypeVar
 
 import attrs
 
 from stablecast.core.errors import MisuseError, StablecastError
+from stablecast.runtime.machine import Mapped
 
 VERSION = 3
 """The version that is written. Older ones are read: 2 has no times, 1 has fewer fields of clients (spec/journal.md)."""
@@ -170,7 +170,7 @@ def seal(kind: int, ticket: int, synced: int, parts: Sequence[Block], salt: int)
     return head + _CRC.pack(zlib.crc32(head, salt))
 
 
-def entry_at(data: bytes | mmap, offset: int, salt: int, *, blocks: bool = True) -> Entry | None:
+def entry_at(data: Mapped, offset: int, salt: int, *, blocks: bool = True) -> Entry | None:
     """Return the record at `offset`, or None if there is no good one.
 
     Args:
@@ -201,7 +201,7 @@ def entry_at(data: bytes | mmap, offset: int, salt: int, *, blocks: bool = True)
     return Entry(RecordKind(kind), offset, start + length, ticket, synced)
 
 
-def scan(data: bytes | mmap, salt: int, *, newest: bool, blocks: bool = True) -> Iterator[Entry | SegmentGap]:
+def scan(data: Mapped, salt: int, *, newest: bool, blocks: bool = True) -> Iterator[Entry | SegmentGap]:
     """Yield the records and gaps of a segment in order.
 
     Args:
@@ -228,7 +228,7 @@ def scan(data: bytes | mmap, salt: int, *, newest: bool, blocks: bool = True) ->
         offset = stop
 
 
-def intact(data: bytes | mmap, salt: int, offsets: Iterable[int]) -> bool:
+def intact(data: Mapped, salt: int, offsets: Iterable[int]) -> bool:
     """Return True if good records at these ascending offsets make up the whole segment.
 
     `scan` finds the same at three times the cost, because it copies bodies and makes an entry for each record.
@@ -248,7 +248,7 @@ def intact(data: bytes | mmap, salt: int, offsets: Iterable[int]) -> bool:
     return at == stop
 
 
-def _entries_after(data: bytes | mmap, offset: int, salt: int) -> Iterator[Entry]:
+def _entries_after(data: Mapped, offset: int, salt: int) -> Iterator[Entry]:
     """Yield the good records after a bad one.
 
     The time is linear in the bytes, whatever a peer put into a block: only a header with a good salted checksum makes

@@ -7,14 +7,14 @@ disk has.
 """
 
 import os
-import shutil
 from contextlib import suppress
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import assert_never
 
 import attrs
 
+from stablecast.runtime import machine
+from stablecast.runtime.machine import Mapped
 from stablecast.store.journal.disk import Disk
 from stablecast.store.journal.index import Erase, Index
 from stablecast.store.journal.record_format import (
@@ -39,7 +39,6 @@ from stablecast.store.journal.segments import (
     last_written,
     leave_summary,
     list_segments,
-    sync_directory,
 )
 from stablecast.store.journal.summary import SUMMARY_SUFFIX, SegmentSummary, decoded, summary_path
 
@@ -87,42 +86,47 @@ def recover(directory: Path, disk: Disk) -> RecoveredJournal:
             _read_segment(found, number, path, newest=number == last, blocks=disk.verify)
     disk.step("restart-scanned")
     if found.newest is not None:
-        fd = os.open(found.newest.path, os.O_RDWR)
+        fd = machine.files.open(found.newest.path, os.O_RDWR)
         try:
-            os.ftruncate(fd, found.newest.end)
+            machine.files.truncate(fd, found.newest.end)
             disk.sync(fd)
         finally:
-            os.close(fd)
+            machine.files.close(fd)
     disk.step("restart-cut")
-    sync_directory(directory)
+    machine.files.sync_directory(directory)
     return found
 
 
 def _drop_orphans(directory: Path, wanted: set[Path]) -> None:
     """Remove the summaries of deleted segments."""
-    for path in directory.glob(f"*{SUMMARY_SUFFIX}"):
-        if path not in wanted:
-            path.unlink()
+    for name in machine.files.names(directory):
+        path = directory / name
+        if name.endswith(SUMMARY_SUFFIX) and path not in wanted:
+            machine.files.remove(path)
 
 
 def _read_segment(found: RecoveredJournal, number: int, path: Path, *, newest: bool, blocks: bool) -> None:
     """Enter one segment into `found`."""
-    with path.open("rb") as file:
-        header = file.read(FILE_HEADER_BYTES)
-        salt = file_salt(header, number)
-        if salt is None:
-            _set_aside(found, path, header, created=not newest or holds_records(path))
-            return
-        segment = JournalSegment(number, salt, path, on_disk=True, version=file_version(header))
-        found.segments[number] = segment
-        with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-            if newest or not _summarized(found, segment, data, blocks=blocks):
-                _scan(found, segment, data, newest=newest, blocks=blocks)
+    header = _header(path)
+    salt = file_salt(header, number)
+    if salt is None:
+        _set_aside(found, path, header, created=not newest or holds_records(path))
+        return
+    segment = JournalSegment(number, salt, path, on_disk=True, version=file_version(header))
+    found.segments[number] = segment
+    with machine.files.map(path) as data:
+        if newest or not _summarized(found, segment, data, blocks=blocks):
+            _scan(found, segment, data, newest=newest, blocks=blocks)
     if newest:
         found.newest = segment
 
 
-def _scan(found: RecoveredJournal, segment: JournalSegment, data: mmap, *, newest: bool, blocks: bool) -> None:
+def _header(path: Path) -> bytes:
+    with machine.files.file(path, "rb") as file:
+        return file.read(FILE_HEADER_BYTES)
+
+
+def _scan(found: RecoveredJournal, segment: JournalSegment, data: Mapped, *, newest: bool, blocks: bool) -> None:
     """Enter a segment record by record; write a summary for the next open if the segment is full and whole."""
     whole = True
     for item in scan(data, segment.salt, newest=newest, blocks=blocks):
@@ -133,20 +137,20 @@ def _scan(found: RecoveredJournal, segment: JournalSegment, data: mmap, *, newes
             whole = False
         segment.end = item.offset if isinstance(item, SegmentGap) and item.torn else item.stop
     if not newest:
-        if whole and not summary_path(segment.path).exists():
+        if whole and not machine.files.exists(summary_path(segment.path)):
             leave_summary(segment)
         segment.summary = SegmentSummary()
 
 
-def _summarized(found: RecoveredJournal, segment: JournalSegment, data: mmap, *, blocks: bool) -> bool:
+def _summarized(found: RecoveredJournal, segment: JournalSegment, data: Mapped, *, blocks: bool) -> bool:
     """Enter a segment from its summary; return False and do nothing if there is none that matches the segment."""
     path = summary_path(segment.path)
     summary = None
     with suppress(OSError):  # A disk that cannot read the summary may still read the segment.
-        summary = decoded(path.read_bytes(), segment.number, segment.salt, len(data))
+        summary = decoded(machine.files.read_bytes(path), segment.number, segment.salt, len(data))
     if summary is None:
         with suppress(OSError):
-            path.unlink(missing_ok=True)
+            machine.files.remove(path)
         return False
     if blocks and not intact(data, segment.salt, summary.offsets()):
         return False
@@ -165,12 +169,11 @@ def _summarized(found: RecoveredJournal, segment: JournalSegment, data: mmap, *,
 
 def _remove_begun(found: RecoveredJournal, number: int, path: Path) -> None:
     """Remove a segment that the writer opened in advance and that got no record."""
-    with path.open("rb") as file:
-        header = file.read(FILE_HEADER_BYTES)
+    header = _header(path)
     if file_salt(header, number) is None:
         _set_aside(found, path, header, created=False)
     else:
-        path.unlink()
+        machine.files.remove(path)
 
 
 def _set_aside(found: RecoveredJournal, path: Path, header: bytes, *, created: bool) -> None:
@@ -183,10 +186,10 @@ def _set_aside(found: RecoveredJournal, path: Path, header: bytes, *, created: b
         foreign = not header.startswith(FILE_MAGIC)
         suffix, what = (FOREIGN_SUFFIX, "is no segment") if foreign else (DAMAGED_SUFFIX, "has a damaged header")
         found.damaged = True
-        path.rename(f"{path}{suffix}")
+        machine.files.rename(path, f"{path}{suffix}")
         found.reports.append(f"{path} {what} and was renamed to {path.name}{suffix}; check the disk")
     else:
-        path.unlink()
+        machine.files.remove(path)
         found.reports.append(f"{path} was never completed and was removed; nothing in it was reported stable")
 
 
@@ -201,15 +204,15 @@ def _report(found: RecoveredJournal, path: Path, gap: SegmentGap) -> None:
         return
     found.damaged = True
     copy = Path(f"{path}{DAMAGED_SUFFIX}")
-    if not copy.exists():
-        shutil.copy2(path, copy)
+    if not machine.files.exists(copy):
+        machine.files.copy(path, copy)
     found.reports.append(
         f"{path} is damaged from {gap.offset} to {gap.stop} ({length} bytes) and those records are lost; "
         f"check the disk, a copy is in {copy.name}"
     )
 
 
-def _apply(found: RecoveredJournal, segment: JournalSegment, entry: Entry, data: mmap) -> None:
+def _apply(found: RecoveredJournal, segment: JournalSegment, entry: Entry, data: Mapped) -> None:
     """Apply one record."""
     if entry.kind is not RecordKind.MESSAGES:
         segment.summary.note(entry.offset)

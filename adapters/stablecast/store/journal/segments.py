@@ -10,6 +10,7 @@ from pathlib import Path
 
 import attrs
 
+from stablecast.runtime import machine
 from stablecast.store.journal.record_format import (
     FILE_HEADER_BYTES,
     MESSAGES_HEAD,
@@ -119,14 +120,14 @@ def list_segments(directory: Path) -> tuple[dict[int, Path], int]:
     """Return the segments by ascending number, and the highest number of any file, also of one set aside."""
     found: dict[int, Path] = {}
     highest = 0
-    for path in directory.iterdir():
-        match = _NAME.fullmatch(path.name)
+    for name in machine.files.names(directory):
+        match = _NAME.fullmatch(name)
         if match is None:
             continue
         number = int(match[1])
         highest = max(highest, number)
         if match[2] is None:
-            found[number] = path
+            found[number] = directory / name
     return dict(sorted(found.items())), highest
 
 
@@ -144,19 +145,10 @@ def last_written(paths: dict[int, Path]) -> int:
 
 def holds_records(path: Path) -> bool:
     """Return True if the file has more than a header and zeros of reserved room; False if there is no file."""
-    with suppress(FileNotFoundError), path.open("rb") as file:
+    with suppress(FileNotFoundError), machine.files.file(path, "rb") as file:
         file.seek(FILE_HEADER_BYTES)
         return any(piece.strip(b"\0") for piece in iter(partial(file.read, PIECE_BYTES), b""))
     return False
-
-
-def sync_directory(directory: Path) -> None:
-    """Make the names in a directory durable: created files exist, and removed files stay away."""
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def open_for_writing(segment: JournalSegment, sync: Callable[[int], None], reserve: int = 0) -> int:
@@ -166,16 +158,16 @@ def open_for_writing(segment: JournalSegment, sync: Callable[[int], None], reser
     never the trace of a crash.
     """
     if segment.on_disk:
-        return os.open(segment.path, os.O_WRONLY)
-    fd = os.open(segment.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        return machine.files.open(segment.path, os.O_WRONLY)
+    fd = machine.files.open(segment.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     try:
-        os.write(fd, file_header(segment.number, segment.salt))
+        machine.files.write(fd, file_header(segment.number, segment.salt))
         if reserve:
-            os.posix_fallocate(fd, 0, max(reserve, FILE_HEADER_BYTES))
+            machine.files.allocate(fd, 0, max(reserve, FILE_HEADER_BYTES))
         sync(fd)
-        sync_directory(segment.path.parent)
+        machine.files.sync_directory(segment.path.parent)
     except OSError:
-        os.close(fd)
+        machine.files.close(fd)
         raise
     segment.on_disk = True
     return fd
@@ -185,10 +177,10 @@ def leave_summary(segment: JournalSegment) -> None:
     """Write the summary of a full segment, and drop it from memory. Without the file, the next open scans."""
     path = summary_path(segment.path)
     try:
-        path.write_bytes(segment.summary.encoded(segment.number, segment.salt, segment.end))
+        machine.files.write_bytes(path, segment.summary.encoded(segment.number, segment.salt, segment.end))
     except OSError:
         with suppress(OSError):  # The checksum rejects the rest of a file that cannot be removed.
-            path.unlink(missing_ok=True)
+            machine.files.remove(path)
     segment.summary = SegmentSummary()
 
 
@@ -231,16 +223,16 @@ class SegmentReader:
         """Close a file, so that it can be removed."""
         fd = self._open.pop(segment.number, None)
         if fd is not None:
-            os.close(fd)
+            machine.files.close(fd)
 
     def close_all(self) -> None:
         """Close every open segment file."""
         while self._open:
-            os.close(self._open.popitem()[1])
+            machine.files.close(self._open.popitem()[1])
 
     def _read(self, segment: JournalSegment, size: int, offset: int) -> bytes:
         try:
-            return os.pread(self._fd(segment), size, offset)
+            return machine.files.pread(self._fd(segment), size, offset)
         except OSError as error:
             raise JournalError(f"cannot read {segment.path}: {refusal(error)}; check the disk") from error
 
@@ -248,7 +240,7 @@ class SegmentReader:
         fd = self._open.get(segment.number)
         if fd is None:
             if len(self._open) >= self._most:
-                os.close(self._open.popitem(last=False)[1])
-            fd = self._open[segment.number] = os.open(segment.path, os.O_RDONLY)
+                machine.files.close(self._open.popitem(last=False)[1])
+            fd = self._open[segment.number] = machine.files.open(segment.path, os.O_RDONLY)
         self._open.move_to_end(segment.number)
         return fd

@@ -21,20 +21,22 @@ next sync would report a success that did not happen.
 
 import errno
 import os
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import suppress
 from itertools import groupby
 from operator import attrgetter
-from time import monotonic_ns
+from typing import TYPE_CHECKING
 
 import attrs
 
+from stablecast.runtime import machine
 from stablecast.store.journal.disk import Disk
 from stablecast.store.journal.record_format import Block, RecordKind, seal
 from stablecast.store.journal.segments import JournalRecord, JournalSegment, open_for_writing
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 IOV_MAX = os.sysconf("SC_IOV_MAX")
 """Buffers of one vectored write at most, by the system."""
@@ -67,9 +69,8 @@ class NextSegment:
 
     def __init__(self, segment: JournalSegment, disk: Disk) -> None:
         """Begin to open the segment."""
-        self._descriptor: Future[int] = Future()
-        # A daemon thread, because a disk that never answers must not keep the process from ending.
-        threading.Thread(target=self._run, args=(segment, disk), name="opening", daemon=True).start()
+        self._descriptor: Future[int] = machine.threads.future()
+        machine.threads.start("opening", self._run, segment, disk)
 
     def descriptor(self) -> int:
         """Wait until the segment is open; return its descriptor, which the caller closes. Raises OSError."""
@@ -78,7 +79,7 @@ class NextSegment:
     def drop(self) -> None:
         """Wait until the segment is open, and close it."""
         with suppress(OSError):  # If it could not be opened, there is nothing to close.
-            os.close(self.descriptor())
+            machine.files.close(self.descriptor())
 
     def _run(self, segment: JournalSegment, disk: Disk) -> None:
         try:
@@ -124,7 +125,7 @@ class JournalWriter:
         self._done = 0  # Records that the thread has synced of them.
         self._short = 0  # Short flushes in a row.
         self._broken: Exception | None = None
-        self._bell = threading.Lock()
+        self._bell = machine.threads.lock()
         self._bell.acquire()
         self._closing = False
         self._aborted = False
@@ -132,13 +133,12 @@ class JournalWriter:
         self._next: NextSegment | None = None
         self._fd = -1
         self._end = 0
-        # A daemon thread, because a disk that never answers must not keep the process from ending.
-        self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
+        self._thread: machine.Thread | None = None
 
     def start(self, soon: Callable[[Callable[[], None]], object]) -> None:
         """Start the thread; `soon` schedules a call for the end of the loop's turn."""
         self._soon = soon
-        self._thread.start()
+        self._thread = machine.threads.start("journal", self._run)
 
     def put(self, record: JournalRecord) -> None:
         """Queue a record. The owner counts the bytes, and bounds how many wait."""
@@ -158,7 +158,8 @@ class JournalWriter:
         """End the thread after its current system call, and wait for it."""
         self._aborted = True
         self._ring()
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
 
     def _may_flush_here(self, segment: JournalSegment) -> bool:
         """Return True if the loop's thread may write: the segment is open, and the other thread has no records."""
@@ -203,7 +204,7 @@ class JournalWriter:
             if self._next is not None:
                 self._next.drop()
             if self._fd >= 0:
-                os.close(self._fd)
+                machine.files.close(self._fd)
             self._tell(self._stopped)
 
     def _turn(self) -> bool:
@@ -247,9 +248,9 @@ class JournalWriter:
             step("written")
         self._end = offset
         if not self._aborted:
-            began = monotonic_ns()
+            began = machine.clock.monotonic_ns()
             self._disk.sync(self._fd)
-            took = monotonic_ns() - began
+            took = machine.clock.monotonic_ns() - began
             self.syncs.add(took)
             self._short = self._short + 1 if took <= self._disk.short_ns else 0
             step("checkpoint-synced" if checkpoint else "synced")
@@ -270,7 +271,7 @@ class JournalWriter:
         """Close the full segment and go on with the next."""
         if self._fd >= 0:
             self._give_back()
-            os.close(self._fd)
+            machine.files.close(self._fd)
             self._fd = -1  # Opening may fail, and then `_run` must not close the old one again.
         following, self._next = self._next or NextSegment(segment, self._disk), None
         self._fd = following.descriptor()
@@ -279,7 +280,7 @@ class JournalWriter:
     def _give_back(self) -> None:
         """Free the reserved room of the segment that is not used."""
         if self._disk.preallocate:
-            os.ftruncate(self._fd, self._end)
+            machine.files.truncate(self._fd, self._end)
             self._disk.sync(self._fd)
 
     def _write_all(self, buffers: list[Block], offset: int) -> int:

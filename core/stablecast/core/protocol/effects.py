@@ -6,33 +6,23 @@ An effect that waits for the disk waits for a `Persisted` input, never for list 
 import attrs
 
 from stablecast.core.machine.records import record
+from stablecast.core.protocol import messages as msg
 from stablecast.core.protocol.events import Event
-from stablecast.core.protocol.messages import (
-    Address,
-    ElectionToken,
-    Incarnation,
-    Life,
-    Message,
-    Pace,
-    Role,
-    StoreEntry,
-    Wishes,
-)
 
 
 @record
 class Send:
     """Send a message to a request or store port."""
 
-    to: Address
-    message: Message
+    to: msg.Address
+    message: msg.Message
 
 
 @attrs.frozen
 class Broadcast:
     """Source: put a message on the data stream, for everybody who joined it."""
 
-    message: Message
+    message: msg.Message
 
 
 @record
@@ -56,8 +46,8 @@ class Resend:
     `proactive`: unrequested, because a store has not acknowledged them in time (P-436).
     """
 
-    to: Address
-    session: Incarnation
+    to: msg.Address
+    session: msg.Incarnation
     first: int
     last: int
     proactive: bool = False
@@ -92,7 +82,7 @@ class AskRegId:
     """Receiver: ask the application for its RegID at this store. Answer with `RegIdChosen` (P-675)."""
 
     store_index: int
-    store: Address
+    store: msg.Address
     source_reg_id: int
 
 
@@ -118,29 +108,29 @@ class Client:
         freed: The first number that RPP has not released yet.
     """
 
-    role: Role
+    role: msg.Role
     reg_id: int
     store_index: int
     topic: str
     session_id: int
-    incarnation: Incarnation
+    incarnation: msg.Incarnation
     source_reg_id: int
-    reply_to: Address
-    transport: Address
+    reply_to: msg.Address
+    transport: msg.Address
     activity_timeout_ms: int
     state_lifetime_ms: int
     acknowledged: int
-    lives: tuple[Life, ...]
+    lives: tuple[msg.Life, ...]
     has_acknowledged: bool = False
     term: int = 0
     lives_term: int = 0
     context: int = 0
-    pace: Pace = Pace.SOURCE
-    wishes: Wishes = Wishes()
+    pace: msg.Pace = msg.Pace.SOURCE
+    wishes: msg.Wishes = msg.Wishes()
     wants_proxy: bool = False
-    stores: tuple[StoreEntry, ...] = ()
+    stores: tuple[msg.StoreEntry, ...] = ()
     group_sizes: tuple[int, ...] = ()
-    election: ElectionToken | None = None
+    election: msg.ElectionToken | None = None
     freed: int = 0
 
 
@@ -160,7 +150,7 @@ class CacheMessages:
     """
 
     source_reg_id: int
-    incarnation: Incarnation
+    incarnation: msg.Incarnation
     token: int
     skip: int
     count: int
@@ -204,7 +194,7 @@ class PersistMessages:
 
     ticket: int
     source_reg_id: int
-    incarnation: Incarnation
+    incarnation: msg.Incarnation
     token: int
     skip: int
     count: int
@@ -226,7 +216,7 @@ class Forget:
     """Store: durably forget a client, and for a source all its messages."""
 
     ticket: int
-    role: Role
+    role: msg.Role
     reg_id: int
 
 
@@ -234,8 +224,8 @@ class Forget:
 class SendStored:
     """Store: read `first`..`last` of this source from the journal and send them as retransmissions."""
 
-    to: Address
-    session: Incarnation
+    to: msg.Address
+    session: msg.Incarnation
     source_reg_id: int
     first: int
     last: int
@@ -245,15 +235,15 @@ class SendStored:
 class Join:
     """Store: join the stream of this incarnation at `transport`."""
 
-    incarnation: Incarnation
-    transport: Address
+    incarnation: msg.Incarnation
+    transport: msg.Address
 
 
 @attrs.frozen
 class Leave:
     """Store: leave the stream of this incarnation."""
 
-    incarnation: Incarnation
+    incarnation: msg.Incarnation
 
 
 @attrs.frozen
@@ -267,11 +257,11 @@ class StartProxy:
     source_reg_id: int
     topic: str
     session_id: int
-    election: ElectionToken
-    stores: tuple[StoreEntry, ...]
+    election: msg.ElectionToken
+    stores: tuple[msg.StoreEntry, ...]
     group_sizes: tuple[int, ...]
-    pace: Pace = Pace.SOURCE
-    wishes: Wishes = Wishes()
+    pace: msg.Pace = msg.Pace.SOURCE
+    wishes: msg.Wishes = msg.Wishes()
 
 
 @attrs.frozen

@@ -115,7 +115,23 @@ class ElectionToken:
 
 
 @attrs.frozen
-class Register:
+class _OfRegistration:
+    """The fields of all messages of a registration, which an answer repeats."""
+
+    role: Role
+    store_index: int
+    generation: int
+    reg_id: int
+    incarnation: Incarnation
+
+    @property
+    def names(self) -> tuple[Role, int, int, int, Incarnation]:
+        """The fields that an answer repeats."""
+        return (self.role, self.store_index, self.generation, self.reg_id, self.incarnation)
+
+
+@attrs.frozen
+class Register(_OfRegistration):
     """PREG: a source or receiver asks a store to keep its state (P-214, P-227).
 
     Attributes:
@@ -131,11 +147,6 @@ class Register:
         lives_term: If the store knows this life, it knows it under at least this term (`source.lineage`).
     """
 
-    role: Role
-    store_index: int
-    generation: int
-    reg_id: int
-    incarnation: Incarnation
     source_reg_id: int
     topic: str
     session_id: int
@@ -158,7 +169,7 @@ class Register:
 
 
 @attrs.frozen
-class Registered:
+class Registered(_OfRegistration):
     """PREG_RESP of a grant.
 
     Attributes:
@@ -172,11 +183,6 @@ class Registered:
         pace: The pace of the repository, or for a receiver its own (P-571).
     """
 
-    role: Role
-    store_index: int
-    generation: int
-    reg_id: int
-    incarnation: Incarnation
     old: bool
     low: int
     high: int
@@ -190,44 +196,29 @@ class Registered:
 
 
 @attrs.frozen
-class Refused:
+class Refused(_OfRegistration):
     """PREG_RESP with the error indicator.
 
     `held_ms` is the time for which the holder keeps the RegID if it stays silent. 0: not stated, or waiting does not
     help.
     """
 
-    role: Role
-    store_index: int
-    generation: int
-    reg_id: int
-    incarnation: Incarnation
     reason: Refusal
     held_ms: int = 0
 
 
 @attrs.frozen
-class Deregister:
+class Deregister(_OfRegistration):
     """PREG with the deregistration flag: a client asks a store to forget it (P-584)."""
 
-    role: Role
-    store_index: int
-    generation: int
-    reg_id: int
-    incarnation: Incarnation
     source_reg_id: int
     reply_to: Address
 
 
 @attrs.frozen
-class Deregistered:
+class Deregistered(_OfRegistration):
     """PREG_RESP with the deregistration flag (P-586). `number`: the newest number stored, or acknowledged."""
 
-    role: Role
-    store_index: int
-    generation: int
-    reg_id: int
-    incarnation: Incarnation
     number: int
 
 

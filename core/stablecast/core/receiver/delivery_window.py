@@ -309,18 +309,3 @@ class DeliveryWindow:
             otr = part.recovered and part.first >= self.origin
             done = self._last_use(part.token)
             out.append(Deliver(part.token, skip, length, part.first, part.recovered, done, otr))
-
-    def check_invariants(self) -> None:
-        """Assert the rules that hold between inputs, for tests."""
-        spans = [(held.first, held.stop) for held in self.held]
-        assert spans == sorted(spans)
-        assert all(first < stop for first, stop in spans)
-        assert all(not self.have.missing(first, stop) for first, stop in spans)
-        assert not self.in_order or sum(stop - first for first, stop in spans) == self.have.total()
-        assert self.next is None or self.in_order or not spans
-        assert self.next is None or self.have.first is None or self.have.first > self.next
-        assert sum(self.users.values()) == len(self.held)
-
-    def abstract(self) -> tuple[int | None, int | None, tuple[tuple[int, int], ...], int]:
-        """Return what the recovery model sees: next, newest known, held or settled ahead, last acknowledged."""
-        return (self.next, self.high, tuple(self.have), self.acked)

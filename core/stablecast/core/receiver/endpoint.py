@@ -22,39 +22,15 @@ from enum import IntEnum
 from typing import assert_never
 
 import attrs
-from statemachine.states import States
 
 from stablecast.core.machine import serial
-from stablecast.core.machine.chart import Chart, fire, lower
+from stablecast.core.machine.chart import Chart, States, fire, lower
+from stablecast.core.protocol import inputs
+from stablecast.core.protocol import messages as msg
 from stablecast.core.protocol.effects import Deliver, Discard, Effect, Notify, ReceiverEffect
 from stablecast.core.protocol.events import Oddity, RegistrationError
-from stablecast.core.protocol.inputs import (
-    Acknowledge,
-    Arrived,
-    Consumed,
-    Data,
-    Finish,
-    Gone,
-    History,
-    Lost,
-    LowChosen,
-    ReceiverInput,
-    RegIdChosen,
-    Reset,
-    Start,
-    Tick,
-    Useless,
-    Withdraw,
-)
-from stablecast.core.protocol.messages import (
-    Deregistered,
-    Keepalive,
-    LateJoinInfo,
-    Message,
-    Refused,
-    Registered,
-    SourceInfo,
-)
+from stablecast.core.protocol.inputs import Arrived, Consumed, Data
+from stablecast.core.protocol.messages import Registered
 from stablecast.core.protocol.request_window import Target
 from stablecast.core.protocol.resume_point import offer
 from stablecast.core.protocol.settings import AckMode, ReceiverConfig, UseOtr
@@ -138,7 +114,7 @@ class ReceiverSession:
 
     # The machine contract.
 
-    def receive(self, event: ReceiverInput, now: int) -> None:
+    def receive(self, event: inputs.ReceiverInput, now: int) -> None:
         """Feed one input. Raises MisuseError for messages consumed or acknowledged that were not delivered."""
         match event:
             case Data():
@@ -147,30 +123,30 @@ class ReceiverSession:
                 self._on_consumed(event, now)
             case Arrived():
                 self._on_message(event.message, now)
-            case Tick():
+            case inputs.Tick():
                 self.handle_timeout(now)
-            case Acknowledge():
+            case inputs.Acknowledge():
                 self.arrivals.on_acknowledged(event)
                 self._acknowledge(now)
-            case Lost():
+            case inputs.Lost():
                 self._on_lost(event, now)
-            case LowChosen():
+            case inputs.LowChosen():
                 self._on_low(event.number, now)
-            case RegIdChosen():
+            case inputs.RegIdChosen():
                 self.enlistment.on_reg_id(event.store_index, event.reg_id, now, self.outbox)
-            case Reset() | Gone():
+            case inputs.Reset() | inputs.Gone():
                 self.enrollment.on_broken(event, now, self.outbox)
                 self.acknowledger.on_broken(event, self.enrollment.counting, self.info, self.window, now, self.outbox)
                 self._recover(now)
-            case Useless():
+            case inputs.Useless():
                 self._on_useless(event, now)
-            case Finish():
+            case inputs.Finish():
                 self._acknowledge(now)
-            case History():
+            case inputs.History():
                 self.lives.remember(event.incarnation, event.first, event.last + 1)
-            case Withdraw():
+            case inputs.Withdraw():
                 fire(RECEIVER, self, ReceiverStep.WITHDRAW, now, 0)
-            case Start():
+            case inputs.Start():
                 if self.state is ReceiverState.WAITING and self.config.source_request:
                     self.contact.begin(now + self.config.sri_request_interval_ns)
             case _:
@@ -216,7 +192,7 @@ class ReceiverSession:
                 self._plan_ack(now)
             self._recover(now)
 
-    def _on_lost(self, event: Lost, now: int) -> None:
+    def _on_lost(self, event: inputs.Lost, now: int) -> None:
         if self.info is not None and event.session == self.config.incarnation:
             self.arrivals.on_lost(event, now, self.outbox)
             self._recover(now)
@@ -237,7 +213,7 @@ class ReceiverSession:
         self._plan_ack(now)
         self._recover(now)
 
-    def _on_useless(self, event: Useless, now: int) -> None:
+    def _on_useless(self, event: inputs.Useless, now: int) -> None:
         self.arrivals.on_useless(event)
         if self.config.ack_mode is AckMode.EXPLICIT:
             self._acknowledge(now)  # Acknowledgements of later messages may have waited for this one.
@@ -260,23 +236,23 @@ class ReceiverSession:
 
     # Messages.
 
-    def _on_message(self, message: Message, now: int) -> None:
+    def _on_message(self, message: msg.Message, now: int) -> None:
         if message.incarnation != self.config.incarnation:
             self._odd("late-message", f"{type(message).__name__} for incarnation {message.incarnation:#x}")
             return
         match message:
-            case SourceInfo():
+            case msg.SourceInfo():
                 self._on_info(message, now)
-            case Registered() | Refused() | Deregistered():
+            case Registered() | msg.Refused() | msg.Deregistered():
                 self._on_answer(message, now)
-            case Keepalive():
+            case msg.Keepalive():
                 self.enrollment.on_keepalive(message, now, self.outbox)
-            case LateJoinInfo():
+            case msg.LateJoinInfo():
                 self._on_late_join(message, now)
             case _:
                 self._odd("unexpected-message", f"{type(message).__name__} is not for a receiver")
 
-    def _on_info(self, info: SourceInfo, now: int) -> None:
+    def _on_info(self, info: msg.SourceInfo, now: int) -> None:
         news = self.contact.on_info(info, self.outbox)
         if news is SourceNews.FIRST:
             self.arrivals.inform(info, self.outbox)
@@ -287,7 +263,7 @@ class ReceiverSession:
                 self.enlistment.on_info(info, now, self.outbox)
         self._recover(now)
 
-    def _on_answer(self, answer: Registered | Refused | Deregistered, now: int) -> None:
+    def _on_answer(self, answer: Registered | msg.Refused | msg.Deregistered, now: int) -> None:
         registration = self.enlistment.on_answer(answer, self.window.high or 0, now, self.outbox)
         if registration is None or not isinstance(answer, Registered):
             return
@@ -300,11 +276,11 @@ class ReceiverSession:
             self.acknowledger.catch_up(registration, self.window, self.outbox)
         if self.enrollment.counting == [registration]:
             # Without a counting store the receiver had no RegID to confirm under, so confirmations were left out.
-            again = (Reset(self.contact.source.request), self.enrollment.counting, self.info, self.window)
+            again = (inputs.Reset(self.contact.source.request), self.enrollment.counting, self.info, self.window)
             self.acknowledger.on_broken(*again, now, self.outbox)
         self._recover(now)
 
-    def _on_late_join(self, answer: LateJoinInfo, now: int) -> None:
+    def _on_late_join(self, answer: msg.LateJoinInfo, now: int) -> None:
         if self.state is ReceiverState.JOINING:  # Late answers change nothing.
             self.contact.stop()
             fire(RECEIVER, self, ReceiverStep.JOINED, now, self.arrivals.join(answer))
@@ -353,8 +329,8 @@ class ReceiverSession:
 
     @property
     def status(self) -> ReceiverStatus:
-        """A read-only copy of what the session knows of its stores and messages."""
-        return ReceiverStatus.of(self.enrollment, self.arrivals, self.acknowledger)
+        """Read-only questions about what the session knows of its stores and messages."""
+        return ReceiverStatus(self.enrollment, self.arrivals, self.acknowledger)
 
     def delivered(self, first: int, stop: int) -> bool:
         """Return whether [first, stop) was delivered, except for numbers that were given up."""
@@ -381,7 +357,7 @@ class ReceiverSession:
         return self.enlistment.enrollment
 
     @property
-    def info(self) -> SourceInfo | None:
+    def info(self) -> msg.SourceInfo | None:
         """The source's newest SRI."""
         return self.contact.info
 
@@ -463,14 +439,6 @@ class ReceiverSession:
     def go_alone(self, now: int, number: int) -> None:
         """Deliver live messages only."""
         self.arrivals.abandon(self.outbox)
-
-    def check_invariants(self) -> None:
-        """Assert the rules that hold between inputs, for tests."""
-        self.arrivals.check_invariants()
-
-    def abstract(self) -> tuple[object, ...]:
-        """Return what the models see: state, registrations, window, requests."""
-        return (self.state.name, self.enrollment.abstract(), self.window.abstract(), self.requests.abstract())
 
 
 _S = ReceiverState

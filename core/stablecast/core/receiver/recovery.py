@@ -104,11 +104,3 @@ class Recovery:
             return
         self.cared.add(start, stop)
         self.young.setdefault(now + self.delay_ns, RangeSet()).add(start, stop)
-
-    def abstract(self) -> tuple[object, ...]:
-        """Return what is and will be requested: history, gaps, and gaps that are too young."""
-        young = RangeSet()
-        for gaps in self.young.values():
-            for start, stop in gaps:
-                young.add(start, stop)
-        return (self.history.abstract(), self.gaps.abstract(), tuple(young))

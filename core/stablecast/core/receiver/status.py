@@ -1,78 +1,72 @@
-"""A receiver's session as it stands: a read-only copy for judges of traces, models and simulators.
+"""A receiver's session as it stands: read-only questions for judges of traces, models and simulators.
 
-Making a status copies sets of ranges, so it is not for the data path. Questions that a driver asks for each run are
-properties of `ReceiverSession`.
+Each question copies what it shows, so it is not for the data path. Questions that a driver asks for each run are
+properties of `ReceiverSession`. A status follows the session: ask again after an input.
 """
+
+from collections.abc import Callable
+from typing import TypeVar
 
 import attrs
 
-from stablecast.core.machine.ranges import RangeSet
-from stablecast.core.protocol.request_window import OpenRequest
 from stablecast.core.receiver.arrival import Arrivals
 from stablecast.core.receiver.consumption_acks import Acknowledger, AckTimer
 from stablecast.core.registration.registration_set import RegistrationSet
-from stablecast.core.registration.status import RegistrationStatus, registrations_of
+from stablecast.core.registration.status import registrations_of
+
+ShownT = TypeVar("ShownT")
+
+
+def _shown(read: Callable[["ReceiverStatus"], ShownT]) -> ShownT:
+    """Return a property; its type is that of the value."""
+    return property(read)  # type: ignore[return-value] # properties show as their values
 
 
 @attrs.frozen
 class ReceiverStatus:
-    """A session's stores and messages. Range sets are copies; numbers are extended.
+    """A session's stores and messages. Range sets are copies; numbers are extended."""
 
-    Attributes:
-        registrations: By store index.
-        first_interval_over: The first registration interval has ended.
-        acknowledged: The newest number acknowledged; one below the start when there is none.
-        ack_due: A timer runs at whose end consumption is acknowledged.
-        held: Ranges that arrived and wait for their turn.
-        settled_ahead: Numbers that are held, delivered or given up above the next one.
-        lost: Lost numbers that are not reported yet, because lower numbers are open.
-        known: Numbers not reached yet that the application consumed in earlier sessions.
-        consumed: Numbers consumed and not acknowledged yet.
-        skipped: Numbers given up that no acknowledgement has passed yet.
-        lives: Numbers consumed in this session and before, by the life that sent them.
-        seen: The lives that sent messages in this session.
-        confirmable: Ranges from the start to `acknowledged` that may be confirmed to a source.
-        wanted: Missing history that is not requested yet.
-        asked: Requests for history that are not answered yet.
-        turn: Number of requests for history so far, which selects the next store; None when no history is missing.
-    """
+    _enrollment: RegistrationSet
+    _arrivals: Arrivals
+    _acknowledger: Acknowledger
 
-    registrations: dict[int, RegistrationStatus]
-    first_interval_over: bool
-    acknowledged: int
-    ack_due: bool
-    held: tuple[tuple[int, int], ...]
-    settled_ahead: RangeSet
-    lost: RangeSet
-    known: RangeSet
-    consumed: RangeSet
-    skipped: RangeSet
-    lives: dict[int, RangeSet]
-    seen: frozenset[int]
-    confirmable: tuple[tuple[int, int], ...]
-    wanted: RangeSet
-    asked: tuple[OpenRequest, ...]
-    turn: int | None
+    registrations = _shown(lambda self: registrations_of(self._enrollment))
+    """The registrations by store index."""
+    first_interval_over = _shown(lambda self: self._enrollment.first_interval_over)
+    """True if the first registration interval has ended."""
+    acknowledged = _shown(lambda self: self._arrivals.window.acked)
+    """The newest number acknowledged; one below the start when there is none."""
+    ack_due = _shown(lambda self: self._acknowledger.timers.armed(AckTimer.ACK))
+    """True if a timer runs at whose end consumption is acknowledged."""
+    held = _shown(lambda self: tuple((part.first, part.stop) for part in self._arrivals.window.held))
+    """Ranges that arrived and wait for their turn."""
+    settled_ahead = _shown(lambda self: self._arrivals.window.have.copy())
+    """Numbers that are held, delivered or given up above the next one."""
+    lost = _shown(lambda self: self._arrivals.window.lost.copy())
+    """Lost numbers that are not reported yet, because lower numbers are open."""
+    known = _shown(lambda self: self._arrivals.window.known.copy())
+    """Numbers not reached yet that the application consumed in earlier sessions."""
+    consumed = _shown(lambda self: self._arrivals.window.consumed.copy())
+    """Numbers consumed and not acknowledged yet."""
+    skipped = _shown(lambda self: self._arrivals.window.skipped.copy())
+    """Numbers given up that no acknowledgement has passed yet."""
+    lives = _shown(lambda self: {life: known.copy() for life, known in self._arrivals.lives.consumed.items()})
+    """Numbers consumed in this session and before, by the life that sent them."""
+    seen = _shown(lambda self: frozenset(self._arrivals.lives.seen))
+    """The lives that sent messages in this session."""
+    wanted = _shown(lambda self: self._arrivals.requests.history.wanted.copy())
+    """Missing history that is not requested yet."""
+    asked = _shown(lambda self: tuple(map(attrs.evolve, self._arrivals.requests.history.asked)))
+    """Requests for history that are not answered yet."""
 
-    @classmethod
-    def of(cls, enrollment: RegistrationSet, arrivals: Arrivals, acknowledger: Acknowledger) -> "ReceiverStatus":
-        """Return the status of the session that has these parts."""
-        window, history, lives = arrivals.window, arrivals.requests.history, arrivals.lives
-        return cls(
-            registrations=registrations_of(enrollment),
-            first_interval_over=enrollment.first_interval_over,
-            acknowledged=window.acked,
-            ack_due=acknowledger.timers.armed(AckTimer.ACK),
-            held=tuple((part.first, part.stop) for part in window.held),
-            settled_ahead=window.have.copy(),
-            lost=window.lost.copy(),
-            known=window.known.copy(),
-            consumed=window.consumed.copy(),
-            skipped=window.skipped.copy(),
-            lives={life: numbers.copy() for life, numbers in lives.consumed.items()},
-            seen=frozenset(lives.seen),
-            confirmable=tuple(window.confirmed(window.start, window.acked + 1)),
-            wanted=history.wanted.copy(),
-            asked=tuple(attrs.evolve(request) for request in history.asked),
-            turn=history.turn if history else None,
-        )
+    @property
+    def confirmable(self) -> tuple[tuple[int, int], ...]:
+        """Ranges from the start to `acknowledged` that may be confirmed to a source."""
+        window = self._arrivals.window
+        return tuple(window.confirmed(window.start, window.acked + 1))
+
+    @property
+    def turn(self) -> int | None:
+        """Number of requests for history so far, which selects the next store; None when no history is missing."""
+        history = self._arrivals.requests.history
+        return history.turn if history else None

@@ -212,10 +212,6 @@ class RegistrationSet:
         if self.left:
             out.append(Notify(DeregistrationComplete()))
 
-    def abstract(self) -> tuple[tuple[str, int, int], ...]:
-        """Return the registrations in the order of the stores."""
-        return tuple(registration.abstract() for _, registration in sorted(self.registrations.items()))
-
 
 def _count(registration: Registration) -> int:
     """Return the lives that the store counted at its newest grant."""

@@ -26,26 +26,14 @@
 from enum import IntEnum
 
 import attrs
-from statemachine.states import States
 
 from stablecast.core.machine import serial
-from stablecast.core.machine.chart import Chart, fire, lower
+from stablecast.core.machine.chart import Chart, States, fire, lower
 from stablecast.core.machine.timers import TimerTable
 from stablecast.core.machine.units import MILLISECOND
+from stablecast.core.protocol import messages as msg
 from stablecast.core.protocol.effects import Effect, Notify, Send
 from stablecast.core.protocol.events import DeregistrationSuccess, RegistrationError, StoreUnresponsive
-from stablecast.core.protocol.messages import (
-    GENERATIONS,
-    Address,
-    Deregister,
-    Deregistered,
-    Keepalive,
-    Pace,
-    Refusal,
-    Refused,
-    Register,
-    Registered,
-)
 from stablecast.core.protocol.refusals import sentence
 from stablecast.core.protocol.settings import RegistrationTimes
 
@@ -147,11 +135,11 @@ class Registration:
         replaced: Another source holds the RegID that this client was granted.
     """
 
-    request: Register
-    address: Address
+    request: msg.Register
+    address: msg.Address
     times: RegistrationTimes
     state: RegistrationState = RegistrationState.IDLE
-    granted: Registered | None = None
+    granted: msg.Registered | None = None
     renewals: int = 0
     asked_at: int = 0
     probed_at: int | None = None
@@ -193,7 +181,7 @@ class Registration:
         self.request = attrs.evolve(self.request, reg_id=reg_id)
         fire(REGISTRATION, self, RegistrationEvent.START, now, out)
 
-    def on_answer(self, answer: Registered, now: int, out: list[Effect]) -> bool:
+    def on_answer(self, answer: msg.Registered, now: int, out: list[Effect]) -> bool:
         """Process a grant; return whether it began a new registration."""
         if not self._current(answer):
             return False
@@ -205,20 +193,20 @@ class Registration:
             self.ask(now, out)  # The store may have given the RegID to another by now: this answer proves nothing.
             return False
         # A store that does not know RPP grants without it. That counts as a refusal (P-573, P-574).
-        if self.request.pace is not Pace.SOURCE and answer.pace is Pace.SOURCE:
+        if self.request.pace is not msg.Pace.SOURCE and answer.pace is msg.Pace.SOURCE:
             fire(REGISTRATION, self, RegistrationEvent.REFUSAL, now, out, NOT_PACED)
             return False
         self.granted = answer
         return fire(REGISTRATION, self, RegistrationEvent.ANSWER, now, out)
 
-    def on_refused(self, answer: Refused, now: int, out: list[Effect]) -> None:
+    def on_refused(self, answer: msg.Refused, now: int, out: list[Effect]) -> None:
         """Process a refusal: report it, and ask again after the interval, because the holder may time out (T6)."""
         if self._current(answer):
             # After a grant, this reason means that another source got the RegID meanwhile (formal 7.6).
-            self.replaced = self.granted is not None and answer.reason is Refusal.HELD_BY_SOURCE
+            self.replaced = self.granted is not None and answer.reason is msg.Refusal.HELD_BY_SOURCE
             fire(REGISTRATION, self, RegistrationEvent.REFUSAL, now, out, sentence(self.address, answer))
 
-    def on_deregistered(self, answer: Deregistered, near: int, now: int, out: list[Effect]) -> bool:
+    def on_deregistered(self, answer: msg.Deregistered, near: int, now: int, out: list[Effect]) -> bool:
         """Process a store's farewell; return whether it is news. `near`: see `serial.extend`."""
         late = answer.generation != self.request.generation
         if late or not fire(REGISTRATION, self, RegistrationEvent.FORGOTTEN, now, out):
@@ -244,10 +232,10 @@ class Registration:
         if self.state is RegistrationState.REGISTERED:
             self._heard(now)
 
-    def keepalive(self, respond: bool) -> Keepalive:
+    def keepalive(self, respond: bool) -> msg.Keepalive:
         """Return the client's sign of life for this store."""
         request = self.request
-        return Keepalive(request.role, request.incarnation, request.reg_id, respond, request.store_index)
+        return msg.Keepalive(request.role, request.incarnation, request.reg_id, respond, request.store_index)
 
     def renew(self, now: int, out: list[Effect]) -> None:
         """Register again, without an event: the connection broke, or the source registered there anew (T21)."""
@@ -257,7 +245,7 @@ class Registration:
         """Ask again: nobody listens at the store's address."""
         fire(REGISTRATION, self, RegistrationEvent.SILENCE, now, out)
 
-    def move(self, address: Address, now: int, out: list[Effect]) -> None:
+    def move(self, address: msg.Address, now: int, out: list[Effect]) -> None:
         """Register at the store's new address."""
         self.address = address
         fire(REGISTRATION, self, RegistrationEvent.MOVE, now, out)
@@ -343,7 +331,7 @@ class Registration:
         """Send the deregistration (again)."""
         asked = self.request
         key = (asked.role, asked.store_index, asked.generation, asked.reg_id, asked.incarnation, asked.source_reg_id)
-        out.append(Send(self.address, Deregister(*key, asked.reply_to)))
+        out.append(Send(self.address, msg.Deregister(*key, asked.reply_to)))
         self.timers.set(RegistrationTimer.RETRY, now + self.times.interval_ns)
 
     def rest(self, now: int, out: list[Effect]) -> None:
@@ -352,11 +340,11 @@ class Registration:
         self.silence_reported = self.no_response_reported = False
         self.refused = self.passed_over = self.replaced = False
 
-    def _current(self, answer: Registered | Refused) -> bool:
+    def _current(self, answer: msg.Registered | msg.Refused) -> bool:
         return self.involved and answer.generation == self.request.generation
 
     def _next_generation(self) -> None:
-        self.request = attrs.evolve(self.request, generation=(self.request.generation + 1) % GENERATIONS)
+        self.request = attrs.evolve(self.request, generation=(self.request.generation + 1) % msg.GENERATIONS)
 
     def _unresponsive(self, suffix: str, out: list[Effect]) -> None:
         index = self.request.store_index
@@ -381,12 +369,8 @@ class Registration:
             self.probed_at = now
             out.append(Send(self.address, self.keepalive(respond=True)))
 
-    def abstract(self) -> tuple[str, int, int]:
-        """Return what the registration model sees: the state, the RegID asked for and the generation."""
-        return (self.state.name, self.request.reg_id, self.request.generation)
 
-
-def _lease_end(grant: Registered, sent_at: int) -> int:
+def _lease_end(grant: msg.Registered, sent_at: int) -> int:
     timeout = grant.activity_timeout_ms * MILLISECOND
     return sent_at + timeout - timeout // LEASE_MARGIN
 

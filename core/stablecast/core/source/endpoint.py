@@ -23,21 +23,12 @@ from enum import IntEnum
 from typing import assert_never
 
 import attrs
-from statemachine.states import States
 
 from stablecast.core.errors import ConfigError, MisuseError
-from stablecast.core.machine.chart import Chart, fire, lower
-from stablecast.core.protocol import inputs
+from stablecast.core.machine.chart import Chart, States, fire, lower
+from stablecast.core.protocol import events, inputs
 from stablecast.core.protocol import messages as msg
 from stablecast.core.protocol.effects import Broadcast, Effect, Notify, SourceEffect
-from stablecast.core.protocol.events import (
-    Oddity,
-    Overtaken,
-    QuorumLost,
-    RegistrationComplete,
-    RegistrationFlag,
-    StoreMoved,
-)
 from stablecast.core.protocol.messages import Message, Registered
 from stablecast.core.protocol.resume_point import offer
 from stablecast.core.protocol.setting_relations import relations
@@ -210,8 +201,8 @@ class SourceEndpoint:
 
     @property
     def status(self) -> SourceStatus:
-        """A read-only copy of what the source knows of its stores, lives and messages."""
-        return SourceStatus.of(self.enrollment, self.lineage, self.sending)
+        """Read-only questions about what the source knows of its stores, lives and messages."""
+        return SourceStatus(self.enrollment, self.lineage, self.sending)
 
     def first_piece(self, number: int) -> int:
         """Return the first number of the message that has this one: another number where a message was cut."""
@@ -327,7 +318,7 @@ class SourceEndpoint:
             if self.config.stores[index].name == event.name and before != event.address:
                 registration.move(event.address, now, self.outbox)
                 if before:
-                    self.outbox.append(Notify(StoreMoved(event.name, before, event.address)))
+                    self.outbox.append(Notify(events.StoreMoved(event.name, before, event.address)))
         self._review(now)
 
     # Rules.
@@ -371,7 +362,7 @@ class SourceEndpoint:
             self.outbox.append(Broadcast(self.info()))
 
     def _odd(self, code: str, text: str) -> None:
-        self.outbox.append(Notify(Oddity(code, text)))
+        self.outbox.append(Notify(events.Oddity(code, text)))
 
     # Guards and actions of the chart.
 
@@ -386,7 +377,7 @@ class SourceEndpoint:
 
     def open(self, now: int) -> None:
         """Let a streaming source send at once."""
-        self._report_complete(RegistrationFlag.NONE)
+        self._report_complete(events.RegistrationFlag.NONE)
 
     def resume(self, now: int) -> None:
         """Fix the resume point by consensus (T5, P-415)."""
@@ -404,16 +395,18 @@ class SourceEndpoint:
     def report_complete(self, now: int) -> None:
         """Announce the source, then report that it may send and from which number."""
         self._change_info(now)
-        self._report_complete(RegistrationFlag.NONE if self.enrollment.everyone else RegistrationFlag.QUORUM)
+        self._report_complete(
+            events.RegistrationFlag.NONE if self.enrollment.everyone else events.RegistrationFlag.QUORUM
+        )
 
     def report_lost(self, now: int) -> None:
         """Stop announcing, and report that sending is refused until enough stores have answered."""
         self.announcing.stop()
-        self.outbox.append(Notify(QuorumLost(len(self.enrollment.counting), self.enrollment.quorums.needed)))
+        self.outbox.append(Notify(events.QuorumLost(len(self.enrollment.counting), self.enrollment.quorums.needed)))
 
     def report_overtaken(self, now: int) -> None:
         """Report that another life has replaced this one."""
-        self.outbox.append(Notify(Overtaken()))
+        self.outbox.append(Notify(events.Overtaken()))
 
     def take_leave(self, now: int) -> None:
         """Deregister everywhere, and stop everything else."""
@@ -421,17 +414,8 @@ class SourceEndpoint:
         self.sending.stop()
         self.enrollment.withdraw(now, self.outbox)
 
-    def _report_complete(self, flags: RegistrationFlag) -> None:
-        self.outbox.append(Notify(RegistrationComplete(self.window.next, flags)))
-
-    def check_invariants(self) -> None:
-        """Assert the rules that hold between inputs, for tests."""
-        self.window.check_invariants()
-        assert not self.outbox or self.state is not SourceState.IDLE
-
-    def abstract(self) -> tuple[object, ...]:
-        """Return what the models see: the right to send, the resume point, the registrations, the window."""
-        return (self.state.name, self.resume_point, self.enrollment.abstract(), self.window.abstract())
+    def _report_complete(self, flags: events.RegistrationFlag) -> None:
+        self.outbox.append(Notify(events.RegistrationComplete(self.window.next, flags)))
 
 
 SOURCE = lower(

@@ -5,7 +5,6 @@ that begins and ends with a message (P-334, P-335).
 """
 
 from bisect import bisect_left, bisect_right
-from itertools import pairwise
 
 import attrs
 
@@ -49,12 +48,6 @@ class LargeMessages:
     def first_of(self, number: int) -> int:
         """Return the first number of the message that contains this one."""
         return self._around(number)[0]
-
-    def check_invariants(self, below: int) -> None:
-        """Assert the rules that hold between inputs, for tests; nothing from `below` on was sent."""
-        spans = list(zip(self.firsts, self.lasts, strict=True))
-        assert all(first < last < below for first, last in spans)
-        assert all(one[1] < other[0] for one, other in pairwise(spans))
 
     def _around(self, number: int) -> tuple[int, int]:
         """Return the first and last number of the message that contains this one."""

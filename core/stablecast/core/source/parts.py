@@ -2,19 +2,13 @@
 
 import attrs
 
+from stablecast.core.protocol import settings
 from stablecast.core.protocol.events import ConfirmFlag, RegistrationFlag, RegistrationSuccess
 from stablecast.core.protocol.messages import AckFlag, Pace, Registered, Role, Wishes
 from stablecast.core.protocol.quorum import Quorums
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.setting_relations import without_duplicates
-from stablecast.core.protocol.settings import (
-    FlightBehavior,
-    Notification,
-    Retention,
-    SourceConfig,
-    StoreBehavior,
-    register_request,
-)
+from stablecast.core.protocol.settings import SourceConfig, register_request
 from stablecast.core.registration.registration_set import RegistrationSet
 from stablecast.core.registration.round_robin import Rotation
 from stablecast.core.registration.store_registration import Registration
@@ -25,7 +19,7 @@ from stablecast.core.source.stability import Notices, StabilityWindow
 
 def enrollment_of(config: SourceConfig) -> RegistrationSet:
     """Return the registrations with all stores; round robin does not wait for the others."""
-    if config.behavior is StoreBehavior.RR:
+    if config.behavior is settings.StoreBehavior.RR:
         quorums = Rotation.quorums(len(config.stores))
     else:
         quorums = Quorums.of(config.groups, [store.group for store in config.stores])
@@ -35,7 +29,7 @@ def enrollment_of(config: SourceConfig) -> RegistrationSet:
         quorums,
         registrations,
         returning=wants_every_group(config, quorums) and (bool(config.session_id) or asked),
-        rotation=Rotation() if config.behavior is StoreBehavior.RR else None,
+        rotation=Rotation() if config.behavior is settings.StoreBehavior.RR else None,
     )
 
 
@@ -59,30 +53,33 @@ def wants_every_group(config: SourceConfig, quorums: Quorums) -> bool:
 
 def agrees(config: SourceConfig) -> bool:
     """Return whether the stores must agree on one term first; in round robin each store knows its own (7.3)."""
-    return Repair.ONE_LIFE in config.repairs and config.behavior is not StoreBehavior.RR
+    return Repair.ONE_LIFE in config.repairs and config.behavior is not settings.StoreBehavior.RR
 
 
 def ends(config: SourceConfig) -> bool:
     """Return whether a later life ends this one; in round robin a single store cannot tell (7.6)."""
-    return Repair.LEASE in config.repairs and config.behavior is not StoreBehavior.RR
+    return Repair.LEASE in config.repairs and config.behavior is not settings.StoreBehavior.RR
 
 
 def window_of(config: SourceConfig, quorums: Quorums) -> StabilityWindow:
     """Return an empty stability window."""
     window = StabilityWindow.create(quorums, retention_of(config), len(config.stores))
     window.stable_notices = _notices(config.stable_notification)
-    window.confirmed_notices = _notices(config.confirmed_notification)
+    window.confirmed_notices = _notices(config.confirmed_notification) if config.confirmations else NO_NOTICES
     return window
 
 
-def _notices(wanted: Notification) -> Notices:
-    both = wanted is Notification.BOTH
-    return Notices(both or wanted is Notification.FRAGMENTS, both or wanted is Notification.MESSAGES)
+NO_NOTICES = Notices(numbers=False)
+
+
+def _notices(wanted: settings.Notification) -> Notices:
+    both = wanted is settings.Notification.BOTH
+    return Notices(both or wanted is settings.Notification.FRAGMENTS, both or wanted is settings.Notification.MESSAGES)
 
 
 def flight_of(config: SourceConfig) -> Flight:
     """Return an empty flight with the configured limits."""
-    return Flight(config.flight_messages, config.flight_bytes, config.flight_behavior is FlightBehavior.NOTIFY)
+    return Flight(config.flight_messages, config.flight_bytes, config.flight_behavior is settings.FlightBehavior.NOTIFY)
 
 
 def proactive_of(config: SourceConfig) -> ProactiveRetransmission:
@@ -95,7 +92,7 @@ def offers_late_join(config: SourceConfig) -> bool:
     return config.late_join or bool(config.stores)
 
 
-def retention_of(config: SourceConfig) -> Retention:
+def retention_of(config: SourceConfig) -> settings.Retention:
     """Return the limits of retention.
 
     Only late receivers ask a streaming source for copies. Unless the configuration limits them, copies stay up to the

@@ -24,16 +24,8 @@ from collections import deque
 import attrs
 
 from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.protocol import events
 from stablecast.core.protocol.effects import Effect, Notify, Release
-from stablecast.core.protocol.events import (
-    Confirmed,
-    ConfirmFlag,
-    NotStable,
-    NotStableFlag,
-    Reclaimed,
-    Stable,
-    StableFlag,
-)
 from stablecast.core.protocol.messages import ANY_STORE
 from stablecast.core.protocol.quorum import Quorums
 from stablecast.core.protocol.settings import Retention
@@ -43,8 +35,8 @@ from stablecast.core.source.large_messages import LargeMessages
 OVERHEAD_BYTES = 12
 """Bytes that a retained message costs beside its payload: its header (P-319: the threshold counts both)."""
 
-_ACROSS = StableFlag.INTERGROUP | StableFlag.STABLE
-_ALL_RULES = StableFlag.INTRAGROUP | _ACROSS
+_ACROSS = events.StableFlag.INTERGROUP | events.StableFlag.STABLE
+_ALL_RULES = events.StableFlag.INTRAGROUP | _ACROSS
 
 
 @attrs.define
@@ -151,7 +143,7 @@ class StabilityWindow:
             self.lost[store].remove(start, stop)
         if self.stable_notices.numbers:
             for first, end in news:
-                out.append(Notify(Stable(first, end - 1, store, StableFlag.STORE)))
+                out.append(Notify(events.Stable(first, end - 1, store, events.StableFlag.STORE)))
         for first, end in news:
             self._judge(first, end, store, out)
         self._settle(out)
@@ -159,15 +151,15 @@ class StabilityWindow:
     def on_nacked(self, store: int, start: int, stop: int, out: list[Effect]) -> None:
         """Count that a store lost [start, stop) for good (P-441, T16)."""
         for first, end in self.lost[store].add(max(start, self.trail), min(stop, self.next)):
-            flags = NotStableFlag.STORE | NotStableFlag.LOSS
-            out.append(Notify(NotStable(first, end - 1, store, flags)))
+            flags = events.NotStableFlag.STORE | events.NotStableFlag.LOSS
+            out.append(Notify(events.NotStable(first, end - 1, store, flags)))
 
     def on_confirmed(
         self,
         receiver: int,
         number: int,
         out: list[Effect],
-        flags: ConfirmFlag = ConfirmFlag.NONE,
+        flags: events.ConfirmFlag = events.ConfirmFlag.NONE,
         session_id: int = 0,
         first: int | None = None,
     ) -> None:
@@ -186,7 +178,7 @@ class StabilityWindow:
         if self.confirmed_notices.messages:
             whole = self.large.whole(news, confirmations.confirmed[who].numbers)
             unique = self.large.whole(enough, confirmations.counted[-1]) if enough else []
-            _report_confirmed(whole, unique, receiver, flags | ConfirmFlag.WHOLE_MESSAGE, out)
+            _report_confirmed(whole, unique, receiver, flags | events.ConfirmFlag.WHOLE_MESSAGE, out)
         if enough:
             self._settle(out)
 
@@ -221,8 +213,8 @@ class StabilityWindow:
             self._force(self.runs[0])
             self._drop(self.runs.popleft())
         for low, high in self.stable.missing(first, self.trail):
-            out.append(Notify(NotStable(low, high - 1, ANY_STORE, NotStableFlag.TIMEOUT)))
-        out.append(Notify(Reclaimed(first, self.trail - 1, forced=True)))
+            out.append(Notify(events.NotStable(low, high - 1, ANY_STORE, events.NotStableFlag.TIMEOUT)))
+        out.append(Notify(events.Reclaimed(first, self.trail - 1, forced=True)))
         self._trim(out)
         if self.settled.ranges:
             self._keep_settled()
@@ -269,17 +261,19 @@ class StabilityWindow:
                     self._report(across, store, _ALL_RULES, out)
                     across = []
                 elif inside:
-                    self._report(inside, store, StableFlag.INTRAGROUP, out)
+                    self._report(inside, store, events.StableFlag.INTRAGROUP, out)
             if across:
                 self._report(across, store, _ACROSS, out)
 
-    def _report(self, parts: list[tuple[int, int]], store: int, flags: StableFlag, out: list[Effect]) -> None:
+    def _report(self, parts: list[tuple[int, int]], store: int, flags: events.StableFlag, out: list[Effect]) -> None:
         if self.stable_notices.numbers:
             for first, stop in parts:
-                out.append(Notify(Stable(first, stop - 1, store, flags)))
-        if self.stable_notices.messages and flags & StableFlag.STABLE:
+                out.append(Notify(events.Stable(first, stop - 1, store, flags)))
+        if self.stable_notices.messages and flags & events.StableFlag.STABLE:
             for first, stop in self.large.whole(parts, self.stable):
-                out.append(Notify(Stable(first, stop - 1, ANY_STORE, _ALL_RULES | StableFlag.WHOLE_MESSAGE)))
+                out.append(
+                    Notify(events.Stable(first, stop - 1, ANY_STORE, _ALL_RULES | events.StableFlag.WHOLE_MESSAGE))
+                )
 
     def _pieces(self, start: int, stop: int, holder: int) -> list[tuple[int, int, int]]:
         """Return [start, stop), which `holder` holds, cut where its holders change: (first, stop, mask)."""
@@ -320,7 +314,7 @@ class StabilityWindow:
             first = self.trail
             self._force(self.runs[0])
             self._drop(self.runs.popleft())
-            out.append(Notify(Reclaimed(first, self.trail - 1, forced=True)))
+            out.append(Notify(events.Reclaimed(first, self.trail - 1, forced=True)))
         if self.trail != before:
             self._trim(out)
 
@@ -341,7 +335,7 @@ class StabilityWindow:
             runs -= 1
             self._drop(self.kept.popleft())
         if self.trail != first:
-            out.append(Notify(Reclaimed(first, self.trail - 1, forced=False)))
+            out.append(Notify(events.Reclaimed(first, self.trail - 1, forced=False)))
 
     def _drop(self, run: SentRun) -> None:
         self.retained_bytes -= run.size
@@ -362,30 +356,21 @@ class StabilityWindow:
             self.large.forget(trail)
         out.append(Release(trail))
 
-    def check_invariants(self) -> None:
-        """Assert the rules that hold between inputs, for tests."""
-        in_window = self.next - self.trail
-        assert self.unsettled_messages == in_window - self.settled.total()
-        assert self.retained_bytes == sum(run.size for run in (*self.kept, *self.runs))
-        assert self.unsettled_bytes == sum(run.payload_bytes for run in self.runs)
-        assert 0 <= self.unsettled_messages <= in_window
-        self.large.check_invariants(self.next)
-
-    def abstract(self) -> tuple[int, int, tuple[tuple[int, int], ...], tuple[tuple[tuple[int, int], ...], ...]]:
-        """Return what the stability model sees: trail, next, stable ranges, and acknowledgements by store."""
-        return (self.trail, self.next, tuple(self.stable), tuple(tuple(held) for held in self.acked))
-
 
 def _report_confirmed(
-    parts: list[tuple[int, int]], unique: list[tuple[int, int]], receiver: int, flags: ConfirmFlag, out: list[Effect]
+    parts: list[tuple[int, int]],
+    unique: list[tuple[int, int]],
+    receiver: int,
+    flags: events.ConfirmFlag,
+    out: list[Effect],
 ) -> None:
     """Report confirmed ranges, cut where enough receivers have confirmed."""
     enough = RangeSet(unique)
     for start, stop in parts:
-        cut = [(part, flags | ConfirmFlag.UNIQUE) for part in enough.within(start, stop)]
+        cut = [(part, flags | events.ConfirmFlag.UNIQUE) for part in enough.within(start, stop)]
         cut += [(part, flags) for part in enough.missing(start, stop)]
         for (first, end), flag in sorted(cut):
-            out.append(Notify(Confirmed(first, end - 1, receiver, flag)))
+            out.append(Notify(events.Confirmed(first, end - 1, receiver, flag)))
 
 
 def _split(held: RangeSet, low: int, high: int, mask: int, bit: int) -> list[tuple[int, int, int]]:

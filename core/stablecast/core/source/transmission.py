@@ -15,17 +15,9 @@ from stablecast.core.protocol.messages import FROM_THE_START, ConsumptionAck, St
 from stablecast.core.protocol.quorum import Quorums
 from stablecast.core.protocol.settings import SourceConfig
 from stablecast.core.registration.registration_set import RegistrationSet
+from stablecast.core.source import parts
 from stablecast.core.source.flight import Flight
 from stablecast.core.source.liveness import Liveness
-from stablecast.core.source.parts import (
-    acknowledging,
-    confirm_flags,
-    flight_of,
-    keeps_nothing,
-    lifetime_of,
-    proactive_of,
-    window_of,
-)
 from stablecast.core.source.proactive_retransmission import ProactiveRetransmission
 from stablecast.core.source.stability import StabilityWindow
 
@@ -44,8 +36,8 @@ class Transmission:
     @classmethod
     def create(cls, config: SourceConfig, quorums: Quorums) -> "Transmission":
         """Return a transmission without messages."""
-        window = window_of(config, quorums)
-        return cls(config, window, flight_of(config), proactive_of(config), Liveness(config.liveness_ns))
+        window = parts.window_of(config, quorums)
+        return cls(config, window, parts.flight_of(config), parts.proactive_of(config), Liveness(config.liveness_ns))
 
     def on_sent(self, event: Sent, now: int, out: list[Effect]) -> None:
         """Add a run. Raises MisuseError if it does not follow the newest one, or its large messages are not in it."""
@@ -54,7 +46,7 @@ class Transmission:
             raise MisuseError(f"sent {event.count} from {event.first}, expected a run from {window.next}")
         if event.large:
             self._on_large(event, stop, out)
-        if keeps_nothing(self.config):
+        if parts.keeps_nothing(self.config):
             window.begin(stop)
             out.append(Release(stop))
             return
@@ -103,12 +95,14 @@ class Transmission:
         if ack.first != FROM_THE_START:
             first = number - (ack.number - ack.first) % serial.MODULUS
         self.liveness.on_confirmed(ack.receiver_reg_id, now)
-        self.window.on_confirmed(ack.receiver_reg_id, number, out, confirm_flags(ack.flags), ack.session_id, first)
+        self.window.on_confirmed(
+            ack.receiver_reg_id, number, out, parts.confirm_flags(ack.flags), ack.session_id, first
+        )
         self.flight.review(self.window, out)
 
     def on_stores(self, enrollment: RegistrationSet, out: list[Effect]) -> None:
         """Review the window after stores may have come or gone."""
-        self.window.on_stores(*acknowledging(enrollment), out)
+        self.window.on_stores(*parts.acknowledging(enrollment), out)
         self.flight.review(self.window, out)
 
     def handle_timeout(self, enrollment: RegistrationSet, now: int, out: list[Effect]) -> None:
@@ -119,7 +113,7 @@ class Transmission:
         for store, first, stop in self.proactive.check(self.window, now):
             address = enrollment.registrations[store].address
             out.append(Resend(address, self.config.incarnation, first, stop - 1, proactive=True))
-        if lifetime := lifetime_of(self.config):
+        if lifetime := parts.lifetime_of(self.config):
             self.window.give_up(now - lifetime, out)
         self.window.review(out)
         self.flight.review(self.window, out)

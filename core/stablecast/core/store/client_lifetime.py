@@ -101,10 +101,6 @@ class Lifetime:
         """Start both spans anew."""
         self.heard_at = now
 
-    def abstract(self) -> str:
-        """Return the name of the state."""
-        return self.state.name
-
 
 _S = LifetimeState
 _E = LifetimeEvent

@@ -300,13 +300,6 @@ class ClientTable:
         shorter = min((span for span in (lifetime, asked) if span), default=0)
         return (client.activity_timeout_ms * MILLISECOND or activity, shorter)
 
-    def abstract(self) -> tuple[tuple[int, str, str, int, int], ...]:
-        """Return RegID, role, lifetime state, incarnation and acknowledged number of every client."""
-        return tuple(
-            (reg_id, r.client.role.name, r.lifetime.abstract(), r.client.incarnation, r.client.acknowledged)
-            for reg_id, r in sorted(self.records.items())
-        )
-
 
 def _session(who: Register | Client) -> str:
     """Return the key of a session id: one source of a topic, or one receiver of each of its sources (P-242, P-250)."""

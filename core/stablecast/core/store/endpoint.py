@@ -21,33 +21,12 @@ import attrs
 
 from stablecast.core.machine import serial
 from stablecast.core.machine.seeded import Seeded
+from stablecast.core.protocol import inputs
+from stablecast.core.protocol import messages as msg
 from stablecast.core.protocol.effects import Client, Discard, Effect, Join, Notify, Send, StoreEffect
 from stablecast.core.protocol.events import Farewell, Oddity
-from stablecast.core.protocol.inputs import (
-    Arrived,
-    Damaged,
-    Data,
-    Ended,
-    Gone,
-    Lost,
-    Persisted,
-    ProxyQuorum,
-    Reset,
-    Start,
-    StoreInput,
-    Tick,
-)
-from stablecast.core.protocol.messages import (
-    ConsumptionAck,
-    Deregister,
-    Keepalive,
-    LateJoinInfo,
-    Message,
-    Register,
-    RetransmitRequest,
-    Role,
-    SourceInfo,
-)
+from stablecast.core.protocol.inputs import Arrived, Data, Persisted
+from stablecast.core.protocol.messages import Role
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.core.store.clients import ClientTable
 from stablecast.core.store.proxy_elections import Elections
@@ -70,7 +49,7 @@ class StoreEndpoint:
     registry: Registry
     serving: RetransmissionService
     check_at: int | None = None
-    early_acks: dict[int, ConsumptionAck] = attrs.field(factory=dict)
+    early_acks: dict[int, msg.ConsumptionAck] = attrs.field(factory=dict)
     outbox: list[Effect] = attrs.field(factory=list, eq=False)
 
     @classmethod
@@ -114,7 +93,7 @@ class StoreEndpoint:
         """Read-only questions to this store."""
         return StoreStatus(self.registry, self.serving)
 
-    def knows(self, request: Register) -> bool:
+    def knows(self, request: msg.Register) -> bool:
         """Return whether a client holds the RegID or the session that this registration asks for."""
         return self.clients.holder(request) is not None
 
@@ -148,7 +127,7 @@ class StoreEndpoint:
 
     # The machine contract.
 
-    def receive(self, event: StoreInput, now: int) -> None:
+    def receive(self, event: inputs.StoreInput, now: int) -> None:
         """Feed one input. Raises MisuseError."""
         match event:
             case Data():
@@ -157,23 +136,23 @@ class StoreEndpoint:
                 self._on_persisted(event.ticket, now)
             case Arrived():
                 self._on_message(event.message, now)
-            case Tick():
+            case inputs.Tick():
                 self.handle_timeout(now)
-            case Gone():
+            case inputs.Gone():
                 self.clients.on_gone(event.address, now)
-            case Damaged():
+            case inputs.Damaged():
                 self._on_damaged(event, now)
-            case Start():
+            case inputs.Start():
                 for record in self.clients.sources():
                     self.outbox.append(Join(record.client.incarnation, record.client.transport))
-            case Lost():
+            case inputs.Lost():
                 repository = self.registry.of_stream(event.session)
                 if repository is not None:
                     repository.on_lost(event, now, self.outbox)
                     self.registry.after(repository, now, self.outbox)
-            case ProxyQuorum():
+            case inputs.ProxyQuorum():
                 self.registry.elections.on_quorum(event, self.clients.records, now, self.outbox)
-            case Reset() | Ended():
+            case inputs.Reset() | inputs.Ended():
                 pass  # A broken connection alone proves nothing: refusal or the activity timeout decide.
             case _:
                 assert_never(event)
@@ -239,31 +218,31 @@ class StoreEndpoint:
                 repository.on_synced(due.incarnation, due.first, due.stop, registry.tickets, now, out)
                 registry.after(repository, now, out)
 
-    def _on_damaged(self, damaged: Damaged, now: int) -> None:
+    def _on_damaged(self, damaged: inputs.Damaged, now: int) -> None:
         """Count damaged messages as a hole like any other, which the source may still fill."""
         repository = self.repositories.get(damaged.source_reg_id)
         if repository is not None:
             repository.on_damaged(damaged.first, damaged.last + 1, now, self.outbox)
             self.registry.after(repository, now, self.outbox)
 
-    def _on_message(self, message: Message, now: int) -> None:
+    def _on_message(self, message: msg.Message, now: int) -> None:
         match message:
-            case Register():
+            case msg.Register():
                 self.registry.register(message, now, self.outbox)
                 self._arm(now)
-            case Deregister():
+            case msg.Deregister():
                 self.registry.deregister(message, now, self.outbox)
-            case ConsumptionAck():
+            case msg.ConsumptionAck():
                 self._on_consumed(message, now)
-            case RetransmitRequest(by=Role.RECEIVER):
+            case msg.RetransmitRequest(by=Role.RECEIVER):
                 self._on_request(message, now)
-            case Keepalive():
+            case msg.Keepalive():
                 self._on_keepalive(message, now)
-            case SourceInfo():
+            case msg.SourceInfo():
                 self.registry.on_info(message, now, self.outbox)
                 if self.early_acks:
                     self._take_early_acks(now)
-            case LateJoinInfo():
+            case msg.LateJoinInfo():
                 repository = self.registry.of_stream(message.incarnation)
                 if repository is not None:
                     repository.on_late_join(message, now, self.outbox)
@@ -271,7 +250,7 @@ class StoreEndpoint:
             case _:
                 self._odd("unexpected-message", f"{type(message).__name__} is not for a store")
 
-    def _on_consumed(self, ack: ConsumptionAck, now: int) -> None:
+    def _on_consumed(self, ack: msg.ConsumptionAck, now: int) -> None:
         record = self.clients.records.get(ack.receiver_reg_id)
         repository = self.repositories.get(ack.source_reg_id)
         if (
@@ -299,7 +278,7 @@ class StoreEndpoint:
         for ack in early.values():
             self._on_consumed(ack, now)
 
-    def _on_request(self, request: RetransmitRequest, now: int) -> None:
+    def _on_request(self, request: msg.RetransmitRequest, now: int) -> None:
         repository = self.repositories.get(request.source_reg_id)
         if repository is None or repository.incarnation != request.incarnation:
             self._odd("wild-request", f"retransmission request for source {request.source_reg_id}")
@@ -307,7 +286,7 @@ class StoreEndpoint:
         self.serving.on_request(request, repository, self.outbox)
         self.serving.serve(self.repositories, now, self.outbox)
 
-    def _on_keepalive(self, message: Keepalive, now: int) -> None:
+    def _on_keepalive(self, message: msg.Keepalive, now: int) -> None:
         record = self.clients.records.get(message.reg_id)
         if (
             record is None
@@ -320,7 +299,7 @@ class StoreEndpoint:
         self.clients.on_heard(record, now)
         if message.respond:
             client = record.client
-            alive = Keepalive(Role.STORE, client.incarnation, client.reg_id, False, client.store_index)
+            alive = msg.Keepalive(Role.STORE, client.incarnation, client.reg_id, False, client.store_index)
             self.outbox.append(Send(client.reply_to, alive))
 
     # Rules.
@@ -331,14 +310,3 @@ class StoreEndpoint:
 
     def _odd(self, code: str, text: str) -> None:
         self.outbox.append(Notify(Oddity(code, text)))
-
-    def check_invariants(self) -> None:
-        """Assert the rules that hold between inputs, for tests."""
-        self.registry.check_invariants()
-
-    def abstract(self) -> tuple[object, ...]:
-        """Return what the models see: clients with their timers, and the repositories."""
-        return (
-            self.clients.abstract(),
-            tuple((reg_id, repository.abstract()) for reg_id, repository in sorted(self.repositories.items())),
-        )

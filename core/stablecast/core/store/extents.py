@@ -7,7 +7,6 @@ ones.
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Sequence
 from operator import attrgetter
 
 import attrs
@@ -118,17 +117,3 @@ class Extents:
     def _count(self, first: int, stop: int, payload_bytes: int) -> None:
         self.messages -= stop - first
         self.payload_bytes -= payload_bytes
-
-
-def restored_from(extents: Sequence[tuple[int, int, int]], span: int) -> int:
-    """Return the number from which a store loads: what came within `span` of the newest message, not of now (T24).
-
-    `extents` are (first, last, time) in ascending order; `span` 0 loads everything. Raises ValueError for no extents.
-
-    >>> restored_from([(0, 9, 100), (10, 19, 160), (20, 29, 200)], 60), restored_from([(3, 9, 5)], 0)
-    (10, 3)
-    """
-    if not extents:
-        raise ValueError("nothing is stored, so there is nothing to load from")
-    newest = max(time for _, _, time in extents)
-    return next(first for first, _, time in extents if not span or time >= newest - span)

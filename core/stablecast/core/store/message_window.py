@@ -18,15 +18,8 @@ from collections import deque
 import attrs
 
 from stablecast.core.machine.ranges import RangeSet
-from stablecast.core.protocol.effects import (
-    CacheMessages,
-    Cut,
-    Effect,
-    PersistCached,
-    PersistMessages,
-    Reclaim,
-    Uncache,
-)
+from stablecast.core.protocol import effects
+from stablecast.core.protocol.effects import CacheMessages, Effect, PersistMessages
 from stablecast.core.protocol.inputs import Data
 from stablecast.core.store.extents import OVERHEAD_BYTES, Extent, Extents
 from stablecast.core.store.retention_terms import MAX_NUMBERS, Terms
@@ -148,7 +141,7 @@ class MessageWindow:
             while self.delayed and self.delayed[0].due <= now and self.delayed[0].first == stop:
                 stop = self.delayed.popleft().stop
             ticket = tickets.draw_for(self.reg_id, life, first, stop)
-            out.append(PersistCached(ticket, self.reg_id, first, stop - 1))
+            out.append(effects.PersistCached(ticket, self.reg_id, first, stop - 1))
 
     def on_synced(self, first: int, stop: int) -> None:
         """Count held messages of [first, stop) as on disk."""
@@ -208,7 +201,7 @@ class MessageWindow:
         self.disk.forget(number)
         if self.delayed:
             self._drop_delayed(number, None)
-        out.append(Reclaim(tickets.draw(), self.reg_id, number))
+        out.append(effects.Reclaim(tickets.draw(), self.reg_id, number))
 
     def cut(self, number: int, tickets: SyncTickets, out: list[Effect]) -> None:
         """Drop everything from `number` on for good: the tail of a dead life."""
@@ -220,7 +213,7 @@ class MessageWindow:
         self._drop_delayed(self.trail, number)
         # The life may return and send these numbers again before the old tickets are reported.
         tickets.drop(self.reg_id, number)
-        out.append(Cut(tickets.draw(), self.reg_id, number))
+        out.append(effects.Cut(tickets.draw(), self.reg_id, number))
 
     def spoil(self, first: int, stop: int) -> list[tuple[int, int]]:
         """Drop synced messages of [first, stop), which cannot be read."""
@@ -259,7 +252,7 @@ class MessageWindow:
             number = oldest.stop
             memory.forget(number)
         if number is not None:
-            out.append(Uncache(self.reg_id, number))
+            out.append(effects.Uncache(self.reg_id, number))
 
     def _may_leave(self, run: Extent) -> bool:
         """Return whether a run may leave the memory by itself: it is on disk, or only its age counts."""
@@ -275,12 +268,3 @@ class MessageWindow:
             for wait in self.delayed
             if wait.stop > first and wait.first < end
         )
-
-    def check_invariants(self) -> None:
-        """Assert the rules that hold between inputs, for tests."""
-        assert all(self.held.within(low, high) == [(low, high)] for low, high in self.synced)
-        assert not self.held or self.trail <= self.held.ranges[0][0]
-        assert self.trail <= self.mem_trail <= self.lead + 1
-        for extents in (self.memory, self.disk):
-            assert extents.messages == sum(run.stop - run.first for run in extents.runs)
-            assert all(self.held.within(run.first, run.stop) == [(run.first, run.stop)] for run in extents.runs)

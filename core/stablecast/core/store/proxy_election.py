@@ -339,19 +339,6 @@ class Election:
             self.past = [past for past in (*self.past, self.life) if past][-MAX_PAST:]
             self.life = life
 
-    def check_invariants(self) -> None:
-        """Assert the rules that hold between inputs, for tests."""
-        assert (self.holder is None) is (self.state in (ElectionState.WATCHING, ElectionState.WAITING))
-        waits = self.state is ElectionState.WAITING and self.may_stand
-        assert self.timers.armed(ElectionTimer.WAIT) is (waits or self.state is ElectionState.STANDING)
-        assert self.life not in self.past
-        assert not self.backed or (self.quorum and self.ours)
-        assert self.backed or not self.quorum or self.state is not ElectionState.SERVING
-
-    def abstract(self) -> tuple[str, tuple[int, int] | None, Incarnation]:
-        """Return the state, the holder's token, and the newest life of the source."""
-        return (self.state.name, None if self.holder is None else self.holder.rank, self.life)
-
 
 _S = ElectionState
 _E = ElectionEvent

@@ -13,7 +13,7 @@ import attrs
 from stablecast.core.machine.seeded import Seeded
 from stablecast.core.protocol.effects import Effect
 from stablecast.core.protocol.inputs import ProxyQuorum
-from stablecast.core.protocol.messages import Incarnation, Register, Role
+from stablecast.core.protocol.messages import Register, Role
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.core.store.clients import ClientRecord
@@ -81,12 +81,3 @@ class Elections:
         """Check every election, after the lifetimes; return the sources whose state is to be deleted now."""
         sources = [records[reg_id] for reg_id in self.running]
         return [record for record in sources if self.running[record.client.reg_id].check(record, now, out)]
-
-    def check_invariants(self) -> None:
-        """Assert the rules that hold between inputs, for tests."""
-        for election in self.running.values():
-            election.check_invariants()
-
-    def abstract(self) -> tuple[tuple[int, tuple[str, tuple[int, int] | None, Incarnation]], ...]:
-        """Return each election, by RegID."""
-        return tuple((reg_id, election.abstract()) for reg_id, election in sorted(self.running.items()))

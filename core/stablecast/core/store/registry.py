@@ -13,19 +13,10 @@
 import attrs
 
 from stablecast.core.machine import serial
+from stablecast.core.protocol import messages as msg
 from stablecast.core.protocol.effects import Client, Effect, Forget, Join, Leave, Notify, PersistClient, Send
 from stablecast.core.protocol.events import ClientForgotten, Farewell, Oddity, ReleasedUnread
-from stablecast.core.protocol.messages import (
-    Deregister,
-    Deregistered,
-    Incarnation,
-    Keepalive,
-    Refusal,
-    Refused,
-    Register,
-    Role,
-    SourceInfo,
-)
+from stablecast.core.protocol.messages import Role
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig, repository_for
 from stablecast.core.store.clients import ClientRecord, ClientTable
@@ -55,10 +46,10 @@ class Registry:
     streams: dict[int, int] = attrs.field(factory=dict)
     tickets: SyncTickets = attrs.field(factory=SyncTickets)
     agenda: DeadlineQueue = attrs.field(factory=DeadlineQueue)
-    early: list[Register] = attrs.field(factory=list)
+    early: list[msg.Register] = attrs.field(factory=list)
     mute_until: int | None = None
 
-    def of_stream(self, incarnation: Incarnation) -> Repository | None:
+    def of_stream(self, incarnation: msg.Incarnation) -> Repository | None:
         """Return the repository of the source whose current life this is."""
         reg_id = self.streams.get(incarnation)
         return None if reg_id is None else self.repositories[reg_id]
@@ -80,7 +71,7 @@ class Registry:
 
     # Registrations.
 
-    def register(self, request: Register, now: int, out: list[Effect]) -> None:
+    def register(self, request: msg.Register, now: int, out: list[Effect]) -> None:
         """Process a registration."""
         if self.mute_until is not None and now < self.mute_until:
             return
@@ -99,7 +90,7 @@ class Registry:
         self.clients.on_heard_from(request.reply_to, request.context, now)
         admitted = self.elections.admits(request, self.clients.holder(request)) if source is None else None
         found = verdict(request, self.clients, source, self.config, admitted)
-        if isinstance(found, Refusal):
+        if isinstance(found, msg.Refusal):
             self._refuse(request, found, now, out)
         elif source is None:
             self._enter_source(found, request, now, out)
@@ -118,7 +109,7 @@ class Registry:
         if own:
             repository.acknowledge_all(now, out)
 
-    def on_info(self, info: SourceInfo, now: int, out: list[Effect]) -> None:
+    def on_info(self, info: msg.SourceInfo, now: int, out: list[Effect]) -> None:
         """Process the SRI of a source; if it announces a resume point, admit the receivers that waited for it."""
         repository = self.of_stream(info.incarnation)
         if repository is None:
@@ -141,7 +132,7 @@ class Registry:
                 self.register(request, now, out)
         self.after(repository, now, out)
 
-    def deregister(self, request: Deregister, now: int, out: list[Effect]) -> None:
+    def deregister(self, request: msg.Deregister, now: int, out: list[Effect]) -> None:
         """Process a deregistration, and confirm it."""
         record = self._leaver(request)
         number = -1
@@ -152,14 +143,7 @@ class Registry:
             own = request.role is Role.SOURCE
             number = self.repositories[record.client.reg_id].newest if own else record.client.acknowledged
             self.delete(record, now, out, Farewell.DEREGISTERED)
-        farewell = Deregistered(
-            request.role,
-            request.store_index,
-            request.generation,
-            request.reg_id,
-            request.incarnation,
-            serial.wire(number),
-        )
+        farewell = msg.Deregistered(*request.names, serial.wire(number))
         if self.tickets.pending:
             self.tickets.wait(PendingSync(self.tickets.last, 0, 0, farewell=farewell, to=request.reply_to))
         else:
@@ -236,10 +220,10 @@ class Registry:
 
     def probe(self, client: Client, out: list[Effect]) -> None:
         """Ask a client for a sign of life."""
-        keepalive = Keepalive(Role.STORE, client.incarnation, client.reg_id, True, client.store_index)
+        keepalive = msg.Keepalive(Role.STORE, client.incarnation, client.reg_id, True, client.store_index)
         out.append(Send(client.reply_to, keepalive))
 
-    def _leaver(self, request: Deregister) -> ClientRecord | None:
+    def _leaver(self, request: msg.Deregister) -> ClientRecord | None:
         """Return the client that asks to be forgotten, if it is known.
 
         A source may name a RegID that this store does not know. The store may hold it under another RegID, by its
@@ -251,20 +235,18 @@ class Registry:
         current = self.streams.get(request.incarnation) if request.role is Role.SOURCE else None
         return None if current is None else self.clients.records[current]
 
-    def _refuse(self, request: Register, why: Refusal, now: int, out: list[Effect]) -> None:
+    def _refuse(self, request: msg.Register, why: msg.Refusal, now: int, out: list[Effect]) -> None:
         """Refuse, and state for how long the RegID is held."""
         holder = self.clients.holder(request)
-        refused = Refused(
-            request.role, request.store_index, request.generation, request.reg_id, request.incarnation, why
-        )
-        if holder is not None and why in (Refusal.HELD_BY_SOURCE, Refusal.HELD_BY_RECEIVER):
+        refused = msg.Refused(*request.names, why)
+        if holder is not None and why in (msg.Refusal.HELD_BY_SOURCE, msg.Refusal.HELD_BY_RECEIVER):
             refused = attrs.evolve(refused, reg_id=holder.client.reg_id, held_ms=self.clients.held_ms(request, now))
         out.append(Send(request.reply_to, refused))
         # If the holder's process has ended, its port refuses this probe, and the RegID is free at once.
         if holder is not None and holder.lifetime.active:
             self.probe(holder.client, out)
 
-    def _enter_source(self, record: ClientRecord | None, request: Register, now: int, out: list[Effect]) -> None:
+    def _enter_source(self, record: ClientRecord | None, request: msg.Register, now: int, out: list[Effect]) -> None:
         old = record is not None
         if record is None:
             record = self.clients.add(request, now)
@@ -294,7 +276,7 @@ class Registry:
         out.append(Join(request.incarnation, request.transport))
 
     def _enter_receiver(
-        self, record: ClientRecord | None, source: Repository, request: Register, now: int, out: list[Effect]
+        self, record: ClientRecord | None, source: Repository, request: msg.Register, now: int, out: list[Effect]
     ) -> None:
         if record is None:
             record = self.clients.add(request, now)
@@ -307,13 +289,13 @@ class Registry:
         self.clients.renew(record, request, now)
         self._persist_and_answer(record, request, record.client.has_acknowledged, out)
 
-    def _persist_and_answer(self, record: ClientRecord, request: Register, old: bool, out: list[Effect]) -> None:
+    def _persist_and_answer(self, record: ClientRecord, request: msg.Register, old: bool, out: list[Effect]) -> None:
         self.persist(record, out)
         self.tickets.wait(
             PendingSync(self.tickets.last, record.client.reg_id, request.incarnation, request.generation, old)
         )
 
-    def _learn_stores(self, record: ClientRecord, info: SourceInfo, out: list[Effect]) -> None:
+    def _learn_stores(self, record: ClientRecord, info: msg.SourceInfo, out: list[Effect]) -> None:
         """Record the stores that a proxy would need, from the SRI of the real source; a proxy's own SRI is an echo.
 
         A life names the stores that granted it. A store that only an earlier life named stays known: a proxy that does
@@ -333,11 +315,3 @@ class Registry:
         """Return the terms that follow from the store's configuration and the wishes of a source."""
         kept = repository_for(self.config, client.topic) or RepositoryConfig()
         return terms_of(kept, client.pace, client.wishes)
-
-    def check_invariants(self) -> None:
-        """Assert the rules that hold between inputs, for tests."""
-        self.elections.check_invariants()
-        for repository in self.repositories.values():
-            repository.check_invariants()
-        assert set(self.repositories) == {record.client.reg_id for record in self.clients.sources()}
-        assert set(self.streams.values()) == set(self.repositories)

@@ -415,11 +415,6 @@ class Repository:
         for low, high in self.filling.lost.within(start, stop) if data.proactive else ():
             self.acks.refuse(low, high, out)
 
-    def check_invariants(self) -> None:
-        """Assert the rules that hold between inputs, for tests."""
-        self.window.check_invariants()
-        assert all(not self.held.within(low, high) for low, high in self.filling.lost)
-
     def abstract(self) -> tuple[object, ...]:
         """Return what the stability model sees of a store: life, resume point, held, synced, acknowledged."""
         return (self.incarnation, self.resume_point, tuple(self.held), tuple(self.window.synced), self.acked)

@@ -1,8 +1,12 @@
 """The retransmission service of a store, with one rate over all topics (P-407, P-816).
 
 Requests go through a queue of four times the rate (P-408), and leave it as tokens of a bucket allow; live data never
-waits for them (P-406). A request that finds the queue full is dropped: receivers ask again, and another store. A
-request for messages that are not held goes on to the source, which answers the receiver directly, if the repository
+waits for them (P-406). A request that finds the queue full is dropped: receivers ask again, and another store.
+
+Receivers repeat a request that a slow service has not answered yet. If the repetition were queued, the service would
+send the same messages again and again, and others too late. So a message waits once for each receiver.
+
+A request for messages that are not held goes on to the source, which answers the receiver directly, if the repository
 forwards (P-404, P-405). If it does not, nobody here can serve it, and that is counted. A range counts by its messages.
 Rates are the counters since the last reset divided by its age (P-409, P-905).
 """
@@ -12,6 +16,7 @@ from collections import deque
 import attrs
 
 from stablecast.core.machine import serial
+from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.effects import Effect, Notify, Send, SendStored
 from stablecast.core.protocol.events import Oddity, RequestsDropped
@@ -31,6 +36,10 @@ PACE_NS = 5 * MILLISECOND
 """Interval at which a service with a queue wakes, in ns."""
 
 
+Stream = tuple[Address, Incarnation, int]
+"""A receiver's address, a life of a source, and the source's RegID: the messages of one queue entry."""
+
+
 @attrs.define
 class QueuedRequest:
     """[first, stop) of a source's life, requested by `to`."""
@@ -41,16 +50,25 @@ class QueuedRequest:
     first: int
     stop: int
 
+    @property
+    def stream(self) -> Stream:
+        """Return what tells requests for the same messages from others."""
+        return (self.to, self.session, self.source_reg_id)
+
 
 @attrs.define
 class RetransmissionService:
-    """The queue, the bucket and the counters (of messages). `rate` in messages a second, `credit` in message-ns."""
+    """The queue, the bucket and the counters (of messages). `rate` in messages a second, `credit` in message-ns.
+
+    `waiting` has the `queued` numbers by stream, each once.
+    """
 
     rate: int
     credit: int = 0
     filled_at: int | None = None
     queue: deque[QueuedRequest] = attrs.field(factory=deque)
     queued: int = 0
+    waiting: dict[Stream, RangeSet] = attrs.field(factory=dict)
     received: int = 0
     served: int = 0
     dropped: int = 0
@@ -70,7 +88,8 @@ class RetransmissionService:
         dropped, at = 0, first
         for low, high in (*repository.available(first, stop), (stop, stop)):
             self._pass_on(request, at, low, repository, out)
-            dropped += self._enqueue(QueuedRequest(request.reply_to, request.incarnation, repository.reg_id, low, high))
+            wanted = QueuedRequest(request.reply_to, request.incarnation, repository.reg_id, low, high)
+            dropped += self._enqueue(wanted)
             at = high
         if dropped:
             out.append(Notify(RequestsDropped(dropped)))
@@ -86,7 +105,7 @@ class RetransmissionService:
             first, wanted.first = wanted.first, wanted.first + count
             if wanted.first == wanted.stop:
                 self.queue.popleft()
-            self.queued -= count
+            self._leave(wanted.stream, first, first + count)
             self.credit -= count * SECOND
             repository = repositories.get(wanted.source_reg_id)
             # The source, or its life, may have gone since the request was queued.
@@ -115,16 +134,27 @@ class RetransmissionService:
         self.reset_at = now
 
     def _enqueue(self, wanted: QueuedRequest) -> int:
-        """Queue a request; return how many of its messages found no room."""
-        asked = wanted.stop - wanted.first
-        taken = min(asked, QUEUE_RATES * self.rate - self.queued)
-        if taken > 0:
-            self.queue.append(attrs.evolve(wanted, stop=wanted.first + taken))
-            self.queued += taken
-        left = asked - taken
+        """Queue what does not wait already; return how many of its messages found no room."""
+        waiting = self.waiting.get(wanted.stream)
+        asked = [(wanted.first, wanted.stop)] if waiting is None else waiting.missing(wanted.first, wanted.stop)
+        left = 0
+        for first, stop in asked:
+            taken = max(0, min(stop - first, QUEUE_RATES * self.rate - self.queued))
+            if taken:
+                self.queue.append(attrs.evolve(wanted, first=first, stop=first + taken))
+                self.waiting.setdefault(wanted.stream, RangeSet()).add(first, first + taken)
+                self.queued += taken
+            left += stop - first - taken
         self.dropped += left
         self.dropped_since_start += left
         return left
+
+    def _leave(self, stream: Stream, first: int, stop: int) -> None:
+        waiting = self.waiting[stream]
+        waiting.remove(first, stop)
+        if not waiting:
+            del self.waiting[stream]
+        self.queued -= stop - first
 
     def _pass_on(
         self, request: RetransmitRequest, first: int, stop: int, repository: Repository, out: list[Effect]

@@ -102,10 +102,10 @@ def test_a_file_that_was_cut_is_decoded_as_far_as_it_goes(tmp_path: Path, capsys
 
 
 def test_a_reader_that_goes_away_is_not_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def gone(text: str) -> None:
+    def gone(line: object) -> None:
         raise BrokenPipeError
 
-    monkeypatch.setattr(command, "_print", gone)
+    monkeypatch.setattr(command, "say", gone)
     with pytest.raises(BrokenPipeError):
         run_decode(of(tmp_path, *OURS), [], roundtrip=True, as_json=True)
 

@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
-from stablecast.evidence.capture.counts import CaptureTally, count
+from stablecast.evidence.capture.counts import CaptureTally
 from stablecast.evidence.capture.decoder import CapturePacket, packets
 from stablecast.evidence.capture.layers import Layer
 from stablecast.evidence.capture.verdicts import FrameVerdict
 from stablecast.transports.wire.lbmc import Message, MessageKind
 from tests.support import captures
+from tests.support.captures import count
 from tests.support.traffic_capture import FRAMES, all_kinds
 
 LAYER = Layer("LBMC", "DATA", Message(MessageKind.DATA), ("FRAG", "BATCH"))

@@ -7,17 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stablecast.evidence.capture.ip import (
-    MAX_APART_NS,
-    MAX_HELD,
-    IpPacket,
-    IpReassembly,
-    TcpSegment,
-    WholePacket,
-    parse,
-    parse_tcp,
-    parse_udp,
-)
+from stablecast.evidence.capture.ip import IpPacket, TcpSegment, parse, parse_tcp, parse_udp
+from stablecast.evidence.capture.network import MAX_APART_NS, MAX_HELD, IpReassembly, WholePacket
 from tests.support.captures import datagram, pieces, segment
 
 A, B = ("10.0.0.1", 1000), ("10.0.0.2", 2000)

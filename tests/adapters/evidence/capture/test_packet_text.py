@@ -7,13 +7,12 @@ import attrs
 
 from stablecast.core.protocol import messages as core
 from stablecast.evidence.capture import packet_text
-from stablecast.evidence.capture.counts import count
 from stablecast.evidence.capture.decoder import packets
 from stablecast.evidence.capture.traffic_survey import survey
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc, lbmr, lbmr_extended
 from tests.support import captures
-from tests.support.captures import datagram, segment
+from tests.support.captures import count, datagram, segment
 from tests.support.traffic_capture import GROUP, RECEIVER, RESOLUTION, SOURCE, STREAM, all_kinds, data
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from stablecast.cli import rules as command
 from stablecast.evidence.rules import JUDGES, RULES, RuleJudge, judges_of
+from stablecast.evidence.rules.catalogue import PROPERTIES
 from stablecast.evidence.rules.judges import (
     CAPTURES,
     MODELS,
@@ -20,7 +21,6 @@ from stablecast.evidence.rules.judges import (
     TRACE_FORM,
     TRACES_TOGETHER,
 )
-from stablecast.evidence.rules.properties import PROPERTIES
 from stablecast.evidence.trace import cross_rules
 from stablecast.evidence.trace.record_search import TEXTS
 from stablecast.evidence.trace.reports import NOT_JUDGED

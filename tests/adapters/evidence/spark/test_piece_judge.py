@@ -6,9 +6,10 @@ from pathlib import Path
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from stablecast.evidence.spark.piece_judge import SCHEMA, TYPES, dumps, judge_piece, judge_with, loads
+from stablecast.evidence.spark.piece_judge import SCHEMA, TYPES, judge_piece, judge_with, loads
 from stablecast.evidence.spark.piece_plan import END, TracePiece, pieces_of
 from stablecast.evidence.trace.file_names import find
+from stablecast.evidence.trace.reports import TraceViolation, row_of
 from stablecast.lab.sim.runner import run
 from stablecast.lab.sim.schedule import draw
 from tests.adapters.evidence.trace.traced import put_together, take_apart
@@ -58,7 +59,7 @@ def test_any_frame_can_be_judged_alone(tmp_path: Path, seed: int) -> None:
 
 def test_expected_values_survive_as_text() -> None:
     for value in (None, [1, 2], {"_": "Send"}, "x"):
-        assert loads(dumps(value)) == value
+        assert loads(row_of(TraceViolation(Path("a.sct"), 1, "S1", "", value))["expected"]) == value
 
 
 def test_no_files_no_pieces(tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ from stablecast.evidence.spark.record_rows import COLUMNS, RowBounds
 from stablecast.evidence.spark.table_format import column_names
 from stablecast.evidence.spark.trace_source import (
     FORMAT,
-    PiecePartition,
     TraceReader,
     TraceSource,
     TraceStreamReader,
@@ -221,5 +220,4 @@ def test_the_offset_of_a_stream_is_how_far_frames_are_finished(whole_world: Path
     mild = TraceSource({"path": str(live), "onError": "skip"}).streamReader(schema("record"))
     assert mild.latestOffset(end) == end
     (partition,) = mild.partitions({}, end)
-    assert isinstance(partition, PiecePartition)
-    assert partition.piece.stop == len(whole)
+    assert partition.value.stop == len(whole)

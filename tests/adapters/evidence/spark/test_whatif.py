@@ -2,16 +2,17 @@
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from stablecast.evidence.whatif import command
 
 
-def test_a_sweep_is_spread(spark: SparkSession, whole_world: Path) -> None:
-    lines: list[str] = []
+def test_a_sweep_is_spread(spark: SparkSession, whole_world: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for master in (None, "local[2]"):
         job = command.WhatIfJob([whole_world], {}, {"ume_flight_size": ["1", "2"]}, master)
-        assert command.run(job, as_json=False, say=lambda line: lines.append(str(line))) == 0
+        assert command.run(job, as_json=False) == 0
+    lines = capsys.readouterr().out.splitlines()
     half = len(lines) // 2
     assert lines[:half] == lines[half:]
     assert spark.version

@@ -15,6 +15,7 @@ from stablecast.evidence.trace import container
 from stablecast.evidence.trace.container import HEAD, MAGIC, Growing, append, offsets, texts_from
 from stablecast.evidence.trace.errors import TraceError, TruncatedError
 from tests.adapters.evidence.trace.traced import texts
+from tests.support.machine import replace
 
 TEXTS = (b"one\n", b"two\n" * 5000, b"three\n")
 
@@ -101,7 +102,7 @@ def test_the_head_is_written_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         states.append(list(texts(path)))
         return written
 
-    monkeypatch.setattr(os, "pwrite", slow)
+    replace(monkeypatch, "files", pwrite=slow)
     end = append(descriptor, 0, TEXTS[1])
     append(descriptor, end, TEXTS[0])
     os.close(descriptor)
@@ -119,7 +120,7 @@ def test_a_failed_write_leaves_whole_frames(path: Path, monkeypatch: pytest.Monk
             raise OSError(28, "No space left on device")
         return write(descriptor, data[:4], offset)
 
-    monkeypatch.setattr(os, "pwrite", full)
+    replace(monkeypatch, "files", pwrite=full)
     descriptor = os.open(path, os.O_WRONLY)
     with pytest.raises(OSError, match="No space"):
         append(descriptor, size, b"four\n")
@@ -192,7 +193,7 @@ def test_a_full_disk_leaves_the_pieces_that_were_written(path: Path, monkeypatch
             raise OSError(28, "No space left on device")
         return write(descriptor, data[:4], offset)
 
-    monkeypatch.setattr(os, "pwrite", full)
+    replace(monkeypatch, "files", pwrite=full)
     with pytest.raises(OSError, match="No space"):
         frame.add(PIECES[1])
     os.close(descriptor)

@@ -34,6 +34,7 @@ from stablecast.evidence.trace.converter import (
 )
 from stablecast.evidence.trace.errors import SchemaError
 from tests.adapters.evidence.trace.traced import TracedWorld, play, read_frames
+from tests.support.invariants import check_invariants
 
 NUMBERS = st.integers(0, 2**64)
 
@@ -65,6 +66,11 @@ class Doubted:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.machine, name)
+
+
+@check_invariants.register
+def _(machine: Doubted) -> None:
+    check_invariants(machine.machine)
 
 
 @pytest.mark.no_cover

@@ -1,13 +1,13 @@
 """The files of one trace, and the files that a path stands for."""
 
 import errno
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.file_names import find, part_of, part_path, traces_of
+from tests.support.machine import replace
 
 
 @pytest.mark.parametrize(
@@ -62,10 +62,10 @@ def test_an_unreadable_directory_is_not_called_empty(tmp_path: Path, monkeypatch
     """A pattern skips what it may not read; the test may run as root, who may read everything."""
     (tmp_path / "a.sct").touch()
 
-    def refuse(_: Path) -> Iterator[Path]:
+    def refuse(_: Path) -> list[str]:
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(Path, "iterdir", refuse)
+    replace(monkeypatch, "files", names=refuse)
     for path in (tmp_path, tmp_path / "b*.sct"):
         with pytest.raises(TraceError) as raised:
             find([path])

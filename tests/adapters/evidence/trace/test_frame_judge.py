@@ -11,7 +11,7 @@ from stablecast.evidence.trace.converter import Endpoint, Json, restore
 from stablecast.evidence.trace.frame_judge import FrameJudge, KnownState
 from stablecast.evidence.trace.frames import TraceFrame
 from stablecast.evidence.trace.reports import TraceViolation
-from tests.adapters.evidence.trace.traced import read_frames
+from tests.adapters.evidence.trace.traced import read_frames, with_records
 
 PATH = Path("somewhere.sct")
 
@@ -35,7 +35,7 @@ def busy(frames: list[TraceFrame]) -> TraceFrame:
 def with_record(frame: TraceFrame, at: int, **fields: object) -> TraceFrame:
     records: list[Json] = [*frame.records]
     records[at] = {**records[at], **fields}
-    return TraceFrame.of(frame.head, records, frame.foot)
+    return with_records(frame, records)
 
 
 def test_each_frame_is_clean_without_the_others(traces: Path) -> None:
@@ -95,7 +95,7 @@ def test_long_values_are_cut_in_sentences_only(
 def test_a_record_too_few_is_named(frames: list[TraceFrame]) -> None:
     frame = busy(frames)
     last = frame.head.first + len(frame.records) - 1
-    violations = found(TraceFrame.of(frame.head, frame.records[:-1], frame.foot))
+    violations = found(with_records(frame, frame.records[:-1]))
     assert (last, "numbering") in [(violation.record, violation.rule) for violation in violations]
 
 

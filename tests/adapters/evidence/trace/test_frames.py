@@ -23,7 +23,7 @@ from stablecast.evidence.trace.frames import (
     parse_frame,
     write_frame,
 )
-from tests.adapters.evidence.trace.traced import Frames, put_together, read_frames, take_apart
+from tests.adapters.evidence.trace.traced import Frames, put_together, read_frames, take_apart, with_records
 
 HEAD = Head(3, Role.STORE, "10.0.0.1:14567", 100, 7, 5_000, {"config": {"seed": 1}})
 RECORDS: list[Json] = [{"n": 100, "t": 6_000, "in": {"_": "Tick"}, "out": []}]
@@ -33,7 +33,7 @@ FOOT = Foot(1, digest({}), closed=True)
 
 def test_written_frames_are_read_back() -> None:
     found = parse_frame(write_frame(HEAD, BODY, FOOT))
-    assert found == TraceFrame(HEAD, BODY, FOOT) == TraceFrame.of(HEAD, RECORDS, FOOT)
+    assert found == TraceFrame(HEAD, BODY, FOOT) == with_records(found, RECORDS)
     assert (found.records, found.count, found.end) == (RECORDS, 1, 6_000)
     empty = parse_frame(write_frame(HEAD, b"", FOOT))
     assert (empty, empty.records, empty.count, empty.end) == (TraceFrame(HEAD, b"", FOOT), [], 0, 5_000)

@@ -7,15 +7,10 @@ import pytest
 
 from stablecast.core.errors import StablecastError
 from stablecast.evidence.trace.tools.command import run_analyze, run_diff, run_dump, run_prune, run_why
-from stablecast.evidence.trace.tools.prune import PruneWindow
-from stablecast.evidence.trace.tools.records import RecordFilter
+from stablecast.evidence.trace.tools.records import RecordFilter, TraceWindow
 from stablecast.evidence.trace.tools.travel_prompt import TravelSession
 from stablecast.evidence.whatif.recorded_source import recordings
 from tests.adapters.evidence.trace.traced import put_together, take_apart
-
-
-def nothing(_: object) -> None:
-    """Ignore the output of a tool."""
 
 
 def travel(path: Path) -> None:
@@ -26,11 +21,11 @@ def travel(path: Path) -> None:
 
 
 TOOLS: dict[str, Callable[[Path], object]] = {
-    "dump": lambda path: run_dump([path], RecordFilter(), False, nothing),
-    "diff": lambda path: run_diff(path, path, False, False, nothing),
-    "analyze": lambda path: run_analyze([path], False, nothing),
-    "prune": lambda path: run_prune([path], path.parent / "pruned", PruneWindow(), False, nothing),
-    "why": lambda path: run_why([path], 5, nothing),
+    "dump": lambda path: run_dump([path], RecordFilter(), False),
+    "diff": lambda path: run_diff(path, path, False, False),
+    "analyze": lambda path: run_analyze([path], False),
+    "prune": lambda path: run_prune([path], path.parent / "pruned", TraceWindow(), False),
+    "why": lambda path: run_why([path], 5),
     "open": travel,
     "whatif": lambda path: recordings([path]),
 }

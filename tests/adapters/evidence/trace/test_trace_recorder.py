@@ -31,7 +31,8 @@ from stablecast.evidence.trace.trace_recorder import (
 )
 from stablecast.evidence.trace.writer import MAX_PENDING
 from stablecast.runtime.driven_machine import Driven
-from tests.adapters.evidence.trace.traced import read_frames
+from tests.adapters.evidence.trace.traced import drain, read_frames
+from tests.support.machine import replace
 
 
 class Gate:
@@ -41,7 +42,7 @@ class Gate:
         self.opened = threading.Event()
         self.reached = threading.Event()
         self.write = os.pwrite
-        monkeypatch.setattr(os, "pwrite", self)
+        replace(monkeypatch, "files", pwrite=self)
 
     def __call__(self, descriptor: int, data: bytes, offset: int) -> int:
         self.reached.set()
@@ -83,7 +84,7 @@ def test_the_first_record_is_written_at_once_and_then_a_piece_for_each_interval(
     found = []
     for moment in (1, 2, FLUSH_NS - 1, FLUSH_NS, FLUSH_NS + 1, 3 * FLUSH_NS, 3 * FLUSH_NS + 5):
         driven.timeout(moment)
-        trace._writer._queue.join()
+        drain(trace._writer)
         found.append(written(trace.path))
     assert found == [1, 1, 1, 5, 5, 7, 7]
     driven.close()
@@ -133,7 +134,7 @@ def test_snapshots_of_a_large_and_idle_store_are_a_small_part_of_its_trace(tmp_p
     began, driven = trace.path.stat().st_size, Driven(store, trace)
     for tick in range(3000):
         driven.timeout(tick * 100 * MILLISECOND)
-        trace._writer._queue.join()
+        drain(trace._writer)
     snapshot = trace._writer.snapshot_bytes
     frames = list(read_frames(trace.path))
     trace.close()
@@ -146,7 +147,7 @@ def test_snapshots_of_a_large_and_idle_store_are_a_small_part_of_its_trace(tmp_p
 def test_a_piece_has_a_bound(trace: Recorder) -> None:
     for _ in range(PIECE_RECORDS + 2):
         trace.record(Tick(), 0, [])
-    trace._writer._queue.join()
+    drain(trace._writer)
     assert written(trace.path) == PIECE_RECORDS + 1, "one is not written yet"
     trace.close()
     assert counts(trace.path) == [PIECE_RECORDS + 2]
@@ -156,7 +157,7 @@ def test_a_piece_has_a_bound_of_effects(trace: Recorder, monkeypatch: pytest.Mon
     monkeypatch.setattr(trace_recorder, "PIECE_EFFECTS", 0)
     for number in range(3):
         trace.record(Tick(), 0, [])
-        trace._writer._queue.join()
+        drain(trace._writer)
         assert written(trace.path) == number + 1
     trace.close()
     assert counts(trace.path) == [3]
@@ -218,7 +219,7 @@ def test_after_a_gap_the_trace_goes_on(tmp_path: Path, store: StoreEndpoint, mon
     for moment in range(MAX_PENDING + 5):
         driven.timeout(moment)
     gate.opened.set()
-    trace._writer._queue.join()
+    drain(trace._writer)
     for moment in (1000, 1001):
         driven.timeout(moment)
     driven.close()
@@ -242,7 +243,7 @@ def test_a_frame_that_was_to_begin_in_a_gap_is_none(
         if moment == MAX_PENDING - 1:
             trace.flush()  # The last that finds room: the next piece was to begin a frame.
     gate.opened.set()
-    trace._writer._queue.join()
+    drain(trace._writer)
     for moment in (1000, 1001, 1002):
         driven.timeout(moment)
     driven.close()
@@ -262,7 +263,7 @@ def test_a_full_disk_ends_the_trace_and_not_the_endpoint(
     for moment in range(4):
         trace.record(Tick(), moment, [])
         trace.flush()
-        trace._writer._queue.join()
+        drain(trace._writer)
         end = trace._writer._end
 
         def full(descriptor: int, data: bytes, offset: int, end: int = end) -> int:
@@ -271,7 +272,7 @@ def test_a_full_disk_ends_the_trace_and_not_the_endpoint(
             return write(descriptor, data, offset)
 
         if moment == 1:
-            monkeypatch.setattr(os, "pwrite", full)
+            replace(monkeypatch, "files", pwrite=full)
     trace.close()
     assert told == [
         f"the trace {trace.path} ends here: No space left on device; make room or choose another place, then restart"
@@ -285,7 +286,7 @@ def test_a_disk_that_is_full_from_the_start_gets_one_sentence(
     def full(descriptor: int, data: bytes, offset: int) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "pwrite", full)
+    replace(monkeypatch, "files", pwrite=full)
     with pytest.raises(TraceError, match=r"no trace can be written in .*: No space left on device; name another"):
         Recorder(tmp_path, Role.STORE, "a", store)
     assert list(tmp_path.iterdir()) == []

@@ -22,7 +22,7 @@ from stablecast.evidence.trace.writer import (
     TraceRolling,
     TraceWriter,
 )
-from tests.adapters.evidence.trace.traced import read_frames
+from tests.adapters.evidence.trace.traced import drain, read_frames
 
 BEFORE: Json = {"before": 1}
 AFTER: Json = {"after": 2}
@@ -146,7 +146,7 @@ def test_only_so_many_bytes_of_a_trace_stay(tmp_path: Path) -> None:
     writer = writer_at(tmp_path / "a.sct", told.append, TraceRolling(limit_bytes=limit))
     for number in range(200):
         writer.offer(whole(number), wait=True)
-        writer._queue.join()
+        drain(writer)
         assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= limit + 200
     writer.close(whole(200))
     found = parts(tmp_path)

@@ -2,8 +2,9 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import attrs
@@ -15,8 +16,10 @@ from stablecast.core.protocol.quorum import GroupRules
 from stablecast.core.protocol.settings import ReceiverConfig, SourceConfig, StoreConfig, StoreSpec
 from stablecast.evidence.trace import container
 from stablecast.evidence.trace.converter import Json
-from stablecast.evidence.trace.frames import TraceFrame, frames_from
+from stablecast.evidence.trace.frames import TraceFrame, frames_from, text_of
 from stablecast.evidence.trace.trace_recorder import FLUSH_NS, Recorder
+from stablecast.evidence.trace.writer import TraceWriter
+from tests.support.invariants import check_invariants
 from tests.support.world import EndpointWorld, Node, ReceiverNode, SourceNode, StoreNode
 
 STORES = ("10.0.0.1:14567", "10.0.0.2:14567", "10.0.0.3:14567")
@@ -70,6 +73,11 @@ class Tap:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.machine, name)
+
+
+@check_invariants.register
+def _(machine: Tap) -> None:
+    check_invariants(machine.machine)
 
 
 @attrs.define
@@ -224,3 +232,15 @@ def read_frames(path: Path) -> Iterator[TraceFrame]:
 def texts(path: Path) -> Iterator[bytes]:
     """Yield the lines of each finished frame. Raise TraceError."""
     return (text for _, text, finished in container.texts_from(path) if finished)
+
+
+def with_records(frame: TraceFrame, records: Iterable[Json]) -> TraceFrame:
+    """Return the frame with other records."""
+    return attrs.evolve(frame, body=b"".join(text_of(record) + b"\n" for record in records))
+
+
+def drain(writer: TraceWriter) -> None:
+    """Waits until the thread has written all that it was given."""
+    waiting = writer._queue
+    assert isinstance(waiting, Queue)
+    waiting.join()

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,20 +21,28 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def told(job: command.WhatIfJob) -> list[str]:
-    lines: list[str] = []
-    assert command.run(job, as_json=False, say=lambda line: lines.append(str(line))) == 0
-    return lines
+Told = Callable[[command.WhatIfJob], list[str]]
 
 
-def test_variants_stand_beside_what_was(world: Path) -> None:
+@pytest.fixture
+def told(capsys: pytest.CaptureFixture[str]) -> Told:
+    """Return a function that runs a job and returns its lines."""
+
+    def run(job: command.WhatIfJob) -> list[str]:
+        assert command.run(job, as_json=False) == 0
+        return capsys.readouterr().out.splitlines()
+
+    return run
+
+
+def test_variants_stand_beside_what_was(world: Path, told: Told) -> None:
     lines = told(command.WhatIfJob([world], {"ume_flight_size": "2"}, {}))
     assert lines[0].endswith("80 messages")
     assert lines[1].startswith("  as recorded: sent 80, stable 80; to stable p50 ")
     assert lines[2].startswith("  ume_flight_size=2: sent 80, stable 80;")
 
 
-def test_a_sweep_tries_all_combinations(world: Path) -> None:
+def test_a_sweep_tries_all_combinations(world: Path, told: Told) -> None:
     """Many replays run in processes of their own."""
     sweep = {"ume_flight_size": ["1", "5"], "ume_retention_intragroup_stability_behavior": ["quorum", "all"]}
     lines = told(command.WhatIfJob([world], {}, sweep))
@@ -69,7 +78,7 @@ def test_an_impossible_variant_is_one_sentence(world: Path, words: list[str], se
 def test_a_configuration_that_no_source_starts_with_is_told(world: Path) -> None:
     job = command.WhatIfJob([world], {"ume_proxy_source": "1", "ume_store_behavior": "rr"}, {})
     with pytest.raises(WhatIfError, match="does not run with"):
-        command.run(job, as_json=True, say=print)
+        command.run(job, as_json=True)
 
 
 def test_percentiles_are_those_of_messages() -> None:

@@ -314,6 +314,58 @@ FOUND = {
         ),
         WorldSetup(turns=True, habit=Habit.THREADED),
     ),
+    # Slow stores queued each repeated request again, and sent some messages ten times, but others too late (S3).
+    "request_that_is_repeated": Schedule(
+        9006959,
+        (
+            (1269, 1),
+            (1337, 1),
+            (1498, 27),
+            (1525, 28),
+            (1538, 39),
+            (1553, 4),
+            (1588, 31),
+            (1593, 8),
+            (1609, 31),
+            (1636, 16),
+            (1706, 23),
+        ),
+        (
+            Fault(1524, Act.CRASH, "source", "", 69, True),
+            Fault(1528, Act.FREEZE, "store1", "", 1027, True),
+            Fault(1539, Act.TAKEOVER, "receiver0", "receiver1", 49, True),
+            Fault(2509, Act.CRASH, "source", "", 88, True),
+        ),
+        WorldSetup(request_rate=200, forwarding=True, habit=Habit.SLOW),
+    ),
+    # A checker took a confirmation of the range before a lost message for a lower acknowledgement (A1).
+    "confirmation_before_a_loss": Schedule(
+        5516,
+        ((1680, 8), (1700, 7), (1709, 4), (2274, 35)),
+        (Fault(1935, Act.CRASH, "source", "", 65, True),),
+        WorldSetup(
+            named=True,
+            turns=True,
+            size_limit=720,
+            unique=1,
+            leaving=Leaving.RECEIVER,
+            large=3,
+            habit=Habit.BLOCKING,
+        ),
+    ),
+    # A life that was over announced itself late, shared no life with its successor, and muted it for good (L1).
+    "late_life_without_a_past": Schedule(
+        9201290,
+        (),
+        (
+            Fault(1, Act.PART, "source", "store0", 427, False),
+            Fault(250, Act.CRASH, "source", "store2", 36, True),
+            Fault(422, Act.PART, "source", "", 1696, False),
+            Fault(423, Act.RIVAL, "source", "", 386, True),
+            Fault(723, Act.TAKEOVER, "source", "", 1, False),
+        ),
+        WorldSetup(brief=True),
+    ),
 }
 
 
@@ -323,16 +375,27 @@ def test_what_was_found_stays_mended(name: str) -> None:
     assert run(FOUND[name]).violations == ()
 
 
+NEVER_AGAIN = {"client.session.BEFORE_DELIVERY": ()}
+"""The fault that a life which was given up for an earlier one is not followed again."""
+
+
 @pytest.mark.no_cover
 @pytest.mark.parametrize(
-    ("name", "what", "planted", "rule"),
+    ("name", "planted", "rule"),
     [
-        ("proxy_that_is_late", "stablecast.client.session.outranks", lambda *_: False, "L1"),
-        ("turn_behind_a_return", "stablecast.client.succession.Succession.low", lambda _, __, wish: wish, "D1"),
+        ("proxy_that_is_late", {"client.session.outranks": lambda *_: False} | NEVER_AGAIN, "L1"),
+        ("turn_behind_a_return", {"client.succession.Succession.low": lambda _, __, wish: wish}, "D1"),
+        ("late_life_without_a_past", NEVER_AGAIN, "L1"),
+        (
+            "confirmation_before_a_loss",
+            {"core.receiver.delivery_window.DeliveryWindow.confirmed": lambda _, start, stop: [(start, stop)]},
+            "A1",
+        ),
     ],
 )
 def test_what_was_mended_is_found_without_it(
-    monkeypatch: pytest.MonkeyPatch, name: str, what: str, planted: Any, rule: str
+    monkeypatch: pytest.MonkeyPatch, name: str, planted: dict[str, Any], rule: str
 ) -> None:
-    monkeypatch.setattr(what, planted)
+    for what, fault in planted.items():
+        monkeypatch.setattr(f"stablecast.{what}", fault)
     assert {violation.rule for violation in run(FOUND[name]).violations} == {rule}

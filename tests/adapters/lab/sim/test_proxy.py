@@ -17,6 +17,7 @@ from stablecast.lab.sim.setup import WorldSetup
 from stablecast.lab.sim.store import StoreProcess
 from stablecast.lab.sim.virtual_time import VirtualWorld
 from tests.adapters.lab.sim.setups import dead_connection
+from tests.support.abstract_states import abstract
 
 
 @pytest.fixture
@@ -86,9 +87,9 @@ def test_a_proxy_minds_its_own_business(cluster: Cluster) -> None:
     store = start(cluster)
     (proxy,) = store._proxies.values()
     cluster.world.run(cluster.world.now + SECOND)
-    before, subscribers = proxy._machine.abstract(), list(proxy._subscribers)
+    before, subscribers = abstract(proxy._machine), list(proxy._subscribers)
     proxy._on_items([Keepalive(Role.STORE, 4711, 50, False, 0)])
     proxy._perform(fx.Release(3))
     proxy._admit(dead_connection(store))
-    assert (proxy._machine.abstract(), proxy._subscribers) == (before, subscribers)
+    assert (abstract(proxy._machine), proxy._subscribers) == (before, subscribers)
     assert subscribers

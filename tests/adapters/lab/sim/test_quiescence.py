@@ -1,5 +1,7 @@
 """Peace: what is not settled is named, by the rule that speaks of it."""
 
+from collections.abc import Callable
+
 import attrs
 import pytest
 
@@ -7,6 +9,7 @@ from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import Role
+from stablecast.core.protocol.quorum import GroupRules, Intergroup, Intragroup, Quorums
 from stablecast.core.registration.store_registration import Registration
 from stablecast.core.store.ack_batch import AckBatch
 from stablecast.lab.sim.cluster import Cluster, seeded
@@ -124,6 +127,81 @@ def test_where_a_quorum_is_required_nobody_stands_in_without_one(wiped: int) -> 
     for store in STORES[:wiped]:
         cluster.disks[store].log.clear()
     assert (trouble(cluster) is None) is (wiped == 2)
+
+
+@pytest.mark.parametrize(("wiped", "due"), [((), True), (("store0",), False), (("store1",), False)])
+def test_where_a_quorum_is_required_it_is_one_of_every_group(wiped: tuple[str, ...], due: bool) -> None:
+    """A proxy does not know the rule between the groups: one group of the two would be enough for the source."""
+    rules = GroupRules((1, 2), Intragroup.QUORUM, Intergroup.ANY)
+    cluster = quiet(WorldSetup(rules=rules, proxies=True, quorate=True, orphaned=True))
+    cluster.calm()
+    for store in wiped:
+        cluster.disks[store].log.clear()
+    assert (trouble(cluster) is not None) is due
+
+
+GROUP_WIPED = Schedule(
+    9201160,
+    ((3991, 1),),
+    (Fault(2833, Act.WIPE, "store0", "receiver0", 1, False),),
+    WorldSetup(
+        rules=GroupRules((1, 1, 1), Intragroup.QUORUM, Intergroup.MAJORITY),
+        proxies=True,
+        quorate=True,
+        orphaned=True,
+        late_ms=3999,
+    ),
+)
+"""A group lost the state of a source that stays away, and a new receiver waits for its return."""
+
+
+@pytest.mark.no_cover
+def test_nobody_stands_in_while_a_group_has_no_state() -> None:
+    """C-40: stores keep trying, and the source itself registers when it returns."""
+    assert run(GROUP_WIPED).violations == ()
+
+
+@pytest.mark.no_cover
+def test_that_excuses_no_proxy_that_registers_without_a_quorum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: a proxy is content with one group."""
+    monkeypatch.setattr(Quorums, "every_group", lambda *_: True)
+    assert {violation.rule for violation in run(GROUP_WIPED).violations} == {"E8"}
+
+
+CONFIRMED_IN_VAIN = Schedule(
+    9201456,
+    ((3509, 1),),
+    (
+        Fault(1197, Act.RIVAL, "receiver1", "", 1, True),
+        Fault(1289, Act.PART, "source", "", 2481, False),
+        Fault(1291, Act.RIVAL, "source", "", 0, True),
+        Fault(3513, Act.PART, "source", "", 487, True),
+    ),
+    WorldSetup(unique=2),
+)
+"""A receiver's process ends while its confirmation is on a broken connection; the next one begins after the message."""
+
+
+@pytest.mark.no_cover
+def test_a_message_whose_confirmation_ended_with_its_process_stays_in_flight() -> None:
+    """P-349: until the stability lifetime ends."""
+    assert run(CONFIRMED_IN_VAIN).violations == ()
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize(
+    ("what", "planted"),
+    [
+        ("core.receiver.consumption_acks.Acknowledger.confirm", lambda *_: None),
+        ("core.source.confirmations.ConfirmedRanges.add", lambda _, first, stop: [(first + 1, stop)]),
+    ],
+)
+def test_that_excuses_no_confirmation_that_a_living_process_can_repeat(
+    monkeypatch: pytest.MonkeyPatch, what: str, planted: Callable[..., object]
+) -> None:
+    """The planted faults: nobody confirms, or the source misses the first message of each."""
+    monkeypatch.setattr(f"stablecast.{what}", planted)
+    assert {violation.rule for violation in run(CONFIRMED_IN_VAIN).violations} == {"L1"}
 
 
 TURN_OVER = Schedule(5002600, (), (Fault(3223, Act.CRASH, "store2", "", 279, True),), IN_TURNS)

@@ -16,6 +16,7 @@ from stablecast.transports import codec
 from stablecast.transports.codec.fragments import FragmentReassembly
 from stablecast.transports.codec.lbttcp import Run
 from tests.adapters.lab.sim.setups import KINDS, lively, world
+from tests.support.abstract_states import abstract
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -67,9 +68,9 @@ def test_an_interrupted_stream_is_recovered_and_two_lives_follow_each_other() ->
 def test_who_may_choose_a_reg_id_chooses_none() -> None:
     cluster = lively(WorldSetup())
     (session,) = receiver_of(cluster).sessions.values()
-    before = session.machine.abstract()
+    before = abstract(session.machine)
     session._perform(fx.AskRegId(0, "", 50))
-    assert session.machine.abstract() == before
+    assert abstract(session.machine) == before
 
 
 def test_a_new_life_waits_for_the_application_but_not_for_ever() -> None:
@@ -162,14 +163,27 @@ def test_a_proxy_that_is_met_late_and_ends_deliveries_is_found(monkeypatch: pyte
     """The planted fault: whoever is met last is followed. The messages are stable, and nobody excuses that."""
     monkeypatch.setattr("stablecast.client.session.outranks", lambda *_: False)
     cluster = lively(WorldSetup())
-    where = late_proxy(cluster)
-    receiver_of(cluster)._gone(where.transport)
+    late_proxy(cluster)
     cluster.want(5)
     cluster.world.run(cluster.world.now + 15 * SECOND)
     found = trouble(cluster)
     assert found is not None
     assert found[0] == "L1"
     assert "never had" in found[1]
+
+
+@pytest.mark.parametrize("muted", [False, True])
+def test_a_life_is_followed_again_after_one_that_was_met_later(monkeypatch: pytest.MonkeyPatch, muted: bool) -> None:
+    """Two lives share no past, and the stores refuse the one that was met last. The planted fault mutes the other."""
+    monkeypatch.setattr("stablecast.client.session.outranks", lambda *_: False)
+    if muted:
+        monkeypatch.setattr("stablecast.client.session.BEFORE_DELIVERY", ())
+    cluster = lively(WorldSetup())
+    where = late_proxy(cluster)
+    receiver_of(cluster)._gone(where.transport)
+    cluster.want(5)
+    cluster.world.run(cluster.world.now + 15 * SECOND)
+    assert (trouble(cluster) is None) is not muted
 
 
 def test_pieces_that_are_given_up_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

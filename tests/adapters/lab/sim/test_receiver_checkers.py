@@ -115,6 +115,24 @@ def test_acknowledgements_do_not_fall_unless_the_application_says_so() -> None:
         assert broken(checkers) == rules
 
 
+def test_confirmed_is_what_was_consumed_and_not_lost() -> None:
+    """P-349: ranges around a loss follow an acknowledgement to a store that covers the loss."""
+    checkers = world()
+    begin(checkers)
+    checkers.receivers.on_given_up_run(PROCESS, LIFE, 1, 2)
+    checkers.receivers.on_loss(READER, PROCESS, LIFE, 1, 2)
+    deliver(checkers, 0, 1)
+    deliver(checkers, 2, 5)
+    checkers.receivers.on_consumed(READER, LIFE, 0, 4)
+    checkers.receivers.on_consumption_ack(READER, PROCESS, LIFE, 3)
+    for first, last in ((0, 0), (2, 3), (0, 0)):
+        checkers.receivers.on_confirmation(READER, PROCESS, LIFE, first, last)
+    assert broken(checkers) == []
+    for count, (first, last) in enumerate(((0, 3), (2, 4)), 1):
+        checkers.receivers.on_confirmation(READER, PROCESS, LIFE, first, last)
+        assert broken(checkers) == ["A1"] * count
+
+
 def test_who_left_is_promised_nothing() -> None:
     checkers = world()
     begin(checkers)

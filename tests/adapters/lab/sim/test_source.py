@@ -16,6 +16,7 @@ from stablecast.lab.sim.schedule import Act, Fault
 from stablecast.lab.sim.setup import SOURCE, STORES, Leaving, WorldSetup
 from stablecast.lab.sim.source import SourceProcess, portions
 from tests.adapters.lab.sim.setups import KINDS, dead_connection, lively, world
+from tests.support.abstract_states import abstract
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -55,9 +56,9 @@ def test_blocks_are_plain_or_cut_and_as_long_as_they_can_be(sizes: list[int]) ->
 
 def test_what_is_for_another_life_is_not_for_this_one() -> None:
     source = source_of(lively(WorldSetup()))
-    before = source.machine.abstract()
+    before = abstract(source.machine)
     source._on_items([Keepalive(Role.STORE, 4711, 50, False, 0)])
-    assert source.machine.abstract() == before
+    assert abstract(source.machine) == before
 
 
 def test_nobody_is_greeted_who_has_gone() -> None:

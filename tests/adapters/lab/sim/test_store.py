@@ -12,6 +12,7 @@ from stablecast.lab.sim.schedule import Act, Fault
 from stablecast.lab.sim.setup import SOURCE, STORES, WorldSetup
 from stablecast.lab.sim.store import StoreProcess
 from tests.adapters.lab.sim.setups import KINDS, lively, world
+from tests.support.abstract_states import abstract
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -84,9 +85,9 @@ def test_a_stream_that_broke_goes_on_behind_what_it_lost() -> None:
 
 def test_what_others_say_on_a_stream_is_heard_as_well() -> None:
     store = store_of(lively(WorldSetup()))
-    before = store.machine.abstract()
+    before = abstract(store.machine)
     store._on_stream(1, [Keepalive(Role.STORE, 4711, 50, False, 0)])
-    assert store.machine.abstract() == before
+    assert abstract(store.machine) == before
 
 
 def test_a_dead_store_does_nothing_more() -> None:

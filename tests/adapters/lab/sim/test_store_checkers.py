@@ -6,7 +6,11 @@ import attrs
 import pytest
 
 from stablecast.core.protocol.messages import Pace, Role, SourceInfo, StoreEntry
-from stablecast.lab.sim.setup import STORES
+from stablecast.core.protocol.quorum import GroupRules, Intergroup, Intragroup
+from stablecast.core.store.receiver_pacing import ReceiverPacing
+from stablecast.lab.sim.runner import run
+from stablecast.lab.sim.schedule import Act, Fault, Schedule
+from stablecast.lab.sim.setup import STORES, WorldSetup
 from tests.adapters.lab.sim.checker_world import (
     LIFE,
     NEXT,
@@ -76,6 +80,57 @@ def test_a_paced_store_owes_nothing_to_whom_no_quorum_knows(acknowledged: bool, 
     checkers.stores.on_reclaim(STORES[0], STREAM, 2)
     assert broken(checkers) == []
     assert list(checkers.receivers.ledgers[READER].excused) == excused
+
+
+@pytest.mark.parametrize(("sizes", "excused"), [((2, 1), [(0, 2)]), ((3,), [])])
+def test_a_paced_receiver_may_begin_again_where_it_was_forgotten(
+    sizes: tuple[int, ...], excused: list[tuple[int, int]]
+) -> None:
+    """P-566: a group that forgot it suffices to register it anew, although another group still knows it."""
+    checkers = world(paced=True, rules=GroupRules(sizes, Intragroup.QUORUM, Intergroup.ANY))
+    known = client(Role.RECEIVER, 70, Pace.RECEIVERS, has_acknowledged=True)
+    for name in STORES:
+        checkers.stores.on_start(name, [client(Role.SOURCE, STREAM), known])
+    stable(checkers, 0, 4)
+    begin(checkers)
+    checkers.stores.on_forget(STORES[2], Role.RECEIVER, 70)
+    checkers.stores.on_reclaim(STORES[2], STREAM, 2)
+    assert list(checkers.receivers.ledgers[READER].excused) == excused
+    checkers.stores.on_client(STORES[2], known)
+    checkers.receivers.on_consumed(READER, LIFE, 0, 4)
+    checkers.stores.on_reclaim(STORES[2], STREAM, 4)
+    assert list(checkers.receivers.ledgers[READER].excused) == excused
+
+
+FORGOTTEN_BY_ONE_GROUP = Schedule(
+    9300292,
+    ((2102, 1), (2434, 1)),
+    (
+        Fault(2211, Act.CRASH, "source", "receiver1", 582, False),
+        Fault(2850, Act.PART, "receiver1", "", 1150, False),
+        Fault(2852, Act.RIVAL, "receiver1", "", 1148, False),
+    ),
+    WorldSetup(
+        rules=GroupRules((2, 1), Intragroup.QUORUM, Intergroup.ANY),
+        write_delay_ms=20,
+        paced=True,
+        lossy=30,
+        brief=True,
+    ),
+)
+"""A receiver's state lifetime ends, and its second process registers with the group that forgot it first."""
+
+
+@pytest.mark.no_cover
+def test_a_paced_receiver_that_was_silent_for_its_lifetime_begins_as_a_new_one() -> None:
+    assert run(FORGOTTEN_BY_ONE_GROUP).violations == ()
+
+
+@pytest.mark.no_cover
+def test_that_excuses_no_store_that_frees_messages_of_a_receiver_that_it_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: no receiver keeps a message."""
+    monkeypatch.setattr(ReceiverPacing, "floor", lambda _, stop: stop)
+    assert {violation.rule for violation in run(FORGOTTEN_BY_ONE_GROUP).violations} == {"P2"}
 
 
 def test_what_comes_again_behind_a_cut_is_there_again() -> None:

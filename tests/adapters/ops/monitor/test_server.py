@@ -80,5 +80,6 @@ async def test_what_fails_later_ends_it_aloud(monkeypatch: pytest.MonkeyPatch) -
     monitor = Monitor(MonitorSettings(), [staged.watched()])
     monitor.start()
     del staged.reports
+    assert monitor._thread is not None
     await asyncio.to_thread(monitor._thread.join)
     assert [args.exc_type for args in said] == [AttributeError]

@@ -67,7 +67,6 @@ async def test_a_store_and_its_sources_are_told() -> None:
         assert (await asked(client.store))["name"] == "orders"
         sources = await asked(lambda: list(client.all_sources()))
         assert [one["topic"] for one in sources] == ["orders/new", "quotes <b>&", "silence"]
-        assert (await asked(lambda: client.client(2001)))["receiver"]["source_reg_id"] == 1001
 
 
 async def test_all_sources_are_told_however_many() -> None:

@@ -23,10 +23,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stablecast.store.journal import Disk, Journal
-from stablecast.store.journal import segments as segment_files
 from stablecast.store.journal.disk import SHORT_NS
 from stablecast.store.journal.record_format import HIGHEST, Block
 from tests.adapters.store.journal.support import FAST_DIRECTORY, numbers, read, segments, start
+from tests.support.machine import replace
 
 STREAMS = 3
 SEGMENT_BYTES = 400
@@ -56,10 +56,10 @@ class Drive:
     def sync_directory(self, _: Path) -> None:
         self.removed.clear()
 
-    def unlink(self, path: Path, *, missing_ok: bool = False) -> None:
-        if path.exists() or not missing_ok:
-            self.removed[path.name] = path.read_bytes()
-            os.unlink(path)  # noqa: PTH108 - Path.unlink is what this replaces
+    def remove(self, path: Path) -> None:
+        data = path.read_bytes()
+        path.unlink()
+        self.removed[path.name] = data
 
     def crash(self, target: Path, rng: random.Random) -> None:
         """Fills `target` with what the power cut left."""
@@ -187,11 +187,10 @@ async def live_and_crash(
     disk = Drive(directory)
     twin = Twin() if base is None else base
     with (
-        mock.patch.object(segment_files, "sync_directory", disk.sync_directory),
-        mock.patch("stablecast.store.journal.recovery.sync_directory", disk.sync_directory),
-        mock.patch.object(Path, "unlink", autospec=True, side_effect=disk.unlink),
+        pytest.MonkeyPatch.context() as patch,
         mock.patch("stablecast.store.journal.writer.STEADY", 1),
     ):
+        replace(patch, "files", sync_directory=disk.sync_directory, remove=disk.remove)
         disk.synced = {path.name: path.stat().st_size for path in segments(directory)}
         owner = start(
             directory,

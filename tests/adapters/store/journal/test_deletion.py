@@ -11,6 +11,7 @@ from stablecast.store.journal import Journal, JournalError
 from stablecast.store.journal.fetcher import Fetcher
 from stablecast.store.journal.segments import JournalSegment
 from tests.adapters.store.journal.support import numbers, segments, start
+from tests.support.machine import replace
 
 
 async def test_rolling_deletes_dead_segments_and_keeps_states(tmp_path: Path) -> None:
@@ -193,7 +194,7 @@ async def test_segment_that_cannot_be_deleted(tmp_path: Path, monkeypatch: pytes
         raise OSError(errno.EROFS, "Read-only file system")
 
     owner = start(tmp_path, segment_bytes=100)
-    monkeypatch.setattr(Path, "unlink", refuse)
+    replace(monkeypatch, "files", remove=refuse)
     for number in range(3):
         owner.journal.append_messages(1, 0, 1, number, bytes(100), number + 1)
     await owner.until_failed()

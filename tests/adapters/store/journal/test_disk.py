@@ -19,6 +19,7 @@ from stablecast.store.journal.fetcher import Fetcher
 from stablecast.store.journal.record_format import FILE_HEADER_BYTES, Block
 from stablecast.store.journal.segments import segment_path
 from tests.adapters.store.journal.support import Owner, no_states, numbers, read, segments
+from tests.support.machine import replace
 
 
 def opened(directory: Path, disk: Disk) -> Owner:
@@ -125,7 +126,7 @@ async def test_no_room_to_reserve_ends_the_journal(tmp_path: Path, monkeypatch: 
     def full(_: int, __: int, ___: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "posix_fallocate", full)
+    replace(monkeypatch, "files", allocate=full)
     owner = opened(tmp_path, Disk(preallocate=True))
     owner.journal.append_state(b"{}", 1)
     await owner.until_failed()

@@ -9,6 +9,7 @@ import pytest
 
 from stablecast.store.journal import JournalError
 from stablecast.store.journal.lock import DirectoryLock
+from tests.support.machine import replace
 
 HOLDER = """
 import sys
@@ -58,7 +59,7 @@ def test_lock_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def full(*_: object) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "pwrite", full)
+    replace(monkeypatch, "files", pwrite=full)
     with pytest.raises(OSError, match="No space"):
         DirectoryLock(tmp_path)
     monkeypatch.undo()

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.store.journal import JournalError, segments
+from stablecast.runtime import machine
+from stablecast.store.journal import JournalError
 from stablecast.store.journal.record_format import MESSAGES_HEAD, RecordKind, file_salt, seal
 from stablecast.store.journal.segments import (
     JournalSegment,
@@ -15,6 +16,7 @@ from stablecast.store.journal.segments import (
     open_for_writing,
     segment_path,
 )
+from tests.support.machine import replace
 
 
 def segment(directory: Path, number: int) -> JournalSegment:
@@ -39,7 +41,7 @@ def test_listing_sorts_and_ignores_strangers(tmp_path: Path) -> None:
 
 def test_new_segment_is_durable_before_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[str] = []
-    monkeypatch.setattr(segments, "sync_directory", lambda _: steps.append("directory"))
+    replace(monkeypatch, "files", sync_directory=lambda _: steps.append("directory"))
     place = segment(tmp_path, 1)
     os.close(open_for_writing(place, lambda _: steps.append("file")))
     assert steps == ["file", "directory"]
@@ -52,7 +54,7 @@ def test_directory_is_synced_and_closed(tmp_path: Path, monkeypatch: pytest.Monk
     synced: list[Path] = []
     monkeypatch.setattr(os, "fsync", lambda fd: synced.append(Path(f"/proc/self/fd/{fd}").readlink()))
     before = len(list(Path("/proc/self/fd").iterdir()))
-    segments.sync_directory(tmp_path)
+    machine.files.sync_directory(tmp_path)
     assert synced == [tmp_path]
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 

@@ -8,6 +8,7 @@ import pytest
 from stablecast.store.journal import Disk, Journal
 from stablecast.store.journal.summary import SegmentSummary, decoded
 from tests.adapters.store.journal.support import numbers, read, segments, start
+from tests.support.machine import replace
 
 UNVERIFIED = Disk(verify=False)
 HEADER_BYTES = 40
@@ -153,7 +154,7 @@ async def test_half_a_summary_on_a_full_disk_is_removed(tmp_path: Path, monkeypa
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "write_bytes", full_disk)
+        replace(patched, "files", write_bytes=full_disk)
         await written(tmp_path)
         assert summaries(tmp_path) == []
     shown(tmp_path, UNVERIFIED)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.store.journal import writer
 from stablecast.store.journal.disk import SHORT_NS, Disk
 from stablecast.store.journal.record_format import RECORD_HEADER_BYTES, Entry, RecordKind, scan
 from stablecast.store.journal.segments import JournalRecord, JournalSegment
 from stablecast.store.journal.writer import SMALL_BYTES, STEADY, JournalWriter
+from tests.support.machine import replace
 
 LOOP, THREAD = "loop", "thread"
 
@@ -31,7 +31,7 @@ class Turns:
         self.reports: list[int] = []
         self.errors: list[Exception] = []
         self.ended = False
-        monkeypatch.setattr(writer, "monotonic_ns", lambda: self._now)
+        replace(monkeypatch, "clock", monotonic_ns=lambda: self._now)
         self.writer = JournalWriter(
             Disk(sync=self._sync),
             lambda *told: self._told.put((told[0], told[1:])),

@@ -6,7 +6,7 @@ import pytest
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.records import SourceRecord, advertisement
-from stablecast.transports.resolution.udp import querier as module
+from stablecast.transports.resolution.udp import settings as module
 from stablecast.transports.resolution.udp.effects import Discovered, NoSource, QuerierEffect, Transmit, Withdrawn
 from stablecast.transports.resolution.udp.inputs import (
     AddPattern,

@@ -3,30 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from stablecast.core.protocol.messages import (
-    ANY_STORE,
-    AckFlag,
-    Address,
-    ConsumptionAck,
-    Deregister,
-    Deregistered,
-    ElectionToken,
-    Keepalive,
-    LateJoinInfo,
-    LateJoinRequest,
-    Message,
-    ReceiverAlive,
-    Refusal,
-    Refused,
-    Register,
-    Registered,
-    RetransmitRequest,
-    Role,
-    SourceInfo,
-    SourceInfoRequest,
-    StableAck,
-    StoreEntry,
-)
+from stablecast.core.protocol import messages as core
 from stablecast.transports.codec import places
 from stablecast.transports.codec.extended_options import decode_lives, decode_pace
 from stablecast.transports.codec.identity import INSTANCE, find, join, need
@@ -34,12 +11,12 @@ from stablecast.transports.wire import common_messages, lbmc
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire.errors import WireError
 
-ACK_FLAGS = int(AckFlag.EXPLICIT | AckFlag.USER_REG_ID | AckFlag.ARRIVAL_ORDER)
+ACK_FLAGS = int(core.AckFlag.EXPLICIT | core.AckFlag.USER_REG_ID | core.AckFlag.ARRIVAL_ORDER)
 """The flags of an acknowledgement that the core uses."""
-_ROLES = {int(role): role for role in Role}
+_ROLES = {int(role): role for role in core.Role}
 
 
-def decode(message: lbmc.Message) -> Message:
+def decode(message: lbmc.Message) -> core.Message:
     """Return the core message in a control message. Raises WireError for any other."""
     if isinstance(message, common_messages.ShapedMessage):
         return _SHAPED[message.size](message.values)
@@ -52,21 +29,21 @@ def decode(message: lbmc.Message) -> Message:
     raise WireError("a control message has no header that identifies it")
 
 
-def _role(marker: int) -> Role:
-    return Role.SOURCE if marker & h.Preg.SOURCE else Role.RECEIVER
+def _role(marker: int) -> core.Role:
+    return core.Role.SOURCE if marker & h.Preg.SOURCE else core.Role.RECEIVER
 
 
 # Decoders: one for each header that identifies a message.
 
 
-def _decode_preg(header: h.Preg, message: lbmc.Message) -> Message:
+def _decode_preg(header: h.Preg, message: lbmc.Message) -> core.Message:
     index = _store_index(message)
     generation = header.marker & h.Preg.MARKER_MASK
     incarnation = join(header.transport_idx, header.topic_idx)
     reply_to = f"{header.resp_ip}:{header.resp_port}"
     role = _role(header.marker)
     if header.flags & h.Preg.DEREGISTER:
-        return Deregister(role, index, generation, header.reg_id, incarnation, header.src_reg_id, reply_to)
+        return core.Deregister(role, index, generation, header.reg_id, incarnation, header.src_reg_id, reply_to)
     lifetime = need(message, h.ClientLifetime)
     session = find(message, h.UmeSessionId)
     otid = find(message, h.Otid)
@@ -74,7 +51,7 @@ def _decode_preg(header: h.Preg, message: lbmc.Message) -> Message:
     proxy = find(message, h.ProxySource)
     pace, wishes = decode_pace(message, bool(header.flags & h.Preg.RECEIVER_PACED))
     term, _, lives_term = decode_lives(message)
-    return Register(
+    return core.Register(
         role=role,
         store_index=index,
         generation=generation,
@@ -97,14 +74,14 @@ def _decode_preg(header: h.Preg, message: lbmc.Message) -> Message:
     )
 
 
-def _election(message: lbmc.Message) -> ElectionToken:
+def _election(message: lbmc.Message) -> core.ElectionToken:
     token = need(message, h.ElectionToken)
     record = find(message, h.ProxyElection)
     life = 0 if record is None else join(record.transport_idx, record.topic_idx)
-    return ElectionToken(token.token, token.store_index, life)
+    return core.ElectionToken(token.token, token.store_index, life)
 
 
-def _decode_preg_resp(header: h.PregResp, message: lbmc.Message) -> Message:
+def _decode_preg_resp(header: h.PregResp, message: lbmc.Message) -> core.Message:
     role = _role(header.marker)
     generation = header.marker & h.PregResp.MARKER_MASK
     incarnation = join(header.transport_idx, header.topic_idx)
@@ -112,13 +89,13 @@ def _decode_preg_resp(header: h.PregResp, message: lbmc.Message) -> Message:
     if header.code & h.PregResp.ERROR:
         held = find(message, h.ClientLifetime)
         held_ms = 0 if held is None else held.activity_tmo
-        return Refused(role, index, generation, header.reg_id, incarnation, _reason(header.code), held_ms)
+        return core.Refused(role, index, generation, header.reg_id, incarnation, _reason(header.code), held_ms)
     if header.code & h.PregResp.DEREGISTER:
-        return Deregistered(role, index, generation, header.reg_id, incarnation, header.high_seqnum)
+        return core.Deregistered(role, index, generation, header.reg_id, incarnation, header.high_seqnum)
     lifetime = need(message, h.ClientLifetime)
     term, lives, lives_term = decode_lives(message)
     pace, _ = decode_pace(message, bool(header.code & h.PregResp.RECEIVER_PACED))
-    return Registered(
+    return core.Registered(
         role=role,
         store_index=index,
         generation=generation,
@@ -137,14 +114,14 @@ def _decode_preg_resp(header: h.PregResp, message: lbmc.Message) -> Message:
     )
 
 
-def _reason(code: int) -> Refusal:
+def _reason(code: int) -> core.Refusal:
     try:
-        return Refusal(code & h.PregResp.REASON_MASK)
+        return core.Refusal(code & h.PregResp.REASON_MASK)
     except ValueError as error:
         raise WireError(f"unknown refusal: {error}") from None
 
 
-def _decode_ack(header: h.Ack, message: lbmc.Message) -> Message:
+def _decode_ack(header: h.Ack, message: lbmc.Message) -> core.Message:
     if header.type == h.Ack.STABLE:
         acked = find(message, h.RangedAck)
         first, last = (header.seqnum, header.seqnum) if acked is None else (acked.first_seqnum, acked.last_seqnum)
@@ -163,37 +140,37 @@ def _decode_ack(header: h.Ack, message: lbmc.Message) -> Message:
     )
 
 
-def _stable(values: tuple[int, ...]) -> Message:
+def _stable(values: tuple[int, ...]) -> core.Message:
     """Decode the values of `common_messages.STABLE`."""
     flags, transport, topic, _, _, store, _, first, last = values
-    return StableAck(store & h.StoreId.ID_MASK, join(transport, topic), first, last, bool(flags & h.Ack.NACK))
+    return core.StableAck(store & h.StoreId.ID_MASK, join(transport, topic), first, last, bool(flags & h.Ack.NACK))
 
 
-def _consumed(values: tuple[int, ...]) -> Message:
+def _consumed(values: tuple[int, ...]) -> core.Message:
     """Decode the values of `common_messages.CONSUMED_BY`, or of `CONSUMED`, which has no session."""
     flags, transport, source, receiver, number, _, _, topic, *session = values
-    told = AckFlag(flags & ACK_FLAGS)
-    return ConsumptionAck(join(transport, topic), source, receiver, number, told, session[-1] if session else 0)
+    told = core.AckFlag(flags & ACK_FLAGS)
+    return core.ConsumptionAck(join(transport, topic), source, receiver, number, told, session[-1] if session else 0)
 
 
-def _consumed_range(values: tuple[int, ...]) -> Message:
+def _consumed_range(values: tuple[int, ...]) -> core.Message:
     """Decode the values of `common_messages.CONSUMED_RANGE`."""
     flags, transport, source, receiver, _, _, _, topic, _, first, last, _, session = values
-    told = AckFlag(flags & ACK_FLAGS)
-    return ConsumptionAck(join(transport, topic), source, receiver, last, told, session, first)
+    told = core.AckFlag(flags & ACK_FLAGS)
+    return core.ConsumptionAck(join(transport, topic), source, receiver, last, told, session, first)
 
 
-def _decode_receiver_alive(header: h.ReceiverKeepalive, message: lbmc.Message) -> Message:
+def _decode_receiver_alive(header: h.ReceiverKeepalive, message: lbmc.Message) -> core.Message:
     incarnation = INSTANCE.unpack(need(message, h.CtxInstD).ctxinst)[0]
     context = INSTANCE.unpack(header.ctxinst)[0]
-    return ReceiverAlive(incarnation, header.rcv_regid, header.session_id, context)
+    return core.ReceiverAlive(incarnation, header.rcv_regid, header.session_id, context)
 
 
-def _decode_rxreq(header: h.RxReq, message: lbmc.Message) -> Message:
+def _decode_rxreq(header: h.RxReq, message: lbmc.Message) -> core.Message:
     topic = find(message, h.TopicIdx)
     asked = find(message, h.RangedAck)
-    return RetransmitRequest(
-        Role.STORE if topic is None else Role.RECEIVER,
+    return core.RetransmitRequest(
+        core.Role.STORE if topic is None else core.Role.RECEIVER,
         join(header.transport_idx, header.id_2 if topic is None else topic.tidx),
         0 if topic is None else header.id_2,
         header.request_idx,
@@ -203,27 +180,27 @@ def _decode_rxreq(header: h.RxReq, message: lbmc.Message) -> Message:
     )
 
 
-def _decode_keepalive(header: h.Keepalive, message: lbmc.Message) -> Message:
+def _decode_keepalive(header: h.Keepalive, message: lbmc.Message) -> core.Message:
     store = find(message, h.StoreId)
     values = header.flags, header.type, header.transport_idx, header.topic_idx, header.reg_id
     return _alive(values if store is None else (*values, store.flags))
 
 
-def _alive(values: tuple[int, ...]) -> Message:
+def _alive(values: tuple[int, ...]) -> core.Message:
     """Decode the values of `common_messages.ALIVE`, or of `ALIVE_ANYWHERE`, which names no store."""
     flags, kind, transport, topic, reg_id, *store = values
     role = _ROLES.get(kind)
     if role is None:
         raise WireError(f"a keepalive of unknown type: {kind}")
-    index = store[0] & h.StoreId.ID_MASK if store else ANY_STORE
-    return Keepalive(role, join(transport, topic), reg_id, bool(flags & h.Keepalive.RESPONSE_REQUESTED), index)
+    index = store[0] & h.StoreId.ID_MASK if store else core.ANY_STORE
+    return core.Keepalive(role, join(transport, topic), reg_id, bool(flags & h.Keepalive.RESPONSE_REQUESTED), index)
 
 
-def _decode_sri(header: h.Sri, message: lbmc.Message) -> Message:
+def _decode_sri(header: h.Sri, message: lbmc.Message) -> core.Message:
     source = need(message, h.TopicSourceExfunc)
     term, lives, _ = decode_lives(message)
     stores = tuple(
-        StoreEntry(
+        core.StoreEntry(
             entry.store_idx,
             entry.grp_idx,
             f"{entry.store_ip_addr}:{entry.store_tcp_port}",
@@ -233,7 +210,7 @@ def _decode_sri(header: h.Sri, message: lbmc.Message) -> Message:
         for entry in message.headers
         if isinstance(entry, h.StoreExt)
     )
-    return SourceInfo(
+    return core.SourceInfo(
         join(need(message, h.TcpSid).sid, need(message, h.TopicIdx).tidx),
         need(message, h.TopicName).topic,
         header.version,
@@ -256,32 +233,32 @@ def _group_sizes(message: lbmc.Message) -> tuple[int, ...]:
     return tuple(group.grp_sz for group in groups)
 
 
-def _decode_sri_req(header: h.SriReq, _: lbmc.Message) -> Message:
-    return SourceInfoRequest(join(header.transport_idx, header.topic_idx))
+def _decode_sri_req(header: h.SriReq, _: lbmc.Message) -> core.Message:
+    return core.SourceInfoRequest(join(header.transport_idx, header.topic_idx))
 
 
-def _decode_lji_req(header: h.LjiReq, _: lbmc.Message) -> Message:
+def _decode_lji_req(header: h.LjiReq, _: lbmc.Message) -> core.Message:
     incarnation = join(header.transport_idx, header.topic_idx)
-    return LateJoinRequest(incarnation, header.request_idx, f"{header.req_ip}:{header.req_port}")
+    return core.LateJoinRequest(incarnation, header.request_idx, f"{header.req_ip}:{header.req_port}")
 
 
-def _decode_lj_info(header: h.LjInfo, message: lbmc.Message) -> Message:
+def _decode_lj_info(header: h.LjInfo, message: lbmc.Message) -> core.Message:
     incarnation = INSTANCE.unpack(need(message, h.CtxInstD).ctxinst)[0]
-    return LateJoinInfo(incarnation, header.qidx, header.low_seqnum, header.high_seqnum)
+    return core.LateJoinInfo(incarnation, header.qidx, header.low_seqnum, header.high_seqnum)
 
 
 def _store_index(message: lbmc.Message) -> int:
     return need(message, h.StoreId).flags & h.StoreId.ID_MASK
 
 
-def _transport(otid: bytes) -> Address:
+def _transport(otid: bytes) -> core.Address:
     transport = places.joinable(places.of_otid(otid))
     if transport is None:
         raise WireError(f"a source on transport {otid[0]:#x}: receivers cannot join it")
     return places.place_of(transport)
 
 
-_DECODERS: dict[type[h.Header], Callable[[Any, lbmc.Message], Message]] = {
+_DECODERS: dict[type[h.Header], Callable[[Any, lbmc.Message], core.Message]] = {
     h.Preg: _decode_preg,
     h.PregResp: _decode_preg_resp,
     h.Ack: _decode_ack,
@@ -294,7 +271,7 @@ _DECODERS: dict[type[h.Header], Callable[[Any, lbmc.Message], Message]] = {
     h.LjInfo: _decode_lj_info,
 }
 
-_SHAPED: dict[int, Callable[[tuple[int, ...]], Message]] = {
+_SHAPED: dict[int, Callable[[tuple[int, ...]], core.Message]] = {
     common_messages.STABLE.size: _stable,
     common_messages.CONSUMED.size: _consumed,
     common_messages.CONSUMED_BY.size: _consumed,

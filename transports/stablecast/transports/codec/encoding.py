@@ -4,30 +4,7 @@ from collections.abc import Callable
 from ipaddress import IPv4Address
 from typing import Any
 
-from stablecast.core.protocol.messages import (
-    FROM_THE_START,
-    Address,
-    ConsumptionAck,
-    Deregister,
-    Deregistered,
-    ElectionToken,
-    Incarnation,
-    Keepalive,
-    LateJoinInfo,
-    LateJoinRequest,
-    Message,
-    Pace,
-    ReceiverAlive,
-    Refused,
-    Register,
-    Registered,
-    RetransmitRequest,
-    Role,
-    SourceInfo,
-    SourceInfoRequest,
-    StableAck,
-    Wishes,
-)
+from stablecast.core.protocol import messages as core
 from stablecast.transports.codec import places
 from stablecast.transports.codec.extended_options import encode_lives, encode_pace
 from stablecast.transports.codec.identity import INSTANCE, control, split
@@ -37,22 +14,22 @@ from stablecast.transports.wire import headers as h
 CAPABILITIES = h.Capability.QUORUM_CONSENSUS | h.Capability.CLIENT_LIFETIME
 
 
-def encode(message: Message) -> bytes:
+def encode(message: core.Message) -> bytes:
     """Return the control message of a core message."""
     whole = _SHAPED.get(type(message))
     return control(*_ENCODERS[type(message)](message)) if whole is None else whole(message)
 
 
-def _host_port(address: Address) -> tuple[str, int]:
+def _host_port(address: core.Address) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
     return host, int(port)
 
 
-def _marker(role: Role, generation: int) -> int:
-    return generation | (h.Preg.SOURCE if role is Role.SOURCE else 0)
+def _marker(role: core.Role, generation: int) -> int:
+    return generation | (h.Preg.SOURCE if role is core.Role.SOURCE else 0)
 
 
-def _otid(transport: Address, incarnation: Incarnation) -> bytes:
+def _otid(transport: core.Address, incarnation: core.Incarnation) -> bytes:
     session, index = split(incarnation)
     # The instance of the context has a header of its own, so it is zero here.
     return places.otid(places.transport_of(transport, session), index, bytes(8))
@@ -61,7 +38,7 @@ def _otid(transport: Address, incarnation: Incarnation) -> bytes:
 # Encoders: one for each core message.
 
 
-def _preg(m: Register | Deregister, flags: int) -> h.Preg:
+def _preg(m: core.Register | core.Deregister, flags: int) -> h.Preg:
     session, index = split(m.incarnation)
     host, port = _host_port(m.reply_to)
     return h.Preg(
@@ -76,8 +53,8 @@ def _preg(m: Register | Deregister, flags: int) -> h.Preg:
     )
 
 
-def _encode_register(m: Register) -> tuple[h.Header, ...]:
-    flags = h.Preg.RECEIVER_PACED if m.pace is not Pace.SOURCE else 0
+def _encode_register(m: core.Register) -> tuple[h.Header, ...]:
+    flags = h.Preg.RECEIVER_PACED if m.pace is not core.Pace.SOURCE else 0
     found: list[h.Header] = [
         _preg(m, flags | (h.Preg.PROXY_SOURCE if m.election else 0)),
         h.StoreId(flags=m.store_index),
@@ -97,7 +74,7 @@ def _encode_register(m: Register) -> tuple[h.Header, ...]:
     return (*found, *encode_lives(m.term, m.lives_term, ()), *encode_pace(m.pace, m.wishes))
 
 
-def _encode_election(token: ElectionToken) -> tuple[h.Header, ...]:
+def _encode_election(token: core.ElectionToken) -> tuple[h.Header, ...]:
     """Encode the token, and the life that the proxy replaces, if known. The record has no other use here."""
     thrown = h.ElectionToken(store_index=token.store_index, token=token.value)
     if not token.life:
@@ -110,11 +87,13 @@ def _encode_election(token: ElectionToken) -> tuple[h.Header, ...]:
     return (thrown, record)
 
 
-def _encode_deregister(m: Deregister) -> tuple[h.Header, ...]:
+def _encode_deregister(m: core.Deregister) -> tuple[h.Header, ...]:
     return (_preg(m, h.Preg.DEREGISTER), h.StoreId(flags=m.store_index))
 
 
-def _preg_resp(m: Registered | Refused | Deregistered, code: int, low: int = 0, high: int = 0) -> h.PregResp:
+def _preg_resp(
+    m: core.Registered | core.Refused | core.Deregistered, code: int, low: int = 0, high: int = 0
+) -> h.PregResp:
     session, index = split(m.incarnation)
     return h.PregResp(
         code=code,
@@ -127,40 +106,40 @@ def _preg_resp(m: Registered | Refused | Deregistered, code: int, low: int = 0, 
     )
 
 
-def _encode_registered(m: Registered) -> tuple[h.Header, ...]:
+def _encode_registered(m: core.Registered) -> tuple[h.Header, ...]:
     code = h.PregResp.OLD_CLIENT if m.old else 0
     code |= h.PregResp.NO_ACKS if m.no_cache else 0
-    code |= h.PregResp.RECEIVER_PACED if m.pace is not Pace.SOURCE else 0
+    code |= h.PregResp.RECEIVER_PACED if m.pace is not core.Pace.SOURCE else 0
     return (
         _preg_resp(m, code, m.low, m.high),
         h.StoreId(flags=m.store_index),
         h.Capability(flags=CAPABILITIES),
         h.ClientLifetime(activity_tmo=m.activity_timeout_ms, lifetime=m.state_lifetime_ms),
         *encode_lives(m.term, m.lives_term, m.lives),
-        *encode_pace(m.pace, Wishes()),
+        *encode_pace(m.pace, core.Wishes()),
     )
 
 
-def _encode_refused(m: Refused) -> tuple[h.Header, ...]:
+def _encode_refused(m: core.Refused) -> tuple[h.Header, ...]:
     refused = (_preg_resp(m, h.PregResp.ERROR | m.reason), h.StoreId(flags=m.store_index))
     return (*refused, h.ClientLifetime(activity_tmo=m.held_ms, lifetime=0)) if m.held_ms else refused
 
 
-def _encode_deregistered(m: Deregistered) -> tuple[h.Header, ...]:
+def _encode_deregistered(m: core.Deregistered) -> tuple[h.Header, ...]:
     return (_preg_resp(m, h.PregResp.DEREGISTER, high=m.number), h.StoreId(flags=m.store_index))
 
 
-def _stable(m: StableAck) -> bytes:
+def _stable(m: core.StableAck) -> bytes:
     session, index = split(m.incarnation)
     return common_messages.STABLE.pack(
         h.Ack.NACK if m.nack else 0, session, index, 0, m.last, m.store_index, 0, m.first, m.last
     )
 
 
-def _consumed(m: ConsumptionAck) -> bytes:
+def _consumed(m: core.ConsumptionAck) -> bytes:
     session, index = split(m.incarnation)
     values = m.flags, session, m.source_reg_id, m.receiver_reg_id, m.number, 0, 0, index
-    if m.first == FROM_THE_START:
+    if m.first == core.FROM_THE_START:
         return (
             common_messages.CONSUMED_BY.pack(*values, 0, m.session_id)
             if m.session_id
@@ -169,29 +148,29 @@ def _consumed(m: ConsumptionAck) -> bytes:
     return common_messages.CONSUMED_RANGE.pack(*values, 0, m.first, m.number, 0, m.session_id)
 
 
-def _encode_receiver_alive(m: ReceiverAlive) -> tuple[h.Header, ...]:
+def _encode_receiver_alive(m: core.ReceiverAlive) -> tuple[h.Header, ...]:
     return (
         h.ReceiverKeepalive(rcv_regid=m.receiver_reg_id, session_id=m.session_id, ctxinst=INSTANCE.pack(m.context)),
         h.CtxInstD(ctxinst=INSTANCE.pack(m.incarnation)),
     )
 
 
-def _encode_retransmit_request(m: RetransmitRequest) -> tuple[h.Header, ...]:
+def _encode_retransmit_request(m: core.RetransmitRequest) -> tuple[h.Header, ...]:
     session, index = split(m.incarnation)
     host, port = _host_port(m.reply_to)
     request = h.RxReq(
         request_idx=m.request,
         transport_idx=session,
-        id_2=m.source_reg_id if m.by is Role.RECEIVER else index,
+        id_2=m.source_reg_id if m.by is core.Role.RECEIVER else index,
         seqnum=m.first,
         rx_port=port,
         rx_ip=host,
     )
     asked = h.RangedAck(first_seqnum=m.first, last_seqnum=m.last)
-    return (request, h.TopicIdx(tidx=index), asked) if m.by is Role.RECEIVER else (request, asked)
+    return (request, h.TopicIdx(tidx=index), asked) if m.by is core.Role.RECEIVER else (request, asked)
 
 
-def _alive(m: Keepalive) -> bytes:
+def _alive(m: core.Keepalive) -> bytes:
     session, index = split(m.incarnation)
     values = h.Keepalive.RESPONSE_REQUESTED if m.respond else 0, m.role, session, index, m.reg_id
     return (
@@ -201,7 +180,7 @@ def _alive(m: Keepalive) -> bytes:
     )
 
 
-def _encode_info(m: SourceInfo) -> tuple[h.Header, ...]:
+def _encode_info(m: core.SourceInfo) -> tuple[h.Header, ...]:
     session, index = split(m.incarnation)
     host, port = _host_port(m.request)
     flags = h.Sri.INITIAL_SQN_KNOWN | (h.Sri.ACK_TO_SOURCE if m.confirmations else 0)
@@ -232,41 +211,41 @@ def _encode_info(m: SourceInfo) -> tuple[h.Header, ...]:
     )
 
 
-def _encode_info_request(m: SourceInfoRequest) -> tuple[h.Header, ...]:
+def _encode_info_request(m: core.SourceInfoRequest) -> tuple[h.Header, ...]:
     session, index = split(m.incarnation)
     return (h.SriReq(transport_idx=session, topic_idx=index),)
 
 
-def _encode_late_join_request(m: LateJoinRequest) -> tuple[h.Header, ...]:
+def _encode_late_join_request(m: core.LateJoinRequest) -> tuple[h.Header, ...]:
     session, index = split(m.incarnation)
     host, port = _host_port(m.reply_to)
     return (h.LjiReq(request_idx=m.request, transport_idx=session, topic_idx=index, req_ip=host, req_port=port),)
 
 
-def _encode_late_join_info(m: LateJoinInfo) -> tuple[h.Header, ...]:
+def _encode_late_join_info(m: core.LateJoinInfo) -> tuple[h.Header, ...]:
     return (
         h.LjInfo(low_seqnum=m.low, high_seqnum=m.high, qidx=m.request),
         h.CtxInstD(ctxinst=INSTANCE.pack(m.incarnation)),
     )
 
 
-_ENCODERS: dict[type[Message], Callable[[Any], tuple[h.Header, ...]]] = {
-    Register: _encode_register,
-    Registered: _encode_registered,
-    Refused: _encode_refused,
-    Deregister: _encode_deregister,
-    Deregistered: _encode_deregistered,
-    ReceiverAlive: _encode_receiver_alive,
-    RetransmitRequest: _encode_retransmit_request,
-    SourceInfo: _encode_info,
-    SourceInfoRequest: _encode_info_request,
-    LateJoinRequest: _encode_late_join_request,
-    LateJoinInfo: _encode_late_join_info,
+_ENCODERS: dict[type[core.Message], Callable[[Any], tuple[h.Header, ...]]] = {
+    core.Register: _encode_register,
+    core.Registered: _encode_registered,
+    core.Refused: _encode_refused,
+    core.Deregister: _encode_deregister,
+    core.Deregistered: _encode_deregistered,
+    core.ReceiverAlive: _encode_receiver_alive,
+    core.RetransmitRequest: _encode_retransmit_request,
+    core.SourceInfo: _encode_info,
+    core.SourceInfoRequest: _encode_info_request,
+    core.LateJoinRequest: _encode_late_join_request,
+    core.LateJoinInfo: _encode_late_join_info,
 }
 
-_SHAPED: dict[type[Message], Callable[[Any], bytes]] = {
-    StableAck: _stable,
-    ConsumptionAck: _consumed,
-    Keepalive: _alive,
+_SHAPED: dict[type[core.Message], Callable[[Any], bytes]] = {
+    core.StableAck: _stable,
+    core.ConsumptionAck: _consumed,
+    core.Keepalive: _alive,
 }
 """The messages that are encoded in one step."""

@@ -16,16 +16,8 @@ import attrs
 
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.timers import soonest
+from stablecast.transports.reliable import inputs
 from stablecast.transports.reliable.effects import SendDatagrams, SourceClosed, SourceEffect, Unblocked
-from stablecast.transports.reliable.inputs import (
-    CloseSession,
-    DatagramsReceived,
-    Flush,
-    ForgetTopic,
-    OpenSession,
-    SourceInput,
-    Submit,
-)
 from stablecast.transports.reliable.packets import SourcePacket
 from stablecast.transports.reliable.rates import RateLimiter
 from stablecast.transports.reliable.settings import MAX_SESSIONS, RateSettings
@@ -52,7 +44,7 @@ class SourceSessions(ABC):
     # The part of each transport.
 
     @abstractmethod
-    def begin(self, event: OpenSession) -> None:
+    def begin(self, event: inputs.OpenSession) -> None:
         """Note the address of an opened session."""
 
     @abstractmethod
@@ -78,7 +70,7 @@ class SourceSessions(ABC):
         """True if nothing may be submitted until `Unblocked`."""
         return self.limiter.blocked
 
-    def receive(self, event: SourceInput, now: int) -> None:
+    def receive(self, event: inputs.SourceInput, now: int) -> None:
         """Feed one input.
 
         Raises:
@@ -86,22 +78,22 @@ class SourceSessions(ABC):
                 new session is in use; or if there are too many sessions.
         """
         match event:
-            case Submit():
+            case inputs.Submit():
                 self.get(event.session).submit(event, now)
-            case DatagramsReceived(number, datagrams):
+            case inputs.DatagramsReceived(number, datagrams):
                 session = self.get(number)
                 for octets, sender in datagrams:
                     try:
                         session.statistics.dgrams_dropped += not self.hear(session, octets, sender, now)
                     except WireError:
                         session.statistics.dgrams_dropped += 1
-            case OpenSession():
+            case inputs.OpenSession():
                 self._open(event)
-            case Flush(number):
+            case inputs.Flush(number):
                 self.get(number).flush(now)
-            case ForgetTopic(number, topic):
+            case inputs.ForgetTopic(number, topic):
                 self.get(number).marks.forget(topic)
-            case CloseSession(number, linger):
+            case inputs.CloseSession(number, linger):
                 self.get(number).close(linger, now)
             case _:
                 assert_never(event)
@@ -155,7 +147,7 @@ class SourceSessions(ABC):
             raise MisuseError(f"there is no session {number}: open it first")
         return session
 
-    def _open(self, event: OpenSession) -> None:
+    def _open(self, event: inputs.OpenSession) -> None:
         number = event.session
         if number in self.sessions:
             raise MisuseError(f"there is a session {number} already: give it another number")

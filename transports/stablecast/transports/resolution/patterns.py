@@ -15,18 +15,22 @@ from stablecast.transports.wire import lbmr
 MAX_PATTERN_BYTES = 254
 """Length of a pattern in bytes, without its NUL: services use one byte for it."""
 
-_CLASSES = {
+CLASSES = {
     "alnum": "a-zA-Z0-9",
     "alpha": "a-zA-Z",
-    "blank": " \\t",
+    "blank": r" \t",
+    "cntrl": r"\x00-\x1f\x7f",
     "digit": "0-9",
+    "graph": r"\x21-\x7e",
     "lower": "a-z",
-    "punct": "!-/:-@\\[-`{-~",
-    "space": "\\s",
+    "print": r"\x20-\x7e",
+    "punct": r"!-/:-@\[-`{-~",
+    "space": r"\s",
     "upper": "A-Z",
     "xdigit": "0-9A-Fa-f",
 }
-_CLASS = re.compile(r"\[:(\w+):\]")
+"""The classes of POSIX expressions, as Python writes them."""
+CLASS = re.compile(r"\[:(\w+):\]")
 
 MAX_REPEATS = 2
 """Repetitions (`*`, `+`, `?`, `{`) in a matched foreign pattern: with two, the cost grows with the cube of the topic.
@@ -72,7 +76,7 @@ def translated(pattern: str) -> str:
     >>> translated("^[[:upper:]_]+$")
     '^[A-Z_]+$'
     """
-    return _CLASS.sub(lambda found: _CLASSES.get(found[1], found[0]), pattern)
+    return CLASS.sub(lambda found: CLASSES.get(found[1], found[0]), pattern)
 
 
 def compiled(pattern: str) -> re.Pattern[str] | None:

@@ -8,118 +8,95 @@ from typing import ClassVar, get_args
 
 import attrs
 
+from stablecast.transports.wire import fields as f
 from stablecast.transports.wire.chained_headers import check_length
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.fields import (
-    I64,
-    U8,
-    U16,
-    U32,
-    U64,
-    CodeSpace,
-    Ipv4,
-    Nuls,
-    Octets8,
-    Octets20,
-    Octets32,
-    Pairs,
-    Rest,
-    Text,
-    Words,
-)
+
+
+@attrs.frozen(kw_only=True)
+class _Flagged:
+    """The first field of most headers."""
+
+    flags: f.U16 = 0
+
+
+@attrs.frozen(kw_only=True)
+class _ShortFlagged:
+    """The same in one byte."""
+
+    flags: f.U8 = 0
+
 
 # Messages, topics, contexts and late join.
 
 
 @attrs.frozen(kw_only=True)
-class Fragment:
+class Fragment(_Flagged):
     """FRAG: a piece of a message of `len` bytes; the number of the first piece identifies the message."""
 
     CODE: ClassVar[int] = 1
-    flags: U16 = 0
-    first_sqn: U32
-    offset: U32
-    len: U32
+    first_sqn: f.U32
+    offset: f.U32
+    len: f.U32
 
 
 @attrs.frozen(kw_only=True)
-class Batch:
+class Batch(_Flagged):
     """BATCH: the start or the end of an explicit batch."""
 
     CODE: ClassVar[int] = 2
     START: ClassVar[int] = 0x0002
     END: ClassVar[int] = 0x0001
-    flags: U16 = 0
+
+
+Request = f.read_only(
+    "Request", 4, flags=f.Preset(f.U8), transport=f.Preset(f.U8), qidx=f.U32, port=f.U16, reserved=f.Preset(f.U16),
+    ipaddr=f.Ipv4,
+)  # fmt: skip
+"""REQUEST: the message asks for a response to a request port."""
 
 
 @attrs.frozen(kw_only=True)
-class Request:
-    """REQUEST: the message asks for a response to a request port."""
-
-    CODE: ClassVar[int] = 4
-    flags: U8 = 0
-    transport: U8 = 0
-    qidx: U32
-    port: U16
-    reserved: U16 = 0
-    ipaddr: Ipv4
-
-
-@attrs.frozen(kw_only=True)
-class TopicName:
+class TopicName(_Flagged):
     """TOPICNAME: the name, and the number of NULs after it (none is needed)."""
 
     CODE: ClassVar[int] = 5
-    flags: U16 = 0
-    topic: Text
-    nuls: Nuls = 0
+    topic: f.Text
+    nuls: f.Nuls = 0
 
 
 @attrs.frozen(kw_only=True)
-class Otid:
+class Otid(_Flagged):
     """OTID: originating transport ID, opaque."""
 
     CODE: ClassVar[int] = 11
-    flags: U16 = 0
-    otid: Octets32
+    otid: f.Octets32
 
 
 @attrs.frozen(kw_only=True)
-class CtxInstD:
+class CtxInstD(_Flagged):
     """CTXINSTD: context instance of the destination."""
 
     CODE: ClassVar[int] = 12
-    flags: U16 = 0
-    ctxinst: Octets8
+    ctxinst: f.Octets8
+
+
+CtxInstR = f.read_only("CtxInstR", 13, flags=f.Preset(f.U16), ctxinst=f.Octets8)
+"""CTXINSTR: context instance to return the answer to."""
+
+
+SourceIndex = f.read_only("SourceIndex", 14, flags=f.Preset(f.U16), srcidx=f.U64)
+"""SRCIDX: index of a source on its transport."""
 
 
 @attrs.frozen(kw_only=True)
-class CtxInstR:
-    """CTXINSTR: context instance to return the answer to."""
-
-    CODE: ClassVar[int] = 13
-    flags: U16 = 0
-    ctxinst: Octets8
-
-
-@attrs.frozen(kw_only=True)
-class SourceIndex:
-    """SRCIDX: index of a source on its transport."""
-
-    CODE: ClassVar[int] = 14
-    flags: U16 = 0
-    srcidx: U64
-
-
-@attrs.frozen(kw_only=True)
-class LjInfo:
+class LjInfo(_Flagged):
     """LJ_INFO: the numbers that a source can send again, in answer to the request `qidx`."""
 
     CODE: ClassVar[int] = 30
-    flags: U16 = 0
-    low_seqnum: U32
-    high_seqnum: U32
-    qidx: U32
+    low_seqnum: f.U32
+    high_seqnum: f.U32
+    qidx: f.U32
 
 
 @attrs.frozen(kw_only=True)
@@ -128,8 +105,8 @@ class Tsni:
 
     CODE: ClassVar[int] = 32
     MAX_RECORDS: ClassVar[int] = 31
-    flags: U16
-    records: Pairs
+    flags: f.U16
+    records: f.Pairs
 
     @classmethod
     def of(cls, *records: tuple[int, int]) -> "Tsni":
@@ -138,46 +115,43 @@ class Tsni:
 
 
 @attrs.frozen(kw_only=True)
-class CtxInst:
+class CtxInst(_Flagged):
     """CTXINST: context instance of the sender."""
 
     CODE: ClassVar[int] = 66
-    flags: U16 = 0
-    ctxinst: Octets8
+    ctxinst: f.Octets8
 
 
 @attrs.frozen(kw_only=True)
-class LjiReq:
+class LjiReq(_Flagged):
     """LJI_REQ: late join information request; the flags mark the valid ones of the last three fields."""
 
     CODE: ClassVar[int] = 78
     LOW_SQN: ClassVar[int] = 0x0001
     RX_REQ_MAX: ClassVar[int] = 0x0002
     RX_REQ_OUTSTANDING_MAX: ClassVar[int] = 0x0004
-    flags: U16 = 0
-    request_idx: U32
-    transport_idx: U32
-    topic_idx: U32
-    req_ip: Ipv4
-    req_port: U16
-    res: U16 = 0
-    tx_low_sqn: U32 = 0
-    rx_req_max: U32 = 0
-    rx_req_outstanding_max: U32 = 0
+    request_idx: f.U32
+    transport_idx: f.U32
+    topic_idx: f.U32
+    req_ip: f.Ipv4
+    req_port: f.U16
+    res: f.U16 = 0
+    tx_low_sqn: f.U32 = 0
+    rx_req_max: f.U32 = 0
+    rx_req_outstanding_max: f.U32 = 0
 
 
 @attrs.frozen(kw_only=True)
-class TopicIdx:
+class TopicIdx(_ShortFlagged):
     """TOPIC_IDX: index of a topic on its transport."""
 
     CODE: ClassVar[int] = 101
-    flags: U8 = 0
-    res: U8 = 0
-    tidx: U32
+    res: f.U8 = 0
+    tidx: f.U32
 
 
 @attrs.frozen(kw_only=True)
-class TopicSourceExfunc:
+class TopicSourceExfunc(_Flagged):
     """TOPIC_SOURCE_EXFUNC: the request port of a source and the services that the source offers."""
 
     CODE: ClassVar[int] = 104
@@ -185,24 +159,22 @@ class TopicSourceExfunc:
     UME: ClassVar[int] = 0x2
     UMQ: ClassVar[int] = 0x4
     ULB: ClassVar[int] = 0x8
-    flags: U16 = 0
-    src_ip: Ipv4
-    src_port: U16
-    unused: U16 = 0
-    functionality_flags: U32
+    src_ip: f.Ipv4
+    src_port: f.U16
+    unused: f.U16 = 0
+    functionality_flags: f.U32
 
 
 @attrs.frozen(kw_only=True)
-class TcpSid:
+class TcpSid(_Flagged):
     """TCP_SID: session ID of a TCP source, the same as in its advertisement; sent before its first data."""
 
     CODE: ClassVar[int] = 107
-    flags: U16 = 0
-    sid: U32
+    sid: f.U32
 
 
 @attrs.frozen(kw_only=True)
-class ExtendedOption:
+class ExtendedOption(_ShortFlagged):
     """EXTOPT: an option of a kind (`subtype`), in several headers if it exceeds one."""
 
     CODE: ClassVar[int] = 254
@@ -210,18 +182,17 @@ class ExtendedOption:
     IGNORE_SUBTYPE: ClassVar[int] = 0x40
     MORE_FRAGMENTS: ClassVar[int] = 0x20
     MAX_DATA: ClassVar[int] = 247
-    flags: U8 = 0
-    id: U8 = 0
-    subtype: U16
-    fragment_offset: U16 = 0
-    data: Rest
+    id: f.U8 = 0
+    subtype: f.U16
+    fragment_offset: f.U16 = 0
+    data: f.Rest
 
 
 # Persistence: registration, acknowledgement, recovery, liveness, stores, proxy election.
 
 
 @attrs.frozen(kw_only=True)
-class Preg:
+class Preg(_ShortFlagged):
     """PREG: registration request to a store, which answers to `resp_ip:resp_port`."""
 
     CODE: ClassVar[int] = 18
@@ -231,15 +202,14 @@ class Preg:
     DEREGISTER: ClassVar[int] = 0x08
     SOURCE: ClassVar[int] = 0x80  # in `marker`: a source registers
     MARKER_MASK: ClassVar[int] = 0x7F
-    flags: U8 = 0
-    marker: U8 = 0
-    reg_id: U32
-    transport_idx: U32
-    topic_idx: U32
-    src_reg_id: U32 = 0
-    resp_port: U16
-    res2: U16 = 0
-    resp_ip: Ipv4
+    marker: f.U8 = 0
+    reg_id: f.U32
+    transport_idx: f.U32
+    topic_idx: f.U32
+    src_reg_id: f.U32 = 0
+    resp_port: f.U16
+    res2: f.U16 = 0
+    resp_ip: f.Ipv4
 
 
 @attrs.frozen(kw_only=True)
@@ -255,17 +225,17 @@ class PregResp:
     REASON_MASK: ClassVar[int] = 0x0F
     SOURCE: ClassVar[int] = 0x80  # in `marker`, as in the request
     MARKER_MASK: ClassVar[int] = 0x7F
-    code: U8 = 0
-    marker: U8 = 0
-    reg_id: U32
-    transport_idx: U32
-    topic_idx: U32
-    low_seqnum: U32
-    high_seqnum: U32
+    code: f.U8 = 0
+    marker: f.U8 = 0
+    reg_id: f.U32
+    transport_idx: f.U32
+    topic_idx: f.U32
+    low_seqnum: f.U32
+    high_seqnum: f.U32
 
 
 @attrs.frozen(kw_only=True)
-class Ack:
+class Ack(_ShortFlagged):
     """ACK: `id_2` is the topic index from a store (STABLE), the source's registration ID from a receiver (CDELV).
 
     `NACK` is an extension of ours: a STABLE acknowledgement with it states that the store has lost the messages
@@ -280,33 +250,31 @@ class Ack:
     NACK: ClassVar[int] = 0x04
     CDELV: ClassVar[int] = 0  # values of `type`
     STABLE: ClassVar[int] = 1
-    flags: U8 = 0
-    type: U8
-    transport_idx: U32
-    id_2: U32
-    rcv_reg_id: U32
-    seqnum: U32
+    type: f.U8
+    transport_idx: f.U32
+    id_2: f.U32
+    rcv_reg_id: f.U32
+    seqnum: f.U32
 
 
 @attrs.frozen(kw_only=True)
-class RxReq:
+class RxReq(_Flagged):
     """RXREQ: requests one message again, which is to be sent to `rx_ip:rx_port`."""
 
     CODE: ClassVar[int] = 21
     TSNI: ClassVar[int] = 0x4000
     MARKER_MASK: ClassVar[int] = 0x00FF
-    flags: U16 = 0
-    request_idx: U32
-    transport_idx: U32
-    id_2: U32
-    seqnum: U32
-    rx_port: U16
-    res: U16 = 0
-    rx_ip: Ipv4
+    request_idx: f.U32
+    transport_idx: f.U32
+    id_2: f.U32
+    seqnum: f.U32
+    rx_port: f.U16
+    res: f.U16 = 0
+    rx_ip: f.Ipv4
 
 
 @attrs.frozen(kw_only=True)
-class Keepalive:
+class Keepalive(_ShortFlagged):
     """KEEPALIVE: a client or a store is alive; `type` is its role."""
 
     CODE: ClassVar[int] = 22
@@ -315,11 +283,10 @@ class Keepalive:
     STORE: ClassVar[int] = 0  # values of `type`
     RECEIVER: ClassVar[int] = 1
     SOURCE: ClassVar[int] = 2
-    flags: U8 = 0
-    type: U8
-    transport_idx: U32
-    topic_idx: U32
-    reg_id: U32
+    type: f.U8
+    transport_idx: f.U32
+    topic_idx: f.U32
+    reg_id: f.U32
 
 
 @attrs.frozen(kw_only=True)
@@ -328,199 +295,168 @@ class StoreId:
 
     CODE: ClassVar[int] = 23
     ID_MASK: ClassVar[int] = 0x7FFF
-    flags: U16
+    flags: f.U16
 
 
 @attrs.frozen(kw_only=True)
-class RangedAck:
+class RangedAck(_Flagged):
     """RANGED_ACK: the ACK before it acknowledges this whole inclusive range."""
 
     CODE: ClassVar[int] = 24
-    flags: U16 = 0
-    first_seqnum: U32
-    last_seqnum: U32
+    first_seqnum: f.U32
+    last_seqnum: f.U32
+
+
+AckId = f.read_only("AckId", 25, flags=f.Preset(f.U16), id=f.U32)
+"""ACK_ID: number of an acknowledgement."""
 
 
 @attrs.frozen(kw_only=True)
-class AckId:
-    """ACK_ID: number of an acknowledgement."""
-
-    CODE: ClassVar[int] = 25
-    flags: U16 = 0
-    id: U32
-
-
-@attrs.frozen(kw_only=True)
-class Capability:
+class Capability(_Flagged):
     """CAPABILITY: the capabilities of the sender."""
 
     CODE: ClassVar[int] = 26
     QUORUM_CONSENSUS: ClassVar[int] = 0x4000
     CLIENT_LIFETIME: ClassVar[int] = 0x2000
-    flags: U16 = 0
 
 
 @attrs.frozen(kw_only=True)
-class ProxySource:
+class ProxySource(_Flagged):
     """PROXY_SRC: the source wants a proxy after its end."""
 
     CODE: ClassVar[int] = 27
     ENABLE: ClassVar[int] = 0x4000
     COMPATIBLE: ClassVar[int] = 0x2000
-    flags: U16 = 0
 
 
 @attrs.frozen(kw_only=True)
-class StoreGroup:
+class StoreGroup(_ShortFlagged):
     """STORE_GROUP: a group of the source's stores and its size."""
 
     CODE: ClassVar[int] = 28
-    flags: U8 = 0
-    grp_idx: U8
-    grp_sz: U16
-    res1: U16 = 0
+    grp_idx: f.U8
+    grp_sz: f.U16
+    res1: f.U16 = 0
 
 
 @attrs.frozen(kw_only=True)
-class Store:
+class _StoreEntry(_ShortFlagged):
+    grp_idx: f.U8
+    store_tcp_port: f.U16
+    store_idx: f.U16
+    store_ip_addr: f.Ipv4
+    src_reg_id: f.U32
+
+
+@attrs.frozen(kw_only=True)
+class Store(_StoreEntry):
     """STORE: a store of the source."""
 
     CODE: ClassVar[int] = 29
-    flags: U8 = 0
-    grp_idx: U8
-    store_tcp_port: U16
-    store_idx: U16
-    store_ip_addr: Ipv4
-    src_reg_id: U32
+
+
+StoreCtxInst = f.read_only("StoreCtxInst", 60, flags=f.Preset(f.U16), ctxinst=f.Octets8)
+"""UME_CTXINSTS: context instance of a store."""
+
+
+StoreName = f.read_only("StoreName", 61, flags=f.Preset(f.U16), store=f.Text, nuls=f.Preset(f.Nuls))
+"""STORENAME: name of a store, and the number of NULs after it."""
 
 
 @attrs.frozen(kw_only=True)
-class StoreCtxInst:
-    """UME_CTXINSTS: context instance of a store."""
-
-    CODE: ClassVar[int] = 60
-    flags: U16 = 0
-    ctxinst: Octets8
-
-
-@attrs.frozen(kw_only=True)
-class StoreName:
-    """STORENAME: name of a store, and the number of NULs after it."""
-
-    CODE: ClassVar[int] = 61
-    flags: U16 = 0
-    store: Text
-    nuls: Nuls = 0
-
-
-@attrs.frozen(kw_only=True)
-class ProxyElection:
+class ProxyElection(_Flagged):
     """PSER: election of a proxy source; the flags mark the valid instances, both of which always have their place."""
 
     CODE: ClassVar[int] = 65
     SOURCE_INSTANCE: ClassVar[int] = 0x4000
     STORE_INSTANCE: ClassVar[int] = 0x2000
     REELECTION: ClassVar[int] = 0x1000
-    flags: U16 = 0
-    source_ip: Ipv4
-    store_ip: Ipv4
-    transport_idx: U32
-    topic_idx: U32
-    source_port: U16
-    store_port: U16
-    source_ctxinst: Octets8 = bytes(8)
-    store_ctxinst: Octets8 = bytes(8)
+    source_ip: f.Ipv4
+    store_ip: f.Ipv4
+    transport_idx: f.U32
+    topic_idx: f.U32
+    source_port: f.U16
+    store_port: f.U16
+    source_ctxinst: f.Octets8 = bytes(8)
+    store_ctxinst: f.Octets8 = bytes(8)
 
 
 @attrs.frozen(kw_only=True)
-class ClientLifetime:
+class ClientLifetime(_Flagged):
     """CLIENT_LIFETIME: timeouts that the client requests, in milliseconds."""
 
     CODE: ClassVar[int] = 70
-    flags: U16 = 0
-    activity_tmo: U32
-    lifetime: U32
-    ttl: U32 = 0
+    activity_tmo: f.U32
+    lifetime: f.U32
+    ttl: f.U32 = 0
 
 
 @attrs.frozen(kw_only=True)
-class UmeSessionId:
+class UmeSessionId(_Flagged):
     """UME_SID: session ID of the registering client."""
 
     CODE: ClassVar[int] = 71
-    flags: U16 = 0
-    sid: U64
+    sid: f.U64
 
 
 @attrs.frozen(kw_only=True)
-class ReceiverKeepalive:
+class ReceiverKeepalive(_Flagged):
     """RCV_KEEPALIVE: a receiver informs the source that it is alive."""
 
     CODE: ClassVar[int] = 80
-    flags: U16 = 0
-    rcv_regid: U32
-    session_id: U64
-    ctxinst: Octets8
+    rcv_regid: f.U32
+    session_id: f.U64
+    ctxinst: f.Octets8
 
 
 @attrs.frozen(kw_only=True)
-class SriReq:
+class SriReq(_Flagged):
     """SRI_REQ: requests the registration information of a source."""
 
     CODE: ClassVar[int] = 83
-    flags: U16 = 0
-    transport_idx: U32
-    topic_idx: U32
+    transport_idx: f.U32
+    topic_idx: f.U32
 
 
 @attrs.frozen(kw_only=True)
-class Sri:
+class Sri(_Flagged):
     """SRI: source registration information; the stores follow as further headers."""
 
     CODE: ClassVar[int] = 85
     ACK_TO_SOURCE: ClassVar[int] = 0x0001
     INITIAL_SQN_KNOWN: ClassVar[int] = 0x0002
-    flags: U16 = 0
-    version: U32
-    low_sqn: U32
-    high_sqn: U32
+    version: f.U32
+    low_sqn: f.U32
+    high_sqn: f.U32
 
 
 @attrs.frozen(kw_only=True)
-class StoreExt:
+class StoreExt(_StoreEntry):
     """STORE_EXT: a store of the source, with its domain and the version of this entry."""
 
     CODE: ClassVar[int] = 105
-    flags: U8 = 0
-    grp_idx: U8
-    store_tcp_port: U16
-    store_idx: U16
-    store_ip_addr: Ipv4
-    src_reg_id: U32
-    domain_id: U32 = 0
-    version: U32
+    domain_id: f.U32 = 0
+    version: f.U32
 
 
 @attrs.frozen(kw_only=True)
-class ElectionToken:
+class ElectionToken(_ShortFlagged):
     """ELECTION_TOKEN: the bid of a store in a proxy election; the lowest token wins, then the lowest index."""
 
     CODE: ClassVar[int] = 106
-    flags: U8 = 0
-    store_index: U8
-    token: U32
+    store_index: f.U8
+    token: f.U32
 
 
 # Applications, filters and domains.
 
 
 @attrs.frozen(kw_only=True)
-class ApplicationHeader:
+class ApplicationHeader(_Flagged):
     """APPHDR: bytes of the application, whose code is the lower 15 bits of `flags`."""
 
     CODE: ClassVar[int] = 6
-    flags: U16 = 0
-    data: Rest
+    data: f.Rest
 
 
 @attrs.frozen(kw_only=True)
@@ -536,9 +472,9 @@ class ApplicationChain:
     PROPERTIES: ClassVar[int] = 6
     NONE: ClassVar[int] = 255
     LEAD: ClassVar[int] = 4
-    res: U8 = 0
-    first: U8
-    chain: Rest
+    res: f.U8 = 0
+    first: f.U8
+    chain: f.Rest
 
     def elements(self) -> tuple[tuple[int, bytes], ...]:
         """Return kind and data of each element. Raises WireError if the chain does not fill its bytes exactly."""
@@ -562,268 +498,126 @@ class ApplicationChain:
         return int.from_bytes(lengths[0]) if lengths else 0
 
 
-@attrs.frozen(kw_only=True)
-class FilterInit:
-    """SSF_INIT: a receiver opens source-side filtering."""
-
-    CODE: ClassVar[int] = 16
-    flags: U8 = 0
-    transport: U8 = 0
-    transport_idx: U32
-    client_idx: U32
-    ssf_port: U16
-    res: U16 = 0
-    ssf_ip: Ipv4
+FilterInit = f.read_only(
+    "FilterInit", 16, flags=f.Preset(f.U8), transport=f.Preset(f.U8), transport_idx=f.U32, client_idx=f.U32,
+    ssf_port=f.U16, res=f.Preset(f.U16), ssf_ip=f.Ipv4,
+)  # fmt: skip
+"""SSF_INIT: a receiver opens source-side filtering."""
 
 
-@attrs.frozen(kw_only=True)
-class FilterRequest:
-    """SSF_CREQ: a receiver includes or excludes a topic."""
-
-    CODE: ClassVar[int] = 17
-    flags: U8 = 0
-    mode: U8
-    transport_idx: U32
-    topic_idx: U32
-    client_idx: U32
+FilterRequest = f.read_only(
+    "FilterRequest", 17, flags=f.Preset(f.U8), mode=f.U8, transport_idx=f.U32, topic_idx=f.U32, client_idx=f.U32
+)
+"""SSF_CREQ: a receiver includes or excludes a topic."""
 
 
-@attrs.frozen(kw_only=True)
-class ContextInformation:
-    """CTXINFO: the address of a context; its name fills the rest."""
-
-    CODE: ClassVar[int] = 64
-    flags: U16 = 0
-    reserved: U8 = 0
-    hop_count: U8
-    port: U16
-    addr: Ipv4
-    domain_id: U32
-    ctxinst: Octets8
-    name: Rest
+ContextInformation = f.read_only(
+    "ContextInformation", 64, flags=f.Preset(f.U16), reserved=f.Preset(f.U8), hop_count=f.U8, port=f.U16, addr=f.Ipv4,
+    domain_id=f.U32, ctxinst=f.Octets8, name=f.Rest,
+)  # fmt: skip
+"""CTXINFO: the address of a context; its name fills the rest."""
 
 
-@attrs.frozen(kw_only=True)
-class Domain:
-    """DOMAIN: a routing domain."""
-
-    CODE: ClassVar[int] = 67
-    flags: U16 = 0
-    domain: U32
+Domain = f.read_only("Domain", 67, flags=f.Preset(f.U16), domain=f.U32)
+"""DOMAIN: a routing domain."""
 
 
-@attrs.frozen(kw_only=True)
-class OriginatingDomain:
-    """ODOMAIN: the domain in which a message originates."""
-
-    CODE: ClassVar[int] = 74
-    flags: U16 = 0
-    domain: U32
+OriginatingDomain = f.read_only("OriginatingDomain", 74, flags=f.Preset(f.U16), domain=f.U32)
+"""ODOMAIN: the domain in which a message originates."""
 
 
-@attrs.frozen(kw_only=True)
-class Stream:
-    """STREAM: the position of a message among the immediate messages from one context to another."""
-
-    CODE: ClassVar[int] = 75
-    flags: U16 = 0
-    stream_id: U32
-    sqn: U32
-    ctxinst: Octets8
+Stream = f.read_only("Stream", 75, flags=f.Preset(f.U16), stream_id=f.U32, sqn=f.U32, ctxinst=f.Octets8)
+"""STREAM: the position of a message among the immediate messages from one context to another."""
 
 
-@attrs.frozen(kw_only=True)
-class StoreDomain:
-    """STORE_DOMAIN: the domain of a store."""
-
-    CODE: ClassVar[int] = 84
-    flags: U16 = 0
-    domain: U32
+StoreDomain = f.read_only("StoreDomain", 84, flags=f.Preset(f.U16), domain=f.U32)
+"""STORE_DOMAIN: the domain of a store."""
 
 
-@attrs.frozen(kw_only=True)
-class Authentication:
-    """AUTH: a step of authentication: 1 request, 2 challenge, 3 answer, 4 result; `blocks` is opaque."""
-
-    CODE: ClassVar[int] = 96
-    flags: U8 = 0
-    opid: U8
-    blocks: Rest
+Authentication = f.read_only("Authentication", 96, flags=f.Preset(f.U8), opid=f.U8, blocks=f.Rest)
+"""AUTH: a step of authentication: 1 request, 2 challenge, 3 answer, 4 result; `blocks` is opaque."""
 
 
-@attrs.frozen(kw_only=True)
-class Hmac:
-    """HMAC: a keyed hash of the message."""
-
-    CODE: ClassVar[int] = 98
-    flags: U8 = 0
-    padding: U8 = 0
-    data: Octets20
+Hmac = f.read_only("Hmac", 98, flags=f.Preset(f.U8), padding=f.Preset(f.U8), data=f.Octets20)
+"""HMAC: a keyed hash of the message."""
 
 
-@attrs.frozen(kw_only=True)
-class Destination:
-    """DESTINATION: destination and origin of a message, across domains."""
-
-    CODE: ClassVar[int] = 100
-    flags: U16 = 0
-    domain_id: U32
-    ipaddr: Ipv4
-    port: U16
-    hops_taken: U16
-    orig_domain_id: U32
-    orig_ipaddr: Ipv4
-    orig_port: U16
-    reserved: U16 = 0
+Destination = f.read_only(
+    "Destination", 100, flags=f.Preset(f.U16), domain_id=f.U32, ipaddr=f.Ipv4, port=f.U16, hops_taken=f.U16,
+    orig_domain_id=f.U32, orig_ipaddr=f.Ipv4, orig_port=f.U16, reserved=f.Preset(f.U16),
+)  # fmt: skip
+"""DESTINATION: destination and origin of a message, across domains."""
 
 
 # Gateways.
 
 
-@attrs.frozen(kw_only=True)
-class TopicInterest:
-    """TOPIC_INTEREST: the gateway's other side has receivers of the topic."""
-
-    CODE: ClassVar[int] = 57
-    flags: U16 = 0
-    domain_id: U32
+TopicInterest = f.read_only("TopicInterest", 57, flags=f.Preset(f.U16), domain_id=f.U32)
+"""TOPIC_INTEREST: the gateway's other side has receivers of the topic."""
 
 
-@attrs.frozen(kw_only=True)
-class PatternInterest:
-    """PATTERN_INTEREST: the gateway's other side has receivers of the pattern."""
-
-    CODE: ClassVar[int] = 58
-    flags: U8 = 0
-    type: U8
-    domain_id: U32
-    index: I64
+PatternInterest = f.read_only("PatternInterest", 58, flags=f.Preset(f.U8), type=f.U8, domain_id=f.U32, index=f.I64)
+"""PATTERN_INTEREST: the gateway's other side has receivers of the pattern."""
 
 
-@attrs.frozen(kw_only=True)
-class GatewayAdvertisement:
-    """ADVERTISEMENT: a source on the gateway's other side."""
-
-    CODE: ClassVar[int] = 59
-    flags: U8 = 0
-    hop_count: U8
-    ad_flags: U32
-    cost: U32
-    transport_idx: U32
-    topic_idx: U32
-    low_seqno: U32
-    high_seqno: U32
-    domain_id: U32
-    pat_idx: I64
-    ctxinst: Octets8
+GatewayAdvertisement = f.read_only(
+    "GatewayAdvertisement", 59, flags=f.Preset(f.U8), hop_count=f.U8, ad_flags=f.U32, cost=f.U32, transport_idx=f.U32,
+    topic_idx=f.U32, low_seqno=f.U32, high_seqno=f.U32, domain_id=f.U32, pat_idx=f.I64, ctxinst=f.Octets8,
+)  # fmt: skip
+"""ADVERTISEMENT: a source on the gateway's other side."""
 
 
-@attrs.frozen(kw_only=True)
-class GatewayCapabilities:
-    """TNWG_CAPABILITIES: the capabilities of the gateway; the lower 15 bits of `flags` are its version."""
-
-    CODE: ClassVar[int] = 68
-    flags: U16
-    capabilities1: U32
-    capabilities2: U32
-    capabilities3: U32
-    capabilities4: U32
+GatewayCapabilities = f.read_only(
+    "GatewayCapabilities", 68, flags=f.U16, capabilities1=f.U32, capabilities2=f.U32, capabilities3=f.U32,
+    capabilities4=f.U32,
+)  # fmt: skip
+"""TNWG_CAPABILITIES: the capabilities of the gateway; the lower 15 bits of `flags` are its version."""
 
 
-@attrs.frozen(kw_only=True)
-class PatternIndex:
-    """PATIDX: index of a pattern."""
-
-    CODE: ClassVar[int] = 69
-    flags: U16 = 0
-    patidx: U64
+PatternIndex = f.read_only("PatternIndex", 69, flags=f.Preset(f.U16), patidx=f.U64)
+"""PATIDX: index of a pattern."""
 
 
-@attrs.frozen(kw_only=True)
-class TopicDomainInterest:
-    """TOPIC_MD_INTEREST: like TOPIC_INTEREST, for several domains."""
-
-    CODE: ClassVar[int] = 76
-    flags: U16 = 0
-    domain_count: U16
-    res1: U16 = 0
-    domains: Words
+TopicDomainInterest = f.read_only(
+    "TopicDomainInterest", 76, flags=f.Preset(f.U16), domain_count=f.U16, res1=f.Preset(f.U16), domains=f.Words
+)
+"""TOPIC_MD_INTEREST: like TOPIC_INTEREST, for several domains."""
 
 
-@attrs.frozen(kw_only=True)
-class PatternDomainInterest:
-    """PATTERN_MD_INTEREST: like PATTERN_INTEREST, for several domains."""
-
-    CODE: ClassVar[int] = 77
-    flags: U8 = 0
-    type: U8
-    domain_count: U16
-    res1: U16 = 0
-    index: I64
-    domains: Words
+PatternDomainInterest = f.read_only(
+    "PatternDomainInterest", 77, flags=f.Preset(f.U8), type=f.U8, domain_count=f.U16, res1=f.Preset(f.U16), index=f.I64,
+    domains=f.Words,
+)  # fmt: skip
+"""PATTERN_MD_INTEREST: like PATTERN_INTEREST, for several domains."""
 
 
-@attrs.frozen(kw_only=True)
-class GatewayKeepalive:
-    """TNWG_KA: a gateway asks its peer for a sign of life, or answers."""
-
-    CODE: ClassVar[int] = 79
-    flags: U16 = 0
-    index: U32
-    ts_seconds: U64
-    ts_microseconds: U32
-    reserved_1: U32 = 0
-    reserved_2: U64 = 0
-    reserved_3: U64 = 0
-    reserved_4: U64 = 0
-    reserved_5: U64 = 0
-    reserved_6: U64 = 0
+GatewayKeepalive = f.read_only(
+    "GatewayKeepalive", 79, flags=f.Preset(f.U16), index=f.U32, ts_seconds=f.U64, ts_microseconds=f.U32,
+    reserved_1=f.Preset(f.U32), reserved_2=f.Preset(f.U64), reserved_3=f.Preset(f.U64), reserved_4=f.Preset(f.U64),
+    reserved_5=f.Preset(f.U64), reserved_6=f.Preset(f.U64),
+)  # fmt: skip
+"""TNWG_KA: a gateway asks its peer for a sign of life, or answers."""
 
 
-@attrs.frozen(kw_only=True)
-class RouteInfo:
-    """ROUTE_INFO: the position of a gateway in the topology; one ROUTE_INFO_NEIGHBOR follows for each peer."""
-
-    CODE: ClassVar[int] = 86
-    flags: U16 = 0
-    gateway_version: U32
-    configuration_signature: U32
-    node_id: U64
-    topology: U32
-    vers: U16
-    sqn: U16
-    ttl: U8
-    reserved1: U8 = 0
-    reserved2: U16 = 0
+RouteInfo = f.read_only(
+    "RouteInfo", 86, flags=f.Preset(f.U16), gateway_version=f.U32, configuration_signature=f.U32, node_id=f.U64,
+    topology=f.U32, vers=f.U16, sqn=f.U16, ttl=f.U8, reserved1=f.Preset(f.U8), reserved2=f.Preset(f.U16),
+)  # fmt: skip
+"""ROUTE_INFO: the position of a gateway in the topology; one ROUTE_INFO_NEIGHBOR follows for each peer."""
 
 
-@attrs.frozen(kw_only=True)
-class RouteNeighbor:
-    """ROUTE_INFO_NEIGHBOR: a peer of a gateway, and the cost of the route to it."""
-
-    CODE: ClassVar[int] = 87
-    flags: U16 = 0
-    node_id: U64
-    ingress_cost: U32
-    egress_cost: U32
+RouteNeighbor = f.read_only(
+    "RouteNeighbor", 87, flags=f.Preset(f.U16), node_id=f.U64, ingress_cost=f.U32, egress_cost=f.U32
+)
+"""ROUTE_INFO_NEIGHBOR: a peer of a gateway, and the cost of the route to it."""
 
 
-@attrs.frozen(kw_only=True)
-class GatewayName:
-    """GATEWAY_NAME: name of a gateway, with the NULs after it."""
-
-    CODE: ClassVar[int] = 88
-    flags: U16 = 0
-    gateway_name: Rest
+GatewayName = f.read_only("GatewayName", 88, flags=f.Preset(f.U16), gateway_name=f.Rest)
+"""GATEWAY_NAME: name of a gateway, with the NULs after it."""
 
 
-@attrs.frozen(kw_only=True)
-class TopicSource:
-    """TOPIC_SOURCE: a source of a topic, or its end."""
-
-    CODE: ClassVar[int] = 103
-    flags: U16 = 0
-    domain_id: U32
+TopicSource = f.read_only("TopicSource", 103, flags=f.Preset(f.U16), domain_id=f.U32)
+"""TOPIC_SOURCE: a source of a topic, or its end."""
 
 
 @attrs.frozen
@@ -835,17 +629,23 @@ class UnknownHeader:
 
 
 Header = (
-    Ack | AckId | ApplicationChain | ApplicationHeader | Authentication | Batch | Capability | ClientLifetime |
-    ContextInformation | CtxInst | CtxInstD | CtxInstR | Destination | Domain | ElectionToken | ExtendedOption |
-    FilterInit | FilterRequest | Fragment | GatewayAdvertisement | GatewayCapabilities | GatewayKeepalive |
-    GatewayName | Hmac | Keepalive | LjInfo | LjiReq | OriginatingDomain | Otid | PatternDomainInterest |
-    PatternIndex | PatternInterest | Preg | PregResp | ProxyElection | ProxySource | RangedAck | ReceiverKeepalive |
-    Request | RouteInfo | RouteNeighbor | RxReq | SourceIndex | Sri | SriReq | Store | StoreCtxInst | StoreDomain |
-    StoreExt | StoreGroup | StoreId | StoreName | Stream | TcpSid | TopicDomainInterest | TopicIdx | TopicInterest |
-    TopicName | TopicSource | TopicSourceExfunc | Tsni | UmeSessionId | UnknownHeader
+    Ack | ApplicationChain | ApplicationHeader | Batch | Capability | ClientLifetime | CtxInst | CtxInstD |
+    ElectionToken | ExtendedOption | Fragment | Keepalive | LjInfo | LjiReq | Otid | Preg | PregResp |
+    ProxyElection | ProxySource | RangedAck | ReceiverKeepalive | RxReq | Sri | SriReq | Store | StoreExt |
+    StoreGroup | StoreId | TcpSid | TopicIdx | TopicName | TopicSourceExfunc | Tsni | UmeSessionId |
+    UnknownHeader
 )  # fmt: skip
+"""The headers that stablecast sends or follows."""
 
-HEADERS: CodeSpace[Header] = CodeSpace(get_args(Header), UnknownHeader, codes=range(1, 255))
+READ_ONLY = (
+    AckId, Authentication, ContextInformation, CtxInstR, Destination, Domain, FilterInit, FilterRequest,
+    GatewayAdvertisement, GatewayCapabilities, GatewayKeepalive, GatewayName, Hmac, OriginatingDomain,
+    PatternDomainInterest, PatternIndex, PatternInterest, Request, RouteInfo, RouteNeighbor, SourceIndex,
+    StoreCtxInst, StoreDomain, StoreName, Stream, TopicDomainInterest, TopicInterest, TopicSource
+)  # fmt: skip
+"""The other headers, which occur in captures."""
+
+HEADERS: f.CodeSpace[Header] = f.CodeSpace((*get_args(Header), *READ_ONLY), UnknownHeader, codes=range(1, 255))
 """All headers by code. Codes 0 and 255 end a chain."""
 
 

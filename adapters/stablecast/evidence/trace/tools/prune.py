@@ -12,23 +12,8 @@ import attrs
 from stablecast.evidence.trace import container
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.file_names import find, part_of, part_path, traces_of
-from stablecast.evidence.trace.frames import TraceFrame, unread_frames
-
-
-@attrs.frozen
-class PruneWindow:
-    """The frames to keep; None keeps all. Times in ns on the machine's clock, `endpoint` as in `RecordFilter`."""
-
-    endpoint: str | None = None
-    since: int | None = None
-    until: int | None = None
-
-    def __contains__(self, frame: TraceFrame) -> bool:
-        """Return whether any record of the frame may be in the window."""
-        if self.endpoint is not None and self.endpoint not in " ".join(frame.owner):
-            return False
-        begins_late = self.until is not None and frame.head.time > self.until
-        return not begins_late and (self.since is None or frame.end >= self.since)
+from stablecast.evidence.trace.frames import unread_frames
+from stablecast.evidence.trace.tools.records import TraceWindow
 
 
 @attrs.frozen
@@ -41,7 +26,7 @@ class Pruned:
     kept_bytes: int
 
 
-def prune(paths: Iterable[Path], target: Path, window: PruneWindow) -> Pruned:
+def prune(paths: Iterable[Path], target: Path, window: TraceWindow) -> Pruned:
     """Copy the frames of the window into a new directory. Raise TraceError, also if it exists."""
     try:
         target.mkdir(parents=True)
@@ -57,12 +42,12 @@ def prune(paths: Iterable[Path], target: Path, window: PruneWindow) -> Pruned:
     return total
 
 
-def _copy(path: Path, target: Path, window: PruneWindow, whole: bool) -> Pruned:
+def _copy(path: Path, target: Path, window: TraceWindow, whole: bool) -> Pruned:
     """Copy a part; `whole`: everything before it was kept."""
     bounds = [offset for offset, _, _ in container.texts_from(path)] + [path.stat().st_size]
     kept: list[tuple[int, int]] = []
     for (frame, offset), end in zip(unread_frames(path), bounds[1:], strict=True):
-        if frame in window:
+        if window.meets(" ".join(frame.owner), frame.head.time, frame.end):
             kept.append((offset, end))
     data = path.read_bytes()
     blocks = [data[start:end] for start, end in kept]

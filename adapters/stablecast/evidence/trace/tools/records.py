@@ -48,35 +48,45 @@ class TraceRecord:
 
 
 @attrs.frozen
-class RecordFilter:
-    """A filter of records; None passes all.
+class TraceWindow:
+    """A part of traces; None: all.
 
     Attributes:
         endpoint: Part of the endpoint's name or of its role.
-        kind: Part of the class name of the input or of an effect.
         since: First time, ns on the machine's clock.
         until: Last time, ns.
-        number: A sequence number that must be named, or lie in a range that is.
     """
 
     endpoint: str | None = None
-    kind: str | None = None
     since: int | None = None
     until: int | None = None
+
+    def meets(self, owner: str, begin: int, end: int) -> bool:
+        """Return whether records of an owner, role and name, from one time to another may be in the window."""
+        if self.endpoint is not None and self.endpoint not in owner:
+            return False
+        return (self.since is None or end >= self.since) and (self.until is None or begin <= self.until)
+
+
+@attrs.frozen
+class RecordFilter(TraceWindow):
+    """A filter of records; None passes all.
+
+    Attributes:
+        kind: Part of the class name of the input or of an effect.
+        number: A sequence number that must be named, or lie in a range that is.
+    """
+
+    kind: str | None = None
     number: int | None = None
 
     def __contains__(self, record: TraceRecord) -> bool:
         """Return whether a record passes the filter."""
-        if self.endpoint is not None and self.endpoint not in f"{record.role} {record.endpoint}":
-            return False
-        if (self.since is not None and record.time < self.since) or (
-            self.until is not None and record.time > self.until
-        ):
+        if not self.meets(f"{record.role} {record.endpoint}", record.time, record.time):
             return False
         values = (record.event, *record.effects)
-        if self.kind is not None and not any(
-            self.kind.lower() in kind.lower() for one in values for kind in kinds(one)
-        ):
+        kind = None if self.kind is None else self.kind.lower()
+        if kind is not None and not any(kind in name.lower() for one in values for name in kinds(one)):
             return False
         return self.number is None or any(names(one, self.number) for one in values)
 
@@ -106,7 +116,10 @@ def read_records(paths: Iterable[Path]) -> Iterator[Iterator[TraceRecord]]:
     """Yield the records of each trace, a trace at a time. Raise TraceError."""
     for parts in traces_of(find(paths)):
         yield (
-            record for path in parts for frame, offset in frames_from(path) for record in of_frame(frame, path, offset)
+            _record(frame, line, path, offset)
+            for path in parts
+            for frame, offset in frames_from(path)
+            for line in frame.records
         )
 
 

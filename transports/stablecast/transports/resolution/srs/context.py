@@ -33,18 +33,8 @@ from stablecast.transports.resolution.srs.known_sources import OWN, KnownSource,
 from stablecast.transports.resolution.srs.service_link import LinkState, LinkTimer, ServiceLink
 from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS, ClientConfig
 from stablecast.transports.resolution.srs.source_records import source_info, source_record
+from stablecast.transports.resolution.udp import inputs
 from stablecast.transports.resolution.udp.effects import Discovered, Withdrawn
-from stablecast.transports.resolution.udp.inputs import (
-    AddPattern,
-    AddReceiver,
-    AddSource,
-    RemovePattern,
-    RemoveReceiver,
-    RemoveSource,
-    Resolved,
-    SourceLost,
-    Unresolved,
-)
 from stablecast.transports.resolution.udp.settings import MAX_PATTERNS, MAX_TOPICS
 from stablecast.transports.wire import srs
 
@@ -126,21 +116,21 @@ class SrsContext:
                 or if a connection is opened without a request.
         """
         match event:
-            case AddSource():
+            case inputs.AddSource():
                 self._add_source(event)
-            case RemoveSource():
+            case inputs.RemoveSource():
                 self._remove_source(event.key)
-            case AddReceiver(topic):
+            case inputs.AddReceiver(topic):
                 self._want_topic(topic)
-            case AddPattern(pattern):
+            case inputs.AddPattern(pattern):
                 self._want_pattern(pattern)
-            case RemoveReceiver(topic):
+            case inputs.RemoveReceiver(topic):
                 self._unwant(Interest(topic))
-            case RemovePattern(pattern):
+            case inputs.RemovePattern(pattern):
                 self._unwant(Interest(pattern, pattern=True))
-            case Unresolved() | SourceLost():
+            case inputs.Unresolved() | inputs.SourceLost():
                 self._on_unresolved(event, now)
-            case Resolved():
+            case inputs.Resolved():
                 pass  # services are not queried, so there is nothing to stop
             case ConnectionOpened(connection, local):
                 for _, link in self._on(connection):
@@ -295,10 +285,10 @@ class SrsContext:
             for otid in unwanted:
                 self.known.drop(otid)
 
-    def _on_unresolved(self, event: Unresolved | SourceLost, now: int) -> None:
+    def _on_unresolved(self, event: inputs.Unresolved | inputs.SourceLost, now: int) -> None:
         """Handle the loss of all sources of a topic, or of one of them."""
         topic = event.topic
-        only = (event.session_id, event.index) if isinstance(event, SourceLost) else None
+        only = (event.session_id, event.index) if isinstance(event, inputs.SourceLost) else None
         if not self._is_wanted(topic):
             return
         for entry in self.known.of(topic):
@@ -307,7 +297,7 @@ class SrsContext:
                 self._tell(srs.encode(left))
         self.again.setdefault(topic, now + REPORT_AGAIN)
 
-    def _add_source(self, event: AddSource) -> None:
+    def _add_source(self, event: inputs.AddSource) -> None:
         event.check(self.sources)
         record = event.record(self.instance)
         info = source_info(event.topic, record)

@@ -19,17 +19,9 @@ import attrs
 
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.transports.resolution.deadlines import KeyedDeadlines
+from stablecast.transports.resolution.srs import events
 from stablecast.transports.resolution.srs.client import ClientState, Dropped, ServiceClient
 from stablecast.transports.resolution.srs.directory import AnnouncedSource, Directory, Interest
-from stablecast.transports.resolution.srs.events import (
-    BytesReceived,
-    ConnectionAccepted,
-    ConnectionClosed,
-    Disconnect,
-    SendBytes,
-    ServiceEffect,
-    ServiceInput,
-)
 from stablecast.transports.resolution.srs.session import ServiceSession
 from stablecast.transports.resolution.srs.settings import ServiceConfig
 from stablecast.transports.resolution.udp.effects import Remark
@@ -93,18 +85,18 @@ class ResolutionService:
     counted: ServiceCounters = attrs.field(factory=ServiceCounters, init=False)
     numbers: int = attrs.field(default=0, init=False)
     spoken: dict[int, ServiceSession] = attrs.field(factory=dict, init=False)
-    outbox: list[ServiceEffect] = attrs.field(factory=list, init=False)
+    outbox: list[events.ServiceEffect] = attrs.field(factory=list, init=False)
 
-    def receive(self, event: ServiceInput, now: int) -> None:
+    def receive(self, event: events.ServiceInput, now: int) -> None:
         """Feed one input. Faults of peers end their connection and raise nothing."""
         match event:
-            case ConnectionAccepted(connection, peer):
+            case events.ConnectionAccepted(connection, peer):
                 self._on_accepted(connection, peer, now)
-            case BytesReceived(connection, data):
+            case events.BytesReceived(connection, data):
                 session = self.sessions.get(connection)
                 if session is not None:
                     self._on_data(session, data, now)
-            case ConnectionClosed(connection):
+            case events.ConnectionClosed(connection):
                 session = self.sessions.pop(connection, None)
                 if session is not None:
                     self.counted.lost += 1
@@ -130,7 +122,7 @@ class ResolutionService:
         """Return when `handle_timeout` is due, in nanoseconds."""
         return self.agenda.next()
 
-    def take_effects(self) -> list[ServiceEffect]:
+    def take_effects(self) -> list[events.ServiceEffect]:
         """Return the effects since the last call, in order."""
         effects, self.outbox = self.outbox, []
         return effects
@@ -184,7 +176,7 @@ class ResolutionService:
 
     def _cut(self, session: ServiceSession, reason: str, now: int) -> None:
         del self.sessions[session.connection]
-        self.outbox += (Remark(f"{session.peer} is cut off: {reason}"), Disconnect(session.connection))
+        self.outbox += (Remark(f"{session.peer} is cut off: {reason}"), events.Disconnect(session.connection))
         self._on_lost(session, now)
 
     def _spend(self, session: ServiceSession, count: int, now: int) -> None:
@@ -210,7 +202,7 @@ class ResolutionService:
         for connection, session in self.spoken.items():
             data = session.take_bytes()
             if data:
-                self.outbox.append(SendBytes(connection, data))
+                self.outbox.append(events.SendBytes(connection, data))
         self.spoken.clear()
 
     # Frames and messages.
@@ -275,7 +267,7 @@ class ResolutionService:
             before.client = None
             self.outbox += (
                 Remark(f"{before.peer} is cut off: {session.peer} took over"),
-                Disconnect(before.connection),
+                events.Disconnect(before.connection),
             )
             self._on_lost(before, now)
         client.hello(session.connection, counter, now)

@@ -5,15 +5,7 @@ fields. The OTID, which identifies the source for everybody, is made of the same
 two lives of one program never share an OTID (T-418).
 """
 
-from stablecast.transports.codec.places import (
-    from_source_string,
-    joinable,
-    otid,
-    place_of,
-    source_string,
-    split,
-    transport_of,
-)
+from stablecast.transports.codec import places
 from stablecast.transports.resolution.records import PERSISTENT, SourceRecord
 from stablecast.transports.wire import lbmr, srs
 
@@ -29,12 +21,12 @@ def source_info(topic: str, record: SourceRecord) -> srs.SourceInfo:
     Raises:
         MisuseError: If an address of the record is malformed.
     """
-    transport = transport_of(record.address, record.session_id)
-    request_host, request_port = split(record.request_address) if record.request_address else (_NO_ADDRESS, 0)
+    transport = places.transport_of(record.address, record.session_id)
+    request_host, request_port = places.split(record.request_address) if record.request_address else (_NO_ADDRESS, 0)
     return srs.SourceInfo(
-        otid=otid(transport, record.index, record.instance),
+        otid=places.otid(transport, record.index, record.instance),
         topic=topic,
-        source=f"{source_string(transport)}[{record.index}]",
+        source=f"{places.source_string(transport)}[{record.index}]",
         topic_index=record.index,
         functionality=PERSISTENT if record.persistent else 0,
         request_address=request_host,
@@ -46,10 +38,10 @@ def source_info(topic: str, record: SourceRecord) -> srs.SourceInfo:
 
 def source_record(info: srs.SourceInfo) -> SourceRecord | None:
     """Return the record of a source; None if receivers cannot join its transport."""
-    transport = joinable(from_source_string(info.source))
+    transport = places.joinable(places.from_source_string(info.source))
     if transport is None:
         return None
     request = f"{info.request_address}:{info.request_port}" if info.request_port else ""
     persistent = bool(info.functionality & lbmr.ExtendedFunctionality.UME)
     session_id = transport.session_id or 0
-    return SourceRecord(place_of(transport), session_id, info.topic_index, request, persistent, info.instance)
+    return SourceRecord(places.place_of(transport), session_id, info.topic_index, request, persistent, info.instance)

@@ -13,38 +13,9 @@ import attrs
 from stablecast.core.machine.seeded import Seeded
 from stablecast.core.machine.timers import soonest
 from stablecast.transports.resolution.records import ENDED_TTL, check_instance
+from stablecast.transports.resolution.udp import effects, inputs
 from stablecast.transports.resolution.udp.advertiser import Advertiser
 from stablecast.transports.resolution.udp.carriers import Carrier, Relays
-from stablecast.transports.resolution.udp.effects import (
-    ContextEffect,
-    Listen,
-    NameEffect,
-    QuerierEffect,
-    Remark,
-    SendDatagram,
-    Tell,
-    Transmit,
-)
-from stablecast.transports.resolution.udp.inputs import (
-    AddName,
-    AddPattern,
-    AddReceiver,
-    AddSource,
-    AskName,
-    ContextInput,
-    DatagramArrived,
-    ForgetName,
-    NameAlive,
-    RecordsReceived,
-    RemoveName,
-    RemovePattern,
-    RemoveReceiver,
-    RemoveSource,
-    Resolved,
-    SourceLost,
-    Unresolved,
-    Wake,
-)
 from stablecast.transports.resolution.udp.phases import Phase
 from stablecast.transports.resolution.udp.querier import Querier
 from stablecast.transports.resolution.udp.settings import SAFE, ResolutionConfig
@@ -97,9 +68,9 @@ class ResolutionContext:
     names: StoreNames
     domain: int = attrs.field(default=0, init=False)
     trailer: tuple[lbmr.PacketOption, ...] = attrs.field(init=False)
-    wakes: list[tuple[int, int, Wake]] = attrs.field(factory=list, init=False)
+    wakes: list[tuple[int, int, inputs.Wake]] = attrs.field(factory=list, init=False)
     counted: ContextCounters = attrs.field(factory=ContextCounters, init=False)
-    outbox: list[ContextEffect] = attrs.field(factory=list, init=False)
+    outbox: list[effects.ContextEffect] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.trailer = lbmr.standard_options(self.instance)
@@ -130,7 +101,7 @@ class ResolutionContext:
         seeded = Seeded(int.from_bytes(instance))
         return cls.create(instance, Relays(tuple(dict.fromkeys(relays)), config.relays, seeded), config)
 
-    def receive(self, event: ContextInput, now: int) -> None:
+    def receive(self, event: inputs.ContextInput, now: int) -> None:
         """Feed one input.
 
         Raises:
@@ -138,28 +109,18 @@ class ResolutionContext:
                 bound.
         """
         match event:
-            case DatagramArrived():
+            case inputs.DatagramArrived():
                 self._on_datagram(event, now)
-            case AddSource():
+            case inputs.AddSource():
                 self.advertiser.receive(event, now)
-            case RemoveSource():
+            case inputs.RemoveSource():
                 self._remove_source(event, now)
-            case (
-                AddReceiver()
-                | RemoveReceiver()
-                | AddPattern()
-                | RemovePattern()
-                | Resolved()
-                | Unresolved()
-                | SourceLost()
-            ):
-                self.querier.receive(event, now)
-            case AddName() | RemoveName() | AskName() | ForgetName() | NameAlive():
+            case inputs.AddName() | inputs.RemoveName() | inputs.AskName() | inputs.ForgetName() | inputs.NameAlive():
                 self.names.receive(event, now)
-            case Wake():
+            case inputs.Wake():
                 self.wakes.append((now, now + event.duration, event))
             case _:
-                assert_never(event)
+                self.querier.receive(event, now)  # It asserts that all inputs are handled.
         self._take_part(now)
         self._wake_others(now)
         self._forward(now)
@@ -180,10 +141,10 @@ class ResolutionContext:
         wakes = (due for due, _, _ in self.wakes)
         return soonest(self.carrier.next(), *(machine.next_timeout() for machine in machines), *wakes)
 
-    def take_effects(self) -> list[ContextEffect]:
+    def take_effects(self) -> list[effects.ContextEffect]:
         """Return the effects since the last call, in order."""
-        effects, self.outbox = self.outbox, []
-        return effects
+        taken, self.outbox = self.outbox, []
+        return taken
 
     def counters(self) -> dict[str, int]:
         """Return the current state and the counters, by name."""
@@ -211,7 +172,7 @@ class ResolutionContext:
 
     # Input from the network.
 
-    def _on_datagram(self, event: DatagramArrived, now: int) -> None:
+    def _on_datagram(self, event: inputs.DatagramArrived, now: int) -> None:
         self.counted.received += 1
         self.counted.received_bytes += len(event.data)
         if not self.carrier.accepts(event.sender):
@@ -240,8 +201,8 @@ class ResolutionContext:
         domain = self._learn_domain(packet.options)
         match packet:
             case lbmr.Packet():
-                self.advertiser.receive(RecordsReceived(packet), now)
-                self.querier.receive(RecordsReceived(packet), now)
+                self.advertiser.receive(inputs.RecordsReceived(packet), now)
+                self.querier.receive(inputs.RecordsReceived(packet), now)
             case lbmr.ContextInfo():
                 self.names.heard(packet, domain, now)
             case lbmr.ResolutionRequest(flags=flags):
@@ -249,12 +210,14 @@ class ResolutionContext:
             case _:
                 assert_never(packet)
 
-    def _on_oversized(self, event: DatagramArrived) -> None:
+    def _on_oversized(self, event: inputs.DatagramArrived) -> None:
         self.counted.oversized += 1
         if self.counted.oversized == 1:
             most = self.config.datagrams.most_received
             fault = f"a datagram of {len(event.data)} bytes from {event.sender} is dropped, because it exceeds {most}"
-            self.outbox.append(Remark(f"{fault}: set the same resolver_datagram_max_size everywhere", warning=True))
+            self.outbox.append(
+                effects.Remark(f"{fault}: set the same resolver_datagram_max_size everywhere", warning=True)
+            )
 
     def _is_own(self, trailer: Iterable[lbmr.PacketOption]) -> bool:
         return any(isinstance(option, lbmr.SourceId) and option.source_id == self.instance for option in trailer)
@@ -272,7 +235,9 @@ class ResolutionContext:
                     pass
         if router and domain and domain != self.domain:
             if self.domain:
-                self.outbox.append(Remark(f"routers announce the domains {self.domain} and {domain}", warning=True))
+                self.outbox.append(
+                    effects.Remark(f"routers announce the domains {self.domain} and {domain}", warning=True)
+                )
             self.domain = domain
             self.trailer = lbmr.standard_options(self.instance, domain=domain)
         return domain
@@ -293,17 +258,17 @@ class ResolutionContext:
         busy = bool(self.advertiser or self.querier or self.names or self.wakes or forced)
         if busy and not self.carrier.running:
             self.carrier.start(now)
-            self.outbox.append(Listen(on=True))
+            self.outbox.append(effects.Listen(on=True))
         elif not busy and self.carrier.running and not self.advertiser.singles:
             self._forward(now)
             self.carrier.stop()
-            self.outbox.append(Listen(on=False))
+            self.outbox.append(effects.Listen(on=False))
         kind = lbmr.PacketKind.SOURCE_ALIVE if self.advertiser else lbmr.PacketKind.RECEIVER_ALIVE
         for address in self.carrier.take_keepalives(now):
             self._send(address, lbmr.Packet(kind, (), (), self.trailer), now)
         self.outbox += self.carrier.take_remarks()
 
-    def _remove_source(self, event: RemoveSource, now: int) -> None:
+    def _remove_source(self, event: inputs.RemoveSource, now: int) -> None:
         """Remove a source. Own receivers learn its end at once."""
         tir = self.advertiser.find(event)
         self.advertiser.receive(event, now)
@@ -318,24 +283,24 @@ class ResolutionContext:
         for effect in (*self.querier.take_effects(), *self.names.take_effects()):
             self._perform(effect, now)
 
-    def _perform(self, effect: QuerierEffect | NameEffect, now: int) -> None:
+    def _perform(self, effect: effects.QuerierEffect | effects.NameEffect, now: int) -> None:
         match effect:
-            case Transmit():
+            case effects.Transmit():
                 self._transmit(effect, now)
                 for query in effect.queries:
                     self._hear_ourselves(self.advertiser.advertised(query), now)
                 for found in self.querier.take_effects():
                     self._perform(found, now)
-            case Tell(packet):
+            case effects.Tell(packet):
                 self._send(self.carrier.pick(now), attrs.evolve(packet, options=self.trailer), now)
             case _:
                 self.outbox.append(effect)
 
     def _hear_ourselves(self, tirs: tuple[lbmr.Advertisement, ...], now: int) -> None:
         packet = lbmr.Packet(lbmr.PacketKind.NORMAL, (), tirs, self.trailer)
-        self.querier.receive(RecordsReceived(packet), now)
+        self.querier.receive(inputs.RecordsReceived(packet), now)
 
-    def _transmit(self, said: Transmit, now: int) -> None:
+    def _transmit(self, said: effects.Transmit, now: int) -> None:
         pattern = said.queries and isinstance(said.queries[0], lbmr.WildcardQuery)
         kind = lbmr.PacketKind.WILDCARD if pattern else lbmr.PacketKind.NORMAL
         packet = lbmr.Packet(kind, said.queries, said.advertisements, self.trailer)
@@ -358,4 +323,4 @@ class ResolutionContext:
         self.counted.sent += 1
         self.counted.sent_bytes += len(data)
         self.carrier.sent(to, now)
-        self.outbox.append(SendDatagram(to, data))
+        self.outbox.append(effects.SendDatagram(to, data))

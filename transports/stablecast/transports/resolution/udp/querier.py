@@ -16,40 +16,16 @@ import attrs
 
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.timers import soonest
+from stablecast.transports.resolution import records
 from stablecast.transports.resolution.patterns import expression
-from stablecast.transports.resolution.records import (
-    ENDED_TTL,
-    SourceRecord,
-    check_topic,
-    source_record,
-    topic_bytes,
-)
+from stablecast.transports.resolution.udp import inputs
+from stablecast.transports.resolution.udp import settings as udp
 from stablecast.transports.resolution.udp.cache import SourceCache
 from stablecast.transports.resolution.udp.effects import Discovered, NoSource, QuerierEffect, Transmit, Withdrawn
-from stablecast.transports.resolution.udp.inputs import (
-    AddPattern,
-    AddReceiver,
-    QuerierInput,
-    RecordsReceived,
-    RemovePattern,
-    RemoveReceiver,
-    Resolved,
-    SourceLost,
-    Unresolved,
-)
 from stablecast.transports.resolution.udp.limiter import Limiter
 from stablecast.transports.resolution.udp.phases import Phase
 from stablecast.transports.resolution.udp.record_batches import share
 from stablecast.transports.resolution.udp.schedule import TurnSchedule
-from stablecast.transports.resolution.udp.settings import (
-    MAX_PATTERNS,
-    MAX_TOPICS,
-    ONE_FRAME,
-    CacheOptions,
-    PatternOptions,
-    QueryOptions,
-    ResolutionLimits,
-)
 from stablecast.transports.wire import lbmr
 
 MAX_REPORTED = 1_024
@@ -71,7 +47,7 @@ class WantedTopic:
         leaves: Time at which it is abandoned for lack of answers (ns); None: never.
     """
 
-    options: QueryOptions
+    options: udp.QueryOptions
     wanted: bool
     since: int | None
     known: dict[Known, None] = attrs.field(factory=dict)
@@ -85,18 +61,18 @@ class WantedPattern:
 
     query: lbmr.WildcardQuery
     expression: re.Pattern[str]
-    options: PatternOptions
+    options: udp.PatternOptions
 
 
 @attrs.define
 class Querier:
     """Queries the topics and patterns of a context's receivers; `most_bytes` limits a datagram of queries."""
 
-    options: QueryOptions = QueryOptions()
-    pattern_options: PatternOptions = PatternOptions()
-    limits: ResolutionLimits = ResolutionLimits()
-    cache_options: CacheOptions = CacheOptions()
-    most_bytes: int = ONE_FRAME
+    options: udp.QueryOptions = udp.QueryOptions()
+    pattern_options: udp.PatternOptions = udp.PatternOptions()
+    limits: udp.ResolutionLimits = udp.ResolutionLimits()
+    cache_options: udp.CacheOptions = udp.CacheOptions()
+    most_bytes: int = udp.ONE_FRAME
     interests: dict[str, WantedTopic] = attrs.field(factory=dict, init=False)
     patterns: dict[str, WantedPattern] = attrs.field(factory=dict, init=False)
     leaving: dict[str, None] = attrs.field(factory=dict, init=False)
@@ -116,28 +92,28 @@ class Querier:
     def __bool__(self) -> bool:
         return bool(self.interests or self.patterns)
 
-    def receive(self, event: QuerierInput, now: int) -> None:
+    def receive(self, event: inputs.QuerierInput, now: int) -> None:
         """Feed one input.
 
         Raises:
             MisuseError: If a topic or pattern cannot be sent on the wire, is malformed, or exceeds a bound.
         """
         match event:
-            case AddReceiver():
+            case inputs.AddReceiver():
                 self._add(event, now)
-            case RemoveReceiver(topic):
+            case inputs.RemoveReceiver(topic):
                 self._remove(topic, now)
-            case AddPattern():
+            case inputs.AddPattern():
                 self._add_pattern(event, now)
-            case RemovePattern(pattern):
+            case inputs.RemovePattern(pattern):
                 self._remove_pattern(pattern)
-            case Resolved(topic):
+            case inputs.Resolved(topic):
                 self._on_resolved(topic)
-            case Unresolved(topic):
+            case inputs.Unresolved(topic):
                 self._on_unresolved(topic, now)
-            case SourceLost():
+            case inputs.SourceLost():
                 self._on_lost(event, now)
-            case RecordsReceived(packet):
+            case inputs.RecordsReceived(packet):
                 for tir in packet.advertisements:
                     self._on_advertisement(tir, packet, now)
             case _:
@@ -146,11 +122,12 @@ class Querier:
     def handle_timeout(self, now: int) -> None:
         """Query the topics and patterns whose turn it is, and abandon topics of patterns without sources."""
         topics = self.rounds.take_turns(now)
-        self._ask((lbmr.TopicQuery(topic), len(topic_bytes(topic)) + 1) for topic in topics)
+        self._ask((lbmr.TopicQuery(topic), len(records.topic_bytes(topic)) + 1) for topic in topics)
         for topic in topics:
             self._asked(topic, now)
         self._ask(
-            (self.patterns[name].query, len(topic_bytes(name)) + 2) for name in self.pattern_rounds.take_turns(now)
+            (self.patterns[name].query, len(records.topic_bytes(name)) + 2)
+            for name in self.pattern_rounds.take_turns(now)
         )
         while (leaves := self._next_leave()) is not None and now >= leaves:
             self._drop(next(iter(self.leaving)))
@@ -174,7 +151,7 @@ class Querier:
         if patterns:
             for name, pattern in self.patterns.items():
                 if self.pattern_rounds.phase(name) is Phase.QUIESCENT:
-                    self.pattern_rounds.begin(name, pattern.options.pace, len(topic_bytes(name)) + 2, now)
+                    self.pattern_rounds.begin(name, pattern.options.pace, len(records.topic_bytes(name)) + 2, now)
 
     def _next_leave(self) -> int | None:
         """Return when the next topic is abandoned. All linger equally long, so it is the first one."""
@@ -183,14 +160,14 @@ class Querier:
 
     # Wanted topics and patterns.
 
-    def _add(self, event: AddReceiver, now: int) -> None:
+    def _add(self, event: inputs.AddReceiver, now: int) -> None:
         topic = event.topic
-        check_topic(topic)
-        if topic not in self.interests and len(self.interests) == MAX_TOPICS:
-            raise MisuseError(f"a context receives at most {MAX_TOPICS} topics: remove one or use another context")
+        records.check_topic(topic)
+        if topic not in self.interests and len(self.interests) == udp.MAX_TOPICS:
+            raise MisuseError(f"a context receives at most {udp.MAX_TOPICS} topics: remove one or use another context")
         self.leaving.pop(topic, None)
         interest = self.interests[topic] = WantedTopic(event.options or self.options, wanted=True, since=now)
-        self.rounds.begin(topic, interest.options.pace, len(topic_bytes(topic)) + 1, now)
+        self.rounds.begin(topic, interest.options.pace, len(records.topic_bytes(topic)) + 1, now)
         self._report_known(topic, interest)
 
     def _remove(self, topic: str, now: int) -> None:
@@ -199,14 +176,16 @@ class Querier:
             if self._is_matched(topic):
                 self._adopt(topic, now)
 
-    def _add_pattern(self, event: AddPattern, now: int) -> None:
+    def _add_pattern(self, event: inputs.AddPattern, now: int) -> None:
         found = expression(event.pattern, event.kind)
-        if event.pattern not in self.patterns and len(self.patterns) == MAX_PATTERNS:
-            raise MisuseError(f"a context receives at most {MAX_PATTERNS} patterns: remove one or use another context")
+        if event.pattern not in self.patterns and len(self.patterns) == udp.MAX_PATTERNS:
+            raise MisuseError(
+                f"a context receives at most {udp.MAX_PATTERNS} patterns: remove one or use another context"
+            )
         query = lbmr.WildcardQuery(event.kind, event.pattern)
         options = event.options or self.pattern_options
         self.patterns[event.pattern] = WantedPattern(query, found, options)
-        self.pattern_rounds.begin(event.pattern, options.pace, len(topic_bytes(event.pattern)) + 2, now)
+        self.pattern_rounds.begin(event.pattern, options.pace, len(records.topic_bytes(event.pattern)) + 2, now)
         for topic in self.cache.matching(found):
             interest = self.interests.get(topic) or self._adopt(topic, now)
             interest.known.clear()
@@ -224,7 +203,7 @@ class Querier:
         options = next(pattern.options for pattern in self.patterns.values() if pattern.expression.search(topic))
         query = attrs.evolve(self.options, report_after=options.report_after)
         interest = self.interests[topic] = WantedTopic(query, wanted=False, since=now)
-        self.rounds.begin(topic, query.pace, len(topic_bytes(topic)) + 1, now)
+        self.rounds.begin(topic, query.pace, len(records.topic_bytes(topic)) + 1, now)
         self.rounds.enough(topic)
         return interest
 
@@ -252,15 +231,15 @@ class Querier:
             self.cache.forget_topic(topic)
             self.rounds.asked(topic, now, answered=False)
 
-    def _on_lost(self, event: SourceLost, now: int) -> None:
+    def _on_lost(self, event: inputs.SourceLost, now: int) -> None:
         interest = self.interests.get(event.topic)
         if interest is None:
             return
         for address, session_id, index in list(interest.known):
             if (session_id, index) == (event.session_id, event.index):
-                self._lose(event.topic, interest, SourceRecord(address, session_id, index), now)
+                self._lose(event.topic, interest, records.SourceRecord(address, session_id, index), now)
 
-    def _lose(self, topic: str, interest: WantedTopic, record: SourceRecord, now: int) -> None:
+    def _lose(self, topic: str, interest: WantedTopic, record: records.SourceRecord, now: int) -> None:
         """Forget a source, and query for others, as after every end of a source."""
         del interest.known[record.address, record.session_id, record.index]
         self.cache.forget(topic, record)
@@ -282,30 +261,30 @@ class Querier:
         if resolved and self.rounds.phase(topic) is Phase.SUSTAINING:
             self.rounds.enough(topic)
 
-    def _ask(self, records: Iterable[tuple[lbmr.Query, int]]) -> None:
-        self.outbox += (Transmit(queries=group) for group in share(records, self.most_bytes))
+    def _ask(self, queries: Iterable[tuple[lbmr.Query, int]]) -> None:
+        self.outbox += (Transmit(queries=group) for group in share(queries, self.most_bytes))
 
     # Input from the resolution domain.
 
     def _on_advertisement(self, tir: lbmr.Advertisement, packet: lbmr.Packet, now: int) -> None:
         topic = tir.name
         interest = self.interests.get(topic)
-        record = source_record(tir, packet.options)
+        record = records.source_record(tir, packet.options)
         if record is None:
             self.unusable += interest is not None or self._is_matched(topic)
             return
-        if tir.ttl == ENDED_TTL:
+        if tir.ttl == records.ENDED_TTL:
             self._on_ended(topic, record, now)
             return
         self.cache.heard(topic, record, now)
-        if interest is None and self._is_matched(topic) and len(self.interests) < MAX_TOPICS:
+        if interest is None and self._is_matched(topic) and len(self.interests) < udp.MAX_TOPICS:
             interest = self._adopt(topic, now)
         if interest is not None:
             interest.unanswered, interest.leaves = 0, None
             self.leaving.pop(topic, None)
             self._report(topic, interest, record)
 
-    def _on_ended(self, topic: str, record: SourceRecord, now: int) -> None:
+    def _on_ended(self, topic: str, record: records.SourceRecord, now: int) -> None:
         """Handle the final advertisement of a source."""
         self.cache.forget(topic, record)
         interest = self.interests.get(topic)
@@ -317,7 +296,7 @@ class Querier:
         for record in self.cache.of(topic):
             self._report(topic, interest, record)
 
-    def _report(self, topic: str, interest: WantedTopic, record: SourceRecord) -> None:
+    def _report(self, topic: str, interest: WantedTopic, record: records.SourceRecord) -> None:
         known = (record.address, record.session_id, record.index)
         if known in interest.known:
             return

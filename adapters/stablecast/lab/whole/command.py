@@ -1,0 +1,135 @@
+"""Run many seeds of whole worlds on all cores, or one schedule again, for `stablecast sim --whole`."""
+
+import json
+import os
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from stablecast.lab.whole.runner import WholeReport, run, shrink
+from stablecast.lab.whole.schedule import Schedule, ScheduleError, draw
+from stablecast.text import plural
+from stablecast.text.console import say
+
+CHUNK_SEEDS: Final = 10
+"""Seeds that one process runs before it reports."""
+
+TRACED_SEEDS: Final = 5
+"""Of so many seeds one is traced, and its traces are judged: that doubles the time of a world."""
+
+MAX_SHRUNK: Final = 5
+"""Most failing seeds that are shrunk and written. All others are only counted and named."""
+
+
+@attrs.frozen
+class WholeSeeds:
+    """Select the seeds to run. `directory` receives schedule and traces of failing seeds; `jobs` 0: one per core."""
+
+    seeds: int
+    first: int = 0
+    jobs: int = 0
+    directory: Path = Path("stablecast-sim")
+
+
+def run_whole(options: WholeSeeds, as_json: bool, replay: Path | None = None) -> int:
+    """Run seeds, or replay a schedule, print the result and return the exit status: 0 only without violations.
+
+    Raises:
+        ScheduleError: the file to replay is not a schedule.
+        OSError: a file cannot be written, or not read.
+    """
+    began = time.monotonic()
+    schedules = [read(replay)] if replay is not None else []
+    counts: Counter[str] = Counter()
+    failed: list[WholeReport] = []
+    seeds = 0
+    for reports in [[_run(one, traced=True) for one in schedules]] if schedules else _parts(options):
+        seeds += len(reports)
+        for report in reports:
+            counts += report.counts
+            if report.violations:
+                failed.append(report)
+    failed.sort(key=lambda report: report.schedule.seed)
+    failures = [_failure(report, options.directory, index) for index, report in enumerate(failed)]
+    result = {
+        "seeds": seeds,
+        "violations": sum(len(report.violations) for report in failed),
+        "failures": failures,
+        "counts": dict(sorted(counts.items())),
+        "seconds": round(time.monotonic() - began, 3),
+    }
+    if as_json:
+        say(result)
+    else:
+        _print(result)
+    return 1 if failures else 0
+
+
+def run_seeds(seeds: range) -> list[WholeReport]:
+    """Run some seeds in this process; their lines stay here."""
+    reports = [_run(draw(seed), traced=seed % TRACED_SEEDS == 0) for seed in seeds]
+    return [attrs.evolve(report, lines=()) for report in reports]
+
+
+def read(path: Path) -> Schedule:
+    """Return the schedule in a file. Raises ScheduleError, OSError."""
+    try:
+        return Schedule.from_json(json.loads(path.read_text(encoding="utf-8")))
+    except ValueError as error:
+        raise ScheduleError(f"{path} is not JSON: {error}; give a file that the simulator wrote") from error
+
+
+def _run(schedule: Schedule, *, traced: bool) -> WholeReport:
+    if not traced:
+        return run(schedule)
+    with tempfile.TemporaryDirectory(prefix="stablecast-sim-") as directory:
+        return run(schedule, Path(directory))
+
+
+def _parts(options: WholeSeeds) -> Iterator[list[WholeReport]]:
+    """Yield the reports of each chunk of seeds, in order of completion."""
+    stop = options.first + options.seeds
+    chunks = [range(at, min(at + CHUNK_SEEDS, stop)) for at in range(options.first, stop, CHUNK_SEEDS)]
+    jobs = min(options.jobs or os.cpu_count() or 1, len(chunks))
+    if jobs <= 1:
+        yield from map(run_seeds, chunks)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        for done in as_completed([pool.submit(run_seeds, chunk) for chunk in chunks]):
+            yield done.result()
+
+
+def _failure(report: WholeReport, directory: Path, index: int) -> dict[str, Any]:
+    """Return a failing seed as JSON. The first few are shrunk, and written with a trace of every program."""
+    seed = report.schedule.seed
+    record: dict[str, Any] = {"seed": seed}
+    if index < MAX_SHRUNK:
+        report = shrink(report, partial(_run, traced=seed % TRACED_SEEDS == 0))
+        where = directory / f"whole-{seed}"
+        where.mkdir(parents=True, exist_ok=True)
+        path = where / "schedule.json"
+        path.write_text(report.schedule.text() + "\n", encoding="utf-8")
+        run(report.schedule, traces=where / "traces")
+        record |= {"schedule": str(path), "faults": [str(fault) for fault in report.schedule.faults]}
+    return record | {"violations": list(report.violations)}
+
+
+def _print(result: dict[str, Any]) -> None:
+    for failure in result["failures"]:
+        say(f"seed {failure['seed']}: VIOLATED")
+        for text in (*failure["violations"], *failure.get("faults", ())):
+            say(f"  {text}")
+        if "schedule" in failure:
+            say(f"  replay: stablecast sim --whole --replay {failure['schedule']}")
+    counts = result["counts"]
+    say(f"{plural(counts.get('sent', 0), 'message')} sent, {counts.get('delivered', 0):,} delivered")
+    seeds, violations = plural(result["seeds"], "seed"), plural(result["violations"], "violation")
+    say(f"{seeds}, {violations}, {result['seconds']:.1f} s")

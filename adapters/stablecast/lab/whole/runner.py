@@ -1,0 +1,94 @@
+"""Run one schedule of a whole world, and judge it."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+
+from stablecast.core.errors import StablecastError
+from stablecast.evidence.trace.trace_judge import verify_paths
+from stablecast.lab.whole.conductor import Conductor
+from stablecast.lab.whole.history_checker import judge
+from stablecast.lab.whole.schedule import RECEIVERS, Schedule, smaller
+from stablecast.lab.world.kernel import WorldError
+from stablecast.lab.world.programs import TRACES
+from stablecast.lab.world.world import World
+
+LIMIT_SECONDS = 300.0
+"""Virtual time in s within which a world ends."""
+
+MAX_RUNS = 150
+"""Most worlds that are run to find a smaller schedule."""
+
+
+@attrs.frozen
+class WholeReport:
+    """The result of a schedule. Equal fingerprints mean equal runs."""
+
+    schedule: Schedule
+    violations: tuple[str, ...]
+    counts: Counter[str]
+    virtual_ns: int
+    fingerprint: str
+    lines: tuple[dict[str, object], ...] = ()
+
+
+def run(schedule: Schedule, traces: Path | None = None) -> WholeReport:
+    """Run a schedule and have it judged.
+
+    Args:
+        schedule: Programs and faults.
+        traces: A directory for the traces of all programs, which are judged, too.
+    """
+    world = World(schedule.seed)
+    conductor = Conductor(world, schedule, traced=traces is not None)
+    violations: list[str] = []
+    try:
+        world.run(conductor.run, LIMIT_SECONDS)
+    except WorldError as stuck:
+        violations.append(f"hang: {stuck}")
+    for process, failure in world.failures:
+        if not isinstance(failure, OSError | StablecastError):  # `ended` judges what a command reports.
+            violations.append(f"traceback: {process.name} raised {type(failure).__name__}: {failure}")
+    verdict = judge(conductor.lines, conductor.printed(), RECEIVERS)
+    violations += verdict.violations
+    if traces is not None:
+        violations += _judged(world, traces)
+    counts = Counter(sent=verdict.sent, stable=verdict.stable, delivered=verdict.delivered, confirmed=verdict.confirmed)
+    fingerprint = f"{world.now:x}-{world.kernel.steps:x}-{world.kernel.random.getrandbits(64):016x}"
+    return WholeReport(schedule, tuple(violations), counts, world.now, fingerprint, tuple(conductor.lines))
+
+
+def _judged(world: World, directory: Path) -> list[str]:
+    """Copy the traces of all hosts, and return what `stablecast verify` finds in them."""
+    paths = []
+    for host in world.hosts.values():
+        if TRACES.name not in host.disk.listing(host.disk.root):
+            continue
+        for name, _, contents in host.disk.backup(str(TRACES)).files:
+            if isinstance(contents, bytes):
+                path = directory / host.name / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(contents)
+                paths.append(path)
+    summary = verify_paths(paths)
+    return [f"{one.rule}: {one.path.name} record {one.record}: {one.text}" for one in summary.violations]
+
+
+def shrink(report: WholeReport, attempt: Callable[[Schedule], WholeReport] = run) -> WholeReport:
+    """Return the report of a smaller schedule that breaks the same rule, or the given one if there is none."""
+    rule = report.violations[0].partition(":")[0]
+    left = MAX_RUNS
+    again = True
+    while again and left:
+        again = False
+        for candidate in smaller(report.schedule):
+            if not left:
+                break
+            left -= 1
+            found = attempt(candidate)
+            if found.violations and found.violations[0].partition(":")[0] == rule:
+                report, again = found, True
+                break
+    return report

@@ -1,0 +1,283 @@
+"""Draw the programs of a whole world, and which faults happen when, from a seed.
+
+No schedule breaks a condition of the guarantees: the disks of a quorum survive. Every other fault may happen.
+"""
+
+import json
+from collections.abc import Iterator
+from enum import StrEnum
+from random import Random
+from typing import Any, Final
+
+import attrs
+
+from stablecast.core.errors import StablecastError
+
+SOURCE: Final = "source"
+RECEIVERS: Final = ("receiver0", "receiver1")
+STORES: Final = ("store0", "store1", "store2")
+FINDER: Final = "finder"
+"""The host of the relay or of the resolution service."""
+PROGRAMS: Final = (SOURCE, *RECEIVERS, *STORES, FINDER)
+
+HORIZON_MS: Final = 6_000
+"""Time in ms, from the start of the applications, at which every fault is over."""
+
+FAULTS: Final = (1, 8)
+"""Smallest and largest number of drawn faults."""
+
+SPANS_MS: Final = (60, 400, 1_500, 4_500)
+"""Limits to choose from for the span of a fault. The longest is longer than a client waits for a store."""
+
+WHOLE_BYTES: Final = 1_000
+"""Bytes of a message that every transport sends in one piece."""
+
+LARGE_FLIGHT: Final = 50
+"""Flight of a source whose messages have several pieces."""
+
+MAIN_SHARE: Final = 0.3
+"""Share of faults that strike the source, because most rules are about its restarts."""
+
+
+class ScheduleError(StablecastError):
+    """Report a file that is not a schedule."""
+
+
+class Do(StrEnum):
+    """The kinds of faults; each strikes the program or host `who` and lasts a span."""
+
+    KILL = "kill"
+    """Kill the program, and start it again after the span."""
+    POWER = "power"
+    """Cut the power of the host: unsynced writes are lost or torn. It returns after the span."""
+    STOP = "stop"
+    """Stop the program for the span."""
+    CUT = "cut"
+    """Cut the host off from `other`, or from all."""
+    MUTE = "mute"
+    """Let nothing pass from the host to `other`, or to all."""
+    NOISE = "noise"
+    """Lose, duplicate, reorder and delay what the host sends and receives; `amount` is a percentage."""
+    RESET = "reset"
+    """Break all connections of the host."""
+    SLOW = "slow"
+    """Slow down each sync of the host's disk by `amount` ms."""
+    FULL = "full"
+    """Leave `amount` bytes of room on the disk of a store."""
+    FAIL = "fail"
+    """Let writes or syncs of a store's disk fail after `amount` calls."""
+    ROT = "rot"
+    """Flip a bit of a file of a store."""
+    LEAP = "leap"
+    """Let the wall clock of the host leap by `amount` ms."""
+    DRIFT = "drift"
+    """Let the clocks of the host gain `amount` microseconds a second."""
+    SCARCE = "scarce"
+    """Leave the program `amount` sockets more than it has."""
+    TWIN = "twin"
+    """Start a second process with the identity of a client on another host; it is killed after the span."""
+
+
+DISK_FAULTS: Final = frozenset({Do.FULL, Do.FAIL, Do.ROT})
+"""Faults that may cost a store its records; one store of a world suffers them."""
+
+STRIKES_STORES: Final = DISK_FAULTS | {Do.SLOW}
+STRIKES_CLIENTS: Final = frozenset({Do.TWIN})
+
+
+@attrs.frozen
+class Fault:
+    """A fault at a time, for a span."""
+
+    at_ms: int
+    do: Do
+    who: str
+    span_ms: int = 0
+    other: str = ""
+    amount: int = 0
+
+    def __str__(self) -> str:
+        """Return one line for people."""
+        other = f" and {self.other}" if self.other else ""
+        amount = f", {self.amount}" if self.amount else ""
+        return f"{self.at_ms} ms: {self.do} {self.who}{other} for {self.span_ms} ms{amount}"
+
+
+@attrs.frozen
+class Setup:
+    """The programs of a world.
+
+    Attributes:
+        finder: How receivers find sources: `relay`, `service` or `multicast`.
+        options: Options of the source.
+        receiver_options: Options of each receiver.
+        store_options: Options of each store.
+        pause_ms: Time between two bursts of the source.
+        burst: Messages of one burst.
+        size: Bytes of a message.
+        modes: How each receiver reads: `plain`, `batches`, `callback`, `slow`.
+        late: The last receiver starts when all faults are over.
+    """
+
+    finder: str = "relay"
+    options: tuple[tuple[str, Any], ...] = ()
+    receiver_options: tuple[tuple[str, Any], ...] = ()
+    store_options: tuple[str, ...] = ()
+    pause_ms: int = 60
+    burst: int = 1
+    size: int = 60
+    modes: tuple[str, ...] = ("plain", "plain")
+    late: bool = False
+
+
+@attrs.frozen
+class Schedule:
+    """One world."""
+
+    seed: int
+    setup: Setup = Setup()
+    faults: tuple[Fault, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the schedule as JSON values."""
+        fields: dict[str, Any] = attrs.asdict(self)
+        return fields
+
+    @classmethod
+    def from_json(cls, value: Any) -> "Schedule":
+        """Return the schedule of JSON values. Raises ScheduleError."""
+        try:
+            setup = dict(value["setup"])
+            for name in ("store_options", "modes"):
+                setup[name] = tuple(setup[name])
+            for name in ("options", "receiver_options"):
+                setup[name] = tuple((option, given) for option, given in setup[name])
+            faults = tuple(Fault(**{**fault, "do": Do(fault["do"])}) for fault in value["faults"])
+            schedule = cls(int(value["seed"]), Setup(**setup), faults)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ScheduleError(f"not a schedule of whole worlds: {error!r}; give a file that sim wrote") from error
+        for fault in faults:
+            if fault.who not in PROGRAMS or fault.other not in ("", *PROGRAMS):
+                raise ScheduleError(f"'{fault}' strikes no program of that name: the names are {', '.join(PROGRAMS)}")
+        return schedule
+
+    def text(self) -> str:
+        """Return the schedule as a JSON text."""
+        return json.dumps(self.as_json(), indent=1)
+
+
+def draw(seed: int) -> Schedule:
+    """Return the schedule of a seed. Each world draws its own mixture of faults."""
+    rng = Random(f"whole {seed}")  # noqa: S311 - not a secret
+    kinds = rng.sample(tuple(Do), rng.randint(1, len(Do)))
+    storms = [rng.randrange(HORIZON_MS) for _ in range(rng.randint(1, 3))]
+    weak = rng.choice(STORES)
+    faults = [_fault(rng, rng.choice(kinds), storms, weak) for _ in range(rng.randint(*FAULTS))]
+    return Schedule(seed, _setup(rng), tuple(sorted(faults, key=lambda fault: fault.at_ms)))
+
+
+_KITS: Final[tuple[tuple[dict[str, Any], dict[str, Any], tuple[str, ...]], ...]] = (
+    (
+        {"ume_receiver_paced_persistence": 1, "ume_flight_size_bytes": 500_000},
+        {"ume_receiver_paced_persistence": 1},
+        ("repository-allow-receiver-paced-persistence=1",),
+    ),
+    ({"ume_proxy_source": 1}, {}, ("allow-proxy-source=1", "proxy-election-interval=300")),
+    ({"ume_activity_timeout": 1_500}, {"ume_activity_timeout": 1_500}, ()),
+    ({}, {}, ("repository-type=reduced-fd",)),
+    ({}, {"ume_use_ack_batching": 0}, ()),
+    ({"ume_store_activity_timeout": 800}, {"ume_store_activity_timeout": 800}, ()),
+    ({"ume_retention_unique_confirmations": 1}, {}, ()),
+)
+"""Options of the source, of the receivers and of the stores that go together."""
+
+
+def _setup(rng: Random) -> Setup:
+    if rng.random() < 0.3:
+        return Setup()
+    options: dict[str, Any] = {}
+    size = rng.choice((60, 100, 1_000, 20_000))
+    if rng.random() < 0.3:
+        options["ume_confirmed_delivery_notification"] = 1
+    if rng.random() < 0.3:
+        options["ume_flight_size"] = rng.choice((1, 5, 20)) if size <= WHOLE_BYTES else LARGE_FLIGHT
+    if rng.random() < 0.3:
+        options["transport"] = rng.choice(("lbtrm", "lbtru"))
+    receiver_options: dict[str, Any] = {}
+    stores: list[str] = []
+    for kit in rng.sample(_KITS, rng.choice((0, 0, 1, 2))):
+        for given, more in zip((options, receiver_options), kit[:2], strict=True):
+            given.update(more)
+        stores += kit[2]
+    if "ume_receiver_paced_persistence" in options:
+        options.pop("ume_retention_unique_confirmations", None)  # Nobody confirms what no receiver was there for.
+    modes = tuple(rng.choice(("plain", "plain", "batches", "callback", "slow")) for _ in RECEIVERS)
+    return Setup(
+        finder=rng.choice(("relay", "relay", "service", "multicast")),
+        options=tuple(options.items()),
+        receiver_options=tuple(receiver_options.items()),
+        store_options=tuple(stores),
+        pause_ms=rng.choice((20, 60, 150)),
+        burst=rng.choice((1, 1, 2, 5)),
+        size=size,
+        modes=modes,
+        late=rng.random() < 0.15 and "ume_receiver_paced_persistence" not in options,
+    )
+
+
+def _fault(rng: Random, do: Do, storms: list[int], weak: str) -> Fault:
+    at = (rng.choice(storms) + rng.randrange(300)) if rng.random() < 0.6 else rng.randrange(HORIZON_MS)
+    at = min(at, HORIZON_MS - 1)
+    span = min(rng.randint(1, rng.choice(SPANS_MS)), HORIZON_MS - at)
+    if do in DISK_FAULTS:
+        who = weak
+    elif do in STRIKES_STORES:
+        who = rng.choice(STORES)
+    elif do in STRIKES_CLIENTS:
+        who = rng.choice((SOURCE, *RECEIVERS))
+    else:
+        who = SOURCE if rng.random() < MAIN_SHARE else rng.choice(PROGRAMS)
+    other = ""
+    if do in (Do.CUT, Do.MUTE) and rng.random() < 0.6:
+        other = rng.choice([name for name in PROGRAMS if name != who])
+    return Fault(at, do, who, span, other, _amount(rng, do))
+
+
+def _amount(rng: Random, do: Do) -> int:
+    match do:
+        case Do.NOISE:
+            return rng.choice((1, 5, 20))
+        case Do.SLOW:
+            return rng.choice((5, 50, 400))
+        case Do.FULL:
+            return rng.choice((0, 1_000, 50_000))
+        case Do.FAIL:
+            return rng.randrange(20)
+        case Do.SCARCE:
+            return rng.randrange(4)
+        case Do.LEAP:
+            return rng.randrange(-5_000, 5_000)
+        case Do.DRIFT:
+            return rng.randrange(-20_000, 20_000)
+        case _:
+            return 0
+
+
+def smaller(schedule: Schedule) -> Iterator[Schedule]:
+    """Yield smaller schedules, the largest reductions first."""
+    faults = schedule.faults
+    half = len(faults) // 2
+    if half > 1:
+        yield attrs.evolve(schedule, faults=faults[half:])
+        yield attrs.evolve(schedule, faults=faults[:half])
+    for index in range(len(faults)):
+        yield attrs.evolve(schedule, faults=(*faults[:index], *faults[index + 1 :]))
+    plain = Setup()
+    for field in attrs.fields(Setup):
+        if getattr(schedule.setup, field.name) != getattr(plain, field.name):
+            setup = attrs.evolve(schedule.setup, **{field.name: getattr(plain, field.name)})
+            yield attrs.evolve(schedule, setup=setup)
+    for index, fault in enumerate(faults):
+        if fault.span_ms > 1:
+            less = attrs.evolve(fault, span_ms=fault.span_ms // 2)
+            yield attrs.evolve(schedule, faults=(*faults[:index], less, *faults[index + 1 :]))

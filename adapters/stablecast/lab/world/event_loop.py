@@ -1,0 +1,317 @@
+"""The event loop of a simulated thread: asyncio's own, on a simulated selector, clock and signals.
+
+Everything above the sockets is the code of asyncio: tasks, transports, servers, streams, TLS, timeouts. So what works
+in asyncio works here, and what is not simulated is refused by a sentence that names it.
+"""
+
+import asyncio
+import itertools
+import signal
+import socket
+import traceback
+import weakref
+from asyncio import selector_events
+from collections import deque
+from collections.abc import Callable, Iterator, MutableMapping
+from concurrent.futures import Executor
+from contextlib import suppress
+from typing import Any, NoReturn, Protocol, TypeVar, TypeVarTuple, Unpack
+
+from stablecast.lab.world.clock import HostClock
+from stablecast.lab.world.kernel import Kernel, Thread
+from stablecast.lab.world.selector import Selectable, Selector
+
+SUBPROCESS = "start a program of its own with World.start"
+"""What a program of a world does instead of a subprocess."""
+
+ResultT = TypeVar("ResultT")
+ArgsT = TypeVarTuple("ArgsT")
+
+
+CLOSINGS = 100
+"""Awaits in `finally` clauses that are ended when a process is disposed of."""
+
+
+class SimulatedTask(asyncio.Task[ResultT]):
+    """A task that a set orders by its number, not by its address, so that a seed repeats `for task in done`."""
+
+    number = 0
+
+    def __hash__(self) -> int:
+        """Return the number of the task."""
+        return self.number
+
+
+class SimulatedFuture(asyncio.Future[ResultT]):
+    """A future that a set orders by the number of its first use in a set."""
+
+    number = 0
+
+    def __hash__(self) -> int:
+        """Return the number of the future."""
+        if not self.number:
+            self.number = self.get_loop().next_number()  # type: ignore[attr-defined]
+        return self.number
+
+
+class GeneratorSet:
+    """Asynchronous generators that are not finished, in the order in which they were begun."""
+
+    def __init__(self) -> None:
+        """Hold nothing."""
+        self._generators: dict[int, weakref.ref[Any]] = {}
+
+    def add(self, generator: Any) -> None:
+        """Add a generator."""
+        self._generators[id(generator)] = weakref.ref(generator, lambda _: self._generators.pop(id(generator), None))
+
+    def discard(self, generator: Any) -> None:
+        """Remove a generator, if it is there."""
+        self._generators.pop(id(generator), None)
+
+    def clear(self) -> None:
+        """Remove all."""
+        self._generators.clear()
+
+    def __len__(self) -> int:
+        """Return the number of generators."""
+        return len(self._generators)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Return the generators that live."""
+        return iter([one for reference in self._generators.values() if (one := reference()) is not None])
+
+
+class LoopHost(Protocol):
+    """The host of an event loop."""
+
+    clock: HostClock
+
+
+class LoopConsole(Protocol):
+    """The output of the process of an event loop."""
+
+    def write(self, text: str) -> int:
+        """Write text."""
+
+
+class LoopOwner(Protocol):
+    """The process of an event loop."""
+
+    name: str
+    gone: bool
+    kernel: Kernel
+    loops: "list[SimulatedEventLoop]"
+    signals: dict[int, Callable[[], object]]
+
+    @property
+    def host(self) -> LoopHost:
+        """The host of the process."""
+
+    @property
+    def console(self) -> LoopConsole:
+        """The output of the process."""
+
+    def start_thread(self, target: Callable[[], object], name: str) -> Thread:
+        """Start a thread of the process."""
+
+    def addresses(self, host: Any, port: Any, kind: int = 0, proto: int = 0, flags: int = 0) -> list[Any]:
+        """Return the answer of getaddrinfo. Raises OSError."""
+
+    def selectable(self, descriptor: int) -> Selectable:
+        """Return the socket of a descriptor. Raises OSError."""
+
+
+class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
+    """An event loop of a process of the world."""
+
+    _closed: bool
+    _check_closed: Callable[[], None]
+    _ready: deque[asyncio.Handle]
+    _scheduled: list[asyncio.TimerHandle]
+    _transports: MutableMapping[int, Any]
+
+    def __init__(self, process: LoopOwner) -> None:
+        """Make a loop; the thread that calls it runs it."""
+        self.process = process
+        self._clock = process.host.clock
+        self.alarms = Selector(process.kernel, process, process.host.clock.true_wait)
+        super().__init__(self.alarms)
+        self._clock_resolution = 1e-9
+        self._numbers = itertools.count(1)
+        self._asyncgens: Any = GeneratorSet()
+        self._jobs: dict[asyncio.Future[Any], None] = {}
+        process.loops.append(self)
+
+    def time(self) -> float:
+        """Return the monotonic time of the host in s."""
+        return self._clock.monotonic_ns() / 1e9
+
+    def next_number(self) -> int:
+        """Return a number that no other task or future of the loop has."""
+        return next(self._numbers)
+
+    def create_future(self) -> asyncio.Future[Any]:
+        """Return a future."""
+        return SimulatedFuture(loop=self)
+
+    def create_task(self, coro: Any, *, name: Any = None, context: Any = None, **how: Any) -> Any:
+        """Return a task; its usual name counts the tasks of this loop."""
+        if self._task_factory is not None:  # type: ignore[attr-defined]  # that of users
+            return super().create_task(coro, name=name, context=context, **how)
+        self._check_closed()
+        number = self.next_number()
+        task: SimulatedTask[Any] = SimulatedTask.__new__(SimulatedTask)
+        task.number = number  # The initializer enters the task in sets.
+        SimulatedTask.__init__(task, coro, loop=self, name=name or f"Task-{number}", context=context, **how)
+        return task
+
+    def call_exception_handler(self, context: Any) -> None:
+        """Report what nobody handled, unless the process has ended."""
+        if not self.process.gone:
+            super().call_exception_handler(context)
+
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[Unpack[ArgsT]], ResultT], *args: *ArgsT
+    ) -> asyncio.Future[ResultT]:
+        """Run a function in a thread of its own, unless the caller has an executor; return the future of its result."""
+        self._check_closed()
+        if executor is not None:
+            return super().run_in_executor(executor, func, *args)
+        future: asyncio.Future[ResultT] = self.create_future()
+
+        def run() -> None:
+            try:
+                result = func(*args)
+            except Exception as error:  # noqa: BLE001 - it belongs to whoever awaits the future
+                self.call_soon_threadsafe(_fail, future, error)
+            else:
+                self.call_soon_threadsafe(_succeed, future, result)
+
+        self.process.start_thread(run, f"job of {self.process.name}")
+        self._jobs[future] = None
+        future.add_done_callback(self._jobs.pop)
+        return future
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - as in asyncio
+        """Wait for the functions of `run_in_executor`."""
+        if self._jobs:
+            await asyncio.wait(self._jobs, timeout=timeout)
+
+    async def getaddrinfo(self, host: Any, port: Any, **how: Any) -> list[Any]:
+        """Resolve a host of the world."""
+        return self.process.addresses(host, port, how.get("type", 0), how.get("proto", 0), how.get("flags", 0))
+
+    async def getnameinfo(self, sockaddr: Any, flags: int = 0) -> tuple[str, str]:
+        """Return the address itself: a world has no names for it."""
+        return str(sockaddr[0]), str(sockaddr[1])
+
+    def default_exception_handler(self, context: dict[str, Any]) -> None:
+        """Print what nobody handled, as asyncio logs it."""
+        error = context.get("exception")
+        self.process.console.write(f"{context.get('message') or 'Unhandled exception in event loop'}\n")
+        if error is not None:
+            self.process.console.write("".join(traceback.format_exception(error)))
+
+    def add_signal_handler(self, sig: int, callback: Callable[[Unpack[ArgsT]], Any], *args: *ArgsT) -> None:
+        """Call back when the world sends the signal to the process."""
+        self.process.signals[sig] = lambda: self.call_soon_threadsafe(callback, *args)
+
+    def remove_signal_handler(self, sig: int) -> bool:
+        """Handle a signal no more; return whether it was handled."""
+        return self.process.signals.pop(sig, None) is not None
+
+    async def sendfile(
+        self, transport: Any, file: Any, offset: int = 0, count: Any = None, *, fallback: bool = True
+    ) -> int:
+        """Send a file through a transport, read by read."""
+        if not fallback:
+            raise asyncio.SendfileNotAvailableError("a world has no sendfile")
+        file.seek(offset)
+        data = file.read() if count is None else file.read(count)
+        transport.write(data)
+        return len(data)
+
+    async def subprocess_exec(self, *args: Any, **how: Any) -> NoReturn:
+        """Refuse."""
+        _refuse("a subprocess", SUBPROCESS)
+
+    async def subprocess_shell(self, *args: Any, **how: Any) -> NoReturn:
+        """Refuse."""
+        _refuse("a subprocess", SUBPROCESS)
+
+    async def connect_read_pipe(self, *args: Any) -> NoReturn:
+        """Refuse."""
+        _refuse("a pipe", "use a stream")
+
+    async def connect_write_pipe(self, *args: Any) -> NoReturn:
+        """Refuse."""
+        _refuse("a pipe", "use a stream")
+
+    async def create_unix_connection(self, *args: Any, **how: Any) -> NoReturn:
+        """Refuse."""
+        _refuse("a Unix socket", "use TCP at 127.0.0.1")
+
+    async def create_unix_server(self, *args: Any, **how: Any) -> NoReturn:
+        """Refuse."""
+        _refuse("a Unix socket", "use TCP at 127.0.0.1")
+
+    def dispose(self) -> None:
+        """Release the tasks and transports of a process that has ended; nothing is reported."""
+        tasks = [task for task in asyncio.all_tasks(self) if isinstance(task, SimulatedTask)]
+        self._closed = True
+        self._check_closed = lambda: None  # Coroutines that are closed now may use it.
+        for task in sorted(tasks, key=hash):
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+            _close(task.get_coro())
+        self._ready.clear()
+        self._scheduled.clear()
+        for transport in list(self._transports.values()):
+            transport._sock, transport._closing = None, True  # The finalizers would report an unclosed transport.
+        self.alarms.close()
+
+    def _make_self_pipe(self) -> None:
+        """Make none: the selector is alarmed instead."""
+        self._ssock = self._csock = None
+
+    def _close_self_pipe(self) -> None:
+        pass
+
+    def _write_to_self(self) -> None:
+        self.alarms.alarm()
+
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that end a process unless it handles them."""
+
+
+def _close(coroutine: Any) -> None:
+    """Close a coroutine; each try ends one more await of its `finally` clauses."""
+    for _ in range(CLOSINGS):
+        with suppress(BaseException):  # A coroutine may do anything when it is closed.
+            coroutine.close()
+            return
+
+
+def _refuse(what: str, remedy: str) -> NoReturn:
+    raise NotImplementedError(f"a world does not simulate {what}: {remedy}")
+
+
+def _succeed(future: "asyncio.Future[Any]", result: Any) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def _fail(future: "asyncio.Future[Any]", error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)
+
+
+def address_info(address: str, port: int, kind: int, proto: int) -> list[Any]:
+    """Return the answer of getaddrinfo for an IPv4 address."""
+    kinds = [(socket.SOCK_STREAM, socket.IPPROTO_TCP), (socket.SOCK_DGRAM, socket.IPPROTO_UDP)]
+    return [
+        (socket.AF_INET, one, number, "", (address, port))
+        for one, number in kinds
+        if kind in (0, one) and proto in (0, number)
+    ]

@@ -1,0 +1,365 @@
+"""Virtual time and the threads of a world.
+
+Each thread is a greenlet, so code that blocks works unmodified: a write to a slow disk, a lock, an event loop that
+waits for its sockets. A thread that blocks switches to the hub. The hub carries out the next event of the world, and
+most events resume a thread. Only one thread runs at a time, and the seed decides which of two events of one moment
+comes first. Therefore a seed has one run.
+
+A thread never sees time pass while it computes. Each time it looks for events it pays `TURN_NS`, so a loop that waits
+by repeated looking comes to its end.
+"""
+
+import asyncio
+import heapq
+import random
+import sys
+from asyncio import events
+from collections.abc import Callable
+from typing import Any, NoReturn, Protocol
+
+import greenlet
+
+from stablecast.core.errors import StablecastError
+
+TURN_NS = 2_000
+"""Time that one look for events costs a thread, in ns."""
+
+WAKE_NS = 30_000
+"""Time in ns within which a thread that was woken runs."""
+
+EVENTS_AT_ONCE = 1_000_000
+"""Events of one moment of virtual time; with more, a program repeats something for ever."""
+
+FREE_LOOKS = 1_000
+"""Looks at a clock in one moment that cost nothing; a program that looks more often waits for time to pass."""
+
+START_NS = 1_000_000_000
+"""Virtual time at which a world begins, in ns."""
+
+_swap_current_task: Callable[..., "asyncio.Task[Any] | None"] | None = getattr(
+    asyncio.tasks, "_swap_current_task", None
+)
+
+
+class WorldError(StablecastError):
+    """A world that cannot go on; the message names the reason and the remedy."""
+
+
+class Gone(BaseException):
+    """Raised in a thread of a process that has ended: it must not act any more. Nobody should catch it."""
+
+
+class Event:
+    """A call at a time; `cancel` forgets it."""
+
+    __slots__ = ("act",)
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        """Prepare a call."""
+        self.act: Callable[[], object] | None = act
+
+    def cancel(self) -> None:
+        """Forget the call."""
+        self.act = None
+
+
+class Thread:
+    """A thread of a process: it runs until it blocks, and is resumed when it is woken.
+
+    Attributes:
+        owner: The process of the thread. The hub resumes the thread only while `owner.runs` is true.
+        objects: What belongs to this thread alone, by the function that made it.
+        ended: Whether its function has returned, or the thread was disposed of.
+        error: The exception that ended it.
+    """
+
+    __slots__ = (
+        "_disposing",
+        "_kernel",
+        "_target",
+        "_timer",
+        "_waits",
+        "_woken",
+        "ended",
+        "error",
+        "green",
+        "joiners",
+        "name",
+        "number",
+        "objects",
+        "owner",
+    )
+
+    def __init__(self, kernel: "Kernel", owner: "Owner", name: str, target: Callable[[], object]) -> None:
+        """Make a thread that has not started."""
+        self._kernel = kernel
+        self.owner = owner
+        self.name = name
+        self.number = kernel.next_number()
+        self.objects: dict[Callable[[], Any], Any] = {}
+        self.ended = False
+        self.error: BaseException | None = None
+        self.joiners: list[Thread] = []
+        self.green = greenlet.greenlet(self._run, kernel.hub)
+        self._target = target
+        self._waits = True
+        self._woken = False
+        self._disposing = False
+        self._timer: Event | None = None
+
+    def start(self) -> None:
+        """Let the thread begin soon."""
+        self.wake()
+
+    def wake(self) -> None:
+        """Resume the thread soon if it blocks."""
+        if self._waits and not self._woken and not self.ended:
+            self._woken = True
+            self._kernel.after(1 + self._kernel.random.randrange(WAKE_NS), self._resume_woken)
+
+    def join(self, timeout: float | None = None) -> None:
+        """Block the calling thread until this one has ended, at most `timeout` seconds."""
+        deadline = None if timeout is None else self._kernel.now + int(timeout * 1e9)
+        while not self.ended and (deadline is None or self._kernel.now < deadline):
+            self.joiners.append(self._kernel.running())
+            self._kernel.block(deadline)
+
+    def is_alive(self) -> bool:
+        """Return whether the thread has not ended."""
+        return not self.ended
+
+    def block(self, deadline: int | None) -> bool:
+        """Suspend this thread, which is the running one, until `wake` or a time; return whether it was woken."""
+        kernel = self._kernel
+        self._leave_if_gone()
+        self._waits, self._woken = True, False
+        if deadline is not None:
+            self._timer = kernel.at(max(deadline, kernel.now), self._resume)
+        loop = events._get_running_loop()
+        task = None if loop is None else _suspend_task(loop)
+        hooks = sys.get_asyncgen_hooks()
+        self._switch_to_hub()
+        events._set_running_loop(loop)
+        sys.set_asyncgen_hooks(*hooks)
+        if loop is not None and task is not None:
+            _resume_task(loop, task)
+        woken = self._woken
+        self.owner.on_resume(self)
+        return woken
+
+    def leave(self) -> NoReturn:
+        """Run no more, because the process has ended; `dispose` raises `Gone` here."""
+        while not self._disposing:
+            self._waits = True
+            self._switch_to_hub()
+        raise Gone
+
+    def dispose(self) -> None:
+        """End the thread of a process that is gone: its `finally` clauses run now, in a world without effect."""
+        self._disposing = True
+        kernel = self._kernel
+        previous, kernel.current = kernel.current, self
+        try:
+            if not self.ended and self.green:
+                self.green.throw(Gone)
+        finally:
+            self.ended = True
+            kernel.current = previous
+
+    def _leave_if_gone(self) -> None:
+        if self.owner.gone:
+            self.leave()
+
+    def _switch_to_hub(self) -> None:
+        events._set_running_loop(None)
+        sys.set_asyncgen_hooks(None, None)
+        self._kernel.hub.switch()
+
+    def _resume_woken(self) -> None:
+        if self._waits and self._woken:
+            self._resume(woken=True)
+
+    def _resume(self, woken: bool = False) -> None:
+        if self.owner.gone or self.ended or not self._waits:
+            return
+        if not self.owner.runs:
+            self.owner.postpone(lambda: self._resume(woken))
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._waits, self._woken = False, woken
+        self._kernel.switch_to(self)
+
+    def _run(self) -> None:
+        try:
+            self._target()
+        except Gone:
+            pass
+        except BaseException as error:  # noqa: BLE001 - the owner of the world reports it
+            self.error = error
+            self.owner.on_error(self, error)
+        finally:
+            self.ended = True
+            events._set_running_loop(None)
+            joiners, self.joiners = self.joiners, []
+            for joiner in joiners:
+                joiner.wake()
+
+
+class OwnerClock(Protocol):
+    """The clock of the host of a process."""
+
+    def monotonic_ns(self) -> int:
+        """Return the monotonic time in ns."""
+
+
+class Owner:
+    """The process of a thread, as the kernel sees it.
+
+    Attributes:
+        clock: The clock of its host.
+        gone: The process has ended; its threads never run again.
+        runs: The process is not stopped.
+    """
+
+    clock: "OwnerClock"
+    gone = False
+    runs = True
+
+    def postpone(self, act: Callable[[], object]) -> None:
+        """Call `act` when the process goes on."""
+        raise NotImplementedError
+
+    def on_resume(self, thread: Thread) -> None:
+        """Act in a thread that has just been resumed: handle the signals that came meanwhile."""
+
+    def on_error(self, thread: Thread, error: BaseException) -> None:
+        """Handle the exception that ended a thread."""
+        raise NotImplementedError
+
+
+class Kernel:
+    """The clock of a world, its events, and its threads. `now` is the time in ns.
+
+    `on_turn` is called before a thread is resumed, if it is set. It must not end or suspend a process at once.
+    """
+
+    def __init__(self, seed: int) -> None:
+        """Make the kernel of a world; it runs on the calling thread of the system."""
+        self.now = START_NS
+        self.random = random.Random(seed)  # noqa: S311 - a seed must repeat its run
+        self.hub = greenlet.getcurrent()
+        self.current: Thread | None = None
+        self.steps = 0
+        self.on_turn: Callable[[Thread], object] | None = None
+        self._events: list[tuple[int, int, int, Event]] = []
+        self._numbers = 0
+        self._looks = 0
+        self._looked_at = 0
+
+    def next_number(self) -> int:
+        """Return a number that no other thing of this world has."""
+        self._numbers += 1
+        return self._numbers
+
+    def at(self, when: int, act: Callable[[], object]) -> Event:
+        """Call `act` on the hub at a time in ns. The seed orders the calls of one moment."""
+        event = Event(act)
+        heapq.heappush(self._events, (when, self.random.getrandbits(16), self.next_number(), event))
+        return event
+
+    def after(self, wait: int, act: Callable[[], object]) -> Event:
+        """Call `act` on the hub after `wait` ns."""
+        return self.at(self.now + wait, act)
+
+    def exactly(self, when: int, act: Callable[[], object]) -> Event:
+        """Call `act` at a time in ns, before all other calls of that moment, and without a draw from the seed.
+
+        A run with such a call, and a run without it, are therefore the same up to that moment.
+        """
+        event = Event(act)
+        heapq.heappush(self._events, (when, -1, self.next_number(), event))
+        return event
+
+    def running(self) -> Thread:
+        """Return the running thread."""
+        if self.current is None:
+            raise WorldError("this must be called by a program of the world; start one with World.start")
+        return self.current
+
+    def block(self, deadline: int | None = None) -> bool:
+        """Suspend the running thread until it is woken or until a time in ns; return whether it was woken."""
+        return self.running().block(deadline)
+
+    def sleep(self, wait: int) -> None:
+        """Suspend the running thread for `wait` ns, whatever wakes it meanwhile."""
+        until = self.now + wait
+        while self.now < until:
+            self.block(until)
+
+    def pay(self) -> None:
+        """Let `TURN_NS` pass in the running thread. Other threads run if something is due meanwhile."""
+        until = self.now + TURN_NS
+        if self._events and self._events[0][0] <= until:
+            self.sleep(TURN_NS)
+        elif self.current is not None and self.current.owner.gone:
+            self.current.leave()
+        else:
+            self.now = until
+
+    def look(self) -> None:
+        """Count a look at a clock; let time pass for a program that looks again and again."""
+        if self._looked_at != self.now:
+            self._looked_at, self._looks = self.now, 0
+        self._looks += 1
+        if self._looks > FREE_LOOKS:
+            self._looks -= 1
+            self.pay()
+
+    def switch_to(self, thread: Thread) -> None:
+        """Run a thread until it blocks or ends; only the hub calls this."""
+        if self.on_turn is not None:
+            self.on_turn(thread)
+        self.current = thread
+        try:
+            thread.green.switch()
+        finally:
+            self.current = None
+
+    def run(self, until: Callable[[], bool], deadline: int) -> None:
+        """Carry out events until a condition holds.
+
+        Raises:
+            WorldError: Nothing is left to do, the deadline has passed, or a program repeats something for ever.
+        """
+        at_once, moment = 0, -1
+        while not until():
+            if not self._events:
+                raise WorldError("nothing will ever happen: every program waits for something that no other does")
+            when, _, _, event = heapq.heappop(self._events)
+            act = event.act
+            if act is None:
+                continue
+            if when > deadline:
+                raise WorldError(f"the world did not end within {(deadline - START_NS) / 1e9:g} s of its time")
+            self.steps += 1
+            self.now = max(self.now, when)
+            at_once = at_once + 1 if moment == self.now else 0
+            moment = self.now
+            if at_once > EVENTS_AT_ONCE:
+                raise WorldError("a program does something for ever without letting time pass")
+            event.act = None
+            act()
+
+
+def _suspend_task(loop: asyncio.AbstractEventLoop) -> "asyncio.Task[Any] | None":
+    """Remove the current task of a loop, so that another loop of this thread of the system may run one (3.12)."""
+    if _swap_current_task is None or asyncio.tasks.current_task(loop) is None:
+        return None
+    return _swap_current_task(loop, None)
+
+
+def _resume_task(loop: asyncio.AbstractEventLoop, task: "asyncio.Task[Any]") -> None:
+    if _swap_current_task is not None:
+        _swap_current_task(loop, task)

@@ -1,0 +1,116 @@
+"""The selector of a simulated event loop: it blocks its thread until a simulated socket is ready.
+
+A socket calls `changed` whenever it may have become ready. The selector keeps the sockets that may be ready, and asks
+only those. It returns the ready ones in an order that the seed chooses.
+"""
+
+import selectors
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from stablecast.lab.world.kernel import Kernel, Thread
+
+READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
+
+
+class Selectable(Protocol):
+    """A socket as its selector sees it."""
+
+    watcher: "Selector | None"
+
+    @property
+    def readable(self) -> bool:
+        """Whether a read returns at once."""
+
+    @property
+    def writable(self) -> bool:
+        """Whether a write is accepted at once."""
+
+
+class Descriptors(Protocol):
+    """The open sockets of a process by descriptor."""
+
+    def selectable(self, descriptor: int) -> Selectable:
+        """Return the socket of a descriptor. Raises OSError."""
+
+
+class Selector(selectors._BaseSelectorImpl):
+    """Wait for sockets of one process; registration and lookup are those of the other selectors."""
+
+    _fd_to_key: dict[int, selectors.SelectorKey]
+
+    def __init__(self, kernel: Kernel, descriptors: Descriptors, wait_ns: Callable[[float], int]) -> None:
+        """Make a selector for the loop of one thread; `wait_ns` translates seconds of its host to ns of the world."""
+        super().__init__()
+        self._kernel = kernel
+        self._wait_ns = wait_ns
+        self._descriptors = descriptors
+        self._candidates: dict[int, Selectable] = {}
+        self._thread: Thread | None = None
+        self._alarm = False
+
+    def register(self, fileobj: Any, events: int, data: object = None) -> selectors.SelectorKey:
+        """Watch a socket."""
+        key = super().register(fileobj, events, data)
+        one = self._descriptors.selectable(key.fd)
+        one.watcher = self
+        self._candidates[key.fd] = one
+        return key
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        """Watch a socket no more."""
+        key = super().unregister(fileobj)
+        self._candidates.pop(key.fd, None)
+        return key
+
+    def modify(self, fileobj: Any, events: int, data: object = None) -> selectors.SelectorKey:
+        """Watch a socket for other events."""
+        key = self.get_key(fileobj)
+        self._fd_to_key[key.fd] = key = key._replace(events=events, data=data)
+        self._candidates[key.fd] = self._descriptors.selectable(key.fd)
+        return key
+
+    def changed(self, descriptor: int, one: Selectable) -> None:
+        """Note that a socket may be ready, and wake the thread."""
+        if descriptor in self._fd_to_key:
+            self._candidates[descriptor] = one
+            if self._thread is not None:
+                self._thread.wake()
+
+    def alarm(self) -> None:
+        """End the next `select`, or the one that blocks. Any thread may call this."""
+        self._alarm = True
+        if self._thread is not None:
+            self._thread.wake()
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Return the ready sockets, and wait for them at most `timeout` seconds."""
+        kernel = self._kernel
+        kernel.pay()
+        ready = self._ready()
+        if not ready and not self._alarm and (timeout is None or timeout > 0):
+            deadline = None if timeout is None else kernel.now + self._wait_ns(timeout)
+            self._thread = kernel.running()
+            kernel.block(deadline)
+            self._thread = None
+            ready = self._ready()
+        self._alarm = False
+        return ready
+
+    def _ready(self) -> list[tuple[selectors.SelectorKey, int]]:
+        found: list[tuple[selectors.SelectorKey, int]] = []
+        idle: list[int] = []
+        for descriptor, one in self._candidates.items():
+            key = self._fd_to_key[descriptor]
+            events = (READ if key.events & READ and one.readable else 0) | (
+                WRITE if key.events & WRITE and one.writable else 0
+            )
+            if events:
+                found.append((key, events))
+            else:
+                idle.append(descriptor)
+        for descriptor in idle:
+            del self._candidates[descriptor]
+        if len(found) > 1:
+            self._kernel.random.shuffle(found)
+        return found

@@ -1,0 +1,125 @@
+"""A world: hosts, their network, and the run of a program that observes them."""
+
+import gc
+import sys
+import warnings
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar, cast
+
+from stablecast.core.machine.units import SECOND
+from stablecast.lab.world import user_code
+from stablecast.lab.world.filesystem import FileSystem
+from stablecast.lab.world.host import Host
+from stablecast.lab.world.kernel import Kernel, WorldError
+from stablecast.lab.world.machine import installed, reclaim
+from stablecast.lab.world.network import Network
+from stablecast.lab.world.patched_files import PatchedFiles
+from stablecast.lab.world.process import Process
+
+ResultT = TypeVar("ResultT")
+
+LIMIT_S = 3_600
+"""Virtual time in s after which a world that has not ended is given up."""
+
+
+class World:
+    """Hosts in virtual time. The same seed and the same programs make the same run.
+
+    Attributes:
+        seed: The seed.
+        hosts: The hosts by name.
+        network: The network between them.
+    """
+
+    def __init__(self, seed: int) -> None:
+        """Make a world without hosts."""
+        self.seed = seed
+        self.kernel = Kernel(seed)
+        self.network = Network(self.kernel)
+        self.hosts: dict[str, Host] = {}
+        self.failures: list[tuple[Process, BaseException]] = []
+
+    @property
+    def now(self) -> int:
+        """Virtual time in ns."""
+        return self.kernel.now
+
+    def host(self, name: str) -> Host:
+        """Return a host; the first call makes it."""
+        host = self.hosts.get(name)
+        if host is None:
+            number = len(self.hosts) + 1
+            host = Host(self.kernel, self.network, name, f"10.0.{number // 250}.{number % 250}")
+            host.failed = lambda process, error: self.failures.append((process, error))
+            self.hosts[name] = host
+        return host
+
+    def start(self, main: Callable[[], Coroutine[Any, Any, Any]], host: str) -> Process:
+        """Start a coroutine function as a program on a host."""
+        process = self.host(host).process()
+        process.run(main)
+        return process
+
+    def call(self, main: Callable[[], Any], host: str) -> Process:
+        """Start a function as a program on a host."""
+        process = self.host(host).process()
+        process.call(main)
+        return process
+
+    def run(self, main: Callable[[], Coroutine[Any, Any, ResultT]], limit_s: float = LIMIT_S) -> ResultT:
+        """Run a coroutine function on a host of its own, the world around it meanwhile, and return its result.
+
+        Raises:
+            WorldError: The world cannot go on, or did not end within `limit_s` seconds of its time.
+        """
+        with self.open():
+            observer = self.start(main, "observer")
+            self.kernel.run(lambda: observer.gone, self.kernel.now + int(limit_s * SECOND))
+            if observer.error is not None:
+                raise observer.error
+            result: ResultT = observer.status
+            return result
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Install the machine of the world while the context lasts, and release its programs at the end."""
+        collects = gc.isenabled()
+        gc.collect(1)  # The last world of this process was still in use when it was disposed of.
+        gc.disable()  # A collection at another moment would close what is forgotten at another moment.
+        try:
+            with installed(self.kernel), user_code.installed(self._program), PatchedFiles(self._files):
+                try:
+                    yield
+                finally:
+                    self._dispose()
+        finally:
+            if collects:
+                gc.enable()
+
+    def _program(self) -> Process | None:
+        """Return the process of the running thread, None while the world itself acts."""
+        running = self.kernel.current
+        return None if running is None else cast("Process", running.owner)
+
+    def _files(self) -> FileSystem | None:
+        running = self._program()
+        return None if running is None else running.files
+
+    def _dispose(self) -> None:
+        """Release the programs. What they do while they are released concerns nobody."""
+        hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for host in self.hosts.values():
+                    for process in host.processes:
+                        for thread in process.dispose():
+                            reclaim(thread)
+                    host.processes.clear()
+                gc.collect(0)  # All objects of the world are young, because nothing was collected meanwhile.
+        finally:
+            sys.unraisablehook = hook
+
+
+__all__ = ["World", "WorldError"]

@@ -1,0 +1,44 @@
+"""The network of the real machine."""
+
+import fcntl
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import suppress
+
+from stablecast.runtime.machine.protocols import DatagramMemory, DatagramReader, Socket
+
+_SIOCGIFFLAGS = 0x8913
+_SIOCGIFADDR = 0x8915
+_NAME_BYTES = 15
+
+
+class SystemNetwork:
+    """The network of this host."""
+
+    __slots__ = ()
+    resolve = staticmethod(socket.gethostbyname)
+
+    def stream(self) -> Socket:
+        """Return a new socket for TCP over IPv4."""
+        return socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+
+    def datagram(self) -> Socket:
+        """Return a new socket for UDP over IPv4."""
+        return socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+
+    def reader_of_datagrams(self, memory: DatagramMemory) -> DatagramReader:
+        """Return a function that reads many datagrams into a memory, by one system call if there is one."""
+        from stablecast.runtime.machine import datagram_reading  # noqa: PLC0415 - `ctypes` is slow to import
+
+        return datagram_reading.together(memory) or datagram_reading.one_by_one(memory)
+
+    def devices(self) -> Iterator[tuple[str, str, int]]:
+        """Yield name, IPv4 address and flags of each device with an address, in the order of the system."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            for _, name in socket.if_nameindex():
+                request = struct.pack("16s24x", name.encode()[:_NAME_BYTES])
+                with suppress(OSError):  # A device without an address, or one that has just gone.
+                    address = socket.inet_ntoa(fcntl.ioctl(sock, _SIOCGIFADDR, request)[20:24])
+                    (flags,) = struct.unpack_from("H", fcntl.ioctl(sock, _SIOCGIFFLAGS, request), 16)
+                    yield name, address, flags

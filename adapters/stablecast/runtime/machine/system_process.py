@@ -1,0 +1,156 @@
+"""The process of the real machine: environment, signals, streams, user, terminal and descriptors."""
+
+import atexit
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable, Coroutine, MutableMapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+
+if TYPE_CHECKING:
+    import asyncio
+
+T = TypeVar("T")
+
+_PAGE_BYTES = 4096
+"""Bytes of a memory page, the unit in /proc."""
+
+
+class SystemProcess:
+    """The process that this interpreter is."""
+
+    owns_interpreter = True
+    pid = staticmethod(os.getpid)
+    exit = staticmethod(os._exit)
+
+    def __init__(self) -> None:
+        self.environment: MutableMapping[str, str] = os.environ
+        self.started_ns = time.time_ns()
+
+    def is_alive(self, pid: int) -> bool:
+        """Return whether a process of this number runs, under any user."""
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            return True
+        return True
+
+    def is_root(self) -> bool:
+        """Return whether this process has the rights of root."""
+        return os.geteuid() == 0
+
+    def new_loop(self) -> "asyncio.AbstractEventLoop":
+        """Return a new event loop: uvloop if it is installed, because asyncio's own does the same work slower."""
+        import asyncio  # noqa: PLC0415 - commands without a loop need not load it
+
+        try:
+            import uvloop  # noqa: PLC0415 - programs without a loop need not load it
+        except ImportError:
+            return asyncio.new_event_loop()
+        return uvloop.new_event_loop()
+
+    def run(self, main: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on a new loop to its end, and return its result."""
+        import asyncio  # noqa: PLC0415 - see `new_loop`
+
+        with asyncio.Runner(loop_factory=self.new_loop) as runner:
+            return runner.run(main)
+
+    def on_ending(self, callback: Callable[[], object]) -> None:
+        """Call back on the running loop at each signal that asks the program to end."""
+        import asyncio  # noqa: PLC0415 - see `new_loop`
+
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                loop.add_signal_handler(number, callback)
+
+    def at_exit(self, callback: Callable[[], object]) -> None:
+        """Call back when the interpreter ends in an orderly way."""
+        atexit.register(callback)
+
+    def not_at_exit(self, callback: Callable[[], object]) -> None:
+        """Cancel an earlier `at_exit` of this callback."""
+        atexit.unregister(callback)
+
+    def output(self) -> TextIO:
+        """Return standard output, as it is now."""
+        return sys.stdout
+
+    def errors(self) -> TextIO:
+        """Return standard error, as it is now."""
+        return sys.stderr
+
+    def input_descriptor(self) -> int:
+        """Return the descriptor of standard input."""
+        return sys.stdin.fileno()
+
+    def resident_bytes(self) -> int:
+        """Return the resident memory of this process in bytes, 0 where /proc does not show it."""
+        with suppress(OSError, ValueError, IndexError):
+            return int(Path("/proc/self/statm").read_bytes().split()[1]) * _PAGE_BYTES
+        return 0
+
+    def detach(self) -> "DetachedProcess | int":
+        """Continue in a process with a session of its own, or return the exit status of the one that was started."""
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child:
+            os.close(writing)
+            if os.read(reading, 1):
+                return 0
+            return abs(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])) or 1
+        os.close(reading)
+        os.setsid()
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # No terminal is left that could hang up.
+        return DetachedProcess(writing)
+
+    def change_user(self, uid: int | None, gid: int | None, files: Sequence[Path]) -> None:
+        """Become another user or group, and give them the `files`."""
+        for path in files:
+            os.chown(path, -1 if uid is None else uid, -1 if gid is None else gid)
+        if gid is not None:
+            os.setgroups([gid])
+            os.setgid(gid)
+        if uid is not None:
+            os.setuid(uid)
+
+    def raise_descriptor_limit(self) -> None:
+        """Raise the limit on descriptors to the hard limit."""
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+    def free_descriptors(self) -> int:
+        """Return the number of descriptors that this process may still open, 0 if none."""
+        allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        try:
+            lowest = os.open(os.devnull, os.O_RDONLY)
+        except OSError:
+            return 0
+        os.close(lowest)
+        return allowed - lowest
+
+
+class DetachedProcess:
+    """The daemon's side of a detachment. The process that was started waits for `ready`."""
+
+    def __init__(self, pipe: int) -> None:
+        """Report by the writing end of a pipe."""
+        self._pipe = pipe
+
+    def ready(self) -> None:
+        """End the process that was started, and go on without its terminal. From now on use the log."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(nowhere, descriptor)
+        os.close(nowhere)
+        os.write(self._pipe, b"1")
+        os.close(self._pipe)

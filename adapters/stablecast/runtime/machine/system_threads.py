@@ -1,0 +1,82 @@
+"""The threads of the real machine, and the requests to its scheduler."""
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+    from queue import Queue
+
+T = TypeVar("T")
+
+
+class _Objects(threading.local):
+    """The objects of each thread, by the function that made them."""
+
+    def __init__(self) -> None:
+        self.made: dict[Callable[[], Any], Any] = {}
+
+
+class SystemThreads:
+    """The threads of this process."""
+
+    __slots__ = ("_objects",)
+    lock = staticmethod(threading.Lock)
+    semaphore = staticmethod(threading.Semaphore)
+    ident = staticmethod(threading.get_ident)
+    give_way = staticmethod(os.sched_yield)
+
+    def __init__(self) -> None:
+        self._objects = _Objects()
+
+    def start(self, name: str, target: Callable[..., object], /, *arguments: Any) -> threading.Thread:
+        """Start a thread that does not keep the process alive."""
+        # A daemon thread, because a disk that never answers must not keep the process from ending (P-708).
+        thread = threading.Thread(target=target, args=arguments, name=name, daemon=True)
+        thread.start()
+        return thread
+
+    async def call(self, function: Callable[..., T], /, *arguments: Any) -> T:
+        """Call a function that blocks in a thread of the loop's executor, and return its result."""
+        import asyncio  # noqa: PLC0415 - the caller has it; commands without a loop need not load it
+
+        return await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
+
+    def executor(self, name: str, workers: int = 1) -> "ThreadPoolExecutor":
+        """Return `workers` threads that do submitted jobs."""
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - see `call`
+
+        return ThreadPoolExecutor(workers, name)
+
+    def queue(self, limit: int) -> "Queue[Any]":
+        """Return an empty queue for at most `limit` items."""
+        from queue import Queue  # noqa: PLC0415 - see `call`
+
+        return Queue(limit)
+
+    def future(self) -> "Future[Any]":
+        """Return a future without result."""
+        from concurrent.futures import Future  # noqa: PLC0415 - see `call`
+
+        return Future()
+
+    def local(self, factory: Callable[[], T]) -> T:
+        """Return the object that `factory` made for the calling thread; the first call makes it."""
+        made = self._objects.made
+        if factory not in made:
+            made[factory] = factory()
+        found: T = made[factory]
+        return found
+
+    def ask_short_slices(self, slice_ns: int) -> bool:
+        """Ask for short slices of this thread and return whether they were granted; policy and nice value stay."""
+        from stablecast.runtime.machine import scheduler  # noqa: PLC0415 - `ctypes` is slow to import
+
+        return scheduler.ask_short_slices(slice_ns)
+
+    def yields_help(self) -> bool:
+        """Return whether the reaction of this system to a yield is measured."""
+        return sys.platform == "linux"
