@@ -41,7 +41,7 @@ DiskWrite = PersistClient | PersistMessages | PersistCached | Cut | Reclaim | Fo
 
 
 @attrs.define
-class Journal:
+class WorldJournal:
     """Hold what a disk keeps: clients by RegID, the life of each message of the source, and the trail."""
 
     clients: dict[int, Client] = attrs.field(factory=dict)
@@ -54,7 +54,7 @@ class Journal:
         return self.clients.get(SOURCE_ID)
 
     def write(self, write: DiskWrite) -> None:
-        """Apply a write."""
+        """Change what the disk keeps as one effect of the store says."""
         match write:
             case PersistClient(client=client):
                 self.clients[client.reg_id] = client
@@ -76,7 +76,7 @@ class Journal:
 
 
 @attrs.define
-class StoreProcess:
+class WorldStore:
     """Hold a store's machine (None: it is down) and its disk.
 
     `written` includes the writes in `unsynced`, which has them in order. It is empty while the store is down.
@@ -84,8 +84,8 @@ class StoreProcess:
 
     config: StoreConfig
     machine: StoreEndpoint | None = None
-    written: Journal = attrs.field(factory=Journal)
-    synced: Journal = attrs.field(factory=Journal)
+    written: WorldJournal = attrs.field(factory=WorldJournal)
+    synced: WorldJournal = attrs.field(factory=WorldJournal)
     unsynced: list[DiskWrite] = attrs.field(factory=list)
 
     @property
@@ -133,7 +133,7 @@ class StoreProcess:
 
     def end(self) -> None:
         """End the process. The synced part of its disk remains."""
-        self.machine, self.written, self.unsynced = None, Journal(), []
+        self.machine, self.written, self.unsynced = None, WorldJournal(), []
 
     def restart(self, now: int = 0, trails: dict[int, int] | None = None, size: int = 0) -> list[StoreEffect]:
         """Start with the contents of the disk. `trails` are the first numbers by RegID, `size` that of a message."""

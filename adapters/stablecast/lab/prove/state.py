@@ -87,7 +87,7 @@ _PARTS = attrgetter(*(field.name for field in attrs.fields(StateParts)))
 
 @attrs.frozen
 class State(StateParts):
-    """Hold a finished state."""
+    """Hold a finished state, which the search uses as a key."""
 
 
 @attrs.define

@@ -29,7 +29,7 @@ from stablecast.core.store import StoreEndpoint
 from stablecast.lab.model.canonical import Fn, Value, record
 from stablecast.lab.model.clone import SharedMachine
 from stablecast.lab.model.explorer import Action, State
-from stablecast.lab.model.store_process import SOURCE_ID, DiskWrite, StoreProcess, messages, registration
+from stablecast.lab.model.store_process import SOURCE_ID, DiskWrite, WorldStore, messages, registration
 
 TICK_NS = (LEASE_MARGIN - 1) * MILLISECOND
 """A tick in ns.
@@ -84,7 +84,7 @@ class RegistrationWorld:
 
     constants: RegistrationConstants
     clients: list[RegisteringClient]
-    shared: SharedMachine[StoreProcess]
+    shared: SharedMachine[WorldStore]
     now: int = 0
 
     @classmethod
@@ -93,7 +93,7 @@ class RegistrationWorld:
         known = RegistrationConstants(**constants)
         clients = [RegisteringClient(_enrollment(known, number)) for number in range(1, known.Clients + 1)]
         config = _store_config(known)
-        return cls(known, clients, SharedMachine(StoreProcess(config, StoreEndpoint.create(config))))
+        return cls(known, clients, SharedMachine(WorldStore(config, StoreEndpoint.create(config))))
 
     @property
     def store(self) -> StoreEndpoint | None:

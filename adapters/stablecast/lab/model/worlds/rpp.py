@@ -34,7 +34,7 @@ from stablecast.lab.model.canonical import Fn, Value, record
 from stablecast.lab.model.clone import SharedMachine
 from stablecast.lab.model.errors import ModelError
 from stablecast.lab.model.explorer import Action, State
-from stablecast.lab.model.store_process import SOURCE_ID, Journal, StoreProcess, data, numbers_of
+from stablecast.lab.model.store_process import SOURCE_ID, WorldJournal, WorldStore, data, numbers_of
 from stablecast.lab.model.worlds.rpp_parts import (
     DELAY_NS,
     NONE,
@@ -58,7 +58,7 @@ class RppWorld:
 
     constants: RppConstants
     sender: SharedMachine[SourceEndpoint]
-    keeper: SharedMachine[StoreProcess]
+    keeper: SharedMachine[WorldStore]
     readers: list[PacedReceiver]
     up: bool = True
     queue: list[Data | SourceInfo] = attrs.field(factory=list)
@@ -77,7 +77,7 @@ class RppWorld:
         """
         known = RppConstants(**constants)
         config = store_config(known)
-        process = StoreProcess(config, StoreEndpoint.create(config))
+        process = WorldStore(config, StoreEndpoint.create(config))
         readers = [PacedReceiver() for _ in range(known.Receivers)]
         world = cls(known, SharedMachine(new_source(known, 1)), SharedMachine(process), readers)
         world._tell_source(Start())
@@ -370,7 +370,7 @@ def waiting(store: StoreEndpoint) -> frozenset[Value]:
     return numbers_of((run.first, run.stop) for run in runs)
 
 
-def seen(process: StoreProcess, receivers: Iterable[int]) -> Fn:
+def seen(process: WorldStore, receivers: Iterable[int]) -> Fn:
     """Return the store's variables."""
     store, kept = process.machine, process.repository
     if store is None or kept is None:
@@ -400,7 +400,7 @@ def seen(process: StoreProcess, receivers: Iterable[int]) -> Fn:
     )
 
 
-def written(journal: Journal, receivers: Iterable[int]) -> Fn:
+def written(journal: WorldJournal, receivers: Iterable[int]) -> Fn:
     """Return a journal's variables."""
     client = journal.source
     assert client is not None

@@ -22,7 +22,7 @@ from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.core.store import StoreEndpoint
 from stablecast.lab.model.clone import SharedMachine
 from stablecast.lab.model.explorer import Action, State
-from stablecast.lab.model.store_process import INTERVAL_NS, Journal, data, messages, store_address
+from stablecast.lab.model.store_process import INTERVAL_NS, WorldJournal, data, messages, store_address
 from stablecast.lab.model.worlds.stability_stores import (
     StabilityConstants,
     StabilityStore,
@@ -131,7 +131,7 @@ class StabilityWorld:
         if process.machine is None:
             if calm:
                 yield "Restart"
-                if "wipe" in constants.Faults and process.synced != Journal():
+                if "wipe" in constants.Faults and process.synced != WorldJournal():
                     yield "Wipe"
             return
         if calm:
@@ -286,7 +286,7 @@ class StabilityWorld:
         process.feed(Start())
 
     def _wipe(self, process: StabilityStore) -> None:
-        process.synced = Journal()
+        process.synced = WorldJournal()
 
     _AT_THE_SOURCE: ClassVar = {"Begin": _begin, "Stop": _stop, "Turn": _turn, "Wait": _wait, "Send": _send}
     _AT_A_STORE: ClassVar = {

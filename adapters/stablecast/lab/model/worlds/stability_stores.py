@@ -9,7 +9,7 @@ from stablecast.core.protocol.messages import LateJoinRequest, Message, Register
 from stablecast.core.protocol.quorum import Consensus, GroupRules, Intergroup, Intragroup
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import SourceConfig, StoreConfig, StoreSpec
-from stablecast.lab.model.store_process import SOURCE_ID, StoreProcess, disk_only, messages, store_address, untimed
+from stablecast.lab.model.store_process import SOURCE_ID, WorldStore, disk_only, messages, store_address, untimed
 
 LAYOUTS: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "one": ((1,), (0,)),
@@ -90,7 +90,7 @@ class StabilityConstants:
 
 
 @attrs.define
-class StabilityStore(StoreProcess):
+class StabilityStore(WorldStore):
     """Hold a store with its connections: messages to it, and answers to the source."""
 
     index: int = 0
