@@ -141,6 +141,7 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
         self._numbers = itertools.count(1)
         self._asyncgens: Any = GeneratorSet()
         self._jobs: dict[asyncio.Future[Any], None] = {}
+        self._handled: set[int] = set()
         process.loops.append(self)
 
     def time(self) -> float:
@@ -215,11 +216,20 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
 
     def add_signal_handler(self, sig: int, callback: Callable[[Unpack[ArgsT]], Any], *args: *ArgsT) -> None:
         """Call back when the world sends the signal to the process."""
+        self._check_closed()
+        self._handled.add(sig)
         self.process.signals[sig] = lambda: self.call_soon_threadsafe(callback, *args)
 
     def remove_signal_handler(self, sig: int) -> bool:
         """Handle a signal no more; return whether it was handled."""
+        self._handled.discard(sig)
         return self.process.signals.pop(sig, None) is not None
+
+    def close(self) -> None:
+        """Close the loop. It handles no more signals, as on Unix."""
+        for sig in tuple(self._handled):
+            self.remove_signal_handler(sig)
+        super().close()
 
     async def sendfile(
         self, transport: Any, file: Any, offset: int = 0, count: Any = None, *, fallback: bool = True
