@@ -1,6 +1,6 @@
 """The stores of a world and the relay through which contexts find each other."""
 
-from stablecast.lab.world.process import Process
+from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.programs import DATA, StoreProgram, relay_address, start_relay
 from stablecast.lab.world.world import World
 from stablecast.testing.simulated_world import SECOND, SimulatedWorld
@@ -42,7 +42,7 @@ class SimulatedStore:
         """The address at which it listens."""
         return self._program.address
 
-    def start(self) -> Process:
+    def start(self) -> SimulatedProcess:
         """Start a process of the store.
 
         A store that crashed before its first registration has no journal, and its operator starts it as a new one. A

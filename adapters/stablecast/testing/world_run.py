@@ -12,7 +12,7 @@ import attrs
 
 from stablecast.core.errors import StablecastError
 from stablecast.lab.world.kernel import WorldError
-from stablecast.lab.world.process import Process
+from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.world import World
 from stablecast.testing.programs import Program
 from stablecast.testing.schedule import Activity, Strike
@@ -126,7 +126,7 @@ def _deadline(lab: World, setting: WorldSetting) -> int:
 
 
 def _failure(
-    test: Process, failed: tuple[Program, BaseException] | None, stuck: WorldError | None, lab: World
+    test: SimulatedProcess, failed: tuple[Program, BaseException] | None, stuck: WorldError | None, lab: World
 ) -> Failure | None:
     error = failed[1] if failed is not None else test.error or stuck
     if error is None:
