@@ -60,7 +60,7 @@ CALLS: st.SearchStrategy[Call] = st.one_of(
 
 
 def shown(value: object) -> object:
-    """What both systems have in common of a result."""
+    """Return the part of a result that both systems have."""
     if isinstance(value, os.stat_result):
         return value.st_mode, value.st_nlink, value.st_size if value.st_mode & 0o100000 else 0
     return value
