@@ -19,10 +19,16 @@ from stablecast.testing.world_run import WorldSetting
 LIVES = Path("lives")
 
 
-async def live(until: int) -> int:
-    """Count the own starts in a file, and return at one of them."""
+def count_life() -> int:
+    """Count this start in a file, and return the number of starts."""
     lives = len(LIVES.read_bytes()) + 1 if LIVES.exists() else 1
     LIVES.write_bytes(b"x" * lives)
+    return lives
+
+
+async def live(until: int) -> int:
+    """Count the own starts, and return at one of them."""
+    lives = count_life()
     print(f"life {lives}", flush=True)
     if lives < until:
         await asyncio.Event().wait()
