@@ -26,7 +26,7 @@ AsyncTest = Callable[..., Coroutine[Any, Any, Any]]
 
 
 class WorldTest:
-    """What a decorated test knows of itself.
+    """A decorated test: its function, its plan, and its results.
 
     Attributes:
         function: The coroutine function that the user wrote.

@@ -71,12 +71,12 @@ class RealProgram:
 
     @property
     def is_running(self) -> bool:
-        """Whether a process of the program runs."""
+        """True while a process of the program runs."""
         return self._process is not None and self._process.returncode is None
 
     @property
     def is_starting(self) -> bool:
-        """Whether its newest process has not called the function yet."""
+        """True until its newest process calls the function."""
         return self._job is not None and not self.ended and not Path(self._job["begun"]).exists()
 
     def start(self) -> None:
@@ -95,7 +95,7 @@ class RealProgram:
         self._signal(signal.SIGKILL)
 
     def stop(self) -> None:
-        """Suspend the process."""
+        """Suspend the process by SIGSTOP."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:

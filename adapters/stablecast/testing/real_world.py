@@ -225,19 +225,19 @@ class RealWorld:
                 one.start()
 
     def partition(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse."""
+        """Refuse this fault, which needs root."""
         _refuse("a partition")
 
     def reset(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse."""
+        """Refuse this fault, which needs root."""
         _refuse("a reset of connections")
 
     def disk(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse."""
+        """Refuse this fault, which needs root."""
         _refuse("a fault of a disk")
 
     def leap(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse."""
+        """Refuse this fault, which needs root."""
         _refuse("a leap of the clock")
 
     def _strike(self, strike: Strike) -> None:
@@ -271,7 +271,7 @@ class RealWorld:
     # --------------------------------------------------------------------------------------------------- for the runner
 
     async def close(self) -> None:
-        """End all programs."""
+        """End all programs and all faults to come."""
         for handle in self._coming:
             handle.cancel()
         await asyncio.gather(*(one.close() for one in self.programs))
