@@ -219,7 +219,7 @@ ROOMS: Mapping[str, str] = {
     "config": "core transports text runtime runtime.machine",
     "resolver": "core transports text runtime runtime.machine config",
     "evidence": "",
-    "evidence.rules": "core text",
+    "evidence.rules": "core text runtime.machine",
     "evidence.trace": "core transports text runtime runtime.machine evidence.rules",
     "evidence.capture": "core transports text runtime runtime.machine evidence.rules evidence.trace",
     "evidence.spark": "core transports text runtime runtime.machine evidence.rules evidence.trace evidence.capture",
@@ -234,10 +234,12 @@ ROOMS: Mapping[str, str] = {
     "ops.operations": "core transports text runtime runtime.machine store store.journal ops.monitor",
     "lab": "",
     "lab.sim": "core transports text runtime runtime.machine evidence.rules evidence.trace client store store.journal",
-    "lab.world": "core text runtime runtime.machine config resolver client store cli evidence.trace",
+    "lab.world": "core runtime runtime.machine resolver cli",
+    "lab.whole": "core text client evidence.trace lab.world",
     "lab.model": "core transports text evidence.trace",
     "lab.prove": "core text config lab.model",
     "lab.demo": "core text runtime runtime.machine client evidence.trace",
+    "testing": "core lab",
     "cli": "core transports text runtime runtime.machine config resolver client store evidence lab ops",
 }
 # fmt: on

@@ -18,8 +18,8 @@ from typing import Any
 
 import attrs
 
-from tests.support.processes import until
 from stablecast.lab.whole.history_checker import Verdict, judge
+from tests.support.processes import until
 from tests.torture.commands import Commands
 from tests.torture.disks import Disk
 from tests.torture.hosts import HostNetwork

@@ -35,9 +35,9 @@ def check_command(
     as_json: Json = False,
 ) -> None:
     """Run the checker and compare its verdicts with the expected ones; print each counterexample step by step."""
-    from stablecast.lab.model import checker_runs
+    from stablecast.lab.model import command
 
-    raise typer.Exit(checker_runs.check(names or [], models, jar, as_json))
+    raise typer.Exit(command.check(names or [], models, jar, as_json))
 
 
 @app.command("trace")
@@ -47,17 +47,12 @@ def trace_command(
         list[str] | None, typer.Option("--model", help="Model to compare with; default: all. Repeatable.")
     ] = None,
     models: Models = None,
-    jar: Jar = None,
-    samples: Annotated[
-        int, typer.Option("--samples", help="Number of samples of each view for the checker.", min=0)
-    ] = 2,
     as_json: Json = False,
 ) -> None:
-    """Judge traces by the rules and by the steps of the models; with --jar the checker also judges samples."""
+    """Judge traces by the rules and by the steps of the models."""
     from stablecast.lab.model import trace_checks
 
-    wanted = trace_checks.TraceQuery(tuple(model or ()), models, jar, samples, as_json)
-    raise typer.Exit(trace_checks.trace(paths, wanted))
+    raise typer.Exit(trace_checks.trace(paths, tuple(model or ()), models, as_json))
 
 
 @app.command("views")

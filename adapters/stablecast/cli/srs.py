@@ -2,7 +2,9 @@
 
 import asyncio
 from contextlib import suppress
+from enum import Enum
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -10,7 +12,7 @@ from stablecast.resolver.srs import SrsConfig, SrsDaemon, load
 from stablecast.resolver.srs.xml_config import XSD, load_xml
 from stablecast.runtime import machine
 from stablecast.runtime.event_loop import run_service, until_interrupted
-from stablecast.runtime.logs import Compression, ConsoleLog, Frequency, LineLog, PlainLog
+from stablecast.runtime.logs import ConsoleLog, LineLog, PlainLog
 from stablecast.text.console import say
 
 
@@ -19,10 +21,8 @@ def run(
 ) -> int:
     """Run one service until interrupted, or print its settings; return the exit status."""
     settings = SrsConfig() if config is None else read(config)
-    if interface is not None:
-        settings = attrs.evolve(settings, interface=interface)
-    if port is not None:
-        settings = attrs.evolve(settings, port=port)
+    given: dict[str, Any] = {"interface": interface, "port": port}
+    settings = attrs.evolve(settings, **{name: value for name, value in given.items() if value is not None})
     if dump:
         say(attrs.asdict(settings, value_serializer=_plain))
         return 0
@@ -38,13 +38,9 @@ def read(config: Path) -> SrsConfig:
 
 
 def _plain(_: object, __: object, value: object) -> object:
-    match value:
-        case Path():
-            return str(value)
-        case Frequency() | Compression():
-            return value.value
-        case _:
-            return value
+    if isinstance(value, Enum):
+        return value.value
+    return str(value) if isinstance(value, Path) else value
 
 
 def dump_xsd() -> int:

@@ -33,16 +33,17 @@ def inspect(where: str, token: Path | None, as_json: bool) -> int:
     if isinstance(at, Remote):
         client = _client(at, token)
         report: dict[str, Any] = {"store": client.store(), "sources": list(client.all_sources())}
+        tables, warnings = inspection.running_tables(**report), warnings_of(**report)
     else:
         report = inspection.inspect(at)
+        tables, warnings = inspection.tables(report), []
     if as_json:
         say(report)
         return 0
     console = printer()
-    running = isinstance(at, Remote)
-    for table in inspection.running_tables(**report) if running else inspection.tables(report):
+    for table in tables:
         console.print(table)
-    for level, text in warnings_of(**report) if running else ():
+    for level, text in warnings:
         say(f"{level.lower()}: {text}")
     return 0
 

@@ -6,15 +6,7 @@ from stablecast.evidence.capture.capture_paths import captures_in
 from stablecast.evidence.capture.files import is_capture
 from stablecast.evidence.trace.file_names import is_pattern, matching, traces_in
 from stablecast.evidence.verification.captures import run_judge
-from stablecast.evidence.verification.traces import (
-    CLEAN,
-    UNREADABLE,
-    VIOLATED,
-    Paper,
-    VerificationRequest,
-    publish,
-    run_verify,
-)
+from stablecast.evidence.verification.traces import Paper, VerificationRequest, publish, run_verify, worst
 
 
 def run(
@@ -32,7 +24,7 @@ def run(
         statuses.append(run_verify(traces, wanted, paper))
     else:
         statuses.append(publish(paper, wanted))
-    return max(statuses, key=[CLEAN, UNREADABLE, VIOLATED].index)
+    return worst(statuses)
 
 
 def _found(path: Path) -> list[Path]:

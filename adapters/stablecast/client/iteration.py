@@ -208,8 +208,8 @@ class MessageIterator:
         """Return the next message, and report the previous one as consumed."""
         reader = self._reader
         inbox = reader.inbox
-        at, batch = inbox.handed, inbox.current
-        if batch is not None and at < batch.count and reader.left > 0 and reader.now() < reader.until:
+        at, batch, now = inbox.handed, inbox.current, reader.now
+        if batch is not None and at < batch.count and reader.left > 0 and now() < reader.until:
             reader.left -= 1
         else:
             batch = await reader.next_message()

@@ -103,11 +103,8 @@ def _daemon(plan: Plan) -> Found:
             text = "the monitor does not start, because everyone who reaches it could change the store"
             yield ("monitor-writable", AdviceLevel.ERROR, f"{text}: give it a token or make it read-only")
     if plan.daemon.log.path is None and plan.daemon.pidfile is not None:
-        yield (
-            "no-log-file",
-            AdviceLevel.ADVICE,
-            "a daemon with a pidfile should have a log file, because it has no console",
-        )
+        text = "a daemon with a pidfile should have a log file, because it has no console"
+        yield ("no-log-file", AdviceLevel.ADVICE, text)
     for what, path in (("log", plan.daemon.log.path), ("pidfile", plan.daemon.pidfile)):
         if path is not None and not machine.files.is_directory(path.parent):
             yield ("no-directory", AdviceLevel.ERROR, f"the directory of the {what} {path} is missing; create it")
@@ -132,11 +129,8 @@ def _one_fault(shared: placement.SharedFault) -> Found:
         yield ("quorum-in-one-daemon", AdviceLevel.WARNING, f"{text}; give each a daemon on a host of its own")
     else:
         text = f"{_names(shared)} have their journals on one file system, that of {shared.what}"
-        yield (
-            "quorum-on-one-disk",
-            AdviceLevel.WARNING,
-            f"{text}: it fails or fills for all of them; give each its own",
-        )
+        text = f"{text}: it fails or fills for all of them; give each its own"
+        yield ("quorum-on-one-disk", AdviceLevel.WARNING, text)
 
 
 def _names(shared: placement.SharedFault) -> str:
@@ -221,11 +215,8 @@ def _sizes(topic: TopicPlan) -> Found:
         yield ("needs-disk", AdviceLevel.WARNING, text)
     if limit and threshold >= limit:
         text = f"repository-size-threshold {threshold} is not below repository-size-limit {limit}"
-        yield (
-            "threshold-above-limit",
-            AdviceLevel.ERROR,
-            f"{text}: new messages are refused before old ones are deleted",
-        )
+        text = f"{text}: new messages are refused before old ones are deleted"
+        yield ("threshold-above-limit", AdviceLevel.ERROR, text)
     if kept.kind in ON_DISK and 3 * disk.buffer_bytes > kept.disk_limit:
         text = f"repository-disk-file-size-limit {kept.disk_limit} is less than three buffers of {disk.buffer_bytes}"
         yield ("buffer-above-limit", AdviceLevel.WARNING, text)

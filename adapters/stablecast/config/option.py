@@ -1,10 +1,13 @@
 """One option of the table, and the change that it makes to a configuration."""
 
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
 
 import attrs
 
 from stablecast.config.option_kinds import OptionKind, Value
+
+ConfigT = TypeVar("ConfigT")
 
 
 @attrs.frozen
@@ -45,6 +48,17 @@ class Option:
     def below(self, field: str) -> "Option":
         """Return the option for a configuration that has its own configuration in `field`."""
         return self if self.field is None else attrs.evolve(self, field=f"{field}.{self.field}")
+
+
+def set_known(
+    table: Iterable[Option], config: ConfigT, options: Mapping[str, Value]
+) -> tuple[ConfigT, dict[str, Value]]:
+    """Return the configuration with the options of the table set, and the other options. Raises OptionError."""
+    known = {option.name: option for option in table}
+    for name, value in options.items():
+        if name in known:
+            config = known[name].set(config, value)
+    return config, {name: value for name, value in options.items() if name not in known}
 
 
 def _set(config: Any, path: list[str], merge: Any) -> Any:

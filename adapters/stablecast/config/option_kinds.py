@@ -163,7 +163,7 @@ LEVELS = numbers([Notification.NONE, Notification.FRAGMENTS, Notification.MESSAG
 
 @attrs.frozen
 class ConfirmationsKind:
-    """The confirmation events that an application gets; with none, receivers are not asked to confirm."""
+    """The confirmation events that an application gets; with none, only a release that waits for them asks for any."""
 
     allowed: str = LEVELS.allowed
 

@@ -9,21 +9,8 @@ from typing import TypeVar
 
 import attrs
 
-from stablecast.config.option import Option
-from stablecast.config.option_kinds import (
-    FLAG,
-    MAX_UINT32,
-    PORT,
-    SECONDS,
-    SPAN,
-    AddressKind,
-    ListKind,
-    NumberKind,
-    OptionError,
-    TextKind,
-    Value,
-    numbers,
-)
+from stablecast.config import option_kinds as k
+from stablecast.config.option import Option, set_known
 from stablecast.config.options import suggestion
 from stablecast.config.stores import NOWHERE
 from stablecast.runtime import address
@@ -55,48 +42,49 @@ class ResolutionSettings:
     udp: bool = True
 
 
-RATE = NumberKind(0, MAX_RATE, "per second")
-BITS = NumberKind(0, MAX_RATE, "bit/s")
-COUNT = NumberKind(0, MAX_UINT32)
-SIZE = NumberKind(udp.MIN_DATAGRAM, MAX_DATAGRAM_OPTION, "bytes", or_zero=True)
+RATE = k.NumberKind(0, MAX_RATE, "per second")
+BITS = k.NumberKind(0, MAX_RATE, "bit/s")
+COUNT = k.NumberKind(0, k.MAX_UINT32)
+SIZE = k.NumberKind(udp.MIN_DATAGRAM, MAX_DATAGRAM_OPTION, "bytes", or_zero=True)
 
 # fmt: off
 SOURCE = (
-    Option("resolver_advertisement_minimum_initial_interval", "pace.shortest", SPAN,
+    Option("resolver_advertisement_minimum_initial_interval", "pace.shortest", k.SPAN,
            "first interval; 0: no initial phase"),
-    Option("resolver_advertisement_maximum_initial_interval", "pace.longest", SPAN,
+    Option("resolver_advertisement_maximum_initial_interval", "pace.longest", k.SPAN,
            "longest interval; 0: no initial phase"),
-    Option("resolver_advertisement_minimum_initial_duration", "pace.initial", SPAN,
+    Option("resolver_advertisement_minimum_initial_duration", "pace.initial", k.SPAN,
            "length of the initial phase; 0: endless"),
-    Option("resolver_advertisement_sustain_interval", "pace.sustain", SPAN,
+    Option("resolver_advertisement_sustain_interval", "pace.sustain", k.SPAN,
            "interval of the sustaining phase; 0: no such phase"),
-    Option("resolver_advertisement_minimum_sustain_duration", "pace.sustaining", SECONDS,
+    Option("resolver_advertisement_minimum_sustain_duration", "pace.sustaining", k.SECONDS,
            "length of that phase; 0: endless"),
-    Option("resolver_send_initial_advertisement", "at_creation", FLAG, "advertise a source once when it is created"),
-    Option("resolver_advertisement_send_immediate_response", "at_once", FLAG, "answer queries without delay"),
-    Option("resolver_send_final_advertisements", "at_end", FLAG, "advertise the end of a source"),
+    Option("resolver_send_initial_advertisement", "at_creation", k.FLAG, "advertise a source once when it is created"),
+    Option("resolver_advertisement_send_immediate_response", "at_once", k.FLAG, "answer queries without delay"),
+    Option("resolver_send_final_advertisements", "at_end", k.FLAG, "advertise the end of a source"),
 )
 # fmt: on
 # fmt: off
 RECEIVER = (
-    Option("resolver_query_minimum_initial_interval", "pace.shortest", SPAN, "first interval; 0: no initial phase"),
-    Option("resolver_query_maximum_initial_interval", "pace.longest", SPAN, "longest interval; 0: no initial phase"),
-    Option("resolver_query_minimum_initial_duration", "pace.initial", SPAN, "length of the initial phase; 0: endless"),
-    Option("resolver_query_sustain_interval", "pace.sustain", SPAN,
+    Option("resolver_query_minimum_initial_interval", "pace.shortest", k.SPAN, "first interval; 0: no initial phase"),
+    Option("resolver_query_maximum_initial_interval", "pace.longest", k.SPAN, "longest interval; 0: no initial phase"),
+    Option("resolver_query_minimum_initial_duration", "pace.initial", k.SPAN,
+           "length of the initial phase; 0: endless"),
+    Option("resolver_query_sustain_interval", "pace.sustain", k.SPAN,
            "interval of the sustaining phase; 0: no such phase"),
-    Option("resolver_query_minimum_sustain_duration", "pace.sustaining", SECONDS, "length of that phase; 0: endless"),
-    Option("resolution_number_of_sources_query_threshold", "enough", NumberKind(1, MAX_UINT32, "sources"),
+    Option("resolver_query_minimum_sustain_duration", "pace.sustaining", k.SECONDS, "length of that phase; 0: endless"),
+    Option("resolution_number_of_sources_query_threshold", "enough", k.NumberKind(1, k.MAX_UINT32, "sources"),
            "number of known sources at which queries stop"),
-    Option("resolution_no_source_notification_threshold", "report_after", NumberKind(0, MAX_UINT32, "queries"),
+    Option("resolution_no_source_notification_threshold", "report_after", k.NumberKind(0, k.MAX_UINT32, "queries"),
            "number of unanswered queries after which the application is notified; 0: never"),
 )
 # fmt: on
 # fmt: off
 PATTERN = (
-    Option("resolver_query_minimum_interval", "pace.shortest", SPAN, "first interval; 0: no queries for patterns"),
-    Option("resolver_query_maximum_interval", "pace.longest", SPAN, "longest interval; 0: no queries for patterns"),
-    Option("resolver_query_minimum_duration", "pace.initial", SECONDS, "time of queries for patterns; 0: endless"),
-    Option("resolver_no_source_linger_timeout", "linger", SPAN, "time after which a topic without a source is left"),
+    Option("resolver_query_minimum_interval", "pace.shortest", k.SPAN, "first interval; 0: no queries for patterns"),
+    Option("resolver_query_maximum_interval", "pace.longest", k.SPAN, "longest interval; 0: no queries for patterns"),
+    Option("resolver_query_minimum_duration", "pace.initial", k.SECONDS, "time of queries for patterns; 0: endless"),
+    Option("resolver_no_source_linger_timeout", "linger", k.SPAN, "time after which a topic without a source is left"),
 )
 # fmt: on
 
@@ -123,12 +111,12 @@ def _service(settings: ResolutionSettings, text: str) -> ResolutionSettings:
 
 # fmt: off
 CONTEXT = (
-    Option("resolver_unicast_daemon", "", ListKind(_relay, "ip:port"),
+    Option("resolver_unicast_daemon", "", k.ListKind(_relay, "ip:port"),
            "relays (lbmrd); 0.0.0.0:0 clears the list", "a relay switches multicast off"),
-    Option("resolver_service", "", ListKind(_service, "host:port"),
+    Option("resolver_service", "", k.ListKind(_service, "host:port"),
            "services (SRS), five at most; 0.0.0.0:0 clears the list", "a service does not switch UDP off"),
-    Option("resolver_disable_udp_topic_resolution", "udp", numbers([True, False]), "1: do not resolve over UDP"),
-    Option("resolver_cache", "config.cache.on", FLAG, "keep a cache of advertised sources", "patterns need it"),
+    Option("resolver_disable_udp_topic_resolution", "udp", k.numbers([True, False]), "1: do not resolve over UDP"),
+    Option("resolver_cache", "config.cache.on", k.FLAG, "keep a cache of advertised sources", "patterns need it"),
     Option("resolver_datagram_max_size", "config.datagrams.size", SIZE,
            "largest datagram; 0: send up to 1400 bytes where records share one, accept up to 8192",
            "set the same value in all contexts"),
@@ -140,30 +128,32 @@ CONTEXT = (
     *_limit("initial_query", "initial_queries", "initial_queries"),
     *_limit("sustain_query", "sustaining_queries", "sustain_queries"),
     *_limit("wildcard_query", "pattern_queries", "wildcard_queries"),
-    Option("resolver_context_name_query_minimum_interval", "config.names.pace.shortest", SPAN,
+    Option("resolver_context_name_query_minimum_interval", "config.names.pace.shortest", k.SPAN,
            "first interval; 0: no queries"),
-    Option("resolver_context_name_query_maximum_interval", "config.names.pace.longest", SPAN,
+    Option("resolver_context_name_query_maximum_interval", "config.names.pace.longest", k.SPAN,
            "longest interval; 0: no queries"),
-    Option("resolver_context_name_query_duration", "config.names.pace.initial", SPAN,
+    Option("resolver_context_name_query_duration", "config.names.pace.initial", k.SPAN,
            "time of queries; 0: until resolved"),
-    Option("resolver_context_name_activity_timeout", "config.names.activity_timeout", SPAN,
+    Option("resolver_context_name_activity_timeout", "config.names.activity_timeout", k.SPAN,
            "silence after which a name is lost"),
-    Option("resolver_unicast_keepalive_interval", "config.relays.keepalive", SPAN,
+    Option("resolver_unicast_keepalive_interval", "config.relays.keepalive", k.SPAN,
            "time between keepalives to a relay"),
-    Option("resolver_unicast_activity_timeout", "config.relays.activity_timeout", SPAN, "0: relays are always active"),
-    Option("resolver_unicast_check_interval", "config.relays.check", SPAN, "0: relays are always active"),
-    Option("resolver_unicast_change_interval", "config.relays.change", SPAN,
+    Option("resolver_unicast_activity_timeout", "config.relays.activity_timeout", k.SPAN,
+           "0: relays are always active"),
+    Option("resolver_unicast_check_interval", "config.relays.check", k.SPAN, "0: relays are always active"),
+    Option("resolver_unicast_change_interval", "config.relays.change", k.SPAN,
            "approximate time for which one relay is used"),
-    Option("resolver_unicast_force_alive", "config.relays.force_alive", FLAG,
+    Option("resolver_unicast_force_alive", "config.relays.force_alive", k.FLAG,
            "use a relay without sources and receivers"),
-    Option("resolver_unicast_ignore_unknown_source", "config.relays.only_ours", FLAG,
+    Option("resolver_unicast_ignore_unknown_source", "config.relays.only_ours", k.FLAG,
            "drop datagrams of other senders"),
-    Option("resolver_multicast_incoming_address", "multicast.group", AddressKind(), "group to read; 0.0.0.0: none"),
-    Option("resolver_multicast_incoming_port", "multicast.port", PORT, "port of the group to read"),
-    Option("resolver_multicast_interface", "multicast.interface", TextKind("a.b.c.d[/n], device, host"),
+    Option("resolver_multicast_incoming_address", "multicast.group", k.AddressKind(), "group to read; 0.0.0.0: none"),
+    Option("resolver_multicast_incoming_port", "multicast.port", k.PORT, "port of the group to read"),
+    Option("resolver_multicast_interface", "multicast.interface", k.TextKind("a.b.c.d[/n], device, host"),
            "for all multicast"),
-    Option("resolver_multicast_ttl", "multicast.ttl", NumberKind(0, 255), "number of routers that a datagram may pass"),
-    Option("resolver_multicast_receiver_socket_buffer", "multicast.receive_buffer", NumberKind(0, 1 << 30, "bytes"),
+    Option("resolver_multicast_ttl", "multicast.ttl", k.NumberKind(0, 255),
+           "number of routers that a datagram may pass"),
+    Option("resolver_multicast_receiver_socket_buffer", "multicast.receive_buffer", k.NumberKind(0, 1 << 30, "bytes"),
            "0: the system's size"),
     Option("resolver_receiver_map_tablesz", None, COUNT, "accepted without effect: tables grow as needed"),
     Option("resolver_source_map_tablesz", None, COUNT, "accepted without effect: tables grow as needed"),
@@ -189,11 +179,11 @@ def strategy(name: str) -> ResolutionSettings:
     """Return the settings of a preset (T-301). Raises OptionError for an unknown name."""
     preset = PRESETS.get(name)
     if preset is None:
-        raise OptionError(f"there is no resolution strategy '{name}': choose one of {', '.join(PRESETS)}")
+        raise k.OptionError(f"there is no resolution strategy '{name}': choose one of {', '.join(PRESETS)}")
     return ResolutionSettings(udp=False) if preset.config is None else ResolutionSettings(preset.config)
 
 
-def configured(settings: ResolutionSettings, options: Mapping[str, Value]) -> ResolutionSettings:
+def configured(settings: ResolutionSettings, options: Mapping[str, k.Value]) -> ResolutionSettings:
     """Return the settings with options set, one after the other. Raises OptionError, AddressError.
 
     An option of a multicast group switches multicast on; `resolver_multicast_address` and `_port` set both directions.
@@ -212,42 +202,35 @@ def configured(settings: ResolutionSettings, options: Mapping[str, Value]) -> Re
     return settings
 
 
-def of_contexts(options: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, Value]]:
+def of_contexts(options: Mapping[str, k.Value]) -> tuple[dict[str, k.Value], dict[str, k.Value]]:
     """Return the options of resolution that a context has, and the other options."""
     names = {option.name for option in CONTEXT}.union(_BOTH_WAYS, _OUTGOING)
     ours = {name: value for name, value in options.items() if name in names}
     return ours, {name: value for name, value in options.items() if name not in names}
 
 
-def own(defaults: GroupT, options: Mapping[str, Value]) -> tuple[GroupT, dict[str, Value]]:
+def own(defaults: GroupT, options: Mapping[str, k.Value]) -> tuple[GroupT, dict[str, k.Value]]:
     """Return the settings of a single source, receiver or pattern, and the options that are not of resolution.
 
     Raises:
         OptionError: A value is not allowed.
     """
-    table = {option.name: option for option in TABLES[type(defaults)]}
-    others: dict[str, Value] = {}
-    for name, value in options.items():
-        if name in table:
-            defaults = table[name].set(defaults, value)
-        else:
-            others[name] = value
-    return defaults, others
+    return set_known(TABLES[type(defaults)], defaults, options)
 
 
-def _outgoing(settings: ResolutionSettings, name: str, value: Value) -> ResolutionSettings:
+def _outgoing(settings: ResolutionSettings, name: str, value: k.Value) -> ResolutionSettings:
     group = settings.multicast
     assert group is not None
     host, _, port = (group.outgoing or address.join(group.group, group.port)).rpartition(":")
     if name.endswith("port"):
-        port = str(PORT.merge(name, None, value))
+        port = str(k.PORT.merge(name, None, value))
     else:
-        host = str(AddressKind().merge(name, None, value))
+        host = str(k.AddressKind().merge(name, None, value))
     return attrs.evolve(settings, multicast=attrs.evolve(group, outgoing=f"{host}:{port}"))
 
 
 def _find(name: str) -> Option:
     table = {option.name: option for option in CONTEXT}
     if name not in table:
-        raise OptionError(f"there is no resolution option '{name}': {suggestion(name, table)}")
+        raise k.OptionError(f"there is no resolution option '{name}': {suggestion(name, table)}")
     return table[name]

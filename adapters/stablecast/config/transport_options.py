@@ -10,22 +10,8 @@ from enum import IntEnum
 
 import attrs
 
-from stablecast.config.option import Option
-from stablecast.config.option_kinds import (
-    BYTES,
-    FLAG,
-    MAX_SIZE,
-    MAX_UINT32,
-    PORT,
-    SECONDS,
-    SPAN,
-    SPAN_AT_LEAST_1,
-    AddressKind,
-    ChoiceKind,
-    NumberKind,
-    Value,
-    words,
-)
+from stablecast.config import option_kinds as k
+from stablecast.config.option import Option, set_known
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.runtime import multicast, ports
 from stablecast.runtime.multicast import DEFAULT_GROUPS
@@ -147,91 +133,89 @@ class TransportConfig:
         return self.lbtrm if self.kind is Transport.LBTRM else self.lbtru
 
 
-GROUP = AddressKind(empty="0.0.0.0")  # noqa: S104 - the documented word for none
-GROUP_NUMBER = AddressKind(numeric=True)
-BITS = NumberKind(1, MAX_BITS, "bit/s")
-_DATAGRAM = NumberKind(settings.MIN_DATAGRAM, settings.MAX_DATAGRAM, "bytes")
+GROUP = k.AddressKind(empty="0.0.0.0")  # noqa: S104 - the documented word for none
+GROUP_NUMBER = k.AddressKind(numeric=True)
+BITS = k.NumberKind(1, MAX_BITS, "bit/s")
+_DATAGRAM = k.NumberKind(settings.MIN_DATAGRAM, settings.MAX_DATAGRAM, "bytes")
 
 # fmt: off
 _EACH = (
     ("datagram_max_size", "source.datagram_max", _DATAGRAM, "largest datagram"),
-    ("transmission_window_size", "source.window_bytes", NumberKind(65_536, MAX_SIZE, "bytes"),
+    ("transmission_window_size", "source.window_bytes", k.NumberKind(65_536, k.MAX_SIZE, "bytes"),
      "payload that is kept for retransmission"),
-    ("transmission_window_limit", "source.window_limit", BYTES, "the same with overhead; 0: no limit"),
-    ("ignore_interval", "source.ignore_ns", SPAN,
+    ("transmission_window_limit", "source.window_limit", k.BYTES, "the same with overhead; 0: no limit"),
+    ("ignore_interval", "source.ignore_ns", k.SPAN,
      "time in which further NAKs for a retransmitted datagram are ignored"),
-    ("sm_minimum_interval", "source.sm_min_ns", SPAN_AT_LEAST_1, "silence before the first session message"),
-    ("sm_maximum_interval", "source.sm_max_ns", SPAN_AT_LEAST_1, "longest interval of session messages"),
+    ("sm_minimum_interval", "source.sm_min_ns", k.SPAN_AT_LEAST_1, "silence before the first session message"),
+    ("sm_maximum_interval", "source.sm_max_ns", k.SPAN_AT_LEAST_1, "longest interval of session messages"),
     ("data_rate_limit", "rates.data_bits", BITS, "rate of all sources of a context together"),
     ("retransmit_rate_limit", "rates.repair_bits", BITS, "rate of all retransmissions of a context together"),
-    ("rate_interval", "rates.interval_ns", NumberKind(1, 1000, "ms", MILLISECOND),
+    ("rate_interval", "rates.interval_ns", k.NumberKind(1, 1000, "ms", MILLISECOND),
      "period in which the rate limits hold"),
-    ("nak_initial_backoff_interval", "receiver.initial_backoff_ns", SPAN, "wait before the first NAK; 0: none"),
-    ("nak_backoff_interval", "receiver.backoff_ns", SPAN_AT_LEAST_1, "wait before each further NAK"),
-    ("nak_suppress_interval", "receiver.suppress_ns", SPAN, "time without NAKs after an NCF"),
-    ("nak_generation_interval", "receiver.generation_ns", NumberKind(5, MAX_UINT32, "ms", MILLISECOND),
+    ("nak_initial_backoff_interval", "receiver.initial_backoff_ns", k.SPAN, "wait before the first NAK; 0: none"),
+    ("nak_backoff_interval", "receiver.backoff_ns", k.SPAN_AT_LEAST_1, "wait before each further NAK"),
+    ("nak_suppress_interval", "receiver.suppress_ns", k.SPAN, "time without NAKs after an NCF"),
+    ("nak_generation_interval", "receiver.generation_ns", k.NumberKind(5, k.MAX_UINT32, "ms", MILLISECOND),
      "time after which a missing datagram counts as lost"),
-    ("send_naks", "receiver.send_naks", FLAG, "send NAKs for missing datagrams"),
-    ("loss_rate", "receiver.drop_permille", NumberKind(0, 100, "%", 10),
+    ("send_naks", "receiver.send_naks", k.FLAG, "send NAKs for missing datagrams"),
+    ("loss_rate", "receiver.drop_permille", k.NumberKind(0, 100, "%", 10),
      "share of arriving datagrams to drop, for tests"),
-    ("activity_timeout", "receiver.activity_ns", SPAN_AT_LEAST_1, "silence after which the session is over"),
+    ("activity_timeout", "receiver.activity_ns", k.SPAN_AT_LEAST_1, "silence after which the session is over"),
 )
 # fmt: on
 """Options of both LBT-RM and LBT-RU: name, field, kind, meaning."""
 
 # fmt: off
 TRANSPORT_OPTIONS: tuple[Option, ...] = (
-    Option("transport", "kind", words(tcp=Transport.TCP, lbtrm=Transport.LBTRM, lbtru=Transport.LBTRU),
+    Option("transport", "kind", k.words(tcp=Transport.TCP, lbtrm=Transport.LBTRM, lbtru=Transport.LBTRU),
            "transport of the data to receivers and stores"),
-    Option("implicit_batching_minimum_length", "batching.minimum_bytes", NumberKind(1, MAX_BATCH, "bytes"),
+    Option("implicit_batching_minimum_length", "batching.minimum_bytes", k.NumberKind(1, MAX_BATCH, "bytes"),
            "size at which a batch of messages is sent"),
-    Option("implicit_batching_interval", "batching.span_ns", SPAN,
+    Option("implicit_batching_interval", "batching.span_ns", k.SPAN,
            "time after which a batch is sent; 0: at the end of the event loop's turn",
            "with 0 the minimum length only concerns messages of one turn of the event loop"),
     Option("transport_tcp_multiple_receiver_behavior", "tcp_blocks",
-           ChoiceKind((("normal", True), ("source_paced", False))),
+           k.ChoiceKind((("normal", True), ("source_paced", False))),
            "normal: a slow receiver holds the source; source_paced: it is dropped, joins again and recovers"),
-    Option("transport_session_maximum_buffer", "buffer", NumberKind(MIN_BUFFER, MAX_BUFFER, "bytes"),
+    Option("transport_session_maximum_buffer", "buffer", k.NumberKind(MIN_BUFFER, MAX_BUFFER, "bytes"),
            "bytes that may wait for a receiver over TCP before it counts as slow"),
     Option("transport_lbtrm_multicast_address", "group", GROUP, "group of the data; 0.0.0.0: a group of the pool"),
-    Option("transport_lbtrm_destination_port", "port", NumberKind(1, 65_535), "port of the group"),
+    Option("transport_lbtrm_destination_port", "port", k.NumberKind(1, 65_535), "port of the group"),
     Option("transport_lbtrm_multicast_address_low", "groups.low", GROUP_NUMBER, "first group of the pool"),
     Option("transport_lbtrm_multicast_address_high", "groups.high", GROUP_NUMBER, "last group of the pool"),
-    Option("transport_lbtrm_source_port_low", "nak_ports.low", PORT, "first port at which a source receives NAKs"),
-    Option("transport_lbtrm_source_port_high", "nak_ports.high", PORT, "last port at which a source receives NAKs"),
-    Option("transport_lbtru_port_low", "lbtru_range.low", PORT,
+    Option("transport_lbtrm_source_port_low", "nak_ports.low", k.PORT, "first port at which a source receives NAKs"),
+    Option("transport_lbtrm_source_port_high", "nak_ports.high", k.PORT, "last port at which a source receives NAKs"),
+    Option("transport_lbtru_port_low", "lbtru_range.low", k.PORT,
            "first port of sessions or of receivers; 0: the documented"),
-    Option("transport_lbtru_port_high", "lbtru_range.high", PORT,
+    Option("transport_lbtru_port_high", "lbtru_range.high", k.PORT,
            "last port of sessions or of receivers; 0: the documented"),
-    Option("transport_tcp_port", "tcp_port", PORT, "port of the source; 0: one of the range"),
-    Option("transport_tcp_port_low", "tcp_range.low", PORT, "first port of the range of sources over TCP"),
-    Option("transport_tcp_port_high", "tcp_range.high", PORT, "last port of that range; if none is free, any port"),
-    Option("transport_topic_sequence_number_info_interval", "tsni_ns", SPAN,
+    Option("transport_tcp_port", "tcp_port", k.PORT, "port of the source; 0: one of the range"),
+    Option("transport_tcp_port_low", "tcp_range.low", k.PORT, "first port of the range of sources over TCP"),
+    Option("transport_tcp_port_high", "tcp_range.high", k.PORT, "last port of that range; if none is free, any port"),
+    Option("transport_topic_sequence_number_info_interval", "tsni_ns", k.SPAN,
            "interval at which the newest number of an idle topic is sent; 0: never"),
-    Option("transport_topic_sequence_number_info_active_threshold", "tsni_active_ns", SECONDS,
+    Option("transport_topic_sequence_number_info_active_threshold", "tsni_active_ns", k.SECONDS,
            "time for which it is sent after the topic became idle; 0: without end"),
-    Option("transport_lbtru_port", "lbtru_port", PORT, "port of the session; 0: a session of the pool"),
-    Option("transport_lbtru_maximum_ports", "lbtru_ports", NumberKind(1, settings.MAX_SESSIONS),
+    Option("transport_lbtru_port", "lbtru_port", k.PORT, "port of the session; 0: a session of the pool"),
+    Option("transport_lbtru_maximum_ports", "lbtru_ports", k.NumberKind(1, settings.MAX_SESSIONS),
            "number of sessions of the pool"),
     *(
         Option(f"transport_{kind}_{name}", f"{kind}.{field}", reader, summary)
         for kind in ("lbtrm", "lbtru")
         for name, field, reader, summary in _EACH
     ),
-    Option("transport_lbtrm_preactivity_timeout", "lbtrm.receiver.preactivity_ns", SPAN,
+    Option("transport_lbtrm_preactivity_timeout", "lbtrm.receiver.preactivity_ns", k.SPAN,
            "activity timeout before the first datagram of a session; 0: transport_lbtrm_activity_timeout"),
-    Option("transport_lbtru_client_activity_timeout", "lbtru.source.client_ns", SPAN_AT_LEAST_1,
+    Option("transport_lbtru_client_activity_timeout", "lbtru.source.client_ns", k.SPAN_AT_LEAST_1,
            "silence after which a source drops a client"),
-    Option("transport_lbtru_connect_interval", "lbtru.receiver.connect_ns", SPAN_AT_LEAST_1,
+    Option("transport_lbtru_connect_interval", "lbtru.receiver.connect_ns", k.SPAN_AT_LEAST_1,
            "time between connection requests"),
-    Option("transport_lbtru_maximum_connect_attempts", "lbtru.receiver.connect_attempts", NumberKind(1, MAX_UINT32),
+    Option("transport_lbtru_maximum_connect_attempts", "lbtru.receiver.connect_attempts", k.NumberKind(1, k.MAX_UINT32),
            "number of connection requests before the source is given up"),
-    Option("transport_lbtru_acknowledgement_interval", "lbtru.receiver.alive_ns", SPAN_AT_LEAST_1,
+    Option("transport_lbtru_acknowledgement_interval", "lbtru.receiver.alive_ns", k.SPAN_AT_LEAST_1,
            "time between keepalives"),
 )
 # fmt: on
-
-_TABLE = {option.name: option for option in TRANSPORT_OPTIONS}
 
 _SOCKETS = "socket buffers have the documented sizes, or the system's (TCP)"
 _COALESCING = "messages that leave together are one block already"
@@ -280,7 +264,7 @@ UNHEEDED: Mapping[str, str] = {
 """Documented options that are accepted without effect, each with the reason that a notice gives the user."""
 
 
-def notices(options: Mapping[str, Value]) -> tuple[str, ...]:
+def notices(options: Mapping[str, k.Value]) -> tuple[str, ...]:
     """Return a notice for each option that has no effect."""
     return tuple(f"option {name} has no effect: {UNHEEDED[name]}" for name in options if name in UNHEEDED)
 
@@ -290,16 +274,8 @@ OF_RECEIVERS = frozenset(option.name for option in TRANSPORT_OPTIONS if "receive
 
 
 def split(
-    options: Mapping[str, Value], config: TransportConfig = TransportConfig()
-) -> tuple[TransportConfig, dict[str, Value]]:
+    options: Mapping[str, k.Value], config: TransportConfig = TransportConfig()
+) -> tuple[TransportConfig, dict[str, k.Value]]:
     """Return the configuration with the transport options set, and the other options. Raises OptionError."""
-    others: dict[str, Value] = {}
-    for name, value in options.items():
-        if name in UNHEEDED:
-            continue
-        option = _TABLE.get(name)
-        if option is None:
-            others[name] = value
-        else:
-            config = option.set(config, value)
-    return config, others
+    heeded = {name: value for name, value in options.items() if name not in UNHEEDED}
+    return set_known(TRANSPORT_OPTIONS, config, heeded)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from stablecast.testing.decorator import regression, world
 from stablecast.testing.faults import (
-    Fault,
-    Faults,
+    FaultKind,
+    FaultKinds,
     clock,
     crash,
     delay,
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from stablecast.testing.simulated_world import SimulatedWorld
 
 __all__ = [
-    "Fault",
-    "Faults",
+    "FaultKind",
+    "FaultKinds",
     "Program",
     "SimulatedWorld",
     "clock",

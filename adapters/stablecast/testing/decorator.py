@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from stablecast.core.errors import ConfigError
-from stablecast.testing.faults import Fault, Faults, as_faults
+from stablecast.testing.faults import FaultKind, FaultKinds, as_faults
 from stablecast.testing.run_options import OPTIONS, RunOptions
 from stablecast.testing.schedule import schedule_of
 
 if TYPE_CHECKING:
-    from stablecast.testing.exploration import Plan, Report
+    from stablecast.testing.exploration import WorldReport
 
 WORLD = "world"
 """The parameter through which a test gets its world."""
@@ -36,19 +36,19 @@ class WorldTest:
 
     def __init__(self, function: AsyncTest) -> None:
         """Describe a test without a plan."""
-        from stablecast.testing.exploration import Plan  # noqa: PLC0415 - the plugin loads without greenlet
+        from stablecast.testing.exploration import WorldPlan  # noqa: PLC0415 - the plugin loads without greenlet
 
         self.function = function
-        self.plan: Plan = Plan(seeds=0)
-        self.reports: list[Report] = []
+        self.plan = WorldPlan(seeds=0)
+        self.reports: list[WorldReport] = []
 
     def run(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
         """Run all worlds; raise the exception of the first that fails."""
         __tracebackhide__ = True
-        from stablecast.testing.exploration import Exploration  # noqa: PLC0415
+        from stablecast.testing.exploration import WorldExploration  # noqa: PLC0415
 
         options = OPTIONS.get(RunOptions())
-        report = Exploration(
+        report = WorldExploration(
             self.plan, lambda world: self.function(*arguments, **{**keywords, WORLD: world}), options
         ).run()
         self.reports.append(report)
@@ -60,7 +60,7 @@ def world(
     *,
     stores: int = 3,
     seeds: int = 200,
-    faults: Fault | Faults | None = None,
+    faults: FaultKind | FaultKinds | None = None,
     strikes: int | None = None,
     limit: float | None = None,
 ) -> Callable[[AsyncTest], Callable[..., None]]:

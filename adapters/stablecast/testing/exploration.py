@@ -2,17 +2,17 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 import attrs
 
-from stablecast.testing.faults import Faults
+from stablecast.testing.faults import FaultKinds
 from stablecast.testing.minimal_schedule import MinimalSchedule
 from stablecast.testing.parallel_seeds import first_failing
 from stablecast.testing.run_options import RunOptions
 from stablecast.testing.schedule import Activity, Strike, draw
-from stablecast.testing.world_run import Body, Outcome, Setting, run_world
+from stablecast.testing.world_run import Body, Outcome, WorldSetting, run_world
 
 CLEAN_SEED: Final = 0
 """Seed of the world without faults. The activity in it is the measure for all schedules."""
@@ -30,7 +30,7 @@ class Regression:
 
 
 @attrs.frozen
-class Plan:
+class WorldPlan:
     """The worlds that a test asks for.
 
     Attributes:
@@ -41,15 +41,15 @@ class Plan:
         regressions: Schedules that run first.
     """
 
-    setting: Setting = Setting()
+    setting: WorldSetting = WorldSetting()
     seeds: int = 200
-    faults: Faults = Faults()
+    faults: FaultKinds = FaultKinds()
     most: int = MOST_STRIKES
     regressions: tuple[Regression, ...] = ()
 
 
 @attrs.define
-class Report:
+class WorldReport:
     """The result of all worlds of one test.
 
     Attributes:
@@ -76,17 +76,17 @@ class Report:
         self.faults.update(struck)
 
 
-class Exploration:
+class WorldExploration:
     """Run the worlds of one test until one fails."""
 
-    def __init__(self, plan: Plan, body: Body, options: RunOptions) -> None:
+    def __init__(self, plan: WorldPlan, body: Body, options: RunOptions) -> None:
         """Prepare the worlds of a test; `body` is called anew for each."""
         self._plan = plan
         self._body = body
         self._options = options
-        self.report = Report()
+        self.report = WorldReport()
 
-    def run(self) -> Report:
+    def run(self) -> WorldReport:
         """Run all worlds, and return the report. A failing schedule is minimised."""
         began = time.monotonic()
         try:
@@ -144,7 +144,3 @@ class Exploration:
         self.report.first = len(failing.strikes)
         self.report.found = search.search()
         self.report.searched = search.runs
-
-
-Explore = Callable[[Plan, Body, RunOptions], Report]
-_ = Any

@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from stablecast.testing.exploration import Report
+from stablecast.testing.exploration import WorldReport
 from stablecast.testing.schedule import Strike
 from stablecast.testing.world_run import Outcome
 
 
-def failure_lines(report: Report) -> list[str]:
+def failure_lines(report: WorldReport) -> list[str]:
     """Return the lines about the failing run of a report."""
     found = report.found
     if found is None or found.failure is None:
@@ -28,11 +28,13 @@ def failure_lines(report: Report) -> list[str]:
     return lines
 
 
-def _headline(report: Report, found: Outcome) -> str:
+def _headline(report: WorldReport, found: Outcome) -> str:
     worlds = f"after {report.worlds:,} {'world' if report.worlds == 1 else 'worlds'}"
     text = f"Seed {found.seed} fails {worlds}"
     if report.first > len(found.strikes):
-        text += f"; {report.searched} more worlds shortened its schedule from {report.first} to {len(found.strikes)} faults"
+        text += (
+            f"; {report.searched} more worlds shortened its schedule from {report.first} to {len(found.strikes)} faults"
+        )
     return text + "."
 
 
@@ -46,7 +48,7 @@ def literals(strikes: Sequence[Strike]) -> str:
     return repr([strike.literal() for strike in strikes])
 
 
-def summary(report: Report) -> str:
+def summary(report: WorldReport) -> str:
     """Return one line about all worlds of a test."""
     count = sum(report.faults.values())
     kinds = ", ".join(f"{kind} {number:,}" for kind, number in sorted(_plain(report.faults).items()))

@@ -1,17 +1,17 @@
 """The faults of a schedule, carried out in a world: each strike at its turn or time, and its end after its span."""
 
-import errno
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from stablecast.lab.world.disk import SimulatedDisk
-from stablecast.lab.world.host import Host
-from stablecast.lab.world.kernel import Kernel, Thread
-from stablecast.lab.world.network import Network
+from stablecast.lab.world.host import SimulatedHost
+from stablecast.lab.world.kernel import Kernel, SimulatedThread
+from stablecast.lab.world.network import SimulatedNetwork
+from stablecast.lab.world.process import SimulatedProcess
 from stablecast.testing.programs import Program, Supervisor, check_host
-from stablecast.testing.schedule import MILLISECOND, OF_PATHS, Strike
+from stablecast.testing.schedule import MILLISECOND, OF_DISKS, OF_PATHS, Strike
 from stablecast.testing.timeline import FAULT
 
 FOR_EVER: Final = 0
@@ -32,8 +32,8 @@ class FaultInjector:
     def __init__(
         self,
         kernel: Kernel,
-        network: Network,
-        hosts: Mapping[str, Host],
+        network: SimulatedNetwork,
+        hosts: Mapping[str, SimulatedHost],
         supervisor: Supervisor,
         report: Callable[[str, str, str], object],
     ) -> None:
@@ -56,9 +56,9 @@ class FaultInjector:
             "wipe": self._wipe,
             "stop": self._stop,
             "reset": self._reset,
-            "slow_disk": self._slow_disk,
-            "full_disk": self._full_disk,
-            "failing_disk": self._failing_disk,
+            "slow_disk": _lasting,
+            "full_disk": _lasting,
+            "failing_disk": _lasting,
             "rot": self._rot,
             "leap": self._leap,
             "drift": self._drift,
@@ -94,13 +94,12 @@ class FaultInjector:
             found.append(f"{self._timed} faults of the schedule are still to come")
         return found
 
-    def _on_turn(self, thread: Thread) -> None:
+    def _on_turn(self, thread: SimulatedThread) -> None:
         host = thread.owner.host.name  # type: ignore[attr-defined]  # each thread of a world belongs to a process
         self.turns[host] += 1
         waiting = self._at_turns.get(host)
         while waiting and waiting[-1].turn <= self.turns[host]:
-            strike = waiting.pop()
-            self._kernel.exactly(self._kernel.now, partial(self._on_schedule, strike))
+            self._on_schedule(waiting.pop())
 
     def _on_time(self, strike: Strike) -> None:
         if self._armed:
@@ -129,8 +128,7 @@ class FaultInjector:
             self._number += 1
             number = self._number
             self._active[number] = strike, undo
-            if strike.fault in OF_PATHS:
-                self._set_paths(strike)
+            self._set_state(strike)
             if strike.span:
                 self._kernel.exactly(self._kernel.now + strike.span, lambda: self._end(number))
         return True
@@ -151,8 +149,7 @@ class FaultInjector:
         if found is not None:
             strike, undo = found
             undo()
-            if strike.fault in OF_PATHS:
-                self._set_paths(strike)
+            self._set_state(strike)
             if strike.fault not in ("crash", "wipe"):
                 self._report(strike.on, FAULT, f"{_sentence(strike)}: healed")
 
@@ -176,30 +173,10 @@ class FaultInjector:
         stopped = [one for one in host.running if one.runs]
         for one in stopped:
             one.stop()
-        return (lambda: [one.resume() for one in stopped if not one.gone]) if stopped else False
+        return partial(_resume, stopped) if stopped else False
 
     def _reset(self, strike: Strike) -> bool:
-        both = {self._hosts[strike.on].address, self._hosts[strike.to].address}
-        ends = [end for end in self._network.ends if {end.local[0], end.remote[0]} == both]
-        for end in ends:
-            end.fail(errno.ECONNRESET)
-        return bool(ends)
-
-    def _slow_disk(self, strike: Strike) -> Callable[[], object]:
-        disk = self._disk(strike)
-        disk.slow(round(strike.amount * MILLISECOND))
-        return lambda: disk.slow(0)
-
-    def _full_disk(self, strike: Strike) -> Callable[[], object]:
-        disk = self._disk(strike)
-        disk.full()
-        return lambda: disk.heal()
-
-    def _failing_disk(self, strike: Strike) -> Callable[[], object]:
-        disk = self._disk(strike)
-        disk.fail_writes()
-        disk.fail_syncs()
-        return lambda: disk.heal()
+        return self._network.reset(self._hosts[strike.on].address, self._hosts[strike.to].address) > 0
 
     def _rot(self, strike: Strike) -> bool:
         return self._disk(strike).rot(self._kernel.random) is not None
@@ -219,7 +196,26 @@ class FaultInjector:
     def _disk(self, strike: Strike) -> SimulatedDisk:
         return self._hosts[strike.on].disk
 
-    # ------------------------------------------------------------------------------------------------------------ paths
+    # ------------------------------------------------------------------------------------------------- paths and disks
+
+    def _set_state(self, strike: Strike) -> None:
+        """Give the paths or the disk of a strike the properties that follow from all faults that last."""
+        if strike.fault in OF_PATHS:
+            self._set_paths(strike)
+        elif strike.fault in OF_DISKS:
+            self._set_disk(strike.on)
+
+    def _set_disk(self, host: str) -> None:
+        disk = self._hosts[host].disk
+        disk.heal()
+        for one, _ in self._active.values():
+            if one.on == host and one.fault == "slow_disk":
+                disk.slow(round(one.amount * MILLISECOND))
+            elif one.on == host and one.fault == "full_disk":
+                disk.full()
+            elif one.on == host and one.fault == "failing_disk":
+                disk.fail_writes()
+                disk.fail_syncs()
 
     def _set_paths(self, strike: Strike) -> None:
         """Give the paths between two hosts the properties that follow from all faults that last."""
@@ -246,6 +242,17 @@ class FaultInjector:
             self._network.cut(source, target)
         else:
             self._network.heal(source, target)
+
+
+def _resume(stopped: Sequence[SimulatedProcess]) -> None:
+    for one in stopped:
+        if not one.gone:
+            one.resume()
+
+
+def _lasting(_: Strike) -> Callable[[], object]:
+    """Begin a fault that is the state of a disk or path: `_set_state` does the work."""
+    return lambda: None
 
 
 _SENTENCES: Final[Mapping[str, str]] = {

@@ -16,7 +16,7 @@ ANY: Final = "any"
 
 
 @attrs.frozen
-class Fault:
+class FaultKind:
     """One kind of fault, with its victims.
 
     Attributes:
@@ -35,99 +35,99 @@ class Fault:
     one_way: bool = False
     amount: float = 0.0
 
-    def __or__(self, other: "Fault | Faults") -> "Faults":
+    def __or__(self, other: "FaultKind | FaultKinds") -> "FaultKinds":
         """Return both faults."""
-        return Faults((self,)) | other
+        return FaultKinds((self,)) | other
 
 
 @attrs.frozen
-class Faults:
+class FaultKinds:
     """Several kinds of faults. Each seed draws its schedule from some of them."""
 
-    kinds: tuple[Fault, ...] = ()
+    kinds: tuple[FaultKind, ...] = ()
 
-    def __or__(self, other: "Fault | Faults") -> "Faults":
+    def __or__(self, other: "FaultKind | FaultKinds") -> "FaultKinds":
         """Return these faults and others."""
-        return Faults(self.kinds + (other.kinds if isinstance(other, Faults) else (other,)))
+        return FaultKinds(self.kinds + (other.kinds if isinstance(other, FaultKinds) else (other,)))
 
 
-def as_faults(given: "Fault | Faults | None") -> Faults:
+def as_faults(given: "FaultKind | FaultKinds | None") -> FaultKinds:
     """Return faults from what a user gave. Raises ConfigError."""
     if given is None:
-        return Faults()
-    if isinstance(given, Fault):
-        return Faults((given,))
-    if isinstance(given, Faults):
+        return FaultKinds()
+    if isinstance(given, FaultKind):
+        return FaultKinds((given,))
+    if isinstance(given, FaultKinds):
         return given
     raise ConfigError(f"faults: {given!r} is no fault: combine faults by |, for example crash('store') | partition()")
 
 
-def crash(who: str = ANY, *, power: bool = False) -> Fault:
+def crash(who: str = ANY, *, power: bool = False) -> FaultKind:
     """Kill all programs of a host, and start them again later. With `power` the host loses what was not synced."""
-    return Fault("crash", who, power=power)
+    return FaultKind("crash", who, power=power)
 
 
-def stop(who: str = ANY) -> Fault:
+def stop(who: str = ANY) -> FaultKind:
     """Suspend all programs of a host for a while, as SIGSTOP does."""
-    return Fault("stop", who)
+    return FaultKind("stop", who)
 
 
-def partition(who: str = ANY, to: str = ANY, *, one_way: bool = False) -> Fault:
+def partition(who: str = ANY, to: str = ANY, *, one_way: bool = False) -> FaultKind:
     """Let nothing pass between two hosts for a while; `one_way`: from the first to the second."""
-    return Fault("partition", who, to, one_way=one_way)
+    return FaultKind("partition", who, to, one_way=one_way)
 
 
-def loss(share: float = 0.2, who: str = ANY, to: str = ANY) -> Fault:
+def loss(share: float = 0.2, who: str = ANY, to: str = ANY) -> FaultKind:
     """Lose a share of the packets between two hosts for a while. A stream repeats them later."""
-    return Fault("loss", who, to, amount=_share("loss", share))
+    return FaultKind("loss", who, to, amount=_share("loss", share))
 
 
-def delay(ms: float = 200.0, who: str = ANY, to: str = ANY) -> Fault:
+def delay(ms: float = 200.0, who: str = ANY, to: str = ANY) -> FaultKind:
     """Lengthen the path between two hosts by this many milliseconds for a while."""
-    return Fault("delay", who, to, amount=ms)
+    return FaultKind("delay", who, to, amount=ms)
 
 
-def duplicate(share: float = 0.2, who: str = ANY, to: str = ANY) -> Fault:
+def duplicate(share: float = 0.2, who: str = ANY, to: str = ANY) -> FaultKind:
     """Deliver a share of the datagrams between two hosts twice for a while."""
-    return Fault("duplicate", who, to, amount=_share("duplicate", share))
+    return FaultKind("duplicate", who, to, amount=_share("duplicate", share))
 
 
-def reorder(share: float = 0.2, who: str = ANY, to: str = ANY) -> Fault:
+def reorder(share: float = 0.2, who: str = ANY, to: str = ANY) -> FaultKind:
     """Delay a share of the datagrams between two hosts ten times as long, for a while."""
-    return Fault("reorder", who, to, amount=_share("reorder", share))
+    return FaultKind("reorder", who, to, amount=_share("reorder", share))
 
 
-def reset(who: str = ANY, to: str = ANY) -> Fault:
+def reset(who: str = ANY, to: str = ANY) -> FaultKind:
     """Reset all connections between two hosts."""
-    return Fault("reset", who, to)
+    return FaultKind("reset", who, to)
 
 
-def slow_disk(who: str = STORE, ms: float = 200.0) -> Fault:
+def slow_disk(who: str = STORE, ms: float = 200.0) -> FaultKind:
     """Lengthen each sync of a disk by this many milliseconds for a while."""
-    return Fault("slow_disk", who, amount=ms)
+    return FaultKind("slow_disk", who, amount=ms)
 
 
-def full_disk(who: str = STORE) -> Fault:
+def full_disk(who: str = STORE) -> FaultKind:
     """Leave no room on a disk for a while."""
-    return Fault("full_disk", who)
+    return FaultKind("full_disk", who)
 
 
-def failing_disk(who: str = STORE) -> Fault:
+def failing_disk(who: str = STORE) -> FaultKind:
     """Let the writes and syncs of a disk fail for a while."""
-    return Fault("failing_disk", who)
+    return FaultKind("failing_disk", who)
 
 
-def rot(who: str = STORE) -> Fault:
+def rot(who: str = STORE) -> FaultKind:
     """Flip one bit of a stored file, silently."""
-    return Fault("rot", who)
+    return FaultKind("rot", who)
 
 
-def wipe(who: str = STORE) -> Fault:
+def wipe(who: str = STORE) -> FaultKind:
     """Kill all programs of a host, and start them again with an empty disk."""
-    return Fault("wipe", who)
+    return FaultKind("wipe", who)
 
 
-def clock(who: str = ANY, *, leap: float = 0.0, drift: float = 0.0) -> Fault:
+def clock(who: str = ANY, *, leap: float = 0.0, drift: float = 0.0) -> FaultKind:
     """Move the wall clock of a host by up to `leap` seconds either way, or let its clocks drift for a while.
 
     Args:
@@ -140,7 +140,7 @@ def clock(who: str = ANY, *, leap: float = 0.0, drift: float = 0.0) -> Fault:
     """
     if bool(leap) == bool(drift):
         raise ConfigError("clock: give either leap in seconds or drift in parts per million")
-    return Fault("leap", who, amount=leap) if leap else Fault("drift", who, amount=drift)
+    return FaultKind("leap", who, amount=leap) if leap else FaultKind("drift", who, amount=drift)
 
 
 def _share(name: str, share: float) -> float:

@@ -25,12 +25,12 @@ class MinimalSchedule:
         runs: The number of worlds that the search ran.
     """
 
-    def __init__(self, failing: Outcome, run: Run, limit: int = RUNS) -> None:
+    def __init__(self, failing: Outcome, run: Run, limit: int | None = None) -> None:
         """Prepare to shorten a failing run; `run` runs the test with another schedule."""
         self.best = failing
         self.runs = 0
         self._run = run
-        self._limit = limit
+        self._limit = RUNS if limit is None else limit
 
     def search(self) -> Outcome:
         """Return the shortest failing run that was found."""
@@ -76,7 +76,7 @@ class MinimalSchedule:
         strikes = list(self.best.strikes)
         for number, strike in enumerate(strikes):
             for simpler in _simpler_strikes(strike):
-                yield strikes[:number] + [simpler] + strikes[number + 1 :]
+                yield [*strikes[:number], simpler, *strikes[number + 1 :]]
 
 
 def _simpler_strikes(strike: Strike) -> Iterator[Strike]:

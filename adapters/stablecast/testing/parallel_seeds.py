@@ -1,7 +1,7 @@
 """The seeds of one test, shared by several processes.
 
-A child is a copy of this process, so that a test with its fixtures needs no import path and no pickling. A child reports
-one line for each world. The lowest failing seed is found, whatever number of processes runs.
+A child is a copy of this process, so that a test with its fixtures needs no import path and no pickling. A child
+reports one line for each world. The lowest failing seed is found, whatever number of processes runs.
 """
 
 import gc

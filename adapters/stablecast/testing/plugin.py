@@ -8,7 +8,7 @@ import pytest
 from stablecast.testing.run_options import OPTIONS, RunOptions, usable_cores
 
 if TYPE_CHECKING:
-    from stablecast.testing.exploration import Report
+    from stablecast.testing.exploration import WorldReport
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -17,7 +17,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--stablecast-seeds", type=_count, metavar="N", help="run N worlds for each test")
     group.addoption("--stablecast-seed", type=int, metavar="S", help="run the world of one seed only")
     group.addoption(
-        "--stablecast-jobs", type=_count, metavar="N", help="share the seeds of a test among N processes; default: cores"
+        "--stablecast-jobs",
+        type=_count,
+        metavar="N",
+        help="share the seeds of a test among N processes; default: cores",
     )
     group.addoption("--stablecast-traces", default="", metavar="DIR", help="keep the traces of failing worlds in DIR")
     group.addoption(
@@ -81,11 +84,11 @@ class WorldReports:
                 terminalreporter.line(line)
 
 
-def _reports(item: pytest.Item) -> "list[Report]":
+def _reports(item: pytest.Item) -> "list[WorldReport]":
     test = getattr(getattr(item, "function", None), "stablecast_test", None)
     if test is None:
         return []
-    reports: list[Report] = test.reports
+    reports: list[WorldReport] = test.reports
     test.reports = []
     return reports
 

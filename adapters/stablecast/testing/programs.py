@@ -5,9 +5,9 @@ import traceback
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from stablecast.lab.world.host import Host
+from stablecast.lab.world.host import SimulatedHost
 from stablecast.lab.world.kernel import WorldError
-from stablecast.lab.world.process import Console, Process
+from stablecast.lab.world.process import Console, SimulatedProcess
 from stablecast.testing.timeline import ERROR, OUTPUT, PROGRAM
 
 RESTART_NS: Final = 1_000_000_000
@@ -20,22 +20,26 @@ class Program:
     Attributes:
         name: Its name, from the function that it runs.
         host: The name of its host.
+        machine: The host itself.
         may_fail: An uncaught exception does not fail the test; the program starts again.
         starts: Number of starts.
         ended: Whether it has returned. Then it is not started again.
         result: The value that it returned.
     """
 
-    def __init__(self, name: str, host: Host, launch: Callable[[], Process], *, may_fail: bool = False) -> None:
+    def __init__(
+        self, name: str, host: SimulatedHost, launch: Callable[[], SimulatedProcess], *, may_fail: bool = False
+    ) -> None:
         """Describe a program; the supervisor starts it."""
         self.name = name
         self.host = host.name
+        self.machine = host
         self.may_fail = may_fail
         self.starts = 0
         self.ended = False
         self.down = False
         self.result: Any = None
-        self.process: Process | None = None
+        self.process: SimulatedProcess | None = None
         self.launch = launch
         self._output: list[str] = []
         self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
@@ -99,7 +103,7 @@ class Supervisor:
         self.programs: list[Program] = []
         self.failure: tuple[Program, BaseException] | None = None
         self._report = report
-        self._of: dict[Process, Program] = {}
+        self._of: dict[SimulatedProcess, Program] = {}
 
     def add(self, program: Program) -> None:
         """Start a program for the first time."""
@@ -113,15 +117,14 @@ class Supervisor:
         process = program.launch()
         program.process = process
         self._of[process] = program
-        host = process.host
-        host.ended, host.failed = self._on_end, self._on_error
+        program.machine.ended, program.machine.failed = self._on_end, self._on_error
         process.output = OutputLines(lambda line: self._on_line(program, line))
         process.console = Console(process.output)
         process.new_loop = lambda: self._loop(process)  # type: ignore[method-assign]  # to see what a loop reports
         again = "" if program.starts == 1 else f" again (start {program.starts})"
-        self._report(host.name, PROGRAM, f"{program.name} starts{again}")
+        self._report(program.host, PROGRAM, f"{program.name} starts{again}")
 
-    def crash(self, host: Host, *, power: bool = False) -> list[Program]:
+    def crash(self, host: SimulatedHost, *, power: bool = False) -> list[Program]:
         """Kill the running programs of a host, and return them."""
         victims = [one for one in self.programs if one.host == host.name and one.is_running]
         for one in victims:
@@ -143,23 +146,24 @@ class Supervisor:
         """The programs that were killed and are not started again yet."""
         return [one for one in self.programs if one.down]
 
-    def _loop(self, process: Process) -> Any:
-        loop = Process.new_loop(process)
+    def _loop(self, process: SimulatedProcess) -> Any:
+        loop = SimulatedProcess.new_loop(process)
         loop.set_exception_handler(lambda _, context: self._on_loop_error(process, context))
         return loop
 
-    def _on_loop_error(self, process: Process, context: dict[str, Any]) -> None:
+    def _on_loop_error(self, process: SimulatedProcess, context: dict[str, Any]) -> None:
         if process.gone:
             return  # A world that ends throws away what its programs left.
         error = context.get("exception")
         told = f": {type(error).__name__}: {error}" if error is not None else ""
-        self._report(process.host.name, ERROR, f"{context.get('message', 'the event loop reports')}{told}")
+        message = str(context.get("message", "the event loop reports")).replace("SimulatedTask", "Task")
+        self._report(process.host.name, ERROR, f"{message}{told}")
 
     def _on_line(self, program: Program, line: str) -> None:
         program.output.append(line)
         self._report(program.host, OUTPUT, line)
 
-    def _on_end(self, process: Process) -> None:
+    def _on_end(self, process: SimulatedProcess) -> None:
         program = self._of.get(process)
         if program is None:
             return
@@ -171,7 +175,7 @@ class Supervisor:
             program.down = True
             process.kernel.after(RESTART_NS, lambda: self.restart([program]))
 
-    def _on_error(self, process: Process, error: BaseException) -> None:
+    def _on_error(self, process: SimulatedProcess, error: BaseException) -> None:
         program = self._of.get(process)
         if program is None:
             return

@@ -15,7 +15,7 @@ from typing import Any, Final
 import attrs
 
 from stablecast.core.errors import ConfigError
-from stablecast.testing.faults import ANY, APP, STORE, Fault, Faults
+from stablecast.testing.faults import ANY, APP, STORE, FaultKind, FaultKinds
 
 MILLISECOND: Final = 1_000_000
 """Nanoseconds of a millisecond."""
@@ -164,7 +164,7 @@ def schedule_of(given: Iterable[Mapping[str, Any] | Strike]) -> list[Strike]:
     return [one if isinstance(one, Strike) else strike_of(one) for one in given]
 
 
-def draw(seed: int, faults: Faults, activity: Activity, most: int) -> list[Strike]:
+def draw(seed: int, faults: FaultKinds, activity: Activity, most: int) -> list[Strike]:
     """Draw the schedule of a seed: at most `most` strikes, from some of the kinds of faults.
 
     Raises:
@@ -179,7 +179,7 @@ def draw(seed: int, faults: Faults, activity: Activity, most: int) -> list[Strik
     return sorted(strikes, key=lambda one: (one.turn, one.at))
 
 
-def _strike(rng: random.Random, fault: Fault, activity: Activity) -> Strike:
+def _strike(rng: random.Random, fault: FaultKind, activity: Activity) -> Strike:
     on = rng.choice(hosts_of(fault.who, activity.hosts, fault.kind))
     to = ""
     if fault.kind in OF_PATHS:
@@ -207,7 +207,9 @@ def hosts_of(who: str, hosts: Mapping[str, HostActivity], fault: str) -> list[st
     """Return the hosts that a name or a kind stands for, sorted. Raises ConfigError if there are none."""
     kinds = (STORE, APP) if who == ANY else (who,)
     # A host that is named like a kind, as `app` usually is, is one of several hosts of that kind.
-    found = sorted(name for name, host in hosts.items() if host.kind in kinds) or [name for name in hosts if name == who]
+    found = sorted(name for name, host in hosts.items() if host.kind in kinds) or [
+        name for name in hosts if name == who
+    ]
     if not found:
         names = ", ".join(sorted(hosts)) or "none"
         raise ConfigError(

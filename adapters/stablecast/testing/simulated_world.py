@@ -6,13 +6,13 @@ from functools import partial
 from typing import Any, Final
 
 from stablecast.core.errors import StablecastError
-from stablecast.lab.world.host import Host
+from stablecast.lab.world.filesystem import FileSystem
 from stablecast.lab.world.kernel import WorldError
 from stablecast.lab.world.world import World
 from stablecast.testing.fault_injection import FaultInjector
 from stablecast.testing.programs import Program, Supervisor
 from stablecast.testing.schedule import MILLISECOND, Activity, HostActivity, Strike
-from stablecast.testing.timeline import FAULT, NOTE, Timeline
+from stablecast.testing.timeline import FAULT, NOTE, WorldTimeline
 
 TEST_HOST: Final = "test"
 """The host on which the test itself runs. No fault strikes it."""
@@ -46,7 +46,7 @@ class SimulatedWorld:
         """Make a world; `open` prepares its hosts."""
         self.seed = lab.seed
         self.stores: list[str] = []
-        self.timeline = Timeline()
+        self.timeline = WorldTimeline()
         self.supervisor = Supervisor(self._report)
         self.injector = FaultInjector(lab.kernel, lab.network, lab.hosts, self.supervisor, self._report)
         self._lab = lab
@@ -100,12 +100,24 @@ class SimulatedWorld:
     @property
     def context(self) -> dict[str, Any]:
         """The keyword arguments for `stablecast.client.Context` in the program that asks."""
-        owner = self._lab.kernel.running().owner
-        return {"resolver": list(self._resolver), "interface": owner.host.address}  # type: ignore[attr-defined]
+        return self.context_of(self._lab.kernel.running().owner.host.name)  # type: ignore[attr-defined]
+
+    def context_of(self, host: str) -> dict[str, Any]:
+        """Return the keyword arguments for `stablecast.client.Context` in the programs of a host."""
+        return {"resolver": list(self._resolver), "interface": self.address(host)}
 
     def address(self, host: str) -> str:
         """Return the IPv4 address of a host; the first use makes the host."""
         return self._lab.host(host).address
+
+    def read(self, host: str, path: str) -> bytes:
+        """Return the content of a file of a host; b"" if there is none. A relative path begins at `/`."""
+        try:
+            with FileSystem(self._lab.host(host).disk).open_file(path, "rb") as file:
+                content: bytes = file.read()
+        except FileNotFoundError:
+            return b""
+        return content
 
     # ------------------------------------------------------------------------------------------------------------- time
 
@@ -170,14 +182,14 @@ class SimulatedWorld:
         return self.injector.unfinished + down
 
     def _movements(self) -> tuple[int, ...]:
-        return (self.timeline.moves, *(_changes(host) for host in self._lab.hosts.values()))
+        return (self.timeline.moves, *(host.disk.changes for host in self._lab.hosts.values()))
 
     def _moving(self, limit: float, unfinished: list[str]) -> str:
         text = f"the world did not settle within {limit:g} s of its time"
         if unfinished:
             return f"{text}: {'; '.join(unfinished)}"
         last = self.timeline.last
-        seen = "" if last is None else f": the last entry of the timeline is {last.text!r} of {last.host} at {last.at} ns"
+        seen = "" if last is None else f": the last entry of the timeline is {last.text!r} of {last.host}"
         return f"{text}, because files or programs still change{seen}"
 
     # ----------------------------------------------------------------------------------------------------------- faults
@@ -224,15 +236,16 @@ class SimulatedWorld:
             raise WorldError("the host of the test itself cannot fail: name the host of a program or store")
         self.injector.strike(Strike(kind, host, span=ns, **more))
 
-    # ---------------------------------------------------------------------------------------------------- for the runner
+    # --------------------------------------------------------------------------------------------------- for the runner
 
     def resolve_at(self, relays: Sequence[str]) -> None:
         """Let contexts find each other through these relays."""
         self._resolver = list(relays)
 
     def begin(self) -> None:
-        """Let the schedule begin, because the stores are ready."""
+        """Let time and the schedule begin, because the stores are ready."""
         self._begun = self._lab.now
+        self.timeline.clear()
         self.injector.arm(self._strikes)
 
     def activity(self) -> Activity:
@@ -279,11 +292,6 @@ class DiskFaults:
 def _source_of(condition: Callable[[], object]) -> str:
     code = getattr(condition, "__code__", None)
     return repr(condition) if code is None else f"at {code.co_filename}:{code.co_firstlineno}"
-
-
-def _changes(host: Host) -> int:
-    """Return a number that grows with each change of a host's files."""
-    return int(getattr(host.disk, "changes", 0))
 
 
 __all__ = ["FAULT", "MILLISECOND", "NotSettledError", "SimulatedWorld"]

@@ -26,7 +26,7 @@ class Happening:
     text: str
 
 
-class Timeline:
+class WorldTimeline:
     """The happenings of one world in their order.
 
     Attributes:
@@ -49,6 +49,11 @@ class Timeline:
             self.last = happening
         if len(self.happenings) < KEPT:
             self.happenings.append(happening)
+
+    def clear(self) -> None:
+        """Forget all entries."""
+        self.happenings.clear()
+        self.moves, self.last = 0, None
 
     def digest(self) -> str:
         """Return a digest of all entries."""

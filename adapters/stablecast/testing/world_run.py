@@ -1,8 +1,8 @@
 """One run of a test in one world: a seed and a schedule give an outcome."""
 
+import asyncio
 import gc
 import hashlib
-import traceback
 import warnings
 from collections.abc import Callable, Coroutine, Sequence
 from types import TracebackType
@@ -12,12 +12,12 @@ import attrs
 
 from stablecast.core.errors import StablecastError
 from stablecast.lab.world.kernel import WorldError
-from stablecast.lab.world.process import Process
+from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.world import World
 from stablecast.testing.programs import Program
 from stablecast.testing.schedule import Activity, Strike
 from stablecast.testing.simulated_world import SECOND, TEST_HOST, SimulatedWorld
-from stablecast.testing.timeline import Timeline
+from stablecast.testing.timeline import WorldTimeline
 
 LIMIT_S: Final = 3_600.0
 """Seconds of virtual time after which a world is given up."""
@@ -71,13 +71,13 @@ class Outcome:
     strikes: Sequence[Strike]
     struck: Sequence[Strike]
     failure: Failure | None
-    timeline: Timeline
+    timeline: WorldTimeline
     activity: Activity
     digest: str
 
 
 @attrs.frozen
-class Setting:
+class WorldSetting:
     """The parts of a world that do not depend on its seed.
 
     Attributes:
@@ -89,7 +89,7 @@ class Setting:
     limit_s: float = LIMIT_S
 
 
-def run_world(setting: Setting, body: Body, seed: int, strikes: Sequence[Strike]) -> Outcome:
+def run_world(setting: WorldSetting, body: Body, seed: int, strikes: Sequence[Strike]) -> Outcome:
     """Run a test in the world of a seed. An exception that is no failure, such as KeyboardInterrupt, is raised."""
     with warnings.catch_warnings():
         # A killed program closes nothing, and Python would warn of each transport and coroutine that it left.
@@ -100,7 +100,7 @@ def run_world(setting: Setting, body: Body, seed: int, strikes: Sequence[Strike]
             gc.collect(YOUNGER)
 
 
-def _run(setting: Setting, body: Body, seed: int, strikes: Sequence[Strike]) -> Outcome:
+def _run(setting: WorldSetting, body: Body, seed: int, strikes: Sequence[Strike]) -> Outcome:
     lab = World(seed)
     world = SimulatedWorld(lab, strikes)
     with lab.open():
@@ -116,18 +116,17 @@ def _run(setting: Setting, body: Body, seed: int, strikes: Sequence[Strike]) -> 
         except WorldError as error:
             stuck = error
         failure = _failure(test, world.supervisor.failure, stuck, lab)
-        outcome = Outcome(
+        return Outcome(
             seed, strikes, list(world.injector.struck), failure, world.timeline, world.activity(), _digest(lab, world)
         )
-    return outcome
 
 
-def _deadline(lab: World, setting: Setting) -> int:
+def _deadline(lab: World, setting: WorldSetting) -> int:
     return lab.now + int(setting.limit_s * SECOND)
 
 
 def _failure(
-    test: Process, failed: tuple[Program, BaseException] | None, stuck: WorldError | None, lab: World
+    test: SimulatedProcess, failed: tuple[Program, BaseException] | None, stuck: WorldError | None, lab: World
 ) -> Failure | None:
     error = failed[1] if failed is not None else test.error or stuck
     if error is None:
@@ -173,18 +172,24 @@ def _innermost(trace: TracebackType | None) -> str:
 
 def _waiting(lab: World) -> list[str]:
     """Return the place where each task of each program waits."""
-    import asyncio  # noqa: PLC0415 - only a world that is stuck asks
+    loops = [(host.name, loop) for host in lab.hosts.values() for process in host.running for loop in process.loops]
+    return [
+        f"{host}: {place}"
+        for host, loop in loops
+        for task in sorted(asyncio.all_tasks(loop), key=lambda one: one.get_name())
+        if (place := _place_of(task.get_coro()))
+    ]
 
-    found = []
-    for host in lab.hosts.values():
-        for process in host.running:
-            for loop in process.loops:
-                for task in sorted(asyncio.all_tasks(loop), key=lambda one: one.get_name()):
-                    stack = task.get_stack()
-                    if stack:
-                        line = traceback.extract_stack(stack[-1], 1)[0]
-                        found.append(f"{host.name}: {line.filename}:{line.lineno} in {line.name}")
-    return found
+
+def _place_of(coroutine: Any) -> str:
+    """Return the innermost place outside of asyncio at which a coroutine waits."""
+    place = ""
+    while coroutine is not None:
+        frame = getattr(coroutine, "cr_frame", None)
+        if frame is not None and not str(frame.f_globals.get("__name__", "")).startswith("asyncio"):
+            place = f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
+        coroutine = getattr(coroutine, "cr_await", None)
+    return place
 
 
 def _digest(lab: World, world: SimulatedWorld) -> str:
@@ -192,4 +197,4 @@ def _digest(lab: World, world: SimulatedWorld) -> str:
     return hashlib.sha256(f"{world.timeline.digest()} {state}".encode()).hexdigest()
 
 
-__all__ = ["Body", "Failure", "Outcome", "Setting", "StablecastError", "is_failure", "run_world"]
+__all__ = ["Body", "Failure", "Outcome", "StablecastError", "WorldSetting", "is_failure", "run_world"]

@@ -82,7 +82,7 @@ def test_a_counterexample_is_told(small_models: Path, tmp_path: Path, monkeypatc
     assert [moment["action"] for moment in told["counterexample"]["moments"]] == ["", "Up(1)"]
 
 
-def test_traces_are_judged_by_rules_and_models(traced: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_traces_are_judged_by_rules_and_models(traced: Path) -> None:
     """P-302, P-306, P-402."""
     done = run("trace", traced)
     assert done.exit_code == 0
@@ -91,16 +91,9 @@ def test_traces_are_judged_by_rules_and_models(traced: Path, tmp_path: Path, mon
         in done.stdout
     )
     assert done.stdout.splitlines()[-1].endswith(" records, 0 violations of the rules")
-    jar = install(tmp_path, monkeypatch, "Invariant Unfinished is violated")
-    told = json.loads(run("trace", traced, "--model", "Stability", "--jar", jar, "--samples", 1, "--json").stdout)
+    told = json.loads(run("trace", traced, "--model", "Stability", "--json").stdout)
     assert [view["view"] for view in told["views"]] == ["Stability.source", "Stability.store"]
-    assert (told["violations"], [one["run_of"] for one in told["samples"]]) == (
-        [],
-        ["Stability/graph_three", "Stability/graph_rivals"],
-    )
-    none = run("trace", traced, "--model", "Stability", "--jar", install(tmp_path, monkeypatch, CLEAN), "--samples", 1)
-    assert none.exit_code == 0
-    assert "a sample of 3 steps (groups of 3, quorum): no run within these bounds" in none.stdout
+    assert told["violations"] == []
 
 
 def test_a_stranger_is_told_and_fails(traced: Path, tmp_path: Path) -> None:

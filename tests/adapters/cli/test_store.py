@@ -15,6 +15,7 @@ from stablecast.config.findings import ConfigFileError
 from stablecast.config.schema import NEWEST, dtd
 from stablecast.core.errors import StablecastError
 from tests.adapters.config.test_xml_file import GUIDE
+from tests.support.machine import replace
 from tests.support.processes import alive
 from tests.support.program import outcome, running
 
@@ -201,7 +202,7 @@ def test_a_detached_daemon_without_a_log_file_gets_a_warning(
     config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config.write_text(config.read_text().replace('log = "stored.log"', ""))
-    monkeypatch.setattr(daemons, "detach", lambda: 0)
+    replace(monkeypatch, "process", detach=lambda: 0)
     assert daemons.run_daemon(daemons.DaemonJob(config, "safe", True, False, None, False)) == 0
     assert "the log of a detached daemon is lost" in capsys.readouterr().err
 

@@ -83,8 +83,7 @@ def test_equal_whatever_the_order_of_adding(parts: list[tuple[int, int]]) -> Non
     forward, backward = RangeSet(), RangeSet()
     for start, length in parts:
         forward.add(start, start + length)
-    for start, length in reversed(parts):
-        backward.add(start, start + length)
+    backward.update((start, start + length) for start, length in reversed(parts))
     assert forward == backward
     assert RangeSet(list(forward)) == forward
 

@@ -3,12 +3,13 @@
 from stablecast.core.machine.serial import MODULUS
 from stablecast.core.protocol.messages import StoreEntry
 from stablecast.core.protocol.quorum import GroupRules, Quorums
-from stablecast.core.protocol.settings import RegistrationTimes, SourceConfig, StoreSpec
+from stablecast.core.protocol.settings import RegistrationTimes, Retention, SourceConfig, StoreSpec
 from stablecast.core.registration.registration_set import RegistrationSet
 from stablecast.core.registration.round_robin import Rotation
 from stablecast.core.registration.store_registration import Registration, RegistrationState
 from stablecast.core.source.announcements import Announcements
 from stablecast.core.source.lineage import Lineage
+from tests.core.drivers import SourceDriver
 from tests.core.samples import LIFE, register, registered
 
 STORES = (StoreSpec("store0:1"), StoreSpec("store1:1", group=1), StoreSpec("store2:1", group=1))
@@ -59,3 +60,13 @@ def test_in_turn_only_the_store_whose_turn_it_is_is_named() -> None:
     enrollment.registrations[0].state = RegistrationState.UNRESPONSIVE
     enrollment.registrations[0].park(0, [])
     assert [entry.index for entry in machine.info(enrollment, Lineage(), 0).stores] == [1]
+
+
+def test_a_release_that_waits_for_confirmations_asks_for_them() -> None:
+    """The documented sample sets `ume_retention_unique_confirmations` alone; receivers confirm only when asked."""
+    for asks, driver in (
+        (True, SourceDriver.active(retention=Retention(unique_confirmations=1))),
+        (True, SourceDriver.active(confirmations=True)),
+        (False, SourceDriver.active()),
+    ):
+        assert driver.machine.info().confirmations is asks

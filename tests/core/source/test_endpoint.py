@@ -287,7 +287,7 @@ def test_retained_messages_are_sent_again_on_request() -> None:
 
 
 def test_confirmations_count_towards_the_flight() -> None:
-    driver = SourceDriver.active(retention=Retention(unique_confirmations=1), flight_messages=5)
+    driver = SourceDriver.active(confirmations=True, retention=Retention(unique_confirmations=1), flight_messages=5)
     driver.feed(Sent(0, 5, 50))
     for store in (0, 1):
         driver.hear(stable(store, 0, 4))

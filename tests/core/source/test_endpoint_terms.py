@@ -86,7 +86,7 @@ def test_documented_and_alone_each_store_has_its_own_count(changes: dict[str, An
 @pytest.mark.parametrize(("session_id", "confirmed"), [(9, False), (0, True)])
 def test_a_receiver_that_returns_to_other_stores_confirms_once(session_id: int, confirmed: bool) -> None:
     """P-329: it is told by its session id, or else by the RegID that it names."""
-    driver = SourceDriver.active(retention=Retention(unique_confirmations=2))
+    driver = SourceDriver.active(confirmations=True, retention=Retention(unique_confirmations=2))
     driver.feed(Sent(0, 5, 50))
     driver.hear(ConsumptionAck(LIFE, 0, 70, 2, session_id=session_id))
     told = driver.hear(ConsumptionAck(LIFE, 0, 71, 2, session_id=session_id))

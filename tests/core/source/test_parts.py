@@ -134,8 +134,9 @@ def test_the_events_of_the_application_are_configured(wanted: Notification, noti
     """P-328."""
     quorums = enrollment_of(CONFIG).quorums
     window = window_of(config(stable_notification=wanted), quorums)
-    assert (window.stable_notices, window.confirmed_notices) == (notices, Notices())
-    assert window_of(config(confirmed_notification=wanted), quorums).confirmed_notices == notices
+    assert (window.stable_notices, window.confirmed_notices) == (notices, Notices(False, False))
+    asking = config(confirmations=True, confirmed_notification=wanted)
+    assert window_of(asking, quorums).confirmed_notices == notices
 
 
 def test_the_flight_is_configured() -> None:

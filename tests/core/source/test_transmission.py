@@ -102,7 +102,8 @@ def test_acknowledgements_count_for_what_was_sent() -> None:
 
 def test_stability_and_confirmations_free_the_flight() -> None:
     """P-305, P-307, P-310, P-312: two stores of three and two receivers."""
-    flow = Flow(retention=Retention(unique_confirmations=2), flight_messages=3, flight_behavior=FlightBehavior.NOTIFY)
+    retention = Retention(unique_confirmations=2)
+    flow = Flow(confirmations=True, retention=retention, flight_messages=3, flight_behavior=FlightBehavior.NOTIFY)
     assert flow.send(3) == [FlightSize(True)]
     flow.ack(0, 0, 2)
     flow.ack(1, 0, 2)

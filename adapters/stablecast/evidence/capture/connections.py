@@ -2,7 +2,7 @@
 
 from stablecast.core.machine.records import record
 from stablecast.evidence.capture.ip import TcpSegment
-from stablecast.evidence.capture.layers import Layer, LayerProblem, undecoded
+from stablecast.evidence.capture.layers import Decoded, undecoded
 from stablecast.evidence.capture.ports import TrafficKind
 from stablecast.evidence.capture.streams import CapturedStreamReader, FrameReader, Item, MessageReader
 from stablecast.evidence.capture.tcp import HalfStream, StreamChunk
@@ -15,14 +15,12 @@ class StreamProgress:
     """The result of a segment, or of the end.
 
     Attributes:
-        layers: Of the messages that are complete now.
-        problems: Of these messages.
+        decoded: Layers and problems of the messages that are complete now.
         settled: Frames whose verdict is final now.
         lost: Bytes before or between them that were not captured.
     """
 
-    layers: tuple[Layer, ...]
-    problems: tuple[LayerProblem, ...]
+    decoded: Decoded
     settled: dict[int, FrameVerdict]
     lost: int = 0
 
@@ -55,7 +53,7 @@ class Direction:
         """Read the next segment and settle the frames that it came in; the last one stands for all."""
         if not segment.payload and not segment.missing and not segment.syn and len(frames) == 1:
             # An acknowledgement of TCP: every second frame is one.
-            return StreamProgress((), (), {frames[0]: FrameVerdict.DECODED})
+            return StreamProgress(Decoded(), {frames[0]: FrameVerdict.DECODED})
         *earlier, frame = frames
         if earlier:
             self._earlier[frame] = earlier
@@ -98,7 +96,7 @@ class Direction:
         layers = tuple([layer for item in items for layer in item.decoded.layers])
         problems = tuple([problem for item in items for problem in item.decoded.problems])
         lost, self._lost = self._lost, 0
-        return StreamProgress(layers, problems, self._settled(), lost)
+        return StreamProgress(Decoded(layers, problems), self._settled(), lost)
 
     def _settled(self) -> dict[int, FrameVerdict]:
         """Return the frames without a waiting byte."""

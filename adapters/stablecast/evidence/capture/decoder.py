@@ -17,7 +17,7 @@ import attrs
 from stablecast.core.machine.records import record
 from stablecast.core.machine.units import SECOND
 from stablecast.evidence.capture import layers
-from stablecast.evidence.capture.connections import Direction, StreamProgress
+from stablecast.evidence.capture.connections import Direction
 from stablecast.evidence.capture.errors import CutError
 from stablecast.evidence.capture.files import CaptureFrame, FrameMark, frames
 from stablecast.evidence.capture.ip import TCP, UDP, Endpoint, TcpSegment, UdpDatagram, content
@@ -219,16 +219,16 @@ class CaptureDecoder:
         progress = direction.read_segment(segment, *numbers)
         verdict = progress.settled.pop(number, FrameVerdict.PART)
         settles = tuple(progress.settled.items())
-        packet = self._packet(verdict, number=number, ends=ends, kind=kind, found=_found(progress), settles=settles)
+        packet = self._packet(verdict, number=number, ends=ends, kind=kind, found=progress.decoded, settles=settles)
         yield attrs.evolve(packet, lost=progress.lost, anew=anew) if progress.lost or anew else packet
 
     def _close(self, ends: tuple[Endpoint, Endpoint]) -> Iterator[CapturePacket]:
         direction = self._directions.pop(ends)
         progress = direction.close()
-        if progress.settled or progress.layers:
+        if progress.settled or progress.decoded.layers:
             verdict = gravest(list(progress.settled.values()))
             settles = tuple(progress.settled.items())
-            packet = self._packet(verdict, ends=ends, kind=direction.kind, found=_found(progress), settles=settles)
+            packet = self._packet(verdict, ends=ends, kind=direction.kind, found=progress.decoded, settles=settles)
             yield attrs.evolve(packet, lost=progress.lost)
 
     def _abandoned(self, whole: WholePacket) -> CapturePacket:
@@ -283,7 +283,3 @@ class CaptureDecoder:
 
 def _earlier(numbers: tuple[int, ...], verdict: FrameVerdict) -> tuple[tuple[int, FrameVerdict], ...]:
     return tuple((number, verdict) for number in numbers[:-1])
-
-
-def _found(progress: StreamProgress) -> Decoded:
-    return Decoded(progress.layers, progress.problems)

@@ -163,8 +163,6 @@ class TcpSegment:
     """
 
     SYN: ClassVar[int] = 0x02
-    FIN: ClassVar[int] = 0x01
-    RST: ClassVar[int] = 0x04
     source: Endpoint
     target: Endpoint
     sequence: int

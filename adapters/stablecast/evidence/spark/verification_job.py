@@ -24,13 +24,7 @@ from stablecast.evidence.trace.file_names import traces_of
 from stablecast.evidence.trace.frames import ROLES
 from stablecast.evidence.trace.record_search import violation
 from stablecast.evidence.trace.report_page import DRAWN, MAX_POINTS, Point
-from stablecast.evidence.trace.reports import (
-    MAX_VIOLATIONS,
-    FileReport,
-    TraceViolation,
-    VerificationSummary,
-    table_of,
-)
+from stablecast.evidence.trace.reports import MAX_VIOLATIONS, FileReport, TraceViolation, VerificationSummary, table_of
 from stablecast.evidence.trace.trace_judge import FrameLink, broken_beginning
 
 ARROW: Final = {"string": pa.string(), "bigint": pa.int64()}

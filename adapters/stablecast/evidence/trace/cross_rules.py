@@ -359,6 +359,5 @@ def at_least(sets: list[RangeSet], count: int) -> RangeSet:
 def _union(sets: Iterable[RangeSet]) -> RangeSet:
     union = RangeSet()
     for one in sets:
-        for start, stop in one:
-            union.add(start, stop)
+        union.update(one)
     return union

@@ -155,8 +155,7 @@ class NothingUnread:
         status = receiver.status
         consumed, acked = _consumed_before(status), status.acknowledged
         # A confirmation that a broken connection swallowed is repeated, from where delivery began.
-        for first, stop in (*status.consumed, (acked, acked + 1), *status.confirmable):
-            consumed.add(first, stop)
+        consumed.update((*status.consumed, (acked, acked + 1), *status.confirmable))
         # In arrival order delivered numbers may be above the next one.
         newest = _handed_out(status).last if receiver.config.ordering is Ordering.ARRIVAL else None
         rises = receiver.config.ack_mode is not AckMode.EXPLICIT
@@ -217,13 +216,11 @@ class SyncedFirst:
         synced: dict[int, RangeSet] = defaultdict(RangeSet)
         for repository in store.status.repositories.values():
             for life, numbers in by_life(repository).items():
-                for first, stop in numbers:
-                    synced[life].add(first, stop)
+                synced[life].update(numbers)
             synced[repository.incarnation].add(0, repository.trail)
         paced = {reg_id: one.incarnation for reg_id, one in store.status.repositories.items() if one.terms.paced}
         for reg_id, life in paced.items():
-            for first, stop in store.status.repositories[reg_id].held:
-                synced[life].add(first, stop)
+            synced[life].update(store.status.repositories[reg_id].held)
         return cls(waiting, synced, paced)
 
     def _on_persisted(self, event: Persisted) -> None:
@@ -270,8 +267,7 @@ def _consumed_before(status: ReceiverStatus) -> RangeSet:
     """Return the numbers of any life that the application consumed in an earlier session."""
     consumed = status.known
     for held in status.lives.values():
-        for first, stop in held:
-            consumed.add(first, stop)
+        consumed.update(held)
     return consumed
 
 
@@ -313,9 +309,9 @@ def by_life(repository: RepositoryStatus) -> dict[int, RangeSet]:
     lives: dict[int, RangeSet] = defaultdict(RangeSet)
     ends = [first for _, first in starts[1:]] + [repository.newest + 1]
     for (life, first), stop in zip([(starts[0][0], 0), *starts[1:]], ends, strict=True):
-        for low, high in counts.within(first, stop):
-            lives[life].add(low, high)
-    return lives
+        if numbers := counts.within(first, stop):
+            lives[life].update(numbers)
+    return dict(lives)
 
 
 def may_pace(config: StoreConfig) -> bool:

@@ -4,8 +4,6 @@ The judge counts messages that were sent and are neither stable nor given up. Th
 waits for confirmations. A message of many fragments is sent whole (P-131) and not judged.
 """
 
-from typing import Final
-
 import attrs
 
 from stablecast.core.machine.ranges import RangeSet
@@ -14,8 +12,6 @@ from stablecast.core.protocol.inputs import Sent
 from stablecast.core.protocol.settings import FlightBehavior
 from stablecast.core.source import SourceEndpoint
 from stablecast.evidence.trace.rule_protocol import RuleHandlers
-
-NAME: Final = "F1"
 
 _STABLE, _TIMEOUT = int(StableFlag.STABLE), int(NotStableFlag.TIMEOUT)
 
@@ -26,7 +22,7 @@ class FlightKept:
 
     limit: int
     open: RangeSet
-    name: str = NAME
+    name: str = "F1"
 
     def handlers(self) -> RuleHandlers:
         """Return the handlers for inputs and for effects."""
@@ -37,8 +33,7 @@ class FlightKept:
         """Start with the state of this source."""
         status = source.status
         flying = RangeSet()
-        for first, stop in status.unsettled:
-            flying.add(first, stop)
+        flying.update(status.unsettled)
         for first, stop in (*status.stable, *status.settled):
             flying.remove(first, stop)
         return cls(source.config.flight_messages, flying)

@@ -44,7 +44,7 @@ ROLES: Final = {role.name.lower(): role for role in Role}
 
 
 def _text(snapshot: "Json | bytes") -> bytes:
-    return snapshot if isinstance(snapshot, bytes) else _line(snapshot)
+    return snapshot if isinstance(snapshot, bytes) else text_of(snapshot)
 
 
 @attrs.frozen
@@ -137,11 +137,6 @@ def digest(snapshot: "Json | bytes") -> str:
     return sha256(_text(snapshot)).hexdigest()
 
 
-def text_of(snapshot: Json) -> bytes:
-    """Return a snapshot as it stands in a first line."""
-    return _line(snapshot)
-
-
 def write_frame(head: Head, body: bytes, foot: Foot) -> bytes:
     """Return the lines of a frame; `body` is those of its records."""
     return first_line(head) + body + last_line(head.frame, foot)
@@ -158,12 +153,12 @@ def first_line(head: Head) -> bytes:
         "gap": head.gap,
         "time": head.time,
     }
-    return b"%b%b%b}\n" % (_line(first)[:-1], _SNAPSHOT, head.text)
+    return b"%b%b%b}\n" % (text_of(first)[:-1], _SNAPSHOT, head.text)
 
 
 def last_line(frame: int, foot: Foot) -> bytes:
     """Return the last line of a frame."""
-    return _line({"end": frame, "records": foot.records, "digest": foot.digest, "closed": foot.closed}) + b"\n"
+    return text_of({"end": frame, "records": foot.records, "digest": foot.digest, "closed": foot.closed}) + b"\n"
 
 
 def frames_from(path: Path, start: int = 0) -> Iterator[tuple[TraceFrame, int]]:
@@ -218,7 +213,7 @@ def parse_frame(text: bytes, place: str = "", *, finished: bool = True) -> Trace
         _field(first, "first", int),
         _field(first, "gap", int),
         _field(first, "time", int),
-        snapshot or _line(_field(first, "snapshot", dict)),
+        snapshot or text_of(_field(first, "snapshot", dict)),
     )
     body = text[begin:end]
     if end == len(text):
@@ -241,7 +236,7 @@ def _first_line(line: bytes) -> tuple[Json, bytes]:
     return object_of(line), b""
 
 
-def _line(value: Json) -> bytes:
+def text_of(value: Json) -> bytes:
     """Return the text of a value; the fast encoder writes the same bytes, except for texts that are not ASCII."""
     with suppress(OverflowError):
         text = msgspec.json.encode(value)

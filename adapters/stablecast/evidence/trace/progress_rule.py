@@ -28,8 +28,6 @@ from stablecast.evidence.trace.quorums import Acknowledged
 from stablecast.evidence.trace.rule_protocol import RuleHandlers
 from stablecast.runtime.source_strings import is_source_string
 
-NAME: Final = "L2"
-
 STEP_NS: Final = 2 * SECOND
 """Counted part of the time between two records, at most: a running machine is woken more often."""
 
@@ -85,7 +83,7 @@ class GoesOn:
     blocked: SourceWait | None = None
     acked: int = 0
     heard: dict[int, tuple[int, int]] = attrs.field(factory=dict)
-    name: str = NAME
+    name: str = "L2"
 
     def handlers(self) -> RuleHandlers:
         """Return the handlers for inputs and for effects."""

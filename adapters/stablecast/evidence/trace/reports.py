@@ -1,12 +1,13 @@
 """Results of a verification: violations, a report for each file, a summary of all."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import attrs
 
+from stablecast.evidence.rules.catalogue import TABLES
 from stablecast.evidence.trace.converter import Json
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.text import plural
@@ -87,14 +88,7 @@ class FileReport:
         return {"file": str(self.path), **{name: getattr(self, name) for name in names}, **counts}
 
 
-NOT_JUDGED: Final = {
-    "R1": "which of two contexts holds a RegID at one instant: clocks of hosts are their own (captures and the "
-    "simulator judge it)",
-    "P1": "of receiver pacing: that what is acknowledged is synced; that it was kept or has gone is judged",
-    "S2": "in turns (round robin), as S3: two lives may have stores of their own, and neither is right",
-    "C1": "of sources that ask for confirmations: that a receiver confirmed (the simulator judges it)",
-    "L2": "of a source that waits when its trace ends, or of stores that are away: that it would have gone on later",
-}
+NOT_JUDGED: Final[Mapping[str, str]] = TABLES["not_judged"]
 """Parts of rules that no trace shows; the other parts are judged, or reported as undecidable."""
 
 

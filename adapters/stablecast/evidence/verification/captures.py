@@ -13,7 +13,7 @@ from stablecast.evidence.capture.judge.report import points_of, summary_of
 from stablecast.evidence.capture.link import is_ipv6, is_read
 from stablecast.evidence.rules import RULES
 from stablecast.evidence.rules.judges import CAPTURES
-from stablecast.evidence.verification.traces import CLEAN, EXPLAINED, UNREADABLE, VIOLATED, Paper, spark_extra
+from stablecast.evidence.verification.traces import CLEAN, EXPLAINED, UNREADABLE, VIOLATED, Paper, spark_extra, worst
 from stablecast.text import plural
 from stablecast.text.console import show, spinning
 from stablecast.text.exit_status import failed
@@ -38,7 +38,7 @@ def run_judge(
         statuses = [_say(path, found, as_json, paper) for path, found in zip(paths, outcomes, strict=True)]
     except StablecastError as error:
         return failed(error, UNREADABLE)
-    return max(statuses, key=[CLEAN, UNREADABLE, VIOLATED].index, default=CLEAN)
+    return worst(statuses)
 
 
 def _here(paths: Sequence[Path], told: list[str], as_json: bool) -> Iterator[CaptureFindings | str]:

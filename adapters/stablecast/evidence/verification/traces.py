@@ -36,6 +36,11 @@ SHOWN_UNTOLD: Final = 5
 """Undecided questions that are printed for people."""
 
 
+def worst(statuses: Iterable[int]) -> int:
+    """Return the exit status that says most: a broken rule, then a file that cannot be read."""
+    return max(statuses, key=[CLEAN, UNREADABLE, VIOLATED].index, default=CLEAN)
+
+
 @attrs.frozen
 class VerificationRequest:
     """Outputs and place: `master` names a Spark, `report` a page, `parquet` a directory for the table."""

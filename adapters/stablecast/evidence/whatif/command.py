@@ -5,7 +5,7 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -101,7 +101,7 @@ def _spread(tasks: list[Task], master: str) -> list[ReplayOutcome]:
     return list(context.parallelize(tasks, len(tasks)).map(attempt).collect())
 
 
-def summary(outcome: ReplayOutcome) -> dict[str, object]:
+def summary(outcome: ReplayOutcome) -> dict[str, Any]:
     """Return an outcome for machines: counts, µs, and exposure in message seconds."""
     return {
         "messages": outcome.messages,
@@ -114,23 +114,15 @@ def summary(outcome: ReplayOutcome) -> dict[str, object]:
     }
 
 
-def lines(results: Iterable[Mapping[str, object]]) -> Iterator[str]:
+def lines(results: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Yield a heading for each source and a line for each variant."""
     file = None
     for result in results:
         if result["file"] != file:
-            file, messages = result["file"], result["messages"]
-            assert isinstance(messages, int)
-            yield f"source '{result['source']}', {file}: {plural(messages, 'message')}"
-        options = result["options"]
-        assert isinstance(options, dict)
-        name = ", ".join(f"{option}={value}" for option, value in options.items()) or "as recorded"
+            file = result["file"]
+            yield f"source '{result['source']}', {file}: {plural(result['messages'], 'message')}"
+        name = ", ".join(f"{option}={value}" for option, value in result["options"].items()) or "as recorded"
         counts = f"sent {result['sent']}, stable {result['stable']}"
         exposed = f"at most {result['most_exposed']} exposed, {result['exposure_message_s']:.3f} message seconds"
-        latency, wait = (_spans(result[name]) for name in ("latency_us", "wait_us"))
+        latency, wait = (percentiles_text(result[name]) or "never" for name in ("latency_us", "wait_us"))
         yield f"  {name}: {counts}; to stable {latency}; waited {wait}; {exposed}"
-
-
-def _spans(found: object) -> str:
-    assert isinstance(found, dict)
-    return percentiles_text(found) or "never"

@@ -2,11 +2,14 @@
 
 Delivery is at least once: an unacknowledged message comes again after a crash. Like any application with its own state,
 the process looks up in its own file whether it has the message (P-427).
+The argument of the process is a JSON object of its settings.
 """
 
-import argparse
+import json
+import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from stablecast.client import Context, Message
 from stablecast.core.errors import StablecastError
@@ -49,13 +52,13 @@ class MessageLedger:
         self._again.close()
 
 
-async def _main(arguments: argparse.Namespace) -> int:
-    ledger = MessageLedger(arguments.ledger)
+async def _main(settings: dict[str, Any]) -> int:
+    ledger = MessageLedger(Path(settings["ledger"]))
     reported = 0.0
-    async with Context(resolver=arguments.resolver, session_id=SESSION_ID) as context:
-        receiver = context.receiver(arguments.topic, on_event=_report)
+    async with Context(resolver=settings["resolver"], session_id=SESSION_ID) as context:
+        receiver = context.receiver(settings["topic"], on_event=_report)
         say({"ready": True, "ports": context.ports(), "known": len(ledger.numbers)})
-        while len(ledger.numbers) < arguments.messages:
+        while len(ledger.numbers) < settings["messages"]:
             message = await anext(receiver)
             ledger.write(message)
             message.consumed()
@@ -72,14 +75,5 @@ def _report(event: Event) -> None:
         say({"lost": [event.first, event.last]})
 
 
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--topic", required=True)
-    parser.add_argument("--resolver", action="append", default=[])
-    parser.add_argument("--messages", type=int, required=True)
-    parser.add_argument("--ledger", type=Path, required=True)
-    return parser.parse_args()
-
-
 if __name__ == "__main__":
-    raise SystemExit(guarded(lambda: run_loop(_main(_arguments()))))
+    raise SystemExit(guarded(lambda: run_loop(_main(json.loads(sys.argv[1])))))

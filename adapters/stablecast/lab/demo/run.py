@@ -1,6 +1,7 @@
 """Run the demo: start all processes, crash them at seeded times, wait for every message, and judge the result."""
 
 import asyncio
+import json
 import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -196,11 +197,11 @@ class Demo:
         for store, address in zip(stores, addresses, strict=True):
             store.listen_at(address)  # Clients expect the store at this address after a restart.
             self.progress.lbttcp.add(int(address.rpartition(":")[2]))
-        common = ["--topic", TOPIC, "--resolver", f"127.0.0.1:{port}", "--messages", str(self.messages)]
-        places = [word for address in addresses for word in ("--store", address)]
-        rate = ["--rate", str(self._rate)]
-        receiver = self._child(self._clients, "receiver", "lab.demo.receiver", *common, "--ledger", str(self._ledger))
-        source = self._child(self._clients, "source", "lab.demo.source", *common, *rate, *places)
+        common = {"topic": TOPIC, "resolver": [f"127.0.0.1:{port}"], "messages": self.messages}
+        reading = json.dumps({**common, "ledger": str(self._ledger)})
+        sending = json.dumps({**common, "rate": self._rate, "stores": addresses})
+        receiver = self._child(self._clients, "receiver", "lab.demo.receiver", reading)
+        source = self._child(self._clients, "source", "lab.demo.source", sending)
         await start_all((receiver, source))
         self._report(f"lbmrd, {STORES} stores, a receiver and a source are up")
         self.stage = "sending"

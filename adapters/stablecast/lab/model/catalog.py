@@ -2,7 +2,6 @@
 
     tla/Registration/Registration.tla   the model
                      MCRegistration.tla definitions for the checker: bounds on constants, fairness
-                     TraceRegistration.tla judges samples of recorded traces
                      graph_one.cfg      a configuration: constants, properties, and in comments its verdict and purpose
     tla/views.json                      the steps of the graphs that traces are compared with
     tla/graphs.json                     hashes of the files of each `graph_*` configuration, and its graph's digests
@@ -20,7 +19,7 @@ from typing import Any
 
 import attrs
 
-from stablecast.lab.model.canonical import Value, parse
+from stablecast.lab.model.canonical import Value, compact, parse
 from stablecast.lab.model.errors import ModelError
 from stablecast.lab.model.graph import Digests
 
@@ -72,8 +71,7 @@ class Configuration:
 
     def hashes(self) -> dict[str, str]:
         """Return the SHA-256 of every file that the graph depends on, comments aside, by file name."""
-        modules = [path for path in sorted(self.path.parent.glob("*.tla")) if not path.name.startswith("Trace")]
-        files = [*modules, self.path]
+        files = [*sorted(self.path.parent.glob("*.tla")), self.path]
         texts = {file.name: statements(file.read_text(encoding="utf-8")) for file in files}
         return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
 
@@ -177,6 +175,4 @@ def _known(entry: dict[str, Any]) -> RecordedGraph:
 def save(models: Path, known: dict[str, RecordedGraph]) -> None:
     """Write the record to `tla/graphs.json`."""
     entries = {name: attrs.asdict(entry) for name, entry in sorted(known.items())}
-    text = json.dumps(entries, indent=1)
-    compact = re.sub(r"\[\s+([\d,\s]+?)\s+\]", lambda found: "[" + re.sub(r"\s+", " ", found[1]) + "]", text)
-    (models / RECORD).write_text(compact + "\n", encoding="utf-8")
+    (models / RECORD).write_text(compact(entries), encoding="utf-8")

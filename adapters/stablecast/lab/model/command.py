@@ -1,4 +1,4 @@
-"""Print what `stablecast model list`, `graph` and `equal` find.
+"""Print what `stablecast model list`, `graph`, `equal` and `check` find.
 
 Each function returns the exit status.
 """
@@ -10,10 +10,11 @@ from typing import Any
 
 import attrs
 
-from stablecast.lab.model import catalog, equal, tlc
+from stablecast.lab.model import catalog, counterexample, equal, tlc
+from stablecast.lab.model.catalog import Configuration
 from stablecast.lab.model.errors import ModelError
 from stablecast.text import plural
-from stablecast.text.console import say
+from stablecast.text.console import note, say, spinning
 
 
 def list_models(names: list[str], models: Path | None, as_json: bool) -> int:
@@ -70,6 +71,39 @@ def compare(names: list[str], models: Path | None, jar: Path | None, jobs: int, 
         ordered = sorted(results, key=lambda result: result.name)
         say({"models": [attrs.asdict(result) for result in ordered]})
     return 0 if all(result.equal for result in results) else 1
+
+
+def check(names: list[str], models: Path | None, jar: Path | None, as_json: bool) -> int:
+    """Run the checker; return 0 if every verdict is the expected one.
+
+    A counterexample is printed if one configuration is named, or if it was not expected.
+    """
+    checker = needed(jar)
+    results: list[dict[str, Any]] = []
+    chosen = catalog.configurations(models or catalog.folder(), tuple(names))
+    for one in chosen:
+        verdict = _check(one, checker, as_json)
+        found = counterexample.read(verdict.output, one, verdict.outcome.removeprefix("violates "))
+        expected = verdict.outcome == one.expected
+        story = found if not expected or len(chosen) == 1 else None
+        results.append({"name": one.name, "outcome": verdict.outcome, "expected": one.expected})
+        if story is not None:
+            results[-1]["counterexample"] = attrs.asdict(story)
+        if not as_json:
+            say(f"{one.name}: {verdict.outcome}" + ("" if expected else f", EXPECTED {one.expected}"))
+            for line in story.story() if story is not None else ():
+                say(line)
+        if not expected and found is None:
+            note(verdict.output)
+    if as_json:
+        say({"models": results})
+    return 0 if all(entry["outcome"] == entry["expected"] for entry in results) else 1
+
+
+def _check(one: Configuration, checker: Path, quiet: bool) -> tlc.CheckerVerdict:
+    with spinning(quiet) as report:
+        report(one.name)
+        return tlc.check(one, checker, "-workers", "auto", progress=lambda text: report(f"{one.name}: {text}"))
 
 
 def needed(jar: Path | None) -> Path:

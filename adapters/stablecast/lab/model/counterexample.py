@@ -72,7 +72,8 @@ class Counterexample:
 
 def read(output: str, configuration: Configuration, broken: str) -> Counterexample | None:
     """Return the counterexample in the checker's output, if there is one."""
-    words = Words.of(configuration)
+    path = configuration.path.parent / f"{configuration.model}.tla"
+    model = path.read_text(encoding="utf-8") if path.exists() else ""
     found = list(_MOMENT.finditer(output))
     moments: list[Moment] = []
     before: dict[str, Any] = {}
@@ -85,32 +86,20 @@ def read(output: str, configuration: Configuration, broken: str) -> Counterexamp
         initial = at == 0
         action = "" if initial else one[2]
         changes = () if initial else tuple(_changes((), before, after))
-        moments.append(Moment(action, words.of_name(action.partition("(")[0]) if action else "", changes))
+        moments.append(Moment(action, _comment(model, action.partition("(")[0]) if action else "", changes))
         before = after
     back = _BACK.search(output)
     if not moments:
         return None
     return Counterexample(
-        configuration.name, broken, words.of_name(broken), tuple(moments), int(back[1]) - 1 if back else None
+        configuration.name, broken, _comment(model, broken), tuple(moments), int(back[1]) - 1 if back else None
     )
 
 
-@attrs.frozen
-class Words:
-    """Hold the comments of a model on its actions and properties."""
-
-    source: str
-
-    @classmethod
-    def of(cls, configuration: Configuration) -> "Words":
-        """Return the comments of the model's module."""
-        path = configuration.path.parent / f"{configuration.model}.tla"
-        return cls(path.read_text(encoding="utf-8") if path.exists() else "")
-
-    def of_name(self, name: str) -> str:
-        """Return the comment after a definition; empty if it has none."""
-        found = re.search(_COMMENT.format(name=re.escape(name)), self.source, re.MULTILINE)
-        return "" if found is None else re.sub(r"\s*\n[ \t]*\\\*[ \t]*", " ", found[1]).strip()
+def _comment(model: str, name: str) -> str:
+    """Return the comment after a definition of a model; empty if it has none."""
+    found = re.search(_COMMENT.format(name=re.escape(name)), model, re.MULTILINE)
+    return "" if found is None else re.sub(r"\s*\n[ \t]*\\\*[ \t]*", " ", found[1]).strip()
 
 
 def _state(source: str) -> dict[str, Any]:

@@ -45,31 +45,23 @@ class CheckerVerdict:
     output: str
 
 
-def silent(_: str) -> None:
-    """Ignore the progress of the checker."""
-
-
-def check(configuration: Configuration, jar: Path, *options: str, progress: Progress = silent) -> CheckerVerdict:
+def check(
+    configuration: Configuration, jar: Path, *options: str, progress: Progress = lambda _: None
+) -> CheckerVerdict:
     """Run the checker.
 
     Raises:
         ModelError: it reaches no verdict.
     """
-    output = run(configuration.module, configuration.path, jar, *options, progress=progress)
+    output = _run(configuration.module, configuration.path, jar, *options, progress=progress)
     found = _VERSION.search(output)
     return CheckerVerdict(_outcome(output, configuration), found[0] if found else "", output)
 
 
-def run(
-    module: Path, config: Path, jar: Path, *options: str, library: Path | None = None, progress: Progress = silent
-) -> str:
-    """Run the checker on a module and return its output. Raises ModelError if Java does not run.
-
-    `library` is the directory of modules that are not beside this one.
-    """
+def _run(module: Path, config: Path, jar: Path, *options: str, progress: Progress) -> str:
+    """Run the checker on a module and return its output. Raises ModelError if Java does not run."""
     with tempfile.TemporaryDirectory(prefix="stablecast-tlc-") as directory:
         command = ["java", HEAP, "-XX:+UseParallelGC", f"-Dtlc2.TLCGlobals.progressInterval={PROGRESS_MS}"]
-        command += [f"-DTLA-Library={library}"] if library is not None else []
         command += ["-cp", str(jar), "tlc2.TLC", "-noGenerateSpecTE"]
         command += ["-metadir", directory, "-config", str(config), *options, str(module)]
         printed: list[str] = []

@@ -9,10 +9,8 @@ from stablecast.core.errors import StablecastError
 from stablecast.evidence.trace.file_names import find
 from stablecast.evidence.trace.reports import VerificationSummary
 from stablecast.evidence.trace.trace_judge import verify_paths
-from stablecast.lab.model import catalog, tlc, trace_samples
-from stablecast.lab.model.command import needed
+from stablecast.lab.model import catalog
 from stablecast.lab.model.errors import ModelError
-from stablecast.lab.model.trace_samples import Judged
 from stablecast.lab.model.trace_steps import Following, ViewTally
 from stablecast.lab.model.views import VIEWS, edges
 from stablecast.lab.model.views.edges import TraceView
@@ -27,37 +25,28 @@ SHOWN = 5
 """Most strangers of a view, or violations, that are printed."""
 
 
-@attrs.frozen
-class TraceQuery:
-    """Select the models (none: all) and the number of samples of each view that the checker judges."""
+def trace(paths: list[Path], names: tuple[str, ...], folder: Path | None, as_json: bool) -> int:
+    """Judge traces by the models with these names, or by all.
 
-    models: tuple[str, ...] = ()
-    folder: Path | None = None
-    jar: Path | None = None
-    samples: int = 2
-    as_json: bool = False
-
-
-def trace(paths: list[Path], wanted: TraceQuery) -> int:
-    """Judge traces; return 0, 1 for a stranger or a violation, 2 if a file cannot be read."""
+    Returns 0, 1 for a stranger or a violation, 2 if a file cannot be read.
+    """
     try:
-        models = wanted.folder or catalog.folder()
-        views = _chosen(wanted.models)
+        models = folder or catalog.folder()
+        views = _chosen(names)
         files = find(paths)
         following = Following.of(views, edges.load(models))
-        with spinning(wanted.as_json) as tell:
+        with spinning(as_json) as tell:
             tell("the rules")
             monitors = verify_paths(files)
             tell("the models")
             following.follow(files)
-            judged = _samples(following, models, wanted, tell)
     except StablecastError as error:
         note(f"stablecast: {error}")
         return UNREADABLE
-    if wanted.as_json:
-        say(_as_json(following, monitors, judged))
+    if as_json:
+        say(_as_json(following, monitors))
     else:
-        _print(following, monitors, judged)
+        _print(following, monitors)
     strange = any(tally.strangers for tally in following.tallies) or monitors.violations
     return STRANGE if strange else CLEAN
 
@@ -70,45 +59,26 @@ def _chosen(models: tuple[str, ...]) -> list[TraceView]:
     return [view for view in VIEWS if not models or view.model in models]
 
 
-def _samples(following: Following, models: Path, wanted: TraceQuery, tell: tlc.Progress) -> list[Judged]:
-    if wanted.jar is None:
-        return []
-    chosen = trace_samples.choose(following.samples, wanted.samples)
-    return list(trace_samples.judge(chosen, models, needed(wanted.jar), tell))
-
-
-def _as_json(following: Following, monitors: VerificationSummary, judged: list[Judged]) -> dict[str, Any]:
+def _as_json(following: Following, monitors: VerificationSummary) -> dict[str, Any]:
     return {
         "records": following.records,
         "views": [tally.as_json(following.kept) for tally in following.tallies],
         "violations": [one.as_json() for one in monitors.violations],
-        "samples": [one.as_json() for one in judged],
     }
 
 
-def _print(following: Following, monitors: VerificationSummary, judged: list[Judged]) -> None:
+def _print(following: Following, monitors: VerificationSummary) -> None:
     for tally in following.tallies:
         _print_tally(tally, *tally.coverage(following.kept))
-    for one in judged:
-        count = len(one.sample.steps)
-        verdict = f"a run of {one.configuration}" if one.configuration else "no run within these bounds"
-        say(f"{one.sample.view.name}, a sample of {plural(count, 'step')} ({one.sample.scope}): {verdict}")
-        if not one.configuration:
-            say(f"  tried: {', '.join(one.tried)}")
-            for step in one.sample.steps:
-                say(f"  {step.before} -- {step.action} --> {step.after}")
     for violation in monitors.violations[:SHOWN]:
         say(f"{violation.path}: {violation.rule}: {violation.text}")
     say(f"{plural(following.records, 'record')}, {plural(len(monitors.violations), 'violation')} of the rules")
 
 
-def _steps(changes: int) -> str:
-    return plural(changes, "change", "is a step", "are steps")
-
-
 def _print_tally(tally: ViewTally, seen: int, there: int) -> None:
     outside = sum(tally.outside.values())
-    verdict = f"{_steps(tally.members)} of the model, {outside:,} out of bounds, {tally.strangers:,} neither"
+    members = plural(tally.members, "change", "is a step", "are steps")
+    verdict = f"{members} of the model, {outside:,} out of bounds, {tally.strangers:,} neither"
     say(f"{tally.view.name}: {plural(tally.traces, 'trace')}, {verdict}; {seen:,} of {plural(there, 'step')} seen")
     for why, count in sorted(tally.outside.items()):
         say(f"  out of bounds: {why} ({count})")

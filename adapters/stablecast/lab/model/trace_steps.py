@@ -23,8 +23,6 @@ from stablecast.lab.model.views.edges import ModelStep, Outside, RecordedSteps, 
 
 MOST_STRANGERS = 20
 """Most strangers of one view that are printed; all are counted."""
-MOST_SAMPLES = 16
-"""Most windows of each trace whose steps are kept in order for the checker."""
 
 
 @attrs.frozen
@@ -100,16 +98,11 @@ class ViewTally:
 
 @attrs.define
 class Follower:
-    """Follow one trace in one view.
-
-    `paths` are the steps of some windows in order, for the checker. A window has several parts where steps between them
-    were out of bounds.
-    """
+    """Follow one trace in one view."""
 
     tally: ViewTally
     watch: ViewWatch
     steps: Steps
-    paths: dict[tuple[str, int], list[list[ModelStep]]] = attrs.field(factory=dict)
 
     def take(self, path: Path, record: int, event: Input, effects: list[Effect]) -> None:
         """Judge one record of a trace."""
@@ -129,26 +122,14 @@ class Follower:
         self.tally.members += 1
         self.tally.records.update((_kind(event), step.action.partition("(")[0]) for step in way)
         self.tally.seen[self.watch.scope].update(way)
-        self._keep(seen, way)
-
-    def _keep(self, seen: Seen, way: list[ModelStep]) -> None:
-        """Extend the paths of the windows that were seen."""
-        if len(self.paths) < MOST_SAMPLES:
-            self.paths.setdefault((seen.whose, seen.first), [[]])
-        for (whose, number), parts in self.paths.items():
-            if whose == seen.whose and (number == seen.first or seen.first <= number < seen.stop):
-                if parts[-1] and parts[-1][-1].after != way[0].before:
-                    parts.append([])
-                parts[-1].extend(way)
 
 
 @attrs.define
 class Following:
-    """Follow all traces. `samples` are the steps of some windows, by trace and view."""
+    """Follow all traces in all views, and count what they show."""
 
     kept: RecordedSteps
     tallies: list[ViewTally]
-    samples: list[tuple[TraceView, str, list[ModelStep]]] = attrs.field(factory=list)
     records: int = 0
 
     @classmethod
@@ -166,7 +147,6 @@ class Following:
         begun = False
         for path, frame, offset in _frames(parts):
             if not begun or frame.head.gap:
-                self._close(followers)
                 followers = self._open(frame)
                 begun = True
             role = frame.head.role
@@ -175,7 +155,6 @@ class Following:
                 self.records += 1
                 for follower in followers:
                     follower.take(path, record.number, event, effects)
-        self._close(followers)
 
     def _open(self, frame: TraceFrame) -> list[Follower]:
         """Return the followers of the trace that begins with a frame."""
@@ -196,10 +175,6 @@ class Following:
             tally.seen.setdefault(watch.scope, set())
             followers.append(Follower(tally, watch, steps))
         return followers
-
-    def _close(self, followers: Iterable[Follower]) -> None:
-        for one in followers:
-            self.samples += [(one.tally.view, one.watch.scope, path) for parts in one.paths.values() for path in parts]
 
 
 def _kind(event: Input) -> str:

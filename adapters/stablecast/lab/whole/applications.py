@@ -12,7 +12,17 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
-from stablecast.client import Closed, Context, Message, NotRegistered, NotStable, Receiver, RegistrationFailed, Source
+from stablecast.client import (
+    AckHandle,
+    Closed,
+    Context,
+    Message,
+    NotRegistered,
+    NotStable,
+    Receiver,
+    RegistrationFailed,
+    Source,
+)
 from stablecast.core.protocol.events import (
     Confirmed,
     Event,
@@ -30,6 +40,10 @@ RECORDED_EVENTS = (NotStableEvent, Overtaken, RegistrationError, UnrecoverableLo
 
 BUSY_AFTER_SECONDS = 0.1
 """Delay until a busy application blocks its event loop, which is while its connections are being made."""
+
+
+ACKNOWLEDGING_SECONDS = 0.15
+"""Time between two explicit acknowledgements."""
 
 
 class History(Protocol):
@@ -56,6 +70,8 @@ class Publisher:
         self._job = job
         self._topic = topic
         self._handle = f"{history.run}/{topic}/{handle}"
+        self._session = job["sessions"][handle] if "sessions" in job else None
+        self._owner = f"{job['owner']}/{handle}" if "sessions" in job else job["owner"]
         self._lives = 0
         self._count = 0
         self._sent: list[tuple[int, str]] = []
@@ -67,7 +83,7 @@ class Publisher:
 
     def write(self, what: str, **fields: object) -> None:
         """Append a line about this object."""
-        self._history.write(what, stream=self._stream, topic=self._topic, owner=self._job["owner"], **fields)
+        self._history.write(what, stream=self._stream, topic=self._topic, owner=self._owner, **fields)
 
     async def run(self, context: Context) -> None:
         """Send until the history is over. Make a new source whenever the last one ended."""
@@ -77,6 +93,7 @@ class Publisher:
                 source = await context.source(
                     self._topic,
                     stores=self._job["stores"],
+                    session_id=self._session,
                     on_event=self.on_event,
                     options=self._job.get("options", {}),
                 )
@@ -87,6 +104,7 @@ class Publisher:
                 self.write("forbidden", text=f"{type(error).__name__}: {error}")
                 return
             self.write("registered", number=source.next_number)
+            self._job.get("members", []).append(source)
             try:
                 await self.publish(source)
                 await asyncio.Event().wait()
@@ -122,7 +140,10 @@ class Publisher:
         payload = name.encode().ljust(self._job.get("size", 100), b".")
         while True:
             try:
-                sent = await source.send(payload)
+                async with asyncio.timeout(self._job.get("patience")):
+                    sent = await source.send(payload)
+            except TimeoutError:
+                continue
             except NotRegistered:
                 self.flush()
                 await source.registered()
@@ -142,7 +163,7 @@ class Publisher:
         match event:
             case Stable() if event.flags & StableFlag.STABLE:
                 self.flush()
-                self.write("stable", first=event.first, last=event.last)
+                self.write("stable", first=event.first, last=event.last, large=self._job.get("large", False))
             case Confirmed():
                 self.write("confirmed", first=event.first, last=event.last, reg_id=event.receiver_reg_id)
             case Reclaimed() if event.forced:
@@ -168,7 +189,6 @@ async def receiver(history: History, context: Context, job: Mapping[str, Any]) -
 
 async def consume(history: History, context: Context, job: Mapping[str, Any], topic: str) -> None:
     """Receive messages of one topic in the job's mode."""
-    delay = job.get("delay", 0.0)
 
     def on_event(event: Event) -> None:
         if isinstance(event, RegistrationSuccess):
@@ -191,14 +211,29 @@ async def consume(history: History, context: Context, job: Mapping[str, Any], to
             whole=not rest.strip(b"."),
         )
 
-    options = job.get("options", {})
+    options = dict(job.get("options", {}))
+    if job["mode"] == "explicit":
+        options["ume_explicit_ack_only"] = 1
+    reg_id = (lambda _: job["reg_id"]) if "reg_id" in job else None
+    on_message = deliver if job["mode"] == "callback" else None
+    receiver: Receiver = context.receiver(
+        topic, on_event=on_event, on_message=on_message, reg_id=reg_id, options=options
+    )
+    job.get("members", []).append(receiver)
     if job["mode"] == "callback":
-        context.receiver(topic, on_event=on_event, on_message=deliver, options=options)
         await asyncio.Event().wait()
-    receiver: Receiver = context.receiver(topic, on_event=on_event, options=options)
-    if job["mode"] == "batches":
+    elif job["mode"] == "explicit":
+        await _explicitly(receiver, deliver)
+    elif job["mode"] == "batches":
         await _batches(receiver, deliver)
-        return
+    else:
+        await _one_by_one(receiver, deliver, history, job)
+
+
+async def _one_by_one(
+    receiver: Receiver, deliver: Callable[[Message], None], history: History, job: Mapping[str, Any]
+) -> None:
+    delay = job.get("delay", 0.0)
     async for message in receiver:
         deliver(message)
         if delay and not history.finishing.is_set():
@@ -212,6 +247,26 @@ async def _batches(receiver: Receiver, deliver: Callable[[Message], None]) -> No
     async for batch in receiver.batches():
         for index, payload in enumerate(batch.payloads()):
             deliver(Message(payload, batch, index))
+
+
+async def _explicitly(receiver: Receiver, deliver: Callable[[Message], None]) -> None:
+    """Acknowledge from another task, so that the newest messages stay without acknowledgement for a while."""
+    handles: list[AckHandle] = []
+
+    async def acknowledge() -> None:
+        while True:
+            await asyncio.sleep(ACKNOWLEDGING_SECONDS)
+            for handle in handles:
+                handle.ack()
+            handles.clear()
+
+    acknowledging = asyncio.create_task(acknowledge())
+    try:
+        async for message in receiver:
+            deliver(message)
+            handles.append(message.ack_handle())
+    finally:
+        acknowledging.cancel()
 
 
 ROLES: Mapping[str, Callable[[History, Context, Mapping[str, Any]], Awaitable[None]]] = {

@@ -9,28 +9,30 @@ from typing import Any
 
 import attrs
 
-from stablecast.client import resolution
+from stablecast.client import Receiver, Source, resolution
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.lab.whole import applications
+from stablecast.lab.whole.history_checker import gather, undelivered
 from stablecast.lab.whole.schedule import (
+    DAEMON,
     DISK_FAULTS,
-    FINDER,
+    FINDERS,
     HORIZON_MS,
-    PROGRAMS,
     RECEIVERS,
+    SECOND_RECEIVER,
     SOURCE,
     STORES,
+    WHOLE_BYTES,
     Do,
     Fault,
     Schedule,
 )
 from stablecast.lab.world import programs
+from stablecast.lab.world.descriptor_calls import DESCRIPTOR_LIMIT
 from stablecast.lab.world.network import Path
-from stablecast.lab.world.process import Process
-from stablecast.lab.world.programs import DATA, TRACES, StoreProgram
+from stablecast.lab.world.process import SimulatedProcess
+from stablecast.lab.world.programs import DATA, TRACES, DaemonProgram, StoreProgram
 from stablecast.lab.world.world import World
-
-TOPIC = "orders"
 
 READY_SECONDS = 1.0
 """Time that stores and the relay have before the applications start."""
@@ -44,10 +46,17 @@ MAX_STARTS = 40
 STEP_SECONDS = 0.25
 """Time between two looks whether everything has settled."""
 
+END_SECONDS = 20.0
+"""Time that clients have to deregister and end when all is settled, and then stores and relays to end."""
+
+PATIENCE_SECONDS = 0.004
+"""Time after which a hasty source cancels a send that waits."""
+
 SLOW_SECONDS = 0.02
 """Time that a slow receiver needs for a message."""
 
-SESSIONS: Mapping[str, int] = {SOURCE: 11, **{name: 21 + index for index, name in enumerate(RECEIVERS)}}
+SESSIONS: Mapping[str, int] = {SOURCE: 11, RECEIVERS[0]: 21, RECEIVERS[1]: 22, SECOND_RECEIVER: 23}
+"""The identity of each client: its session id or its RegID."""
 
 Line = dict[str, Any]
 
@@ -78,23 +87,34 @@ class Conductor:
         self.world = world
         self.schedule = schedule
         self.lines: list[Line] = []
-        self.processes: dict[str, Process] = {}
+        self.processes: dict[str, SimulatedProcess] = {}
         self.output: dict[str, list[str]] = {}
         self._traced = traced
         self._runs: dict[str, int] = {}
         self._calm = False
+        self._twins: dict[str, SimulatedProcess] = {}
+        self._closing: dict[str, int] = {}
         self._excused = {fault.who for fault in schedule.faults if fault.do in DISK_FAULTS}
-        for name in PROGRAMS:
+        self.finders = schedule.setup.finders
+        self.names = (SOURCE, *RECEIVERS, *STORES, *self.finders)
+        for name in self.names:
             world.host(name)
-        self._stores = {
-            name: StoreProgram(world, name, options=schedule.setup.store_options, traced=traced) for name in STORES
-        }
+        self._stores = {name: self._store(name) for name in STORES}
+
+    def _store(self, name: str) -> StoreProgram | DaemonProgram:
+        options = self.schedule.setup.store_options
+        if self.schedule.setup.daemon and name == DAEMON:
+            return DaemonProgram(self.world, name, options=options, traced=self._traced)
+        relays = [at for kind, at in self._finder_addresses() if kind == "resolver"]
+        return StoreProgram(self.world, name, relays, options, self._traced)
 
     # ---------------------------------------------------------------------------------------------------------- life
 
     async def run(self) -> None:
         """Play the schedule."""
-        for name in (FINDER, *STORES):
+        if "ume_receiver_paced_persistence" in dict(self.schedule.setup.options):
+            self.mark("paced")
+        for name in (*self.finders, *STORES):
             self.start(name)
         await asyncio.sleep(READY_SECONDS)
         for name in (SOURCE, *self._early()):
@@ -123,7 +143,7 @@ class Conductor:
         """Heal everything, and wait until everything sent is stable and delivered."""
         self._calm = True
         self.mark("healed")
-        for name in PROGRAMS:
+        for name in self.names:
             self._restore(name)
         for process in self.processes.values():
             if signal.SIGUSR1 in process.signals:
@@ -132,32 +152,44 @@ class Conductor:
         while (open_ := self._open()) and waited < SETTLE_SECONDS:
             await asyncio.sleep(STEP_SECONDS)
             waited += STEP_SECONDS
-            for name in PROGRAMS:
+            for name in self.names:
                 if self.processes[name].gone and self._runs[name] < MAX_STARTS:
                     self.start(name)
         if open_:
             self.mark("hang", text=f"{SETTLE_SECONDS:g} s after the last fault {open_}")
         else:
-            await asyncio.sleep(STEP_SECONDS)
+            await self._end()
+
+    async def _end(self) -> None:
+        """End all programs in order, the clients first, and mark those that do not end or fail."""
+        await asyncio.sleep(STEP_SECONDS)
+        clients = (SOURCE, *RECEIVERS)
+        leaving = signal.SIGUSR2 if self.schedule.setup.ending == "deregister" else signal.SIGTERM
+        for names, number in ((clients, leaving), (self.names[len(clients) :], signal.SIGTERM)):
+            for name in names:
+                self._ask_to_end(name, number)
+            waited = 0.0
+            while (left := [name for name in names if not self.processes[name].gone]) and waited < END_SECONDS:
+                await asyncio.sleep(STEP_SECONDS)
+                waited += STEP_SECONDS
+            for name in left:
+                self.mark("hang", text=f"{name} did not end within {END_SECONDS:g} s after signal {number.name}")
+            for name in names:
+                self._note_end(name, self.processes[name])
 
     def _open(self) -> str:
         """Return what has not settled; empty if everything has."""
-        quiet = {line["run"] for line in self.lines if line["is"] == "quiet"}
         newest = f"{SOURCE}.{self._runs[SOURCE]}"
-        if newest not in quiet:
-            return f"{newest} is not silent with everything stable"
-        stable = {
-            number for line in self.lines if line["is"] == "stable" for number in range(line["first"], line["last"] + 1)
+        quiet = {
+            line["stream"].rpartition(".")[0] for line in self.lines if line["is"] == "quiet" and line["run"] == newest
         }
-        for name in RECEIVERS:
-            got = {
-                number
-                for line in self.lines
-                if line["is"] == "delivered" and line["receiver"] == name
-                for number in range(line["first"], line["number"] + 1)
-            }
-            if missing := stable - got:
-                return f"{name} has not got {len(missing)} stable messages, {min(missing)} first"
+        if len(quiet) < len(self.schedule.setup.topics) * self.schedule.setup.handles:
+            return f"{newest} is not silent with everything stable"
+        facts = gather(self.lines)
+        for name in self.schedule.setup.receivers:
+            missing, unseen = undelivered(facts, name)
+            if missing or unseen:
+                return f"{name} has not got {len(missing) + sum(map(len, unseen.values()))} stable messages"
         return ""
 
     def mark(self, what: str, **fields: object) -> None:
@@ -172,64 +204,152 @@ class Conductor:
         if before is not None:
             self._note_end(name, before)
         self._runs[name] = self._runs.get(name, 0) + 1
+        self._closing.pop(name, None)
         if name in self._stores:
-            store = self._stores[name]
-            store.resolver = ()
-            self.processes[name] = store.start()
-        elif name == FINDER:
-            begin = programs.start_service if self.schedule.setup.finder == "service" else programs.start_relay
+            self.processes[name] = self._stores[name].start()
+        elif name in self.finders:
+            begin = programs.start_service if self._is_service(name) else programs.start_relay
             self.processes[name] = begin(self.world, name)
         else:
-            self.processes[name] = self.world.start(partial(self._application, name), name)
+            run = f"{name}.{self._runs[name]}"
+            self.processes[name] = self.world.start(partial(self._application, name, run, name), name)
 
     def printed(self) -> dict[str, str]:
         """Return what each start of a program printed."""
         newest = {f"{name}.{self._runs[name]}": process.output for name, process in self.processes.items()}
         return {run: "\n".join(lines) for run, lines in (self.output | newest).items()}
 
-    def _note_end(self, name: str, process: Process) -> None:
+    def _note_end(self, name: str, process: SimulatedProcess) -> None:
         """Keep what a program printed, and mark an end that nobody ordered."""
         run = f"{name}.{self._runs[name]}"
         self.output[run] = process.output
-        if not process.killed and name not in self._excused:
+        if process.killed or name in self._excused:
+            return
+        asked = self._closing.get(name, 0)
+        if not asked:
             self.mark("ended", who=name, text=f"{run} ended by itself: {process.error or process.status!r}")
+        elif process.gone and (process.error is not None or (asked == 1 and process.status)):
+            self.mark("ended", who=name, text=f"{run} was asked to end, and failed: {process.error or process.status}")
 
-    async def _application(self, name: str) -> None:
+    def _ask_to_end(self, name: str, number: signal.Signals) -> None:
+        """Send a program a signal after which it ends. Before it has a handler, that is what the signal does."""
+        self._closing[name] = self._closing.get(name, 0) + 1
+        process = self.processes[name]
+        if number in process.signals:
+            process.signal(number)
+        else:
+            process.kill(ordered=True)
+
+    def _start_twin(self, name: str) -> None:
+        """Start a second process of a client on a host of its own."""
+        host = f"{name}-twin"
+        run = f"{host}.{self.world.now}"
+        self._twins[name] = self.world.start(partial(self._application, name, run, host), host)
+
+    def _end_twin(self, name: str) -> None:
+        """Kill the second process, and start the first one again: it may have given up for good."""
+        twin = self._twins.pop(name, None)
+        if twin is not None:
+            twin.kill(ordered=True)
+            self.processes[name].kill(ordered=True)
+            self.start(name)
+
+    async def _application(self, name: str, run: str, host: str) -> None:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
         finishing = asyncio.Event()
+        members: list[Source | Receiver] = []
         loop.add_signal_handler(signal.SIGUSR1, finishing.set)
         loop.add_signal_handler(signal.SIGTERM, task.cancel)
+        leaving: list[asyncio.Task[None]] = []
+        loop.add_signal_handler(signal.SIGUSR2, lambda: leaving.append(loop.create_task(_leave(members, task))))
         if self._calm:
             finishing.set()
-        history = WorldHistory(f"{name}.{self._runs[name]}", finishing, self.lines, lambda: self.world.now)
-        await applications.run("source" if name == SOURCE else "receiver", history, self._job(name))
+        role = "source" if name == SOURCE else "receiver"
+        names = [name, SECOND_RECEIVER] if self.schedule.setup.second and name == RECEIVERS[-1] else [name]
+        try:
+            async with asyncio.TaskGroup() as contexts:
+                for number, one in enumerate(names):
+                    history = WorldHistory(run + "b" * number, finishing, self.lines, lambda: self.world.now)
+                    job = self._job(one, host, members)
+                    contexts.create_task(applications.run(role, history, job))
+        except asyncio.CancelledError:
+            pass  # The signal asked for the end.
 
-    def _job(self, name: str) -> Mapping[str, Any]:
-        setup, address = self.schedule.setup, self.world.host(name).address
+    def _job(self, name: str, host: str, members: list[Source | Receiver]) -> Mapping[str, Any]:
+        setup, address = self.schedule.setup, self.world.host(host).address
         job: dict[str, Any] = {
             "interface": address,
-            "session": SESSIONS[name],
+            "session": SESSIONS[name] if setup.ids == "session" else 0,
             "owner": name,
-            "topics": [TOPIC],
+            "topics": setup.topics,
             "resolution": {**self._resolution(address), "trace": TRACES if self._traced else None},
+            "members": members,
         }
         if name == SOURCE:
-            stores = [store.address for store in self._stores.values()]
-            job |= {"stores": stores, "pause": setup.pause_ms / 1e3, "burst": setup.burst, "size": setup.size}
-            return job | {"options": dict(setup.options), "again": True}
-        mode = setup.modes[RECEIVERS.index(name)]
+            return job | self._source_job()
+        mode = setup.modes[RECEIVERS.index(name)] if name in RECEIVERS else "plain"
+        if setup.ids != "session":
+            job["reg_id"] = SESSIONS[name] if setup.ids == "regid" else 0
+        job["options"] = dict(setup.receiver_options)
         return job | {"mode": mode, "delay": SLOW_SECONDS if mode == "slow" else 0.0}
 
+    def _source_job(self) -> Mapping[str, Any]:
+        setup = self.schedule.setup
+        stores, options = self._stores_of_the_source(), dict(setup.options)
+        if setup.named:
+            reg_id = "" if setup.ids == "session" else f":{SESSIONS[SOURCE]}"
+            stores, options["ume_store_name"] = [], " ".join(name + reg_id for name in self._stores)
+        job: dict[str, Any] = {
+            "stores": stores,
+            "pause": setup.pause_ms / 1e3,
+            "burst": setup.burst,
+            "size": setup.size,
+            "options": options,
+            "again": True,
+            "large": setup.size > WHOLE_BYTES and "transport" in dict(setup.options),
+            "patience": PATIENCE_SECONDS if setup.hasty else None,
+        }
+        if setup.handles > 1:
+            job |= {"handles": setup.handles, "sessions": [SESSIONS[SOURCE] + 100 * at for at in range(setup.handles)]}
+        return job
+
+    def _stores_of_the_source(self) -> list[str]:
+        """Return the addresses of the stores as the source names them, with RegIDs and groups if they are used."""
+        setup = self.schedule.setup
+        stores = [address for store in self._stores.values() for address in store.addresses]
+        groups = str(dict(setup.options).get("ume_store_group", ""))
+        if groups:
+            sizes = [int(group.partition(":")[2]) for group in groups.split(",")]
+            of_store = [str(group) for group, size in enumerate(sizes) for _ in range(size)]
+            return [f"{store}:0:{group}" for store, group in zip(stores, of_store, strict=True)]
+        # A source has RegIDs for all starts unless it has a session id: a source with new ones would be another source.
+        return stores if setup.ids == "session" else [f"{store}:{SESSIONS[SOURCE]}" for store in stores]
+
+    def _is_service(self, name: str) -> bool:
+        finder = self.schedule.setup.finder
+        return finder in {"service", "services"} or (finder == "both" and name == FINDERS[1])
+
+    def _finder_addresses(self) -> list[tuple[str, str]]:
+        """Return the argument of a context and the address for each relay and service."""
+        if self.schedule.setup.finder == "multicast":
+            return []
+        found = []
+        for name in self.finders:
+            service = self._is_service(name)
+            port = programs.SERVICE_PORT if service else programs.RELAY_PORT
+            found.append(("resolver_service" if service else "resolver", f"{self.world.host(name).address}:{port}"))
+        return found
+
     def _resolution(self, address: str) -> dict[str, Any]:
-        finder = self.world.host(FINDER).address
-        match self.schedule.setup.finder:
-            case "service":
-                return {"resolver_service": [f"{finder}:{programs.SERVICE_PORT}"]}
-            case "multicast":
-                return {"resolution": resolution(options={"resolver_multicast_interface": address})}
-            case _:
-                return {"resolver": [f"{finder}:{programs.RELAY_PORT}"]}
+        given: dict[str, Any] = {}
+        for kind, at in self._finder_addresses():
+            given.setdefault(kind, []).append(at)
+        if not given:
+            given["resolution"] = resolution(options={"resolver_multicast_interface": address})
+        if self.schedule.setup.named:
+            given["store_names"] = {name: store.addresses[0] for name, store in self._stores.items()}
+        return given
 
     # --------------------------------------------------------------------------------------------------------- faults
 
@@ -245,6 +365,14 @@ class Conductor:
             case Do.POWER:
                 process.killed = True
                 host.cut_power()
+            case Do.BLACKOUT:
+                for name in self.processes:
+                    self.processes[name].killed = True
+                    self.world.host(name).cut_power()
+            case Do.CLOSE:
+                self._ask_to_end(fault.who, signal.SIGTERM)
+            case Do.LEAVE:
+                self._ask_to_end(fault.who, signal.SIGUSR2)
             case Do.STOP:
                 process.stop()
             case Do.CUT | Do.MUTE:
@@ -269,7 +397,7 @@ class Conductor:
             case Do.FULL:
                 host.disk.full(fault.amount)
             case Do.FAIL if fault.amount % 2:
-                host.disk.fail_syncs(fault.amount)
+                host.disk.fail_syncs(fault.amount, lose=fault.amount % 4 == 1)
             case Do.FAIL:
                 host.disk.fail_writes(fault.amount)
             case Do.ROT:
@@ -278,6 +406,11 @@ class Conductor:
                 host.clock.leap(fault.amount * MILLISECOND)
             case Do.DRIFT:
                 host.clock.drift(fault.amount)
+            case Do.SCARCE:
+                process = self.processes[fault.who]
+                process.limit -= max(0, process.free_descriptors - fault.amount)
+            case Do.TWIN if fault.who not in self._twins:
+                self._start_twin(fault.who)
 
     def _mend(self, fault: Fault) -> None:
         """End a fault."""
@@ -287,6 +420,13 @@ class Conductor:
         host = self.world.host(fault.who)
         match fault.do:
             case Do.KILL | Do.POWER:
+                self._restore_program(fault.who)
+            case Do.BLACKOUT:
+                for name in self.processes:
+                    self._restore_program(name)
+            case Do.CLOSE | Do.LEAVE:
+                # What is cut off may take longer to end than the fault lasts.
+                self.processes[fault.who].kill(ordered=True)
                 self._restore_program(fault.who)
             case Do.STOP:
                 self.processes[fault.who].resume()
@@ -298,16 +438,20 @@ class Conductor:
                 self._noise(fault, 0.0)
             case Do.SLOW | Do.FULL | Do.FAIL:
                 host.disk.heal()
+            case Do.SCARCE:
+                self.processes[fault.who].limit = DESCRIPTOR_LIMIT
+            case Do.TWIN:
+                self._end_twin(fault.who)
             case _:
                 pass
 
     def _others(self, fault: Fault) -> list[str]:
-        names = [fault.other] if fault.other else [name for name in PROGRAMS if name != fault.who]
+        names = [name for name in self.names if name == fault.other or (not fault.other and name != fault.who)]
         return [self.world.host(name).address for name in names]
 
     def _noise(self, fault: Fault, share: float) -> None:
         here, usual = self.world.host(fault.who).address, Path()
-        for other in (self.world.host(name).address for name in PROGRAMS if name != fault.who):
+        for other in (self.world.host(name).address for name in self.names if name != fault.who):
             for path in (self.world.network.path(here, other), self.world.network.path(other, here)):
                 path.loss = path.duplication = path.reordering = share
                 path.jitter_ns = usual.jitter_ns * (100 if share else 1)
@@ -316,15 +460,26 @@ class Conductor:
         """End every fault of a program and its host."""
         host = self.world.host(name)
         host.disk.heal()
-        for other in PROGRAMS:
+        for other in self.names:
             if other != name:
                 self.world.network.heal(host.address, self.world.host(other).address)
         self._noise(Fault(0, Do.NOISE, name), 0.0)
-        if name in self.processes and not self.processes[name].runs:
-            self.processes[name].resume()
+        self._end_twin(name)
+        if name in self.processes:
+            self.processes[name].limit = DESCRIPTOR_LIMIT
+            if not self.processes[name].runs:
+                self.processes[name].resume()
         self._restore_program(name)
 
     def _restore_program(self, name: str) -> None:
         process = self.processes.get(name)
         if process is None or process.gone:
             self.start(name)
+
+
+async def _leave(members: Sequence[Source | Receiver], task: "asyncio.Task[Any]") -> None:
+    """Deregister all sources and receivers of a program, and end it."""
+    for member in members:
+        if isinstance(member, Receiver) or not member.over:
+            await member.deregister()
+    task.cancel()

@@ -32,6 +32,10 @@ TRACEBACK = re.compile(
 )
 ACKNOWLEDGED_NS = 3_000_000_000
 """Time after which a consumed message is acknowledged if nothing but the consumer itself delays it."""
+QUORUM = 2
+"""Stores of three that must know a receiver before messages are kept for it."""
+REGISTERED_NS = 1_000_000_000
+"""Time that the stores have to make a registration durable, in a world without faults."""
 SHOWN = 3
 """Number of examples in one sentence."""
 
@@ -68,6 +72,9 @@ class Facts:
     confirmed: list[Line] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
     marks: list[Line] = field(default_factory=list)
+    stable_at: dict[str, int] = field(default_factory=dict)  # by message
+    registered_at: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))  # by receiver
+    paced: bool = False
 
 
 def gather(lines: Iterable[Line]) -> Facts:
@@ -87,8 +94,11 @@ def gather(lines: Iterable[Line]) -> Facts:
             facts.first_at.setdefault((line["receiver"], line["id"]), line["t"])
         elif what == "reg-id":
             facts.receiver_of[line["reg_id"]].add(line["receiver"])
+            facts.registered_at[line["receiver"]].append(line["t"])
         elif what == "confirmed":
             facts.confirmed.append(line)
+        elif what == "paced":
+            facts.paced = True
         elif what in {"fault", "heal", "ended", "hang", "prompt"}:
             facts.marks.append(line)
     for line in announced:
@@ -101,11 +111,15 @@ def _name_stable(facts: Facts, line: Line) -> None:
     owner = facts.owner[stream]
     for number in range(line["first"], line["last"] + 1):
         name = facts.number[stream].get(number)
-        if name is None:  # a fragment of a large message, or the source was killed before it wrote the name
-            facts.nameless[owner].add(number)
+        if name is None:
+            # A fragment of a large message, or the source was killed before it wrote the name. Nothing is promised for
+            # the fragments of a message that was not sent completely.
+            if not line.get("large"):
+                facts.nameless[owner].add(number)
         else:
             facts.stable[owner][number].add(name)
             facts.stable_ids.add(name)
+            facts.stable_at.setdefault(name, line["t"])
 
 
 def owner_of(facts: Facts, name: str) -> tuple[str, str]:
@@ -165,21 +179,30 @@ def _reused(facts: Facts, verdict: Verdict) -> None:
             )
 
 
+def undelivered(facts: Facts, receiver: str) -> tuple[set[str], dict[str, set[int]]]:
+    """Return what is stable and was never delivered to a receiver: names, and numbers without a name by owner."""
+    lines = [line for run in facts.delivered.values() for line in run if line["receiver"] == receiver]
+    numbers: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for line in lines:
+        numbers[owner_of(facts, line["id"])].update(range(line["first"], line["number"] + 1))
+    unseen = {
+        owner[0]: {number for number in wanted if number & 0xFFFF_FFFF not in numbers[owner]}
+        for owner, wanted in facts.nameless.items()
+    }
+    missing = facts.stable_ids - {line["id"] for line in lines}
+    if facts.paced:  # Stores keep a message for the receivers that are registered when it arrives, and for no other.
+        known = facts.registered_at[receiver][QUORUM - 1 : QUORUM]
+        missing = {name for name in missing if known and facts.stable_at[name] > known[0] + REGISTERED_NS}
+    return missing, {owner: some for owner, some in unseen.items() if some}
+
+
 def _lost(facts: Facts, verdict: Verdict, receivers: Sequence[str]) -> None:
     for receiver in receivers:
-        got = {line["id"] for lines in facts.delivered.values() for line in lines if line["receiver"] == receiver}
-        missing = facts.stable_ids - got
+        missing, unseen = undelivered(facts, receiver)
         if missing:
             verdict.add("lost", f"{receiver} never got {len(missing)} stable messages: {_some(missing)}")
-        numbers: dict[tuple[str, str], set[int]] = defaultdict(set)
-        for lines in facts.delivered.values():
-            for line in lines:
-                if line["receiver"] == receiver:
-                    numbers[owner_of(facts, line["id"])].update(range(line["first"], line["number"] + 1))
-        for owner, wanted in facts.nameless.items():
-            unseen = {number for number in wanted if number & 0xFFFF_FFFF not in numbers[owner]}
-            if unseen:
-                verdict.add("lost", f"{receiver} never got number {_some(unseen)} of {owner[0]}, which was stable")
+        for owner, some in unseen.items():
+            verdict.add("lost", f"{receiver} never got number {_some(some)} of {owner}, which was stable")
 
 
 def _one_run(facts: Facts, verdict: Verdict, run: str, delivered: Sequence[Line]) -> None:

@@ -10,7 +10,7 @@ from stablecast.core.errors import StablecastError
 from stablecast.evidence.trace.trace_judge import verify_paths
 from stablecast.lab.whole.conductor import Conductor
 from stablecast.lab.whole.history_checker import judge
-from stablecast.lab.whole.schedule import RECEIVERS, Schedule, smaller
+from stablecast.lab.whole.schedule import Schedule, smaller
 from stablecast.lab.world.kernel import WorldError
 from stablecast.lab.world.programs import TRACES
 from stablecast.lab.world.world import World
@@ -51,7 +51,7 @@ def run(schedule: Schedule, traces: Path | None = None) -> WholeReport:
     for process, failure in world.failures:
         if not isinstance(failure, OSError | StablecastError):  # `ended` judges what a command reports.
             violations.append(f"traceback: {process.name} raised {type(failure).__name__}: {failure}")
-    verdict = judge(conductor.lines, conductor.printed(), RECEIVERS)
+    verdict = judge(conductor.lines, conductor.printed(), schedule.setup.receivers)
     violations += verdict.violations
     if traces is not None:
         violations += _judged(world, traces)

@@ -16,9 +16,13 @@ from stablecast.core.errors import StablecastError
 SOURCE: Final = "source"
 RECEIVERS: Final = ("receiver0", "receiver1")
 STORES: Final = ("store0", "store1", "store2")
-FINDER: Final = "finder"
-"""The host of the relay or of the resolution service."""
-PROGRAMS: Final = (SOURCE, *RECEIVERS, *STORES, FINDER)
+SECOND_RECEIVER: Final = "receiver1-second"
+"""The receiver of a second context in the process of the last receiver."""
+FINDERS: Final = ("finder", "finder1")
+"""The hosts of relays and resolution services."""
+PROGRAMS: Final = (SOURCE, *RECEIVERS, *STORES, *FINDERS)
+DAEMON: Final = STORES[0]
+"""The host of the daemon with two stores. Its disk never fails, because it has two copies of each message."""
 
 HORIZON_MS: Final = 6_000
 """Time in ms, from the start of the applications, at which every fault is over."""
@@ -72,12 +76,24 @@ class Do(StrEnum):
     """Let the wall clock of the host leap by `amount` ms."""
     DRIFT = "drift"
     """Let the clocks of the host gain `amount` microseconds a second."""
+    SCARCE = "scarce"
+    """Leave the program `amount` sockets more than it has."""
+    BLACKOUT = "blackout"
+    """Cut the power of all hosts at once. All return after the span."""
+    CLOSE = "close"
+    """Send the program SIGTERM, and start it again after the span."""
+    LEAVE = "leave"
+    """Let a receiver deregister and end; start it again after the span."""
+    TWIN = "twin"
+    """Start a second process with the identity of a client on another host; it is killed after the span."""
 
 
 DISK_FAULTS: Final = frozenset({Do.FULL, Do.FAIL, Do.ROT})
 """Faults that may cost a store its records; one store of a world suffers them."""
 
 STRIKES_STORES: Final = DISK_FAULTS | {Do.SLOW}
+STRIKES_CLIENTS: Final = frozenset({Do.TWIN})
+STRIKES_RECEIVERS: Final = frozenset({Do.LEAVE})
 
 
 @attrs.frozen
@@ -103,24 +119,53 @@ class Setup:
     """The programs of a world.
 
     Attributes:
-        finder: How receivers find sources: `relay`, `service` or `multicast`.
+        finder: How receivers find sources: `relay`, `service`, `multicast`, `relays` (two), `services` (two), or `both`
+            (a relay and a service).
         options: Options of the source.
+        receiver_options: Options of each receiver.
         store_options: Options of each store.
         pause_ms: Time between two bursts of the source.
         burst: Messages of one burst.
         size: Bytes of a message.
-        modes: How each receiver reads: `plain`, `batches`, `callback`, `slow`.
+        modes: How each receiver reads: `plain`, `batches`, `callback`, `slow`, or `explicit`, which acknowledges later.
         late: The last receiver starts when all faults are over.
+        topics: The topics of the source's context; it has a source for each.
+        handles: Sources of each topic, with different session ids.
+        second: The last receiver's process has a second context, whose receiver is judged, too.
+        daemon: The first host of a store runs a daemon with two stores, from a configuration file.
+        named: The source knows its stores by name.
+        ids: The identity of clients: `session` ids, chosen `regid`s, or `new` RegIDs for each start of a receiver.
+        hasty: Sends are cancelled if they have to wait.
+        ending: How the clients end when all is settled: `close` or `deregister`.
     """
 
     finder: str = "relay"
     options: tuple[tuple[str, Any], ...] = ()
+    receiver_options: tuple[tuple[str, Any], ...] = ()
     store_options: tuple[str, ...] = ()
     pause_ms: int = 60
     burst: int = 1
     size: int = 60
     modes: tuple[str, ...] = ("plain", "plain")
     late: bool = False
+    topics: tuple[str, ...] = ("orders",)
+    handles: int = 1
+    second: bool = False
+    daemon: bool = False
+    named: bool = False
+    ids: str = "session"
+    hasty: bool = False
+    ending: str = "close"
+
+    @property
+    def receivers(self) -> tuple[str, ...]:
+        """The receivers to which every stable message is due."""
+        return (*RECEIVERS, SECOND_RECEIVER) if self.second else RECEIVERS
+
+    @property
+    def finders(self) -> tuple[str, ...]:
+        """The hosts of relays and resolution services."""
+        return FINDERS if self.finder in {"relays", "services", "both"} else FINDERS[:1]
 
 
 @attrs.frozen
@@ -141,9 +186,10 @@ class Schedule:
         """Return the schedule of JSON values. Raises ScheduleError."""
         try:
             setup = dict(value["setup"])
-            for name in ("store_options", "modes"):
+            for name in ("store_options", "modes", "topics"):
                 setup[name] = tuple(setup[name])
-            setup["options"] = tuple((name, option) for name, option in setup["options"])
+            for name in ("options", "receiver_options"):
+                setup[name] = tuple((option, given) for option, given in setup[name])
             faults = tuple(Fault(**{**fault, "do": Do(fault["do"])}) for fault in value["faults"])
             schedule = cls(int(value["seed"]), Setup(**setup), faults)
         except (KeyError, TypeError, ValueError) as error:
@@ -161,35 +207,114 @@ class Schedule:
 def draw(seed: int) -> Schedule:
     """Return the schedule of a seed. Each world draws its own mixture of faults."""
     rng = Random(f"whole {seed}")  # noqa: S311 - not a secret
-    kinds = rng.sample(tuple(Do), rng.randint(1, len(Do)))
+    setup = _setup(rng)
+    possible = [kind for kind in Do if kind not in _excluded(setup)]
+    kinds = rng.sample(possible, rng.randint(1, len(possible)))
     storms = [rng.randrange(HORIZON_MS) for _ in range(rng.randint(1, 3))]
-    weak = rng.choice(STORES)
+    weak = rng.choice([name for name in STORES if not (setup.daemon and name == DAEMON)])
     faults = [_fault(rng, rng.choice(kinds), storms, weak) for _ in range(rng.randint(*FAULTS))]
-    return Schedule(seed, _setup(rng), tuple(sorted(faults, key=lambda fault: fault.at_ms)))
+    return Schedule(seed, setup, tuple(sorted(faults, key=lambda fault: fault.at_ms)))
+
+
+def _excluded(setup: Setup) -> frozenset[Do]:
+    """Return the faults that would break a condition of the guarantees."""
+    options = dict(setup.options)
+    excluded: set[Do] = set()
+    if "ume_store_group" in options:
+        excluded |= DISK_FAULTS  # A group of one store has no other copy.
+    if "ume_receiver_paced_persistence" in options:
+        excluded |= STRIKES_RECEIVERS  # Stores keep nothing for a receiver that deregistered.
+    return frozenset(excluded)
+
+
+_PACED: Final = "ume_receiver_paced_persistence"
+
+_KITS: Final[tuple[tuple[dict[str, Any], dict[str, Any], tuple[str, ...]], ...]] = (
+    (
+        {_PACED: 1, "ume_flight_size_bytes": 500_000},
+        {_PACED: 1},
+        ("repository-allow-receiver-paced-persistence=1",),
+    ),
+    ({"ume_proxy_source": 1}, {}, ("allow-proxy-source=1", "proxy-election-interval=300")),
+    ({"ume_activity_timeout": 1_500}, {"ume_activity_timeout": 1_500}, ()),
+    ({}, {}, ("repository-type=reduced-fd",)),
+    ({}, {"ume_use_ack_batching": 0}, ()),
+    ({"ume_store_activity_timeout": 800}, {"ume_store_activity_timeout": 800}, ()),
+    ({"ume_retention_unique_confirmations": 1}, {}, ()),
+)
+"""Options of the source, of the receivers and of the stores that go together."""
+
+_WITHIN: Final = "ume_retention_intragroup_stability_behavior"
+_BETWEEN: Final = "ume_retention_intergroup_stability_behavior"
+
+_GROUPS: Final[tuple[dict[str, Any], ...]] = (
+    {"ume_store_group": "0:3", _WITHIN: "all"},
+    {"ume_store_group": "0:3", _WITHIN: "all-active"},
+    {"ume_store_group": "0:1,1:1,2:1", _BETWEEN: "majority"},
+    {"ume_store_group": "0:1,1:1,2:1", _BETWEEN: "all"},
+    {"ume_store_group": "0:2,1:1", _BETWEEN: "any"},
+    {"ume_store_group": "0:2,1:1", _BETWEEN: "all-active"},
+)
+"""Groups of the three stores, with the rules of stability."""
 
 
 def _setup(rng: Random) -> Setup:
-    if rng.random() < 0.3:
+    if rng.random() < 0.2:
         return Setup()
     options: dict[str, Any] = {}
-    size = rng.choice((60, 100, 1_000, 20_000))
+    size = rng.choice((60, 60, 100, 100, 1_000, 1_000, 20_000))
     if rng.random() < 0.3:
         options["ume_confirmed_delivery_notification"] = 1
     if rng.random() < 0.3:
         options["ume_flight_size"] = rng.choice((1, 5, 20)) if size <= WHOLE_BYTES else LARGE_FLIGHT
     if rng.random() < 0.3:
         options["transport"] = rng.choice(("lbtrm", "lbtru"))
-    modes = tuple(rng.choice(("plain", "plain", "batches", "callback", "slow")) for _ in RECEIVERS)
-    return Setup(
-        finder=rng.choice(("relay", "relay", "service", "multicast")),
+    receiver_options: dict[str, Any] = {}
+    stores: list[str] = []
+    for kit in rng.sample(_KITS, rng.choice((0, 0, 1, 2))):
+        for given, more in zip((options, receiver_options), kit[:2], strict=True):
+            given.update(more)
+        stores += kit[2]
+    paced = _PACED in options
+    if paced:
+        options.pop("ume_retention_unique_confirmations", None)  # Nobody confirms what no receiver was there for.
+    modes = tuple(rng.choice(("plain", "plain", "batches", "callback", "slow", "explicit")) for _ in RECEIVERS)
+    setup = Setup(
+        finder=rng.choice(("relay", "relay", "service", "multicast", "relays", "services", "both")),
         options=tuple(options.items()),
-        store_options=(),
-        pause_ms=rng.choice((20, 60, 150)),
+        receiver_options=tuple(receiver_options.items()),
+        store_options=tuple(stores),
+        pause_ms=rng.choice((60, 100, 150)),
         burst=rng.choice((1, 1, 2, 5)),
         size=size,
         modes=modes,
-        late=rng.random() < 0.15,
+        late=rng.random() < 0.15 and not paced,
+        hasty=rng.random() < 0.15,
+        ending=rng.choice(("close", "close", "deregister")),
     )
+    return setup if paced else _with_kits(rng, setup)
+
+
+def _with_kits(rng: Random, setup: Setup) -> Setup:
+    """Add contexts, identities and stores. Paced worlds have none, because one session per store decides there."""
+    several = rng.choice(("", "", "", "topics", "handles"))
+    if several == "topics":
+        setup = attrs.evolve(setup, topics=("orders", "trades"))
+    elif several == "handles":
+        setup = attrs.evolve(setup, handles=2)
+    else:
+        setup = attrs.evolve(setup, ids=rng.choice(("session", "session", "session", "regid", "new")))
+    if setup.ids == "session" and not setup.late:
+        setup = attrs.evolve(setup, second=rng.random() < 0.15)
+    match rng.choice(("", "", "", "daemon", "named", "groups")):
+        case "daemon":
+            return attrs.evolve(setup, daemon=True)
+        case "named":
+            return attrs.evolve(setup, named=True)
+        case "groups" if setup.ids == "session":
+            return attrs.evolve(setup, options=(*setup.options, *rng.choice(_GROUPS).items()))
+        case _:
+            return setup
 
 
 def _fault(rng: Random, do: Do, storms: list[int], weak: str) -> Fault:
@@ -200,6 +325,10 @@ def _fault(rng: Random, do: Do, storms: list[int], weak: str) -> Fault:
         who = weak
     elif do in STRIKES_STORES:
         who = rng.choice(STORES)
+    elif do in STRIKES_RECEIVERS:
+        who = rng.choice(RECEIVERS)
+    elif do in STRIKES_CLIENTS:
+        who = rng.choice((SOURCE, *RECEIVERS))
     else:
         who = SOURCE if rng.random() < MAIN_SHARE else rng.choice(PROGRAMS)
     other = ""
@@ -218,6 +347,8 @@ def _amount(rng: Random, do: Do) -> int:
             return rng.choice((0, 1_000, 50_000))
         case Do.FAIL:
             return rng.randrange(20)
+        case Do.SCARCE:
+            return rng.randrange(4)
         case Do.LEAP:
             return rng.randrange(-5_000, 5_000)
         case Do.DRIFT:

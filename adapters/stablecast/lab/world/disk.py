@@ -110,6 +110,7 @@ class SimulatedDisk:
         capacity: Bytes of the disk.
         descriptors: Gives each descriptor its number, unless a file system was given other numbers.
         read_only: True if every change is refused.
+        changes: Number of changes of names, sizes and contents so far; it does not grow while a disk is quiet.
     """
 
     def __init__(
@@ -138,6 +139,7 @@ class SimulatedDisk:
         self.root = DirectoryInode(1, 0o755, now())
         self.root.links = 1
         self.used = 0
+        self.changes = 0
         self.heal()
         self.root.whole = False
         self.make_directories("/tmp")  # noqa: S108 - a directory of the simulated disk
@@ -254,6 +256,7 @@ class SimulatedDisk:
 
     def before_change(self, path: str | None = None) -> None:
         """Refuse a change of a disk that is read-only."""
+        self.changes += 1
         if self.read_only:
             raise failure(errno.EROFS, path)
 
@@ -283,6 +286,7 @@ class SimulatedDisk:
                 block = block[: max(0, len(block) - growth + self._room(inode, growth))]
                 growth = offset + len(block) - inode.size
             self.used += max(0, growth)
+        self.changes += 1
         inode.pages.write(block, offset)
         inode.mtime = inode.ctime = self.now()
         return len(block)
@@ -294,6 +298,7 @@ class SimulatedDisk:
         if growth > 0 and self._room(inode, growth) < growth:
             raise failure(errno.ENOSPC)
         self.used += growth
+        self.changes += 1
         inode.pages.resize(size)
         inode.mtime = inode.ctime = self.now()
 

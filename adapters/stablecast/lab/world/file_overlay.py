@@ -39,17 +39,23 @@ DESCRIPTOR_METHODS: Final = {
 
 
 class FileOverlay:
-    """Decides for each call which file system carries it out."""
+    """Decides for each call which file system carries it out.
 
-    def __init__(self, current: Callable[[], FileSystem | None], real: Mapping[str, Function]) -> None:
-        """Dispatch between the file system of the running program, if it is one of a world, and the real functions."""
+    Attributes:
+        active: True while a world is installed.
+        current: Returns the file system of the running program, None outside of worlds.
+        real: The real functions.
+    """
+
+    def __init__(self, real: Mapping[str, Function]) -> None:
+        """Dispatch to the real functions until `current` is set and `active` is true."""
         self.active = False
+        self.current: Callable[[], FileSystem | None] = lambda: None
         self.real = real
-        self._current = current
 
     def system(self) -> FileSystem | None:
         """Return the file system of the running program, None outside of worlds."""
-        return self._current() if self.active else None
+        return self.current() if self.active else None
 
     def owner(self, fd: int) -> FileSystem:
         """Return the file system of a simulated descriptor. Raises OSError: EBADF."""

@@ -89,7 +89,7 @@ class FileSystem(DescriptorCalls):
                 raise failure(errno.ENOENT, name)
             inode = self._created(parent, last, name, mode)
         elif isinstance(inode, LinkInode):
-            raise failure(errno.ELOOP, name)
+            raise failure(errno.ENOTDIR if flags & os.O_DIRECTORY else errno.ELOOP, name)
         elif isinstance(inode, DirectoryInode):
             if creates or flags & (os.O_ACCMODE | os.O_TRUNC):
                 raise failure(errno.EISDIR, name)

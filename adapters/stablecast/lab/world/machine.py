@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypeVar, cast
 
 from stablecast.lab.world.event_loop import ENDING, SimulatedEventLoop
 from stablecast.lab.world.host_files import HostFiles
-from stablecast.lab.world.kernel import Gone, Kernel, Thread
-from stablecast.lab.world.locks import Lock, Result, Semaphore
-from stablecast.lab.world.process import Process, run_loop
+from stablecast.lab.world.kernel import Kernel, SimulatedThread
+from stablecast.lab.world.locks import Result, SimulatedLock, SimulatedSemaphore
+from stablecast.lab.world.process import SimulatedProcess, run_loop
 from stablecast.runtime import machine
 from stablecast.runtime.machine import datagram_reading
 from stablecast.runtime.machine.protocols import DatagramMemory, DatagramReader, Socket
@@ -41,9 +41,9 @@ class WorldPart:
         self._kernel = kernel
 
     @property
-    def process(self) -> Process:
+    def process(self) -> SimulatedProcess:
         """The process whose thread runs now. Raises WorldError outside of a program."""
-        return cast("Process", self._kernel.running().owner)
+        return cast("SimulatedProcess", self._kernel.running().owner)
 
 
 class WorldClock(WorldPart):
@@ -106,6 +106,10 @@ class WorldNetwork(WorldPart):
         yield "lo", "127.0.0.1", _IFF_UP | _IFF_LOOPBACK
         yield "eth0", self.process.host.address, _IFF_UP | _IFF_MULTICAST
 
+    def route(self, address: str, /) -> str:
+        """Return the own address from which packets to an address leave."""
+        return "127.0.0.1" if address.startswith("127.") else self.process.host.address
+
     def resolve(self, host: str, /) -> str:
         """Return the address of a host name. Raises OSError."""
         return self.process.resolve(host)
@@ -117,7 +121,7 @@ class WorldQueue:
     def __init__(self, kernel: Kernel, limit: int) -> None:
         """Make an empty queue."""
         self._items: deque[Any] = deque()
-        self._room, self._filled = Semaphore(kernel, limit), Semaphore(kernel, 0)
+        self._room, self._filled = SimulatedSemaphore(kernel, limit), SimulatedSemaphore(kernel, 0)
 
     def put(self, item: Any, block: bool = True) -> None:
         """Append an item; wait for room, or raise `queue.Full` unless `block`."""
@@ -143,12 +147,12 @@ class WorldQueue:
 class WorldExecutor:
     """Threads that do jobs in the order in which they were submitted; here one thread, while there are jobs."""
 
-    def __init__(self, process: Process, name: str) -> None:
+    def __init__(self, process: SimulatedProcess, name: str) -> None:
         """Make an executor without jobs."""
         self._process = process
         self._name = name
         self._jobs: deque[Callable[[], object]] = deque()
-        self._thread: Thread | None = None
+        self._thread: SimulatedThread | None = None
 
     def submit(self, job: Callable[..., object], /, *arguments: Any) -> object:
         """Queue a job."""
@@ -179,7 +183,7 @@ _SPARE: dict[Callable[[], Any], list[Any]] = {}
 """Objects of threads that have ended, by the function that made them: buffers of megabytes serve all worlds."""
 
 
-def reclaim(thread: Thread) -> None:
+def reclaim(thread: SimulatedThread) -> None:
     """Keep the objects of a thread that has ended, for later threads."""
     for factory, made in thread.objects.items():
         _SPARE.setdefault(factory, []).append(made)
@@ -189,7 +193,7 @@ def reclaim(thread: Thread) -> None:
 class WorldThreads(WorldPart):
     """The threads of the running process."""
 
-    def start(self, name: str, target: Callable[..., object], /, *arguments: Any) -> Thread:
+    def start(self, name: str, target: Callable[..., object], /, *arguments: Any) -> SimulatedThread:
         """Start a thread."""
         return self.process.start_thread(partial(target, *arguments), name)
 
@@ -202,13 +206,13 @@ class WorldThreads(WorldPart):
         """Return a thread that does submitted jobs."""
         return WorldExecutor(self.process, name)
 
-    def lock(self) -> Lock:
+    def lock(self) -> SimulatedLock:
         """Return a lock that is free."""
-        return Lock(self._kernel)
+        return SimulatedLock(self._kernel)
 
-    def semaphore(self, value: int = 1) -> Semaphore:
+    def semaphore(self, value: int = 1) -> SimulatedSemaphore:
         """Return a semaphore whose counter is `value`."""
-        return Semaphore(self._kernel, value)
+        return SimulatedSemaphore(self._kernel, value)
 
     def queue(self, limit: int) -> WorldQueue:
         """Return an empty queue for at most `limit` items."""
@@ -295,7 +299,7 @@ class WorldProcess(WorldPart):
         process = self.process
         process.status = status
         process.kill()
-        raise Gone
+        self._kernel.running().leave()
 
     def at_exit(self, callback: Callable[[], object], /) -> None:
         """Call back when the process ends in an orderly way."""
@@ -343,7 +347,7 @@ def installed(kernel: Kernel) -> Iterator[None]:
     previous = machine.install(
         clock=WorldClock(kernel),
         entropy=WorldEntropy(kernel),
-        files=HostFiles(lambda: cast("Process", kernel.running().owner).files),
+        files=HostFiles(lambda: cast("SimulatedProcess", kernel.running().owner).files),
         network=WorldNetwork(kernel),
         threads=WorldThreads(kernel),
         process=WorldProcess(kernel),

@@ -27,7 +27,7 @@ TORN_PAGES: Final = 0.25
 
 
 class ChangeFate(IntEnum):
-    """What becomes of a change at a power cut: open, lost for good after a failed sync, or durable."""
+    """The outcome of a change at a power cut: open, lost for good after a failed sync, or durable."""
 
     DIRTY = 0
     LOST = 1
@@ -43,7 +43,7 @@ class FileChange:
         old: Bytes that were replaced or cut off.
         before: Size of the file before, in bytes.
         after: Size of the file after, in bytes.
-        fate: What becomes of the change at a power cut.
+        fate: The outcome of the change at a power cut.
     """
 
     __slots__ = ("after", "before", "fate", "length", "offset", "old")

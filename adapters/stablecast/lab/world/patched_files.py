@@ -19,103 +19,110 @@ classes that hold a function of `os`, libraries in C that open files themselves 
 child processes. Files of `/proc`, `/sys` and `/dev` are the real ones, so what they show is not repeated by a seed.
 """
 
-import builtins
-import contextlib
-import errno
 import fcntl
 import functools
-import glob
 import io
 import mmap
 import os
 import sys
-import tempfile
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final, Self
 
-from stablecast.lab.world.disk import FIRST_DESCRIPTOR, failure
+from stablecast.lab.world.file_functions import replacements
 from stablecast.lab.world.file_overlay import FileOverlay, Function
 from stablecast.lab.world.filesystem import FileSystem
-
-DESCRIPTOR_CALLS: Final = (
-    *("close", "dup", "read", "pread", "readv", "preadv", "write", "pwrite", "writev", "pwritev", "lseek"),
-    *("fsync", "fdatasync", "ftruncate", "posix_fallocate", "fstat", "fstatvfs", "fchmod"),
-)
-"""Functions of `os` whose first argument is a descriptor."""
-
-READING_CALLS: Final = ("stat", "lstat", "readlink", "listdir", "scandir", "statvfs", "chdir")
-CHANGING_CALLS: Final = ("mkdir", "rmdir", "unlink", "remove", "truncate", "chmod", "chown", "utime")
-CALLS_OF_TWO_PATHS: Final = ("rename", "replace", "link", "symlink")
-"""Functions of `os` whose first argument is a path, or two paths."""
-
-IGNORED_CALLS: Final = ("posix_fadvise", "fchown", "set_inheritable", "set_blocking", "posix_madvise")
-"""Functions of `os` that change nothing at a simulated descriptor."""
-
-REFUSED_CALLS: Final = {
-    "mkfifo": "named pipes are not simulated; use a queue or a socket",
-    "mknod": "devices are not simulated",
-    "lockf": "record locks are not simulated; use fcntl.flock",
-    "listxattr": "",
-    "getxattr": "",
-    "setxattr": "",
-    "removexattr": "",
-}
-"""Functions of `os` that a simulated file lacks, with the sentence. The others fail as on a system without them."""
 
 UNTOUCHED_MODULES: Final = frozenset({"posix", "_io", __name__})
 """Modules whose names stay: the import system needs the first two."""
 
 SUPPORT_SETS: Final = ("supports_dir_fd", "supports_effective_ids", "supports_fd", "supports_follow_symlinks")
 
-OPEN_STATUS: Final = frozenset((fcntl.F_GETFL, fcntl.F_GETFD))
-SET_STATUS: Final = frozenset((fcntl.F_SETFL, fcntl.F_SETFD))
-
-Unsupported = io.UnsupportedOperation
-"""The error of everything that cannot be simulated. It is an OSError and a ValueError."""
-
 
 class PatchedFiles:
-    """A context in which the functions of Python dispatch to simulated files; see the module."""
+    """A context in which the functions of Python dispatch to simulated files; see the module.
+
+    Contexts may be nested: the innermost decides. All share one table, because its search through all modules takes
+    more time than a small world.
+    """
 
     def __init__(self, current: Callable[[], FileSystem | None]) -> None:
-        """Prepare the replacements.
+        """Prepare a context.
 
         Args:
             current: Returns the file system of the running program, None for code outside of worlds.
         """
-        real: dict[str, Function] = {"io.open": io.open, "flock": fcntl.flock, "fcntl": fcntl.fcntl}
-        real |= {"lockf_": fcntl.lockf, "ioctl": fcntl.ioctl, "mmap": mmap.mmap}
-        real |= {name: value for name, value in vars(os).items() if callable(value)}
-        self._overlay = FileOverlay(current, real)
-        self._table = _replacements(self._overlay)
-        self._changed: list[tuple[Any, str, Any]] = []
+        self._current = current
+        self._previous: Callable[[], FileSystem | None] | None = None
 
     def __enter__(self) -> Self:
-        """Install the replacements."""
-        replaced = {id(old): (old, new) for _, _, old, new in self._table}
-        for owner, name, _, new in self._table:
-            self._set(owner, name, new)
-        for module in list(sys.modules.values()):
-            if type(module) is types.ModuleType and module.__name__ not in UNTOUCHED_MODULES:
-                for name, value in list(vars(module).items()):
-                    old, new = replaced.get(id(value), (None, None))
-                    if new is not None and old is value:
-                        self._set(module, name, new)
-        for name in SUPPORT_SETS:
-            functions = getattr(os, name)
-            functions |= {new for _, _, old, new in self._table if old in functions}
-        self._overlay.active = True
+        """Install the replacements, unless an outer context has done so."""
+        patches = _patches()
+        overlay = patches.overlay
+        self._previous = overlay.current if overlay.active else None
+        overlay.current = self._current
+        if self._previous is None:
+            patches.install()
         return self
 
     def __exit__(self, *_: object) -> None:
         """Put the functions back. Modules that were imported meanwhile keep replacements, which then do nothing."""
-        self._overlay.active = False
+        patches = _patches()
+        if self._previous is None:
+            patches.remove()
+        else:
+            patches.overlay.current = self._previous
+
+
+class _Patches:
+    """The replacements of this interpreter, and the places where they belong."""
+
+    def __init__(self) -> None:
+        real: dict[str, Function] = {"io.open": io.open, "flock": fcntl.flock, "fcntl": fcntl.fcntl}
+        real |= {"lockf_": fcntl.lockf, "ioctl": fcntl.ioctl, "mmap": mmap.mmap}
+        real |= {name: value for name, value in vars(os).items() if callable(value)}
+        self.overlay = FileOverlay(real)
+        self._table = replacements(self.overlay)
+        self._functions = {id(old): (old, new) for _, _, old, new in self._table}
+        self._places: dict[types.ModuleType, list[tuple[str, Any, Any]]] = {}
+        self._changed: list[tuple[Any, str, Any]] = []
+
+    def install(self) -> None:
+        """Replace every function, under all names that modules have for it."""
+        for owner, name, _, new in self._table:
+            if not isinstance(owner, types.ModuleType):
+                self._set(owner, name, new)
+        for module in list(sys.modules.values()):
+            for name, old, new in self._places_in(module):
+                if vars(module).get(name) is old:
+                    self._set(module, name, new)
+        for name in SUPPORT_SETS:
+            functions = getattr(os, name)
+            functions |= {new for _, _, old, new in self._table if old in functions}
+        self.overlay.active = True
+
+    def remove(self) -> None:
+        """Put everything back."""
+        self.overlay.active = False
         for owner, name, value in reversed(self._changed):
             setattr(owner, name, value)
         self._changed = []
         for name in SUPPORT_SETS:
             getattr(os, name).difference_update([new for _, _, _, new in self._table])
+
+    def _places_in(self, module: Any) -> list[tuple[str, Any, Any]]:
+        """Return the names in a module that hold a real function; each module is searched once."""
+        if type(module) is not types.ModuleType or module.__name__ in UNTOUCHED_MODULES:
+            return []
+        places = self._places.get(module)
+        if places is None:
+            functions = self._functions
+            found = [(name, value) for name, value in list(vars(module).items()) if id(value) in functions]
+            places = [
+                (name, value, functions[id(value)][1]) for name, value in found if functions[id(value)][0] is value
+            ]
+            self._places[module] = places
+        return places
 
     def _set(self, owner: Any, name: str, value: Any) -> None:
         # A static method must come back as one, so `getattr` is not used on classes.
@@ -124,338 +131,7 @@ class PatchedFiles:
         setattr(owner, name, value)
 
 
-Replacement = tuple[Any, str, Any, Any]
-"""Where a function is found: its owner, its name, the function, and what stands in for it."""
-
-
-def _replacements(overlay: FileOverlay) -> list[Replacement]:
-    """Return the table of all replacements."""
-    real = overlay.real
-    table: list[Replacement] = [
-        (builtins, "open", real["io.open"], _open_file(overlay)),
-        (os, "open", real["open"], _open(overlay)),
-        (os, "access", real["access"], _access(overlay)),
-        (os, "sendfile", real["sendfile"], _sendfile(overlay)),
-        (os, "isatty", real["isatty"], _constant(overlay, "isatty", value=False)),
-        (fcntl, "flock", real["flock"], _by_descriptor(overlay, "flock")),
-        (fcntl, "fcntl", real["fcntl"], _fcntl(overlay)),
-        (fcntl, "ioctl", real["ioctl"], _ioctl(overlay)),
-        (fcntl, "lockf", real["lockf_"], _refused(overlay, "lockf_", REFUSED_CALLS["lockf"])),
-        (mmap, "mmap", real["mmap"], _mapping(overlay)),
-        *_temporary(overlay),
-    ]
-    for make, names in (
-        (_by_descriptor, DESCRIPTOR_CALLS),
-        (_reading, READING_CALLS),
-        (_changing, CHANGING_CALLS),
-        (_changing_two, CALLS_OF_TWO_PATHS),
-        (_without_argument, ("getcwd", "getcwdb", "sync")),
-    ):
-        table += [(os, name, real[name], make(overlay, name)) for name in names]
-    table += [(os, "umask", real["umask"], _umask(overlay))]
-    for name in IGNORED_CALLS:
-        if name in real:
-            table.append((os, name, real[name], _constant(overlay, name, value=None)))
-    for name, reason in REFUSED_CALLS.items():
-        if name in real:
-            table.append((os, name, real[name], _refused(overlay, name, reason)))
-    if "copy_file_range" in real:
-        table.append((os, "copy_file_range", real["copy_file_range"], _copy_file_range(overlay)))
-    return table + _held_by_classes(table) + _databases(overlay)
-
-
-def _held_by_classes(table: list[Replacement]) -> list[Replacement]:
-    """Return the replacements of functions that the library holds in classes and in default arguments."""
-
-    def replaced(value: Any) -> Any:
-        return next((new for _, _, old, new in table if old is value), value)
-
-    found: list[Replacement] = []
-    for owner in (*vars(glob).values(), *vars(tempfile).values()):
-        for name, value in vars(owner).items() if isinstance(owner, type) else ():
-            if isinstance(value, staticmethod) and replaced(value.__func__) is not value.__func__:
-                found.append((owner, name, value, staticmethod(replaced(value.__func__))))
-            elif isinstance(value, types.FunctionType) and value.__defaults__:
-                defaults = tuple(map(replaced, value.__defaults__))
-                if any(new is not old for new, old in zip(defaults, value.__defaults__, strict=True)):
-                    found.append((value, "__defaults__", value.__defaults__, defaults))
-    return found
-
-
-# ------------------------------------------------------------------------------------------------- kinds of functions
-
-
-def _wrapped(overlay: FileOverlay, name: str, function: Function) -> Function:
-    """Give a replacement the name and the documentation of the real function."""
-    return functools.wraps(overlay.real[name], updated=())(function)
-
-
-def _number(fd: Any) -> int:
-    """Return the descriptor of a number or a file object."""
-    return fd if isinstance(fd, int) else int(fd.fileno()) if hasattr(fd, "fileno") else -1
-
-
-def _by_descriptor(overlay: FileOverlay, name: str) -> Function:
-    real = overlay.real[name]
-
-    def call(fd: Any, *args: Any, **options: Any) -> Any:
-        if not overlay.active or (number := _number(fd)) < FIRST_DESCRIPTOR:
-            return real(fd, *args, **options)
-        return getattr(overlay.owner(number), name)(number, *args, **options)
-
-    return _wrapped(overlay, name, call)
-
-
-def _reading(overlay: FileOverlay, name: str) -> Function:
-    real = overlay.real[name]
-    default = (".",) if name in ("listdir", "scandir") else ()
-
-    def call(*args: Any, **options: Any) -> Any:
-        system = overlay.system()
-        if system is None:
-            return real(*args, **options)
-        path, *others = args or ((options.pop("path"),) if "path" in options else default)
-        return overlay.read(name, system, "." if path is None else path, *others, **options)
-
-    return _wrapped(overlay, name, call)
-
-
-def _changing(overlay: FileOverlay, name: str) -> Function:
-    real = overlay.real[name]
-
-    def call(*args: Any, **options: Any) -> Any:
-        system = overlay.system()
-        if system is None:
-            return real(*args, **options)
-        path, *others = args or (options.pop("path"),)
-        return overlay.change(name, system, path, *others, **options)
-
-    return _wrapped(overlay, name, call)
-
-
-def _changing_two(overlay: FileOverlay, name: str) -> Function:
-    real = overlay.real[name]
-
-    def call(src: Any, dst: Any, *args: Any, **options: Any) -> Any:
-        system = overlay.system()
-        if system is None:
-            return real(src, dst, *args, **options)
-        return overlay.change_two(name, system, src, dst, *args, **options)
-
-    return _wrapped(overlay, name, call)
-
-
-def _without_argument(overlay: FileOverlay, name: str) -> Function:
-    real = overlay.real[name]
-
-    def call() -> Any:
-        system = overlay.system()
-        if system is None:
-            return real()
-        return os.fsencode(system.getcwd()) if name == "getcwdb" else getattr(system, name)()
-
-    return _wrapped(overlay, name, call)
-
-
-def _umask(overlay: FileOverlay) -> Function:
-    real = overlay.real["umask"]
-
-    def umask(mask: int, /) -> Any:
-        system = overlay.system()
-        return real(mask) if system is None else system.umask(mask)
-
-    return _wrapped(overlay, "umask", umask)
-
-
-def _constant(overlay: FileOverlay, name: str, *, value: object) -> Function:
-    real = overlay.real[name]
-
-    def call(fd: Any, *args: Any, **options: Any) -> Any:
-        if not overlay.active or _number(fd) < FIRST_DESCRIPTOR:
-            return real(fd, *args, **options)
-        overlay.owner(_number(fd))
-        return value
-
-    return _wrapped(overlay, name, call)
-
-
-def _refused(overlay: FileOverlay, name: str, reason: str) -> Function:
-    real = overlay.real[name]
-
-    def call(*args: Any, **options: Any) -> Any:
-        system = overlay.system()
-        target = args[0] if args else None
-        if system is None or (isinstance(target, int) and target < FIRST_DESCRIPTOR):
-            return real(*args, **options)
-        if reason:
-            raise Unsupported(f"os.{name.rstrip('_')} cannot be used in a world: {reason}")
-        raise failure(errno.ENOTSUP)
-
-    return _wrapped(overlay, name, call)
-
-
-# --------------------------------------------------------------------------------------------------- single functions
-
-
-def _open_file(overlay: FileOverlay) -> Function:
-    real = overlay.real["io.open"]
-
-    def open(file: Any, mode: str = "r", *args: Any, **options: Any) -> Any:  # noqa: A001 - its name is shown
-        system = overlay.system()
-        if system is None:
-            return real(file, mode, *args, **options)
-        return overlay.open_file(system, file, mode, *args, **options)
-
-    return _wrapped(overlay, "io.open", open)
-
-
-def _open(overlay: FileOverlay) -> Function:
-    real = overlay.real["open"]
-
-    def open(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:  # noqa: A001 - its name is shown
-        system = overlay.system()
-        if system is None:
-            return int(real(path, flags, mode, dir_fd=dir_fd))
-        return overlay.open(system, path, flags, mode, dir_fd=dir_fd)
-
-    return _wrapped(overlay, "open", open)
-
-
-def _access(overlay: FileOverlay) -> Function:
-    real = overlay.real["access"]
-
-    def access(path: Any, mode: int, **options: Any) -> bool:
-        system = overlay.system()
-        return bool(real(path, mode, **options)) if system is None else overlay.access(system, path, mode, **options)
-
-    return _wrapped(overlay, "access", access)
-
-
-def _sendfile(overlay: FileOverlay) -> Function:
-    real = overlay.real["sendfile"]
-
-    def sendfile(out_fd: int, in_fd: int, offset: int | None, count: int, *args: Any, **options: Any) -> int:
-        if not overlay.active or max(out_fd, in_fd) < FIRST_DESCRIPTOR:
-            return int(real(out_fd, in_fd, offset, count, *args, **options))
-        # The library copies by `read` and `write` after this error.
-        if out_fd < FIRST_DESCRIPTOR or not overlay.owner(out_fd).owns(out_fd):
-            raise failure(errno.ENOTSOCK)
-        return _copied(overlay, in_fd, out_fd, count, offset, None)
-
-    return _wrapped(overlay, "sendfile", sendfile)
-
-
-def _copy_file_range(overlay: FileOverlay) -> Function:
-    real = overlay.real["copy_file_range"]
-
-    def copy_file_range(
-        src: int, dst: int, count: int, offset_src: int | None = None, offset_dst: int | None = None
-    ) -> int:
-        if not overlay.active or max(src, dst) < FIRST_DESCRIPTOR:
-            return int(real(src, dst, count, offset_src, offset_dst))
-        if dst < FIRST_DESCRIPTOR:
-            raise failure(errno.EXDEV)
-        return _copied(overlay, src, dst, count, offset_src, offset_dst)
-
-    return _wrapped(overlay, "copy_file_range", copy_file_range)
-
-
-def _copied(overlay: FileOverlay, source: int, target: int, count: int, at: int | None, to: int | None) -> int:
-    """Copy bytes to a simulated file from a simulated or a real one; return their count."""
-    system = overlay.owner(target)
-    if source >= FIRST_DESCRIPTOR:
-        return system.copy_range(source, target, count, at, to)
-    real = overlay.real
-    data = real["read"](source, count) if at is None else real["pread"](source, count, at)
-    return system.write(target, data) if to is None else system.pwrite(target, data, to)
-
-
-def _fcntl(overlay: FileOverlay) -> Function:
-    real = overlay.real["fcntl"]
-
-    def call(fd: Any, cmd: int, arg: Any = 0, /) -> Any:
-        if not overlay.active or (number := _number(fd)) < FIRST_DESCRIPTOR:
-            return real(fd, cmd, arg)
-        file = overlay.owner(number).file_of(number)
-        if cmd in OPEN_STATUS:
-            return file.flags & (os.O_ACCMODE | os.O_APPEND) if cmd == fcntl.F_GETFL else fcntl.FD_CLOEXEC
-        if cmd in SET_STATUS:
-            return 0
-        raise failure(errno.EINVAL)
-
-    return _wrapped(overlay, "fcntl", call)
-
-
-def _ioctl(overlay: FileOverlay) -> Function:
-    real = overlay.real["ioctl"]
-
-    def ioctl(fd: Any, *args: Any, **options: Any) -> Any:
-        if not overlay.active or _number(fd) < FIRST_DESCRIPTOR:
-            return real(fd, *args, **options)
-        raise failure(errno.EOPNOTSUPP)
-
-    return _wrapped(overlay, "ioctl", ioctl)
-
-
-def _mapping(overlay: FileOverlay) -> type:
-    """Return a class like `mmap.mmap` that copies a simulated file for reading, and refuses to write to one."""
-    real: Any = overlay.real["mmap"]
-
-    class _Kind(type):
-        def __instancecheck__(cls, instance: object) -> bool:
-            return isinstance(instance, real)
-
-    def new(_: type, fileno: int, length: int, *args: Any, **options: Any) -> Any:
-        if not overlay.active or fileno < FIRST_DESCRIPTOR:
-            return real(fileno, length, *args, **options)
-        if options.get("access") != mmap.ACCESS_READ and options.get("prot") != mmap.PROT_READ:
-            raise Unsupported(
-                "a simulated file cannot be mapped for writing; map it with access=mmap.ACCESS_READ, or use os.pwrite"
-            )
-        offset = options.get("offset", 0)
-        data = overlay.owner(fileno).mapped(fileno)[offset:]
-        data = data[:length] if length else data
-        if not data:
-            raise ValueError("cannot mmap an empty file")
-        found = real(-1, len(data))
-        found.write(data)
-        found.seek(0)
-        return found
-
-    return _Kind("mmap", (), {"__new__": new, "__doc__": real.__doc__})
-
-
-def _temporary(overlay: FileOverlay) -> list[Replacement]:
-    """Return the replacements of `tempfile`: names that a seed repeats, in the simulated `/tmp`."""
-    module: Any = tempfile
-    names, directory = module._get_candidate_names, module._gettempdir
-
-    def candidates() -> Iterator[str]:
-        system = overlay.system()
-        return names() if system is None else iter(system.temporary_name, "")
-
-    def place() -> str:
-        return str(directory()) if overlay.system() is None else "/tmp"  # noqa: S108 - a simulated directory
-
-    return [(module, "_get_candidate_names", names, candidates), (module, "_gettempdir", directory, place)]
-
-
-def _databases(overlay: FileOverlay) -> list[Replacement]:
-    """Return the replacement of `sqlite3.connect`, which refuses files in a world."""
-    with contextlib.suppress(ImportError):
-        import sqlite3  # noqa: PLC0415 - Python may have been built without it
-
-        real = sqlite3.connect
-
-        @functools.wraps(real, updated=())
-        def connect(database: Any, *args: Any, **options: Any) -> Any:
-            text = os.fsdecode(database)
-            if overlay.system() is not None and text and ":memory:" not in text and "mode=memory" not in text:
-                raise Unsupported(
-                    f"the database {text} cannot be opened in a world: sqlite3 reads and writes files itself; "
-                    'use ":memory:", or keep the data in a file of your own'
-                )
-            return real(database, *args, **options)
-
-        return [(sqlite3, "connect", real, connect)]
-    return []
+@functools.cache
+def _patches() -> _Patches:
+    """Return the replacements; the first world makes them."""
+    return _Patches()

@@ -1,13 +1,14 @@
 """The shipped programs on hosts of a world, as their commands start them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import attrs
 
 from stablecast.cli import daemons, lbmrd, srs
-from stablecast.cli.daemons import StoreJob
-from stablecast.lab.world.process import Process
+from stablecast.cli.daemons import DaemonJob, StoreJob
+from stablecast.config.store_section import STORE_LEVEL
+from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.world import World
 from stablecast.resolver.lbmrd.config import LbmrdConfig
 from stablecast.resolver.srs import SrsConfig
@@ -20,6 +21,9 @@ SERVICE_PORT = 27_000
 
 DATA = Path("/data")
 """Directory of a store."""
+
+CONFIGURATION = Path("/etc/stores.xml")
+"""The configuration file of a daemon."""
 
 TRACES = Path("/traces")
 """Directory of the traces of a host."""
@@ -39,14 +43,19 @@ class StoreProgram:
     resolver: Sequence[str] = ()
     options: Sequence[str] = ()
     traced: bool = False
-    process: Process | None = None
+    process: SimulatedProcess | None = None
 
     @property
     def address(self) -> str:
         """The address at which it listens."""
         return f"{self.world.host(self.name).address}:{STORE_PORT}"
 
-    def start(self, new: bool | None = None) -> Process:
+    @property
+    def addresses(self) -> list[str]:
+        """The address at which it listens, as the only one."""
+        return [self.address]
+
+    def start(self, new: bool | None = None) -> SimulatedProcess:
         """Start `stablecast store`, as a new store or not; None: the first start is one of a new store."""
         host = self.world.host(self.name)
         new = not host.processes if new is None else new
@@ -66,13 +75,69 @@ class StoreProgram:
         return self.process
 
 
-def start_relay(world: World, name: str = "relay") -> Process:
+@attrs.define
+class DaemonProgram:
+    """A daemon with several stores on a host, as `stablecast store FILE` runs it.
+
+    Attributes:
+        stores: Number of stores. They listen at ports from `STORE_PORT` on.
+    """
+
+    world: World
+    name: str
+    stores: int = 2
+    options: Sequence[str] = ()
+    traced: bool = False
+
+    @property
+    def addresses(self) -> list[str]:
+        """The addresses at which its stores listen."""
+        host = self.world.host(self.name).address
+        return [f"{host}:{STORE_PORT + index}" for index in range(self.stores)]
+
+    def start(self) -> SimulatedProcess:
+        """Start the daemon. The first start makes new stores."""
+        host = self.world.host(self.name)
+        new = not host.processes
+        if new:
+            host.disk.place_file(str(CONFIGURATION), self._configuration().encode())
+            for index in range(self.stores):
+                for kind in ("cache", "state"):
+                    host.disk.make_directories(str(DATA / f"{kind}{index}"))
+        job = DaemonJob(CONFIGURATION, "safe", False, new, TRACES if self.traced else None, False)
+        return self.world.call(lambda: daemons.run_daemon(job), self.name)
+
+    def _configuration(self) -> str:
+        host = self.world.host(self.name).address
+        stores = "".join(self._store(host, index) for index in range(self.stores))
+        return (
+            '<?xml version="1.0"?>\n<ume-store version="1.3"><daemon><log type="console"/></daemon>'
+            f"<stores>{stores}</stores></ume-store>\n"
+        )
+
+    def _store(self, host: str, index: int) -> str:
+        given = [tuple(option.split("=", 1)) for option in self.options]
+        usual = [(f"disk-{kind}-directory", str(DATA / f"{kind}{index}")) for kind in ("cache", "state")]
+        ours = _attributes([*usual, *(one for one in given if one[0] in STORE_LEVEL)])
+        of_topics = dict([("repository-type", "disk"), *(one for one in given if one[0] not in STORE_LEVEL)])
+        return (
+            f'<store name="store-{index}" interface="{host}" port="{STORE_PORT + index}">{ours}'
+            f'<topics><topic pattern="." type="PCRE">{_attributes(of_topics.items())}</topic></topics></store>'
+        )
+
+
+def _attributes(options: Iterable[Sequence[str]]) -> str:
+    inside = "".join(f'<option type="store" name="{name}" value="{value}"/>' for name, value in options)
+    return f"<ume-attributes>{inside}</ume-attributes>"
+
+
+def start_relay(world: World, name: str = "relay") -> SimulatedProcess:
     """Start `stablecast lbmrd` on a host."""
     settings = LbmrdConfig(interface=world.host(name).address)
     return world.call(_relay(settings), name)
 
 
-def start_service(world: World, name: str = "service") -> Process:
+def start_service(world: World, name: str = "service") -> SimulatedProcess:
     """Start `stablecast srs` on a host."""
     settings = SrsConfig(interface=world.host(name).address)
     return world.call(lambda: run_service(srs.serve(settings, as_json=False)), name)

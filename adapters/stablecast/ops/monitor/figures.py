@@ -91,3 +91,7 @@ def moment(ns: int) -> str:
 def date(ns: int) -> str:
     """Return an instant as local date and time."""
     return time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(ns // SECOND))
+
+
+FILTERS = {filter_.__name__: filter_ for filter_ in (wire, count, short, size, span, moment, date)}
+"""The functions that templates use, by name."""

@@ -88,12 +88,7 @@ def label(value: object) -> str:
 
 def exposition(stores: list[Snapshot]) -> Iterator[str]:
     """Yield the exposition text of all stores in pieces of bounded length."""
-    tables: tuple[tuple[tuple[Metric, ...], Callable[[list[Snapshot]], Iterator[tuple[str, Any]]]], ...] = (
-        (STORE_METRICS, _stores),
-        (SOURCE_METRICS, _sources),
-        (RECEIVER_METRICS, _receivers),
-    )
-    for metrics, subjects in tables:
+    for metrics, subjects in ((STORE_METRICS, _stores), (SOURCE_METRICS, _sources), (RECEIVER_METRICS, _receivers)):
         for metric in metrics:
             yield f"# HELP {metric.name} {metric.help}\n# TYPE {metric.name} {metric.kind}\n"
             yield from _samples(metric, subjects(stores))

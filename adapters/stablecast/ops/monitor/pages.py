@@ -182,16 +182,7 @@ def _render(template: str, context: dict[str, Any]) -> str:
 def _environment() -> Environment:
     loader = FileSystemLoader(FOLDER / "templates")
     made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.filters.update(
-        wire=figures.wire,
-        count=figures.count,
-        short=figures.short,
-        size=figures.size,
-        span=figures.span,
-        moment=figures.moment,
-        date=figures.date,
-        spark=lambda series: pictures.sparkline(series.values),
-    )
+    made.filters.update(figures.FILTERS, spark=lambda series: pictures.sparkline(series.values))
     made.globals.update(
         sparkline=pictures.sparkline,
         gauge=pictures.gauge,

@@ -11,7 +11,7 @@ import attrs
 from stablecast.core.machine.units import SECOND
 from stablecast.ops.monitor import health
 from stablecast.ops.monitor.health import HealthFinding, Urgency
-from stablecast.store.observatory import ReceiverView, SourceView
+from stablecast.store.observatory import SourceView
 
 SAMPLES = 90
 """Most samples of one figure."""
@@ -46,11 +46,6 @@ def findings_of(view: SourceView) -> tuple[ClientFinding, ...]:
     found = [(view.reg_id, finding) for finding in health.of_source(view)]
     found += [(one.reg_id, finding) for one in view.receivers for finding in health.of_receiver(one, view)]
     return tuple(sorted(found, key=lambda pair: -pair[1].level))
-
-
-def lag_of(receivers: tuple[ReceiverView, ...]) -> int:
-    """Return the lag of the slowest receiver, in messages."""
-    return max((receiver.lag for receiver in receivers), default=0)
 
 
 @attrs.define(eq=False)
@@ -89,7 +84,7 @@ class SourceRow:
         self.memory_bytes, self.disk_bytes = view.memory[0], view.offsets[1]
         self.holes, self.lost, self.bursts, self.drops = view.holes, view.lost, view.bursts[2], view.drops[1]
         self.received = view.traffic.received
-        self.lag = lag_of(view.receivers)
+        self.lag = max((receiver.lag for receiver in view.receivers), default=0)
         self.lags.add(self.lag)
         self.readers = tuple((one.reg_id, one.lag, one.active) for one in view.receivers)
         self.findings = findings_of(view)

@@ -12,6 +12,7 @@ Callers import this package, not its objects, so that `install` takes effect eve
 from pathlib import Path
 from typing import TypedDict, Unpack
 
+from stablecast.runtime.machine import system_clock
 from stablecast.runtime.machine.protocols import (
     Clock,
     DatagramMemory,
@@ -33,7 +34,7 @@ from stablecast.runtime.machine.protocols import (
     Thread,
     Threads,
 )
-from stablecast.runtime.machine.system_clock import SystemClock, SystemEntropy
+from stablecast.runtime.machine.system_entropy import SystemEntropy
 from stablecast.runtime.machine.system_files import SystemFiles
 from stablecast.runtime.machine.system_network import SystemNetwork
 from stablecast.runtime.machine.system_process import SystemProcess
@@ -72,7 +73,7 @@ __all__ = [
     "threads",
 ]
 
-clock: Clock = SystemClock()
+clock: Clock = system_clock
 entropy: Entropy = SystemEntropy()
 files: Files = SystemFiles()
 network: Network = SystemNetwork()

@@ -6,7 +6,7 @@ bounds the size of the set.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from operator import itemgetter
 
 import attrs
@@ -62,6 +62,11 @@ class RangeSet:
                 stop = max(stop, self.ranges[high - 1][1])
             self.ranges[low:high] = [(start, stop)]
         return new
+
+    def update(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Add all of these [start, stop) ranges."""
+        for start, stop in ranges:
+            self.add(start, stop)
 
     def remove(self, start: int, stop: int) -> list[tuple[int, int]]:
         """Remove [start, stop) and return the parts that were present, ascending."""

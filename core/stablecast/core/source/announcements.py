@@ -59,7 +59,8 @@ class Announcements:
             serial.wire(newest),
             config.reply_to,
             enrollment.quorums.rules.sizes,
-            config.confirmations,
+            # A release that waits for confirmations asks for them, also where the application wants no events of them.
+            config.confirmations or config.retention.unique_confirmations > 0,
             stores,
             lineage.term,
             fold(lineage.lives),

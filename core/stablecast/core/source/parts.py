@@ -65,8 +65,11 @@ def window_of(config: SourceConfig, quorums: Quorums) -> StabilityWindow:
     """Return an empty stability window."""
     window = StabilityWindow.create(quorums, retention_of(config), len(config.stores))
     window.stable_notices = _notices(config.stable_notification)
-    window.confirmed_notices = _notices(config.confirmed_notification)
+    window.confirmed_notices = _notices(config.confirmed_notification) if config.confirmations else NO_NOTICES
     return window
+
+
+NO_NOTICES = Notices(numbers=False)
 
 
 def _notices(wanted: settings.Notification) -> Notices:

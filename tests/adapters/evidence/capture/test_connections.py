@@ -27,7 +27,7 @@ def test_a_message_in_pieces_settles_its_frames() -> None:
     assert direction.read_segment(segment(100, ONE[:5]), 2).settled == {}
     progress = direction.read_segment(segment(105, ONE[5:] + TWO[:5]), 3)
     assert progress.settled == {2: FrameVerdict.DECODED}
-    assert len(progress.layers) == 1
+    assert len(progress.decoded.layers) == 1
     progress = direction.read_segment(segment(100 + len(ONE) + 5, TWO[5:]), 4)
     assert progress.settled == {3: FrameVerdict.DECODED, 4: FrameVerdict.DECODED}
     assert direction.close().settled == {}
@@ -44,7 +44,7 @@ def test_out_of_order_and_again() -> None:
     direction = opened()
     assert direction.read_segment(segment(100 + len(ONE), TWO), 2).settled == {}
     progress = direction.read_segment(segment(100, ONE), 3)
-    assert (len(progress.layers), progress.settled) == (2, {2: FrameVerdict.DECODED, 3: FrameVerdict.DECODED})
+    assert (len(progress.decoded.layers), progress.settled) == (2, {2: FrameVerdict.DECODED, 3: FrameVerdict.DECODED})
     assert direction.read_segment(segment(100, ONE), 4).settled == {4: FrameVerdict.DECODED}
 
 
@@ -53,7 +53,7 @@ def test_bytes_behind_a_gap_are_read_at_the_end() -> None:
     direction.read_segment(segment(100, ONE), 2)
     direction.read_segment(segment(200, TWO), 3)
     progress = direction.close()
-    assert (len(progress.layers), progress.settled) == (1, {3: FrameVerdict.DECODED})
+    assert (len(progress.decoded.layers), progress.settled) == (1, {3: FrameVerdict.DECODED})
 
 
 def test_a_segment_that_was_cut_costs_its_message() -> None:
@@ -67,7 +67,7 @@ def test_a_segment_that_was_cut_to_nothing_is_no_message() -> None:
     direction = opened()
     progress = direction.read_segment(segment(100, b"", missing=9), 2)
     assert progress.settled == {2: FrameVerdict.INCOMPLETE}
-    assert progress.problems[0].text == "9 bytes of the segment were not captured"
+    assert progress.decoded.problems[0].text == "9 bytes of the segment were not captured"
 
 
 def test_a_segment_in_pieces_stands_for_all_its_frames() -> None:
@@ -90,4 +90,6 @@ def test_another_connection_between_the_same_endpoints() -> None:
 def test_resolution_has_frames() -> None:
     direction = Direction(TrafficKind.SRS, roundtrip=True)
     octets = rsocket.encode(rsocket.Frame(rsocket.FrameKind.KEEPALIVE))
-    assert [layer.type for layer in direction.read_segment(segment(1, octets), 1).layers] == ["RSOCKET KEEPALIVE"]
+    assert [layer.type for layer in direction.read_segment(segment(1, octets), 1).decoded.layers] == [
+        "RSOCKET KEEPALIVE"
+    ]

@@ -1,13 +1,10 @@
 """Traces beside the models: what is counted, what is told, what cannot be read."""
 
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from stablecast.evidence.trace.errors import TraceError
-from stablecast.lab.model.trace_steps import Following
-from stablecast.lab.model.views import VIEWS
 from stablecast.lab.sim.runner import run as simulate
 from stablecast.lab.sim.schedule import draw
 from tests.adapters.evidence.trace.traced import put_together, take_apart
@@ -38,15 +35,6 @@ def test_a_view_says_what_it_saw(traced: Path) -> None:
     told = tally.as_json(KEPT)
     assert (told["view"], told["traces"], told["strangers"], told["out_of_bounds"]) == ("Stability.source", 2, 0, {})
     assert (told["steps_seen"], told["steps"], told["told"]) == (3, 4, [])
-
-
-def test_steps_of_a_window_are_kept_in_their_order(traced: Path) -> None:
-    following = Following.of(VIEWS, KEPT)
-    following.follow(sorted(traced.glob("source-*.sct")))
-    paths = [path for view, _, path in following.samples if view.name == "Stability.source"]
-    assert [step.action for step in paths[0]] == ["Send", "ToSource(acks)", "ToSource(acks)"]
-    for path in paths:
-        assert all(one.after == other.before for one, other in pairwise(path))
 
 
 def test_after_a_gap_it_begins_anew_and_a_missing_frame_is_told(traced: Path, tmp_path: Path) -> None:

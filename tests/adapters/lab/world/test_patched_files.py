@@ -223,6 +223,18 @@ def test_other_code_is_untouched(program: Program, tmp_path: Path) -> None:
     assert not any(getattr(function, "__wrapped__", None) for function in os.supports_dir_fd)
 
 
+def test_worlds_may_be_nested() -> None:
+    outer, inner = new_file_system(), new_file_system()
+    with PatchedFiles(lambda: outer):
+        Path("/outer").touch()
+        with PatchedFiles(lambda: inner):
+            assert os.listdir("/") == ["tmp"]
+        assert Path("/outer").exists()
+        with PatchedFiles(lambda: None):
+            assert not Path("/outer").exists()
+    assert not Path("/outer").exists()
+
+
 def test_package_data_are_read_from_the_real_machine(program: Program) -> None:
     with program.runs():
         assert "def dumps" in Path(json.__file__).read_text(encoding="utf-8")

@@ -3,10 +3,10 @@
     @attrs.frozen(kw_only=True)
     class StoreGroup:
         CODE: ClassVar[int] = 28
-        flags: U8 = 0
-        grp_idx: U8
-        grp_sz: U16
-        res1: U16 = 0
+        flags: f.U8 = 0
+        grp_idx: f.U8
+        grp_sz: f.U16
+        res1: f.U16 = 0
 
 This declares a store group completely. `Layout` derives encoder and decoder from the annotations, in their order, and
 `CodeSpace` finds the class by its code. All integers are big-endian, and nothing is padded. Flags and reserved fields
@@ -166,9 +166,12 @@ Words = Annotated[tuple[int, ...], WORDS]
 RecordT = TypeVar("RecordT")
 
 
-def preset(kind: Any, value: int = 0) -> Any:
-    """Return a field of this kind for `read_only`, with a default: flags and reserved fields have one."""
-    return attrs.field(default=value, type=kind)
+@attrs.frozen
+class Preset:
+    """The kind and the default of a field of `read_only`: flags and reserved fields have one."""
+
+    kind: Any
+    value: int = 0
 
 
 def read_only(name: str, code: int, /, **fields: Any) -> type[Any]:
@@ -176,8 +179,10 @@ def read_only(name: str, code: int, /, **fields: Any) -> type[Any]:
 
     No code names the fields of such a record, so a row is enough to declare it.
     """
-    kinds = {field: kind if hasattr(kind, "default") else attrs.field(type=kind) for field, kind in fields.items()}
-    return attrs.make_class(name, kinds, class_body={"CODE": code}, frozen=True, slots=True, kw_only=True)
+    presets = {field: kind for field, kind in fields.items() if isinstance(kind, Preset)}
+    kinds = {field: presets[field].kind if field in presets else kind for field, kind in fields.items()}
+    defaults = {field: kind.value for field, kind in presets.items()}
+    return attrs.frozen(kw_only=True)(type(name, (), {"__annotations__": kinds, "CODE": code, **defaults}))
 
 
 class FixedPart:

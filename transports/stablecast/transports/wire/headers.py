@@ -8,41 +8,23 @@ from typing import ClassVar, get_args
 
 import attrs
 
+from stablecast.transports.wire import fields as f
 from stablecast.transports.wire.chained_headers import check_length
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.fields import (
-    I64,
-    U8,
-    U16,
-    U32,
-    U64,
-    CodeSpace,
-    Ipv4,
-    Nuls,
-    Octets8,
-    Octets20,
-    Octets32,
-    Pairs,
-    Rest,
-    Text,
-    Words,
-    preset,
-    read_only,
-)
 
 
 @attrs.frozen(kw_only=True)
 class _Flagged:
     """The first field of most headers."""
 
-    flags: U16 = 0
+    flags: f.U16 = 0
 
 
 @attrs.frozen(kw_only=True)
 class _ShortFlagged:
     """The same in one byte."""
 
-    flags: U8 = 0
+    flags: f.U8 = 0
 
 
 # Messages, topics, contexts and late join.
@@ -53,9 +35,9 @@ class Fragment(_Flagged):
     """FRAG: a piece of a message of `len` bytes; the number of the first piece identifies the message."""
 
     CODE: ClassVar[int] = 1
-    first_sqn: U32
-    offset: U32
-    len: U32
+    first_sqn: f.U32
+    offset: f.U32
+    len: f.U32
 
 
 @attrs.frozen(kw_only=True)
@@ -67,9 +49,10 @@ class Batch(_Flagged):
     END: ClassVar[int] = 0x0001
 
 
-Request = read_only(
-    "Request", 4, flags=preset(U8), transport=preset(U8), qidx=U32, port=U16, reserved=preset(U16), ipaddr=Ipv4
-)
+Request = f.read_only(
+    "Request", 4, flags=f.Preset(f.U8), transport=f.Preset(f.U8), qidx=f.U32, port=f.U16, reserved=f.Preset(f.U16),
+    ipaddr=f.Ipv4,
+)  # fmt: skip
 """REQUEST: the message asks for a response to a request port."""
 
 
@@ -78,8 +61,8 @@ class TopicName(_Flagged):
     """TOPICNAME: the name, and the number of NULs after it (none is needed)."""
 
     CODE: ClassVar[int] = 5
-    topic: Text
-    nuls: Nuls = 0
+    topic: f.Text
+    nuls: f.Nuls = 0
 
 
 @attrs.frozen(kw_only=True)
@@ -87,7 +70,7 @@ class Otid(_Flagged):
     """OTID: originating transport ID, opaque."""
 
     CODE: ClassVar[int] = 11
-    otid: Octets32
+    otid: f.Octets32
 
 
 @attrs.frozen(kw_only=True)
@@ -95,14 +78,14 @@ class CtxInstD(_Flagged):
     """CTXINSTD: context instance of the destination."""
 
     CODE: ClassVar[int] = 12
-    ctxinst: Octets8
+    ctxinst: f.Octets8
 
 
-CtxInstR = read_only("CtxInstR", 13, flags=preset(U16), ctxinst=Octets8)
+CtxInstR = f.read_only("CtxInstR", 13, flags=f.Preset(f.U16), ctxinst=f.Octets8)
 """CTXINSTR: context instance to return the answer to."""
 
 
-SourceIndex = read_only("SourceIndex", 14, flags=preset(U16), srcidx=U64)
+SourceIndex = f.read_only("SourceIndex", 14, flags=f.Preset(f.U16), srcidx=f.U64)
 """SRCIDX: index of a source on its transport."""
 
 
@@ -111,9 +94,9 @@ class LjInfo(_Flagged):
     """LJ_INFO: the numbers that a source can send again, in answer to the request `qidx`."""
 
     CODE: ClassVar[int] = 30
-    low_seqnum: U32
-    high_seqnum: U32
-    qidx: U32
+    low_seqnum: f.U32
+    high_seqnum: f.U32
+    qidx: f.U32
 
 
 @attrs.frozen(kw_only=True)
@@ -122,8 +105,8 @@ class Tsni:
 
     CODE: ClassVar[int] = 32
     MAX_RECORDS: ClassVar[int] = 31
-    flags: U16
-    records: Pairs
+    flags: f.U16
+    records: f.Pairs
 
     @classmethod
     def of(cls, *records: tuple[int, int]) -> "Tsni":
@@ -136,7 +119,7 @@ class CtxInst(_Flagged):
     """CTXINST: context instance of the sender."""
 
     CODE: ClassVar[int] = 66
-    ctxinst: Octets8
+    ctxinst: f.Octets8
 
 
 @attrs.frozen(kw_only=True)
@@ -147,15 +130,15 @@ class LjiReq(_Flagged):
     LOW_SQN: ClassVar[int] = 0x0001
     RX_REQ_MAX: ClassVar[int] = 0x0002
     RX_REQ_OUTSTANDING_MAX: ClassVar[int] = 0x0004
-    request_idx: U32
-    transport_idx: U32
-    topic_idx: U32
-    req_ip: Ipv4
-    req_port: U16
-    res: U16 = 0
-    tx_low_sqn: U32 = 0
-    rx_req_max: U32 = 0
-    rx_req_outstanding_max: U32 = 0
+    request_idx: f.U32
+    transport_idx: f.U32
+    topic_idx: f.U32
+    req_ip: f.Ipv4
+    req_port: f.U16
+    res: f.U16 = 0
+    tx_low_sqn: f.U32 = 0
+    rx_req_max: f.U32 = 0
+    rx_req_outstanding_max: f.U32 = 0
 
 
 @attrs.frozen(kw_only=True)
@@ -163,8 +146,8 @@ class TopicIdx(_ShortFlagged):
     """TOPIC_IDX: index of a topic on its transport."""
 
     CODE: ClassVar[int] = 101
-    res: U8 = 0
-    tidx: U32
+    res: f.U8 = 0
+    tidx: f.U32
 
 
 @attrs.frozen(kw_only=True)
@@ -176,10 +159,10 @@ class TopicSourceExfunc(_Flagged):
     UME: ClassVar[int] = 0x2
     UMQ: ClassVar[int] = 0x4
     ULB: ClassVar[int] = 0x8
-    src_ip: Ipv4
-    src_port: U16
-    unused: U16 = 0
-    functionality_flags: U32
+    src_ip: f.Ipv4
+    src_port: f.U16
+    unused: f.U16 = 0
+    functionality_flags: f.U32
 
 
 @attrs.frozen(kw_only=True)
@@ -187,7 +170,7 @@ class TcpSid(_Flagged):
     """TCP_SID: session ID of a TCP source, the same as in its advertisement; sent before its first data."""
 
     CODE: ClassVar[int] = 107
-    sid: U32
+    sid: f.U32
 
 
 @attrs.frozen(kw_only=True)
@@ -199,10 +182,10 @@ class ExtendedOption(_ShortFlagged):
     IGNORE_SUBTYPE: ClassVar[int] = 0x40
     MORE_FRAGMENTS: ClassVar[int] = 0x20
     MAX_DATA: ClassVar[int] = 247
-    id: U8 = 0
-    subtype: U16
-    fragment_offset: U16 = 0
-    data: Rest
+    id: f.U8 = 0
+    subtype: f.U16
+    fragment_offset: f.U16 = 0
+    data: f.Rest
 
 
 # Persistence: registration, acknowledgement, recovery, liveness, stores, proxy election.
@@ -219,14 +202,14 @@ class Preg(_ShortFlagged):
     DEREGISTER: ClassVar[int] = 0x08
     SOURCE: ClassVar[int] = 0x80  # in `marker`: a source registers
     MARKER_MASK: ClassVar[int] = 0x7F
-    marker: U8 = 0
-    reg_id: U32
-    transport_idx: U32
-    topic_idx: U32
-    src_reg_id: U32 = 0
-    resp_port: U16
-    res2: U16 = 0
-    resp_ip: Ipv4
+    marker: f.U8 = 0
+    reg_id: f.U32
+    transport_idx: f.U32
+    topic_idx: f.U32
+    src_reg_id: f.U32 = 0
+    resp_port: f.U16
+    res2: f.U16 = 0
+    resp_ip: f.Ipv4
 
 
 @attrs.frozen(kw_only=True)
@@ -242,13 +225,13 @@ class PregResp:
     REASON_MASK: ClassVar[int] = 0x0F
     SOURCE: ClassVar[int] = 0x80  # in `marker`, as in the request
     MARKER_MASK: ClassVar[int] = 0x7F
-    code: U8 = 0
-    marker: U8 = 0
-    reg_id: U32
-    transport_idx: U32
-    topic_idx: U32
-    low_seqnum: U32
-    high_seqnum: U32
+    code: f.U8 = 0
+    marker: f.U8 = 0
+    reg_id: f.U32
+    transport_idx: f.U32
+    topic_idx: f.U32
+    low_seqnum: f.U32
+    high_seqnum: f.U32
 
 
 @attrs.frozen(kw_only=True)
@@ -267,11 +250,11 @@ class Ack(_ShortFlagged):
     NACK: ClassVar[int] = 0x04
     CDELV: ClassVar[int] = 0  # values of `type`
     STABLE: ClassVar[int] = 1
-    type: U8
-    transport_idx: U32
-    id_2: U32
-    rcv_reg_id: U32
-    seqnum: U32
+    type: f.U8
+    transport_idx: f.U32
+    id_2: f.U32
+    rcv_reg_id: f.U32
+    seqnum: f.U32
 
 
 @attrs.frozen(kw_only=True)
@@ -281,13 +264,13 @@ class RxReq(_Flagged):
     CODE: ClassVar[int] = 21
     TSNI: ClassVar[int] = 0x4000
     MARKER_MASK: ClassVar[int] = 0x00FF
-    request_idx: U32
-    transport_idx: U32
-    id_2: U32
-    seqnum: U32
-    rx_port: U16
-    res: U16 = 0
-    rx_ip: Ipv4
+    request_idx: f.U32
+    transport_idx: f.U32
+    id_2: f.U32
+    seqnum: f.U32
+    rx_port: f.U16
+    res: f.U16 = 0
+    rx_ip: f.Ipv4
 
 
 @attrs.frozen(kw_only=True)
@@ -300,10 +283,10 @@ class Keepalive(_ShortFlagged):
     STORE: ClassVar[int] = 0  # values of `type`
     RECEIVER: ClassVar[int] = 1
     SOURCE: ClassVar[int] = 2
-    type: U8
-    transport_idx: U32
-    topic_idx: U32
-    reg_id: U32
+    type: f.U8
+    transport_idx: f.U32
+    topic_idx: f.U32
+    reg_id: f.U32
 
 
 @attrs.frozen(kw_only=True)
@@ -312,7 +295,7 @@ class StoreId:
 
     CODE: ClassVar[int] = 23
     ID_MASK: ClassVar[int] = 0x7FFF
-    flags: U16
+    flags: f.U16
 
 
 @attrs.frozen(kw_only=True)
@@ -320,11 +303,11 @@ class RangedAck(_Flagged):
     """RANGED_ACK: the ACK before it acknowledges this whole inclusive range."""
 
     CODE: ClassVar[int] = 24
-    first_seqnum: U32
-    last_seqnum: U32
+    first_seqnum: f.U32
+    last_seqnum: f.U32
 
 
-AckId = read_only("AckId", 25, flags=preset(U16), id=U32)
+AckId = f.read_only("AckId", 25, flags=f.Preset(f.U16), id=f.U32)
 """ACK_ID: number of an acknowledgement."""
 
 
@@ -351,18 +334,18 @@ class StoreGroup(_ShortFlagged):
     """STORE_GROUP: a group of the source's stores and its size."""
 
     CODE: ClassVar[int] = 28
-    grp_idx: U8
-    grp_sz: U16
-    res1: U16 = 0
+    grp_idx: f.U8
+    grp_sz: f.U16
+    res1: f.U16 = 0
 
 
 @attrs.frozen(kw_only=True)
 class _StoreEntry(_ShortFlagged):
-    grp_idx: U8
-    store_tcp_port: U16
-    store_idx: U16
-    store_ip_addr: Ipv4
-    src_reg_id: U32
+    grp_idx: f.U8
+    store_tcp_port: f.U16
+    store_idx: f.U16
+    store_ip_addr: f.Ipv4
+    src_reg_id: f.U32
 
 
 @attrs.frozen(kw_only=True)
@@ -372,11 +355,11 @@ class Store(_StoreEntry):
     CODE: ClassVar[int] = 29
 
 
-StoreCtxInst = read_only("StoreCtxInst", 60, flags=preset(U16), ctxinst=Octets8)
+StoreCtxInst = f.read_only("StoreCtxInst", 60, flags=f.Preset(f.U16), ctxinst=f.Octets8)
 """UME_CTXINSTS: context instance of a store."""
 
 
-StoreName = read_only("StoreName", 61, flags=preset(U16), store=Text, nuls=preset(Nuls))
+StoreName = f.read_only("StoreName", 61, flags=f.Preset(f.U16), store=f.Text, nuls=f.Preset(f.Nuls))
 """STORENAME: name of a store, and the number of NULs after it."""
 
 
@@ -388,14 +371,14 @@ class ProxyElection(_Flagged):
     SOURCE_INSTANCE: ClassVar[int] = 0x4000
     STORE_INSTANCE: ClassVar[int] = 0x2000
     REELECTION: ClassVar[int] = 0x1000
-    source_ip: Ipv4
-    store_ip: Ipv4
-    transport_idx: U32
-    topic_idx: U32
-    source_port: U16
-    store_port: U16
-    source_ctxinst: Octets8 = bytes(8)
-    store_ctxinst: Octets8 = bytes(8)
+    source_ip: f.Ipv4
+    store_ip: f.Ipv4
+    transport_idx: f.U32
+    topic_idx: f.U32
+    source_port: f.U16
+    store_port: f.U16
+    source_ctxinst: f.Octets8 = bytes(8)
+    store_ctxinst: f.Octets8 = bytes(8)
 
 
 @attrs.frozen(kw_only=True)
@@ -403,9 +386,9 @@ class ClientLifetime(_Flagged):
     """CLIENT_LIFETIME: timeouts that the client requests, in milliseconds."""
 
     CODE: ClassVar[int] = 70
-    activity_tmo: U32
-    lifetime: U32
-    ttl: U32 = 0
+    activity_tmo: f.U32
+    lifetime: f.U32
+    ttl: f.U32 = 0
 
 
 @attrs.frozen(kw_only=True)
@@ -413,7 +396,7 @@ class UmeSessionId(_Flagged):
     """UME_SID: session ID of the registering client."""
 
     CODE: ClassVar[int] = 71
-    sid: U64
+    sid: f.U64
 
 
 @attrs.frozen(kw_only=True)
@@ -421,9 +404,9 @@ class ReceiverKeepalive(_Flagged):
     """RCV_KEEPALIVE: a receiver informs the source that it is alive."""
 
     CODE: ClassVar[int] = 80
-    rcv_regid: U32
-    session_id: U64
-    ctxinst: Octets8
+    rcv_regid: f.U32
+    session_id: f.U64
+    ctxinst: f.Octets8
 
 
 @attrs.frozen(kw_only=True)
@@ -431,8 +414,8 @@ class SriReq(_Flagged):
     """SRI_REQ: requests the registration information of a source."""
 
     CODE: ClassVar[int] = 83
-    transport_idx: U32
-    topic_idx: U32
+    transport_idx: f.U32
+    topic_idx: f.U32
 
 
 @attrs.frozen(kw_only=True)
@@ -442,9 +425,9 @@ class Sri(_Flagged):
     CODE: ClassVar[int] = 85
     ACK_TO_SOURCE: ClassVar[int] = 0x0001
     INITIAL_SQN_KNOWN: ClassVar[int] = 0x0002
-    version: U32
-    low_sqn: U32
-    high_sqn: U32
+    version: f.U32
+    low_sqn: f.U32
+    high_sqn: f.U32
 
 
 @attrs.frozen(kw_only=True)
@@ -452,8 +435,8 @@ class StoreExt(_StoreEntry):
     """STORE_EXT: a store of the source, with its domain and the version of this entry."""
 
     CODE: ClassVar[int] = 105
-    domain_id: U32 = 0
-    version: U32
+    domain_id: f.U32 = 0
+    version: f.U32
 
 
 @attrs.frozen(kw_only=True)
@@ -461,8 +444,8 @@ class ElectionToken(_ShortFlagged):
     """ELECTION_TOKEN: the bid of a store in a proxy election; the lowest token wins, then the lowest index."""
 
     CODE: ClassVar[int] = 106
-    store_index: U8
-    token: U32
+    store_index: f.U8
+    token: f.U32
 
 
 # Applications, filters and domains.
@@ -473,7 +456,7 @@ class ApplicationHeader(_Flagged):
     """APPHDR: bytes of the application, whose code is the lower 15 bits of `flags`."""
 
     CODE: ClassVar[int] = 6
-    data: Rest
+    data: f.Rest
 
 
 @attrs.frozen(kw_only=True)
@@ -489,9 +472,9 @@ class ApplicationChain:
     PROPERTIES: ClassVar[int] = 6
     NONE: ClassVar[int] = 255
     LEAD: ClassVar[int] = 4
-    res: U8 = 0
-    first: U8
-    chain: Rest
+    res: f.U8 = 0
+    first: f.U8
+    chain: f.Rest
 
     def elements(self) -> tuple[tuple[int, bytes], ...]:
         """Return kind and data of each element. Raises WireError if the chain does not fill its bytes exactly."""
@@ -515,53 +498,53 @@ class ApplicationChain:
         return int.from_bytes(lengths[0]) if lengths else 0
 
 
-FilterInit = read_only(
-    "FilterInit", 16, flags=preset(U8), transport=preset(U8), transport_idx=U32, client_idx=U32, ssf_port=U16,
-    res=preset(U16), ssf_ip=Ipv4,
+FilterInit = f.read_only(
+    "FilterInit", 16, flags=f.Preset(f.U8), transport=f.Preset(f.U8), transport_idx=f.U32, client_idx=f.U32,
+    ssf_port=f.U16, res=f.Preset(f.U16), ssf_ip=f.Ipv4,
 )  # fmt: skip
 """SSF_INIT: a receiver opens source-side filtering."""
 
 
-FilterRequest = read_only(
-    "FilterRequest", 17, flags=preset(U8), mode=U8, transport_idx=U32, topic_idx=U32, client_idx=U32
+FilterRequest = f.read_only(
+    "FilterRequest", 17, flags=f.Preset(f.U8), mode=f.U8, transport_idx=f.U32, topic_idx=f.U32, client_idx=f.U32
 )
 """SSF_CREQ: a receiver includes or excludes a topic."""
 
 
-ContextInformation = read_only(
-    "ContextInformation", 64, flags=preset(U16), reserved=preset(U8), hop_count=U8, port=U16, addr=Ipv4, domain_id=U32,
-    ctxinst=Octets8, name=Rest,
+ContextInformation = f.read_only(
+    "ContextInformation", 64, flags=f.Preset(f.U16), reserved=f.Preset(f.U8), hop_count=f.U8, port=f.U16, addr=f.Ipv4,
+    domain_id=f.U32, ctxinst=f.Octets8, name=f.Rest,
 )  # fmt: skip
 """CTXINFO: the address of a context; its name fills the rest."""
 
 
-Domain = read_only("Domain", 67, flags=preset(U16), domain=U32)
+Domain = f.read_only("Domain", 67, flags=f.Preset(f.U16), domain=f.U32)
 """DOMAIN: a routing domain."""
 
 
-OriginatingDomain = read_only("OriginatingDomain", 74, flags=preset(U16), domain=U32)
+OriginatingDomain = f.read_only("OriginatingDomain", 74, flags=f.Preset(f.U16), domain=f.U32)
 """ODOMAIN: the domain in which a message originates."""
 
 
-Stream = read_only("Stream", 75, flags=preset(U16), stream_id=U32, sqn=U32, ctxinst=Octets8)
+Stream = f.read_only("Stream", 75, flags=f.Preset(f.U16), stream_id=f.U32, sqn=f.U32, ctxinst=f.Octets8)
 """STREAM: the position of a message among the immediate messages from one context to another."""
 
 
-StoreDomain = read_only("StoreDomain", 84, flags=preset(U16), domain=U32)
+StoreDomain = f.read_only("StoreDomain", 84, flags=f.Preset(f.U16), domain=f.U32)
 """STORE_DOMAIN: the domain of a store."""
 
 
-Authentication = read_only("Authentication", 96, flags=preset(U8), opid=U8, blocks=Rest)
+Authentication = f.read_only("Authentication", 96, flags=f.Preset(f.U8), opid=f.U8, blocks=f.Rest)
 """AUTH: a step of authentication: 1 request, 2 challenge, 3 answer, 4 result; `blocks` is opaque."""
 
 
-Hmac = read_only("Hmac", 98, flags=preset(U8), padding=preset(U8), data=Octets20)
+Hmac = f.read_only("Hmac", 98, flags=f.Preset(f.U8), padding=f.Preset(f.U8), data=f.Octets20)
 """HMAC: a keyed hash of the message."""
 
 
-Destination = read_only(
-    "Destination", 100, flags=preset(U16), domain_id=U32, ipaddr=Ipv4, port=U16, hops_taken=U16, orig_domain_id=U32,
-    orig_ipaddr=Ipv4, orig_port=U16, reserved=preset(U16),
+Destination = f.read_only(
+    "Destination", 100, flags=f.Preset(f.U16), domain_id=f.U32, ipaddr=f.Ipv4, port=f.U16, hops_taken=f.U16,
+    orig_domain_id=f.U32, orig_ipaddr=f.Ipv4, orig_port=f.U16, reserved=f.Preset(f.U16),
 )  # fmt: skip
 """DESTINATION: destination and origin of a message, across domains."""
 
@@ -569,67 +552,71 @@ Destination = read_only(
 # Gateways.
 
 
-TopicInterest = read_only("TopicInterest", 57, flags=preset(U16), domain_id=U32)
+TopicInterest = f.read_only("TopicInterest", 57, flags=f.Preset(f.U16), domain_id=f.U32)
 """TOPIC_INTEREST: the gateway's other side has receivers of the topic."""
 
 
-PatternInterest = read_only("PatternInterest", 58, flags=preset(U8), type=U8, domain_id=U32, index=I64)
+PatternInterest = f.read_only("PatternInterest", 58, flags=f.Preset(f.U8), type=f.U8, domain_id=f.U32, index=f.I64)
 """PATTERN_INTEREST: the gateway's other side has receivers of the pattern."""
 
 
-GatewayAdvertisement = read_only(
-    "GatewayAdvertisement", 59, flags=preset(U8), hop_count=U8, ad_flags=U32, cost=U32, transport_idx=U32,
-    topic_idx=U32, low_seqno=U32, high_seqno=U32, domain_id=U32, pat_idx=I64, ctxinst=Octets8,
+GatewayAdvertisement = f.read_only(
+    "GatewayAdvertisement", 59, flags=f.Preset(f.U8), hop_count=f.U8, ad_flags=f.U32, cost=f.U32, transport_idx=f.U32,
+    topic_idx=f.U32, low_seqno=f.U32, high_seqno=f.U32, domain_id=f.U32, pat_idx=f.I64, ctxinst=f.Octets8,
 )  # fmt: skip
 """ADVERTISEMENT: a source on the gateway's other side."""
 
 
-GatewayCapabilities = read_only(
-    "GatewayCapabilities", 68, flags=U16, capabilities1=U32, capabilities2=U32, capabilities3=U32, capabilities4=U32
-)
+GatewayCapabilities = f.read_only(
+    "GatewayCapabilities", 68, flags=f.U16, capabilities1=f.U32, capabilities2=f.U32, capabilities3=f.U32,
+    capabilities4=f.U32,
+)  # fmt: skip
 """TNWG_CAPABILITIES: the capabilities of the gateway; the lower 15 bits of `flags` are its version."""
 
 
-PatternIndex = read_only("PatternIndex", 69, flags=preset(U16), patidx=U64)
+PatternIndex = f.read_only("PatternIndex", 69, flags=f.Preset(f.U16), patidx=f.U64)
 """PATIDX: index of a pattern."""
 
 
-TopicDomainInterest = read_only(
-    "TopicDomainInterest", 76, flags=preset(U16), domain_count=U16, res1=preset(U16), domains=Words
+TopicDomainInterest = f.read_only(
+    "TopicDomainInterest", 76, flags=f.Preset(f.U16), domain_count=f.U16, res1=f.Preset(f.U16), domains=f.Words
 )
 """TOPIC_MD_INTEREST: like TOPIC_INTEREST, for several domains."""
 
 
-PatternDomainInterest = read_only(
-    "PatternDomainInterest", 77, flags=preset(U8), type=U8, domain_count=U16, res1=preset(U16), index=I64, domains=Words
-)
+PatternDomainInterest = f.read_only(
+    "PatternDomainInterest", 77, flags=f.Preset(f.U8), type=f.U8, domain_count=f.U16, res1=f.Preset(f.U16), index=f.I64,
+    domains=f.Words,
+)  # fmt: skip
 """PATTERN_MD_INTEREST: like PATTERN_INTEREST, for several domains."""
 
 
-GatewayKeepalive = read_only(
-    "GatewayKeepalive", 79, flags=preset(U16), index=U32, ts_seconds=U64, ts_microseconds=U32, reserved_1=preset(U32),
-    reserved_2=preset(U64), reserved_3=preset(U64), reserved_4=preset(U64), reserved_5=preset(U64),
-    reserved_6=preset(U64),
+GatewayKeepalive = f.read_only(
+    "GatewayKeepalive", 79, flags=f.Preset(f.U16), index=f.U32, ts_seconds=f.U64, ts_microseconds=f.U32,
+    reserved_1=f.Preset(f.U32), reserved_2=f.Preset(f.U64), reserved_3=f.Preset(f.U64), reserved_4=f.Preset(f.U64),
+    reserved_5=f.Preset(f.U64), reserved_6=f.Preset(f.U64),
 )  # fmt: skip
 """TNWG_KA: a gateway asks its peer for a sign of life, or answers."""
 
 
-RouteInfo = read_only(
-    "RouteInfo", 86, flags=preset(U16), gateway_version=U32, configuration_signature=U32, node_id=U64, topology=U32,
-    vers=U16, sqn=U16, ttl=U8, reserved1=preset(U8), reserved2=preset(U16),
+RouteInfo = f.read_only(
+    "RouteInfo", 86, flags=f.Preset(f.U16), gateway_version=f.U32, configuration_signature=f.U32, node_id=f.U64,
+    topology=f.U32, vers=f.U16, sqn=f.U16, ttl=f.U8, reserved1=f.Preset(f.U8), reserved2=f.Preset(f.U16),
 )  # fmt: skip
 """ROUTE_INFO: the position of a gateway in the topology; one ROUTE_INFO_NEIGHBOR follows for each peer."""
 
 
-RouteNeighbor = read_only("RouteNeighbor", 87, flags=preset(U16), node_id=U64, ingress_cost=U32, egress_cost=U32)
+RouteNeighbor = f.read_only(
+    "RouteNeighbor", 87, flags=f.Preset(f.U16), node_id=f.U64, ingress_cost=f.U32, egress_cost=f.U32
+)
 """ROUTE_INFO_NEIGHBOR: a peer of a gateway, and the cost of the route to it."""
 
 
-GatewayName = read_only("GatewayName", 88, flags=preset(U16), gateway_name=Rest)
+GatewayName = f.read_only("GatewayName", 88, flags=f.Preset(f.U16), gateway_name=f.Rest)
 """GATEWAY_NAME: name of a gateway, with the NULs after it."""
 
 
-TopicSource = read_only("TopicSource", 103, flags=preset(U16), domain_id=U32)
+TopicSource = f.read_only("TopicSource", 103, flags=f.Preset(f.U16), domain_id=f.U32)
 """TOPIC_SOURCE: a source of a topic, or its end."""
 
 
@@ -658,7 +645,7 @@ READ_ONLY = (
 )  # fmt: skip
 """The other headers, which occur in captures."""
 
-HEADERS: CodeSpace[Header] = CodeSpace((*get_args(Header), *READ_ONLY), UnknownHeader, codes=range(1, 255))
+HEADERS: f.CodeSpace[Header] = f.CodeSpace((*get_args(Header), *READ_ONLY), UnknownHeader, codes=range(1, 255))
 """All headers by code. Codes 0 and 255 end a chain."""
 
 

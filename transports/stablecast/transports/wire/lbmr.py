@@ -14,27 +14,9 @@ from typing import Any, ClassVar, TypeVar, assert_never, get_args
 
 import attrs
 
+from stablecast.transports.wire import fields as f
 from stablecast.transports.wire.chained_headers import LEAD, MIN_LENGTH, check_length
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.fields import (
-    I32,
-    IGNORE,
-    IGNORE_SHORT,
-    U8,
-    U16,
-    U32,
-    CodeSpace,
-    Ipv4,
-    Octets8,
-    Octets32,
-    OptionalU32,
-    dotted,
-    octets_of,
-    packed,
-    preset,
-    read_only,
-    text_of,
-)
 
 # Options and transports.
 
@@ -43,14 +25,14 @@ from stablecast.transports.wire.fields import (
 class _Optional:
     """The first field of most options."""
 
-    flags: U16 = IGNORE
+    flags: f.U16 = f.IGNORE
 
 
 @attrs.frozen(kw_only=True)
 class _ShortOptional:
     """The same in one byte."""
 
-    flags: U8 = IGNORE_SHORT
+    flags: f.U8 = f.IGNORE_SHORT
 
 
 @attrs.frozen(kw_only=True)
@@ -63,14 +45,14 @@ class Ume(_Optional):
     QUORUM_CONSENSUS: ClassVar[int] = 0x1000
     ACK_TO_SOURCE: ClassVar[int] = 0x0800
     CONTEXT_ID: ClassVar[int] = 0x0400
-    store_port: U16
-    source_port: U16
-    store_address: Ipv4
-    source_address: Ipv4
-    source_reg_id: U32
-    transport_index: U32
-    high_sqn: U32
-    low_sqn: U32
+    store_port: f.U16
+    source_port: f.U16
+    store_address: f.Ipv4
+    source_address: f.Ipv4
+    source_reg_id: f.U32
+    transport_index: f.U32
+    high_sqn: f.U32
+    low_sqn: f.U32
 
 
 @attrs.frozen(kw_only=True)
@@ -79,15 +61,20 @@ class UmeStore(_ShortOptional):
 
     CODE: ClassVar[int] = 2
     CONTEXT_ID: ClassVar[int] = 0x40
-    group_index: U8
-    store_port: U16
-    store_index: U16
-    store_address: Ipv4
-    source_reg_id: U32
+    group_index: f.U8
+    store_port: f.U16
+    store_index: f.U16
+    store_address: f.Ipv4
+    source_reg_id: f.U32
 
 
-UmeStoreGroup = read_only(
-    "UmeStoreGroup", 3, flags=preset(U8, IGNORE_SHORT), group_index=U8, group_size=U16, reserved=preset(U16)
+UmeStoreGroup = f.read_only(
+    "UmeStoreGroup",
+    3,
+    flags=f.Preset(f.U8, f.IGNORE_SHORT),
+    group_index=f.U8,
+    group_size=f.U16,
+    reserved=f.Preset(f.U16),
 )
 """A group of the source's stores, and its size."""
 
@@ -98,15 +85,15 @@ class LateJoin(_Optional):
 
     CODE: ClassVar[int] = 4
     ACK_TO_SOURCE: ClassVar[int] = 0x4000
-    source_port: U16
-    reserved: U16 = 0
-    source_address: Ipv4
-    transport_index: U32
-    high_sqn: U32
-    low_sqn: U32
+    source_port: f.U16
+    reserved: f.U16 = 0
+    source_address: f.Ipv4
+    transport_index: f.U32
+    high_sqn: f.U32
+    low_sqn: f.U32
 
 
-Cost = read_only("Cost", 7, flags=preset(U8, IGNORE_SHORT), hop_count=U8, cost=I32)
+Cost = f.read_only("Cost", 7, flags=f.Preset(f.U8, f.IGNORE_SHORT), hop_count=f.U8, cost=f.I32)
 """The distance of the source through gateways."""
 
 
@@ -115,7 +102,7 @@ class OriginatingTransport(_Optional):
     """The transport at the source's own end, opaque."""
 
     CODE: ClassVar[int] = 8
-    otid: Octets32
+    otid: f.Octets32
 
 
 @attrs.frozen(kw_only=True)
@@ -123,17 +110,17 @@ class ContextInstance(_ShortOptional):
     """Instance of the source's context."""
 
     CODE: ClassVar[int] = 9
-    index: U8 = 0
-    instance: Octets8
+    index: f.U8 = 0
+    instance: f.Octets8
 
 
-StoreContextInstance = read_only(
-    "StoreContextInstance", 10, flags=preset(U8, IGNORE_SHORT), store_index=U8, instance=Octets8
+StoreContextInstance = f.read_only(
+    "StoreContextInstance", 10, flags=f.Preset(f.U8, f.IGNORE_SHORT), store_index=f.U8, instance=f.Octets8
 )
 """Instance of a store's context."""
 
 
-DomainId = read_only("DomainId", 13, flags=preset(U16, IGNORE), domain=U32)
+DomainId = f.read_only("DomainId", 13, flags=f.Preset(f.U16, f.IGNORE), domain=f.U32)
 """Routing domain of the source."""
 
 
@@ -146,10 +133,10 @@ class ExtendedFunctionality(_Optional):
     UME: ClassVar[int] = 0x2
     UMQ: ClassVar[int] = 0x4
     ULB: ClassVar[int] = 0x8
-    source_port: U16
-    reserved: U16 = 0
-    source_address: Ipv4
-    functionality: U32
+    source_port: f.U16
+    reserved: f.U16 = 0
+    source_address: f.Ipv4
+    functionality: f.U32
 
 
 @attrs.frozen(kw_only=True)
@@ -157,7 +144,7 @@ class SourceId(_Optional):
     """Context instance of the sender of the packet."""
 
     CODE: ClassVar[int] = 129
-    source_id: Octets8
+    source_id: f.Octets8
 
 
 @attrs.frozen(kw_only=True)
@@ -168,7 +155,7 @@ class SourceType(_ShortOptional):
     APPLICATION: ClassVar[int] = 0
     GATEWAY: ClassVar[int] = 1
     STORE: ClassVar[int] = 2
-    source_type: U8
+    source_type: f.U8
 
 
 @attrs.frozen(kw_only=True)
@@ -178,8 +165,8 @@ class Version:
     CODE: ClassVar[int] = 131
     UME: ClassVar[int] = 0x0001
     UMQ: ClassVar[int] = 0x0002
-    flags: U16 = IGNORE | 0x0001
-    version: U32
+    flags: f.U16 = f.IGNORE | 0x0001
+    version: f.U32
 
 
 @attrs.frozen(kw_only=True)
@@ -187,16 +174,16 @@ class LocalDomain(_Optional):
     """Domain of the sender; 0 without gateways."""
 
     CODE: ClassVar[int] = 132
-    domain: U32
+    domain: f.U32
 
 
 @attrs.frozen
 class _UnicastTransport:
     """The address at which a source listens; old sources have no session ID."""
 
-    address: Ipv4
-    session_id: OptionalU32
-    port: U16
+    address: f.Ipv4
+    session_id: f.OptionalU32
+    port: f.U16
 
 
 @attrs.frozen
@@ -218,11 +205,11 @@ class LbtrmTransport:
     """The session of an LBT-RM source: its group, and its unicast port for NAKs."""
 
     CODE: ClassVar[int] = 0x10
-    source_address: Ipv4
-    group: Ipv4
-    session_id: U32
-    destination_port: U16
-    nak_port: U16
+    source_address: f.Ipv4
+    group: f.Ipv4
+    session_id: f.U32
+    destination_port: f.U16
+    nak_port: f.U16
 
 
 @attrs.frozen
@@ -254,18 +241,18 @@ TIR_LENGTH = 0
 PACKET_LENGTH = 128
 """Code of the option that ends a packet and holds the length of its options."""
 _CODES = frozenset(range(256))
-TIR_OPTIONS: CodeSpace[TirOption] = CodeSpace(
+TIR_OPTIONS: f.CodeSpace[TirOption] = f.CodeSpace(
     (*get_args(TirOption), *_READ_ONLY), UnknownOption, codes=_CODES - {TIR_LENGTH}
 )
-PACKET_OPTIONS: CodeSpace[PacketOption] = CodeSpace(
+PACKET_OPTIONS: f.CodeSpace[PacketOption] = f.CodeSpace(
     get_args(PacketOption), UnknownOption, codes=_CODES - {PACKET_LENGTH}
 )
-TRANSPORTS: CodeSpace[Transport] = CodeSpace(get_args(Transport), UnknownTransport, codes=range(0x80))
+TRANSPORTS: f.CodeSpace[Transport] = f.CodeSpace(get_args(Transport), UnknownTransport, codes=range(0x80))
 
 OptionT = TypeVar("OptionT")
 
 
-def pack_options(registry: CodeSpace[OptionT], options: Iterable[OptionT]) -> bytes:
+def pack_options(registry: f.CodeSpace[OptionT], options: Iterable[OptionT]) -> bytes:
     """Return the bytes of the options, back to back, without the option that holds their length."""
     packed = []
     for option in options:
@@ -280,7 +267,7 @@ def length_option(code: int, options: bytes) -> bytes:
     return LENGTH_OPTION.pack(code, LENGTH_OPTION.size, LENGTH_OPTION.size + len(options))
 
 
-def unpack_options(registry: CodeSpace[OptionT], octets: bytes) -> tuple[OptionT, ...]:
+def unpack_options(registry: f.CodeSpace[OptionT], octets: bytes) -> tuple[OptionT, ...]:
     """Decode options that stand back to back. Raises WireError if there is none: an empty block is not announced."""
     options, position = [], 0
     while len(octets) - position >= MIN_LENGTH:
@@ -374,9 +361,9 @@ def encode_query(query: Query) -> bytes:
     """Return the bytes of a query. Raises WireError."""
     match query:
         case TopicQuery(name):
-            return octets_of(name) + b"\0"
+            return f.octets_of(name) + b"\0"
         case WildcardQuery(pattern_type, pattern):
-            return struct.pack(">B", pattern_type) + octets_of(pattern) + b"\0"
+            return struct.pack(">B", pattern_type) + f.octets_of(pattern) + b"\0"
         case _:
             assert_never(query)
 
@@ -388,7 +375,7 @@ def encode_tir(tir: Advertisement) -> bytes:
     if options:
         code |= _TRANSPORT_OPTIONS
         options = length_option(TIR_LENGTH, options) + options
-    return octets_of(tir.name) + b"\0" + _TIR.pack(code, len(block), tir.ttl, tir.index) + options + block
+    return f.octets_of(tir.name) + b"\0" + _TIR.pack(code, len(block), tir.ttl, tir.index) + options + block
 
 
 class LbmrRecordReader:
@@ -416,7 +403,7 @@ class LbmrRecordReader:
         stop = self._data.find(b"\0", self.position, self._end)
         if stop < 0:
             raise WireError("a name has no end")
-        name = text_of(self._data[self.position : stop])
+        name = f.text_of(self._data[self.position : stop])
         self.position = stop + 1
         return name
 
@@ -613,10 +600,10 @@ def _encode_context(info: ContextInfo, lead: int) -> bytes:
         raise WireError("the flag for a name is told by the name")
     if len(info.instance) != 8:
         raise WireError(f"an instance has 8 bytes, not {len(info.instance)}")
-    name = b"" if info.name is None else octets_of(info.name) + b"\0"
+    name = b"" if info.name is None else f.octets_of(info.name) + b"\0"
     flags = info.flags | (0 if info.name is None else ContextInfo.NAME)
     length = _CONTEXT.size + len(name)
-    address = packed(info.address)
+    address = f.packed(info.address)
     fixed = _CONTEXT.pack(
         lead | _EXTENDED, _CONTEXT_INFO, length, info.hop_count, flags, info.port, address, info.instance
     )
@@ -745,7 +732,7 @@ def _decode_context(records: LbmrRecordReader, frame: _Frame) -> ContextInfo:
         flags=flags & ~ContextInfo.NAME,
         hop_count=hop_count,
         port=port,
-        address=dotted(address),
+        address=f.dotted(address),
         instance=instance,
         name=name,
         options=frame.options,

@@ -10,21 +10,8 @@ from typing import ClassVar, assert_never
 
 import attrs
 
+from stablecast.transports.wire import fields as f
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.fields import (
-    U16,
-    U32,
-    CodeSpace,
-    Ipv4,
-    Layout,
-    Octets8,
-    Rest,
-    Words,
-    octets_of,
-    preset,
-    read_only,
-    text_of,
-)
 from stablecast.transports.wire.lbmr import (
     LENGTH_OPTION,
     PACKET_OPTIONS,
@@ -73,16 +60,16 @@ class Management:
 
 @attrs.frozen(kw_only=True)
 class _ElectionHead:
-    dep_type: U16
-    length: U16
-    flags: U16
-    source: Ipv4
-    store: Ipv4
-    transport_index: U32
-    topic_index: U32
-    source_port: U16
-    store_port: U16
-    rest: Rest
+    dep_type: f.U16
+    length: f.U16
+    flags: f.U16
+    source: f.Ipv4
+    store: f.Ipv4
+    transport_index: f.U32
+    topic_index: f.U32
+    source_port: f.U16
+    store_port: f.U16
+    rest: f.Rest
 
 
 @attrs.frozen(kw_only=True)
@@ -113,32 +100,34 @@ class DomainRoute:
     """The domains that a gateway reaches."""
 
     EXTENSION: ClassVar[int] = 6
-    count: U16
-    address: Ipv4
-    port: U16
-    reserved: U16 = 0
-    length: U32
-    domains: Words
+    count: f.U16
+    address: f.Ipv4
+    port: f.U16
+    reserved: f.U16 = 0
+    length: f.U32
+    domains: f.Words
 
 
-RemoteAddress = read_only("RemoteAddress", 1, flags=U16, domain=U32, address=Ipv4, port=U16, reserved=preset(U16))
+RemoteAddress = f.read_only(
+    "RemoteAddress", 1, flags=f.U16, domain=f.U32, address=f.Ipv4, port=f.U16, reserved=f.Preset(f.U16)
+)
 """Address of a context in another domain."""
 
 
-RemoteInstance = read_only("RemoteInstance", 2, flags=U16, instance=Octets8)
+RemoteInstance = f.read_only("RemoteInstance", 2, flags=f.U16, instance=f.Octets8)
 """Instance of a context in another domain."""
 
 
-RemoteOrigin = read_only("RemoteOrigin", 3, flags=U16, domain=U32)
+RemoteOrigin = f.read_only("RemoteOrigin", 3, flags=f.U16, domain=f.U32)
 """Domain of a context in another domain."""
 
 
-RemoteName = read_only("RemoteName", 4, flags=U16, name=Rest)
+RemoteName = f.read_only("RemoteName", 4, flags=f.U16, name=f.Rest)
 """Name of a context in another domain, with the NULs after it."""
 
 
 _REMOTE_OPTIONS = (RemoteAddress, RemoteInstance, RemoteOrigin, RemoteName)
-REMOTE_OPTIONS: CodeSpace[object] = CodeSpace(_REMOTE_OPTIONS, UnknownOption, codes=range(1, 256))
+REMOTE_OPTIONS: f.CodeSpace[object] = f.CodeSpace(_REMOTE_OPTIONS, UnknownOption, codes=range(1, 256))
 
 
 @attrs.frozen
@@ -151,10 +140,10 @@ class RemoteRecord:
 
 @attrs.frozen(kw_only=True)
 class _RemoteHead:
-    length: U16
-    count: U16
-    reserved: U16
-    rest: Rest
+    length: f.U16
+    count: f.U16
+    reserved: f.U16
+    rest: f.Rest
 
 
 @attrs.frozen(kw_only=True)
@@ -179,7 +168,7 @@ class Packet:
     version: int = VERSION
 
 
-_ELECTION, _ROUTE, _REMOTE = Layout(_ElectionHead), Layout(DomainRoute), Layout(_RemoteHead)
+_ELECTION, _ROUTE, _REMOTE = f.Layout(_ElectionHead), f.Layout(DomainRoute), f.Layout(_RemoteHead)
 
 
 def is_queueing(data: bytes) -> bool:
@@ -224,14 +213,14 @@ def _encode_body(body: Body, lead: int) -> bytes:
 def _encode_records(records: tuple[TopicRecord, ...]) -> bytes:
     packed = []
     for record in records:
-        name = octets_of(record.name) + b"\0"
+        name = f.octets_of(record.name) + b"\0"
         packed.append(_TMR.pack(_TMR.size + len(name), record.type, record.flags) + name)
     block = b"".join(packed)
     return _TMB.pack(_TMB.size + len(block), len(packed)) + block
 
 
 def _encode_election(body: Election) -> bytes:
-    topic = octets_of(body.topic) + b"\0"
+    topic = f.octets_of(body.topic) + b"\0"
     rest = topic
     if body.flags & Election.OPTIONS:
         instances = b"".join(_INSTANCE.pack(_INSTANCE.size, kind, instance) for kind, instance in body.instances)
@@ -290,7 +279,7 @@ def _decode_management(octets: bytes) -> Management:
 def _topic_record(kind: int, flags: int, name: bytes) -> TopicRecord:
     if name.find(0) != len(name) - 1:
         raise WireError("a record of topic management does not end with its name")
-    return TopicRecord(kind, flags, text_of(name[:-1]))
+    return TopicRecord(kind, flags, f.text_of(name[:-1]))
 
 
 def _decode_election(octets: bytes) -> Election:
@@ -302,7 +291,7 @@ def _decode_election(octets: bytes) -> Election:
     if rest and not head.flags & Election.OPTIONS:
         raise WireError(f"{len(rest)} bytes follow an election")
     shared = {name: getattr(head, name) for name in _ELECTION_FIELDS}
-    return Election(topic=text_of(topic), instances=instances, **shared)
+    return Election(topic=f.text_of(topic), instances=instances, **shared)
 
 
 def _take_instances(octets: bytes) -> tuple[tuple[int, bytes], ...]:

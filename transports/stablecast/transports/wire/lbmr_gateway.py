@@ -9,20 +9,8 @@ from typing import Annotated, Any, ClassVar
 
 import attrs
 
+from stablecast.transports.wire import fields as f
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.fields import (
-    U8,
-    U16,
-    U32,
-    CodeSpace,
-    Ipv4,
-    Layout,
-    Octets8,
-    Rest,
-    Tail,
-    preset,
-    read_only,
-)
 from stablecast.transports.wire.lbmr import UnknownOption, pack_options, unpack_options
 
 _RECORD, _COUNT = struct.Struct(">HBBI"), struct.Struct(">H")
@@ -82,28 +70,28 @@ class GatewayInterest:
     """The topics and patterns that are wanted on a gateway's other side."""
 
     TYPE: ClassVar[int] = 0
-    length: U16
-    records: Annotated[tuple[InterestRecord, ...], Tail(_decode_interest, _encode_interest)] = ()
+    length: f.U16
+    records: Annotated[tuple[InterestRecord, ...], f.Tail(_decode_interest, _encode_interest)] = ()
 
 
-InstanceOption = read_only("InstanceOption", 0, flags=U16, instance=Octets8)
+InstanceOption = f.read_only("InstanceOption", 0, flags=f.U16, instance=f.Octets8)
 """Instance of the context, 8 bytes."""
 
 
-AddressOption = read_only("AddressOption", 1, flags=U16, port=U16, reserved=preset(U16), address=Ipv4)
+AddressOption = f.read_only("AddressOption", 1, flags=f.U16, port=f.U16, reserved=f.Preset(f.U16), address=f.Ipv4)
 """Address and port of the context."""
 
 
-DomainOption = read_only("DomainOption", 2, flags=U16, domain=U32)
+DomainOption = f.read_only("DomainOption", 2, flags=f.U16, domain=f.U32)
 """Routing domain of the context."""
 
 
-NameOption = read_only("NameOption", 3, flags=U16, name=Rest)
+NameOption = f.read_only("NameOption", 3, flags=f.U16, name=f.Rest)
 """Name of the context, with the NULs after it."""
 
 
 _OPTIONS = (InstanceOption, AddressOption, DomainOption, NameOption)
-OPTIONS: CodeSpace[object] = CodeSpace(_OPTIONS, UnknownOption, codes=range(256))
+OPTIONS: f.CodeSpace[object] = f.CodeSpace(_OPTIONS, UnknownOption, codes=range(256))
 
 
 def _decode_options(octets: bytes) -> tuple[tuple[object, ...], bytes]:
@@ -123,12 +111,12 @@ class GatewayContext:
     GATEWAY_SOURCE: ClassVar[int] = 0x4000_0000
     GATEWAY_RECEIVER: ClassVar[int] = 0x2000_0000
     PROXY: ClassVar[int] = 0x1000_0000
-    length: U16
-    hop_count: U8 = 0
-    reserved: U8 = 0
-    flags1: U32
-    flags2: U32 = 0
-    options: Annotated[tuple[object, ...], Tail(_decode_options, _encode_options)] = ()
+    length: f.U16
+    hop_count: f.U8 = 0
+    reserved: f.U8 = 0
+    flags1: f.U32
+    flags2: f.U32 = 0
+    options: Annotated[tuple[object, ...], f.Tail(_decode_options, _encode_options)] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -136,7 +124,7 @@ class GatewayRequest:
     """Requests all contexts to repeat what they have stopped sending."""
 
     TYPE: ClassVar[int] = 2
-    length: U16
+    length: f.U16
 
 
 @attrs.frozen(kw_only=True)
@@ -162,14 +150,14 @@ class Gateway:
 
 @attrs.frozen(kw_only=True)
 class _Head:
-    length: U16
-    type: U16
-    reserved: U16
-    rest: Rest
+    length: f.U16
+    type: f.U16
+    reserved: f.U16
+    rest: f.Rest
 
 
-_HEAD = Layout(_Head)
-_BODIES = {body.TYPE: Layout[Any](body) for body in (GatewayInterest, GatewayContext, GatewayRequest)}
+_HEAD = f.Layout(_Head)
+_BODIES = {body.TYPE: f.Layout[Any](body) for body in (GatewayInterest, GatewayContext, GatewayRequest)}
 
 
 def encode_gateway(message: Gateway) -> bytes:

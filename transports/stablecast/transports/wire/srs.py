@@ -17,25 +17,8 @@ from typing import Annotated, Any, ClassVar, cast, get_args
 
 import attrs
 
+from stablecast.transports.wire import fields as f
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.fields import (
-    I32,
-    U8,
-    U16,
-    U32,
-    U64,
-    WORD,
-    WORDS,
-    Fixed,
-    FixedPart,
-    Ipv4,
-    Octets8,
-    Octets32,
-    Tail,
-    declared,
-    octets_of,
-    text_of,
-)
 
 ENDED = -1
 """The cost in a source's record that marks the end of the source (SER)."""
@@ -65,32 +48,32 @@ def _decode_text(octets: memoryview) -> tuple[str, memoryview]:
     text = bytes(octets[1:end])
     if not text or end > len(octets) or text.find(0) != len(text) - 1:
         raise WireError("a text does not end with the one NUL that its length counts")
-    return text_of(text[:-1]), octets[end:]
+    return f.text_of(text[:-1]), octets[end:]
 
 
 def _encode_text(text: str) -> bytes:
-    octets = octets_of(text)
+    octets = f.octets_of(text)
     if len(octets) > MAX_TEXT:
         raise WireError(f"the text {text!r} exceeds {MAX_TEXT} bytes")
     return bytes((len(octets) + 1,)) + octets + b"\0"
 
 
 def _decode_words(octets: memoryview) -> tuple[tuple[int, ...], memoryview]:
-    end = _COUNT.size + WORD.size * int.from_bytes(octets[: _COUNT.size])
+    end = _COUNT.size + f.WORD.size * int.from_bytes(octets[: _COUNT.size])
     if end > len(octets):
         raise WireError("a message goes on after its frame")
-    return WORDS.decode(octets[_COUNT.size : end])[0], octets[end:]
+    return f.WORDS.decode(octets[_COUNT.size : end])[0], octets[end:]
 
 
 def _encode_words(words: tuple[int, ...]) -> bytes:
     if len(words) > MAX_WORDS:
         raise WireError(f"{len(words)} numbers exceed the {MAX_WORDS} that their count can hold")
-    return _COUNT.pack(len(words)) + WORDS.encode(words)
+    return _COUNT.pack(len(words)) + f.WORDS.encode(words)
 
 
-COUNTED_TEXT = Tail(_decode_text, _encode_text)
+COUNTED_TEXT = f.Tail(_decode_text, _encode_text)
 """A text after the length byte that counts it and its NUL."""
-COUNTED_WORDS = Tail(_decode_words, _encode_words)
+COUNTED_WORDS = f.Tail(_decode_words, _encode_words)
 """32-bit numbers after 16 bits that count them."""
 Counted = Annotated[str, COUNTED_TEXT]
 Domains = Annotated[tuple[int, ...], COUNTED_WORDS]
@@ -102,14 +85,14 @@ class RegistrationRequest:
 
     ID: ClassVar[int] = 1
     APPLICATION: ClassVar[int] = 0
-    app_type: U8 = 0
-    address: Ipv4
-    port: U16
-    session_id: U32
-    host_id: U32
-    version: U8 = 1
-    interest_mode: U8 = FILTER
-    domain: U32 = 0
+    app_type: f.U8 = 0
+    address: f.Ipv4
+    port: f.U16
+    session_id: f.U32
+    host_id: f.U32
+    version: f.U8 = 1
+    interest_mode: f.U8 = FILTER
+    domain: f.U32 = 0
 
 
 @attrs.frozen(kw_only=True)
@@ -117,9 +100,9 @@ class RegistrationResponse:
     """The service's answer to a registration."""
 
     ID: ClassVar[int] = 2
-    client_id: U64
-    domain: U32 = 0
-    version: U8 = 1
+    client_id: f.U64
+    domain: f.U32 = 0
+    version: f.U8 = 1
 
 
 @attrs.frozen(kw_only=True)
@@ -127,7 +110,7 @@ class StreamRequest:
     """The context has sent all its records and requests those of others. The service returns it after its records."""
 
     ID: ClassVar[int] = 3
-    unused: U8 = 0
+    unused: f.U8 = 0
 
 
 @attrs.frozen(kw_only=True)
@@ -135,26 +118,26 @@ class SourceInfo:
     """A source exists (SIR), or, with the cost `ENDED`, has ended (SER)."""
 
     ID: ClassVar[int] = 4
-    otid: Octets32
+    otid: f.Octets32
     topic: Counted
     source: Counted
-    host_id: U32 = 0
-    topic_index: U32
-    functionality: U32
-    request_address: Ipv4
-    request_port: U16
-    domain: U32 = 0
-    encryption: U8 = 0
-    compression: U8 = 0
-    ulb_source_id: U32 = 0
-    ulb_queue_id: U32 = 0
-    ulb_registration_id: U64 = 0
-    instance: Octets8
-    context_type: U8 = 0
-    version: U32 = RELEASE
-    version_flags: U32 = 0
-    ttl: U16 = 60
-    cost: I32 = 0
+    host_id: f.U32 = 0
+    topic_index: f.U32
+    functionality: f.U32
+    request_address: f.Ipv4
+    request_port: f.U16
+    domain: f.U32 = 0
+    encryption: f.U8 = 0
+    compression: f.U8 = 0
+    ulb_source_id: f.U32 = 0
+    ulb_queue_id: f.U32 = 0
+    ulb_registration_id: f.U64 = 0
+    instance: f.Octets8
+    context_type: f.U8 = 0
+    version: f.U32 = RELEASE
+    version_flags: f.U32 = 0
+    ttl: f.U16 = 60
+    cost: f.I32 = 0
 
 
 @attrs.frozen(kw_only=True)
@@ -162,7 +145,7 @@ class SourceDelete:
     """The context of a source reports its end (SDR)."""
 
     ID: ClassVar[int] = 5
-    otid: Octets32
+    otid: f.Octets32
     topic: Counted
 
 
@@ -171,12 +154,12 @@ class _Interest:
     """The fields of all records of interest; `name` is a topic or a pattern."""
 
     name: Counted
-    domain: U32 = 0
-    instance: Octets8
-    context_type: U8 = 0
-    version: U32 = RELEASE
-    version_flags: U32 = 0
-    reserved: U32 = 0
+    domain: f.U32 = 0
+    instance: f.Octets8
+    context_type: f.U8 = 0
+    version: f.U32 = RELEASE
+    version_flags: f.U32 = 0
+    reserved: f.U32 = 0
 
 
 @attrs.frozen(kw_only=True)
@@ -226,14 +209,14 @@ class LeaveInfo:
     """A context has lost the transport of a source (SLR)."""
 
     ID: ClassVar[int] = 12
-    otid: Octets32
+    otid: f.Octets32
     topic: Counted
     source: Counted
-    instance: Octets8
-    context_type: U8 = 0
-    version: U32 = RELEASE
-    version_flags: U32 = 0
-    reserved: U32 = 0
+    instance: f.Octets8
+    context_type: f.U8 = 0
+    version: f.U32 = RELEASE
+    version_flags: f.U32 = 0
+    reserved: f.U32 = 0
 
 
 @attrs.frozen(kw_only=True)
@@ -241,14 +224,14 @@ class _Route:
     """The fields of all records of routers."""
 
     domains: Domains
-    address: Ipv4
-    port: U16
-    instance: Octets8
-    context_type: U8 = 1
-    version: U32 = RELEASE
-    version_flags: U32 = 0
-    route_index: U16 = 0
-    reserved: U16 = 0
+    address: f.Ipv4
+    port: f.U16
+    instance: f.Octets8
+    context_type: f.U8 = 1
+    version: f.U32 = RELEASE
+    version_flags: f.U32 = 0
+    route_index: f.U16 = 0
+    reserved: f.U16 = 0
 
 
 @attrs.frozen(kw_only=True)
@@ -270,12 +253,12 @@ class DomainInfo:
     """The domain of the contexts of a service (DIR), as routers report it."""
 
     ID: ClassVar[int] = 15
-    domain: U32
-    instance: Octets8
-    context_type: U8 = 1
-    version: U32 = RELEASE
-    version_flags: U32 = 0
-    reserved: U32 = 0
+    domain: f.U32
+    instance: f.Octets8
+    context_type: f.U8 = 1
+    version: f.U32 = RELEASE
+    version_flags: f.U32 = 0
+    reserved: f.U32 = 0
 
 
 @attrs.frozen(kw_only=True)
@@ -290,15 +273,15 @@ class _Named:
     """The address of the store with a name; `origin` is the store's context, `instance` the context of the sender."""
 
     name: Counted
-    domain: U32 = 0
-    address: Ipv4
-    port: U16
-    origin: Octets8
-    instance: Octets8
-    context_type: U8 = 2
-    version: U32 = RELEASE
-    version_flags: U32 = 0
-    reserved: U32 = 0
+    domain: f.U32 = 0
+    address: f.Ipv4
+    port: f.U16
+    origin: f.Octets8
+    instance: f.Octets8
+    context_type: f.U8 = 2
+    version: f.U32 = RELEASE
+    version_flags: f.U32 = 0
+    reserved: f.U32 = 0
 
 
 @attrs.frozen(kw_only=True)
@@ -341,13 +324,13 @@ _CLASSES: dict[int, type[Message]] = {record.ID: record for record in get_args(M
 _ALONE = (RegistrationRequest, RegistrationResponse, StreamRequest)
 
 
-def _parts(record: type[Message]) -> list[FixedPart | tuple[str, Tail]]:
-    parts: list[FixedPart | tuple[str, Tail]] = []
-    for fixed, run in groupby(declared(record), lambda pair: isinstance(pair[1], Fixed)):
+def _parts(record: type[Message]) -> list[f.FixedPart | tuple[str, f.Tail]]:
+    parts: list[f.FixedPart | tuple[str, f.Tail]] = []
+    for fixed, run in groupby(f.declared(record), lambda pair: isinstance(pair[1], f.Fixed)):
         if fixed:
-            parts.append(FixedPart(cast("list[tuple[str, Fixed]]", list(run))))
+            parts.append(f.FixedPart(cast("list[tuple[str, f.Fixed]]", list(run))))
         else:
-            parts += cast("list[tuple[str, Tail]]", list(run))
+            parts += cast("list[tuple[str, f.Tail]]", list(run))
     return parts
 
 
@@ -358,7 +341,7 @@ def encode(message: Message) -> bytes:
     """Encode a message. Raises WireError if a field does not fit."""
     octets = [_ID.pack(message.ID)]
     for part in _PARTS[type(message)]:
-        if isinstance(part, FixedPart):
+        if isinstance(part, f.FixedPart):
             octets.append(part.octets(message))
         else:
             octets.append(part[1].encode(getattr(message, part[0])))
@@ -388,7 +371,7 @@ def _decode_one(octets: memoryview) -> tuple[Message, memoryview]:
     values: dict[str, Any] = {}
     rest = octets[_ID.size :]
     for part in _PARTS[record]:
-        if isinstance(part, FixedPart):
+        if isinstance(part, f.FixedPart):
             if len(rest) < part.struct.size:
                 raise WireError("a message goes on after its frame")
             values |= part.values(rest)

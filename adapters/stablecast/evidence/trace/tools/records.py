@@ -116,11 +116,13 @@ def read_records(paths: Iterable[Path]) -> Iterator[Iterator[TraceRecord]]:
     """Yield the records of each trace, a trace at a time. Raise TraceError."""
     for parts in traces_of(find(paths)):
         yield (
-            _record(frame, line, path, offset)
-            for path in parts
-            for frame, offset in frames_from(path)
-            for line in frame.records
+            record for path in parts for frame, offset in frames_from(path) for record in of_frame(frame, path, offset)
         )
+
+
+def of_frame(frame: TraceFrame, path: Path, offset: int) -> Iterator[TraceRecord]:
+    """Yield the records of a frame. Raise TraceError for a malformed one."""
+    return (_record(frame, line, path, offset) for line in frame.records)
 
 
 def of_line(frame: TraceFrame, line: bytes, path: Path, offset: int) -> TraceRecord:

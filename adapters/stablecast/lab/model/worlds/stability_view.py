@@ -10,8 +10,7 @@ from stablecast.core.registration.store_registration import RegistrationState
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.core.store.status import RepositoryStatus
 from stablecast.lab.model.canonical import Fn, Value, record
-from stablecast.lab.model.store_process import SOURCE_ID
-from stablecast.lab.model.worlds.shared import numbers_of
+from stablecast.lab.model.store_process import SOURCE_ID, numbers_of
 from stablecast.lab.model.worlds.stability_stores import StabilityConstants, StabilityStore
 
 STATES = {
@@ -21,19 +20,11 @@ STATES = {
     RegistrationState.UNRESPONSIVE: "away",
 }
 _NOTHING: Mapping[str, Value] = {
-    "life": 0,
-    "term": 0,
+    **dict.fromkeys(("life", "term", "told", "resume", "acked", "high"), 0),
+    **dict.fromkeys(("asked", "grant", "dirty"), False),
+    **dict.fromkeys(("synced", "lost"), frozenset[Value]()),
     "lives": (),
-    "told": 0,
-    "resume": 0,
     "trail": 1,
-    "synced": frozenset(),
-    "lost": frozenset(),
-    "acked": 0,
-    "high": 0,
-    "asked": False,
-    "grant": False,
-    "dirty": False,
 }
 """Variables of a store that knows no source."""
 

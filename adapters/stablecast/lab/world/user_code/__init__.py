@@ -27,10 +27,11 @@ These cannot be reached, and act on the real machine or differ between runs:
 - objects of modules: all programs of a world share them, and a program that starts again finds them as they were.
 """
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from stablecast.lab.world.process import Process
+from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.user_code import clocks, entropy, process_calls, sockets, threads
 from stablecast.lab.world.user_code.replacement import Replacements, installation, nobody
 
@@ -48,7 +49,7 @@ def _replacements() -> Replacements:
 
 
 @contextmanager
-def installed(current: Callable[[], Process | None], *, echo: bool = False) -> Iterator[None]:
+def installed(current: Callable[[], SimulatedProcess | None], *, echo: bool = False) -> Iterator[None]:
     """Replace what programs take from the machine while the context lasts.
 
     Args:
@@ -57,6 +58,7 @@ def installed(current: Callable[[], Process | None], *, echo: bool = False) -> I
     """
     previous = installation.programs, installation.echoes
     installation.programs, installation.echoes = current, echo
+    installation.thread_hook = threading.excepthook
     streams = Replacements(process_calls.streams())
     everything = _replacements()
     streams.install()

@@ -1,0 +1,357 @@
+"""The world of a test: programs, faults, notes, and the wait until all is settled."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stablecast.lab.world.kernel import WorldError
+from stablecast.testing.schedule import MILLISECOND, Strike
+from stablecast.testing.simulated_world import NotSettledError, SimulatedWorld
+from stablecast.testing.timeline import ERROR, FAULT, NOTE, OUTPUT, PROGRAM
+from stablecast.testing.world_run import Outcome, WorldSetting, run_world
+
+BARE = WorldSetting(stores=0)
+
+
+def run(
+    body: Callable[[SimulatedWorld], Coroutine[Any, Any, Any]],
+    *strikes: Strike,
+    seed: int = 1,
+    setting: WorldSetting = BARE,
+) -> Outcome:
+    """Run a test, and raise its exception."""
+    outcome = run_world(setting, body, seed, strikes)
+    if outcome.failure is not None:
+        raise outcome.failure.error
+    return outcome
+
+
+def texts(outcome: Outcome, kind: str) -> list[str]:
+    return [one.text for one in outcome.timeline.happenings if one.kind == kind]
+
+
+async def forever() -> None:
+    await asyncio.Event().wait()
+
+
+def test_a_program_returns_its_result() -> None:
+    async def add(one: int, other: int) -> int:
+        await asyncio.sleep(1)
+        return one + other
+
+    async def body(world: SimulatedWorld) -> None:
+        program = world.start(add, 1, other=2)
+        assert await program.wait() == 3
+        assert program.ended
+        assert 1 <= world.time() < 1.01
+
+    assert texts(run(body), PROGRAM) == ["add starts", "add returns 3"]
+
+
+def test_a_crash_runs_no_finally_clause_and_starts_the_program_again() -> None:
+    seen: list[str] = []
+
+    async def main() -> None:
+        seen.append("begin")
+        try:
+            await forever()
+        finally:
+            seen.append("finally")
+
+    async def body(world: SimulatedWorld) -> None:
+        program = world.start(main)
+        await asyncio.sleep(1)
+        world.crash("app", down=0.5)
+        assert [one.is_running for one in world.programs] == [False]
+        await asyncio.sleep(1)
+        assert [one.is_running for one in world.programs] == [True]
+        assert program.starts == 2
+        assert seen == ["begin", "begin"]
+
+    outcome = run(body)
+    assert texts(outcome, FAULT) == ["crash (kill -9) for 500.000 ms"]
+    assert texts(outcome, PROGRAM) == ["main starts", "main starts again (start 2)"]
+
+
+def test_a_crash_without_end_lasts_until_restart() -> None:
+    async def body(world: SimulatedWorld) -> None:
+        program = world.start(forever)
+        await asyncio.sleep(1)
+        world.crash("app", down=None)
+        await asyncio.sleep(100)
+        assert program.starts == 1
+        world.restart("app")
+        assert program.starts == 2
+
+    run(body)
+
+
+def test_a_stopped_program_continues() -> None:
+    ticks: list[float] = []
+
+    async def main(world: SimulatedWorld) -> None:
+        while True:
+            await asyncio.sleep(0.1)
+            ticks.append(world.time())
+
+    async def body(world: SimulatedWorld) -> None:
+        world.start(main, world)
+        await asyncio.sleep(1)
+        world.stop("app")
+        await asyncio.sleep(5)
+        world.resume("app")
+        await asyncio.sleep(1)
+        assert not [tick for tick in ticks if 1.1 < tick < 5.9]
+        assert [tick for tick in ticks if tick > 6]
+
+    run(body)
+
+
+def test_files_survive_a_crash_and_lose_unsynced_bytes_without_power() -> None:
+    def keep(sync: bool) -> bytes:
+        book = Path("/book")
+        if book.exists():
+            return book.read_bytes()
+        with book.open("wb", buffering=0) as file:
+            file.write(b"x" * 100_000)
+            if sync:
+                os.fsync(file.fileno())
+                os.fsync(os.open("/", os.O_RDONLY))
+        return b""
+
+    async def main(sync: bool) -> bytes:
+        found = keep(sync)
+        if not found:
+            await forever()
+        return found
+
+    def left(*, sync: bool, power: bool, seed: int) -> int:
+        found: list[int] = []
+
+        async def body(world: SimulatedWorld) -> None:
+            program = world.start(main, sync)
+            await asyncio.sleep(1)
+            world.crash("app", power=power)
+            await asyncio.sleep(5)
+            found.append(len(program.result or b""))
+
+        run(body, seed=seed)
+        return found[0]
+
+    assert left(sync=False, power=False, seed=1) == 100_000
+    assert left(sync=True, power=True, seed=1) == 100_000
+    assert min(left(sync=False, power=True, seed=seed) for seed in range(10)) < 100_000
+
+
+def test_an_uncaught_exception_fails_the_test_with_its_program() -> None:
+    async def main() -> None:
+        raise ValueError("wrong")
+
+    async def body(world: SimulatedWorld) -> None:
+        world.start(main)
+        await world.settled()
+
+    outcome = run_world(BARE, body, 1, ())
+    assert outcome.failure is not None
+    assert outcome.failure.program == "main on app"
+    assert isinstance(outcome.failure.error, ValueError)
+    assert texts(outcome, ERROR) == ["main fails: ValueError: wrong"]
+
+
+def test_a_program_that_may_fail_starts_again() -> None:
+    lives: list[int] = []
+
+    async def main() -> None:
+        lives.append(1)
+        if len(lives) < 3:
+            raise ValueError("wrong")
+
+    async def body(world: SimulatedWorld) -> None:
+        await world.start(main, may_fail=True).wait()
+        assert len(lives) == 3
+
+    run(body)
+
+
+def test_an_error_that_nobody_handles_is_shown() -> None:
+    async def lost() -> None:
+        raise ValueError("lost")
+
+    async def main() -> None:
+        task = asyncio.create_task(lost())
+        await asyncio.sleep(1)
+        del task
+
+    async def body(world: SimulatedWorld) -> None:
+        await world.start(main).wait()
+
+    assert texts(run(body), ERROR) == ["Task exception was never retrieved: ValueError: lost"]
+
+
+def test_settled_carries_out_the_schedule() -> None:
+    async def body(world: SimulatedWorld) -> None:
+        program = world.start(forever)
+        await world.settled()
+        assert program.starts == 3
+        assert world.time() > 30
+
+    strikes = (
+        Strike("crash", "app", at=100 * MILLISECOND, span=MILLISECOND),
+        Strike("crash", "app", at=20_000 * MILLISECOND, span=MILLISECOND),
+    )
+    assert list(run(body, *strikes).struck) == list(strikes)
+
+
+def test_settled_waits_while_files_change() -> None:
+    def write() -> None:
+        Path("/book").write_text("x", encoding="utf-8")
+
+    async def main() -> None:
+        for _ in range(30):
+            await asyncio.sleep(3)
+            write()
+
+    async def body(world: SimulatedWorld) -> None:
+        world.start(main)
+        await world.settled(quiet=5)
+        assert world.time() > 90
+
+    run(body)
+
+
+def test_a_world_that_never_settles_is_reported() -> None:
+    async def main(world: SimulatedWorld) -> None:
+        while True:
+            await asyncio.sleep(1)
+            world.note("tick")
+
+    async def body(world: SimulatedWorld) -> None:
+        world.start(main, world)
+        await world.settled(limit=60)
+
+    with pytest.raises(
+        NotSettledError, match=r"did not settle within 60 s .*last entry of the timeline is 'tick' of app"
+    ):
+        run(body)
+
+
+def test_a_fault_without_end_is_reported() -> None:
+    async def body(world: SimulatedWorld) -> None:
+        world.start(forever)
+        world.start(forever, host="other")
+        world.partition("app", "other")
+        await world.settled(limit=60)
+
+    with pytest.raises(NotSettledError, match="partition of app - other at 0 ms lasts"):
+        run(body)
+
+
+def test_until_waits_for_a_condition() -> None:
+    found: list[int] = []
+
+    async def main() -> None:
+        await asyncio.sleep(20)
+        found.append(1)
+
+    async def body(world: SimulatedWorld) -> None:
+        world.start(main)
+        await world.until(lambda: found)
+        with pytest.raises(NotSettledError, match=r"test_simulated_world.py:\d+ did not hold within 3 s"):
+            await world.until(lambda: len(found) > 1, limit=3)
+
+    run(body)
+
+
+def test_a_strike_at_a_turn_happens_there() -> None:
+    async def main(world: SimulatedWorld) -> None:
+        for number in range(10):
+            await asyncio.sleep(1)
+            world.note(str(number))
+
+    async def body(world: SimulatedWorld) -> None:
+        await world.start(main, world).wait()
+
+    outcome = run(body, Strike("crash", "app", turn=5, span=MILLISECOND))
+    notes = texts(outcome, NOTE)
+    again = notes.index("0", 1)
+    assert 2 <= again <= 5
+    assert notes[again:] == [str(number) for number in range(10)]
+
+
+def test_a_world_that_is_stuck_names_what_waits() -> None:
+    async def body(_: SimulatedWorld) -> None:
+        await forever()
+
+    outcome = run_world(BARE, body, 1, ())
+    assert outcome.failure is not None
+    assert isinstance(outcome.failure.error, WorldError)
+    assert "in forever" in outcome.failure.waiting[0]
+
+
+def test_printed_lines_are_in_the_timeline() -> None:
+    async def main() -> None:
+        print("hello")
+
+    async def body(world: SimulatedWorld) -> None:
+        program = world.start(main)
+        await program.wait()
+        assert program.output == ["hello"]
+
+    assert texts(run(body), OUTPUT) == ["hello"]
+
+
+def test_the_clock_on_the_wall_leaps() -> None:
+    async def body(world: SimulatedWorld) -> None:
+        async def main() -> None:
+            before = time.time()
+            await asyncio.sleep(1)
+            assert 101 <= time.time() - before < 101.1
+
+        program = world.start(main)
+        await asyncio.sleep(0.5)
+        world.leap("app", 100)
+        await program.wait()
+
+    run(body)
+
+
+def test_the_host_of_the_test_is_not_for_programs_and_faults() -> None:
+    async def body(world: SimulatedWorld) -> None:
+        with pytest.raises(WorldError, match="belongs to the test"):
+            world.start(forever, host="test")
+        with pytest.raises(WorldError, match="the test itself cannot fail"):
+            world.crash("test")
+        with pytest.raises(WorldError, match="the world has no host 'nobody': its hosts are test"):
+            world.crash("nobody")
+
+    run(body)
+
+
+def test_an_interrupt_is_no_finding() -> None:
+    async def body(_: SimulatedWorld) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(body)
+
+
+def test_a_skip_is_no_finding() -> None:
+    async def body(_: SimulatedWorld) -> None:
+        pytest.skip("not here")
+
+    with pytest.raises(pytest.skip.Exception):
+        run(body)
+
+
+def test_pytest_fail_is_a_finding() -> None:
+    async def body(_: SimulatedWorld) -> None:
+        pytest.fail("found")
+
+    failure = run_world(BARE, body, 1, ()).failure
+    assert failure is not None
+    assert str(failure.error) == "found"
