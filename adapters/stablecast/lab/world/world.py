@@ -42,7 +42,7 @@ class World:
 
     @property
     def now(self) -> int:
-        """Virtual time in ns."""
+        """Virtual time since the epoch of the world, in ns."""
         return self.kernel.now
 
     def host(self, name: str) -> SimulatedHost:
