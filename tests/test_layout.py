@@ -240,7 +240,7 @@ ROOMS: Mapping[str, str] = {
     "lab.model": "core transports text evidence.trace",
     "lab.prove": "core text config lab.model",
     "lab.demo": "core text runtime runtime.machine client evidence.trace",
-    "testing": "core evidence.trace lab",
+    "testing": "core evidence.trace store.journal lab",
     "cli": "core transports text runtime runtime.machine config resolver client store evidence lab ops",
 }
 # fmt: on
