@@ -282,7 +282,7 @@ class DiskFaults:
         self._strike = strike
 
     def fill(self, span: float | None = None) -> None:
-        """Leave no room."""
+        """Leave no room, so that writes raise ENOSPC."""
         self._strike("full_disk", span, 0.0)
 
     def slow(self, ms: float = 200.0, span: float | None = None) -> None:
