@@ -43,6 +43,7 @@ HEADLESS = re.compile(r"^(?:What|Who|Whom|Whose|Whether|Whatever|Whoever|Which|H
 GERUNDS: Final[Mapping[str, str]] = {
     "encoding": "the field's word for messages to bytes",
     "decoding": "the field's word for bytes to messages",
+    "testing": "the user's word for the plugin, as in unittest and numpy.testing",
     "embedding": "a chapter about an activity of the reader",
 }
 """Modules and chapters that are named by a gerund, each with its reason."""

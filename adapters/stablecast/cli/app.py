@@ -87,7 +87,10 @@ Multicast = Annotated[
     ),
 ]
 Interface = Annotated[
-    str, typer.Option("--interface", "-i", help="Address of this host that peers connect to, or its network.")
+    str,
+    typer.Option(
+        "--interface", "-i", help="Address of this host that peers connect to, or its network; default: by route."
+    ),
 ]
 Options = Annotated[
     list[str] | None, typer.Option("--option", "-o", help="name=value of a documented option. Repeatable.")
@@ -209,7 +212,7 @@ def send_command(
     service: Services = None,
     strategy: Strategy = "safe",
     multicast: Multicast = "",
-    interface: Interface = "127.0.0.1",
+    interface: Interface = "",
     session_id: Session = 0,
     file: Annotated[Path | None, typer.Option(help="File whose lines are sent; default: standard input.")] = None,
     option: Options = None,
@@ -238,7 +241,7 @@ def receive_command(
     service: Services = None,
     strategy: Strategy = "safe",
     multicast: Multicast = "",
-    interface: Interface = "127.0.0.1",
+    interface: Interface = "",
     source: Annotated[str | None, typer.Option(help="ip:port of the source; no resolver is needed then.")] = None,
     session_id: Session = 0,
     count: Annotated[int, typer.Option(help="Exit after this number of messages; 0: never.", min=0)] = 0,

@@ -36,7 +36,7 @@ class Participant:
             resolver=self.resolvers,
             resolver_service=self.services,
             resolution=self.resolution(),
-            interface=choose(self.interface),
+            interface=self.interface and choose(self.interface),
             session_id=self.session_id,
             profile=self.profile,
             trace=self.trace,

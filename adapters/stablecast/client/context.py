@@ -65,7 +65,7 @@ class Context:
         resolver: Sequence[str] = (),
         resolver_service: Sequence[str] = (),
         resolution: ResolutionSettings | None = None,
-        interface: str = "127.0.0.1",
+        interface: str = "",
         session_id: int = 0,
         store_names: Mapping[str, str] | None = None,
         profile: str = SAFE,
@@ -78,7 +78,8 @@ class Context:
             resolver_service: Addresses `host:port` of resolver services (SRS), which work over TCP. Use them instead of
                 relays or beside them.
             resolution: More settings of both, and multicast: the result of `stablecast.client.resolution`.
-            interface: The IPv4 address of this host that peers connect to.
+            interface: The IPv4 address of this host that peers connect to. By default it is the address that faces the
+                relays, the services or the multicast groups, and 127.0.0.1 without any of them.
             session_id: The default session id of sources and receivers (P-243); 0 means none.
             store_names: The address `ip:port` of each store that sources know by name (P-203); see `locate`.
             profile: The defaults of options: `safe`, or those documented for `5.3` or `6.17`.
@@ -88,8 +89,8 @@ class Context:
             AddressError: An address is malformed.
             OptionError: There is no such profile.
         """
-        self.interface = address.check_ip(interface)
         self.resolution = source_discovery.plan(resolution, resolver, resolver_service)
+        self.interface = address.check_ip(interface or source_discovery.interface_of(self.resolution))
         self.resolver_port = 0
         self._defaults = profiles.profile(profile)
         self.session_id = session_id

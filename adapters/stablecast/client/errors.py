@@ -52,11 +52,15 @@ class RegistrationTroubles:
         """Forget all, because the source is registered."""
         self._newest.clear()
 
-    def explain(self, topic: str, within: float | None) -> str:
-        """Return the text for a source that waited `within` seconds. Refusals carry a remedy; absent stores get one."""
+    def explain(self, topic: str, within: float | None, own: str) -> str:
+        """Return the text for a source that waited `within` seconds. Refusals carry a remedy; absent stores get one.
+
+        `own` is the address at which the stores answer the context.
+        """
         newest = [event for _, event in sorted(self._newest.items())]
         away = [event.text.rstrip(".") for event in newest if isinstance(event, StoreUnresponsive)]
         refusals = [event.text for event in newest if isinstance(event, RegistrationError)]
         if away or not refusals:
-            refusals.append(f"{'; '.join(away) or 'no store answered'}; start the stores or correct their addresses")
+            remedy = f"start the stores, correct their addresses, or name an interface: they answer to {own}"
+            refusals.append(f"{'; '.join(away) or 'no store answered'}; {remedy}")
         return f"source '{topic}' is not registered with enough stores after {within:g} s: {' '.join(refusals)}"

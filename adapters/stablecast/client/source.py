@@ -185,7 +185,7 @@ class Source:
                         raise Closed(self._end_reason)
                     await self._change()
         except TimeoutError:
-            raise RegistrationFailed(self._troubles.explain(self.topic, within)) from None
+            raise RegistrationFailed(self._troubles.explain(self.topic, within, self.config.reply_to)) from None
 
     @property
     def over(self) -> bool:

@@ -18,6 +18,7 @@ from stablecast.resolver.combined_resolver import Combined, Wait
 from stablecast.resolver.srs_resolver import OnRecord, SrsResolver
 from stablecast.runtime import address
 from stablecast.runtime.address import parse_services
+from stablecast.runtime.interfaces import choose_device, facing, interfaces
 from stablecast.transports import codec
 from stablecast.transports.resolution.udp.inputs import AddSource
 from stablecast.transports.resolution.udp.settings import AdvertiseOptions
@@ -79,6 +80,18 @@ def plan(settings: ResolutionSettings | None, relays: Sequence[str], services: S
     more_relays = tuple(address.join(*address.parse(relay)) for relay in relays)
     more_services = tuple(parse_services(services))
     return attrs.evolve(settings, relays=settings.relays + more_relays, services=settings.services + more_services)
+
+
+def interface_of(settings: ResolutionSettings) -> str:
+    """Return the address of this host that peers can reach: the one that faces the relays, the services or the groups.
+
+    Without any of them it is 127.0.0.1. Raises InterfaceError.
+    """
+    if settings.multicast is not None and not settings.relays and not settings.services:
+        return choose_device(settings.multicast.interface, interfaces())
+    own = facing((*(settings.relays if settings.udp else ()), *settings.services))
+    log.info("peers connect to this context at %s", own)
+    return own
 
 
 def announce(found: Combined | None, source: SourceConfig, place: str, advertise: Advertise) -> None:

@@ -9,8 +9,6 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from stablecast.runtime import machine
-
 YOUNG_AT_START = 50_000
 """New objects before a collection while a command starts: collections took a tenth of the start."""
 YOUNG_USUAL = 700
@@ -30,8 +28,8 @@ def defer_at_start() -> None:
 
 def keep_loaded() -> None:
     """Exempt the loaded modules, which would stop a daemon for 30 ms each time, and collect as usual from now on."""
-    if not machine.process.owns_interpreter:
-        return  # The other programs of the interpreter would pay for it.
+    if not _owns_interpreter():
+        return
     gc.freeze()
     gc.set_threshold(YOUNG_USUAL, *gc.get_threshold()[1:])
 
@@ -41,8 +39,8 @@ def keep_served() -> None:
 
     Call it once, when the daemon begins to serve.
     """
-    if not machine.process.owns_interpreter:
-        return  # The other programs of the interpreter would pay for it.
+    if not _owns_interpreter():
+        return
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG, MIDDLE, OLD)
@@ -67,3 +65,10 @@ def paused() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def _owns_interpreter() -> bool:
+    """Return False in a simulated world, whose other programs would pay for the policy of one."""
+    from stablecast.runtime import machine  # noqa: PLC0415 - every command starts with this module
+
+    return machine.process.owns_interpreter

@@ -1,7 +1,8 @@
 """The network interfaces of this host, and the address that a setting selects (P-810)."""
 
+import contextlib
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import attrs
 
@@ -9,6 +10,7 @@ from stablecast.core.errors import StablecastError
 from stablecast.runtime import machine
 from stablecast.runtime.address import AddressError, check_ip
 
+LOOPBACK = "127.0.0.1"
 ANY = "0.0.0.0"  # noqa: S104 - the documented default of a store's interface
 _UP, _LOOPBACK, _MULTICAST = 0x1, 0x8, 0x1000
 
@@ -81,11 +83,23 @@ def address_of(text: str) -> str:
         return choose_device(text, interfaces())
 
 
+def facing(peers: Iterable[str]) -> str:
+    """Return the address of this host from which packets to the first known peer leave; 127.0.0.1 without one.
+
+    Peers are texts `host:port`. A name that cannot be resolved, or an address without a route, is passed over.
+    """
+    for peer in peers:
+        host, _, _ = peer.rpartition(":")
+        with contextlib.suppress(OSError):
+            return machine.network.route(_resolved(host))
+    return LOOPBACK
+
+
 def announced(host: str) -> str:
     """Return the address at which others reach a listener: for all interfaces, the first that is no loopback."""
     if host != ANY:
         return host
-    return next((one.address for one in interfaces() if not one.loopback), "127.0.0.1")
+    return next((one.address for one in interfaces() if not one.loopback), LOOPBACK)
 
 
 def _in_network(text: str, network: ipaddress.IPv4Network, devices: Sequence[Interface]) -> str:

@@ -49,7 +49,10 @@ class WorldTest:
 
         options = OPTIONS.get(RunOptions())
         report = WorldExploration(
-            self.plan, lambda world: self.function(*arguments, **{**keywords, WORLD: world}), options
+            self.plan,
+            lambda world: self.function(*arguments, **{**keywords, WORLD: world}),
+            options,
+            self.function.__name__,
         ).run()
         self.reports.append(report)
         if report.found is not None and report.found.failure is not None:

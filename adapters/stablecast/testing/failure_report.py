@@ -22,7 +22,8 @@ def failure_lines(report: WorldReport) -> list[str]:
     if found.failure.waiting:
         lines += ["", "Programs wait at:", *(f"  {place}" for place in found.failure.waiting)]
     if report.traces:
-        lines += ["", f"Traces: {report.traces}"]
+        passes = "" if report.traces_fail else " (the run with traces passes, because to write them takes time)"
+        lines += ["", f"Traces: {report.traces}{passes}"]
     lines += ["", "To run this seed again: pytest --stablecast-seed " + str(found.seed)]
     lines += ["To keep this failure as a regression, put this line above the test:", regression_line(found)]
     return lines

@@ -6,10 +6,10 @@ from functools import partial
 from typing import Final
 
 from stablecast.lab.world.disk import SimulatedDisk
-from stablecast.lab.world.host import Host
-from stablecast.lab.world.kernel import Kernel, Thread
-from stablecast.lab.world.network import Network
-from stablecast.lab.world.process import Process
+from stablecast.lab.world.host import SimulatedHost
+from stablecast.lab.world.kernel import Kernel, SimulatedThread
+from stablecast.lab.world.network import SimulatedNetwork
+from stablecast.lab.world.process import SimulatedProcess
 from stablecast.testing.programs import Program, Supervisor, check_host
 from stablecast.testing.schedule import MILLISECOND, OF_DISKS, OF_PATHS, Strike
 from stablecast.testing.timeline import FAULT
@@ -32,8 +32,8 @@ class FaultInjector:
     def __init__(
         self,
         kernel: Kernel,
-        network: Network,
-        hosts: Mapping[str, Host],
+        network: SimulatedNetwork,
+        hosts: Mapping[str, SimulatedHost],
         supervisor: Supervisor,
         report: Callable[[str, str, str], object],
     ) -> None:
@@ -94,13 +94,12 @@ class FaultInjector:
             found.append(f"{self._timed} faults of the schedule are still to come")
         return found
 
-    def _on_turn(self, thread: Thread) -> None:
+    def _on_turn(self, thread: SimulatedThread) -> None:
         host = thread.owner.host.name  # type: ignore[attr-defined]  # each thread of a world belongs to a process
         self.turns[host] += 1
         waiting = self._at_turns.get(host)
         while waiting and waiting[-1].turn <= self.turns[host]:
-            strike = waiting.pop()
-            self._kernel.exactly(self._kernel.now, partial(self._on_schedule, strike))
+            self._on_schedule(waiting.pop())
 
     def _on_time(self, strike: Strike) -> None:
         if self._armed:
@@ -245,7 +244,7 @@ class FaultInjector:
             self._network.heal(source, target)
 
 
-def _resume(stopped: Sequence[Process]) -> None:
+def _resume(stopped: Sequence[SimulatedProcess]) -> None:
     for one in stopped:
         if not one.gone:
             one.resume()

@@ -25,12 +25,12 @@ class MinimalSchedule:
         runs: The number of worlds that the search ran.
     """
 
-    def __init__(self, failing: Outcome, run: Run, limit: int = RUNS) -> None:
+    def __init__(self, failing: Outcome, run: Run, limit: int | None = None) -> None:
         """Prepare to shorten a failing run; `run` runs the test with another schedule."""
         self.best = failing
         self.runs = 0
         self._run = run
-        self._limit = limit
+        self._limit = RUNS if limit is None else limit
 
     def search(self) -> Outcome:
         """Return the shortest failing run that was found."""

@@ -5,9 +5,9 @@ import traceback
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from stablecast.lab.world.host import Host
+from stablecast.lab.world.host import SimulatedHost
 from stablecast.lab.world.kernel import WorldError
-from stablecast.lab.world.process import Console, Process
+from stablecast.lab.world.process import Console, SimulatedProcess
 from stablecast.testing.timeline import ERROR, OUTPUT, PROGRAM
 
 RESTART_NS: Final = 1_000_000_000
@@ -27,7 +27,9 @@ class Program:
         result: The value that it returned.
     """
 
-    def __init__(self, name: str, host: Host, launch: Callable[[], Process], *, may_fail: bool = False) -> None:
+    def __init__(
+        self, name: str, host: SimulatedHost, launch: Callable[[], SimulatedProcess], *, may_fail: bool = False
+    ) -> None:
         """Describe a program; the supervisor starts it."""
         self.name = name
         self.host = host.name
@@ -37,7 +39,7 @@ class Program:
         self.ended = False
         self.down = False
         self.result: Any = None
-        self.process: Process | None = None
+        self.process: SimulatedProcess | None = None
         self.launch = launch
         self._output: list[str] = []
         self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
@@ -101,7 +103,7 @@ class Supervisor:
         self.programs: list[Program] = []
         self.failure: tuple[Program, BaseException] | None = None
         self._report = report
-        self._of: dict[Process, Program] = {}
+        self._of: dict[SimulatedProcess, Program] = {}
 
     def add(self, program: Program) -> None:
         """Start a program for the first time."""
@@ -122,7 +124,7 @@ class Supervisor:
         again = "" if program.starts == 1 else f" again (start {program.starts})"
         self._report(program.host, PROGRAM, f"{program.name} starts{again}")
 
-    def crash(self, host: Host, *, power: bool = False) -> list[Program]:
+    def crash(self, host: SimulatedHost, *, power: bool = False) -> list[Program]:
         """Kill the running programs of a host, and return them."""
         victims = [one for one in self.programs if one.host == host.name and one.is_running]
         for one in victims:
@@ -144,12 +146,12 @@ class Supervisor:
         """The programs that were killed and are not started again yet."""
         return [one for one in self.programs if one.down]
 
-    def _loop(self, process: Process) -> Any:
-        loop = Process.new_loop(process)
+    def _loop(self, process: SimulatedProcess) -> Any:
+        loop = SimulatedProcess.new_loop(process)
         loop.set_exception_handler(lambda _, context: self._on_loop_error(process, context))
         return loop
 
-    def _on_loop_error(self, process: Process, context: dict[str, Any]) -> None:
+    def _on_loop_error(self, process: SimulatedProcess, context: dict[str, Any]) -> None:
         if process.gone:
             return  # A world that ends throws away what its programs left.
         error = context.get("exception")
@@ -161,7 +163,7 @@ class Supervisor:
         program.output.append(line)
         self._report(program.host, OUTPUT, line)
 
-    def _on_end(self, process: Process) -> None:
+    def _on_end(self, process: SimulatedProcess) -> None:
         program = self._of.get(process)
         if program is None:
             return
@@ -173,7 +175,7 @@ class Supervisor:
             program.down = True
             process.kernel.after(RESTART_NS, lambda: self.restart([program]))
 
-    def _on_error(self, process: Process, error: BaseException) -> None:
+    def _on_error(self, process: SimulatedProcess, error: BaseException) -> None:
         program = self._of.get(process)
         if program is None:
             return

@@ -1,6 +1,6 @@
 """The stores of a world and the relay through which contexts find each other."""
 
-from stablecast.lab.world.process import Process
+from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.programs import DATA, StoreProgram, relay_address, start_relay
 from stablecast.lab.world.world import World
 from stablecast.testing.simulated_world import SECOND, SimulatedWorld
@@ -35,19 +35,19 @@ class SimulatedStore:
         self.host = host
         self._program = StoreProgram(lab, host, [relay])
         self._disk = lab.host(host).disk
-        self._is_wiped = lambda: host in world.injector.wiped
+        self._wiped = world.injector.wiped
 
     @property
     def address(self) -> str:
         """The address at which it listens."""
         return self._program.address
 
-    def start(self) -> Process:
+    def start(self) -> SimulatedProcess:
         """Start a process of the store.
 
         A store that crashed before its first registration has no journal, and its operator starts it as a new one. A
         store whose disk was wiped is not new, because clients may count on what it had.
         """
         has_journal = any(path.endswith(SEGMENT) for path, _, _ in self._disk.backup(str(DATA)).files)
-        is_new = not has_journal and not self._is_wiped()
+        is_new = not has_journal and self.host not in self._wiped
         return self._program.start(is_new)

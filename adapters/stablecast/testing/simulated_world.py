@@ -6,6 +6,9 @@ from functools import partial
 from typing import Any, Final
 
 from stablecast.core.errors import StablecastError
+from stablecast.evidence.trace.activation import VARIABLE
+from stablecast.lab.world.disk import DiskBackup
+from stablecast.lab.world.filesystem import FileSystem
 from stablecast.lab.world.kernel import WorldError
 from stablecast.lab.world.world import World
 from stablecast.testing.fault_injection import FaultInjector
@@ -41,8 +44,8 @@ class SimulatedWorld:
         programs: All programs, those of the stores included.
     """
 
-    def __init__(self, lab: World, strikes: Sequence[Strike]) -> None:
-        """Make a world; `open` prepares its hosts."""
+    def __init__(self, lab: World, strikes: Sequence[Strike], traces: str | None = None) -> None:
+        """Make a world; `begin` lets its schedule begin. Stores and contexts write traces to the directory `traces`."""
         self.seed = lab.seed
         self.stores: list[str] = []
         self.timeline = WorldTimeline()
@@ -54,6 +57,7 @@ class SimulatedWorld:
         self._end = 0
         self._turns: dict[str, int] = {}
         self._strikes = strikes
+        self._traces = traces
         self._begun = lab.now
 
     # --------------------------------------------------------------------------------------------------------- programs
@@ -87,6 +91,8 @@ class SimulatedWorld:
     def add(self, name: str, host: str, kind: str, launch: Callable[[], Any], *, may_fail: bool = False) -> Program:
         """Start a program of a kind of hosts; `launch` starts one process of it."""
         self._kinds.setdefault(host, kind)
+        if self._traces is not None:
+            self._lab.host(host).environment[VARIABLE] = self._traces
         program = Program(name, self._lab.host(host), launch, may_fail=may_fail)
         self.supervisor.add(program)
         return program
@@ -99,12 +105,24 @@ class SimulatedWorld:
     @property
     def context(self) -> dict[str, Any]:
         """The keyword arguments for `stablecast.client.Context` in the program that asks."""
-        owner = self._lab.kernel.running().owner
-        return {"resolver": list(self._resolver), "interface": owner.host.address}  # type: ignore[attr-defined]
+        return self.context_of(self._lab.kernel.running().owner.host.name)  # type: ignore[attr-defined]
+
+    def context_of(self, host: str) -> dict[str, Any]:
+        """Return the keyword arguments for `stablecast.client.Context` in the programs of a host."""
+        return {"resolver": list(self._resolver), "interface": self.address(host)}
 
     def address(self, host: str) -> str:
         """Return the IPv4 address of a host; the first use makes the host."""
         return self._lab.host(host).address
+
+    def read(self, host: str, path: str) -> bytes:
+        """Return the content of a file of a host; b"" if there is none. A relative path begins at `/`."""
+        try:
+            with FileSystem(self._lab.host(host).disk).open_file(path, "rb") as file:
+                content: bytes = file.read()
+        except FileNotFoundError:
+            return b""
+        return content
 
     # ------------------------------------------------------------------------------------------------------------- time
 
@@ -169,7 +187,9 @@ class SimulatedWorld:
         return self.injector.unfinished + down
 
     def _movements(self) -> tuple[int, ...]:
-        return (self.timeline.moves, *(host.disk.changes for host in self._lab.hosts.values()))
+        # A trace grows as long as its program runs.
+        hosts = self._lab.hosts.values() if self._traces is None else ()
+        return (self.timeline.moves, *(host.disk.changes for host in hosts))
 
     def _moving(self, limit: float, unfinished: list[str]) -> str:
         text = f"the world did not settle within {limit:g} s of its time"
@@ -230,8 +250,9 @@ class SimulatedWorld:
         self._resolver = list(relays)
 
     def begin(self) -> None:
-        """Let the schedule begin, because the stores are ready."""
+        """Let time and the schedule begin, because the stores are ready."""
         self._begun = self._lab.now
+        self.timeline.clear()
         self.injector.arm(self._strikes)
 
     def activity(self) -> Activity:
@@ -239,6 +260,12 @@ class SimulatedWorld:
         end, turns = (self._end, self._turns) if self._end else (self._lab.now, dict(self.injector.turns))
         hosts = {name: HostActivity(kind, turns.get(name, 0)) for name, kind in self._kinds.items()}
         return Activity(hosts, end - self._begun)
+
+    def traces(self) -> dict[str, DiskBackup]:
+        """Return the traces of each host; nothing unless they are written."""
+        if self._traces is None:
+            return {}
+        return {name: self._lab.host(name).disk.backup(self._traces) for name in self._kinds}
 
     def _observe(self, now: int) -> None:
         self._end, self._turns = now, dict(self.injector.turns)

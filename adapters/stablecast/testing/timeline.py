@@ -50,6 +50,11 @@ class WorldTimeline:
         if len(self.happenings) < KEPT:
             self.happenings.append(happening)
 
+    def clear(self) -> None:
+        """Forget all entries."""
+        self.happenings.clear()
+        self.moves, self.last = 0, None
+
     def digest(self) -> str:
         """Return a digest of all entries."""
         digest = hashlib.sha256()

@@ -4,15 +4,16 @@ import asyncio
 import gc
 import hashlib
 import warnings
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final
 
 import attrs
 
 from stablecast.core.errors import StablecastError
+from stablecast.lab.world.disk import DiskBackup
 from stablecast.lab.world.kernel import WorldError
-from stablecast.lab.world.process import Process
+from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.world import World
 from stablecast.testing.programs import Program
 from stablecast.testing.schedule import Activity, Strike
@@ -24,6 +25,9 @@ LIMIT_S: Final = 3_600.0
 
 YOUNGER: Final = 1
 """Generations that hold the objects of one world: it runs without collections, and one follows its end."""
+
+TRACES: Final = "/traces"
+"""The directory of the traces of a host."""
 
 _INSIDE: Final = ("stablecast.lab.world", "stablecast.testing", "asyncio")
 
@@ -65,6 +69,7 @@ class Outcome:
         timeline: All that happened.
         activity: The activity of its hosts.
         digest: A digest of the run: equal digests, equal runs.
+        traces: The traces of each host, if the world was traced.
     """
 
     seed: int
@@ -74,6 +79,7 @@ class Outcome:
     timeline: WorldTimeline
     activity: Activity
     digest: str
+    traces: Mapping[str, DiskBackup] = attrs.field(factory=dict, repr=False)
 
 
 @attrs.frozen
@@ -83,10 +89,12 @@ class WorldSetting:
     Attributes:
         stores: Number of stores.
         limit_s: Seconds of virtual time after which a world is given up.
+        traced: Stores and contexts write traces.
     """
 
     stores: int = 3
     limit_s: float = LIMIT_S
+    traced: bool = False
 
 
 def run_world(setting: WorldSetting, body: Body, seed: int, strikes: Sequence[Strike]) -> Outcome:
@@ -102,7 +110,7 @@ def run_world(setting: WorldSetting, body: Body, seed: int, strikes: Sequence[St
 
 def _run(setting: WorldSetting, body: Body, seed: int, strikes: Sequence[Strike]) -> Outcome:
     lab = World(seed)
-    world = SimulatedWorld(lab, strikes)
+    world = SimulatedWorld(lab, strikes, TRACES if setting.traced else None)
     with lab.open():
         if setting.stores:
             from stablecast.testing.simulated_stores import start_stores  # noqa: PLC0415 - stores load the whole client
@@ -117,7 +125,14 @@ def _run(setting: WorldSetting, body: Body, seed: int, strikes: Sequence[Strike]
             stuck = error
         failure = _failure(test, world.supervisor.failure, stuck, lab)
         return Outcome(
-            seed, strikes, list(world.injector.struck), failure, world.timeline, world.activity(), _digest(lab, world)
+            seed,
+            strikes,
+            list(world.injector.struck),
+            failure,
+            world.timeline,
+            world.activity(),
+            _digest(lab, world),
+            world.traces(),
         )
 
 
@@ -126,7 +141,7 @@ def _deadline(lab: World, setting: WorldSetting) -> int:
 
 
 def _failure(
-    test: Process, failed: tuple[Program, BaseException] | None, stuck: WorldError | None, lab: World
+    test: SimulatedProcess, failed: tuple[Program, BaseException] | None, stuck: WorldError | None, lab: World
 ) -> Failure | None:
     error = failed[1] if failed is not None else test.error or stuck
     if error is None:

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from stablecast.core.errors import StablecastError
-from stablecast.runtime import machine
 from stablecast.text.sentences import sentence
 
 FAILED = 1
@@ -15,6 +14,8 @@ INTERRUPTED = 130
 
 def failed(reason: object, status: int = FAILED) -> int:
     """Print one sentence about a failure on standard error, and return the exit status."""
+    from stablecast.runtime import machine  # noqa: PLC0415 - every command starts here, and few fail
+
     print(f"stablecast: {reason}", file=machine.process.errors(), flush=True)
     return status
 

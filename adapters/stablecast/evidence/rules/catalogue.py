@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from stablecast.evidence.rules.rule import InvariantRule, ModelProperty
+from stablecast.runtime import machine
 
 TABLES: Final[Mapping[str, Mapping[str, Any]]] = tomllib.loads(
-    Path(__file__).with_name("catalogue.toml").read_text(encoding="utf-8")
+    machine.installed_file(Path(__file__).with_name("catalogue.toml")).decode()
 )
 
 PROPERTIES: Final = tuple(ModelProperty(path, **stated) for path, stated in TABLES["properties"].items())

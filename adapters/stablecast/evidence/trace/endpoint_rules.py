@@ -311,7 +311,7 @@ def by_life(repository: RepositoryStatus) -> dict[int, RangeSet]:
     for (life, first), stop in zip([(starts[0][0], 0), *starts[1:]], ends, strict=True):
         if numbers := counts.within(first, stop):
             lives[life].update(numbers)
-    return lives
+    return dict(lives)
 
 
 def may_pace(config: StoreConfig) -> bool:

@@ -74,15 +74,6 @@ def plain(canonical: str) -> Any:
     return _plain(json.loads(canonical))
 
 
-def parse_text(texts: str) -> list[Any]:
-    """Return the values of several texts with commas between them.
-
-    >>> parse_text('1,["seq","a"]')
-    [1, ('a',)]
-    """
-    return [_plain(value) for value in json.loads(f"[{texts}]")]
-
-
 def _plain(value: Any) -> Any:
     if not isinstance(value, list):
         return value
@@ -93,6 +84,14 @@ def _plain(value: Any) -> Any:
             return frozenset(map(_plain, members))
         case _:
             return tuple(map(_plain, value[1:]))
+
+
+def compact(value: Any) -> str:
+    """Return the JSON of a file that people compare: indented, but with the innermost lists in a line each."""
+    text_of = json.dumps(value, indent=1)
+    return (
+        re.sub(r"\[\s+([^\[\]{}]*?)\s+\]", lambda found: "[" + re.sub(r"\s*\n\s*", " ", found[1]) + "]", text_of) + "\n"
+    )
 
 
 def digest(lines: Iterable[str]) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 
 import attrs
 
-from stablecast.lab.model.canonical import Value, parse
+from stablecast.lab.model.canonical import Value, compact, parse
 from stablecast.lab.model.errors import ModelError
 from stablecast.lab.model.graph import Digests
 
@@ -175,6 +175,4 @@ def _known(entry: dict[str, Any]) -> RecordedGraph:
 def save(models: Path, known: dict[str, RecordedGraph]) -> None:
     """Write the record to `tla/graphs.json`."""
     entries = {name: attrs.asdict(entry) for name, entry in sorted(known.items())}
-    text = json.dumps(entries, indent=1)
-    compact = re.sub(r"\[\s+([\d,\s]+?)\s+\]", lambda found: "[" + re.sub(r"\s+", " ", found[1]) + "]", text)
-    (models / RECORD).write_text(compact + "\n", encoding="utf-8")
+    (models / RECORD).write_text(compact(entries), encoding="utf-8")

@@ -5,12 +5,12 @@ from. If it differs and the model's graph is kept beside its configuration, the 
 checker the model's graph is generated again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
@@ -19,6 +19,8 @@ from stablecast.lab.model.catalog import Configuration, RecordedGraph, load, sav
 from stablecast.lab.model.errors import ForgetfulError, ModelError
 from stablecast.lab.model.explorer import Exploration, explore
 from stablecast.lab.model.graph import Graph
+
+T = TypeVar("T")
 
 TWINS = 1
 """Further worlds of every state whose steps are compared with those of the first one."""
@@ -49,7 +51,7 @@ def core_graph(configuration: Configuration, twins: int = 0, model: Graph | None
         world = import_module(f"stablecast.lab.model.worlds.{configuration.model.lower()}")
     except ModuleNotFoundError as error:
         raise ModelError(f"no world drives the core for {configuration.model}") from error
-    made = getattr(world, f"{configuration.model}World").create(configuration.constants)
+    made = getattr(world, f"{configuration.model}World").create(_shared(configuration.constants))
     return explore(made, twins=twins, model=model)
 
 
@@ -92,9 +94,7 @@ def _with_record(configuration: Configuration, known: RecordedGraph | None, twin
 
 def _comparison(configuration: Configuration, core: Exploration, reason: str | None) -> Comparison:
     digests = core.graph.digests()
-    told: dict[str, Any] | str | None = reason
-    if core.difference is not None:
-        told = attrs.asdict(core.difference)
+    told = reason if core.difference is None else attrs.asdict(core.difference)
     return Comparison(configuration.name, digests.nodes, digests.edges, told is None, told)
 
 
@@ -120,7 +120,7 @@ def record(configuration: Configuration, models: Path, jar: Path) -> Comparison:
     core = core_graph(configuration, TWINS, theirs)
     result = _comparison(configuration, core, None)
     if result.equal:
-        entry = RecordedGraph(configuration.hashes(), _constants(configuration), core.graph.digests(), version)
+        entry = RecordedGraph(configuration.hashes(), _shared(configuration.sources), core.graph.digests(), version)
         save(models, {**load(models), configuration.name: entry})
         path = kept_path(configuration)
         theirs.write(path)
@@ -134,5 +134,6 @@ def kept_path(configuration: Configuration) -> Path:
     return configuration.path.with_suffix(".graph.gz")
 
 
-def _constants(configuration: Configuration) -> dict[str, str]:
-    return {name: source for name, source in configuration.sources.items() if name != "Mutant"}
+def _shared(constants: Mapping[str, T]) -> dict[str, T]:
+    """Return the constants of model and core. Only the model has `Mutant`."""
+    return {name: value for name, value in constants.items() if name != "Mutant"}

@@ -50,25 +50,6 @@ class Exploration:
     difference: GraphDifference | None = None
 
 
-@attrs.define
-class _Memo:
-    """Cache the texts of values by variable: most actions change few variables, and most values recur."""
-
-    texts: dict[tuple[str, Value], str] = attrs.field(factory=dict)
-
-    def state(self, state: State) -> str:
-        """Return the canonical text of a state, as that of a record of its variables."""
-        parts: list[str] = []
-        for name in sorted(state):
-            value = state[name]
-            key = (name, value)
-            known = self.texts.get(key)
-            if known is None:
-                known = self.texts[key] = f'["{name}",{text(value)}]'
-            parts.append(known)
-        return '["fn",' + ",".join(parts) + "]"
-
-
 def explore(world: ModelWorld, *, limit: int = 1_000_000, twins: int = 0, model: Graph | None = None) -> Exploration:
     """Return every state reachable from `world`; with a model, only up to the first difference.
 
@@ -81,10 +62,12 @@ def explore(world: ModelWorld, *, limit: int = 1_000_000, twins: int = 0, model:
 
 @attrs.define
 class _Explorer:
+    """Explore one world. `texts` caches those of values by variable: most actions change few, and most values recur."""
+
     limit: int
     twins: int
     model: Graph | None
-    memo: _Memo = attrs.field(factory=_Memo)
+    texts: dict[tuple[str, Value], str] = attrs.field(factory=dict)
     found: Exploration = attrs.field(factory=lambda: Exploration(Graph()))
     seen: dict[int, int] = attrs.field(factory=dict)
 
@@ -131,16 +114,28 @@ class _Explorer:
 
     def _enter(self, state: State) -> tuple[int, bool]:
         graph = self.found.graph
-        at, new = graph.add(self.memo.state(state))
+        at, new = graph.add(self._text(state))
         if new and at >= self.limit:
             raise ModelError(f"more than {self.limit} states; give the configuration smaller constants")
         return at, new
+
+    def _text(self, state: State) -> str:
+        """Return the canonical text of a state, as that of a record of its variables."""
+        parts: list[str] = []
+        for name in sorted(state):
+            value = state[name]
+            key = (name, value)
+            known = self.texts.get(key)
+            if known is None:
+                known = self.texts[key] = f'["{name}",{text(value)}]'
+            parts.append(known)
+        return '["fn",' + ",".join(parts) + "]"
 
     def _compare(self, at: int, twin: ModelWorld) -> None:
         """Compare the steps of a twin with those of its state."""
         graph = self.found.graph
         try:
-            theirs = {(action, self.memo.state(there.abstract())) for action, there in self._steps(twin)}
+            theirs = {(action, self._text(there.abstract())) for action, there in self._steps(twin)}
         except Exception as error:
             # The first world of the state took these steps before, so the abstraction drops the cause of this failure.
             raise ForgetfulError(

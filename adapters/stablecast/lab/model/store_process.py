@@ -4,6 +4,7 @@ A world has one source. Its messages are kept as the life of each number.
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 import attrs
 
@@ -25,13 +26,14 @@ from stablecast.core.protocol.history import HISTORY_LIVES
 from stablecast.core.protocol.inputs import Data, Persisted, StoreInput
 from stablecast.core.protocol.messages import Incarnation, Message, Register, Role
 from stablecast.core.protocol.repairs import Repair
-from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig
+from stablecast.core.protocol.settings import RegistrationTimes, RepositoryConfig, SourceConfig, StoreConfig
 from stablecast.core.store import StoreEndpoint
 from stablecast.core.store.status import RepositoryStatus
 from stablecast.lab.model.clone import clone
 
 SOURCE_ID = 1
 """RegID of the only source of a world."""
+INTERVAL_NS = 1
 LONG_NS = 1_000_000 * SECOND
 """A span in ns that no run reaches the end of."""
 
@@ -39,7 +41,7 @@ DiskWrite = PersistClient | PersistMessages | PersistCached | Cut | Reclaim | Fo
 
 
 @attrs.define
-class Journal:
+class WorldJournal:
     """Hold what a disk keeps: clients by RegID, the life of each message of the source, and the trail."""
 
     clients: dict[int, Client] = attrs.field(factory=dict)
@@ -52,7 +54,7 @@ class Journal:
         return self.clients.get(SOURCE_ID)
 
     def write(self, write: DiskWrite) -> None:
-        """Apply a write."""
+        """Change what the disk keeps as one effect of the store says."""
         match write:
             case PersistClient(client=client):
                 self.clients[client.reg_id] = client
@@ -74,7 +76,7 @@ class Journal:
 
 
 @attrs.define
-class StoreProcess:
+class WorldStore:
     """Hold a store's machine (None: it is down) and its disk.
 
     `written` includes the writes in `unsynced`, which has them in order. It is empty while the store is down.
@@ -82,8 +84,8 @@ class StoreProcess:
 
     config: StoreConfig
     machine: StoreEndpoint | None = None
-    written: Journal = attrs.field(factory=Journal)
-    synced: Journal = attrs.field(factory=Journal)
+    written: WorldJournal = attrs.field(factory=WorldJournal)
+    synced: WorldJournal = attrs.field(factory=WorldJournal)
     unsynced: list[DiskWrite] = attrs.field(factory=list)
 
     @property
@@ -131,7 +133,7 @@ class StoreProcess:
 
     def end(self) -> None:
         """End the process. The synced part of its disk remains."""
-        self.machine, self.written, self.unsynced = None, Journal(), []
+        self.machine, self.written, self.unsynced = None, WorldJournal(), []
 
     def restart(self, now: int = 0, trails: dict[int, int] | None = None, size: int = 0) -> list[StoreEffect]:
         """Start with the contents of the disk. `trails` are the first numbers by RegID, `size` that of a message."""
@@ -149,6 +151,11 @@ def store_address(index: int) -> str:
 def data(life: Incarnation, number: int, recovered: bool = False, size: int = 0) -> Data:
     """Return one message of a life, of `size` bytes."""
     return Data(life, life, serial.wire(number), 1, size, recovered, token=0)
+
+
+def numbers_of(ranges: Iterable[tuple[int, int]], shift: int = 0) -> frozenset[Any]:
+    """Return the numbers of the ranges [start, stop), moved by `shift`."""
+    return frozenset(number + shift for start, stop in ranges for number in range(start, stop))
 
 
 def messages(effects: Iterable[Effect]) -> list[Message]:
@@ -171,6 +178,19 @@ def registration(life: Incarnation, reply_to: str, transport: str, index: int = 
         transport=transport,
         activity_timeout_ms=0,
         state_lifetime_ms=0,
+    )
+
+
+def untimed(config: SourceConfig) -> SourceConfig:
+    """Return the configuration of a source whose only timer is the registration interval, of 1 ns."""
+    return attrs.evolve(
+        config,
+        times=RegistrationTimes(INTERVAL_NS, LONG_NS, LONG_NS),
+        stability_timeout_ns=0,
+        stability_lifetime_ns=0,
+        check_ns=LONG_NS,
+        sri_interval_ns=LONG_NS,
+        sri_maximum=1,
     )
 
 

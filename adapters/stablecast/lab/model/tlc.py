@@ -45,11 +45,9 @@ class CheckerVerdict:
     output: str
 
 
-def silent(_: str) -> None:
-    """Ignore the progress of the checker."""
-
-
-def check(configuration: Configuration, jar: Path, *options: str, progress: Progress = silent) -> CheckerVerdict:
+def check(
+    configuration: Configuration, jar: Path, *options: str, progress: Progress = lambda _: None
+) -> CheckerVerdict:
     """Run the checker.
 
     Raises:

@@ -75,13 +75,10 @@ def _print(following: Following, monitors: VerificationSummary) -> None:
     say(f"{plural(following.records, 'record')}, {plural(len(monitors.violations), 'violation')} of the rules")
 
 
-def _steps(changes: int) -> str:
-    return plural(changes, "change", "is a step", "are steps")
-
-
 def _print_tally(tally: ViewTally, seen: int, there: int) -> None:
     outside = sum(tally.outside.values())
-    verdict = f"{_steps(tally.members)} of the model, {outside:,} out of bounds, {tally.strangers:,} neither"
+    members = plural(tally.members, "change", "is a step", "are steps")
+    verdict = f"{members} of the model, {outside:,} out of bounds, {tally.strangers:,} neither"
     say(f"{tally.view.name}: {plural(tally.traces, 'trace')}, {verdict}; {seen:,} of {plural(there, 'step')} seen")
     for why, count in sorted(tally.outside.items()):
         say(f"  out of bounds: {why} ({count})")

@@ -126,7 +126,7 @@ class Follower:
 
 @attrs.define
 class Following:
-    """Follow all traces."""
+    """Follow all traces in all views, and count what they show."""
 
     kept: RecordedSteps
     tallies: list[ViewTally]

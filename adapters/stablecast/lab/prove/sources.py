@@ -11,13 +11,12 @@ from stablecast.core.protocol.effects import Notify, Resend, Send
 from stablecast.core.protocol.events import Overtaken, QuorumLost, RegistrationComplete, Stable, StableFlag
 from stablecast.core.protocol.inputs import SourceInput, Tick
 from stablecast.core.protocol.messages import Incarnation, LateJoinInfo, Pace, Register, SourceInfo
-from stablecast.core.protocol.settings import Notification, RegistrationTimes, Retention, SourceConfig, StoreSpec
+from stablecast.core.protocol.settings import Notification, Retention, SourceConfig, StoreSpec
 from stablecast.core.registration.store_registration import RegistrationState
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.lab.model.clone import clone
-from stablecast.lab.model.store_process import LONG_NS, SOURCE_ID, store_address
+from stablecast.lab.model.store_process import INTERVAL_NS, SOURCE_ID, store_address, untimed
 
-INTERVAL_NS = 1
 WAITING = (RegistrationState.REGISTERING, RegistrationState.RENEWING, RegistrationState.UNRESPONSIVE)
 BEGUN = (SourceState.ACTIVE, SourceState.SUSPENDED)
 """States of a life that knows where it resumed."""
@@ -32,7 +31,7 @@ def reduced(config: SourceConfig, flight: int) -> SourceConfig:
     """
     keys = [(store.address, store.name) for store in config.stores]
     return attrs.evolve(
-        config,
+        untimed(config),
         topic="topic",
         reply_to="source:1",
         transport="stream:1",
@@ -41,17 +40,11 @@ def reduced(config: SourceConfig, flight: int) -> SourceConfig:
             for key, store in zip(keys, config.stores, strict=True)
         ),
         session_id=0,
-        times=RegistrationTimes(INTERVAL_NS, LONG_NS, LONG_NS),
         flight_messages=min(flight, config.flight_messages),
         flight_bytes=0,
         retention=Retention(),
         confirmations=False,
         stable_notification=Notification.FRAGMENTS,
-        stability_timeout_ns=0,
-        stability_lifetime_ns=0,
-        check_ns=LONG_NS,
-        sri_interval_ns=LONG_NS,
-        sri_maximum=1,
         liveness_ns=0,
         pace=Pace.SOURCE,
         wants_proxy=False,

@@ -1,11 +1,11 @@
 """Define a state of the world by the numbers of its parts, the actions, and the losses."""
 
 from enum import IntEnum, StrEnum
+from operator import attrgetter
 
 import attrs
 
 from stablecast.lab.prove.sources import Told
-from stablecast.lab.prove.stores import StoreFate
 
 
 class Deed(IntEnum):
@@ -32,14 +32,6 @@ class Deed(IntEnum):
     """Deliver an SRI to a store that does not know where this life resumes."""
 
 
-FATES = {
-    Deed.SYNC: StoreFate.SYNC,
-    Deed.RETURN: StoreFate.RETURN,
-    Deed.CRASH: StoreFate.CRASH,
-    Deed.LEAVE: StoreFate.LEAVE,
-    Deed.WIPE: StoreFate.WIPE,
-}
-"""Actions on one store alone."""
 REGISTERING = (
     *(Deed.BEGIN, Deed.RETURN, Deed.LEAVE, Deed.CRASH),
     *(Deed.TAKE_OVER, Deed.COME_BACK, Deed.DOUBLE, Deed.ALTERNATE, Deed.INFORM),
@@ -72,8 +64,8 @@ class Loss:
     number: int
 
 
-@attrs.frozen
-class State:
+@attrs.define
+class StateParts:
     """Hold the source (-1: none runs), the number of its lives, the stores, and what was reported stable.
 
     `aside` is the other live process (-1: there is none), and `takeovers` how often one took the stores from the other.
@@ -90,36 +82,30 @@ class State:
     doubled: bool = False
 
 
+_PARTS = attrgetter(*(field.name for field in attrs.fields(StateParts)))
+
+
+@attrs.frozen
+class State(StateParts):
+    """Hold a finished state, which the search uses as a key."""
+
+
 @attrs.define
-class Draft:
+class Draft(StateParts):
     """Hold a state under construction, and what is reported to the application meanwhile."""
 
-    source: int
-    lives: int
-    stores: list[int]
-    safe: frozenset[tuple[int, int]]
-    wipes: int
-    aside: int
-    takeovers: int
-    doubled: bool
     told: list[tuple[int, Told]] = attrs.field(factory=list)
     """Reports with the life of the source that received them."""
 
     @classmethod
     def of(cls, state: State) -> "Draft":
         """Return a draft of a state."""
-        return cls(
-            state.source,
-            state.lives,
-            list(state.stores),
-            state.safe,
-            state.wipes,
-            state.aside,
-            state.takeovers,
-            state.doubled,
-        )
+        return cls(*_PARTS(state))
+
+    def put(self, index: int, store: int) -> None:
+        """Replace the store with an index."""
+        self.stores = (*self.stores[:index], store, *self.stores[index + 1 :])
 
     def done(self) -> State:
         """Return the finished state."""
-        stores = tuple(self.stores)
-        return State(self.source, self.lives, stores, self.safe, self.wipes, self.aside, self.takeovers, self.doubled)
+        return State(*_PARTS(self))

@@ -16,7 +16,7 @@ from stablecast.core.protocol.messages import LateJoinInfo, LateJoinRequest, Mes
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.lab.model.clone import clone
-from stablecast.lab.model.store_process import SOURCE_ID, Journal, StoreProcess, disk_only, messages
+from stablecast.lab.model.store_process import SOURCE_ID, WorldJournal, WorldStore, disk_only, messages
 
 ADDRESS = "store:1"
 
@@ -56,14 +56,14 @@ class StoreSummary:
 
 
 @attrs.define
-class ProofStore(StoreProcess):
+class ProofStore(WorldStore):
     """Hold a store's machine (None: it is down) and disk."""
 
     def look(self) -> "StoreSummary":
         """Return the summary for other parts."""
         up, dirty, repository = self.machine is not None, bool(self.unsynced), self.repository
         content = dict(self.written.messages if up else self.synced.messages)
-        used = self.synced != Journal()
+        used = self.synced != WorldJournal()
         if repository is None:
             return StoreSummary(up, dirty, used, content)
         resumed = repository.resume_point is not None
@@ -91,7 +91,7 @@ class ProofStore(StoreProcess):
         return (self.machine is not None, bool(self.unsynced), shown, _disk_key(self.written), _disk_key(self.synced))
 
 
-def _disk_key(journal: Journal) -> tuple[object, ...]:
+def _disk_key(journal: WorldJournal) -> tuple[object, ...]:
     """Return a key that distinguishes disks."""
     client = journal.source
     record = client and (client.incarnation, client.context, client.term, client.lives, client.lives_term)
@@ -146,7 +146,7 @@ class StoreStates:
             case StoreFate.RETURN:
                 process.start()
             case StoreFate.WIPE:
-                process.synced = Journal()
+                process.synced = WorldJournal()
             case Register():
                 return messages([*process.receive(Arrived(step)), *process.sync()])
             case Data():

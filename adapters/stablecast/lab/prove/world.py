@@ -28,11 +28,9 @@ from stablecast.core.protocol.quorum import GroupRules, Quorums
 from stablecast.lab.model.store_process import data, store_address
 from stablecast.lab.prove.bounds import MAX_TAKEOVERS, TakeoverFault
 from stablecast.lab.prove.instance import Instance, ProofBounds
-from stablecast.lab.prove.sources import SourceStates, reduced
-from stablecast.lab.prove.sources import SourceSummary as SourceView
-from stablecast.lab.prove.state import FATES, NOBODY, REGISTERING, Action, Deed, Draft, Loss, LossKind, State
-from stablecast.lab.prove.stores import Step, StoreFate, StoreStates
-from stablecast.lab.prove.stores import StoreSummary as StoreView
+from stablecast.lab.prove.sources import SourceStates, SourceSummary, reduced
+from stablecast.lab.prove.state import NOBODY, REGISTERING, Action, Deed, Draft, Loss, LossKind, State
+from stablecast.lab.prove.stores import Step, StoreFate, StoreStates, StoreSummary
 
 
 @attrs.define
@@ -84,11 +82,11 @@ class ProofWorld:
         """Return what a process knows in general, and of each store."""
         return (NOBODY, (NOBODY,) * len(self.sources.config.stores)) if source < 0 else self.sources.parts[source]
 
-    def source(self, state: State | Draft) -> SourceView | None:
+    def source(self, state: State | Draft) -> SourceSummary | None:
         """Return the running source, if there is one."""
         return None if state.source < 0 else self.sources.views[state.source]
 
-    def store(self, state: State | Draft, index: int) -> StoreView:
+    def store(self, state: State | Draft, index: int) -> StoreSummary:
         """Return the store with an index."""
         return self.stores.views[state.stores[index]]
 
@@ -212,7 +210,7 @@ class ProofWorld:
                 self._fill(draft, *indices)
             case _:
                 (index,) = indices
-                self._take(draft, index, FATES[deed])
+                self._take(draft, index, StoreFate[deed.name])
                 draft.wipes += deed is Deed.WIPE
                 if deed in (Deed.LEAVE, Deed.CRASH):
                     self._miss(draft, index)
@@ -292,7 +290,8 @@ class ProofWorld:
 
     def _take(self, draft: Draft, index: int, step: Step) -> None:
         """Perform a step of a store; the source gets its messages and answers."""
-        draft.stores[index], sent = self.stores.take(draft.stores[index], step)
+        store, sent = self.stores.take(draft.stores[index], step)
+        draft.put(index, store)
         for message in sent:
             match message:
                 case StableAck():

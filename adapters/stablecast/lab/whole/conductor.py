@@ -30,7 +30,7 @@ from stablecast.lab.whole.schedule import (
 from stablecast.lab.world import programs
 from stablecast.lab.world.descriptor_calls import DESCRIPTOR_LIMIT
 from stablecast.lab.world.network import Path
-from stablecast.lab.world.process import Process
+from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.programs import DATA, TRACES, DaemonProgram, StoreProgram
 from stablecast.lab.world.world import World
 from stablecast.runtime.event_loop import limit_accept_reports
@@ -88,12 +88,12 @@ class Conductor:
         self.world = world
         self.schedule = schedule
         self.lines: list[Line] = []
-        self.processes: dict[str, Process] = {}
+        self.processes: dict[str, SimulatedProcess] = {}
         self.output: dict[str, list[str]] = {}
         self._traced = traced
         self._runs: dict[str, int] = {}
         self._calm = False
-        self._twins: dict[str, Process] = {}
+        self._twins: dict[str, SimulatedProcess] = {}
         self._closing: dict[str, int] = {}
         self._excused = {fault.who for fault in schedule.faults if fault.do in DISK_FAULTS}
         self.finders = schedule.setup.finders
@@ -220,7 +220,7 @@ class Conductor:
         newest = {f"{name}.{self._runs[name]}": process.output for name, process in self.processes.items()}
         return {run: "\n".join(lines) for run, lines in (self.output | newest).items()}
 
-    def _note_end(self, name: str, process: Process) -> None:
+    def _note_end(self, name: str, process: SimulatedProcess) -> None:
         """Keep what a program printed, and mark an end that nobody ordered."""
         run = f"{name}.{self._runs[name]}"
         self.output[run] = process.output

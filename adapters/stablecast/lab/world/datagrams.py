@@ -17,8 +17,8 @@ OVERHEAD = 256
 _MULTICAST_NUMBERS = (socket.IP_MULTICAST_LOOP, socket.IP_MULTICAST_TTL)
 
 
-class DatagramSocket(SimulatedSocket):
-    """A UDP socket."""
+class UdpSocket(SimulatedSocket):
+    """A UDP socket, also a member of groups."""
 
     def __init__(self, process: SocketOwner, kind: socket.SocketKind = socket.SOCK_DGRAM, proto: int = 0) -> None:
         """Open a socket of a process."""
@@ -38,7 +38,7 @@ class DatagramSocket(SimulatedSocket):
         self.local = (self.source_for(self.remote[0]), self.local[1])
 
     def connect_ex(self, address: Address) -> int:
-        """Connect; return 0."""
+        """Connect, and return 0 for success."""
         self.connect(address)
         return 0
 
@@ -102,7 +102,7 @@ class DatagramSocket(SimulatedSocket):
 
     @property
     def readable(self) -> bool:
-        """Whether a datagram or an error waits."""
+        """Return whether a datagram or an error waits."""
         return bool(self._queue or self.error or self.closed)
 
     @property
@@ -112,7 +112,7 @@ class DatagramSocket(SimulatedSocket):
 
     @property
     def loops(self) -> bool:
-        """Whether the own host receives what this socket sends to groups."""
+        """Return whether the own host receives what this socket sends to groups."""
         return bool(self.options.get((socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP), 1))
 
     def is_member(self, group: Address, source: Address) -> bool:
@@ -144,7 +144,7 @@ class DatagramSocket(SimulatedSocket):
         """Enter the socket at its address. Raises OSError if another holds it and both do not share it."""
         others = self.network.datagrams_at(self.host.address, port)
         reuse = (socket.SOL_SOCKET, socket.SO_REUSEADDR)
-        for other in cast("list[DatagramSocket]", others):
+        for other in cast("list[UdpSocket]", others):
             shared = self.options.get(reuse) and other.options.get(reuse)
             if not shared and (ANY in (host, other.local[0]) or host == other.local[0]):
                 raise refusal(errno.EADDRINUSE)

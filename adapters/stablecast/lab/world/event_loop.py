@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Any, NoReturn, Protocol, TypeVar, TypeVarTuple, Unpack
 
 from stablecast.lab.world.clock import HostClock
-from stablecast.lab.world.kernel import Kernel, Thread
+from stablecast.lab.world.kernel import Kernel, SimulatedThread
 from stablecast.lab.world.selector import Selectable, Selector
 
 SUBPROCESS = "start a program of its own with World.start"
@@ -62,7 +62,7 @@ class GeneratorSet:
         self._generators: dict[int, weakref.ref[Any]] = {}
 
     def add(self, generator: Any) -> None:
-        """Add a generator."""
+        """Add a generator that was begun."""
         self._generators[id(generator)] = weakref.ref(generator, lambda _: self._generators.pop(id(generator), None))
 
     def discard(self, generator: Any) -> None:
@@ -70,7 +70,7 @@ class GeneratorSet:
         self._generators.pop(id(generator), None)
 
     def clear(self) -> None:
-        """Remove all."""
+        """Remove all generators at once."""
         self._generators.clear()
 
     def __len__(self) -> int:
@@ -92,7 +92,7 @@ class LoopConsole(Protocol):
     """The output of the process of an event loop."""
 
     def write(self, text: str) -> int:
-        """Write text."""
+        """Append text to the output."""
 
 
 class LoopOwner(Protocol):
@@ -106,13 +106,13 @@ class LoopOwner(Protocol):
 
     @property
     def host(self) -> LoopHost:
-        """The host of the process."""
+        """The host on which the process runs."""
 
     @property
     def console(self) -> LoopConsole:
         """The output of the process."""
 
-    def start_thread(self, target: Callable[[], object], name: str) -> Thread:
+    def start_thread(self, target: Callable[[], object], name: str) -> SimulatedThread:
         """Start a thread of the process."""
 
     def addresses(self, host: Any, port: Any, kind: int = 0, proto: int = 0, flags: int = 0) -> list[Any]:
@@ -153,7 +153,7 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
         return next(self._numbers)
 
     def create_future(self) -> asyncio.Future[Any]:
-        """Return a future."""
+        """Return a future that has an order in sets."""
         return SimulatedFuture(loop=self)
 
     def create_task(self, coro: Any, *, name: Any = None, context: Any = None, **how: Any) -> Any:
@@ -243,27 +243,27 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
         return len(data)
 
     async def subprocess_exec(self, *args: Any, **how: Any) -> NoReturn:
-        """Refuse."""
+        """Refuse, because a world has no such thing."""
         _refuse("a subprocess", SUBPROCESS)
 
     async def subprocess_shell(self, *args: Any, **how: Any) -> NoReturn:
-        """Refuse."""
+        """Refuse, because a world has no such thing."""
         _refuse("a subprocess", SUBPROCESS)
 
     async def connect_read_pipe(self, *args: Any) -> NoReturn:
-        """Refuse."""
+        """Refuse, because a world has no such thing."""
         _refuse("a pipe", "use a stream")
 
     async def connect_write_pipe(self, *args: Any) -> NoReturn:
-        """Refuse."""
+        """Refuse, because a world has no such thing."""
         _refuse("a pipe", "use a stream")
 
     async def create_unix_connection(self, *args: Any, **how: Any) -> NoReturn:
-        """Refuse."""
+        """Refuse, because a world has no such thing."""
         _refuse("a Unix socket", "use TCP at 127.0.0.1")
 
     async def create_unix_server(self, *args: Any, **how: Any) -> NoReturn:
-        """Refuse."""
+        """Refuse, because a world has no such thing."""
         _refuse("a Unix socket", "use TCP at 127.0.0.1")
 
     def dispose(self) -> None:

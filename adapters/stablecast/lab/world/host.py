@@ -7,11 +7,11 @@ from itertools import count
 from stablecast.lab.world.clock import HostClock
 from stablecast.lab.world.disk import FIRST_DESCRIPTOR, SimulatedDisk
 from stablecast.lab.world.kernel import Kernel
-from stablecast.lab.world.network import Network
-from stablecast.lab.world.process import Process
+from stablecast.lab.world.network import SimulatedNetwork
+from stablecast.lab.world.process import SimulatedProcess
 
 
-class Host:
+class SimulatedHost:
     """One machine of the world.
 
     Attributes:
@@ -21,7 +21,7 @@ class Host:
         privileged: Whether its processes may bind ports below 1024.
     """
 
-    def __init__(self, kernel: Kernel, network: Network, name: str, address: str) -> None:
+    def __init__(self, kernel: Kernel, network: SimulatedNetwork, name: str, address: str) -> None:
         """Make a host and connect it."""
         self.kernel = kernel
         self.network = network
@@ -31,23 +31,23 @@ class Host:
         self.privileged = False
         self.clock = HostClock(kernel)
         self.environment: dict[str, str] = {}
-        self.processes: list[Process] = []
-        self.ended: Callable[[Process], None] = lambda _: None
-        self.failed: Callable[[Process, BaseException], None] = lambda *_: None
+        self.processes: list[SimulatedProcess] = []
+        self.ended: Callable[[SimulatedProcess], None] = lambda _: None
+        self.failed: Callable[[SimulatedProcess, BaseException], None] = lambda *_: None
         self.disk = SimulatedDisk(self.clock.wall_ns, random.Random(kernel.random.getrandbits(64)), kernel.sleep)  # noqa: S311
         self.descriptors = count(FIRST_DESCRIPTOR)
         network.add(self)
 
-    def process(self, name: str = "") -> Process:
+    def process(self, name: str = "") -> SimulatedProcess:
         """Return a new process; power comes back first."""
         if not self.powered:
             self.restore_power()
-        process = Process(self, name or self.name, len(self.processes) + 1)
+        process = SimulatedProcess(self, name or self.name, len(self.processes) + 1)
         self.processes.append(process)
         return process
 
     @property
-    def running(self) -> list[Process]:
+    def running(self) -> list[SimulatedProcess]:
         """The processes that have not ended."""
         return [one for one in self.processes if not one.gone]
 
@@ -68,10 +68,10 @@ class Host:
             if other.there == self.address:
                 other.orphan()
 
-    def on_end(self, process: Process) -> None:
+    def on_end(self, process: SimulatedProcess) -> None:
         """Note that a process has ended by itself."""
         self.ended(process)
 
-    def on_error(self, process: Process, error: BaseException) -> None:
+    def on_error(self, process: SimulatedProcess, error: BaseException) -> None:
         """Note an exception that ended a thread of a process."""
         self.failed(process, error)

@@ -45,7 +45,7 @@ class WorldError(StablecastError):
     """A world that cannot go on; the message names the reason and the remedy."""
 
 
-class Gone(BaseException):
+class ProcessGone(BaseException):
     """Raised in a thread of a process that has ended: it must not act any more. Nobody should catch it."""
 
 
@@ -59,11 +59,11 @@ class Event:
         self.act: Callable[[], object] | None = act
 
     def cancel(self) -> None:
-        """Forget the call."""
+        """Forget the call; it will not be made."""
         self.act = None
 
 
-class Thread:
+class SimulatedThread:
     """A thread of a process: it runs until it blocks, and is resumed when it is woken.
 
     Attributes:
@@ -99,7 +99,7 @@ class Thread:
         self.objects: dict[Callable[[], Any], Any] = {}
         self.ended = False
         self.error: BaseException | None = None
-        self.joiners: list[Thread] = []
+        self.joiners: list[SimulatedThread] = []
         self.green = greenlet.greenlet(self._run, kernel.hub)
         self._target = target
         self._waits = True
@@ -152,7 +152,7 @@ class Thread:
         while not self._disposing:
             self._waits = True
             self._switch_to_hub()
-        raise Gone
+        raise ProcessGone
 
     def dispose(self) -> None:
         """End the thread of a process that is gone: its `finally` clauses run now, in a world without effect."""
@@ -161,7 +161,7 @@ class Thread:
         previous, kernel.current = kernel.current, self
         try:
             if not self.ended and self.green:
-                self.green.throw(Gone)
+                self.green.throw(ProcessGone)
         finally:
             self.ended = True
             kernel.current = previous
@@ -182,6 +182,10 @@ class Thread:
     def _resume(self, woken: bool = False) -> None:
         if self.owner.gone or self.ended or not self._waits:
             return
+        if self._kernel.on_turn is not None and self.owner.runs:
+            self._kernel.on_turn(self)
+            if self.owner.gone:
+                return
         if not self.owner.runs:
             self.owner.postpone(lambda: self._resume(woken))
             return
@@ -194,7 +198,7 @@ class Thread:
     def _run(self) -> None:
         try:
             self._target()
-        except Gone:
+        except ProcessGone:
             pass
         except BaseException as error:  # noqa: BLE001 - the owner of the world reports it
             self.error = error
@@ -231,10 +235,10 @@ class Owner:
         """Call `act` when the process goes on."""
         raise NotImplementedError
 
-    def on_resume(self, thread: Thread) -> None:
+    def on_resume(self, thread: SimulatedThread) -> None:
         """Act in a thread that has just been resumed: handle the signals that came meanwhile."""
 
-    def on_error(self, thread: Thread, error: BaseException) -> None:
+    def on_error(self, thread: SimulatedThread, error: BaseException) -> None:
         """Handle the exception that ended a thread."""
         raise NotImplementedError
 
@@ -242,7 +246,7 @@ class Owner:
 class Kernel:
     """The clock of a world, its events, and its threads. `now` is the time in ns.
 
-    `on_turn` is called before a thread is resumed, if it is set. It must not end or suspend a process at once.
+    `on_turn` is called before a thread is resumed, if it is set. It may end or stop the process of the thread.
     """
 
     def __init__(self, seed: int) -> None:
@@ -250,9 +254,9 @@ class Kernel:
         self.now = START_NS
         self.random = random.Random(seed)  # noqa: S311 - a seed must repeat its run
         self.hub = greenlet.getcurrent()
-        self.current: Thread | None = None
+        self.current: SimulatedThread | None = None
         self.steps = 0
-        self.on_turn: Callable[[Thread], object] | None = None
+        self.on_turn: Callable[[SimulatedThread], object] | None = None
         self._events: list[tuple[int, int, int, Event]] = []
         self._numbers = 0
         self._looks = 0
@@ -282,7 +286,7 @@ class Kernel:
         heapq.heappush(self._events, (when, -1, self.next_number(), event))
         return event
 
-    def running(self) -> Thread:
+    def running(self) -> SimulatedThread:
         """Return the running thread."""
         if self.current is None:
             raise WorldError("this must be called by a program of the world; start one with World.start")
@@ -317,10 +321,8 @@ class Kernel:
             self._looks -= 1
             self.pay()
 
-    def switch_to(self, thread: Thread) -> None:
+    def switch_to(self, thread: SimulatedThread) -> None:
         """Run a thread until it blocks or ends; only the hub calls this."""
-        if self.on_turn is not None:
-            self.on_turn(thread)
         self.current = thread
         try:
             thread.green.switch()

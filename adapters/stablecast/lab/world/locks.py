@@ -1,22 +1,22 @@
-"""What the threads of a world wait for: locks, semaphores and results."""
+"""Locks, semaphores and results: the threads of a world wait for them."""
 
 from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from stablecast.lab.world.kernel import Kernel, Thread
+from stablecast.lab.world.kernel import Kernel, SimulatedThread
 
 ResultT = TypeVar("ResultT")
 
 
-class Semaphore:
+class SimulatedSemaphore:
     """A counting semaphore; `acquire` blocks the thread that calls it."""
 
     def __init__(self, kernel: Kernel, value: int = 1) -> None:
         """Make a semaphore with this count."""
         self._kernel = kernel
         self._value = value
-        self._waiting: deque[Thread] = deque()
+        self._waiting: deque[SimulatedThread] = deque()
 
     def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
         """Take one from the count, and wait for it at most `timeout` seconds; return whether it was taken."""
@@ -50,7 +50,7 @@ class Semaphore:
         self.release()
 
 
-class Lock(Semaphore):
+class SimulatedLock(SimulatedSemaphore):
     """A lock. Any thread may release it."""
 
     def release(self, n: int = 1) -> None:
@@ -65,11 +65,11 @@ class Result(Generic[ResultT]):
 
     def __init__(self, kernel: Kernel) -> None:
         """Make a result that nobody has set."""
-        self._done = Semaphore(kernel, 0)
+        self._done = SimulatedSemaphore(kernel, 0)
         self._value: Callable[[], ResultT] | None = None
 
     def set_result(self, value: ResultT) -> None:
-        """Set the value."""
+        """Set the value that `result` returns."""
         self._value = lambda: value
         self._done.release()
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypeVar, cast
 
 from stablecast.lab.world.event_loop import ENDING, SimulatedEventLoop
 from stablecast.lab.world.host_files import HostFiles
-from stablecast.lab.world.kernel import Gone, Kernel, Thread
-from stablecast.lab.world.locks import Lock, Result, Semaphore
-from stablecast.lab.world.process import Process, run_loop
+from stablecast.lab.world.kernel import Kernel, SimulatedThread
+from stablecast.lab.world.locks import Result, SimulatedLock, SimulatedSemaphore
+from stablecast.lab.world.process import SimulatedProcess, run_loop
 from stablecast.runtime import machine
 from stablecast.runtime.machine import datagram_reading
 from stablecast.runtime.machine.protocols import DatagramMemory, DatagramReader, Socket
@@ -41,9 +41,9 @@ class WorldPart:
         self._kernel = kernel
 
     @property
-    def process(self) -> Process:
+    def process(self) -> SimulatedProcess:
         """The process whose thread runs now. Raises WorldError outside of a program."""
-        return cast("Process", self._kernel.running().owner)
+        return cast("SimulatedProcess", self._kernel.running().owner)
 
 
 class WorldClock(WorldPart):
@@ -71,7 +71,7 @@ class WorldClock(WorldPart):
 
 
 class WorldEntropy(WorldPart):
-    """Numbers of the seed."""
+    """Entropy that the seed determines."""
 
     def octets(self, count: int, /) -> bytes:
         """Return `count` random bytes."""
@@ -106,6 +106,10 @@ class WorldNetwork(WorldPart):
         yield "lo", "127.0.0.1", _IFF_UP | _IFF_LOOPBACK
         yield "eth0", self.process.host.address, _IFF_UP | _IFF_MULTICAST
 
+    def route(self, address: str, /) -> str:
+        """Return the own address from which packets to an address leave."""
+        return "127.0.0.1" if address.startswith("127.") else self.process.host.address
+
     def resolve(self, host: str, /) -> str:
         """Return the address of a host name. Raises OSError."""
         return self.process.resolve(host)
@@ -117,7 +121,7 @@ class WorldQueue:
     def __init__(self, kernel: Kernel, limit: int) -> None:
         """Make an empty queue."""
         self._items: deque[Any] = deque()
-        self._room, self._filled = Semaphore(kernel, limit), Semaphore(kernel, 0)
+        self._room, self._filled = SimulatedSemaphore(kernel, limit), SimulatedSemaphore(kernel, 0)
 
     def put(self, item: Any, block: bool = True) -> None:
         """Append an item; wait for room, or raise `queue.Full` unless `block`."""
@@ -143,15 +147,15 @@ class WorldQueue:
 class WorldExecutor:
     """Threads that do jobs in the order in which they were submitted; here one thread, while there are jobs."""
 
-    def __init__(self, process: Process, name: str) -> None:
+    def __init__(self, process: SimulatedProcess, name: str) -> None:
         """Make an executor without jobs."""
         self._process = process
         self._name = name
         self._jobs: deque[Callable[[], object]] = deque()
-        self._thread: Thread | None = None
+        self._thread: SimulatedThread | None = None
 
     def submit(self, job: Callable[..., object], /, *arguments: Any) -> object:
-        """Queue a job."""
+        """Queue a job; the executor's thread does it after those before."""
         result: Result[object] = Result(self._process.kernel)
 
         def run() -> None:
@@ -179,7 +183,7 @@ _SPARE: dict[Callable[[], Any], list[Any]] = {}
 """Objects of threads that have ended, by the function that made them: buffers of megabytes serve all worlds."""
 
 
-def reclaim(thread: Thread) -> None:
+def reclaim(thread: SimulatedThread) -> None:
     """Keep the objects of a thread that has ended, for later threads."""
     for factory, made in thread.objects.items():
         _SPARE.setdefault(factory, []).append(made)
@@ -189,8 +193,8 @@ def reclaim(thread: Thread) -> None:
 class WorldThreads(WorldPart):
     """The threads of the running process."""
 
-    def start(self, name: str, target: Callable[..., object], /, *arguments: Any) -> Thread:
-        """Start a thread."""
+    def start(self, name: str, target: Callable[..., object], /, *arguments: Any) -> SimulatedThread:
+        """Start a thread of the running process."""
         return self.process.start_thread(partial(target, *arguments), name)
 
     async def call(self, function: Callable[..., T], /, *arguments: Any) -> T:
@@ -202,13 +206,13 @@ class WorldThreads(WorldPart):
         """Return a thread that does submitted jobs."""
         return WorldExecutor(self.process, name)
 
-    def lock(self) -> Lock:
+    def lock(self) -> SimulatedLock:
         """Return a lock that is free."""
-        return Lock(self._kernel)
+        return SimulatedLock(self._kernel)
 
-    def semaphore(self, value: int = 1) -> Semaphore:
+    def semaphore(self, value: int = 1) -> SimulatedSemaphore:
         """Return a semaphore whose counter is `value`."""
-        return Semaphore(self._kernel, value)
+        return SimulatedSemaphore(self._kernel, value)
 
     def queue(self, limit: int) -> WorldQueue:
         """Return an empty queue for at most `limit` items."""
@@ -245,7 +249,7 @@ class WorldThreads(WorldPart):
 
 
 class WorldProcess(WorldPart):
-    """The running process."""
+    """The process of the running thread, for the shipped programs."""
 
     owns_interpreter = False
 
@@ -272,11 +276,11 @@ class WorldProcess(WorldPart):
         return any(one.number == pid for one in self.process.host.running)
 
     def is_root(self) -> bool:
-        """Return False."""
+        """Return False: a world has no users."""
         return False
 
     def new_loop(self) -> SimulatedEventLoop:
-        """Return a new event loop."""
+        """Return a new event loop on simulated sockets."""
         return self.process.new_loop()
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
@@ -295,7 +299,7 @@ class WorldProcess(WorldPart):
         process = self.process
         process.status = status
         process.kill()
-        raise Gone
+        self._kernel.running().leave()
 
     def at_exit(self, callback: Callable[[], object], /) -> None:
         """Call back when the process ends in an orderly way."""
@@ -315,11 +319,11 @@ class WorldProcess(WorldPart):
         return cast("TextIO", self.process.console)
 
     def input_descriptor(self) -> int:
-        """Refuse."""
+        """Raise NotImplementedError: nobody types."""
         _refuse("standard input", "give the program its lines as arguments")
 
     def detach(self) -> int:
-        """Refuse."""
+        """Raise NotImplementedError: there is one process."""
         _refuse("a detached daemon", "start it without --detach")
 
     def change_user(self, uid: int | None, gid: int | None, files: Sequence[Path]) -> None:
@@ -343,7 +347,7 @@ def installed(kernel: Kernel) -> Iterator[None]:
     previous = machine.install(
         clock=WorldClock(kernel),
         entropy=WorldEntropy(kernel),
-        files=HostFiles(lambda: cast("Process", kernel.running().owner).files),
+        files=HostFiles(lambda: cast("SimulatedProcess", kernel.running().owner).files),
         network=WorldNetwork(kernel),
         threads=WorldThreads(kernel),
         process=WorldProcess(kernel),

@@ -69,10 +69,10 @@ class NetworkHost(Protocol):
     address: str
     powered: bool
     privileged: bool
-    network: "Network"
+    network: "SimulatedNetwork"
 
 
-class Connection(Protocol):
+class ConnectionEnd(Protocol):
     """One end of a stream as the network sees it; `here` and `there` are the addresses of the two hosts."""
 
     here: str
@@ -106,11 +106,11 @@ class DatagramPort(Protocol):
 
     @property
     def host(self) -> NetworkHost:
-        """The host of the socket."""
+        """The host on which the socket is open."""
 
     @property
     def loops(self) -> bool:
-        """Whether the own host receives what this socket sends to groups."""
+        """Return whether the own host receives what this socket sends to groups."""
 
     def is_member(self, group: Address, source: Address) -> bool:
         """Return whether the socket receives what `source` sends to a group."""
@@ -130,7 +130,7 @@ def refusal(number: int) -> OSError:
     return OSError(number, os.strerror(number))
 
 
-class Network:
+class SimulatedNetwork:
     """All hosts, the paths between them, and the sockets that are bound to an address."""
 
     def __init__(self, kernel: Kernel) -> None:
@@ -142,13 +142,13 @@ class Network:
         self._paths: dict[tuple[str, str], Path] = {}
         self._streams: dict[tuple[str, int], list[StreamPort]] = {}
         self._datagrams: dict[int, dict[str, list[DatagramPort]]] = {}  # by port and host
-        self.ends: dict[Connection, None] = {}
+        self.ends: dict[ConnectionEnd, None] = {}
         self.used_ports: dict[str, int] = {}
 
     # ----------------------------------------------------------------------------------------------------------- hosts
 
     def add(self, host: NetworkHost) -> None:
-        """Connect a host."""
+        """Connect a host to all others."""
         self._hosts[host.address] = host
         self._names[host.name] = host.address
 
@@ -217,7 +217,7 @@ class Network:
         for end in self._between(source, target):
             self.kernel.after(self.kernel.random.randrange(HEALED_NS), end.repeat)
 
-    def _between(self, one: str, other: str) -> list[Connection]:
+    def _between(self, one: str, other: str) -> list[ConnectionEnd]:
         return [end for end in self.ends if {end.here, end.there} == {one, other}]
 
     # --------------------------------------------------------------------------------------------------------- sockets

@@ -102,7 +102,7 @@ class _Patches:
         self.overlay.active = True
 
     def remove(self) -> None:
-        """Put everything back."""
+        """Put all real functions back."""
         self.overlay.active = False
         for owner, name, value in reversed(self._changed):
             setattr(owner, name, value)

@@ -12,14 +12,14 @@ from itertools import count
 from typing import Any, Protocol
 
 from stablecast.lab.world.clock import HostClock
-from stablecast.lab.world.datagrams import DatagramSocket
+from stablecast.lab.world.datagrams import UdpSocket
 from stablecast.lab.world.disk import SimulatedDisk
 from stablecast.lab.world.event_loop import SimulatedEventLoop, address_info
 from stablecast.lab.world.filesystem import FileSystem
-from stablecast.lab.world.kernel import Kernel, Owner, Thread
+from stablecast.lab.world.kernel import Kernel, Owner, SimulatedThread
 from stablecast.lab.world.network import ANY, LOOPBACK, NetworkHost, refusal
 from stablecast.lab.world.sockets import SimulatedSocket
-from stablecast.lab.world.streams import StreamSocket
+from stablecast.lab.world.streams import TcpSocket
 
 FIRST_DESCRIPTOR = 2_000_000
 """Number of the first simulated socket, far above the descriptors of the system."""
@@ -42,7 +42,7 @@ class Console(io.TextIOBase):
         self._begun = ""
 
     def write(self, text: str) -> int:
-        """Write text."""
+        """Append text; each newline ends a line."""
         *lines, self._begun = (self._begun + text).split("\n")
         self._lines += lines
         return len(text)
@@ -51,11 +51,11 @@ class Console(io.TextIOBase):
         """Do nothing: whole lines are there already."""
 
     def isatty(self) -> bool:
-        """Return False."""
+        """Return False, because it is no terminal."""
         return False
 
     def writable(self) -> bool:
-        """Return True."""
+        """Return True, because it is written only."""
         return True
 
     @property
@@ -72,13 +72,13 @@ class ConsoleBytes(io.RawIOBase):
         self._console = console
 
     def write(self, octets: Any, /) -> int:
-        """Write whole characters."""
+        """Append the text of whole characters."""
         self._console.write(bytes(octets).decode("utf-8", "replace"))
         return len(octets)
 
 
 class ProcessHost(NetworkHost, Protocol):
-    """The host of a process."""
+    """The host of a process, as the process sees it."""
 
     kernel: Kernel
     clock: HostClock
@@ -87,17 +87,17 @@ class ProcessHost(NetworkHost, Protocol):
     descriptors: "count[int]"
 
     @property
-    def running(self) -> "Sequence[Process]":
+    def running(self) -> "Sequence[SimulatedProcess]":
         """The processes that have not ended."""
 
-    def on_end(self, process: "Process") -> None:
+    def on_end(self, process: "SimulatedProcess") -> None:
         """Note that a process has ended by itself."""
 
-    def on_error(self, process: "Process", error: BaseException) -> None:
+    def on_error(self, process: "SimulatedProcess", error: BaseException) -> None:
         """Note an exception that ended a thread of a process."""
 
 
-class Process(Owner):
+class SimulatedProcess(Owner):
     """A program that runs until its function returns, or until the world kills it.
 
     Attributes:
@@ -135,13 +135,13 @@ class Process(Owner):
         self.signals: dict[int, Callable[[], object]] = {}
         self.random = random.Random(self.kernel.random.getrandbits(64))  # noqa: S311 - a seed must repeat its run
         self.files = FileSystem(host.disk, host.descriptors)
-        self.main: Thread | None = None
+        self.main: SimulatedThread | None = None
         self._interrupts: list[Callable[[], object]] = []
-        self._threads: list[Thread] = []
+        self._threads: list[SimulatedThread] = []
         self._postponed: list[Callable[[], object]] = []
         self._sockets: dict[int, SimulatedSocket] = {}
         self._next_descriptor = FIRST_DESCRIPTOR
-        self._waiting: list[Thread] = []
+        self._waiting: list[SimulatedThread] = []
 
     # -------------------------------------------------------------------------------------------------------- life
 
@@ -173,15 +173,15 @@ class Process(Owner):
         finally:
             self.kernel.after(0, self.end)
 
-    def start_thread(self, target: Callable[[], object], name: str) -> Thread:
+    def start_thread(self, target: Callable[[], object], name: str) -> SimulatedThread:
         """Start a thread of the process."""
-        thread = Thread(self.kernel, self, name, target)
+        thread = SimulatedThread(self.kernel, self, name, target)
         self._threads.append(thread)
         thread.start()
         return thread
 
     def new_loop(self) -> SimulatedEventLoop:
-        """Return a new event loop."""
+        """Return a new event loop of the process."""
         return SimulatedEventLoop(self)
 
     def signal(self, number: int) -> None:
@@ -206,7 +206,7 @@ class Process(Owner):
         if self.main is not None:
             self.main.wake()
 
-    def on_resume(self, thread: Thread) -> None:
+    def on_resume(self, thread: SimulatedThread) -> None:
         """Make the calls of `interrupt` in the main thread."""
         while self._interrupts and thread is self.main:
             self._interrupts.pop(0)()
@@ -253,7 +253,7 @@ class Process(Owner):
             await done.wait()
         return self.status
 
-    def dispose(self) -> list[Thread]:
+    def dispose(self) -> list[SimulatedThread]:
         """Release the memory of a process and return its threads; `finally` clauses run in a world without effect."""
         self.gone = True
         disabled = logging.root.manager.disable
@@ -274,7 +274,7 @@ class Process(Owner):
         """Call `act` when the process goes on."""
         self._postponed.append(act)
 
-    def on_error(self, thread: Thread, error: BaseException) -> None:
+    def on_error(self, thread: SimulatedThread, error: BaseException) -> None:
         """Keep the exception that ended a thread, and end the process."""
         if self.error is None:
             self.error = error
@@ -285,7 +285,7 @@ class Process(Owner):
     def socket(self, kind: int = socket.SOCK_STREAM, proto: int = 0) -> SimulatedSocket:
         """Return a new socket. Raises OSError."""
         bare = socket.SocketKind(kind & 0xF)
-        return (StreamSocket if bare is socket.SOCK_STREAM else DatagramSocket)(self, bare, proto)
+        return (TcpSocket if bare is socket.SOCK_STREAM else UdpSocket)(self, bare, proto)
 
     def open(self, sock: SimulatedSocket) -> int:
         """Give a socket a descriptor. Raises OSError if the process has too many."""
@@ -310,7 +310,7 @@ class Process(Owner):
         return max(0, self.limit - len(self._sockets) - self.files.open_descriptors)
 
     def forget(self, descriptor: int) -> None:
-        """Take back a descriptor."""
+        """Free the descriptor of a closed socket."""
         self._sockets.pop(descriptor, None)
         self.files.reserved_descriptors = len(self._sockets)
 

@@ -8,7 +8,7 @@ import attrs
 from stablecast.cli import daemons, lbmrd, srs
 from stablecast.cli.daemons import DaemonJob, StoreJob
 from stablecast.config.store_section import STORE_LEVEL
-from stablecast.lab.world.process import Process
+from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.world import World
 from stablecast.resolver.lbmrd.config import LbmrdConfig
 from stablecast.resolver.srs import SrsConfig
@@ -43,7 +43,7 @@ class StoreProgram:
     resolver: Sequence[str] = ()
     options: Sequence[str] = ()
     traced: bool = False
-    process: Process | None = None
+    process: SimulatedProcess | None = None
 
     @property
     def address(self) -> str:
@@ -55,7 +55,7 @@ class StoreProgram:
         """The address at which it listens, as the only one."""
         return [self.address]
 
-    def start(self, new: bool | None = None) -> Process:
+    def start(self, new: bool | None = None) -> SimulatedProcess:
         """Start `stablecast store`, as a new store or not; None: the first start is one of a new store."""
         host = self.world.host(self.name)
         new = not host.processes if new is None else new
@@ -95,7 +95,7 @@ class DaemonProgram:
         host = self.world.host(self.name).address
         return [f"{host}:{STORE_PORT + index}" for index in range(self.stores)]
 
-    def start(self) -> Process:
+    def start(self) -> SimulatedProcess:
         """Start the daemon. The first start makes new stores."""
         host = self.world.host(self.name)
         new = not host.processes
@@ -131,13 +131,13 @@ def _attributes(options: Iterable[Sequence[str]]) -> str:
     return f"<ume-attributes>{inside}</ume-attributes>"
 
 
-def start_relay(world: World, name: str = "relay") -> Process:
+def start_relay(world: World, name: str = "relay") -> SimulatedProcess:
     """Start `stablecast lbmrd` on a host."""
     settings = LbmrdConfig(interface=world.host(name).address)
     return world.call(_relay(settings), name)
 
 
-def start_service(world: World, name: str = "service") -> Process:
+def start_service(world: World, name: str = "service") -> SimulatedProcess:
     """Start `stablecast srs` on a host."""
     settings = SrsConfig(interface=world.host(name).address)
     return world.call(lambda: run_service(srs.serve(settings, as_json=False)), name)

@@ -8,7 +8,7 @@ import selectors
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from stablecast.lab.world.kernel import Kernel, Thread
+from stablecast.lab.world.kernel import Kernel, SimulatedThread
 
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
@@ -20,14 +20,14 @@ class Selectable(Protocol):
 
     @property
     def readable(self) -> bool:
-        """Whether a read returns at once."""
+        """Return whether a read returns at once."""
 
     @property
     def writable(self) -> bool:
-        """Whether a write is accepted at once."""
+        """Return whether a write is accepted at once."""
 
 
-class Descriptors(Protocol):
+class SelectableSockets(Protocol):
     """The open sockets of a process by descriptor."""
 
     def selectable(self, descriptor: int) -> Selectable:
@@ -39,18 +39,18 @@ class Selector(selectors._BaseSelectorImpl):
 
     _fd_to_key: dict[int, selectors.SelectorKey]
 
-    def __init__(self, kernel: Kernel, descriptors: Descriptors, wait_ns: Callable[[float], int]) -> None:
+    def __init__(self, kernel: Kernel, descriptors: SelectableSockets, wait_ns: Callable[[float], int]) -> None:
         """Make a selector for the loop of one thread; `wait_ns` translates seconds of its host to ns of the world."""
         super().__init__()
         self._kernel = kernel
         self._wait_ns = wait_ns
         self._descriptors = descriptors
         self._candidates: dict[int, Selectable] = {}
-        self._thread: Thread | None = None
+        self._thread: SimulatedThread | None = None
         self._alarm = False
 
     def register(self, fileobj: Any, events: int, data: object = None) -> selectors.SelectorKey:
-        """Watch a socket."""
+        """Watch a socket for events."""
         key = super().register(fileobj, events, data)
         one = self._descriptors.selectable(key.fd)
         one.watcher = self
@@ -58,7 +58,7 @@ class Selector(selectors._BaseSelectorImpl):
         return key
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        """Watch a socket no more."""
+        """Stop watching a socket that is registered."""
         key = super().unregister(fileobj)
         self._candidates.pop(key.fd, None)
         return key

@@ -1,11 +1,11 @@
-"""What stream and datagram sockets of a world have in common: a descriptor, an address, options, and waiting."""
+"""The common part of stream and datagram sockets of a world: descriptor, address, options, and waiting."""
 
 import errno
 import socket
 from typing import IO, Any, Protocol
 
-from stablecast.lab.world.kernel import Kernel, Thread
-from stablecast.lab.world.network import ANY, LOOPBACK, Address, Network, NetworkHost, refusal
+from stablecast.lab.world.kernel import Kernel, SimulatedThread
+from stablecast.lab.world.network import ANY, LOOPBACK, Address, NetworkHost, SimulatedNetwork, refusal
 from stablecast.lab.world.selector import Selector
 
 RECEIVE_BUFFER = 212_992
@@ -16,19 +16,19 @@ _SIZES = (socket.SO_RCVBUF, socket.SO_SNDBUF)
 
 
 class SocketOwner(Protocol):
-    """The process of a socket."""
+    """The process of a socket, as the socket sees it."""
 
     kernel: Kernel
 
     @property
     def host(self) -> NetworkHost:
-        """The host of the process."""
+        """The host on which the process runs."""
 
     def open(self, sock: "SimulatedSocket") -> int:
         """Return a descriptor for a socket. Raises OSError if the process has too many."""
 
     def forget(self, descriptor: int) -> None:
-        """Free a descriptor."""
+        """Free a descriptor for a later socket."""
 
     def resolve(self, name: str) -> str:
         """Return the address of a host name. Raises OSError."""
@@ -43,7 +43,7 @@ class SimulatedSocket:
         """Open a socket of a process. Raises OSError without a free descriptor."""
         self.process = process
         self.host: NetworkHost = process.host
-        self.network: Network = process.host.network
+        self.network: SimulatedNetwork = process.host.network
         self.kernel = process.kernel
         self.type = kind
         self.proto = proto or (socket.IPPROTO_TCP if kind is socket.SOCK_STREAM else socket.IPPROTO_UDP)
@@ -54,7 +54,7 @@ class SimulatedSocket:
         self.closed = False
         self.error = 0
         self._timeout: float | None = None
-        self._waiting: list[Thread] = []
+        self._waiting: list[SimulatedThread] = []
         self._descriptor = process.open(self)
         self._io_refs = 0  # Files of `makefile` that are open; the socket closes after them.
         self._closes = False
@@ -112,7 +112,7 @@ class SimulatedSocket:
         return value
 
     def getsockname(self) -> Address:
-        """Return the own address."""
+        """Return the own address and port."""
         self.alive()
         return self.local
 
@@ -166,7 +166,7 @@ class SimulatedSocket:
         raise NotImplementedError("a world cannot detach the descriptor of a socket: hand over the socket itself")
 
     def dup(self) -> "SimulatedSocket":
-        """Refuse, as for `detach`."""
+        """Refuse for the same reason as `detach`."""
         raise NotImplementedError("a world cannot duplicate a socket: hand over the socket itself")
 
     def __enter__(self) -> "SimulatedSocket":
@@ -185,12 +185,12 @@ class SimulatedSocket:
 
     @property
     def readable(self) -> bool:
-        """Whether a read returns at once."""
+        """Return whether a read returns at once."""
         raise NotImplementedError
 
     @property
     def writable(self) -> bool:
-        """Whether a write is accepted at once."""
+        """Return whether a write is accepted at once."""
         raise NotImplementedError
 
     def check_address(self, host: str) -> None:
@@ -222,7 +222,7 @@ class SimulatedSocket:
         for thread in waiting:
             thread.wake()
 
-    def wake_on_change(self, thread: Thread) -> None:
+    def wake_on_change(self, thread: SimulatedThread) -> None:
         """Wake a thread once, when the socket may be ready."""
         self._waiting.append(thread)
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.lab.world.kernel import Kernel
-from stablecast.lab.world.network import REPEAT_NS, Address, Network, NetworkHost, refusal
+from stablecast.lab.world.network import REPEAT_NS, Address, NetworkHost, SimulatedNetwork, refusal
 
 WINDOWS = (16 << 10, 128 << 10, 512 << 10)
 """Bytes that one end may have sent and the other has not read; the seed chooses for each connection."""
@@ -33,15 +33,15 @@ _FIN = b""
 
 
 class EndSocket(Protocol):
-    """The socket of an end."""
+    """The socket of an end, as the end sees it."""
 
     kernel: Kernel
-    network: Network
+    network: SimulatedNetwork
     options: dict[tuple[int, int], Any]
 
     @property
     def host(self) -> NetworkHost:
-        """The host of the socket."""
+        """The host on which the socket is open."""
 
     def changed(self) -> None:
         """Wake those who wait for the socket."""
@@ -58,7 +58,7 @@ class StreamEnd:
         peer: The other end, None before the connection is made.
         sock: The socket, None once it is closed.
         inbox: Bytes that have arrived and were not read, `unread` of them.
-        over: The other end sends nothing more.
+        over: The end of what the other end sends has arrived.
         finished: This end sends nothing more.
         dead: This end has forgotten the connection.
         error: Number of the error that the socket raises next.
@@ -87,7 +87,7 @@ class StreamEnd:
         self._last_arrival = 0
 
     def join(self, peer: "StreamEnd") -> None:
-        """Connect two ends."""
+        """Connect this end with another one."""
         self.peer, peer.peer = peer, self
         self._network.ends[self] = None
         self._network.ends[peer] = None
@@ -96,12 +96,12 @@ class StreamEnd:
 
     @property
     def readable(self) -> bool:
-        """Whether a read returns at once."""
-        return bool(self.inbox or self.over or self.error)
+        """Return whether a read returns at once."""
+        return bool(self.inbox or self.over or self.dead)
 
     @property
     def writable(self) -> bool:
-        """Whether a write returns at once; the end wakes its socket when that becomes true."""
+        """Return whether a write returns at once; the end wakes its socket when that becomes true."""
         if self.dead or self.finished or self._room > 0:
             return True
         self._was_full = True
@@ -132,7 +132,7 @@ class StreamEnd:
     def read(self, size: int, *, peek: bool = False) -> bytes:
         """Return up to `size` bytes that have arrived; b"" at the end of the stream. Raises the error of the end."""
         if not self.inbox:
-            if self.error:
+            if self.error and not self.over:
                 raise refusal(self.take_error())
             return b""
         whole = self.inbox[0] if len(self.inbox) == 1 else b"".join(self.inbox)
@@ -182,7 +182,9 @@ class StreamEnd:
         """End the connection with an error that the socket raises once."""
         if not self.dead:
             self._forget()
-            self.error, self.over = number, True
+            if number == errno.ECONNRESET and self.over:  # Linux: TIME_WAIT has no socket, CLOSE_WAIT breaks the pipe.
+                number = 0 if self.finished else errno.EPIPE
+            self.error = number
             self._wake()
 
     def on_unreachable(self) -> None:

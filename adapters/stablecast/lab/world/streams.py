@@ -22,7 +22,7 @@ _REUSE = (socket.SOL_SOCKET, socket.SO_REUSEADDR)
 _LINGER = (socket.SOL_SOCKET, socket.SO_LINGER)
 
 
-class StreamSocket(SimulatedSocket):
+class TcpSocket(SimulatedSocket):
     """A TCP socket: a listener, or one end of a connection."""
 
     def __init__(self, process: SocketOwner, kind: socket.SocketKind = socket.SOCK_STREAM, proto: int = 0) -> None:
@@ -48,14 +48,14 @@ class StreamSocket(SimulatedSocket):
                 raise refusal(errno.EADDRINUSE)
         self.listening, self.backlog = True, max(1, backlog)
 
-    def accept(self) -> "tuple[StreamSocket, Address]":
+    def accept(self) -> "tuple[TcpSocket, Address]":
         """Return the next connection and the address of its peer."""
         self.alive()
         if not self.listening:
             raise refusal(errno.EINVAL)
         self.await_ready()
         self.alive()
-        sock = StreamSocket(self.process)
+        sock = TcpSocket(self.process)
         sock.options.update(self.options)
         end = self.accepted.popleft()
         end.sock, end.options = sock, sock.options
@@ -95,7 +95,7 @@ class StreamSocket(SimulatedSocket):
             self.await_ready(write=True)
 
     def sendall(self, data: Any, flags: int = 0) -> None:
-        """Send all bytes."""
+        """Send all bytes, and wait for room meanwhile."""
         octets = bytes(data)
         while octets:
             octets = octets[self.send(octets, flags) :]
@@ -122,7 +122,7 @@ class StreamSocket(SimulatedSocket):
     def shutdown(self, how: int) -> None:
         """End the sending side. Raises OSError."""
         end = self._connected()
-        if end.dead:
+        if end.dead or (end.finished and end.over):
             raise refusal(errno.ENOTCONN)
         if how != socket.SHUT_RD:
             end.finish()
@@ -138,14 +138,14 @@ class StreamSocket(SimulatedSocket):
 
     @property
     def readable(self) -> bool:
-        """Whether accept or a read returns at once."""
+        """Return whether accept or a read returns at once."""
         if self.listening:
             return bool(self.accepted)
         return self.closed or bool(self.error) or (self.end is not None and self.end.readable)
 
     @property
     def writable(self) -> bool:
-        """Whether a write is accepted at once, or a connection attempt is over."""
+        """Return whether a write is accepted at once, or a connection attempt is over."""
         if self.connecting:
             return False
         return self.closed or bool(self.error) or (self.end is not None and self.end.writable)
@@ -153,7 +153,7 @@ class StreamSocket(SimulatedSocket):
     def claim(self, host: str, port: int) -> None:
         """Enter the socket at its address. Raises OSError if another listens there, or does not share it."""
         others = self.network.streams_at(self.host.address, port)
-        for other in cast("list[StreamSocket]", others):
+        for other in cast("list[TcpSocket]", others):
             shared = self.options.get(_REUSE) and other.options.get(_REUSE) and not other.listening
             if not shared and _overlap(other.local[0], host):
                 raise refusal(errno.EADDRINUSE)
@@ -222,7 +222,7 @@ class StreamSocket(SimulatedSocket):
         """Answer at the peer's host."""
         if self.closed:
             return
-        listener = cast("StreamSocket | None", self.network.listener(there, to))
+        listener = cast("TcpSocket | None", self.network.listener(there, to))
         answer: Callable[[], None]
         back = self.network.path(there, self.host.address).time(self.kernel.random)
         if listener is None:

@@ -11,12 +11,12 @@ from typing import Any, TypeVar, cast
 from stablecast.core.machine.units import SECOND
 from stablecast.lab.world import user_code
 from stablecast.lab.world.filesystem import FileSystem
-from stablecast.lab.world.host import Host
+from stablecast.lab.world.host import SimulatedHost
 from stablecast.lab.world.kernel import Kernel, WorldError
 from stablecast.lab.world.machine import installed, reclaim
-from stablecast.lab.world.network import Network
+from stablecast.lab.world.network import SimulatedNetwork
 from stablecast.lab.world.patched_files import PatchedFiles
-from stablecast.lab.world.process import Process
+from stablecast.lab.world.process import SimulatedProcess
 
 ResultT = TypeVar("ResultT")
 
@@ -42,32 +42,32 @@ class World:
         """Make a world without hosts."""
         self.seed = seed
         self.kernel = Kernel(seed)
-        self.network = Network(self.kernel)
-        self.hosts: dict[str, Host] = {}
-        self.failures: list[tuple[Process, BaseException]] = []
+        self.network = SimulatedNetwork(self.kernel)
+        self.hosts: dict[str, SimulatedHost] = {}
+        self.failures: list[tuple[SimulatedProcess, BaseException]] = []
 
     @property
     def now(self) -> int:
-        """Virtual time in ns."""
+        """Virtual time since the epoch of the world, in ns."""
         return self.kernel.now
 
-    def host(self, name: str) -> Host:
+    def host(self, name: str) -> SimulatedHost:
         """Return a host; the first call makes it."""
         host = self.hosts.get(name)
         if host is None:
             number = len(self.hosts) + 1
-            host = Host(self.kernel, self.network, name, f"10.0.{number // 250}.{number % 250}")
+            host = SimulatedHost(self.kernel, self.network, name, f"10.0.{number // 250}.{number % 250}")
             host.failed = lambda process, error: self.failures.append((process, error))
             self.hosts[name] = host
         return host
 
-    def start(self, main: Callable[[], Coroutine[Any, Any, Any]], host: str) -> Process:
+    def start(self, main: Callable[[], Coroutine[Any, Any, Any]], host: str) -> SimulatedProcess:
         """Start a coroutine function as a program on a host."""
         process = self.host(host).process()
         process.run(main)
         return process
 
-    def call(self, main: Callable[[], Any], host: str) -> Process:
+    def call(self, main: Callable[[], Any], host: str) -> SimulatedProcess:
         """Start a function as a program on a host."""
         process = self.host(host).process()
         process.call(main)
@@ -104,10 +104,10 @@ class World:
             if collects:
                 gc.enable()
 
-    def _program(self) -> Process | None:
+    def _program(self) -> SimulatedProcess | None:
         """Return the process of the running thread, None while the world itself acts."""
         running = self.kernel.current
-        return None if running is None else cast("Process", running.owner)
+        return None if running is None else cast("SimulatedProcess", running.owner)
 
     def _files(self) -> FileSystem | None:
         running = self._program()

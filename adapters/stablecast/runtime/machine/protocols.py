@@ -181,6 +181,9 @@ class Network(Protocol):
     def resolve(self, host: str, /) -> str:
         """Return the IPv4 address of a host name."""
 
+    def route(self, address: str, /) -> str:
+        """Return the own IPv4 address from which packets to an IPv4 address leave."""
+
 
 class DatagramMemory(Protocol):
     """Memory for the datagrams of one read.
@@ -326,7 +329,7 @@ class Process(Protocol):
 
     @property
     def owns_interpreter(self) -> bool:
-        """Whether no other program shares the interpreter, so that this one may set its garbage collection."""
+        """True if no other program shares the interpreter, so that this one may set its garbage collection."""
 
     def pid(self) -> int:
         """Return the number of this process."""

@@ -11,6 +11,7 @@ from stablecast.runtime.machine.protocols import DatagramMemory, DatagramReader,
 _SIOCGIFFLAGS = 0x8913
 _SIOCGIFADDR = 0x8915
 _NAME_BYTES = 15
+_ANY_PORT = 9
 
 
 class SystemNetwork:
@@ -32,6 +33,13 @@ class SystemNetwork:
         from stablecast.runtime.machine import datagram_reading  # noqa: PLC0415 - `ctypes` is slow to import
 
         return datagram_reading.together(memory) or datagram_reading.one_by_one(memory)
+
+    def route(self, address: str) -> str:
+        """Return the own IPv4 address from which packets to an IPv4 address leave; nothing is sent."""
+        with self.datagram() as sock:
+            sock.connect((address, _ANY_PORT))
+            own: str = sock.getsockname()[0]
+            return own
 
     def devices(self) -> Iterator[tuple[str, str, int]]:
         """Yield name, IPv4 address and flags of each device with an address, in the order of the system."""

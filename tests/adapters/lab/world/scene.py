@@ -1,14 +1,14 @@
 """A world for a test: programs on hosts, and a log of what they did."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
 from stablecast.core.machine.units import SECOND
-from stablecast.lab.world import user_code
-from stablecast.lab.world.host import Host
+from stablecast.lab.world.host import SimulatedHost
 from stablecast.lab.world.network import Path
-from stablecast.lab.world.process import Process
+from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.world import World
 
 LIMIT_S = 100_000
@@ -29,7 +29,7 @@ class Scene(World):
     def note(self, *what: Any) -> None:
         self.log.append((self.seconds, *what))
 
-    def finish(self, *processes: Process) -> None:
+    def finish(self, *processes: SimulatedProcess) -> None:
         """Run the world until the processes have ended, and raise their errors."""
         self.kernel.run(lambda: all(one.gone for one in processes), self.now + LIMIT_S * SECOND)
         for one in processes:
@@ -42,7 +42,7 @@ class Scene(World):
         self.kernel.at(until, lambda: None)
         self.kernel.run(lambda: self.now >= until, until)
 
-    def run_programs(self, **mains: Callable[[], Any]) -> list[Process]:
+    def run_programs(self, **mains: Callable[[], Any]) -> list[SimulatedProcess]:
         """Start functions as programs on hosts of these names, and run the world until they have ended."""
         for name in mains:
             self.host(name)
@@ -50,28 +50,44 @@ class Scene(World):
         self.finish(*processes)
         return processes
 
-    def cut(self, one: Host, other: Host) -> None:
+    def cut(self, one: SimulatedHost, other: SimulatedHost) -> None:
         self.network.cut(one.address, other.address)
         self.network.cut(other.address, one.address)
 
-    def heal(self, one: Host, other: Host) -> None:
+    def heal(self, one: SimulatedHost, other: SimulatedHost) -> None:
         self.network.heal(one.address, other.address)
         self.network.heal(other.address, one.address)
 
-    def path(self, one: Host, other: Host) -> Path:
+    def path(self, one: SimulatedHost, other: SimulatedHost) -> Path:
         return self.network.path(one.address, other.address)
 
-    def running(self) -> Process | None:
+    def running(self) -> SimulatedProcess | None:
         thread = self.kernel.current
-        return None if thread is None else cast("Process", thread.owner)
+        return None if thread is None else cast("SimulatedProcess", thread.owner)
 
 
 @contextmanager
 def scene(seed: int = 1) -> Iterator[Scene]:
     """Open a world whose programs use the functions of Python."""
     world = Scene(seed)
-    with user_code.installed(world.running), world.open():
+    with world.open():
         yield world
+
+
+def in_turn(*calls: Callable[[], object]) -> Callable[[], None]:
+    """Return a function that makes several calls."""
+
+    def run() -> None:
+        for call in calls:
+            call()
+
+    return run
+
+
+def later(seconds: float, call: Callable[[], Any]) -> Any:
+    """Sleep in a program, and return what a call returns."""
+    time.sleep(seconds)
+    return call()
 
 
 def error_of(call: Callable[[], object]) -> int | None:

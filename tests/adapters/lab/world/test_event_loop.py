@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import trustme
 
-from tests.adapters.lab.world.scene import scene
+from tests.adapters.lab.world.scene import later, scene
 
 PORT = 5_000
 ANYWHERE = "0.0.0.0"
@@ -252,7 +252,7 @@ def test_the_end_of_a_program_waits_for_its_threads() -> None:
     seen = []
 
     async def main() -> None:
-        asyncio.get_running_loop().run_in_executor(None, lambda: (time.sleep(5), seen.append("done")))
+        asyncio.get_running_loop().run_in_executor(None, later, 5, lambda: seen.append("done"))
         await asyncio.sleep(1)
 
     with scene() as world:

@@ -1,10 +1,13 @@
 """The seed orders the threads of a world; a killed process does nothing more; a world that cannot go on says so."""
 
+from functools import partial
+
 import pytest
 
 from stablecast.core.machine.units import SECOND
-from stablecast.lab.world.kernel import Kernel, Owner, Thread, WorldError
-from stablecast.lab.world.locks import Lock, Result, Semaphore
+from stablecast.lab.world.kernel import Kernel, Owner, SimulatedThread, WorldError
+from stablecast.lab.world.locks import Result, SimulatedLock, SimulatedSemaphore
+from tests.adapters.lab.world.scene import in_turn
 
 HOUR = 3_600 * SECOND
 
@@ -14,13 +17,13 @@ class Program(Owner):
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.threads: list[Thread] = []
+        self.threads: list[SimulatedThread] = []
         self.errors: list[BaseException] = []
         self.postponed: list[object] = []
 
-    def start(self, target: object) -> Thread:
+    def start(self, target: object) -> SimulatedThread:
         assert callable(target)
-        thread = Thread(self.kernel, self, f"thread {len(self.threads)}", target)
+        thread = SimulatedThread(self.kernel, self, f"thread {len(self.threads)}", target)
         self.threads.append(thread)
         thread.start()
         return thread
@@ -34,7 +37,7 @@ class Program(Owner):
             assert callable(act)
             self.kernel.after(0, act)
 
-    def on_error(self, thread: Thread, error: BaseException) -> None:
+    def on_error(self, thread: SimulatedThread, error: BaseException) -> None:
         self.errors.append(error)
 
     def finish(self) -> None:
@@ -45,7 +48,7 @@ def order(seed: int) -> list[int]:
     kernel, seen = Kernel(seed), list[int]()
     program = Program(kernel)
     for number in range(6):
-        program.start(lambda number=number: (kernel.sleep(SECOND), seen.append(number)))
+        program.start(in_turn(lambda: kernel.sleep(SECOND), partial(seen.append, number)))
     program.finish()
     return seen
 
@@ -170,9 +173,9 @@ def test_a_loop_that_lets_no_time_pass_is_found() -> None:
 def test_a_world_in_which_all_wait_for_each_other_is_found() -> None:
     kernel = Kernel(1)
     program = Program(kernel)
-    first, second = Lock(kernel), Lock(kernel)
+    first, second = SimulatedLock(kernel), SimulatedLock(kernel)
 
-    def take(one: Lock, other: Lock) -> None:
+    def take(one: SimulatedLock, other: SimulatedLock) -> None:
         with one:
             kernel.sleep(SECOND)
             with other:
@@ -214,7 +217,7 @@ def test_blocking_outside_of_a_program_is_refused() -> None:
 
 def test_a_semaphore_wakes_those_who_wait_and_gives_up_in_time() -> None:
     kernel = Kernel(1)
-    program, semaphore, seen = Program(kernel), Semaphore(kernel, 0), list[object]()
+    program, semaphore, seen = Program(kernel), SimulatedSemaphore(kernel, 0), list[object]()
 
     def taker() -> None:
         seen.append((semaphore.acquire(timeout=1.0), kernel.now // SECOND))
@@ -229,8 +232,8 @@ def test_a_semaphore_wakes_those_who_wait_and_gives_up_in_time() -> None:
 
 def test_a_lock_is_released_once() -> None:
     kernel = Kernel(1)
-    program, lock = Program(kernel), Lock(kernel)
-    thread = program.start(lambda: (lock.acquire(), lock.release(), lock.release()))
+    program, lock = Program(kernel), SimulatedLock(kernel)
+    thread = program.start(in_turn(lock.acquire, lock.release, lock.release))
     program.finish()
     assert isinstance(thread.error, RuntimeError)
 
@@ -249,7 +252,9 @@ def test_a_result_passes_a_value_or_an_error_to_another_thread() -> None:
             missing.result(1.0)
 
     program.start(reader)
-    program.start(lambda: (kernel.sleep(SECOND), value.set_result(7), failure.set_exception(KeyError("x"))))
+    program.start(
+        in_turn(lambda: kernel.sleep(SECOND), lambda: value.set_result(7), lambda: failure.set_exception(KeyError("x")))
+    )
     program.finish()
     assert seen == [7]
     assert not program.errors

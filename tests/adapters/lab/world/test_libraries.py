@@ -164,6 +164,7 @@ def test_httpx_asks_in_both_styles() -> None:
 
 def test_websockets_talk_in_both_styles() -> None:
     websockets = pytest.importorskip("websockets")
+    blocking_client = pytest.importorskip("websockets.sync.client")
 
     async def server() -> None:
         async def echo(sock: Any) -> None:
@@ -174,12 +175,10 @@ def test_websockets_talk_in_both_styles() -> None:
             await asyncio.sleep(SERVING_S)
 
     async def client() -> list[Any]:
-        from websockets.sync.client import connect  # noqa: PLC0415 - an optional library
-
         await asyncio.sleep(1)
 
         def blocking() -> Any:
-            with connect(f"ws://server:{PORT}") as sock:
+            with blocking_client.connect(f"ws://server:{PORT}") as sock:
                 sock.send("blocking")
                 return sock.recv()
 

@@ -11,6 +11,7 @@ import threading
 import time
 import uuid
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path as FilePath
 
 import pytest
@@ -28,7 +29,7 @@ def transcript(seed: int) -> list[object]:
     with scene(seed) as world:
         world.network.usual = Path(loss=0.05, duplication=0.05, reordering=0.05)
         server = world.start(lambda: serve(world), "server")
-        others = [world.start(lambda name=name: dial(world, name), name) for name in ("one", "two", "three")]
+        others = [world.start(partial(dial, world, name), name) for name in ("one", "two", "three")]
         others.append(world.call(lambda: gossip(world), "gossip"))
         hosts = world.hosts
         world.kernel.after(10 * 10**9, lambda: world.cut(hosts["one"], hosts["server"]))

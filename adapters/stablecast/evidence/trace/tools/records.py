@@ -116,10 +116,7 @@ def read_records(paths: Iterable[Path]) -> Iterator[Iterator[TraceRecord]]:
     """Yield the records of each trace, a trace at a time. Raise TraceError."""
     for parts in traces_of(find(paths)):
         yield (
-            _record(frame, line, path, offset)
-            for path in parts
-            for frame, offset in frames_from(path)
-            for line in frame.records
+            record for path in parts for frame, offset in frames_from(path) for record in of_frame(frame, path, offset)
         )
 
 

@@ -15,7 +15,7 @@ from stablecast.core.protocol.inputs import Input
 from stablecast.core.protocol.messages import Role
 from stablecast.evidence.trace.converter import Endpoint
 from stablecast.lab.model import catalog, equal
-from stablecast.lab.model.canonical import parse_text, plain
+from stablecast.lab.model.canonical import compact, plain
 from stablecast.lab.model.catalog import Configuration
 from stablecast.lab.model.errors import ModelError
 from stablecast.lab.model.graph import Graph
@@ -101,9 +101,12 @@ class TraceView(ABC):
         """The name of the model in `tla/`."""
         return self.name.partition(".")[0]
 
-    @abstractmethod
     def scope(self, constants: Constants) -> str | None:
-        """Return the kind of runs that a configuration covers; None: traces are not compared with it."""
+        """Return the kind of runs that a configuration covers; None: traces are not compared with it.
+
+        By default all runs are of one kind, because an endpoint does not see what the constants bound.
+        """
+        return "any"
 
     @abstractmethod
     def windows(self, constants: Constants) -> Iterable[Hashable]:
@@ -199,13 +202,18 @@ def _action(label: str) -> tuple[str, tuple[Any, ...]]:
     found = _LABEL.match(label)
     if found is None:
         raise ModelError(f"not an action of a model: {label!r}")
-    return found[1], tuple(parse_text(found[2])) if found[2] else ()
+    return found[1], plain(f'["seq",{found[2]}]') if found[2] else ()
 
 
 def graph_of(configuration: Configuration) -> Graph:
     """Return the kept graph, or else the core's, which is equal to it."""
     path = equal.kept_path(configuration)
     return Graph.read(path) if path.exists() else equal.core_graph(configuration).graph
+
+
+def scope_of(view: TraceView, one: Configuration) -> str | None:
+    """Return the scope of a configuration in a view; None: it has none."""
+    return view.scope(one.constants) if one.has_graph and one.model == view.model else None
 
 
 def record(views: Iterable[TraceView], models: Path, progress: Callable[[str], None] = lambda _: None) -> RecordedSteps:
@@ -226,20 +234,14 @@ def record(views: Iterable[TraceView], models: Path, progress: Callable[[str], N
     return kept
 
 
-def scope_of(view: TraceView, one: Configuration) -> str | None:
-    """Return the scope of a configuration in a view; None: it has none."""
-    return view.scope(one.constants) if one.has_graph and one.model == view.model else None
-
-
 def save(models: Path, kept: RecordedSteps) -> None:
     """Write the file, a line for each step."""
     steps = {
         view: {scope: [list(attrs.astuple(step)) for step in sorted(one.all)] for scope, one in scopes.items()}
         for view, scopes in kept.steps.items()
     }
-    text = json.dumps({"graphs": dict(sorted(kept.graphs.items())), "steps": steps}, indent=1)
-    lines = re.sub(r"\[\s+(\"[^\[\]]*?\")\s+\]", lambda found: "[" + re.sub(r"\s*\n\s*", " ", found[1]) + "]", text)
-    (models / RECORD).write_text(lines + "\n", encoding="utf-8")
+    text = compact({"graphs": dict(sorted(kept.graphs.items())), "steps": steps})
+    (models / RECORD).write_text(text, encoding="utf-8")
 
 
 def load(models: Path) -> RecordedSteps:

@@ -49,7 +49,7 @@ class ReceiverNumbersView(TraceView):
 
     def scope(self, constants: Constants) -> str | None:
         """Return the order and the acknowledgement mode."""
-        return _scope(constants["Order"], constants["Acks"]) if "prefix" in constants["Repairs"] else None
+        return _pair(constants["Order"], constants["Acks"]) if "prefix" in constants["Repairs"] else None
 
     def windows(self, constants: Constants) -> Iterable[int]:
         """Return the first of each two numbers."""
@@ -69,10 +69,6 @@ class ReceiverNumbersView(TraceView):
         """Follow a receiver's session."""
         assert isinstance(machine, ReceiverSession)
         return FollowedSession.begin(machine)
-
-
-def _scope(order: str, acks: str) -> str:
-    return f"{order}, {acks}"
 
 
 def _pair(one: str, other: str) -> str:
@@ -113,7 +109,7 @@ class FollowedSession:
     def begin(cls, receiver: ReceiverSession) -> "FollowedSession":
         """Return the session of a snapshot; numbers before the trace are not judged."""
         config = receiver.config
-        session = cls(_scope(config.ordering.name.lower(), config.ack_mode.name.lower()))
+        session = cls(_pair(config.ordering.name.lower(), config.ack_mode.name.lower()))
         if receiver.next_number is not None:
             session.low = session.acked = receiver.next_number
             session.outside.add(0, receiver.next_number)

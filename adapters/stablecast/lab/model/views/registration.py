@@ -48,10 +48,6 @@ HEARD = {"grant": "grant", "refuse": "refusal", "alive": "sign", "probe": "quest
 class ClientView(TraceView):
     """View one client at one store."""
 
-    def scope(self, constants: Constants) -> str | None:
-        """Return the only scope: clients do not know how many there are, nor how long anything takes."""
-        return "any"
-
     def windows(self, constants: Constants) -> Iterable[int]:
         """Return the window of each client."""
         return range(constants["Clients"])

@@ -63,10 +63,6 @@ def _named(
 class HolderView(TraceView):
     """View one registration ID at a store."""
 
-    def scope(self, constants: Constants) -> str | None:
-        """Return the only scope: a store does not know how many clients there are."""
-        return "any"
-
     def windows(self, constants: Constants) -> Iterable[int]:
         """Return the only window: there is one store."""
         return (0,)

@@ -49,11 +49,7 @@ class SourceNumberView(TraceView):
 
     def scope(self, constants: Constants) -> str | None:
         """Return the layout of the groups and their rules."""
-        if (
-            constants["Repairs"] != REPAIRED
-            or constants["Layout"] not in LAYOUTS
-            or constants["Consensus"] != "highest"
-        ):
+        if constants["Repairs"] != REPAIRED or constants["Consensus"] != "highest":
             return None
         sizes, groups = LAYOUTS[constants["Layout"]]
         inside, between = constants["Inside"], constants["Between"]

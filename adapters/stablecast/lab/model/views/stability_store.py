@@ -106,7 +106,7 @@ class FollowedSource:
     @classmethod
     def begin(cls, repository: RepositoryStatus) -> "FollowedSource":
         """Return the source of a snapshot."""
-        kept = cls(repository.incarnation, repository.resume_point, by_life(repository))
+        kept = cls(repository.incarnation, repository.resume_point, dict(by_life(repository)))
         kept.why = PACED if repository.terms.paced else ""
         kept.newest = max(0, repository.newest)
         for first, stop in (held for numbers in kept.of.values() for held in numbers):

@@ -7,7 +7,7 @@ flight.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Self
+from typing import Any, Self
 
 import attrs
 
@@ -17,10 +17,9 @@ from stablecast.core.protocol.messages import ElectionToken, Refusal, Register, 
 from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig
 from stablecast.core.store.clients import ClientRecord, ClientTable
 from stablecast.core.store.proxy_election import Election, ElectionState, ElectionTimer
-from stablecast.lab.model.canonical import Fn, Value, record
+from stablecast.lab.model.canonical import Fn, record
 from stablecast.lab.model.explorer import Action, State
 from stablecast.lab.model.store_process import SOURCE_ID, registration
-from stablecast.lab.model.worlds.shared import known_constants
 
 INTERVAL_NS = 2
 NOW = 0
@@ -90,9 +89,9 @@ class ProxyElectionWorld:
     late: set[Late] = attrs.field(factory=set)
 
     @classmethod
-    def create(cls, constants: Mapping[str, Value]) -> Self:
+    def create(cls, constants: Mapping[str, Any]) -> Self:
         """Return the initial state: the source is registered with every store."""
-        known = ElectionConstants(**known_constants(constants))
+        known = ElectionConstants(**constants)
         return cls(known, [_station(index, known) for index in range(known.Stores)])
 
     # Enabled actions.
@@ -194,12 +193,8 @@ class ProxyElectionWorld:
         )
         client.lifetime.on_heard(NOW)
         station.election.on_registered(request, client, NOW, out)
-        if token is not None and self.constants.Quorum:
-            self._let_in(token, number)
-
-    def _let_in(self, token: ElectionToken, number: int) -> None:
-        runs = self.stations[token.store_index]
-        if runs.proxy == token:
+        runs = None if token is None else self.stations[token.store_index]
+        if runs is not None and runs.proxy == token and self.constants.Quorum:
             runs.granted.add(number)
 
     def _perform(self, station: Station, effects: list[StoreEffect] | list[Effect]) -> None:

@@ -8,7 +8,7 @@ A registration is one action: the request arrives, its record is synced, and the
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Self
+from typing import Any, Self
 
 import attrs
 
@@ -25,7 +25,7 @@ from stablecast.core.receiver import ReceiverSession, ReceiverState
 from stablecast.lab.model.canonical import Fn, Value, record
 from stablecast.lab.model.clone import SharedMachine
 from stablecast.lab.model.explorer import Action, State
-from stablecast.lab.model.store_process import LONG_NS, data
+from stablecast.lab.model.store_process import LONG_NS, data, numbers_of
 from stablecast.lab.model.worlds.recovery_store import (
     LIFE,
     MESSAGE_BYTES,
@@ -35,7 +35,6 @@ from stablecast.lab.model.worlds.recovery_store import (
     address_of,
     source_info,
 )
-from stablecast.lab.model.worlds.shared import known_constants, numbers_of
 
 TICK_NS = MILLISECOND
 SESSION_ID = 7
@@ -70,9 +69,9 @@ class RecoveryWorld:
     now: int = 0
 
     @classmethod
-    def create(cls, constants: Mapping[str, Value]) -> Self:
+    def create(cls, constants: Mapping[str, Any]) -> Self:
         """Return the initial state: everything is stored, and no receiver was ever there."""
-        known = RecoveryConstants(**known_constants(constants))
+        known = RecoveryConstants(**constants)
         return cls(known, {store: RecoveryStore.create(known, store) for store in STORES})
 
     # Enabled actions.

@@ -23,7 +23,7 @@ from stablecast.core.protocol.messages import (
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.store import StoreEndpoint
 from stablecast.lab.model.clone import SharedMachine
-from stablecast.lab.model.store_process import SOURCE_ID, StoreProcess, data, disk_only, messages, registration
+from stablecast.lab.model.store_process import SOURCE_ID, WorldStore, data, disk_only, messages, registration
 
 STORES = (1, 2)
 LIFE = 1
@@ -62,7 +62,7 @@ class RecoveryStore:
 
     constants: RecoveryConstants
     number: int
-    shared: SharedMachine[StoreProcess]
+    shared: SharedMachine[WorldStore]
     inbox: list[ConsumptionAck | RetransmitRequest] = attrs.field(factory=list)
     outbox: list[int] = attrs.field(factory=list)
 
@@ -70,7 +70,7 @@ class RecoveryStore:
     def create(cls, constants: RecoveryConstants, number: int) -> "RecoveryStore":
         """Return a store that has received and synced its messages."""
         config = disk_only(address_of(number), Repair.ALL)
-        process = StoreProcess(config, StoreEndpoint.create(config))
+        process = WorldStore(config, StoreEndpoint.create(config))
         process.receive(Arrived(registration(LIFE, _SOURCE, "stream", number - 1)))
         process.receive(Arrived(source_info(constants)))
         for message in constants.holds(number):
@@ -79,7 +79,7 @@ class RecoveryStore:
         return cls(constants, number, SharedMachine(process))
 
     @property
-    def process(self) -> StoreProcess:
+    def process(self) -> WorldStore:
         """The store; do not change it."""
         return self.shared.machine
 

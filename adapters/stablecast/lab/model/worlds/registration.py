@@ -8,7 +8,7 @@ Time passes only when nothing is due. Actions that are due at one instant happen
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Self
+from typing import Any, Self
 
 import attrs
 
@@ -29,8 +29,7 @@ from stablecast.core.store import StoreEndpoint
 from stablecast.lab.model.canonical import Fn, Value, record
 from stablecast.lab.model.clone import SharedMachine
 from stablecast.lab.model.explorer import Action, State
-from stablecast.lab.model.store_process import SOURCE_ID, DiskWrite, StoreProcess, messages, registration
-from stablecast.lab.model.worlds.shared import known_constants
+from stablecast.lab.model.store_process import SOURCE_ID, DiskWrite, WorldStore, messages, registration
 
 TICK_NS = (LEASE_MARGIN - 1) * MILLISECOND
 """A tick in ns.
@@ -85,16 +84,16 @@ class RegistrationWorld:
 
     constants: RegistrationConstants
     clients: list[RegisteringClient]
-    shared: SharedMachine[StoreProcess]
+    shared: SharedMachine[WorldStore]
     now: int = 0
 
     @classmethod
-    def create(cls, constants: Mapping[str, Value]) -> Self:
+    def create(cls, constants: Mapping[str, Any]) -> Self:
         """Return the initial state: the store runs, nobody has asked it anything."""
-        known = RegistrationConstants(**known_constants(constants))
+        known = RegistrationConstants(**constants)
         clients = [RegisteringClient(_enrollment(known, number)) for number in range(1, known.Clients + 1)]
         config = _store_config(known)
-        return cls(known, clients, SharedMachine(StoreProcess(config, StoreEndpoint.create(config))))
+        return cls(known, clients, SharedMachine(WorldStore(config, StoreEndpoint.create(config))))
 
     @property
     def store(self) -> StoreEndpoint | None:

@@ -6,14 +6,13 @@ reports the end of the session. A turn comes at the instant at which a machine i
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Self
+from typing import Any, Self
 
 import attrs
 
-from stablecast.lab.model.canonical import Fn, Value, record
+from stablecast.lab.model.canonical import Fn, record
 from stablecast.lab.model.clone import SharedMachine
 from stablecast.lab.model.explorer import Action, State
-from stablecast.lab.model.worlds.shared import known_constants
 from stablecast.transports.resolution.udp.advertiser import Advertiser
 from stablecast.transports.resolution.udp.effects import Transmit
 from stablecast.transports.resolution.udp.inputs import (
@@ -79,9 +78,9 @@ class ResolutionPhasesWorld:
     now: int = 0
 
     @classmethod
-    def create(cls, constants: Mapping[str, Value]) -> Self:
+    def create(cls, constants: Mapping[str, Any]) -> Self:
         """Return the initial state: there is neither source nor receiver."""
-        known = ResolutionConstants(**known_constants(constants))
+        known = ResolutionConstants(**constants)
         advertise = AdvertiseOptions(known.pace(known.SourceSustaining), at_end=known.FinalWord)
         query = QueryOptions(known.pace(known.ReceiverSustaining), known.Enough, known.UntilResolved)
         return cls(

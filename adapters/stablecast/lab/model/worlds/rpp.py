@@ -9,10 +9,11 @@ long.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Self
+from typing import Any, Self
 
 import attrs
 
+from stablecast.core.machine import serial
 from stablecast.core.protocol.effects import Broadcast, Effect, Resend, Send
 from stablecast.core.protocol.inputs import Arrived, Data, Reset, Sent, Start
 from stablecast.core.protocol.messages import (
@@ -33,7 +34,7 @@ from stablecast.lab.model.canonical import Fn, Value, record
 from stablecast.lab.model.clone import SharedMachine
 from stablecast.lab.model.errors import ModelError
 from stablecast.lab.model.explorer import Action, State
-from stablecast.lab.model.store_process import SOURCE_ID, Journal, StoreProcess, data
+from stablecast.lab.model.store_process import SOURCE_ID, WorldJournal, WorldStore, data, numbers_of
 from stablecast.lab.model.worlds.rpp_parts import (
     DELAY_NS,
     NONE,
@@ -49,7 +50,6 @@ from stablecast.lab.model.worlds.rpp_parts import (
     receiver_request,
     store_config,
 )
-from stablecast.lab.model.worlds.shared import known_constants, numbers_of
 
 
 @attrs.define
@@ -58,7 +58,7 @@ class RppWorld:
 
     constants: RppConstants
     sender: SharedMachine[SourceEndpoint]
-    keeper: SharedMachine[StoreProcess]
+    keeper: SharedMachine[WorldStore]
     readers: list[PacedReceiver]
     up: bool = True
     queue: list[Data | SourceInfo] = attrs.field(factory=list)
@@ -69,15 +69,15 @@ class RppWorld:
     now: int = 0
 
     @classmethod
-    def create(cls, constants: Mapping[str, Value]) -> Self:
+    def create(cls, constants: Mapping[str, Any]) -> Self:
         """Return the initial state: the source is registered and has announced where it begins; no receiver exists.
 
         Raises:
             ModelError: the store refuses the source.
         """
-        known = RppConstants(**known_constants(constants))
+        known = RppConstants(**constants)
         config = store_config(known)
-        process = StoreProcess(config, StoreEndpoint.create(config))
+        process = WorldStore(config, StoreEndpoint.create(config))
         readers = [PacedReceiver() for _ in range(known.Receivers)]
         world = cls(known, SharedMachine(new_source(known, 1)), SharedMachine(process), readers)
         world._tell_source(Start())
@@ -253,7 +253,7 @@ class RppWorld:
         if to != SOURCE:
             if isinstance(message, Registered):
                 reader = self.readers[int(to.removeprefix("receiver:")) - 1]
-                reader.state, reader.consumed = "IN", signed(message.low) - 1
+                reader.state, reader.consumed = "IN", serial.extend(message.low, 0) - 1
             assert isinstance(message, Registered | Deregistered)
         elif not self.up or message.incarnation != self.source.config.incarnation:
             return
@@ -370,7 +370,7 @@ def waiting(store: StoreEndpoint) -> frozenset[Value]:
     return numbers_of((run.first, run.stop) for run in runs)
 
 
-def seen(process: StoreProcess, receivers: Iterable[int]) -> Fn:
+def seen(process: WorldStore, receivers: Iterable[int]) -> Fn:
     """Return the store's variables."""
     store, kept = process.machine, process.repository
     if store is None or kept is None:
@@ -400,7 +400,7 @@ def seen(process: StoreProcess, receivers: Iterable[int]) -> Fn:
     )
 
 
-def written(journal: Journal, receivers: Iterable[int]) -> Fn:
+def written(journal: WorldJournal, receivers: Iterable[int]) -> Fn:
     """Return a journal's variables."""
     client = journal.source
     assert client is not None
@@ -419,9 +419,4 @@ def item(way: Data | SourceInfo) -> Fn:
     """Return an item of the stream."""
     if isinstance(way, Data):
         return record(kind="data", life=way.incarnation, number=way.wire_first, again=way.recovered)
-    return record(kind="info", life=way.incarnation, low=way.low, high=signed(way.high))
-
-
-def signed(wire: int) -> int:
-    """Return a wire number as a signed one: numbers below 0 travel as 32-bit values."""
-    return wire if wire < 1 << 31 else wire - (1 << 32)
+    return record(kind="info", life=way.incarnation, low=way.low, high=serial.extend(way.high, 0))

@@ -8,7 +8,7 @@ from stablecast.core.protocol.quorum import GroupRules
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import RepositoryConfig, SourceConfig, StoreConfig, StoreSpec
 from stablecast.core.source import SourceEndpoint
-from stablecast.lab.model.store_process import LONG_NS, SOURCE_ID
+from stablecast.lab.model.store_process import LONG_NS, SOURCE_ID, disk_only, registration
 
 SOURCE, STORE = "source:1", "store:1"
 RECEIVER_ID = 70
@@ -49,19 +49,12 @@ class PacedReceiver:
 
 def receiver_request(number: int, life: Incarnation, pace: Pace) -> Register:
     """Return the registration of receiver `number` for a life of the source."""
-    return Register(
+    return attrs.evolve(
+        registration(life, f"receiver:{number}", ""),
         role=Role.RECEIVER,
-        store_index=0,
         generation=1,
         reg_id=RECEIVER_ID + number,
-        incarnation=life,
         source_reg_id=SOURCE_ID,
-        topic="topic",
-        session_id=0,
-        reply_to=f"receiver:{number}",
-        transport="",
-        activity_timeout_ms=0,
-        state_lifetime_ms=0,
         pace=pace,
     )
 
@@ -102,13 +95,4 @@ def store_config(constants: RppConstants) -> StoreConfig:
         receiver_activity_ns=SILENCE_NS,
         receiver_lifetime_ns=0,
     )
-    return StoreConfig(
-        STORE,
-        1,
-        repository=kept,
-        check_ns=1,
-        keepalive_ns=0,
-        retry_ns=LONG_NS,
-        give_up_ns=LONG_NS,
-        repairs=constants.repairs,
-    )
+    return attrs.evolve(disk_only(STORE, constants.repairs), repository=kept, check_ns=1)

@@ -8,7 +8,7 @@ Time passes when nothing is due. An application may try to connect at any time.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Self
+from typing import Any, Self
 
 import attrs
 
@@ -16,7 +16,6 @@ from stablecast.lab.model.canonical import Fn, Value, record
 from stablecast.lab.model.clone import SharedMachine
 from stablecast.lab.model.errors import ModelError
 from stablecast.lab.model.explorer import Action, State
-from stablecast.lab.model.worlds.shared import known_constants
 from stablecast.lab.model.worlds.srslifetime_parts import (
     LOCAL,
     NONE,
@@ -62,9 +61,9 @@ class SrsLifetimeWorld:
     now: int = 0
 
     @classmethod
-    def create(cls, constants: Mapping[str, Value]) -> Self:
+    def create(cls, constants: Mapping[str, Any]) -> Self:
         """Return the initial state: applications run, and nobody is connected."""
-        known = SrsConstants(**known_constants(constants))
+        known = SrsConstants(**constants)
         nodes = [ContextNode(number, "new") for number in range(1, known.Contexts + 1)]
         for node in nodes:
             if node.number not in known.Heirs:
@@ -326,16 +325,9 @@ def seen(
         "context": tuple(_context(node, service, now, constants) for node in nodes),
         "knows": tuple(_knows(node, len(nodes)) for node in nodes),
         "wire": tuple(
-            record(
-                there=tuple(said.seen for said in node.wire.there),
-                back=tuple(said.seen for said in node.wire.back),
-                hung=node.wire.hung,
-            )
-            for node in nodes
+            record(there=_shown(node.wire.there), back=_shown(node.wire.back), hung=node.wire.hung) for node in nodes
         ),
-        "former": tuple(
-            record(there=tuple(said.seen for said in node.former.there), ends=node.former.ends) for node in nodes
-        ),
+        "former": tuple(record(there=_shown(node.former.there), ends=node.former.ends) for node in nodes),
         "client": tuple(_client(constants, service.clients.get(instance_of(node.number)), now) for node in nodes),
         "session": tuple(
             record(
@@ -347,6 +339,10 @@ def seen(
         "leave": tuple(_ticks(leave_of(service, node.number), now, constants) for node in nodes),
         "left": left,
     }
+
+
+def _shown(queue: Sequence[WrittenFrames]) -> tuple[Fn, ...]:
+    return tuple(said.seen for said in queue)
 
 
 def leave_of(service: ResolutionService, number: int) -> int | None:

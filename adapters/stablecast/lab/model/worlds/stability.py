@@ -8,25 +8,22 @@ Numbers begin at 1 in the model and at 0 in the core (`stability_view`).
 """
 
 from collections.abc import Iterator, Mapping
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import attrs
 
 from stablecast.core.protocol.effects import Notify, Resend, Send
 from stablecast.core.protocol.events import Event, Stable, StableFlag
 from stablecast.core.protocol.inputs import Arrived, Gone, Sent, SourceInput, Start, Tick
-from stablecast.core.protocol.messages import LateJoinInfo, LateJoinRequest, Registered, RetransmitRequest, StableAck
+from stablecast.core.protocol.messages import LateJoinInfo, Registered, StableAck
 from stablecast.core.registration.status import RegistrationStatus
 from stablecast.core.registration.store_registration import RegistrationState
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.core.store import StoreEndpoint
-from stablecast.lab.model.canonical import Value
 from stablecast.lab.model.clone import SharedMachine
 from stablecast.lab.model.explorer import Action, State
-from stablecast.lab.model.store_process import Journal, data, messages, store_address
-from stablecast.lab.model.worlds.shared import known_constants
+from stablecast.lab.model.store_process import INTERVAL_NS, WorldJournal, data, messages, store_address
 from stablecast.lab.model.worlds.stability_stores import (
-    INTERVAL_NS,
     StabilityConstants,
     StabilityStore,
     source_config,
@@ -64,9 +61,9 @@ class StabilityWorld:
     now: int = 0
 
     @classmethod
-    def create(cls, constants: Mapping[str, Value]) -> Self:
+    def create(cls, constants: Mapping[str, Any]) -> Self:
         """Return the initial state: the stores run, the source does not."""
-        known = StabilityConstants(**known_constants(constants))
+        known = StabilityConstants(**constants)
         configs = [store_config(known, index) for index in range(len(known.groups))]
         stores = [StabilityStore(one, StoreEndpoint.create(one), index=index) for index, one in enumerate(configs)]
         return cls(known, list(map(SharedMachine, stores)))
@@ -85,7 +82,7 @@ class StabilityWorld:
 
     def actions(self) -> Iterator[Action]:
         """Yield the enabled actions in the order of the model's `Next`."""
-        heard = not any(process.back for process in self.stores if not self.constants.slow(process.index))
+        heard = not any(process.back for process in self.stores if not self.constants.weak("slow", process.index))
         if heard:
             yield from ((name,) for name in self._source_actions())
         for number, process in enumerate(self.stores, 1):
@@ -134,7 +131,7 @@ class StabilityWorld:
         if process.machine is None:
             if calm:
                 yield "Restart"
-                if "wipe" in constants.Faults and process.synced != Journal():
+                if "wipe" in constants.Faults and process.synced != WorldJournal():
                     yield "Wipe"
             return
         if calm:
@@ -170,14 +167,14 @@ class StabilityWorld:
 
     def _prompt(self, stores: list[StabilityStore]) -> bool:
         """Return whether none of these stores has a prompt message in flight."""
-        slow = self.constants.slow
-        return not any(self._unanswered(store) or self._uninformed(store) for store in stores if not slow(store.index))
+        prompt = [store for store in stores if not self.constants.weak("slow", store.index)]
+        return not any(self._unanswered(store) or self._uninformed(store) for store in prompt)
 
     def _unanswered(self, process: StabilityStore) -> bool:
         """Return whether a request to the store is in flight."""
-        if self.source is None or process.machine is None or self._registration(process).state not in WAITING:
+        if self.source is None or process.machine is None or not self._connected(process):
             return False
-        if not self._connected(process):
+        if self._registration(process).state not in WAITING:
             return False
         granting = process.granting and process.life == self.life
         return not granting and not process.granted(self.life)
@@ -261,10 +258,10 @@ class StabilityWorld:
         repository = process.repository
         assert repository is not None
         assert repository.late_join is not None
-        (told,) = self._answers(repository.late_join)
+        (told,) = self._hear(Arrived(repository.late_join))
         assert isinstance(told, LateJoinInfo)
         for request in process.feed(Arrived(told)):
-            for resent in self._answers(request):
+            for resent in self._hear(Arrived(request)):
                 assert isinstance(resent, Resend)
                 for number in range(resent.first, resent.last + 1):
                     process.feed(data(self.life, number, recovered=True))
@@ -289,7 +286,7 @@ class StabilityWorld:
         process.feed(Start())
 
     def _wipe(self, process: StabilityStore) -> None:
-        process.synced = Journal()
+        process.synced = WorldJournal()
 
     _AT_THE_SOURCE: ClassVar = {"Begin": _begin, "Stop": _stop, "Turn": _turn, "Wait": _wait, "Send": _send}
     _AT_A_STORE: ClassVar = {
@@ -334,9 +331,6 @@ class StabilityWorld:
     def _note(self, event: Event) -> None:
         if isinstance(event, Stable) and event.flags & StableFlag.STABLE:
             self.safe |= {(self.life, number) for number in range(event.first, event.last + 1)}
-
-    def _answers(self, request: LateJoinRequest | RetransmitRequest) -> list[LateJoinInfo | Resend]:
-        return self._hear(Arrived(request))
 
     # The model's variables.
 

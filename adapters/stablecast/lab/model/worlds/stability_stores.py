@@ -8,8 +8,8 @@ from stablecast.core.protocol.inputs import StoreInput
 from stablecast.core.protocol.messages import LateJoinRequest, Message, Registered, RetransmitRequest, StableAck
 from stablecast.core.protocol.quorum import Consensus, GroupRules, Intergroup, Intragroup
 from stablecast.core.protocol.repairs import Repair
-from stablecast.core.protocol.settings import RegistrationTimes, SourceConfig, StoreConfig, StoreSpec
-from stablecast.lab.model.store_process import LONG_NS, SOURCE_ID, StoreProcess, disk_only, messages, store_address
+from stablecast.core.protocol.settings import SourceConfig, StoreConfig, StoreSpec
+from stablecast.lab.model.store_process import SOURCE_ID, WorldStore, disk_only, messages, store_address, untimed
 
 LAYOUTS: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "one": ((1,), (0,)),
@@ -32,7 +32,6 @@ LAST_REACHED: Mapping[str, int] = {"return": 0}
 """The store that a returning process reaches only after its second round."""
 NEVER_REACHED: Mapping[str, int] = {"ring": 1}
 """The store that a returning process does not reach."""
-INTERVAL_NS = 1
 
 
 @attrs.frozen
@@ -64,10 +63,6 @@ class StabilityConstants:
         """
         return fault in self.Faults and (self.Paths != "once" or store == 0)
 
-    def slow(self, store: int) -> bool:
-        """Return whether messages to and from a store (by index) take time."""
-        return self.weak("slow", store)
-
     def connected(self, store: int, life: int, later: int, proven: bool) -> bool:
         """Return whether the source's process reaches the store.
 
@@ -95,7 +90,7 @@ class StabilityConstants:
 
 
 @attrs.define
-class StabilityStore(StoreProcess):
+class StabilityStore(WorldStore):
     """Hold a store with its connections: messages to it, and answers to the source."""
 
     index: int = 0
@@ -140,7 +135,7 @@ def store_config(constants: StabilityConstants, index: int) -> StoreConfig:
 def source_config(constants: StabilityConstants, life: int) -> SourceConfig:
     """Return the configuration of a life whose only timer is the registration interval."""
     sizes, groups = LAYOUTS[constants.Layout]
-    return SourceConfig(
+    config = SourceConfig(
         topic="topic",
         incarnation=life,
         reply_to="source:1",
@@ -148,12 +143,7 @@ def source_config(constants: StabilityConstants, life: int) -> SourceConfig:
         stores=tuple(StoreSpec(store_address(index), SOURCE_ID, group) for index, group in enumerate(groups)),
         groups=GroupRules(sizes, Intragroup[constants.Inside.upper()], Intergroup[constants.Between.upper()]),
         consensus=Consensus[constants.Consensus.upper()],
-        times=RegistrationTimes(INTERVAL_NS, LONG_NS, LONG_NS),
         flight_messages=constants.Flight,
-        stability_timeout_ns=0,
-        stability_lifetime_ns=0,
-        check_ns=LONG_NS,
-        sri_interval_ns=LONG_NS,
-        sri_maximum=1,
         repairs=constants.repairs,
     )
+    return untimed(config)

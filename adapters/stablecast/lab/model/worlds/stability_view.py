@@ -10,8 +10,7 @@ from stablecast.core.registration.store_registration import RegistrationState
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.core.store.status import RepositoryStatus
 from stablecast.lab.model.canonical import Fn, Value, record
-from stablecast.lab.model.store_process import SOURCE_ID
-from stablecast.lab.model.worlds.shared import numbers_of
+from stablecast.lab.model.store_process import SOURCE_ID, numbers_of
 from stablecast.lab.model.worlds.stability_stores import StabilityConstants, StabilityStore
 
 STATES = {

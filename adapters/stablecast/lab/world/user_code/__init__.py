@@ -31,7 +31,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from stablecast.lab.world.process import Process
+from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.user_code import clocks, entropy, process_calls, sockets, threads
 from stablecast.lab.world.user_code.replacement import Replacements, installation, nobody
 
@@ -49,7 +49,7 @@ def _replacements() -> Replacements:
 
 
 @contextmanager
-def installed(current: Callable[[], Process | None], *, echo: bool = False) -> Iterator[None]:
+def installed(current: Callable[[], SimulatedProcess | None], *, echo: bool = False) -> Iterator[None]:
     """Replace what programs take from the machine while the context lasts.
 
     Args:

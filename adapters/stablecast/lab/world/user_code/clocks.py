@@ -4,7 +4,7 @@ import datetime as dt
 import time
 from typing import Any
 
-from stablecast.lab.world.process import Process
+from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.user_code.replacement import Replacement, Table, in_programs, installation
 
 NS = 1_000_000_000
@@ -29,21 +29,21 @@ def table() -> Table:
 _MONOTONIC = ("monotonic", "perf_counter", "process_time", "thread_time")
 
 
-def _wall(process: Process) -> int:
+def _wall(process: SimulatedProcess) -> int:
     process.kernel.look()
     return process.host.clock.wall_ns()
 
 
-def _monotonic(process: Process) -> int:
+def _monotonic(process: SimulatedProcess) -> int:
     process.kernel.look()
     return process.host.clock.monotonic_ns()
 
 
-def _read(process: Process, clock: int) -> int:
+def _read(process: SimulatedProcess, clock: int) -> int:
     return _wall(process) if clock == time.CLOCK_REALTIME else _monotonic(process)
 
 
-def _sleep(process: Process, seconds: float, /) -> None:
+def _sleep(process: SimulatedProcess, seconds: float, /) -> None:
     if seconds < 0:
         raise ValueError("sleep length must be non-negative")
     process.kernel.sleep(process.host.clock.true_wait(seconds))
@@ -53,10 +53,10 @@ def _calendars() -> Table:
     """Return the functions that read the wall clock unless they are given a time."""
     gmtime, localtime, ctime, strftime, asctime = time.gmtime, time.localtime, time.ctime, time.strftime, time.asctime
 
-    def now(process: Process) -> int:
+    def now(process: SimulatedProcess) -> int:
         return _wall(process) // NS
 
-    def local(process: Process) -> time.struct_time:
+    def local(process: SimulatedProcess) -> time.struct_time:
         return localtime(now(process))
 
     return [

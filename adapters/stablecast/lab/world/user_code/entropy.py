@@ -6,7 +6,7 @@ import uuid
 from random import Random
 from typing import Any
 
-from stablecast.lab.world.process import Process
+from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.user_code.replacement import Table, in_programs, method_in_programs
 
 UUID_EPOCH = 0x01B21DD213814000
@@ -38,7 +38,7 @@ def _function(name: str) -> Any:
     return lambda process, *args, **options: getattr(_generator(process), name)(*args, **options)
 
 
-def _generator(process: Process) -> Random:
+def _generator(process: SimulatedProcess) -> Random:
     """Return the generator of the functions of `random`; a program may seed it."""
     found: Random | None = process.memory.get(random)
     if found is None:
@@ -46,15 +46,15 @@ def _generator(process: Process) -> Random:
     return found
 
 
-def _seed(process: Process, real: Any, self: Random, a: Any = None, version: int = 2) -> None:
+def _seed(process: SimulatedProcess, real: Any, self: Random, a: Any = None, version: int = 2) -> None:
     real(self, process.random.getrandbits(128) if a is None else a, version)
 
 
-def _node(process: Process) -> int:
+def _node(process: SimulatedProcess) -> int:
     return NODE_BASE | int.from_bytes(bytes(int(part) for part in process.host.address.split(".")), "big")
 
 
-def _uuid1(process: Process, node: int | None = None, clock_seq: int | None = None) -> uuid.UUID:
+def _uuid1(process: SimulatedProcess, node: int | None = None, clock_seq: int | None = None) -> uuid.UUID:
     stamp = process.host.clock.wall_ns() // 100 + UUID_EPOCH
     stamp = process.memory["uuid1"] = max(stamp, process.memory.get("uuid1", 0) + 1)
     sequence = process.random.getrandbits(14) if clock_seq is None else clock_seq
@@ -72,7 +72,7 @@ def _uuid1(process: Process, node: int | None = None, clock_seq: int | None = No
 def _uuid_with_memory(real: Any) -> Any:
     """Let each process have its own latest identifier."""
 
-    def call(process: Process, *args: Any, **options: Any) -> uuid.UUID:
+    def call(process: SimulatedProcess, *args: Any, **options: Any) -> uuid.UUID:
         kept = {name: getattr(uuid, name) for name in UUID_MEMORY if hasattr(uuid, name)}
         vars(uuid).update(process.memory.get("uuid7", dict.fromkeys(kept, None) | {"_last_counter_v7": 0}))
         try:

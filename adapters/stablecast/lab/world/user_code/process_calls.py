@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NoReturn
 
 from stablecast.lab.world.event_loop import SUBPROCESS
-from stablecast.lab.world.process import Process
+from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.user_code.replacement import (
     Replacement,
     Table,
@@ -55,7 +55,7 @@ def _environment() -> Table:
     ]
 
 
-def _get(process: Process, _: Any, environ: Any, key: Any) -> Any:
+def _get(process: SimulatedProcess, _: Any, environ: Any, key: Any) -> Any:
     environ.encodekey(key)
     try:
         value = process.environment[os.fsdecode(key)]
@@ -64,12 +64,12 @@ def _get(process: Process, _: Any, environ: Any, key: Any) -> Any:
     return environ.decodevalue(os.fsencode(value))
 
 
-def _set(process: Process, _: Any, environ: Any, key: Any, value: Any) -> None:
+def _set(process: SimulatedProcess, _: Any, environ: Any, key: Any, value: Any) -> None:
     name, octets = environ.encodekey(key), environ.encodevalue(value)
     process.environment[os.fsdecode(name)] = os.fsdecode(octets)
 
 
-def _delete(process: Process, _: Any, environ: Any, key: Any) -> None:
+def _delete(process: SimulatedProcess, _: Any, environ: Any, key: Any) -> None:
     environ.encodekey(key)
     try:
         del process.environment[os.fsdecode(key)]
@@ -77,7 +77,7 @@ def _delete(process: Process, _: Any, environ: Any, key: Any) -> None:
         raise KeyError(key) from None
 
 
-def _names(process: Process, _: Any, environ: Any) -> Iterator[Any]:
+def _names(process: SimulatedProcess, _: Any, environ: Any) -> Iterator[Any]:
     return iter([environ.decodekey(os.fsencode(name)) for name in process.environment])
 
 
@@ -99,7 +99,7 @@ def _identity() -> Table:
     ]
 
 
-def _uname(process: Process, real: os.uname_result) -> os.uname_result:
+def _uname(process: SimulatedProcess, real: os.uname_result) -> os.uname_result:
     return os.uname_result((real.sysname, process.host.name, real.release, real.version, real.machine))
 
 
@@ -119,7 +119,7 @@ def _signals() -> Table:
     ]
 
 
-def _kill(process: Process, pid: int, number: int, /) -> None:
+def _kill(process: SimulatedProcess, pid: int, number: int, /) -> None:
     """Send a signal to a process of the same host. Raises ProcessLookupError."""
     target = next((one for one in process.host.running if one.number == pid), None)
     if target is None:
@@ -134,12 +134,12 @@ def _kill(process: Process, pid: int, number: int, /) -> None:
     process.on_resume(running)
 
 
-def _handler(process: Process, number: int) -> Any:
+def _handler(process: SimulatedProcess, number: int) -> Any:
     usual: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGPIPE: signal.SIG_IGN}
     return process.memory.get(("signal", number), usual.get(number, signal.SIG_DFL))
 
 
-def _handle(process: Process, number: int, handler: Any) -> Any:
+def _handle(process: SimulatedProcess, number: int, handler: Any) -> Any:
     """Set a handler; it runs in the main thread. Raises ValueError elsewhere."""
     if process.kernel.running() is not process.main:
         raise ValueError("signal only works in main thread of the main interpreter")
@@ -168,13 +168,13 @@ def _end() -> Table:
     ]
 
 
-def _exit(process: Process, status: int = 134) -> NoReturn:
+def _exit(process: SimulatedProcess, status: int = 134) -> NoReturn:
     process.status = status
     process.end()
     process.kernel.running().leave()
 
 
-def _at_exit(process: Process, function: Any, /, *args: Any, **options: Any) -> Any:
+def _at_exit(process: SimulatedProcess, function: Any, /, *args: Any, **options: Any) -> Any:
     def call() -> None:
         function(*args, **options)
 
@@ -183,7 +183,7 @@ def _at_exit(process: Process, function: Any, /, *args: Any, **options: Any) -> 
     return function
 
 
-def _not_at_exit(process: Process, function: Any, /) -> None:
+def _not_at_exit(process: SimulatedProcess, function: Any, /) -> None:
     for known, call in process.memory.get("exits", ()):
         if known == function and call in process.at_exit:
             process.at_exit.remove(call)
@@ -200,7 +200,7 @@ class ProgramStream:
         self._real = real
 
     def write(self, text: str) -> int:
-        """Write text."""
+        """Write text to the stream of the program."""
         process = installation.programs()
         if process is None:
             written: int = self._real.write(text)

@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn, Protocol, cast
 
 import attrs
 
-from stablecast.lab.world.process import Process
+from stablecast.lab.world.process import SimulatedProcess
 
 UNTOUCHED_PACKAGE: Final = "stablecast.lab.world"
 """The world itself uses the real functions."""
@@ -23,7 +23,7 @@ UNTOUCHED_PACKAGE: Final = "stablecast.lab.world"
 class Programs(Protocol):
     """The way to the program that runs now."""
 
-    def __call__(self) -> Process | None:
+    def __call__(self) -> SimulatedProcess | None:
         """Return the process of the running thread, None outside of programs."""
 
 
@@ -32,7 +32,7 @@ def nobody() -> None:
 
 
 class _Installation:
-    """What is installed now; replacements are made once and ask this object."""
+    """The present installation. Replacements are made once and ask this object."""
 
     def __init__(self) -> None:
         self.programs: Programs = nobody
@@ -43,7 +43,7 @@ class _Installation:
 installation: Final = _Installation()
 
 
-def program() -> Process | None:
+def program() -> SimulatedProcess | None:
     """Return the process of the running thread, None outside of programs."""
     return installation.programs()
 
@@ -121,7 +121,7 @@ class Replacements:
         self._removals: list[Callable[[], None]] = []
 
     def install(self) -> None:
-        """Replace everything."""
+        """Replace everything in the table."""
         for one in self._table:
             if not one.everywhere:
                 self._removals.append(_set(one))
@@ -132,7 +132,7 @@ class Replacements:
                     self._removals.append(functools.partial(setattr, module, name, old))
 
     def remove(self) -> None:
-        """Put everything back."""
+        """Put the real functions back."""
         while self._removals:
             self._removals.pop()()
 

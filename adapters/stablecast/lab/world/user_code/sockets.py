@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from stablecast.lab.world.network import LOOPBACK, refusal
-from stablecast.lab.world.process import Process
+from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.selector import Selector
 from stablecast.lab.world.sockets import SimulatedSocket
-from stablecast.lab.world.streams import StreamSocket
+from stablecast.lab.world.streams import TcpSocket
 from stablecast.lab.world.user_code.replacement import (
     Replacement,
     Table,
@@ -62,7 +62,9 @@ def _new_socket(cls: type, *args: Any, **options: Any) -> Any:
     return _open(process, *args, **options)
 
 
-def _open(process: Process, family: int = -1, kind: int = -1, proto: int = -1, fileno: Any = None, **how: Any) -> Any:
+def _open(
+    process: SimulatedProcess, family: int = -1, kind: int = -1, proto: int = -1, fileno: Any = None, **how: Any
+) -> Any:
     """Return a simulated socket. Raises OSError for a family that the hosts of a world lack."""
     if fileno is not None:
         refuse("a socket for a descriptor", "hand over the socket itself")
@@ -80,9 +82,9 @@ def _open(process: Process, family: int = -1, kind: int = -1, proto: int = -1, f
     return sock
 
 
-def _pair(process: Process, *_: Any, **__: Any) -> tuple[Any, Any]:
+def _pair(process: SimulatedProcess, *_: Any, **__: Any) -> tuple[Any, Any]:
     """Return two connected sockets."""
-    listener, first = StreamSocket(process), StreamSocket(process)
+    listener, first = TcpSocket(process), TcpSocket(process)
     listener.bind((LOOPBACK, 0))
     listener.listen()
     first.connect(listener.getsockname())
@@ -104,7 +106,9 @@ def _names() -> Table:
     ]
 
 
-def _addresses(process: Process, host: Any, port: Any, family: int = 0, kind: int = 0, *rest: int, **how: int) -> Any:
+def _addresses(
+    process: SimulatedProcess, host: Any, port: Any, family: int = 0, kind: int = 0, *rest: int, **how: int
+) -> Any:
     if family not in (socket.AF_UNSPEC, socket.AF_INET):
         raise socket.gaierror(socket.EAI_FAMILY, "the hosts of a world have IPv4 only")
     proto, flags = (*rest, 0, 0)[:2]
@@ -119,7 +123,7 @@ def _text(name: Any) -> str:
 
 
 def _selectors() -> Table:
-    def selector(process: Process) -> Selector:
+    def selector(process: SimulatedProcess) -> Selector:
         return Selector(process.kernel, process, process.host.clock.true_wait)
 
     new = staticmethod(_new_selector(selector))
@@ -131,7 +135,7 @@ def _selectors() -> Table:
     ]
 
 
-def _new_selector(make: Callable[[Process], Selector]) -> Callable[..., Any]:
+def _new_selector(make: Callable[[SimulatedProcess], Selector]) -> Callable[..., Any]:
     def new(cls: type, *_: Any) -> Any:
         process = installation.programs()
         return object.__new__(cls) if process is None else make(process)
@@ -140,7 +144,12 @@ def _new_selector(make: Callable[[Process], Selector]) -> Callable[..., Any]:
 
 
 def _select(
-    process: Process, rlist: Iterable[Any], wlist: Iterable[Any], _: Iterable[Any], timeout: float | None = None, /
+    process: SimulatedProcess,
+    rlist: Iterable[Any],
+    wlist: Iterable[Any],
+    _: Iterable[Any],
+    timeout: float | None = None,
+    /,
 ) -> tuple[list[Any], list[Any], list[Any]]:
     readers = [(one, process.selectable(_descriptor(one))) for one in rlist]
     writers = [(one, process.selectable(_descriptor(one))) for one in wlist]
@@ -155,19 +164,19 @@ def _select(
 class ProgramPoll:
     """A `select.poll` of simulated sockets."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: SimulatedProcess) -> None:
         """Watch nothing."""
         self._process = process
         self._watched: dict[int, int] = {}
 
     def register(self, fd: Any, eventmask: int = select.POLLIN | select.POLLOUT, /) -> None:
-        """Watch a socket."""
+        """Watch a socket for events."""
         self._watched[_descriptor(fd)] = eventmask
 
     modify = register
 
     def unregister(self, fd: Any, /) -> None:
-        """Watch a socket no more. Raises KeyError."""
+        """Stop watching a socket. Raises KeyError."""
         del self._watched[_descriptor(fd)]
 
     def poll(self, timeout: float | None = None, /) -> list[tuple[int, int]]:
@@ -199,7 +208,7 @@ class ProgramPoll:
 
 
 def _await(
-    process: Process,
+    process: SimulatedProcess,
     sockets: list[SimulatedSocket],
     ready: Callable[[], Any],
     suffices: Callable[[Any], bool],
@@ -242,21 +251,21 @@ def _loops() -> Table:
     ]
 
 
-def _tasks(_: Process, loop: Any = None) -> set[Any]:
+def _tasks(_: SimulatedProcess, loop: Any = None) -> set[Any]:
     """Return the tasks of a loop in a set that was filled in their order, so that it has one order itself."""
     ordered = sorted(_all_tasks(loop), key=hash)
     return set(ordered)
 
 
-def _loop_key(process: Process) -> tuple[str, int]:
+def _loop_key(process: SimulatedProcess) -> tuple[str, int]:
     return "loop", process.kernel.running().number
 
 
-def _set_loop(process: Process, loop: Any) -> None:
+def _set_loop(process: SimulatedProcess, loop: Any) -> None:
     process.memory[_loop_key(process)] = loop
 
 
-def _loop(process: Process) -> Any:
+def _loop(process: SimulatedProcess) -> Any:
     """Return the running loop, or the one of the thread. Raises RuntimeError without one."""
     found = asyncio._get_running_loop() or process.memory.get(_loop_key(process))
     if found is None:

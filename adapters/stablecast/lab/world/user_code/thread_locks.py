@@ -8,8 +8,8 @@ import threading
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from stablecast.lab.world.locks import Semaphore
-from stablecast.lab.world.process import Process
+from stablecast.lab.world.locks import SimulatedSemaphore
+from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.user_code.replacement import program
 
 _REAL_LOCK: Final = threading.Lock
@@ -21,19 +21,19 @@ class _Holder:
 
     __slots__ = ("count", "free", "owner")
 
-    def __init__(self, process: Process) -> None:
-        self.free = Semaphore(process.kernel, 1)
+    def __init__(self, process: SimulatedProcess) -> None:
+        self.free = SimulatedSemaphore(process.kernel, 1)
         self.owner: int | None = None
         self.count = 0
 
 
 class ThreadLock:
-    """A `threading.Lock`."""
+    """A `threading.Lock` with one state for each process."""
 
     def __init__(self) -> None:
         """Make a lock that is free."""
         self._real: Any = self._real_lock()
-        self._holders: WeakKeyDictionary[Process, _Holder] = WeakKeyDictionary()
+        self._holders: WeakKeyDictionary[SimulatedProcess, _Holder] = WeakKeyDictionary()
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """Wait until the lock is free, and lock it; return whether that succeeded within `timeout` seconds."""
@@ -70,7 +70,7 @@ class ThreadLock:
         """Release."""
         self.release()
 
-    def _holder(self, process: Process) -> _Holder:
+    def _holder(self, process: SimulatedProcess) -> _Holder:
         holder = self._holders.get(process)
         if holder is None:
             holder = self._holders[process] = _Holder(process)

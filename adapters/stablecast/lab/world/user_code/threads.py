@@ -14,9 +14,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from stablecast.lab.world.kernel import Gone
-from stablecast.lab.world.kernel import Thread as SimulatedThread
-from stablecast.lab.world.process import Process
+from stablecast.lab.world.kernel import ProcessGone, SimulatedThread
+from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.user_code.replacement import (
     Replacement,
     Table,
@@ -93,20 +92,20 @@ def _hash(self: Any) -> int:
     return number
 
 
-def _count(process: Process) -> int:
+def _count(process: SimulatedProcess) -> int:
     return int(next(process.memory.setdefault("thread names", itertools.count(1))))
 
 
-def _number(process: Process) -> int:
+def _number(process: SimulatedProcess) -> int:
     return process.kernel.running().number
 
 
-def _threads(process: Process) -> dict[int, threading.Thread]:
+def _threads(process: SimulatedProcess) -> dict[int, threading.Thread]:
     found: dict[int, threading.Thread] = process.memory.setdefault(_THREADS, {})
     return found
 
 
-def _thread_of(process: Process, simulated: SimulatedThread) -> threading.Thread:
+def _thread_of(process: SimulatedProcess, simulated: SimulatedThread) -> threading.Thread:
     """Return the thread of `threading`; the first call makes one for a thread that the world has started."""
     known = _threads(process)
     thread = known.get(simulated.number)
@@ -124,11 +123,11 @@ def _mark_started(thread: Any, simulated: SimulatedThread) -> None:
     thread._started.set()
 
 
-def _main_thread(process: Process) -> threading.Thread:
+def _main_thread(process: SimulatedProcess) -> threading.Thread:
     return _thread_of(process, process.main or process.kernel.running())
 
 
-def _enumerate(process: Process) -> list[threading.Thread]:
+def _enumerate(process: SimulatedProcess) -> list[threading.Thread]:
     _main_thread(process)
     return [thread for thread in _threads(process).values() if not _simulated(thread).ended]
 
@@ -138,7 +137,7 @@ def _simulated(thread: Any) -> SimulatedThread:
     return found
 
 
-def _start(process: Process, _: Any, thread: Any) -> None:
+def _start(process: SimulatedProcess, _: Any, thread: Any) -> None:
     """Start a thread of a program."""
     if not thread._initialized:
         raise RuntimeError("thread.__init__() not called")
@@ -160,11 +159,11 @@ def _await_end(thread: Any) -> None:
     _simulated(thread).join()
 
 
-def _run(process: Process, thread: Any) -> None:
+def _run(process: SimulatedProcess, thread: Any) -> None:
     try:
         thread.run()
-    except (Gone, SystemExit) as end:
-        if isinstance(end, Gone):
+    except (ProcessGone, SystemExit) as end:
+        if isinstance(end, ProcessGone):
             raise
     except BaseException as error:  # noqa: BLE001 - the hook of threads reports it
         hook = threading.excepthook
@@ -175,7 +174,7 @@ def _run(process: Process, thread: Any) -> None:
         _threads(process).pop(_simulated(thread).number, None)
 
 
-def _start_new(process: Process, function: Callable[..., Any], args: Any, kwargs: Any = None, /) -> int:
+def _start_new(process: SimulatedProcess, function: Callable[..., Any], args: Any, kwargs: Any = None, /) -> int:
     return process.start_thread(functools.partial(function, *args, **(kwargs or {})), function.__name__).number
 
 

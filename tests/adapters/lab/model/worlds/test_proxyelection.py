@@ -14,7 +14,6 @@ CONSTANTS: dict[str, Value] = {
     "Lives": 1,
     "Repaired": True,
     "Faults": frozenset(),
-    "Mutant": "none",
     "Quorum": False,
 }
 

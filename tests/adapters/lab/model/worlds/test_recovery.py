@@ -22,7 +22,6 @@ CONSTANTS: dict[str, Value] = {
     "Room": 1,
     "Repairs": frozenset({"prefix", "every_group"}),
     "Faults": frozenset({"die"}),
-    "Mutant": "none",
 }
 
 

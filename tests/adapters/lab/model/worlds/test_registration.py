@@ -18,7 +18,6 @@ CONSTANTS: dict[str, Value] = {
     "Writes": 1,
     "Shared": frozenset(),
     "Faults": frozenset(),
-    "Mutant": "none",
 }
 
 

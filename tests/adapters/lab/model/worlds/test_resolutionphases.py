@@ -19,7 +19,6 @@ CONSTANTS: dict[str, Value] = {
     "Enough": 2,
     "FinalWord": False,
     "Faults": ALL,
-    "Mutant": "none",
 }
 
 

@@ -22,7 +22,6 @@ CONSTANTS: dict[str, Value] = {
     "Lives": 1,
     "Faults": frozenset(),
     "Repaired": True,
-    "Mutant": "none",
 }
 JOIN: tuple[Action, ...] = (("Join", 1), ("Sync",))
 STORED: tuple[Action, ...] = (("Send",), ("ToStore",), ("Sync",))

@@ -21,7 +21,6 @@ CONSTANTS: dict[str, Value] = {
     "Room": 1,
     "Breaks": 1,
     "Faults": frozenset(),
-    "Mutant": "none",
 }
 
 

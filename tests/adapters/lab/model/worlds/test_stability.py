@@ -23,7 +23,6 @@ CONSTANTS: dict[str, Value] = {
     "Faults": frozenset(),
     "Paths": "open",
     "Memory": 9,
-    "Mutant": "none",
 }
 
 
