@@ -23,7 +23,7 @@ class Played:
         self.schedule = Schedule(4, Setup(**setup), tuple(faults))
         self.world = World(4)
         self.conductor = conductor = Conductor(self.world, self.schedule, traced=False)
-        mend, end = conductor._mend, conductor._end  # noqa: SLF001 - the state in between is what this test is about
+        mend, end = conductor._mend, conductor._end
 
         def mend_observed(fault: Fault) -> None:
             self.found.append(probe(conductor))
@@ -33,7 +33,7 @@ class Played:
             self.found.append(probe(conductor))
             await end()
 
-        conductor._mend, conductor._end = mend_observed, end_observed  # type: ignore[method-assign] # noqa: SLF001
+        conductor._mend, conductor._end = mend_observed, end_observed  # type: ignore[method-assign]
         self.world.run(conductor.run)
         self.violations = judge(conductor.lines, conductor.printed(), self.schedule.setup.receivers).violations
 
