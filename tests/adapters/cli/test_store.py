@@ -153,6 +153,37 @@ def test_a_daemon_runs_its_stores_until_it_is_interrupted(config: Path) -> None:
         assert line in log
 
 
+def test_a_first_start_without_new_names_the_cause_at_once(config: Path) -> None:
+    """The console and the log name what is missing and what to do, and neither reports that the store is ready."""
+    log = config.parent / "stored.log"
+    with running("store", config, "--json") as program:
+        first = program.json_line()
+        logged = log.read_text()
+        program.interrupt()
+        _, _, err = program.end()
+    assert (first["ready"], first["store"], first["waits_seconds"] > 0) == (False, "a", True)
+    for said in (err, logged):
+        assert "a holds no journal, or a damaged one: no registration is granted for " in said
+    assert 'store "a": a holds no journal' in err
+    assert "[WARNING] a: waiting: " in logged
+    assert ": ready: " not in logged
+
+
+def test_a_store_whose_identity_is_known_is_not_new(config: Path) -> None:
+    """Its journal was lost, so the advice to start it as new would be wrong."""
+    with running("store", config, "--new", "--json") as program:
+        program.json_line()
+    for segment in (config.parent / "b").glob("*.seg"):
+        segment.unlink()
+    with running("store", config, "--new", "--json") as program:
+        assert program.json_line()["ready"] is True
+        assert program.json_line()["ready"] is False
+        program.interrupt()
+        _, _, err = program.end()
+    assert 'store "b": b holds no journal' in err
+    assert "stop it and start it with --new" not in err
+
+
 def test_a_daemon_that_cannot_start_says_so_in_its_log(config: Path) -> None:
     """P-709."""
     (config.parent / "b").rmdir()
