@@ -209,7 +209,7 @@ class Reclaimed:
 
 @attrs.frozen
 class FlightSize:
-    """The flight size is exceeded (`over`) or free again (P-661)."""
+    """A send exceeded the flight size (`over`), or the flight has fallen below it again (P-661)."""
 
     over: bool
 
