@@ -236,7 +236,6 @@ ROOMS: Mapping[str, str] = {
     "lab": "",
     "lab.sim": "core transports text runtime runtime.machine evidence.rules evidence.trace client store store.journal",
     "lab.world": "core config runtime runtime.machine resolver cli",
-    "lab.whole": "core text client evidence.trace lab.world",
     "lab.whole": "core text runtime client evidence.trace lab.world",
     "lab.model": "core transports text evidence.trace",
     "lab.prove": "core text config lab.model",
