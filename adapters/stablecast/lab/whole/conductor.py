@@ -24,8 +24,8 @@ from stablecast.lab.whole.schedule import (
     STORES,
     WHOLE_BYTES,
     Do,
-    Fault,
-    Schedule,
+    HostFault,
+    WorldSchedule,
 )
 from stablecast.lab.world import programs
 from stablecast.lab.world.descriptor_calls import DESCRIPTOR_LIMIT
@@ -83,7 +83,7 @@ class Conductor:
         lines: What the applications and the conductor wrote.
     """
 
-    def __init__(self, world: World, schedule: Schedule, *, traced: bool) -> None:
+    def __init__(self, world: World, schedule: WorldSchedule, *, traced: bool) -> None:
         """Prepare the hosts of a schedule."""
         self.world = world
         self.schedule = schedule
@@ -355,7 +355,7 @@ class Conductor:
 
     # --------------------------------------------------------------------------------------------------------- faults
 
-    def _strike(self, fault: Fault) -> None:
+    def _strike(self, fault: HostFault) -> None:
         """Begin a fault; a program that has not started yet suffers none."""
         if fault.who not in self.processes:
             return
@@ -391,7 +391,7 @@ class Conductor:
             case _:
                 self._strike_disk_or_clock(fault)
 
-    def _strike_disk_or_clock(self, fault: Fault) -> None:
+    def _strike_disk_or_clock(self, fault: HostFault) -> None:
         host = self.world.host(fault.who)
         match fault.do:
             case Do.SLOW:
@@ -414,7 +414,7 @@ class Conductor:
             case Do.TWIN if fault.who not in self._twins:
                 self._start_twin(fault.who)
 
-    def _mend(self, fault: Fault) -> None:
+    def _mend(self, fault: HostFault) -> None:
         """End a fault."""
         if fault.who not in self.processes:
             return
@@ -427,7 +427,7 @@ class Conductor:
                 for name in self.processes:
                     self._restore_program(name)
             case Do.CLOSE | Do.LEAVE:
-                # What is cut off may take longer to end than the fault lasts.
+                # A program that is cut off may take longer to end than the fault lasts.
                 self.processes[fault.who].kill(ordered=True)
                 self._restore_program(fault.who)
             case Do.STOP:
@@ -447,11 +447,11 @@ class Conductor:
             case _:
                 pass
 
-    def _others(self, fault: Fault) -> list[str]:
+    def _others(self, fault: HostFault) -> list[str]:
         names = [name for name in self.names if name == fault.other or (not fault.other and name != fault.who)]
         return [self.world.host(name).address for name in names]
 
-    def _noise(self, fault: Fault, share: float) -> None:
+    def _noise(self, fault: HostFault, share: float) -> None:
         here, usual = self.world.host(fault.who).address, Path()
         for other in (self.world.host(name).address for name in self.names if name != fault.who):
             for path in (self.world.network.path(here, other), self.world.network.path(other, here)):
@@ -465,7 +465,7 @@ class Conductor:
         for other in self.names:
             if other != name:
                 self.world.network.heal(host.address, self.world.host(other).address)
-        self._noise(Fault(0, Do.NOISE, name), 0.0)
+        self._noise(HostFault(0, Do.NOISE, name), 0.0)
         self._end_twin(name)
         if name in self.processes:
             self.processes[name].limit = DESCRIPTOR_LIMIT
