@@ -115,7 +115,7 @@ def options(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--schedules", type=int, default=SCHEDULES, help="number of seeds (%(default)s)")
     parser.add_argument("--at-once", type=int, default=AT_ONCE, help="real histories at a time (%(default)s)")
     parser.add_argument("--least", type=float, default=LEAST, help="least share that agrees (%(default)s)")
-    parser.add_argument("--keep", type=Path, help="keep the files of real histories here; those that differ stay")
+    parser.add_argument("--keep", type=Path, help="keep the files of real histories here")
     parser.add_argument("--show", action="store_true", help="print the schedules without playing them")
     return parser.parse_args(words)
 
@@ -135,7 +135,7 @@ def main(words: list[str]) -> int:
     comparisons = []
     with tempfile.TemporaryDirectory(prefix="agreement-") as scratch:
         base = chosen.keep or Path(scratch)
-        for one in compared(schedules, base, chosen.at_once):
+        for one in compared(schedules, base, chosen.at_once, keep=bool(chosen.keep)):
             comparisons.append(one)
             _print(one)
             if chosen.keep:

@@ -4,15 +4,15 @@ Numbers of messages, times, deliveries of unstable messages and repetitions afte
 are not compared. `spec/agreement.md` says why each of these outcomes does not.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
 import attrs
 
-from stablecast.lab.whole.history_checker import gather, undelivered
-from stablecast.lab.whole.schedule import SOURCE, Schedule
+from stablecast.lab.whole.history_checker import Facts, gather, undelivered
+from stablecast.lab.whole.schedule import SOURCE, Do, Schedule
 
 Line = Mapping[str, Any]
 
@@ -58,11 +58,7 @@ def outcomes(schedule: Schedule, played: PlayedSchedule) -> dict[str, object]:
         losses = [line for line in played.lines if line.get("name") == "UnrecoverableLoss"]
         runs = {line["run"] for line in facts.lines if line.get("receiver") == receiver}
         found[f"receiver{number} reported a loss"] = any(line["run"] in runs for line in losses)
-    for name, value in _of_the_source(facts.lines).items():
-        found[name] = value
-    for name, value in _stability(schedule, played).items():
-        found[name] = value
-    return found
+    return found | _of_the_source(facts.lines) | _of_all_runs(schedule, facts) | _stability(schedule, played)
 
 
 def _of_the_source(lines: Iterable[Line]) -> dict[str, object]:
@@ -85,6 +81,37 @@ def _of_the_source(lines: Iterable[Line]) -> dict[str, object]:
         "lives of the last run": len(lives),
         "the last run continues the numbers": bool(first) and (not earlier or max(first) > 0),
     }
+
+
+def _of_all_runs(schedule: Schedule, facts: Facts) -> dict[str, object]:
+    """Return starts, ends and reported events of the applications, and whether everything that was sent is stable."""
+    starts, ends, reported = Counter[str](), set[str](), set[str]()
+    lives = 0
+    last: dict[str, str] = {}
+    for line in facts.lines:
+        role = str(line["run"]).partition(".")[0]
+        if line["is"] == "begin":
+            starts[line["role"]] += 1
+            last[role] = line["run"]
+        elif line["is"] == "end":
+            ends.add(line["run"])
+        elif line["is"] == "event":
+            reported.add(f"{'source' if role == SOURCE else 'receiver'} {line['name']}")
+        lives += line["is"] == "registered"
+    found: dict[str, object] = {
+        "starts of sources": starts[SOURCE],
+        "starts of receivers": starts["receiver"],
+        "lives of all sources": lives,
+        "applications that ended on request": len(ends & set(last.values())),
+        "reported events": ", ".join(sorted(reported)) or "none",
+        "some messages confirmed": bool(facts.confirmed),
+    }
+    if not any(fault.who == SOURCE and fault.do is Do.KILL for fault in schedule.faults):
+        sent = {name for numbers in facts.number.values() for name in numbers.values()}
+        found["everything sent is stable"] = sent == facts.stable_ids
+        delivered = {line["id"] for lines in facts.delivered.values() for line in lines}
+        found["everything delivered was sent"] = delivered <= sent
+    return found
 
 
 def _stability(schedule: Schedule, played: PlayedSchedule) -> dict[str, object]:

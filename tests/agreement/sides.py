@@ -9,8 +9,8 @@ from typing import Any
 from stablecast.lab.whole import runner
 from stablecast.lab.whole.schedule import RECEIVERS, Schedule
 from tests.agreement.outcomes import PlayedSchedule, outcomes
-from tests.agreement.plan_translation import NAMES, translate
-from tests.torture.__main__ import play
+from tests.agreement.plan_translation import NAMES, TranslatedSchedule, translate
+from tests.torture.__main__ import Outcome, play
 from tests.torture.plan import LATE
 
 
@@ -38,7 +38,11 @@ def world_outcomes(schedule: Schedule) -> dict[str, Any]:
 def real(schedule: Schedule, place: Path) -> PlayedSchedule:
     """Play a schedule on real processes; `place` receives their files."""
     translated = translate(schedule)
-    outcome = play(translated.plan, place)
+    return recorded(translated, play(translated.plan, place), place)
+
+
+def recorded(translated: TranslatedSchedule, outcome: Outcome, place: Path) -> PlayedSchedule:
+    """Return what a played plan left in `place`."""
     marks = _lines(place / "marks.jsonl")
     lines = [line for path in sorted((place / "runs").glob("*.jsonl")) for line in _lines(path)] + marks
     steps = [line for line in marks if line["is"] == "step"]

@@ -318,7 +318,9 @@ class PlayedHistory:
 
 def _owners(job: Mapping[str, Any]) -> list[str]:
     """Return the names under which a source application owns its numbers: one for each of its sessions."""
-    return [f"{job['owner']}/{handle}" for handle in range(len(job["sessions"]))] if "sessions" in job else [job["owner"]]
+    return (
+        [f"{job['owner']}/{handle}" for handle in range(len(job["sessions"]))] if "sessions" in job else [job["owner"]]
+    )
 
 
 def _begun(program: Role) -> bool:

@@ -80,10 +80,8 @@ class HostNetwork:
                 f"link set p{index} nomaster promisc on",
             ]
         )
-        rng = random.Random(f"{name} {share}")  # noqa: S311 - not a secret
-        self._noises[name] = frame_bridge.start(
-            partial(frame_bridge.carry, f"p{index}", f"n{index}", share, rng)
-        )
+        rng = random.Random(f"{name} {share}")
+        self._noises[name] = frame_bridge.start(partial(frame_bridge.carry, f"p{index}", f"n{index}", share, rng))
 
     def still(self, name: str) -> None:
         """Undo `noise`."""
