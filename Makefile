@@ -46,7 +46,8 @@ demo: .venv  ## the documented failure runs, live, on loopback
 # with coverage. To record it makes code three times slower and each start of a process twice: two parts go without, and
 # so do single tests that run what others cover (`no_cover`).
 PURE := tests/core tests/transports tests/scenarios tests/adapters/evidence/capture tests/adapters/evidence/trace \
-    tests/adapters/evidence/whatif tests/adapters/lab/model tests/adapters/lab/prove tests/adapters/lab/sim
+    tests/adapters/evidence/whatif tests/adapters/lab/model tests/adapters/lab/prove tests/adapters/lab/sim \
+    tests/adapters/lab/whole tests/adapters/lab/world tests/adapters/testing
 OUTSIDE := tests/bench tests/e2e tests/examples tests/torture $(wildcard tests/test_*.py)
 PYTEST := $(BIN)/python -m pytest -q -p no:cacheprovider
 COVERED := --cov --cov-report=

@@ -43,6 +43,7 @@ HEADLESS = re.compile(r"^(?:What|Who|Whom|Whose|Whether|Whatever|Whoever|Which|H
 GERUNDS: Final[Mapping[str, str]] = {
     "encoding": "the field's word for messages to bytes",
     "decoding": "the field's word for bytes to messages",
+    "testing": "the user's word for the plugin, as in unittest and numpy.testing",
     "embedding": "a chapter about an activity of the reader",
 }
 """Modules and chapters that are named by a gerund, each with its reason."""
@@ -138,6 +139,14 @@ def headless_docstrings(path: Path) -> Iterator[Mistake]:
             yield Mistake(f"{name(path)}:{getattr(node, 'lineno', 1)}", text[:70])
 
 
+def headless_comments(path: Path) -> Iterator[Mistake]:
+    """Find the comments that begin with a clause in place of a subject."""
+    for token in tokenize.generate_tokens(io.StringIO(_read(path)).readline):
+        text = token.string.lstrip("# ")
+        if token.type is tokenize.COMMENT and HEADLESS.match(text) and not text.endswith("?"):
+            yield Mistake(f"{name(path)}:{token.start[0]}", text[:70])
+
+
 def short_docstrings(path: Path) -> Iterator[Mistake]:
     """The public docstrings that are too short to tell more than the name."""
     for node, called, text in docstrings(path):
@@ -179,10 +188,15 @@ def room(path: Path) -> str:
 
 def mistakes() -> dict[str, list[Mistake]]:
     """The mistakes of each kind in code and documents."""
-    found: dict[str, list[Mistake]] = {kind: [] for kind in (*CHECKS, "document: headless", "document: long")}
+    kinds = (*CHECKS, "comment: headless", "document: headless", "document: long")
+    found: dict[str, list[Mistake]] = {kind: [] for kind in kinds}
     for path in python_files(*LAYERS):
         for kind, check in CHECKS.items():
             found[kind] += check(path)
+    for path in python_files(*LAYERS, "tests", "examples"):
+        found["comment: headless"] += headless_comments(path)
+    for path in python_files("tests", "examples"):
+        found["headless"] += headless_docstrings(path)
     for path in documents():
         found["document: headless"] += headless_sentences(path)
         found["document: long"] += long_sentences(path)
@@ -193,6 +207,7 @@ ALLOWED: Final[Mapping[str, int]] = {
     "headless": 0,
     "short": 39,
     "repeating": 0,
+    "comment: headless": 0,
     "document: headless": 0,
     "document: long": 10,
 }

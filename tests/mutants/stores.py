@@ -357,15 +357,15 @@ STORES: Final = (
     Mutant(
         "the-request-queue-is-unbounded",
         "store/retransmission",
-        "taken = max(0, min(stop - first, QUEUE_RATES * self.rate - self.queued))",
-        "taken = stop - first",
+        "end = low + max(0, min(high - low, QUEUE_RATES * self.rate - self.queued))",
+        "end = high",
         Test("core/store/test_retransmission.py::test_requests_at_a_full_queue_are_dropped"),
     ),
     Mutant(
         "a-repeated-request-waits-again",
         "store/retransmission",
-        "[(wanted.first, wanted.stop)] if waiting is None else waiting.missing(wanted.first, wanted.stop)",
-        "[(wanted.first, wanted.stop)]",
+        "for low, high in waiting.add(first, stop):",
+        "waiting.add(first, stop)\n        for low, high in [(first, stop)]:",
         Test("core/store/test_retransmission.py::test_a_repeated_request_waits_once"),
     ),
     Mutant(
@@ -378,7 +378,7 @@ STORES: Final = (
     Mutant(
         "messages-of-another-life-are-served",
         "store/retransmission",
-        "if repository is None or repository.incarnation != wanted.session:",
+        "if repository is None or repository.incarnation != session:",
         "if repository is None:",
         Test("core/test_gaps.py::test_requests_to_an_older_life_are_not_served"),
     ),

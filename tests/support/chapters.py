@@ -187,7 +187,7 @@ def _members(found: Any) -> Iterator[tuple[str, str]]:
 
 
 def _value(member: Enum) -> str:
-    return str(int(member.value))
+    return member.value if isinstance(member, str) else str(int(member.value))
 
 
 def _fields(union: Any) -> Iterator[tuple[str, str]]:

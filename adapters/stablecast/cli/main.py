@@ -6,6 +6,7 @@ from stablecast.runtime import garbage_collection
 from stablecast.text.exit_status import guarded
 
 MISSING = "stablecast's command line needs its daemons extra: pip install 'stablecast[daemons]'"
+MISSING_TESTING = "whole worlds need stablecast's testing extra: pip install 'stablecast[testing]'"
 
 
 def main() -> None:
@@ -18,7 +19,7 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("stablecast"):
             raise
-        sys.exit(f"{MISSING} ({error.name} is missing)")
+        sys.exit(f"{MISSING_TESTING if error.name == 'greenlet' else MISSING} ({error.name} is missing)")
 
 
 if __name__ == "__main__":

@@ -185,7 +185,8 @@ class Source:
                         raise Closed(self._end_reason)
                     await self._change()
         except TimeoutError:
-            raise RegistrationFailed(self._troubles.explain(self.topic, within, self.config.reply_to)) from None
+            own, connected = self.config.reply_to, self._pool.connected
+            raise RegistrationFailed(self._troubles.explain(self.topic, within, own, connected)) from None
 
     @property
     def over(self) -> bool:

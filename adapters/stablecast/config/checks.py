@@ -12,6 +12,7 @@ from enum import Enum
 import attrs
 
 from stablecast.config import placement
+from stablecast.config.findings import ConfigProblem
 from stablecast.config.plan import Plan, StorePlan, TopicPlan
 from stablecast.config.transport_checks import transport_relations
 from stablecast.config.transport_options import TransportConfig
@@ -62,12 +63,13 @@ class Advice:
 
 @attrs.frozen
 class ClientOptions:
-    """The configurations of a source, a receiver and their transport that one option file gives."""
+    """The configurations of a source, a receiver and their transport that one option file gives, with its notices."""
 
     path: str
     source: settings.SourceConfig
     receiver: settings.ReceiverConfig
     transport: TransportConfig = TransportConfig()
+    notices: tuple[ConfigProblem, ...] = ()
 
 
 Found = Iterator[tuple[str, AdviceLevel, str]]

@@ -1,12 +1,19 @@
 """The life of a program: its event loop, and the signals that end it."""
 
 import asyncio
+import errno
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from stablecast.runtime import garbage_collection, machine
 
 ResultT = TypeVar("ResultT")
+
+SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+"""Errors of a process or system without descriptors or memory for another connection."""
+
+REPORT_SECONDS = 10.0
+"""Time between two reports that connections cannot be accepted."""
 
 
 def run_loop(main: Coroutine[Any, Any, ResultT]) -> ResultT:
@@ -17,7 +24,32 @@ def run_loop(main: Coroutine[Any, Any, ResultT]) -> ResultT:
 def run_service(main: Coroutine[Any, Any, ResultT]) -> ResultT:
     """Run the coroutine of a daemon, with garbage collection set up for daemons."""
     garbage_collection.keep_loaded()
-    return run_loop(main)
+    return run_loop(_with_accept_reports(main))
+
+
+async def _with_accept_reports(main: Coroutine[Any, Any, ResultT]) -> ResultT:
+    limit_accept_reports(asyncio.get_running_loop())
+    return await main
+
+
+def limit_accept_reports(loop: asyncio.AbstractEventLoop) -> None:
+    """Let a loop without descriptors report in one line, now and then, that it accepts no connection.
+
+    asyncio accepts up to a hundred times in a turn, and reports each failure with a traceback.
+    """
+    next_report = 0.0
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        nonlocal next_report
+        error = context.get("exception")
+        if not (isinstance(error, OSError) and error.errno in SCARCE and "accept" in context.get("message", "")):
+            loop.default_exception_handler(context)
+        elif loop.time() >= next_report:
+            next_report = loop.time() + REPORT_SECONDS
+            text = f"connections wait, because they cannot be accepted: {error}. Raise the limits of the process"
+            loop.default_exception_handler({"message": text})
+
+    loop.set_exception_handler(handle)
 
 
 def on_ending(callback: Callable[[], object]) -> None:

@@ -69,7 +69,7 @@ class SessionMember:
         self._joiner.pause()
 
     def resume(self) -> None:
-        """Read the session again."""
+        """Read the datagrams of the session again."""
         self._joiner.resume()
 
     def abandon(self) -> None:

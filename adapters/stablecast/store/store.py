@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, assert_never
 
 import attrs
 
+from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import Event
 from stablecast.core.protocol.inputs import Arrived, Damaged, Gone, Persisted, Reset, Start, StoreInput
 from stablecast.core.protocol.messages import Deregister, Message, Register, Role
-from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace import recorder
@@ -113,6 +113,7 @@ class Store:
         self._ending = False
         self._stopping = False
         self.started_at = 0
+        self._waiting: asyncio.TimerHandle | None = None
         self._log = StoreLog(settings.name, settings.log, self.oddities, self.events)
 
     async def start(self) -> None:
@@ -154,6 +155,15 @@ class Store:
             raise
         for line in self.reports:
             self._log.write(Severity.WARNING, "restart", line)
+        if self.waiting_ns:
+            seconds = self.waiting_ns / SECOND
+            text = f"{self.address} accepts connections, and grants registrations in {seconds:.0f} s"
+            self._log.write(Severity.WARNING, "waiting", text)
+            self._waiting = asyncio.get_running_loop().call_later(seconds, self._log_ready)
+        else:
+            self._log_ready()
+
+    def _log_ready(self) -> None:
         self._log.write(Severity.INFO, "ready", f"ready to accept registrations at {self.address}")
 
     def _drive(self, host: str, here_before: bool) -> None:
@@ -191,6 +201,8 @@ class Store:
             JournalError: The disk failed, now or before.
         """
         self._stopping = True
+        if self._waiting is not None:
+            self._waiting.cancel()
         await self._name_service.close()
         await self._proxies.close()
         await self._port.close()
@@ -206,6 +218,12 @@ class Store:
         self._log.write(Severity.INFO, "stopped", "stopped, everything received is on the disk")
 
     # ----------------------------------------------------------------------------------------------------------- views
+
+    @property
+    def waiting_ns(self) -> int:
+        """Return for how long (ns) no registration is granted yet, because the store may have lost its journal."""
+        until = self._machine.status.muted_until
+        return 0 if until is None else max(0, until - machine.clock.monotonic_ns())
 
     def statistics(self) -> dict[str, object]:
         """Return counters for people and tests."""
@@ -339,13 +357,13 @@ class Store:
         found = recovered(journal, clients)
         extents, trails = shortened(journal, clients, found, self.settings.restore_last_ns)
         memory = journal.whole or (self.settings.new and not here_before)
-        if not memory and Repair.MEMORY in endpoint.config.repairs:
-            advice = "" if here_before else "; start with --new if this is a new store"
-            self.reports.append(
-                f"{self.settings.directory} holds no journal, or a damaged one: registrations are granted only when "
-                f"nobody can count on an earlier one any more{advice}"
-            )
         endpoint.recover(clients.values(), extents, trails, machine.clock.monotonic_ns(), memory=memory)
+        if self.waiting_ns:
+            advice = "" if here_before else ". If this is a new store, stop it and start it with --new"
+            self.reports.append(
+                f"{self.settings.directory} holds no journal, or a damaged one: no registration is granted for "
+                f"{self.waiting_ns / SECOND:.0f} s, because clients may count on earlier ones{advice}"
+            )
         born = memory and not journal.whole and self.settings.state_directory is not None
         return endpoint.draw_ticket() if born else 0
 

@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Final
 
 import attrs
@@ -12,6 +13,7 @@ from stablecast.testing.minimal_schedule import MinimalSchedule
 from stablecast.testing.parallel_seeds import first_failing
 from stablecast.testing.run_options import RunOptions
 from stablecast.testing.schedule import Activity, Strike, draw
+from stablecast.testing.trace_files import write_traces
 from stablecast.testing.world_run import Body, Outcome, WorldSetting, run_world
 
 CLEAN_SEED: Final = 0
@@ -60,6 +62,9 @@ class WorldReport:
         first: The number of strikes of the failing schedule before it was minimised.
         searched: Number of worlds that the search for the minimal schedule ran.
         traces: The directory with the traces of the failing run; empty without.
+        real: Whether the worlds were of this machine.
+        left_out: Kinds of faults that a real machine does not permit.
+        traces_fail: Whether the run with traces failed, too. To write traces takes time, so another run may result.
     """
 
     worlds: int = 0
@@ -69,6 +74,9 @@ class WorldReport:
     first: int = 0
     searched: int = 0
     traces: str = ""
+    traces_fail: bool = True
+    real: bool = False
+    left_out: list[str] = attrs.Factory(list)
 
     def count(self, struck: Iterable[str]) -> None:
         """Count one world and its faults."""
@@ -79,8 +87,9 @@ class WorldReport:
 class WorldExploration:
     """Run the worlds of one test until one fails."""
 
-    def __init__(self, plan: WorldPlan, body: Body, options: RunOptions) -> None:
-        """Prepare the worlds of a test; `body` is called anew for each."""
+    def __init__(self, plan: WorldPlan, body: Body, options: RunOptions, name: str = "test") -> None:
+        """Prepare the worlds of a test; `body` is called anew for each. `name` is for the directory of traces."""
+        self._name = name
         self._plan = plan
         self._body = body
         self._options = options
@@ -144,3 +153,13 @@ class WorldExploration:
         self.report.first = len(failing.strikes)
         self.report.found = search.search()
         self.report.searched = search.runs
+        if self._options.traces:
+            self._trace(self.report.found, Path(self._options.traces) / f"{self._name}-{failing.seed}")
+
+    def _trace(self, found: Outcome, directory: Path) -> None:
+        """Run the failing world once more, and keep its traces."""
+        setting = attrs.evolve(self._plan.setting, traced=True)
+        traced = run_world(setting, self._body, found.seed, found.strikes)
+        if write_traces(traced, directory):
+            self.report.traces = str(directory)
+            self.report.traces_fail = traced.failure is not None

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import pytest
 
 from stablecast.testing.run_options import OPTIONS, RunOptions, usable_cores
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options."""
+    """Add the options of the plugin to those of pytest."""
     group = parser.getgroup("stablecast", "worlds of stablecast")
     group.addoption("--stablecast-seeds", type=_count, metavar="N", help="run N worlds for each test")
     group.addoption("--stablecast-seed", type=int, metavar="S", help="run the world of one seed only")
@@ -51,11 +52,18 @@ class WorldReports:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
         """Let a test see the options."""
-        token = OPTIONS.set(self._options)
+        token = OPTIONS.set(self._options if self._options.traces else self._with_traces(item))
         try:
             return (yield)
         finally:
             OPTIONS.reset(token)
+
+    def _with_traces(self, item: pytest.Item) -> RunOptions:
+        """Return the options with a directory for traces among pytest's temporary ones, which are removed later."""
+        if _world_test(item) is None:
+            return self._options
+        factory: pytest.TempPathFactory = item.config._tmp_path_factory  # type: ignore[attr-defined]  # noqa: SLF001
+        return attrs.evolve(self._options, traces=str(factory.getbasetemp() / "stablecast-traces"))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: Any) -> Iterator[None]:
@@ -85,12 +93,16 @@ class WorldReports:
 
 
 def _reports(item: pytest.Item) -> "list[WorldReport]":
-    test = getattr(getattr(item, "function", None), "stablecast_test", None)
+    test = _world_test(item)
     if test is None:
         return []
     reports: list[WorldReport] = test.reports
     test.reports = []
     return reports
+
+
+def _world_test(item: pytest.Item) -> Any:
+    return getattr(getattr(item, "function", None), "stablecast_test", None)
 
 
 def _count(text: str) -> int:

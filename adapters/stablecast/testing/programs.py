@@ -46,7 +46,7 @@ class Program:
 
     @property
     def is_running(self) -> bool:
-        """Whether a process of the program runs now."""
+        """True while a process of the program runs."""
         return self.process is not None and not self.process.gone
 
     @property

@@ -35,7 +35,7 @@ class SimulatedStore:
         self.host = host
         self._program = StoreProgram(lab, host, [relay])
         self._disk = lab.host(host).disk
-        self._is_wiped = lambda: host in world.injector.wiped
+        self._wiped = world.injector.wiped
 
     @property
     def address(self) -> str:
@@ -49,5 +49,5 @@ class SimulatedStore:
         store whose disk was wiped is not new, because clients may count on what it had.
         """
         has_journal = any(path.endswith(SEGMENT) for path, _, _ in self._disk.backup(str(DATA)).files)
-        is_new = not has_journal and not self._is_wiped()
+        is_new = not has_journal and self.host not in self._wiped
         return self._program.start(is_new)

@@ -6,6 +6,8 @@ from functools import partial
 from typing import Any, Final
 
 from stablecast.core.errors import StablecastError
+from stablecast.evidence.trace.activation import VARIABLE
+from stablecast.lab.world.disk import DiskBackup
 from stablecast.lab.world.filesystem import FileSystem
 from stablecast.lab.world.kernel import WorldError
 from stablecast.lab.world.world import World
@@ -42,8 +44,8 @@ class SimulatedWorld:
         programs: All programs, those of the stores included.
     """
 
-    def __init__(self, lab: World, strikes: Sequence[Strike]) -> None:
-        """Make a world; `open` prepares its hosts."""
+    def __init__(self, lab: World, strikes: Sequence[Strike], traces: str | None = None) -> None:
+        """Make a world; `begin` lets its schedule begin. Stores and contexts write traces to the directory `traces`."""
         self.seed = lab.seed
         self.stores: list[str] = []
         self.timeline = WorldTimeline()
@@ -55,6 +57,7 @@ class SimulatedWorld:
         self._end = 0
         self._turns: dict[str, int] = {}
         self._strikes = strikes
+        self._traces = traces
         self._begun = lab.now
 
     # --------------------------------------------------------------------------------------------------------- programs
@@ -88,6 +91,8 @@ class SimulatedWorld:
     def add(self, name: str, host: str, kind: str, launch: Callable[[], Any], *, may_fail: bool = False) -> Program:
         """Start a program of a kind of hosts; `launch` starts one process of it."""
         self._kinds.setdefault(host, kind)
+        if self._traces is not None:
+            self._lab.host(host).environment[VARIABLE] = self._traces
         program = Program(name, self._lab.host(host), launch, may_fail=may_fail)
         self.supervisor.add(program)
         return program
@@ -182,7 +187,9 @@ class SimulatedWorld:
         return self.injector.unfinished + down
 
     def _movements(self) -> tuple[int, ...]:
-        return (self.timeline.moves, *(host.disk.changes for host in self._lab.hosts.values()))
+        # A trace grows as long as its program runs.
+        hosts = self._lab.hosts.values() if self._traces is None else ()
+        return (self.timeline.moves, *(host.disk.changes for host in hosts))
 
     def _moving(self, limit: float, unfinished: list[str]) -> str:
         text = f"the world did not settle within {limit:g} s of its time"
@@ -254,6 +261,12 @@ class SimulatedWorld:
         hosts = {name: HostActivity(kind, turns.get(name, 0)) for name, kind in self._kinds.items()}
         return Activity(hosts, end - self._begun)
 
+    def traces(self) -> dict[str, DiskBackup]:
+        """Return the traces of each host; nothing unless they are written."""
+        if self._traces is None:
+            return {}
+        return {name: self._lab.host(name).disk.backup(self._traces) for name in self._kinds}
+
     def _observe(self, now: int) -> None:
         self._end, self._turns = now, dict(self.injector.turns)
 
@@ -269,7 +282,7 @@ class DiskFaults:
         self._strike = strike
 
     def fill(self, span: float | None = None) -> None:
-        """Leave no room."""
+        """Leave no room, so that writes raise ENOSPC."""
         self._strike("full_disk", span, 0.0)
 
     def slow(self, ms: float = 200.0, span: float | None = None) -> None:

@@ -4,13 +4,14 @@ import asyncio
 import gc
 import hashlib
 import warnings
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final
 
 import attrs
 
 from stablecast.core.errors import StablecastError
+from stablecast.lab.world.disk import DiskBackup
 from stablecast.lab.world.kernel import WorldError
 from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.world import World
@@ -24,6 +25,9 @@ LIMIT_S: Final = 3_600.0
 
 YOUNGER: Final = 1
 """Generations that hold the objects of one world: it runs without collections, and one follows its end."""
+
+TRACES: Final = "/traces"
+"""The directory of the traces of a host."""
 
 _INSIDE: Final = ("stablecast.lab.world", "stablecast.testing", "asyncio")
 
@@ -49,7 +53,7 @@ class Failure:
 
     @property
     def signature(self) -> tuple[str, str, str]:
-        """What two failures of one cause have in common."""
+        """The parts that two failures of one cause have in common."""
         return type(self.error).__name__, self.program, self.place
 
 
@@ -65,6 +69,7 @@ class Outcome:
         timeline: All that happened.
         activity: The activity of its hosts.
         digest: A digest of the run: equal digests, equal runs.
+        traces: The traces of each host, if the world was traced.
     """
 
     seed: int
@@ -74,6 +79,7 @@ class Outcome:
     timeline: WorldTimeline
     activity: Activity
     digest: str
+    traces: Mapping[str, DiskBackup] = attrs.field(factory=dict, repr=False)
 
 
 @attrs.frozen
@@ -83,10 +89,12 @@ class WorldSetting:
     Attributes:
         stores: Number of stores.
         limit_s: Seconds of virtual time after which a world is given up.
+        traced: Stores and contexts write traces.
     """
 
     stores: int = 3
     limit_s: float = LIMIT_S
+    traced: bool = False
 
 
 def run_world(setting: WorldSetting, body: Body, seed: int, strikes: Sequence[Strike]) -> Outcome:
@@ -102,7 +110,7 @@ def run_world(setting: WorldSetting, body: Body, seed: int, strikes: Sequence[St
 
 def _run(setting: WorldSetting, body: Body, seed: int, strikes: Sequence[Strike]) -> Outcome:
     lab = World(seed)
-    world = SimulatedWorld(lab, strikes)
+    world = SimulatedWorld(lab, strikes, TRACES if setting.traced else None)
     with lab.open():
         if setting.stores:
             from stablecast.testing.simulated_stores import start_stores  # noqa: PLC0415 - stores load the whole client
@@ -117,7 +125,14 @@ def _run(setting: WorldSetting, body: Body, seed: int, strikes: Sequence[Strike]
             stuck = error
         failure = _failure(test, world.supervisor.failure, stuck, lab)
         return Outcome(
-            seed, strikes, list(world.injector.struck), failure, world.timeline, world.activity(), _digest(lab, world)
+            seed,
+            strikes,
+            list(world.injector.struck),
+            failure,
+            world.timeline,
+            world.activity(),
+            _digest(lab, world),
+            world.traces(),
         )
 
 

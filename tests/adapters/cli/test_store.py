@@ -153,6 +153,37 @@ def test_a_daemon_runs_its_stores_until_it_is_interrupted(config: Path) -> None:
         assert line in log
 
 
+def test_a_first_start_without_new_names_the_cause_at_once(config: Path) -> None:
+    """The console and the log name what is missing and what to do, and neither reports that the store is ready."""
+    log = config.parent / "stored.log"
+    with running("store", config, "--json") as program:
+        first = program.json_line()
+        logged = log.read_text()
+        program.interrupt()
+        _, _, err = program.end()
+    assert (first["ready"], first["store"], first["waits_seconds"] > 0) == (False, "a", True)
+    for said in (err, logged):
+        assert "a holds no journal, or a damaged one: no registration is granted for " in said
+    assert 'store "a": a holds no journal' in err
+    assert "[WARNING] a: waiting: " in logged
+    assert ": ready: " not in logged
+
+
+def test_a_store_whose_identity_is_known_is_not_new(config: Path) -> None:
+    """Its journal was lost, so the advice to start it as new would be wrong."""
+    with running("store", config, "--new", "--json") as program:
+        program.json_line()
+    for segment in (config.parent / "b").glob("*.seg"):
+        segment.unlink()
+    with running("store", config, "--new", "--json") as program:
+        assert program.json_line()["ready"] is True
+        assert program.json_line()["ready"] is False
+        program.interrupt()
+        _, _, err = program.end()
+    assert 'store "b": b holds no journal' in err
+    assert "stop it and start it with --new" not in err
+
+
 def test_a_daemon_that_cannot_start_says_so_in_its_log(config: Path) -> None:
     """P-709."""
     (config.parent / "b").rmdir()
@@ -212,7 +243,7 @@ source ume_store 127.0.0.1:14568
 source ume_store 127.0.0.1:14569
 source ume_session_id 7
 receiver ume_session_id 8
-context anything 1
+context resolver_unicast_daemon 127.0.0.1:15380
 """
 
 
@@ -234,9 +265,56 @@ def test_check_fails_for_errors_only(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert {"code": "backup-stores", "level": "error"}.items() <= found[0].items()
 
 
-@pytest.mark.parametrize("line", ["source ume_flight_size many", "receiver ume_ack_batching_interval 0"])
+LINES = ["source ume_flight_size many", "receiver ume_ack_batching_interval 0", "context resolver_unicast_daemon here"]
+
+
+@pytest.mark.parametrize("line", LINES)
 def test_check_says_which_line_is_wrong(line: str, tmp_path: Path) -> None:
     client = tmp_path / "client.cfg"
     client.write_text(GOOD + line)
-    with pytest.raises(StablecastError, match=f"client.cfg:7: <{line.split()[1]}>: option"):
+    with pytest.raises(StablecastError, match=f"client.cfg:7: <{line.split()[1]}>: (option|'here' is not)"):
         check.run([client], "safe", as_json=False)
+
+
+@pytest.mark.parametrize(
+    ("line", "nearest"),
+    [
+        ("context resolver_unicast_deamon 127.0.0.1:15380", "resolver_unicast_daemon"),
+        ("context request_tcp_porthigh 14500", "request_tcp_port_high"),
+        ("wildcard_receiver pattern_tipe pcre", "pattern_type"),
+    ],
+)
+def test_check_names_the_nearest_option_of_each_scope(line: str, nearest: str, tmp_path: Path) -> None:
+    client = tmp_path / "client.cfg"
+    client.write_text(GOOD + line)
+    status, _, errors = outcome("check", client)
+    assert status != 0
+    assert f"client.cfg:7: <{line.split()[1]}>: there is no" in errors
+    assert f"did you mean '{nearest}'?" in errors
+
+
+def test_check_gives_a_notice_for_a_context_line_without_effect(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client = tmp_path / "client.cfg"
+    client.write_text(GOOD + "context fd_management_type epoll\nevent_queue queue_delay_warning 1\n")
+    assert check.run([client], "safe", as_json=False) == 0
+    assert f"advice: {client}:7: <fd_management_type>: fd_management_type has no effect" in capsys.readouterr().out
+
+
+def test_check_applies_context_lines_to_both_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    client = tmp_path / "client.cfg"
+    client.write_text(GOOD + "context ume_source_liveness_timeout 1000\ncontext ume_receiver_liveness_interval 500\n")
+    assert check.run([client], "safe", as_json=False) == 1
+    assert "[liveness]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_check_keeps_an_explicit_group_size_in_any_order(
+    first: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client = tmp_path / "client.cfg"
+    size = "source ume_store_group 0:1\n"
+    client.write_text(size + GOOD if first else GOOD + size)
+    assert check.run([client], "safe", as_json=False) == 1
+    assert "[backup-stores]" in capsys.readouterr().out

@@ -67,9 +67,9 @@ def test_a_crash_runs_no_finally_clause_and_starts_the_program_again() -> None:
         program = world.start(main)
         await asyncio.sleep(1)
         world.crash("app", down=0.5)
-        assert not program.is_running
+        assert [one.is_running for one in world.programs] == [False]
         await asyncio.sleep(1)
-        assert program.is_running
+        assert [one.is_running for one in world.programs] == [True]
         assert program.starts == 2
         assert seen == ["begin", "begin"]
 

@@ -140,11 +140,13 @@ class NothingUnread:
     consumed: RangeSet
     rises: bool
     told: int
+    paces: bool = False
     name: str = "A1"
 
     def handlers(self) -> RuleHandlers:
         """Return the handlers for inputs and for effects."""
         return {History: self._on_history, Consumed: self._on_consumed, Acknowledge: self._on_acknowledge}, {
+            RegistrationComplete: self._on_complete,
             Deliver: self._on_deliver,
             ConsumptionAck: self._on_told,
         }
@@ -159,7 +161,8 @@ class NothingUnread:
         # In arrival order delivered numbers may be above the next one.
         newest = _handed_out(status).last if receiver.config.ordering is Ordering.ARRIVAL else None
         rises = receiver.config.ack_mode is not AckMode.EXPLICIT
-        return cls(max(receiver.next_number or 0, -1 if newest is None else newest + 1), consumed, rises, acked)
+        paces = receiver.config.pace is not Pace.SOURCE
+        return cls(max(receiver.next_number or 0, -1 if newest is None else newest + 1), consumed, rises, acked, paces)
 
     def _on_history(self, event: History) -> None:
         self.consumed.add(event.first, event.last + 1)
@@ -167,6 +170,11 @@ class NothingUnread:
     def _on_consumed(self, event: Consumed) -> str | None:
         self.consumed.add(event.first, event.last + 1)
         return f"number {event.last} is consumed and was never delivered" if event.last >= self.next else None
+
+    def _on_complete(self, event: RegistrationComplete) -> None:
+        # A receiver that sets the pace acknowledges what lies below its start: no store shall keep that for it.
+        if self.paces:
+            self.consumed.add(event.number - 1, event.number)
 
     def _on_acknowledge(self, event: Acknowledge) -> None:
         self.consumed.add(event.number if event.first is None else event.first, event.number + 1)
@@ -311,7 +319,7 @@ def by_life(repository: RepositoryStatus) -> dict[int, RangeSet]:
     for (life, first), stop in zip([(starts[0][0], 0), *starts[1:]], ends, strict=True):
         if numbers := counts.within(first, stop):
             lives[life].update(numbers)
-    return lives
+    return dict(lives)
 
 
 def may_pace(config: StoreConfig) -> bool:

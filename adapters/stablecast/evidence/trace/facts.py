@@ -230,7 +230,8 @@ class StoreFacts:
         waiting = [(due.ticket, due.reg_id, due.incarnation, due.first, due.stop) for due in store.status.waiting]
         facts = cls(store.config.address, may_pace(store.config), waiting)
         for reg_id, repository in store.status.repositories.items():
-            lives = facts.kept[reg_id] = by_life(repository)
+            lives = by_life(repository)
+            facts.kept[reg_id].update(lives)
             facts.newest[repository.incarnation] = repository.newest
             if not fresh:
                 continue

@@ -17,7 +17,7 @@ from stablecast.lab.prove.world import ProofWorld
 
 
 class ProofVerdict(StrEnum):
-    """Name the results."""
+    """Name the results of a search."""
 
     NONE = "none"
     LOSS = "loss"

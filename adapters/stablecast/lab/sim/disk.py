@@ -234,7 +234,7 @@ class Syncer:
         self.append(DiskRecord(ticket, DiskRecordKind.TRIM, None, stream, number))
 
     def forget(self, stream: int, ticket: int) -> None:
-        """Remove a stream."""
+        """Remove a stream and its messages."""
         self.cut(stream, 0, ticket)
 
     def read(self, stream: int, number: int) -> tuple[int, int, int, Block] | None:

@@ -42,13 +42,13 @@ def _never_confirmed(cluster: Cluster, source: SourceProcess) -> bool:
     A receiver's process consumed the messages, acknowledged them to stores, and ended before its confirmation reached
     the source. The next process begins after them, and cannot know which of them were consumed.
     """
-    window, life = source.machine.window, source.config.incarnation
-    waiting = window.settled.missing(window.trail, window.next)
+    machine, life = source.machine, source.config.incarnation
+    waiting = machine.status.settled.missing(machine.oldest_number, machine.next_number)
     stable = cluster.checkers.facts.stable_lives.get(life, RangeSet())
     if not source.calm or without(waiting, [stable]):
         return False
     ended = [_consumed_before_its_end(cluster, receiver, life) for receiver in RECEIVERS]
-    counted = window.confirmations.counted
+    counted = source.machine.status.confirmed
     for number in (number for first, stop in waiting for number in range(first, stop)):
         able = sum(number not in numbers for numbers in ended)
         # All others have confirmed the message.

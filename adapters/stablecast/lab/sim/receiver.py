@@ -83,7 +83,7 @@ class ClientDriver(VirtualDriver[ReceiverInput, fx.ReceiverEffect]):
         self.settle_soon()
 
     def feed_all(self, events: Iterable[ReceiverInput]) -> None:
-        """Feed several inputs."""
+        """Feed several inputs in order."""
         for event in events:
             self.feed(event)
 

@@ -49,7 +49,7 @@ class DatagramMedium:
         self._members: list[ProcessResolution] = []
 
     def join(self, member: "ProcessResolution") -> None:
-        """Add a member."""
+        """Add a member of the group."""
         self._members.append(member)
 
     def carry(self, process: VirtualProcess, data: bytes) -> None:
@@ -79,7 +79,7 @@ class ProcessResolution:
         air.join(self)
 
     def feed(self, event: ContextInput) -> None:
-        """Feed one input."""
+        """Feed one input to the machine."""
         self._driver.feed(event)
 
     def advertise(self, config: SourceConfig) -> None:

@@ -47,7 +47,7 @@ ACKNOWLEDGING_SECONDS = 0.15
 
 
 class History(Protocol):
-    """What an application writes to.
+    """Keep what an application observes.
 
     Attributes:
         run: Name of this start of the application.

@@ -33,8 +33,9 @@ from stablecast.lab.world.network import Path
 from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.programs import DATA, TRACES, DaemonProgram, StoreProgram
 from stablecast.lab.world.world import World
+from stablecast.runtime.event_loop import limit_accept_reports
 
-READY_SECONDS = 1.0
+READY_SECONDS = 0.4
 """Time that stores and the relay have before the applications start."""
 
 SETTLE_SECONDS = 90.0
@@ -259,6 +260,7 @@ class Conductor:
         assert task is not None
         finishing = asyncio.Event()
         members: list[Source | Receiver] = []
+        limit_accept_reports(loop)
         loop.add_signal_handler(signal.SIGUSR1, finishing.set)
         loop.add_signal_handler(signal.SIGTERM, task.cancel)
         leaving: list[asyncio.Task[None]] = []
@@ -294,7 +296,7 @@ class Conductor:
         job["options"] = dict(setup.receiver_options)
         return job | {"mode": mode, "delay": SLOW_SECONDS if mode == "slow" else 0.0}
 
-    def _source_job(self) -> Mapping[str, Any]:
+    def _source_job(self) -> dict[str, Any]:
         setup = self.schedule.setup
         stores, options = self._stores_of_the_source(), dict(setup.options)
         if setup.named:

@@ -24,13 +24,13 @@ PROGRAMS: Final = (SOURCE, *RECEIVERS, *STORES, *FINDERS)
 DAEMON: Final = STORES[0]
 """The host of the daemon with two stores. Its disk never fails, because it has two copies of each message."""
 
-HORIZON_MS: Final = 6_000
+HORIZON_MS: Final = 5_000
 """Time in ms, from the start of the applications, at which every fault is over."""
 
 FAULTS: Final = (1, 8)
 """Smallest and largest number of drawn faults."""
 
-SPANS_MS: Final = (60, 400, 1_500, 4_500)
+SPANS_MS: Final = (60, 400, 1_500, 4_000)
 """Limits to choose from for the span of a fault. The longest is longer than a client waits for a store."""
 
 WHOLE_BYTES: Final = 1_000
@@ -284,7 +284,7 @@ def _setup(rng: Random) -> Setup:
         options=tuple(options.items()),
         receiver_options=tuple(receiver_options.items()),
         store_options=tuple(stores),
-        pause_ms=rng.choice((60, 100, 150)),
+        pause_ms=rng.choice((60, 120, 200)),
         burst=rng.choice((1, 1, 2, 5)),
         size=size,
         modes=modes,

@@ -71,7 +71,7 @@ class WorldClock(WorldPart):
 
 
 class WorldEntropy(WorldPart):
-    """Numbers of the seed."""
+    """Entropy that the seed determines."""
 
     def octets(self, count: int, /) -> bytes:
         """Return `count` random bytes."""
@@ -155,7 +155,7 @@ class WorldExecutor:
         self._thread: SimulatedThread | None = None
 
     def submit(self, job: Callable[..., object], /, *arguments: Any) -> object:
-        """Queue a job."""
+        """Queue a job; the executor's thread does it after those before."""
         result: Result[object] = Result(self._process.kernel)
 
         def run() -> None:
@@ -194,7 +194,7 @@ class WorldThreads(WorldPart):
     """The threads of the running process."""
 
     def start(self, name: str, target: Callable[..., object], /, *arguments: Any) -> SimulatedThread:
-        """Start a thread."""
+        """Start a thread of the running process."""
         return self.process.start_thread(partial(target, *arguments), name)
 
     async def call(self, function: Callable[..., T], /, *arguments: Any) -> T:
@@ -249,7 +249,7 @@ class WorldThreads(WorldPart):
 
 
 class WorldProcess(WorldPart):
-    """The running process."""
+    """The process of the running thread, for the shipped programs."""
 
     owns_interpreter = False
 
@@ -276,11 +276,11 @@ class WorldProcess(WorldPart):
         return any(one.number == pid for one in self.process.host.running)
 
     def is_root(self) -> bool:
-        """Return False."""
+        """Return False: a world has no users."""
         return False
 
     def new_loop(self) -> SimulatedEventLoop:
-        """Return a new event loop."""
+        """Return a new event loop on simulated sockets."""
         return self.process.new_loop()
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
@@ -319,11 +319,11 @@ class WorldProcess(WorldPart):
         return cast("TextIO", self.process.console)
 
     def input_descriptor(self) -> int:
-        """Refuse."""
+        """Raise NotImplementedError: nobody types."""
         _refuse("standard input", "give the program its lines as arguments")
 
     def detach(self) -> int:
-        """Refuse."""
+        """Raise NotImplementedError: there is one process."""
         _refuse("a detached daemon", "start it without --detach")
 
     def change_user(self, uid: int | None, gid: int | None, files: Sequence[Path]) -> None:

@@ -219,7 +219,7 @@ class _ScatteredPages:
     def __init__(self, rng: Random, changes: int) -> None:
         self._rng = rng
         self._changes = changes
-        self._versions: dict[int, tuple[int, ...]] = {}  # Of each page: the changes that each of its sectors has.
+        self._versions: dict[int, tuple[int, ...]] = {}  # By page, the changes that its sectors have.
 
     def spans(self, number: int, start: int, stop: int) -> list[tuple[int, int]]:
         """Return the parts of the bytes [start, stop) of a change that are on the disk."""

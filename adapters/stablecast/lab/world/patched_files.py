@@ -24,17 +24,17 @@ import functools
 import io
 import mmap
 import os
-import sys
 import types
 from collections.abc import Callable
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from stablecast.lab.world.file_functions import replacements
 from stablecast.lab.world.file_overlay import FileOverlay, Function
 from stablecast.lab.world.filesystem import FileSystem
+from stablecast.lab.world.user_code.replacement import Replacement, Replacements
 
-UNTOUCHED_MODULES: Final = frozenset({"posix", "_io", __name__})
-"""Modules whose names stay: the import system needs the first two."""
+UNTOUCHED_MODULES: Final = frozenset({"posix", "_io"})
+"""Modules whose names stay, because the import system needs them."""
 
 SUPPORT_SETS: Final = ("supports_dir_fd", "supports_effective_ids", "supports_fd", "supports_follow_symlinks")
 
@@ -75,60 +75,37 @@ class PatchedFiles:
 
 
 class _Patches:
-    """The replacements of this interpreter, and the places where they belong."""
+    """The replacements of this interpreter."""
 
     def __init__(self) -> None:
         real: dict[str, Function] = {"io.open": io.open, "flock": fcntl.flock, "fcntl": fcntl.fcntl}
         real |= {"lockf_": fcntl.lockf, "ioctl": fcntl.ioctl, "mmap": mmap.mmap}
         real |= {name: value for name, value in vars(os).items() if callable(value)}
         self.overlay = FileOverlay(real)
-        self._table = replacements(self.overlay)
-        self._functions = {id(old): (old, new) for _, _, old, new in self._table}
-        self._places: dict[types.ModuleType, list[tuple[str, Any, Any]]] = {}
-        self._changed: list[tuple[Any, str, Any]] = []
+        functions = replacements(self.overlay)
+        self._supports = [(old, new) for _, _, old, new in functions if callable(old)]
+        self._replacements = Replacements(
+            [
+                Replacement(owner, name, new, everywhere=isinstance(owner, types.ModuleType))
+                for owner, name, _, new in functions
+            ],
+            UNTOUCHED_MODULES,
+        )
 
     def install(self) -> None:
         """Replace every function, under all names that modules have for it."""
-        for owner, name, _, new in self._table:
-            if not isinstance(owner, types.ModuleType):
-                self._set(owner, name, new)
-        for module in list(sys.modules.values()):
-            for name, old, new in self._places_in(module):
-                if vars(module).get(name) is old:
-                    self._set(module, name, new)
+        self._replacements.install()
         for name in SUPPORT_SETS:
-            functions = getattr(os, name)
-            functions |= {new for _, _, old, new in self._table if old in functions}
+            known = getattr(os, name)
+            known |= {new for old, new in self._supports if old in known}
         self.overlay.active = True
 
     def remove(self) -> None:
-        """Put everything back."""
+        """Put all real functions back."""
         self.overlay.active = False
-        for owner, name, value in reversed(self._changed):
-            setattr(owner, name, value)
-        self._changed = []
+        self._replacements.remove()
         for name in SUPPORT_SETS:
-            getattr(os, name).difference_update([new for _, _, _, new in self._table])
-
-    def _places_in(self, module: Any) -> list[tuple[str, Any, Any]]:
-        """Return the names in a module that hold a real function; each module is searched once."""
-        if type(module) is not types.ModuleType or module.__name__ in UNTOUCHED_MODULES:
-            return []
-        places = self._places.get(module)
-        if places is None:
-            functions = self._functions
-            found = [(name, value) for name, value in list(vars(module).items()) if id(value) in functions]
-            places = [
-                (name, value, functions[id(value)][1]) for name, value in found if functions[id(value)][0] is value
-            ]
-            self._places[module] = places
-        return places
-
-    def _set(self, owner: Any, name: str, value: Any) -> None:
-        # A static method must come back as one, so `getattr` is not used on classes.
-        before = getattr(owner, name) if isinstance(owner, types.FunctionType) else vars(owner)[name]
-        self._changed.append((owner, name, before))
-        setattr(owner, name, value)
+            getattr(os, name).difference_update([new for _, new in self._supports])
 
 
 @functools.cache

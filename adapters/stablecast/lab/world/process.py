@@ -260,7 +260,7 @@ class SimulatedProcess(Owner):
         logging.disable()  # Programs log what fails while they are released.
         for thread in self._threads:
             thread.dispose()
-        self.kernel.current = self._threads[-1] if self._threads else None  # What is closed now acts in this process.
+        self.kernel.current = self._threads[-1] if self._threads else None  # For what is closed now.
         for loop in self.loops:
             loop.dispose()
         self.kernel.current = None

@@ -10,6 +10,9 @@ from typing import Any, Protocol
 
 from stablecast.lab.world.kernel import Kernel, SimulatedThread
 
+FREE_TURNS = 64
+"""Turns of a loop that never waits until time passes for it. Releases of Python need different numbers of turns."""
+
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
@@ -48,6 +51,7 @@ class Selector(selectors._BaseSelectorImpl):
         self._candidates: dict[int, Selectable] = {}
         self._thread: SimulatedThread | None = None
         self._alarm = False
+        self._turns = 0
 
     def register(self, fileobj: Any, events: int, data: object = None) -> selectors.SelectorKey:
         """Watch a socket for events."""
@@ -86,13 +90,17 @@ class Selector(selectors._BaseSelectorImpl):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Return the ready sockets, and wait for them at most `timeout` seconds."""
         kernel = self._kernel
-        kernel.pay()
+        self._turns += 1
+        if self._turns >= FREE_TURNS:
+            self._turns = 0
+            kernel.pay()
         ready = self._ready()
         if not ready and not self._alarm and (timeout is None or timeout > 0):
             deadline = None if timeout is None else kernel.now + self._wait_ns(timeout)
             self._thread = kernel.running()
             kernel.block(deadline)
             self._thread = None
+            self._turns = 0
             ready = self._ready()
         self._alarm = False
         return ready

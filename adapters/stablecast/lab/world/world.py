@@ -5,6 +5,7 @@ import sys
 import warnings
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import Any, TypeVar, cast
 
 from stablecast.core.machine.units import SECOND
@@ -18,6 +19,11 @@ from stablecast.lab.world.patched_files import PatchedFiles
 from stablecast.lab.world.process import SimulatedProcess
 
 ResultT = TypeVar("ResultT")
+
+COLLECTED_WORLDS = 16
+"""Number of worlds after which one process collects all garbage. Young collections leave some MB of each world."""
+
+_opened = count(1)
 
 LIMIT_S = 3_600
 """Virtual time in s after which a world that has not ended is given up."""
@@ -42,7 +48,7 @@ class World:
 
     @property
     def now(self) -> int:
-        """Virtual time in ns."""
+        """Virtual time since the epoch of the world, in ns."""
         return self.kernel.now
 
     def host(self, name: str) -> SimulatedHost:
@@ -85,7 +91,8 @@ class World:
     def open(self) -> Iterator[None]:
         """Install the machine of the world while the context lasts, and release its programs at the end."""
         collects = gc.isenabled()
-        gc.collect(1)  # The last world of this process was still in use when it was disposed of.
+        # The last world of this process was still in use when it was disposed of.
+        gc.collect(1 if next(_opened) % COLLECTED_WORLDS else 2)
         gc.disable()  # A collection at another moment would close what is forgotten at another moment.
         try:
             with installed(self.kernel), user_code.installed(self._program), PatchedFiles(self._files):

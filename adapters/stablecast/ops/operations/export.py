@@ -92,7 +92,7 @@ class MessageRow:
 
 
 class Sink(Protocol):
-    """Where rows go."""
+    """The file that rows are written to."""
 
     def write(self, rows: list[MessageRow]) -> None:
         """Write a batch of rows."""
@@ -268,7 +268,7 @@ class Parquet:
         self._writer.write_table(self._arrow.Table.from_arrays(arrays, schema=self._schema))
 
     def close(self) -> None:
-        """Write the footer."""
+        """Write the footer of the file."""
         self._writer.close()
 
 

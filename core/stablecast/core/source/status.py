@@ -56,6 +56,8 @@ class SourceStatus:
     """Retained numbers that satisfy the rules of the groups."""
     settled = _shown(lambda self: self._sending.window.settled.copy())
     """Retained numbers that are stable and confirmed."""
+    confirmed = _shown(lambda self: tuple(held.copy() for held in self._sending.window.confirmations.counted))
+    """By n, the retained numbers that more than n receivers confirmed, up to the receivers that a release waits for."""
     unsettled = _shown(lambda self: tuple((run.first, run.stop) for run in self._sending.window.runs))
     """The ranges of runs that are not settled yet, whole runs each."""
     large = _shown(lambda self: self._sending.window.large.copy())

@@ -42,18 +42,11 @@ Stream = tuple[Address, Incarnation, int]
 
 @attrs.define
 class QueuedRequest:
-    """[first, stop) of a source's life, requested by `to`."""
+    """[first, stop) of a stream."""
 
-    to: Address
-    session: Incarnation
-    source_reg_id: int
+    stream: Stream
     first: int
     stop: int
-
-    @property
-    def stream(self) -> Stream:
-        """Return what tells requests for the same messages from others."""
-        return (self.to, self.session, self.source_reg_id)
 
 
 @attrs.define
@@ -88,8 +81,8 @@ class RetransmissionService:
         dropped, at = 0, first
         for low, high in (*repository.available(first, stop), (stop, stop)):
             self._pass_on(request, at, low, repository, out)
-            wanted = QueuedRequest(request.reply_to, request.incarnation, repository.reg_id, low, high)
-            dropped += self._enqueue(wanted)
+            if low < high:
+                dropped += self._enqueue((request.reply_to, request.incarnation, repository.reg_id), low, high)
             at = high
         if dropped:
             out.append(Notify(RequestsDropped(dropped)))
@@ -105,15 +98,16 @@ class RetransmissionService:
             first, wanted.first = wanted.first, wanted.first + count
             if wanted.first == wanted.stop:
                 self.queue.popleft()
+            to, session, source_reg_id = wanted.stream
             self._leave(wanted.stream, first, first + count)
             self.credit -= count * SECOND
-            repository = repositories.get(wanted.source_reg_id)
+            repository = repositories.get(source_reg_id)
             # The source, or its life, may have gone since the request was queued.
-            if repository is None or repository.incarnation != wanted.session:
+            if repository is None or repository.incarnation != session:
                 continue
             for low, high in repository.available(first, first + count):
                 self.served += high - low
-                out.append(SendStored(wanted.to, wanted.session, wanted.source_reg_id, low, high - 1))
+                out.append(SendStored(to, session, source_reg_id, low, high - 1))
 
     def next(self) -> int | None:
         """Return when `serve` has something to send (ns); None with an empty queue."""
@@ -133,18 +127,22 @@ class RetransmissionService:
         self.received = self.served = self.dropped = self.unserved = 0
         self.reset_at = now
 
-    def _enqueue(self, wanted: QueuedRequest) -> int:
+    def _enqueue(self, stream: Stream, first: int, stop: int) -> int:
         """Queue what does not wait already; return how many of its messages found no room."""
-        waiting = self.waiting.get(wanted.stream)
-        asked = [(wanted.first, wanted.stop)] if waiting is None else waiting.missing(wanted.first, wanted.stop)
+        waiting = self.waiting.get(stream)
+        if waiting is None:
+            waiting = self.waiting[stream] = RangeSet()
         left = 0
-        for first, stop in asked:
-            taken = max(0, min(stop - first, QUEUE_RATES * self.rate - self.queued))
-            if taken:
-                self.queue.append(attrs.evolve(wanted, first=first, stop=first + taken))
-                self.waiting.setdefault(wanted.stream, RangeSet()).add(first, first + taken)
-                self.queued += taken
-            left += stop - first - taken
+        for low, high in waiting.add(first, stop):
+            end = low + max(0, min(high - low, QUEUE_RATES * self.rate - self.queued))
+            if low < end:
+                self.queue.append(QueuedRequest(stream, low, end))
+                self.queued += end - low
+            if end < high:
+                waiting.remove(end, high)
+                left += high - end
+        if not waiting:
+            del self.waiting[stream]
         self.dropped += left
         self.dropped_since_start += left
         return left

@@ -25,7 +25,7 @@ SECONDS = 60
 
 
 def transcript(seed: int) -> list[object]:
-    """What a world of several programs and faults did."""
+    """Return the transcript of a world of several programs and faults."""
     with scene(seed) as world:
         world.network.usual = Path(loss=0.05, duplication=0.05, reordering=0.05)
         server = world.start(lambda: serve(world), "server")

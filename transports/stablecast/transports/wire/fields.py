@@ -167,7 +167,7 @@ RecordT = TypeVar("RecordT")
 
 
 @attrs.frozen
-class Preset:
+class Spare:
     """The kind and the default of a field of `read_only`: flags and reserved fields have one."""
 
     kind: Any
@@ -179,7 +179,7 @@ def read_only(name: str, code: int, /, **fields: Any) -> type[Any]:
 
     No code names the fields of such a record, so a row is enough to declare it.
     """
-    presets = {field: kind for field, kind in fields.items() if isinstance(kind, Preset)}
+    presets = {field: kind for field, kind in fields.items() if isinstance(kind, Spare)}
     kinds = {field: presets[field].kind if field in presets else kind for field, kind in fields.items()}
     defaults = {field: kind.value for field, kind in presets.items()}
     return attrs.frozen(kw_only=True)(type(name, (), {"__annotations__": kinds, "CODE": code, **defaults}))

@@ -50,7 +50,7 @@ class Batch(_Flagged):
 
 
 Request = f.read_only(
-    "Request", 4, flags=f.Preset(f.U8), transport=f.Preset(f.U8), qidx=f.U32, port=f.U16, reserved=f.Preset(f.U16),
+    "Request", 4, flags=f.Spare(f.U8), transport=f.Spare(f.U8), qidx=f.U32, port=f.U16, reserved=f.Spare(f.U16),
     ipaddr=f.Ipv4,
 )  # fmt: skip
 """REQUEST: the message asks for a response to a request port."""
@@ -81,11 +81,11 @@ class CtxInstD(_Flagged):
     ctxinst: f.Octets8
 
 
-CtxInstR = f.read_only("CtxInstR", 13, flags=f.Preset(f.U16), ctxinst=f.Octets8)
+CtxInstR = f.read_only("CtxInstR", 13, flags=f.Spare(f.U16), ctxinst=f.Octets8)
 """CTXINSTR: context instance to return the answer to."""
 
 
-SourceIndex = f.read_only("SourceIndex", 14, flags=f.Preset(f.U16), srcidx=f.U64)
+SourceIndex = f.read_only("SourceIndex", 14, flags=f.Spare(f.U16), srcidx=f.U64)
 """SRCIDX: index of a source on its transport."""
 
 
@@ -307,7 +307,7 @@ class RangedAck(_Flagged):
     last_seqnum: f.U32
 
 
-AckId = f.read_only("AckId", 25, flags=f.Preset(f.U16), id=f.U32)
+AckId = f.read_only("AckId", 25, flags=f.Spare(f.U16), id=f.U32)
 """ACK_ID: number of an acknowledgement."""
 
 
@@ -355,11 +355,11 @@ class Store(_StoreEntry):
     CODE: ClassVar[int] = 29
 
 
-StoreCtxInst = f.read_only("StoreCtxInst", 60, flags=f.Preset(f.U16), ctxinst=f.Octets8)
+StoreCtxInst = f.read_only("StoreCtxInst", 60, flags=f.Spare(f.U16), ctxinst=f.Octets8)
 """UME_CTXINSTS: context instance of a store."""
 
 
-StoreName = f.read_only("StoreName", 61, flags=f.Preset(f.U16), store=f.Text, nuls=f.Preset(f.Nuls))
+StoreName = f.read_only("StoreName", 61, flags=f.Spare(f.U16), store=f.Text, nuls=f.Spare(f.Nuls))
 """STORENAME: name of a store, and the number of NULs after it."""
 
 
@@ -499,52 +499,52 @@ class ApplicationChain:
 
 
 FilterInit = f.read_only(
-    "FilterInit", 16, flags=f.Preset(f.U8), transport=f.Preset(f.U8), transport_idx=f.U32, client_idx=f.U32,
-    ssf_port=f.U16, res=f.Preset(f.U16), ssf_ip=f.Ipv4,
+    "FilterInit", 16, flags=f.Spare(f.U8), transport=f.Spare(f.U8), transport_idx=f.U32, client_idx=f.U32,
+    ssf_port=f.U16, res=f.Spare(f.U16), ssf_ip=f.Ipv4,
 )  # fmt: skip
 """SSF_INIT: a receiver opens source-side filtering."""
 
 
 FilterRequest = f.read_only(
-    "FilterRequest", 17, flags=f.Preset(f.U8), mode=f.U8, transport_idx=f.U32, topic_idx=f.U32, client_idx=f.U32
+    "FilterRequest", 17, flags=f.Spare(f.U8), mode=f.U8, transport_idx=f.U32, topic_idx=f.U32, client_idx=f.U32
 )
 """SSF_CREQ: a receiver includes or excludes a topic."""
 
 
 ContextInformation = f.read_only(
-    "ContextInformation", 64, flags=f.Preset(f.U16), reserved=f.Preset(f.U8), hop_count=f.U8, port=f.U16, addr=f.Ipv4,
+    "ContextInformation", 64, flags=f.Spare(f.U16), reserved=f.Spare(f.U8), hop_count=f.U8, port=f.U16, addr=f.Ipv4,
     domain_id=f.U32, ctxinst=f.Octets8, name=f.Rest,
 )  # fmt: skip
 """CTXINFO: the address of a context; its name fills the rest."""
 
 
-Domain = f.read_only("Domain", 67, flags=f.Preset(f.U16), domain=f.U32)
+Domain = f.read_only("Domain", 67, flags=f.Spare(f.U16), domain=f.U32)
 """DOMAIN: a routing domain."""
 
 
-OriginatingDomain = f.read_only("OriginatingDomain", 74, flags=f.Preset(f.U16), domain=f.U32)
+OriginatingDomain = f.read_only("OriginatingDomain", 74, flags=f.Spare(f.U16), domain=f.U32)
 """ODOMAIN: the domain in which a message originates."""
 
 
-Stream = f.read_only("Stream", 75, flags=f.Preset(f.U16), stream_id=f.U32, sqn=f.U32, ctxinst=f.Octets8)
+Stream = f.read_only("Stream", 75, flags=f.Spare(f.U16), stream_id=f.U32, sqn=f.U32, ctxinst=f.Octets8)
 """STREAM: the position of a message among the immediate messages from one context to another."""
 
 
-StoreDomain = f.read_only("StoreDomain", 84, flags=f.Preset(f.U16), domain=f.U32)
+StoreDomain = f.read_only("StoreDomain", 84, flags=f.Spare(f.U16), domain=f.U32)
 """STORE_DOMAIN: the domain of a store."""
 
 
-Authentication = f.read_only("Authentication", 96, flags=f.Preset(f.U8), opid=f.U8, blocks=f.Rest)
+Authentication = f.read_only("Authentication", 96, flags=f.Spare(f.U8), opid=f.U8, blocks=f.Rest)
 """AUTH: a step of authentication: 1 request, 2 challenge, 3 answer, 4 result; `blocks` is opaque."""
 
 
-Hmac = f.read_only("Hmac", 98, flags=f.Preset(f.U8), padding=f.Preset(f.U8), data=f.Octets20)
+Hmac = f.read_only("Hmac", 98, flags=f.Spare(f.U8), padding=f.Spare(f.U8), data=f.Octets20)
 """HMAC: a keyed hash of the message."""
 
 
 Destination = f.read_only(
-    "Destination", 100, flags=f.Preset(f.U16), domain_id=f.U32, ipaddr=f.Ipv4, port=f.U16, hops_taken=f.U16,
-    orig_domain_id=f.U32, orig_ipaddr=f.Ipv4, orig_port=f.U16, reserved=f.Preset(f.U16),
+    "Destination", 100, flags=f.Spare(f.U16), domain_id=f.U32, ipaddr=f.Ipv4, port=f.U16, hops_taken=f.U16,
+    orig_domain_id=f.U32, orig_ipaddr=f.Ipv4, orig_port=f.U16, reserved=f.Spare(f.U16),
 )  # fmt: skip
 """DESTINATION: destination and origin of a message, across domains."""
 
@@ -552,16 +552,16 @@ Destination = f.read_only(
 # Gateways.
 
 
-TopicInterest = f.read_only("TopicInterest", 57, flags=f.Preset(f.U16), domain_id=f.U32)
+TopicInterest = f.read_only("TopicInterest", 57, flags=f.Spare(f.U16), domain_id=f.U32)
 """TOPIC_INTEREST: the gateway's other side has receivers of the topic."""
 
 
-PatternInterest = f.read_only("PatternInterest", 58, flags=f.Preset(f.U8), type=f.U8, domain_id=f.U32, index=f.I64)
+PatternInterest = f.read_only("PatternInterest", 58, flags=f.Spare(f.U8), type=f.U8, domain_id=f.U32, index=f.I64)
 """PATTERN_INTEREST: the gateway's other side has receivers of the pattern."""
 
 
 GatewayAdvertisement = f.read_only(
-    "GatewayAdvertisement", 59, flags=f.Preset(f.U8), hop_count=f.U8, ad_flags=f.U32, cost=f.U32, transport_idx=f.U32,
+    "GatewayAdvertisement", 59, flags=f.Spare(f.U8), hop_count=f.U8, ad_flags=f.U32, cost=f.U32, transport_idx=f.U32,
     topic_idx=f.U32, low_seqno=f.U32, high_seqno=f.U32, domain_id=f.U32, pat_idx=f.I64, ctxinst=f.Octets8,
 )  # fmt: skip
 """ADVERTISEMENT: a source on the gateway's other side."""
@@ -574,49 +574,54 @@ GatewayCapabilities = f.read_only(
 """TNWG_CAPABILITIES: the capabilities of the gateway; the lower 15 bits of `flags` are its version."""
 
 
-PatternIndex = f.read_only("PatternIndex", 69, flags=f.Preset(f.U16), patidx=f.U64)
+PatternIndex = f.read_only("PatternIndex", 69, flags=f.Spare(f.U16), patidx=f.U64)
 """PATIDX: index of a pattern."""
 
 
 TopicDomainInterest = f.read_only(
-    "TopicDomainInterest", 76, flags=f.Preset(f.U16), domain_count=f.U16, res1=f.Preset(f.U16), domains=f.Words
+    "TopicDomainInterest",
+    76,
+    flags=f.Spare(f.U16),
+    domain_count=f.U16,
+    res1=f.Spare(f.U16),
+    domains=f.Words,
 )
 """TOPIC_MD_INTEREST: like TOPIC_INTEREST, for several domains."""
 
 
 PatternDomainInterest = f.read_only(
-    "PatternDomainInterest", 77, flags=f.Preset(f.U8), type=f.U8, domain_count=f.U16, res1=f.Preset(f.U16), index=f.I64,
+    "PatternDomainInterest", 77, flags=f.Spare(f.U8), type=f.U8, domain_count=f.U16, res1=f.Spare(f.U16), index=f.I64,
     domains=f.Words,
 )  # fmt: skip
 """PATTERN_MD_INTEREST: like PATTERN_INTEREST, for several domains."""
 
 
 GatewayKeepalive = f.read_only(
-    "GatewayKeepalive", 79, flags=f.Preset(f.U16), index=f.U32, ts_seconds=f.U64, ts_microseconds=f.U32,
-    reserved_1=f.Preset(f.U32), reserved_2=f.Preset(f.U64), reserved_3=f.Preset(f.U64), reserved_4=f.Preset(f.U64),
-    reserved_5=f.Preset(f.U64), reserved_6=f.Preset(f.U64),
+    "GatewayKeepalive", 79, flags=f.Spare(f.U16), index=f.U32, ts_seconds=f.U64, ts_microseconds=f.U32,
+    reserved_1=f.Spare(f.U32), reserved_2=f.Spare(f.U64), reserved_3=f.Spare(f.U64), reserved_4=f.Spare(f.U64),
+    reserved_5=f.Spare(f.U64), reserved_6=f.Spare(f.U64),
 )  # fmt: skip
 """TNWG_KA: a gateway asks its peer for a sign of life, or answers."""
 
 
 RouteInfo = f.read_only(
-    "RouteInfo", 86, flags=f.Preset(f.U16), gateway_version=f.U32, configuration_signature=f.U32, node_id=f.U64,
-    topology=f.U32, vers=f.U16, sqn=f.U16, ttl=f.U8, reserved1=f.Preset(f.U8), reserved2=f.Preset(f.U16),
+    "RouteInfo", 86, flags=f.Spare(f.U16), gateway_version=f.U32, configuration_signature=f.U32, node_id=f.U64,
+    topology=f.U32, vers=f.U16, sqn=f.U16, ttl=f.U8, reserved1=f.Spare(f.U8), reserved2=f.Spare(f.U16),
 )  # fmt: skip
 """ROUTE_INFO: the position of a gateway in the topology; one ROUTE_INFO_NEIGHBOR follows for each peer."""
 
 
 RouteNeighbor = f.read_only(
-    "RouteNeighbor", 87, flags=f.Preset(f.U16), node_id=f.U64, ingress_cost=f.U32, egress_cost=f.U32
+    "RouteNeighbor", 87, flags=f.Spare(f.U16), node_id=f.U64, ingress_cost=f.U32, egress_cost=f.U32
 )
 """ROUTE_INFO_NEIGHBOR: a peer of a gateway, and the cost of the route to it."""
 
 
-GatewayName = f.read_only("GatewayName", 88, flags=f.Preset(f.U16), gateway_name=f.Rest)
+GatewayName = f.read_only("GatewayName", 88, flags=f.Spare(f.U16), gateway_name=f.Rest)
 """GATEWAY_NAME: name of a gateway, with the NULs after it."""
 
 
-TopicSource = f.read_only("TopicSource", 103, flags=f.Preset(f.U16), domain_id=f.U32)
+TopicSource = f.read_only("TopicSource", 103, flags=f.Spare(f.U16), domain_id=f.U32)
 """TOPIC_SOURCE: a source of a topic, or its end."""
 
 

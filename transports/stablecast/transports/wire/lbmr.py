@@ -71,10 +71,10 @@ class UmeStore(_ShortOptional):
 UmeStoreGroup = f.read_only(
     "UmeStoreGroup",
     3,
-    flags=f.Preset(f.U8, f.IGNORE_SHORT),
+    flags=f.Spare(f.U8, f.IGNORE_SHORT),
     group_index=f.U8,
     group_size=f.U16,
-    reserved=f.Preset(f.U16),
+    reserved=f.Spare(f.U16),
 )
 """A group of the source's stores, and its size."""
 
@@ -93,7 +93,7 @@ class LateJoin(_Optional):
     low_sqn: f.U32
 
 
-Cost = f.read_only("Cost", 7, flags=f.Preset(f.U8, f.IGNORE_SHORT), hop_count=f.U8, cost=f.I32)
+Cost = f.read_only("Cost", 7, flags=f.Spare(f.U8, f.IGNORE_SHORT), hop_count=f.U8, cost=f.I32)
 """The distance of the source through gateways."""
 
 
@@ -115,12 +115,12 @@ class ContextInstance(_ShortOptional):
 
 
 StoreContextInstance = f.read_only(
-    "StoreContextInstance", 10, flags=f.Preset(f.U8, f.IGNORE_SHORT), store_index=f.U8, instance=f.Octets8
+    "StoreContextInstance", 10, flags=f.Spare(f.U8, f.IGNORE_SHORT), store_index=f.U8, instance=f.Octets8
 )
 """Instance of a store's context."""
 
 
-DomainId = f.read_only("DomainId", 13, flags=f.Preset(f.U16, f.IGNORE), domain=f.U32)
+DomainId = f.read_only("DomainId", 13, flags=f.Spare(f.U16, f.IGNORE), domain=f.U32)
 """Routing domain of the source."""
 
 

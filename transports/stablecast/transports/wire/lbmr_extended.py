@@ -109,7 +109,7 @@ class DomainRoute:
 
 
 RemoteAddress = f.read_only(
-    "RemoteAddress", 1, flags=f.U16, domain=f.U32, address=f.Ipv4, port=f.U16, reserved=f.Preset(f.U16)
+    "RemoteAddress", 1, flags=f.U16, domain=f.U32, address=f.Ipv4, port=f.U16, reserved=f.Spare(f.U16)
 )
 """Address of a context in another domain."""
 

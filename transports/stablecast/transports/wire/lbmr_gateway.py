@@ -78,7 +78,7 @@ InstanceOption = f.read_only("InstanceOption", 0, flags=f.U16, instance=f.Octets
 """Instance of the context, 8 bytes."""
 
 
-AddressOption = f.read_only("AddressOption", 1, flags=f.U16, port=f.U16, reserved=f.Preset(f.U16), address=f.Ipv4)
+AddressOption = f.read_only("AddressOption", 1, flags=f.U16, port=f.U16, reserved=f.Spare(f.U16), address=f.Ipv4)
 """Address and port of the context."""
 
 

@@ -9,7 +9,7 @@ import functools
 import gc
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final, NoReturn, Protocol, cast
 
 import attrs
@@ -113,9 +113,10 @@ def _named_like(call: Callable[..., Any], real: Any) -> Callable[..., Any]:
 class Replacements:
     """All replacements; `install` and `remove` change the modules."""
 
-    def __init__(self, table: Table) -> None:
-        """Prepare the replacements of a table."""
+    def __init__(self, table: Table, untouched: Collection[str] = ()) -> None:
+        """Prepare the replacements of a table; the modules named by `untouched` keep the real functions."""
         self._table = table
+        self._untouched = untouched
         self._everywhere = {id(old): (old, one.new) for one in table if one.everywhere for old in (_held(one),)}
         self._places: dict[types.ModuleType, list[tuple[str, Any, Any]]] = {}
         self._removals: list[Callable[[], None]] = []
@@ -138,7 +139,9 @@ class Replacements:
 
     def _places_in(self, module: Any) -> list[tuple[str, Any, Any]]:
         """Return the names of a module that hold a replaced object; each module is searched once."""
-        if type(module) is not types.ModuleType or module.__name__.startswith(UNTOUCHED_PACKAGE):
+        if type(module) is not types.ModuleType or module.__name__ in self._untouched:
+            return []
+        if module.__name__.startswith(UNTOUCHED_PACKAGE):
             return []
         places = self._places.get(module)
         if places is None:
@@ -158,7 +161,8 @@ def _set(one: Replacement) -> Callable[[], None]:
     if one.static:
         return _set_static(one.owner, one.name, one.new)
     missing = object()
-    old = vars(one.owner).get(one.name, missing)
+    function = isinstance(one.owner, types.FunctionType)  # Its defaults are no part of its namespace.
+    old = getattr(one.owner, one.name) if function else vars(one.owner).get(one.name, missing)
     setattr(one.owner, one.name, one.new)
     if old is missing:
         return functools.partial(delattr, one.owner, one.name)

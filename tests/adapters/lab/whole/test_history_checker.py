@@ -125,6 +125,54 @@ def crashed_late(lines: Lines) -> None:
     lines.append(got(10 * second, "receiver.2", 0, name(0)))
 
 
+def pieces(*, large: bool) -> Callable[[Lines], None]:
+    """Report numbers 3 and 4 stable, which no line names."""
+
+    def plant(lines: Lines) -> None:
+        lines.append({**stable(21, "source.2", 3, 4), "large": large})
+
+    return plant
+
+
+def missed_large(lines: Lines) -> None:
+    """Send a large message with number 4, after its piece 3, that no receiver gets."""
+    lines.append(sent(20, "source.2", (4, name(1, "source.2"))))
+    lines.append({**stable(21, "source.2", 3, 4), "large": True})
+
+
+def paced(*, registered: int, later: bool = False) -> Callable[[Lines], None]:
+    """Let the late receiver miss the last message, and register at some stores two seconds before or after that."""
+
+    def plant(lines: Lines) -> None:
+        second = 1_000_000_000
+        lines.append(line(0, "paced", "history"))
+        del lines[11]
+        lines[7]["t"] = 5 * second
+        at = 7 * second if later else 3 * second
+        lines.extend(line(at, "reg-id", "late.1", receiver="late", reg_id=9) for _ in range(registered))
+
+    return plant
+
+
+def twin_reuses(lines: Lines) -> None:
+    """Let a second process of the source use a stable number for a message of its own."""
+    lines.append(sent(20, "source-twin.5", (1, name(0, "source-twin.5"))))
+    lines.append(stable(21, "source-twin.5", 1, 1))
+    for receiver in ("receiver", "late"):
+        lines.append(got(22, f"{receiver}.9", 1, name(0, "source-twin.5"), life=3))
+
+
+def twin_receives(lines: Lines) -> None:
+    """Let a second process of a receiver get the last message in place of the first."""
+    lines[11].update(run="late-twin.5")
+
+
+def twin_receives_again(lines: Lines) -> None:
+    """Let a second process of a receiver get one message two times."""
+    lines[11].update(run="late-twin.5")
+    lines.append({**lines[11], "t": 13})
+
+
 def mark(what: str) -> Callable[[Lines], None]:
     return lambda lines: lines.append(line(30, what, "history", text="it did"))
 
@@ -146,6 +194,16 @@ def mark(what: str) -> Callable[[Lines], None]:
         (crashed_late, {"repeated"}),
         (fault(120), {"blocked"}),
         (fault(120, 180), set()),
+        (pieces(large=False), {"lost"}),
+        (pieces(large=True), set()),  # pieces of a message that was not sent completely have no name
+        (missed_large, {"lost"}),
+        (paced(registered=2), {"lost"}),
+        (paced(registered=1), set()),  # too few stores knew the receiver when the message arrived
+        (paced(registered=0), set()),
+        (paced(registered=2, later=True), set()),  # they learned of it after the message was stable
+        (twin_reuses, {"reused"}),
+        (twin_receives, set()),
+        (twin_receives_again, {"twice", "order"}),
         (mark("ended"), {"ended"}),
         (mark("hang"), {"hang"}),
     ],

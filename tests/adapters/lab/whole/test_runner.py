@@ -1,0 +1,73 @@
+"""Whole worlds: a seed repeats its run, and what the judges find is reported and made smaller."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from stablecast.lab.whole import runner
+from stablecast.lab.whole.runner import WholeReport, run, shrink
+from stablecast.lab.whole.schedule import Do, Fault, Schedule, Setup, draw
+from tests.support.tree import PYTHON_PATH
+
+SEEDS = (0, 3, 8)
+"""Seeds with several topics, kills and power cuts."""
+
+
+def test_a_seed_repeats_its_run() -> None:
+    first, second = run(draw(SEEDS[0])), run(draw(SEEDS[0]))
+    assert first == second
+    assert first.fingerprint != run(draw(SEEDS[1])).fingerprint
+
+
+def test_other_hashes_of_text_change_nothing() -> None:
+    code = (
+        "from stablecast.lab.whole.runner import run\n"
+        "from stablecast.lab.whole.schedule import draw\n"
+        f"print(*[run(draw(seed)).fingerprint for seed in {SEEDS}])"
+    )
+    printed = set()
+    for seed in ("0", "1", "77"):
+        environment = {**os.environ, "PYTHONPATH": PYTHON_PATH, "PYTHONHASHSEED": seed}
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        printed.add(done.stdout)
+    assert printed == {" ".join(run(draw(seed)).fingerprint for seed in SEEDS) + "\n"}
+
+
+@pytest.mark.parametrize("seed", range(20, 26))
+def test_seeds_are_clean_and_their_traces_too(seed: int, tmp_path: Path) -> None:
+    report = run(draw(seed), tmp_path)
+    assert report.violations == ()
+    assert report.counts["stable"] == report.counts["sent"] > 0
+    roles = {path.name.partition("-")[0] for path in tmp_path.glob("*/*.sct")}
+    assert roles >= {"source", "receiver", "store"}
+
+
+def test_a_world_without_faults_delivers_each_message_once() -> None:
+    counts = run(Schedule(5)).counts
+    assert counts["delivered"] == 2 * counts["sent"] == 2 * counts["stable"]
+
+
+def test_a_world_that_does_not_end_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "LIMIT_SECONDS", 2.0)
+    assert [text.partition(":")[0] for text in run(Schedule(5)).violations] == ["hang"]
+
+
+def test_a_failing_schedule_is_made_smaller() -> None:
+    """The failure needs the kill of the second store and nothing else."""
+
+    def attempt(schedule: Schedule) -> WholeReport:
+        broken = any(fault.do is Do.KILL and fault.who == "store1" for fault in schedule.faults)
+        return WholeReport(schedule, ("lost: one",) if broken else ("twice: one",), Counter(), 0, "")
+
+    faults = (
+        Fault(10, Do.KILL, "store1", 800),
+        Fault(20, Do.KILL, "store0", 700),
+        Fault(30, Do.STOP, "store1", 10),
+        Fault(40, Do.POWER, "source", 10),
+    )
+    report = shrink(attempt(Schedule(9, Setup(topics=("orders", "trades"), hasty=True), faults)), attempt)
+    assert report.schedule == Schedule(9, Setup(), (Fault(10, Do.KILL, "store1", 1),))

@@ -1,0 +1,122 @@
+"""Schedules of whole worlds: drawn, written down, read again, made smaller."""
+
+import json
+from collections import Counter
+
+import attrs
+import pytest
+
+from stablecast.lab.whole.schedule import (
+    DAEMON,
+    DISK_FAULTS,
+    FAULTS,
+    HORIZON_MS,
+    RECEIVERS,
+    STORES,
+    Do,
+    Fault,
+    Schedule,
+    ScheduleError,
+    Setup,
+    draw,
+    smaller,
+)
+
+DRAWN = [draw(seed) for seed in range(600)]
+
+
+def test_a_seed_draws_the_same_schedule() -> None:
+    assert [draw(seed) for seed in range(20)] == DRAWN[:20]
+    assert len({schedule.text() for schedule in DRAWN}) == len(DRAWN)
+
+
+def test_schedules_survive_json() -> None:
+    for schedule in DRAWN:
+        assert Schedule.from_json(json.loads(schedule.text())) == schedule
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        {},
+        {"seed": 1},
+        {"seed": 1, "setup": {}, "faults": [{"at_ms": 1}]},
+        {**Schedule(1).as_json(), "setup": {"colour": "red"}},
+        Schedule(1, faults=(Fault(1, Do.KILL, "nobody"),)).as_json(),
+        Schedule(1, faults=(Fault(1, Do.CUT, "source", other="nobody"),)).as_json(),
+    ],
+)
+def test_a_file_that_is_no_schedule_is_refused(value: object) -> None:
+    with pytest.raises(ScheduleError):
+        Schedule.from_json(value)
+
+
+def test_all_faults_happen_and_are_over_at_the_horizon() -> None:
+    faults = [fault for schedule in DRAWN for fault in schedule.faults]
+    assert {fault.do for fault in faults} == set(Do)
+    assert all(fault.at_ms >= 0 and fault.at_ms + fault.span_ms <= HORIZON_MS for fault in faults)
+    assert {len(schedule.faults) for schedule in DRAWN} == set(range(FAULTS[0], FAULTS[1] + 1))
+    assert str(Fault(5, Do.CUT, "source", 7, "store0", 1)) == "5 ms: cut source and store0 for 7 ms, 1"
+
+
+def test_no_schedule_breaks_the_disks_of_a_quorum() -> None:
+    """At most one disk of a world fails, never one with two of the copies, and none where groups have one store."""
+    struck = 0
+    for schedule in DRAWN:
+        weak = {fault.who for fault in schedule.faults if fault.do in DISK_FAULTS}
+        struck += bool(weak)
+        assert len(weak) <= 1
+        assert weak <= set(STORES)
+        assert not (schedule.setup.daemon and DAEMON in weak)
+        assert not (weak and "ume_store_group" in dict(schedule.setup.options))
+    assert struck > len(DRAWN) // 10
+
+
+def test_receivers_leave_only_where_stores_keep_messages_for_newcomers() -> None:
+    paced = [found for found in DRAWN if "ume_receiver_paced_persistence" in dict(found.setup.options)]
+    assert len(paced) > 10
+    assert not any(fault.do is Do.LEAVE or found.setup.late for found in paced for fault in found.faults)
+    assert all(fault.who in RECEIVERS for found in DRAWN for fault in found.faults if fault.do is Do.LEAVE)
+
+
+@pytest.mark.parametrize(
+    "has",
+    [
+        lambda setup: len(setup.topics) > 1,
+        lambda setup: setup.handles > 1,
+        lambda setup: setup.second,
+        lambda setup: setup.daemon,
+        lambda setup: setup.named,
+        lambda setup: setup.ids == "regid",
+        lambda setup: setup.ids == "new",
+        lambda setup: setup.hasty,
+        lambda setup: setup.late,
+        lambda setup: setup.ending == "deregister",
+        lambda setup: "explicit" in setup.modes,
+        lambda setup: "ume_store_group" in dict(setup.options),
+        lambda setup: len(setup.finders) > 1,
+        lambda setup: setup == Setup(),
+    ],
+)
+def test_each_kind_of_setup_has_its_share(has: object) -> None:
+    assert callable(has)
+    share = sum(has(schedule.setup) for schedule in DRAWN) / len(DRAWN)
+    assert 0.02 < share < 0.5
+
+
+def _weight(schedule: Schedule) -> tuple[int, int, int]:
+    """Return the number of faults, of changes to the plain setup, and the total time of the faults."""
+    plain = Setup()
+    changes = Counter(
+        getattr(schedule.setup, field.name) != getattr(plain, field.name) for field in attrs.fields(Setup)
+    )
+    return len(schedule.faults), changes[True], sum(fault.span_ms for fault in schedule.faults)
+
+
+def test_smaller_schedules_are_smaller_and_end() -> None:
+    for schedule in DRAWN[:40]:
+        for found in smaller(schedule):
+            assert _weight(found) < _weight(schedule)
+            assert all(one <= other for one, other in zip(_weight(found), _weight(schedule), strict=True))
+    assert list(smaller(Schedule(1))) == []
