@@ -31,6 +31,7 @@ class Commands(CommandGroup):
 
 app = typer.Typer(
     cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -50,9 +51,9 @@ app.command("prove")(prove.prove_command)
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from stablecast.text.release import release
 
-        typer.echo(f"stablecast {version('stablecast')}")
+        typer.echo(release())
         raise typer.Exit
 
 

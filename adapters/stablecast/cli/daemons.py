@@ -27,6 +27,7 @@ from stablecast.store.settings import all_settings, disk_of
 from stablecast.store.store import Store, StoreSettings
 from stablecast.text.console import note, say
 from stablecast.text.exit_status import FAILED, INTERRUPTED
+from stablecast.text.release import build, release
 
 if TYPE_CHECKING:
     from stablecast.ops.monitor.server import Monitor
@@ -134,6 +135,8 @@ def run_daemon(job: DaemonJob) -> int:
             stack.callback(pidfile.remove)
         log = open_log(daemon.log, machine.process.errors())
         stack.callback(log.close)
+        for code, text in (("version", release()), ("build", build())):
+            log.write(Severity.INFO, "", code, text)
         for notice in plan.notices if daemon.log.path is not None else ():
             log.write(Severity.WARNING, "", "configuration", f"{job.path}:{notice.place}: {notice.text}")
         machine.process.raise_descriptor_limit()
@@ -165,6 +168,10 @@ async def serve_daemon(plan: Plan, job: DaemonJob, log: Log, detached: machine.D
         publishing = asyncio.create_task(_publish(plan, hosts, log))
         stack.callback(publishing.cancel)
         garbage_collection.keep_served()
+        if isinstance(log, FileLog):
+            from stablecast.cli.hang_up import HangUp  # noqa: PLC0415 - it loads the parsers of configuration files
+
+            machine.process.on_hang_up(HangUp(job.path, job.profile, plan, log, hosts.hosts))
         _say_all_ready(hosts, monitor, log, job.as_json)
         if detached is not None:
             detached.ready()

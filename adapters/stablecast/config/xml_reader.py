@@ -13,6 +13,7 @@ from lxml import etree
 
 from stablecast.config.findings import ConfigFileError, ConfigPlace, ConfigProblem
 from stablecast.runtime import machine
+from stablecast.text import nearest
 
 MAX_BYTES = 4 << 20
 """Largest configuration file in bytes."""
@@ -20,6 +21,11 @@ _BASE = "{http://www.w3.org/XML/1998/namespace}base"
 _XINCLUDE = "{http://www.w3.org/2001/XInclude}include"
 _ABOUT = re.compile(r"(?:Element|of element|attribute [\w:-]+ of(?! element)) '?([\w-]+)")
 """The element that a message of a validator is about."""
+
+_UNKNOWN_ELEMENT = re.compile(r"No declaration for element ([\w:-]+)")
+_UNKNOWN_ATTRIBUTE = re.compile(r"No declaration for attribute ([\w:-]+) of element ([\w:-]+)")
+_UNEXPECTED = re.compile(r"Element '([\w:-]+)': This element is not expected\. Expected is (?:one of )?\( ([^)]*) \)")
+"""Messages of validators about names that the schema does not have."""
 
 Element = etree._Element  # noqa: SLF001 - the library's stubs have no public name for it
 
@@ -65,7 +71,7 @@ def validate(root: Element, schema: Schema, where: str) -> None:
     """Validate a document. Raises ConfigFileError with all errors of the schema."""
     if not schema.validate(root):
         errors = schema.error_log.filter_from_errors()
-        raise ConfigFileError(where, [_problem(entry, root) for entry in errors])
+        raise ConfigFileError(where, [_problem(entry, root, schema) for entry in errors])
 
 
 def load(path: Path, schema: Schema) -> Element:
@@ -93,9 +99,24 @@ def place_of(element: Element) -> ConfigPlace:
     return ConfigPlace(element.sourceline or 0, str(element.tag))
 
 
-def _problem(entry: Any, root: Element) -> ConfigProblem:
+def _problem(entry: Any, root: Element, schema: Schema) -> ConfigProblem:
     about = _ABOUT.search(entry.message)
-    return ConfigProblem(ConfigPlace(entry.line, str(root.tag) if about is None else about[1]), entry.message)
+    remedy = _remedy(entry.message, schema)
+    text = f"{entry.message}: {remedy}" if remedy else entry.message
+    return ConfigProblem(ConfigPlace(entry.line, str(root.tag) if about is None else about[1]), text)
+
+
+def _remedy(message: str, schema: Schema) -> str:
+    """Return the question for the nearest name that the schema has in the place of an unknown one, or nothing."""
+    if (expected := _UNEXPECTED.search(message)) is not None:
+        return nearest(expected[1], expected[2].split(", "))
+    declared = list(schema.iterelements()) if isinstance(schema, etree.DTD) else []
+    if (attribute := _UNKNOWN_ATTRIBUTE.search(message)) is not None:
+        of_element = (one for one in declared if one.name == attribute[2])
+        return nearest(attribute[1], [str(one.name) for element in of_element for one in element.iterattributes()])
+    if (element := _UNKNOWN_ELEMENT.search(message)) is not None:
+        return nearest(element[1], [str(one.name) for one in declared])
+    return ""
 
 
 def _include(tree: "etree._ElementTree[Element]") -> None:

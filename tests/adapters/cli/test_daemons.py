@@ -63,7 +63,7 @@ def test_a_store_that_waits_is_ready_when_it_grants_registrations(tmp_path: Path
 def test_a_sender_names_the_likely_cause_of_a_store_that_waits(tmp_path: Path) -> None:
     with running("store", tmp_path, "--listen", "127.0.0.1:0", "--json") as program:
         store_address = program.json_line()["address"]
-        options = ["-o", "ume_registration_interval=100", "--timeout", "1"]
+        options = ["-o", "ume_registration_interval=100", "--timeout", "2"]
         status, _, err = outcome("send", "orders", "--store", store_address, *options, typed="one\n")
     assert status == 1
     assert (
