@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import attrs
 
-from stablecast.lab.whole.history_checker import Facts, gather, undelivered
+from stablecast.lab.whole.history_checker import HistoryFacts, gather, undelivered
 from stablecast.lab.whole.schedule import SOURCE, Do, WorldSchedule
 
 Line = Mapping[str, Any]
@@ -83,7 +83,7 @@ def _of_the_source(lines: Iterable[Line]) -> dict[str, object]:
     }
 
 
-def _of_all_runs(schedule: WorldSchedule, facts: Facts) -> dict[str, object]:
+def _of_all_runs(schedule: WorldSchedule, facts: HistoryFacts) -> dict[str, object]:
     """Return starts, ends and reported events of the applications, and whether everything that was sent is stable."""
     starts, ends, reported = Counter[str](), set[str](), set[str]()
     lives = 0
