@@ -45,6 +45,10 @@ class StoreLog:
         """Write a line in the name of the store."""
         self._log(severity, self._name, code, text)
 
+    def resolution(self, text: str, warning: bool) -> None:
+        """Log a remark of topic resolution: a second store of the same name (P-206), a relay that is away."""
+        self.write(Severity.WARNING if warning else Severity.INFO, "resolution", text)
+
     def sent(self, message: Message) -> None:
         """Log an answer to a registration; other messages are ignored."""
         if isinstance(message, Registered):
