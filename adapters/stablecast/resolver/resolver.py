@@ -33,6 +33,7 @@ from stablecast.transports.resolution.udp.inputs import (
     AskName,
     ContextInput,
     ForgetName,
+    NameAlive,
     RemoveName,
     ResolutionInput,
     Wake,
@@ -152,6 +153,10 @@ class Resolver(Resolution):
     def forget_name(self, name: str) -> None:
         """Stop finding the store of this name."""
         self._endpoint.feed(ForgetName(name))
+
+    def name_alive(self, name: str) -> None:
+        """Note that the store of this name sends to this context, so that its name needs no queries (T-206)."""
+        self._endpoint.feed(NameAlive(name))
 
     def wake(self, flags: int, interval: float = 0, duration: float = 0) -> None:
         """Ask quiet contexts to advertise and query again (T26), every `interval` for `duration` seconds."""
