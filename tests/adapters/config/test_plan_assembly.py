@@ -140,7 +140,9 @@ def test_the_option_file_of_the_daemon_comes_first_and_the_store_overrides_it(tm
     (store,) = whole.stores
     assert (store.host, store.resolver_service) == ("127.0.0.1", ("127.0.0.1:27000",))
     assert (store.config.retry_ns, store.config.window) == (90 * MILLISECOND, 5)
-    assert [one.text for one in whole.notices] == ["typo is not a documented context option; the store runs without it"]
+    assert [one.text for one in whole.notices] == [
+        "typo is not a documented context option, and the store runs without it: spec/options.md lists them"
+    ]
 
 
 def test_options_of_resolution_are_followed_and_checked() -> None:
