@@ -14,6 +14,7 @@ from stablecast.client.message import Message
 from stablecast.client.receiver import Receiver, RegIdRequest
 from stablecast.client.source import Source
 from stablecast.client.source_discovery import Advertise, OnEvent
+from stablecast.client.store_hosts import StoreHosts
 from stablecast.client.transport_sessions import Transports, checked
 from stablecast.config import profiles
 from stablecast.config.option_names import SAFE
@@ -106,6 +107,7 @@ class Context:
         self._sources: dict[int, Source] = {}
         self._receivers: dict[str, Receiver] = {}
         self._resolver: Combined | None = None
+        self._hosts = StoreHosts(self.locate)
         self._open = False
         self._closing = AsyncExitStack()
 
@@ -124,6 +126,7 @@ class Context:
             stack.push_async_callback(port.close)
             await port.start()
             stack.push_async_callback(self.pool.close)
+            stack.push_async_callback(self._hosts.close)
             self._resolver = await source_discovery.start(self, self._on_found, self._context_id.to_bytes(8), stack)
             self._closing = stack.pop_all()
         self._open = True
@@ -219,7 +222,7 @@ class Context:
         try:
             source.stream = prepared.open(source)
             await source.start(source.stream)
-            source_discovery.locate(self._resolver, source, self.store_names)
+            source_discovery.locate(self._resolver, self._hosts, source, self.store_names)
             source_discovery.announce(self._resolver, config, source.place, advertise)
         except BaseException:
             await source.close()
@@ -387,6 +390,7 @@ class Context:
                 receiver.on_control(message)
 
     def _on_broken(self, event: Reset | Gone) -> None:
+        self._hosts.lost(event.address)
         for source in list(self._sources.values()):
             source.receive(event)
         for receiver in list(self._receivers.values()):

@@ -8,6 +8,7 @@ from typing import Protocol
 import attrs
 
 from stablecast.client.advice import log
+from stablecast.client.store_hosts import StoreHosts
 from stablecast.config.option_kinds import Value
 from stablecast.config.resolution_options import ResolutionSettings, configured, strategy
 from stablecast.core.protocol.events import Event
@@ -77,7 +78,7 @@ def resolution(name: str = "safe", options: Mapping[str, Value] | None = None) -
 def plan(settings: ResolutionSettings | None, relays: Sequence[str], services: Sequence[str]) -> ResolutionSettings:
     """Return the settings with these relays and services added. Raises AddressError."""
     settings = settings or ResolutionSettings()
-    more_relays = tuple(address.join(*address.parse(relay)) for relay in relays)
+    more_relays = tuple(address.join(*address.parse_place(relay)) for relay in relays)
     more_services = tuple(parse_services(services))
     return attrs.evolve(settings, relays=settings.relays + more_relays, services=settings.services + more_services)
 
@@ -103,11 +104,16 @@ def announce(found: Combined | None, source: SourceConfig, place: str, advertise
         )
 
 
-def locate(found: Combined | None, source: StoreUser, known: Mapping[str, str]) -> None:
-    """Feed a source the `known` addresses of its named stores, and ask the resolver for the others (T-201)."""
+def locate(found: Combined | None, hosts: StoreHosts, source: StoreUser, known: Mapping[str, str]) -> None:
+    """Feed a source the `known` addresses of its named stores, and ask for the others (T-201).
+
+    The resolver finds names of stores, and the name service of this host finds hosts.
+    """
     for name in [store.name for store in source.config.stores if store.name]:
         if name in known:
             source.receive(Located(name, known[name]))
+        elif address.is_host(name):
+            hosts.ask(name)
         elif found is None or not found.ask_name(name):
             log.warning(UNFINDABLE, name)
 

@@ -287,7 +287,7 @@ def test_a_log_is_required_but_in_the_newest_version() -> None:
         ({"log": {"path": "a", "size": "-1"}}, "the size of a log in MiB must be a whole number"),
         ({"web-monitor": "15304"}, "the monitor listens at address:port, * for any address, not at '15304'"),
         ({"web-monitor": "*:web"}, "the port of the monitor must be a whole number"),
-        ({"web-monitor": "localhost:1"}, "'localhost' is not an IPv4 address"),
+        ({"web-monitor": "no.such.interface.invalid:1"}, "'no.such.interface.invalid' is not an interface"),
         ({"web-monitor": {"address": "*:1", "permission": "all"}}, "is read-only or read-write, not 'all'"),
     ],
 )  # fmt: skip
