@@ -21,7 +21,8 @@ def run(files: Sequence[Path], profile_name: str, as_json: bool) -> int:
     """Check files alone and against each other; return 1 if a finding is an error. Raises what reading them raises."""
     plans = [load(path, profile_name) for path in files if path.suffix in DAEMONS]
     clients = [client_file.load(path, profile_name) for path in files if path.suffix not in DAEMONS]
-    found = [_notice(file.path, notice) for file in (*plans, *clients) for notice in file.notices]
+    notices = [(file.path, file.notices) for file in plans] + [(file.path, file.notices) for file in clients]
+    found = [_notice(path, notice) for path, those in notices for notice in those]
     found += check(plans, clients)
     advice = {"advice": [{**attrs.asdict(one), "level": one.level.value} for one in found]}
     lines = [f"{one.level.value}: {one.where}: {one.text} [{one.code}]" for one in found]

@@ -19,6 +19,7 @@ from stablecast.core.machine.units import SECOND
 from stablecast.runtime import address, garbage_collection, machine, tls
 from stablecast.runtime.address import parse_services
 from stablecast.runtime.event_loop import on_ending, run_service
+from stablecast.runtime.interfaces import resolved_place
 from stablecast.store.hosts import Host, Hosts
 from stablecast.store.log_lines import FileLog, Log, Severity, open_log
 from stablecast.store.process import Pidfile, become
@@ -27,6 +28,7 @@ from stablecast.store.settings import all_settings, disk_of
 from stablecast.store.store import Store, StoreSettings
 from stablecast.text.console import note, say
 from stablecast.text.exit_status import FAILED, INTERRUPTED
+from stablecast.text.release import build, release
 
 if TYPE_CHECKING:
     from stablecast.ops.monitor.server import Monitor
@@ -92,11 +94,12 @@ def validate(path: Path, profile_name: str, as_json: bool) -> int:
 
 def run_store(job: StoreJob) -> int:
     """Run one store on a directory until interrupted; return the exit status."""
-    host, port = address.parse(job.listen)
+    listen = resolved_place(job.listen)
+    host, port = address.parse(listen)
     seed = int.from_bytes(machine.entropy.octets(8), "big")
     base = profile(job.profile)
     given = parse_options(job.options)
-    config = options.apply("store", attrs.evolve(base.store, address=job.listen, seed=seed), given)
+    config = options.apply("store", attrs.evolve(base.store, address=listen, seed=seed), given)
     disk = options.apply("disk", base.disk, options.disk_options(given))
     for notice in options.notices("store", given):
         note(notice)
@@ -107,7 +110,7 @@ def run_store(job: StoreJob) -> int:
         job.trace,
         disk_of(disk, config),
         new=job.new,
-        resolver=[address.join(*address.parse(relay)) for relay in job.resolver],
+        resolver=[address.join(*address.parse_place(relay)) for relay in job.resolver],
         resolver_service=parse_services(job.services),
         reads=disk.reads,
     )
@@ -134,6 +137,8 @@ def run_daemon(job: DaemonJob) -> int:
             stack.callback(pidfile.remove)
         log = open_log(daemon.log, machine.process.errors())
         stack.callback(log.close)
+        for code, text in (("version", release()), ("build", build())):
+            log.write(Severity.INFO, "", code, text)
         for notice in plan.notices if daemon.log.path is not None else ():
             log.write(Severity.WARNING, "", "configuration", f"{job.path}:{notice.place}: {notice.text}")
         machine.process.raise_descriptor_limit()
@@ -165,6 +170,10 @@ async def serve_daemon(plan: Plan, job: DaemonJob, log: Log, detached: machine.D
         publishing = asyncio.create_task(_publish(plan, hosts, log))
         stack.callback(publishing.cancel)
         garbage_collection.keep_served()
+        if isinstance(log, FileLog):
+            from stablecast.cli.hang_up import HangUp  # noqa: PLC0415 - it loads the parsers of configuration files
+
+            machine.process.on_hang_up(HangUp(job.path, job.profile, plan, log, hosts.hosts))
         _say_all_ready(hosts, monitor, log, job.as_json)
         if detached is not None:
             detached.ready()

@@ -15,6 +15,7 @@ from stablecast.client.named_stores import NamedStores
 from stablecast.client.receiver import Receiver, RegIdRequest
 from stablecast.client.source import Source
 from stablecast.client.source_discovery import Advertise, OnEvent
+from stablecast.client.store_hosts import StoreHosts
 from stablecast.client.transport_sessions import Transports, checked
 from stablecast.config import profiles
 from stablecast.config.option_names import SAFE
@@ -108,6 +109,7 @@ class Context:
         self._receivers: dict[str, Receiver] = {}
         self._resolver: Combined | None = None
         self._names: NamedStores | None = None
+        self._hosts = StoreHosts(self.locate)
         self._open = False
         self._closing = AsyncExitStack()
 
@@ -126,9 +128,10 @@ class Context:
             stack.push_async_callback(port.close)
             await port.start()
             stack.push_async_callback(self.pool.close)
+            stack.push_async_callback(self._hosts.close)
             self._resolver = await source_discovery.start(self, self._on_found, self._context_id.to_bytes(8), stack)
             lost_after = self.resolution.config.names.activity_timeout
-            self._names = NamedStores(self._resolver, self.store_names, lost_after)
+            self._names = NamedStores(self._resolver, self._hosts, self.store_names, lost_after)
             stack.callback(self._names.close)
             self._closing = stack.pop_all()
         self._open = True
@@ -401,6 +404,7 @@ class Context:
                 receiver.on_control(message)
 
     def _on_broken(self, event: Reset | Gone) -> None:
+        self._hosts.lost(event.address)
         for source in list(self._sources.values()):
             source.receive(event)
         for receiver in list(self._receivers.values()):

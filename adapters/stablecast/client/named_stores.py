@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from stablecast.client.advice import log
+from stablecast.client.store_hosts import StoreHosts
 from stablecast.core.protocol.inputs import Located
 from stablecast.core.protocol.settings import SourceConfig
 from stablecast.resolver.combined_resolver import Combined
-from stablecast.runtime import machine
+from stablecast.runtime import address, machine
 from stablecast.runtime.alarm import Alarm
 
 UNFINDABLE = "nothing resolves the store name '%s': give its address, or a relay or multicast"
@@ -36,9 +37,13 @@ class StoreUser(Protocol):
 class NamedStores:
     """The names that the sources of a context use, and the kinds of resolution that find them."""
 
-    def __init__(self, found: Combined | None, known: Mapping[str, str], timeout_ns: int) -> None:
-        """Find stores over `found`. `known` are their addresses; a name without a sign of life is lost after a time."""
+    def __init__(self, found: Combined | None, hosts: StoreHosts, known: Mapping[str, str], timeout_ns: int) -> None:
+        """Find stores over `found`, and names of hosts by `hosts`.
+
+        `known` are addresses of stores; a name without a sign of life is lost after `timeout_ns`.
+        """
         self._found = found
+        self._hosts = hosts
         self._known = known
         self._period_ns = timeout_ns // REVIEWS_PER_TIMEOUT
         self._users: dict[str, set[StoreUser]] = {}
@@ -64,7 +69,7 @@ class NamedStores:
             users.discard(source)
             if name in self._users and not users:
                 del self._users[name]
-                if self._found is not None:
+                if self._found is not None and name in self._queried:
                     self._found.forget_name(name)
 
     def close(self) -> None:
@@ -72,6 +77,9 @@ class NamedStores:
         self._alarm.set(None)
 
     def _query(self, name: str) -> None:
+        if address.is_host(name):  # The name service of this host finds it, not the resolver.
+            self._hosts.ask(name)
+            return
         if self._found is None or not self._found.ask_name(name):
             log.warning(UNFINDABLE, name)
             return

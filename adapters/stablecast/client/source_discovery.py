@@ -67,7 +67,7 @@ def resolution(name: str = "safe", options: Mapping[str, Value] | None = None) -
 def plan(settings: ResolutionSettings | None, relays: Sequence[str], services: Sequence[str]) -> ResolutionSettings:
     """Return the settings with these relays and services added. Raises AddressError."""
     settings = settings or ResolutionSettings()
-    more_relays = tuple(address.join(*address.parse(relay)) for relay in relays)
+    more_relays = tuple(address.join(*address.parse_place(relay)) for relay in relays)
     more_services = tuple(parse_services(services))
     return attrs.evolve(settings, relays=settings.relays + more_relays, services=settings.services + more_services)
 

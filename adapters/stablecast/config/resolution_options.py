@@ -100,7 +100,7 @@ def _limit(name: str, field: str, plural: str) -> tuple[Option, Option]:
 def _relay(settings: ResolutionSettings, text: str) -> ResolutionSettings:
     if text == NOWHERE:
         return attrs.evolve(settings, relays=())
-    return attrs.evolve(settings, relays=(*settings.relays, address.join(*address.parse(text))))
+    return attrs.evolve(settings, relays=(*settings.relays, address.join(*address.parse_place(text))))
 
 
 def _service(settings: ResolutionSettings, text: str) -> ResolutionSettings:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, assert_never
 
 import attrs
 
+from stablecast.config.plan import StoreLimits
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import Event
 from stablecast.core.protocol.inputs import Arrived, Damaged, Gone, Persisted, Reset, Start, StoreInput
-from stablecast.core.protocol.messages import Deregister, Message, Register, Role
+from stablecast.core.protocol.messages import Deregister, Message, Refused, Register, Registered, Role
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace import recorder
@@ -115,6 +116,7 @@ class Store:
         self._ending = False
         self._stopping = False
         self.started_at = 0
+        self._asking: Register | None = None
         self._waiting: asyncio.TimerHandle | None = None
         self._log = StoreLog(settings.name, settings.log, self.oddities, self.events)
 
@@ -220,6 +222,11 @@ class Store:
         self._log.write(Severity.INFO, "stopped", "stopped, everything received is on the disk")
 
     # ----------------------------------------------------------------------------------------------------------- views
+
+    def limit(self, limits: StoreLimits) -> None:
+        """Follow other limits from now on. Clients beyond a lower limit stay."""
+        self.settings = attrs.evolve(self.settings, limits=limits)
+        self.room.least = limits.room_bytes
 
     @property
     def waiting_ns(self) -> int:
@@ -327,6 +334,7 @@ class Store:
                 self._log.refused(message, why)
                 self._pool.send(message.reply_to, codec.encode(why.answer))
                 return
+            self._asking = message  # An answer does not repeat the topic, and the log needs it.
         self._feed(Arrived(message))
 
     def _feed(self, event: StoreInput) -> None:
@@ -381,7 +389,7 @@ class Store:
         match effect:
             case fx.Send():
                 self._pool.send(effect.to, codec.encode(effect.message))
-                self._log.sent(effect.message)
+                self._log_answer(effect)
             case fx.PersistMessages():
                 self._messages.persist(effect)
             case fx.CacheMessages() | fx.PersistCached() | fx.Uncache() | fx.Reclaim() | fx.Cut():
@@ -406,6 +414,16 @@ class Store:
                 self._on_notify(effect.event)
             case _:
                 assert_never(effect)
+
+    def _log_answer(self, effect: fx.Send) -> None:
+        message = effect.message
+        if isinstance(message, Registered):
+            client = self._machine.status.clients.get(message.reg_id)
+            self._log.granted(message, effect.to, "" if client is None else client.client.topic)
+        elif isinstance(message, Refused):
+            asked, refused = self._asking, (effect.to, message.role, message.incarnation)
+            known = asked is not None and (asked.reply_to, asked.role, asked.incarnation) == refused
+            self._log.denied(message, effect.to, asked.topic if asked is not None and known else "")
 
     def _forget(self, effect: fx.Forget) -> None:
         self._journal.append_state(forget_record(effect.reg_id), effect.ticket)

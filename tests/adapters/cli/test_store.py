@@ -2,7 +2,10 @@
 
 import json
 import os
+import re
 import signal
+import time
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +146,10 @@ def test_a_daemon_runs_its_stores_until_it_is_interrupted(config: Path) -> None:
     assert err.endswith("for all waiting messages\n")
     assert not (config.parent / "stored.pid").exists()
     log = (config.parent / "stored.log").read_text()
+    first_line, second_line = log.splitlines()[:2]
+    assert first_line.endswith(f"[INFO] version: stablecast {version('stablecast')}")
+    assert "[INFO] build: " in second_line
+    assert re.search(r"source-registered: 127\.0\.0\.1:\d+ for topic 'orders': RegID \d+ registered, life ", log)
     for line in (
         "[WARNING] configuration: ",
         "[INFO] a: ready: ",
@@ -182,6 +189,112 @@ def test_a_store_whose_identity_is_known_is_not_new(config: Path) -> None:
         _, _, err = program.end()
     assert 'store "b": b holds no journal' in err
     assert "stop it and start it with --new" not in err
+
+
+@pytest.mark.parametrize("words", [("store", "-h"), ("store", "run", "-h"), ("-h",), ("check", "-h"), ("srs", "-h")])
+def test_every_command_prints_its_help(words: tuple[str, ...]) -> None:
+    """P-705."""
+    status, out, _ = outcome(*words)
+    assert status == 0
+    assert out == outcome(*words[:-1], "--help")[1]
+
+
+STORE = """<ume-store version="1.3">
+<daemon><log>a.log</log></daemon><stores><store name="a" port="14567">
+<ume-attributes><option name="{0}" value="1"/><option type="lbm-context" name="{1}" value="1"/></ume-attributes>
+<topics><topic pattern="."><ume-attributes><option name="{2}" value="1"/></ume-attributes></topic></topics>
+</store></stores></ume-store>"""
+
+
+@pytest.mark.parametrize(
+    ("names", "meant"),
+    [
+        (("disk-cash-directory", "request_tcp_port_low", "keepalive-interval"), "disk-cache-directory"),
+        (("disk-cache-directory", "resolver_unicast_deamon", "keepalive-interval"), "resolver_unicast_daemon"),
+        (("disk-cache-directory", "request_tcp_port_low", "repository-tipe"), "repository-type"),
+    ],
+)
+def test_a_wrong_option_in_xml_gets_the_nearest_one(names: tuple[str, ...], meant: str, tmp_path: Path) -> None:
+    config = tmp_path / "stores.xml"
+    config.write_text(STORE.format(*names))
+    _, _, err = outcome("store", "-v", config)
+    assert f"did you mean '{meant}'?" in err
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "meant"),
+    [
+        ("srs", '<um-srs version="1.0"><daemon><logg>x.log</logg></daemon></um-srs>', "log"),
+        ("lbmrd", '<lbmrd version="1.0"><daemon><prot>1</prot></daemon></lbmrd>', "port"),
+    ],
+)
+def test_a_wrong_element_of_a_resolver_gets_the_nearest_one(
+    command: str, text: str, meant: str, tmp_path: Path
+) -> None:
+    config = tmp_path / "resolver.xml"
+    config.write_text(text)
+    status, _, err = outcome(command, "-v", config)
+    assert status != 0
+    assert f"did you mean '{meant}'?" in err
+
+
+def test_a_refused_registration_is_logged_with_topic_and_address(config: Path) -> None:
+    """Store b has no pattern for the topic."""
+    with running("store", config, "--new", "--json") as program:
+        program.json_line()
+        address = program.json_line()["address"]
+        assert outcome("send", "strange", "--store", address, "--timeout", "2", typed="one\n")[0] == 1
+    log = (config.parent / "stored.log").read_text()
+    assert re.search(
+        r"\[WARNING\] b: source-refused: 127\.0\.0\.1:\d+ for topic 'strange': RegID \d+ is refused: no ", log
+    )
+
+
+def test_a_log_of_an_earlier_day_rolls_at_the_start(config: Path) -> None:
+    """T-504: the daemon of that day is gone, and its lines are of that day."""
+    log = config.parent / "stored.log"
+    config.write_text(config.read_text().replace('"stored.log"', '{ path = "stored.log", frequency = "daily" }'))
+    log.write_text("of an earlier day\n")
+    os.utime(log, (1_500_000_000, 1_500_000_000))
+    with running("store", config, "--new", "--json") as program:
+        program.json_line()
+    [rolled] = config.parent.glob("stored.log_*")
+    assert ".2017-07-14." in rolled.name
+    assert rolled.read_text() == "of an earlier day\n"
+    assert "version" in log.read_text().splitlines()[0]
+
+
+def logged(log: Path, text: str) -> None:
+    """Wait until a log has a text; the limit of the test's time ends it otherwise."""
+    while not log.exists() or text not in log.read_text():
+        time.sleep(0.01)
+
+
+def test_a_hang_up_reopens_the_log_and_reads_the_configuration_again(config: Path) -> None:
+    log, moved = config.parent / "stored.log", config.parent / "moved.log"
+    text = config.read_text()
+    with running("store", config, "--new", "--json") as program:
+        address = program.json_line()["address"]
+        program.json_line()
+        program.json_line()
+        log.rename(moved)
+        program.interrupt(signal.SIGHUP)
+        logged(log, "stores.toml is read again")
+        assert "restart the daemon" not in log.read_text()
+        limited = text.replace('name = "a"\n', 'name = "a"\nlimits = { clients = 1, sources = 1 }\n')
+        config.write_text(limited.replace('pattern = "orders"', 'pattern = "others"'))
+        program.interrupt(signal.SIGHUP)
+        logged(log, 'stores.toml: store "b" changed; restart the daemon to follow it')
+        assert 'store "a" changed' not in log.read_text()
+        assert outcome("send", "one", "--store", address, typed="one\n")[0] == 0
+        assert outcome("send", "two", "--store", address, "--timeout", "2", typed="one\n")[0] == 1
+        assert re.search(r"source-refused: 127\.0\.0\.1:\d+ for topic 'two' is refused: ", log.read_text())
+        config.write_text("nonsense")
+        program.interrupt(signal.SIGHUP)
+        logged(log, "nothing is changed, because it cannot be read: ")
+        program.interrupt(signal.SIGTERM)
+        assert program.json_line() == {"stopped": True}
+    assert "read again" not in moved.read_text()
 
 
 def test_a_daemon_that_cannot_start_says_so_in_its_log(config: Path) -> None:

@@ -10,6 +10,7 @@ from stablecast.cli import daemons
 from stablecast.cli.daemons import DaemonJob
 from stablecast.client import Context
 from stablecast.client.named_stores import NamedStores
+from stablecast.client.store_hosts import StoreHosts
 from stablecast.config.profiles import profile
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.inputs import Located
@@ -59,7 +60,7 @@ class Recorded(Combined):
 async def test_a_context_without_resolution_warns(caplog: pytest.LogCaptureFixture) -> None:
     """P-203: the address of a store that was given with the context is used."""
     source = NamedSource()
-    names = NamedStores(None, {"store-A": AT}, SECOND)
+    names = NamedStores(None, StoreHosts(lambda *_: None), {"store-A": AT}, SECOND)
     names.add(source)
     assert source.located == [Located("store-A", AT)]
     assert [record.args for record in caplog.records] == [("store-B",)]
@@ -70,7 +71,7 @@ async def test_a_context_without_resolution_warns(caplog: pytest.LogCaptureFixtu
 async def test_names_are_queried_while_a_source_uses_them() -> None:
     """T-201: sources of one name share a query, and what was found earlier is not trusted."""
     found, known = Recorded(), {"store-B": AT}
-    names = NamedStores(found, known, SECOND)
+    names = NamedStores(found, StoreHosts(lambda *_: None), known, SECOND)
     one, other = NamedSource(), NamedSource()
     names.add(one)
     names.add(other)
@@ -89,7 +90,7 @@ async def test_names_are_queried_while_a_source_uses_them() -> None:
 async def test_the_names_of_registered_stores_are_alive() -> None:
     """T-206: store-B is not registered."""
     found = Recorded()
-    names = NamedStores(found, {}, 40_000_000)
+    names = NamedStores(found, StoreHosts(lambda *_: None), {}, 40_000_000)
     names.add(NamedSource())
     await until(lambda: found.asked.count(("alive", "store-A")) == 2)
     assert ("alive", "store-B") not in found.asked

@@ -46,7 +46,7 @@ ACKNOWLEDGING_SECONDS = 0.15
 """Time between two explicit acknowledgements."""
 
 
-class History(Protocol):
+class ApplicationHistory(Protocol):
     """Keep what an application observes.
 
     Attributes:
@@ -61,10 +61,10 @@ class History(Protocol):
         """Append a line with the time and the name of the run."""
 
 
-class Publisher:
+class TopicPublisher:
     """One source object of an application."""
 
-    def __init__(self, history: History, job: Mapping[str, Any], topic: str, handle: int) -> None:
+    def __init__(self, history: ApplicationHistory, job: Mapping[str, Any], topic: str, handle: int) -> None:
         """Send on `topic`. `handle` distinguishes several objects of one topic."""
         self._history = history
         self._job = job
@@ -172,22 +172,22 @@ class Publisher:
                 self.write("event", name=type(event).__name__, text=str(event))
 
 
-async def source(history: History, context: Context, job: Mapping[str, Any]) -> None:
+async def source(history: ApplicationHistory, context: Context, job: Mapping[str, Any]) -> None:
     """Publish on every topic with `handles` source objects each."""
     async with asyncio.TaskGroup() as tasks:
         for topic in job["topics"]:
             for handle in range(job.get("handles", 1)):
-                tasks.create_task(Publisher(history, job, topic, handle).run(context))
+                tasks.create_task(TopicPublisher(history, job, topic, handle).run(context))
 
 
-async def receiver(history: History, context: Context, job: Mapping[str, Any]) -> None:
+async def receiver(history: ApplicationHistory, context: Context, job: Mapping[str, Any]) -> None:
     """Consume every topic."""
     async with asyncio.TaskGroup() as tasks:
         for topic in job["topics"]:
             tasks.create_task(consume(history, context, job, topic))
 
 
-async def consume(history: History, context: Context, job: Mapping[str, Any], topic: str) -> None:
+async def consume(history: ApplicationHistory, context: Context, job: Mapping[str, Any], topic: str) -> None:
     """Receive messages of one topic in the job's mode."""
 
     def on_event(event: Event) -> None:
@@ -231,7 +231,7 @@ async def consume(history: History, context: Context, job: Mapping[str, Any], to
 
 
 async def _one_by_one(
-    receiver: Receiver, deliver: Callable[[Message], None], history: History, job: Mapping[str, Any]
+    receiver: Receiver, deliver: Callable[[Message], None], history: ApplicationHistory, job: Mapping[str, Any]
 ) -> None:
     delay = job.get("delay", 0.0)
     async for message in receiver:
@@ -269,13 +269,13 @@ async def _explicitly(receiver: Receiver, deliver: Callable[[Message], None]) ->
         acknowledging.cancel()
 
 
-ROLES: Mapping[str, Callable[[History, Context, Mapping[str, Any]], Awaitable[None]]] = {
+ROLES: Mapping[str, Callable[[ApplicationHistory, Context, Mapping[str, Any]], Awaitable[None]]] = {
     "source": source,
     "receiver": receiver,
 }
 
 
-async def run(role: str, history: History, job: Mapping[str, Any]) -> None:
+async def run(role: str, history: ApplicationHistory, job: Mapping[str, Any]) -> None:
     """Run one application until its task is cancelled."""
     context = Context(**job["resolution"], interface=job["interface"], session_id=job["session"])
     try:

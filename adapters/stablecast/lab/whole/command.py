@@ -15,7 +15,7 @@ from typing import Any, Final
 import attrs
 
 from stablecast.lab.whole.runner import WholeReport, run, shrink
-from stablecast.lab.whole.schedule import Schedule, ScheduleError, draw
+from stablecast.lab.whole.schedule import WorldSchedule, WorldScheduleError, draw
 from stablecast.text import plural
 from stablecast.text.console import say
 
@@ -43,7 +43,7 @@ def run_whole(options: WholeSeeds, as_json: bool, replay: Path | None = None) ->
     """Run seeds, or replay a schedule, print the result and return the exit status: 0 only without violations.
 
     Raises:
-        ScheduleError: the file to replay is not a schedule.
+        WorldScheduleError: the file to replay is not a schedule.
         OSError: a file cannot be written, or not read.
     """
     began = time.monotonic()
@@ -79,15 +79,15 @@ def run_seeds(seeds: range) -> list[WholeReport]:
     return [attrs.evolve(report, lines=()) for report in reports]
 
 
-def read(path: Path) -> Schedule:
-    """Return the schedule in a file. Raises ScheduleError, OSError."""
+def read(path: Path) -> WorldSchedule:
+    """Return the schedule in a file. Raises WorldScheduleError, OSError."""
     try:
-        return Schedule.from_json(json.loads(path.read_text(encoding="utf-8")))
+        return WorldSchedule.from_json(json.loads(path.read_text(encoding="utf-8")))
     except ValueError as error:
-        raise ScheduleError(f"{path} is not JSON: {error}; give a file that the simulator wrote") from error
+        raise WorldScheduleError(f"{path} is not JSON: {error}; give a file that the simulator wrote") from error
 
 
-def _run(schedule: Schedule, *, traced: bool) -> WholeReport:
+def _run(schedule: WorldSchedule, *, traced: bool) -> WholeReport:
     if not traced:
         return run(schedule)
     with tempfile.TemporaryDirectory(prefix="stablecast-sim-") as directory:

@@ -17,15 +17,14 @@ from stablecast.lab.whole.schedule import (
     DAEMON,
     DISK_FAULTS,
     FINDERS,
-    HORIZON_MS,
     RECEIVERS,
     SECOND_RECEIVER,
     SOURCE,
     STORES,
     WHOLE_BYTES,
     Do,
-    Fault,
-    Schedule,
+    HostFault,
+    WorldSchedule,
 )
 from stablecast.lab.world import programs
 from stablecast.lab.world.descriptor_calls import DESCRIPTOR_LIMIT
@@ -83,7 +82,7 @@ class Conductor:
         lines: What the applications and the conductor wrote.
     """
 
-    def __init__(self, world: World, schedule: Schedule, *, traced: bool) -> None:
+    def __init__(self, world: World, schedule: WorldSchedule, *, traced: bool) -> None:
         """Prepare the hosts of a schedule."""
         self.world = world
         self.schedule = schedule
@@ -124,7 +123,7 @@ class Conductor:
         for at, act in sorted(self._steps(), key=lambda step: step[0]):
             await self._until(began + at * MILLISECOND)
             act()
-        await self._until(began + HORIZON_MS * MILLISECOND)
+        await self._until(began + self.schedule.horizon_ms * MILLISECOND)
         await self._settle()
 
     def _early(self) -> Sequence[str]:
@@ -224,9 +223,11 @@ class Conductor:
         """Keep what a program printed, and mark an end that nobody ordered."""
         run = f"{name}.{self._runs[name]}"
         self.output[run] = process.output
-        if process.killed or name in self._excused:
-            return
         asked = self._closing.get(name, 0)
+        if process.killed or name in self._excused:
+            if process.gone and not process.killed and not asked:
+                self.mark("gone", who=name)
+            return
         if not asked:
             self.mark("ended", who=name, text=f"{run} ended by itself: {process.error or process.status!r}")
         elif process.gone and (process.error is not None or (asked == 1 and process.status)):
@@ -355,7 +356,7 @@ class Conductor:
 
     # --------------------------------------------------------------------------------------------------------- faults
 
-    def _strike(self, fault: Fault) -> None:
+    def _strike(self, fault: HostFault) -> None:
         """Begin a fault; a program that has not started yet suffers none."""
         if fault.who not in self.processes:
             return
@@ -391,7 +392,7 @@ class Conductor:
             case _:
                 self._strike_disk_or_clock(fault)
 
-    def _strike_disk_or_clock(self, fault: Fault) -> None:
+    def _strike_disk_or_clock(self, fault: HostFault) -> None:
         host = self.world.host(fault.who)
         match fault.do:
             case Do.SLOW:
@@ -413,21 +414,24 @@ class Conductor:
                 process.limit -= max(0, process.free_descriptors - fault.amount)
             case Do.TWIN if fault.who not in self._twins:
                 self._start_twin(fault.who)
+            case Do.WIPE:
+                self.processes[fault.who].kill(ordered=True)
+                host.disk.wipe(str(DATA))
 
-    def _mend(self, fault: Fault) -> None:
+    def _mend(self, fault: HostFault) -> None:
         """End a fault."""
         if fault.who not in self.processes:
             return
         self.mark("heal", who=fault.who, text=str(fault))
         host = self.world.host(fault.who)
         match fault.do:
-            case Do.KILL | Do.POWER:
+            case Do.KILL | Do.POWER | Do.WIPE:
                 self._restore_program(fault.who)
             case Do.BLACKOUT:
                 for name in self.processes:
                     self._restore_program(name)
             case Do.CLOSE | Do.LEAVE:
-                # What is cut off may take longer to end than the fault lasts.
+                # A program that is cut off may take longer to end than the fault lasts.
                 self.processes[fault.who].kill(ordered=True)
                 self._restore_program(fault.who)
             case Do.STOP:
@@ -447,11 +451,11 @@ class Conductor:
             case _:
                 pass
 
-    def _others(self, fault: Fault) -> list[str]:
+    def _others(self, fault: HostFault) -> list[str]:
         names = [name for name in self.names if name == fault.other or (not fault.other and name != fault.who)]
         return [self.world.host(name).address for name in names]
 
-    def _noise(self, fault: Fault, share: float) -> None:
+    def _noise(self, fault: HostFault, share: float) -> None:
         here, usual = self.world.host(fault.who).address, Path()
         for other in (self.world.host(name).address for name in self.names if name != fault.who):
             for path in (self.world.network.path(here, other), self.world.network.path(other, here)):
@@ -465,7 +469,7 @@ class Conductor:
         for other in self.names:
             if other != name:
                 self.world.network.heal(host.address, self.world.host(other).address)
-        self._noise(Fault(0, Do.NOISE, name), 0.0)
+        self._noise(HostFault(0, Do.NOISE, name), 0.0)
         self._end_twin(name)
         if name in self.processes:
             self.processes[name].limit = DESCRIPTOR_LIMIT

@@ -56,7 +56,7 @@ class Verdict:
 
 
 @dataclass
-class Facts:
+class HistoryFacts:
     """The lines of a history, indexed for the rules."""
 
     owner: dict[str, tuple[str, str]] = field(default_factory=dict)  # owner and topic by stream
@@ -77,9 +77,9 @@ class Facts:
     paced: bool = False
 
 
-def gather(lines: Iterable[Line]) -> Facts:
+def gather(lines: Iterable[Line]) -> HistoryFacts:
     """Index the lines."""
-    facts = Facts(lines=sorted(lines, key=lambda line: int(line["t"])))
+    facts = HistoryFacts(lines=sorted(lines, key=lambda line: int(line["t"])))
     announced = []
     for line in facts.lines:
         what = line["is"]
@@ -106,7 +106,7 @@ def gather(lines: Iterable[Line]) -> Facts:
     return facts
 
 
-def _name_stable(facts: Facts, line: Line) -> None:
+def _name_stable(facts: HistoryFacts, line: Line) -> None:
     stream = line["stream"]
     owner = facts.owner[stream]
     for number in range(line["first"], line["last"] + 1):
@@ -122,7 +122,7 @@ def _name_stable(facts: Facts, line: Line) -> None:
             facts.stable_at.setdefault(name, line["t"])
 
 
-def owner_of(facts: Facts, name: str) -> tuple[str, str]:
+def owner_of(facts: HistoryFacts, name: str) -> tuple[str, str]:
     """Return the owner and topic of a message, by its name `STREAM:COUNT`."""
     return facts.owner.get(name.rpartition(":")[0], ("nobody", ""))
 
@@ -167,7 +167,7 @@ def _some(items: Iterable[object]) -> str:
     return ", ".join(found[:SHOWN]) + (f" and {len(found) - SHOWN} more" if len(found) > SHOWN else "")
 
 
-def _reused(facts: Facts, verdict: Verdict) -> None:
+def _reused(facts: HistoryFacts, verdict: Verdict) -> None:
     for (owner, topic), numbers in facts.stable.items():
         reused = {number: names for number, names in numbers.items() if len(names) > 1}
         if reused:
@@ -179,7 +179,7 @@ def _reused(facts: Facts, verdict: Verdict) -> None:
             )
 
 
-def undelivered(facts: Facts, receiver: str) -> tuple[set[str], dict[str, set[int]]]:
+def undelivered(facts: HistoryFacts, receiver: str) -> tuple[set[str], dict[str, set[int]]]:
     """Return what is stable and was never delivered to a receiver: names, and numbers without a name by owner."""
     lines = [line for run in facts.delivered.values() for line in run if line["receiver"] == receiver]
     numbers: dict[tuple[str, str], set[int]] = defaultdict(set)
@@ -196,7 +196,7 @@ def undelivered(facts: Facts, receiver: str) -> tuple[set[str], dict[str, set[in
     return missing, {owner: some for owner, some in unseen.items() if some}
 
 
-def _lost(facts: Facts, verdict: Verdict, receivers: Sequence[str]) -> None:
+def _lost(facts: HistoryFacts, verdict: Verdict, receivers: Sequence[str]) -> None:
     for receiver in receivers:
         missing, unseen = undelivered(facts, receiver)
         if missing:
@@ -205,7 +205,7 @@ def _lost(facts: Facts, verdict: Verdict, receivers: Sequence[str]) -> None:
             verdict.add("lost", f"{receiver} never got number {_some(some)} of {owner}, which was stable")
 
 
-def _one_run(facts: Facts, verdict: Verdict, run: str, delivered: Sequence[Line]) -> None:
+def _one_run(facts: HistoryFacts, verdict: Verdict, run: str, delivered: Sequence[Line]) -> None:
     """Judge the rules about one run of a receiver: order, duplicates and payloads."""
     seen: set[str] = set()
     again: list[str] = []
@@ -240,7 +240,7 @@ def _one_run(facts: Facts, verdict: Verdict, run: str, delivered: Sequence[Line]
         verdict.add("order", f"{run} got {len(back)} messages after later ones: {_some(back)}")
 
 
-def _confirmed(facts: Facts, verdict: Verdict) -> None:
+def _confirmed(facts: HistoryFacts, verdict: Verdict) -> None:
     wrong: dict[str, list[str]] = defaultdict(list)
     for line in facts.confirmed:
         receivers = facts.receiver_of.get(line["reg_id"], set())
@@ -258,7 +258,7 @@ def _confirmed(facts: Facts, verdict: Verdict) -> None:
         verdict.add("confirmed", text)
 
 
-def _repeated(facts: Facts, verdict: Verdict) -> None:
+def _repeated(facts: HistoryFacts, verdict: Verdict) -> None:
     """Judge the rule `repeated`. A run has consumed a message at the time of its next line."""
     settled: dict[str, set[str]] = defaultdict(set)
     for run, delivered in sorted(facts.delivered.items(), key=lambda item: int(item[1][0]["t"])):
@@ -272,7 +272,7 @@ def _repeated(facts: Facts, verdict: Verdict) -> None:
         }
 
 
-def _blocked(facts: Facts, verdict: Verdict) -> None:
+def _blocked(facts: HistoryFacts, verdict: Verdict) -> None:
     """Judge the rule `blocked`: messages become stable in the second half of a fault that a quorum survives."""
     began: dict[str, Line] = {}
     for mark in facts.marks:

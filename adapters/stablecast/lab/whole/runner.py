@@ -10,7 +10,7 @@ from stablecast.core.errors import StablecastError
 from stablecast.evidence.trace.trace_judge import verify_paths
 from stablecast.lab.whole.conductor import Conductor
 from stablecast.lab.whole.history_checker import judge
-from stablecast.lab.whole.schedule import Schedule, smaller
+from stablecast.lab.whole.schedule import WorldSchedule, smaller
 from stablecast.lab.world.kernel import WorldError
 from stablecast.lab.world.programs import TRACES
 from stablecast.lab.world.world import World
@@ -26,7 +26,7 @@ MAX_RUNS = 150
 class WholeReport:
     """The result of a schedule. Equal fingerprints mean equal runs."""
 
-    schedule: Schedule
+    schedule: WorldSchedule
     violations: tuple[str, ...]
     counts: Counter[str]
     virtual_ns: int
@@ -34,7 +34,7 @@ class WholeReport:
     lines: tuple[dict[str, object], ...] = ()
 
 
-def run(schedule: Schedule, traces: Path | None = None) -> WholeReport:
+def run(schedule: WorldSchedule, traces: Path | None = None) -> WholeReport:
     """Run a schedule and have it judged.
 
     Args:
@@ -76,7 +76,7 @@ def _judged(world: World, directory: Path) -> list[str]:
     return [f"{one.rule}: {one.path.name} record {one.record}: {one.text}" for one in summary.violations]
 
 
-def shrink(report: WholeReport, attempt: Callable[[Schedule], WholeReport] = run) -> WholeReport:
+def shrink(report: WholeReport, attempt: Callable[[WorldSchedule], WholeReport] = run) -> WholeReport:
     """Return the report of a smaller schedule that breaks the same rule, or the given one if there is none."""
     rule = report.violations[0].partition(":")[0]
     left = MAX_RUNS

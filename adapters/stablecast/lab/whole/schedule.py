@@ -43,7 +43,7 @@ MAIN_SHARE: Final = 0.3
 """Share of faults that strike the source, because most rules are about its restarts."""
 
 
-class ScheduleError(StablecastError):
+class WorldScheduleError(StablecastError):
     """Report a file that is not a schedule."""
 
 
@@ -86,6 +86,8 @@ class Do(StrEnum):
     """Let a receiver deregister and end; start it again after the span."""
     TWIN = "twin"
     """Start a second process with the identity of a client on another host; it is killed after the span."""
+    WIPE = "wipe"
+    """Kill a store and empty its directory; start it again after the span. No drawn whole world has it."""
 
 
 DISK_FAULTS: Final = frozenset({Do.FULL, Do.FAIL, Do.ROT})
@@ -97,7 +99,7 @@ STRIKES_RECEIVERS: Final = frozenset({Do.LEAVE})
 
 
 @attrs.frozen
-class Fault:
+class HostFault:
     """A fault at a time, for a span."""
 
     at_ms: int
@@ -169,12 +171,13 @@ class Setup:
 
 
 @attrs.frozen
-class Schedule:
-    """One world."""
+class WorldSchedule:
+    """One world. Sources send until `horizon_ms`, when every fault is over."""
 
     seed: int
     setup: Setup = Setup()
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[HostFault, ...] = ()
+    horizon_ms: int = HORIZON_MS
 
     def as_json(self) -> dict[str, Any]:
         """Return the schedule as JSON values."""
@@ -182,21 +185,25 @@ class Schedule:
         return fields
 
     @classmethod
-    def from_json(cls, value: Any) -> "Schedule":
-        """Return the schedule of JSON values. Raises ScheduleError."""
+    def from_json(cls, value: Any) -> "WorldSchedule":
+        """Return the schedule of JSON values. Raises WorldScheduleError."""
         try:
             setup = dict(value["setup"])
             for name in ("store_options", "modes", "topics"):
                 setup[name] = tuple(setup[name])
             for name in ("options", "receiver_options"):
                 setup[name] = tuple((option, given) for option, given in setup[name])
-            faults = tuple(Fault(**{**fault, "do": Do(fault["do"])}) for fault in value["faults"])
-            schedule = cls(int(value["seed"]), Setup(**setup), faults)
+            faults = tuple(HostFault(**{**fault, "do": Do(fault["do"])}) for fault in value["faults"])
+            schedule = cls(int(value["seed"]), Setup(**setup), faults, int(value.get("horizon_ms", HORIZON_MS)))
         except (KeyError, TypeError, ValueError) as error:
-            raise ScheduleError(f"not a schedule of whole worlds: {error!r}; give a file that sim wrote") from error
+            raise WorldScheduleError(
+                f"not a schedule of whole worlds: {error!r}; give a file that sim wrote"
+            ) from error
         for fault in faults:
             if fault.who not in PROGRAMS or fault.other not in ("", *PROGRAMS):
-                raise ScheduleError(f"'{fault}' strikes no program of that name: the names are {', '.join(PROGRAMS)}")
+                raise WorldScheduleError(
+                    f"'{fault}' strikes no program of that name: the names are {', '.join(PROGRAMS)}"
+                )
         return schedule
 
     def text(self) -> str:
@@ -204,7 +211,7 @@ class Schedule:
         return json.dumps(self.as_json(), indent=1)
 
 
-def draw(seed: int) -> Schedule:
+def draw(seed: int) -> WorldSchedule:
     """Return the schedule of a seed. Each world draws its own mixture of faults."""
     rng = Random(f"whole {seed}")  # noqa: S311 - not a secret
     setup = _setup(rng)
@@ -213,13 +220,13 @@ def draw(seed: int) -> Schedule:
     storms = [rng.randrange(HORIZON_MS) for _ in range(rng.randint(1, 3))]
     weak = rng.choice([name for name in STORES if not (setup.daemon and name == DAEMON)])
     faults = [_fault(rng, rng.choice(kinds), storms, weak) for _ in range(rng.randint(*FAULTS))]
-    return Schedule(seed, setup, tuple(sorted(faults, key=lambda fault: fault.at_ms)))
+    return WorldSchedule(seed, setup, tuple(sorted(faults, key=lambda fault: fault.at_ms)))
 
 
 def _excluded(setup: Setup) -> frozenset[Do]:
     """Return the faults that would break a condition of the guarantees."""
     options = dict(setup.options)
-    excluded: set[Do] = set()
+    excluded = {Do.WIPE}  # The quorum that is left must stay in touch, which drawn faults do not respect.
     if "ume_store_group" in options:
         excluded |= DISK_FAULTS  # A group of one store has no other copy.
     if "ume_receiver_paced_persistence" in options:
@@ -317,7 +324,7 @@ def _with_kits(rng: Random, setup: Setup) -> Setup:
             return setup
 
 
-def _fault(rng: Random, do: Do, storms: list[int], weak: str) -> Fault:
+def _fault(rng: Random, do: Do, storms: list[int], weak: str) -> HostFault:
     at = (rng.choice(storms) + rng.randrange(300)) if rng.random() < 0.6 else rng.randrange(HORIZON_MS)
     at = min(at, HORIZON_MS - 1)
     span = min(rng.randint(1, rng.choice(SPANS_MS)), HORIZON_MS - at)
@@ -334,7 +341,7 @@ def _fault(rng: Random, do: Do, storms: list[int], weak: str) -> Fault:
     other = ""
     if do in (Do.CUT, Do.MUTE) and rng.random() < 0.6:
         other = rng.choice([name for name in PROGRAMS if name != who])
-    return Fault(at, do, who, span, other, _amount(rng, do))
+    return HostFault(at, do, who, span, other, _amount(rng, do))
 
 
 def _amount(rng: Random, do: Do) -> int:
@@ -357,7 +364,7 @@ def _amount(rng: Random, do: Do) -> int:
             return 0
 
 
-def smaller(schedule: Schedule) -> Iterator[Schedule]:
+def smaller(schedule: WorldSchedule) -> Iterator[WorldSchedule]:
     """Yield smaller schedules, the largest reductions first."""
     faults = schedule.faults
     half = len(faults) // 2

@@ -11,7 +11,7 @@ from stablecast.core.source.stability import StabilityWindow
 from stablecast.evidence.trace.trace_judge import verify_paths
 from stablecast.lab.whole import command
 from stablecast.lab.whole.command import WholeSeeds, run_whole
-from stablecast.lab.whole.schedule import Schedule, ScheduleError, Setup, draw
+from stablecast.lab.whole.schedule import Setup, WorldSchedule, WorldScheduleError, draw
 from tests.support.tree import PYTHON_PATH
 
 
@@ -42,7 +42,7 @@ def stable_at_once(patch: pytest.MonkeyPatch) -> None:
 def test_a_failing_seed_is_shrunk_traced_and_replayed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(command, "draw", lambda seed: Schedule(seed, Setup(burst=3), draw(4).faults[:1]))
+    monkeypatch.setattr(command, "draw", lambda seed: WorldSchedule(seed, Setup(burst=3), draw(4).faults[:1]))
     with monkeypatch.context() as patch:
         stable_at_once(patch)
         assert run_whole(WholeSeeds(1, first=5, jobs=1, directory=tmp_path), as_json=False) == 1
@@ -63,7 +63,7 @@ def test_a_failing_seed_is_shrunk_traced_and_replayed(
 def test_a_file_that_is_no_schedule_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "schedule.json"
     path.write_text(text)
-    with pytest.raises(ScheduleError):
+    with pytest.raises(WorldScheduleError):
         run_whole(WholeSeeds(1), as_json=True, replay=path)
     with pytest.raises(FileNotFoundError):
         run_whole(WholeSeeds(1), as_json=True, replay=tmp_path / "none.json")

@@ -7,7 +7,7 @@ import pytest
 
 from stablecast.lab.whole.conductor import Conductor, Line
 from stablecast.lab.whole.history_checker import judge
-from stablecast.lab.whole.schedule import RECEIVERS, SOURCE, STORES, Do, Fault, Schedule, Setup
+from stablecast.lab.whole.schedule import RECEIVERS, SOURCE, STORES, Do, HostFault, Setup, WorldSchedule
 from stablecast.lab.world.descriptor_calls import DESCRIPTOR_LIMIT
 from stablecast.lab.world.world import World
 
@@ -18,14 +18,14 @@ MS = 1_000_000
 class Played:
     """A world that was played, and what `probe` found when each fault was about to end, and after all was settled."""
 
-    def __init__(self, faults: list[Fault], probe: Callable[[Conductor], Any], **setup: Any) -> None:
+    def __init__(self, faults: list[HostFault], probe: Callable[[Conductor], Any], **setup: Any) -> None:
         self.found: list[Any] = []
-        self.schedule = Schedule(4, Setup(**setup), tuple(faults))
+        self.schedule = WorldSchedule(4, Setup(**setup), tuple(faults))
         self.world = World(4)
         self.conductor = conductor = Conductor(self.world, self.schedule, traced=False)
         mend, end = conductor._mend, conductor._end
 
-        def mend_observed(fault: Fault) -> None:
+        def mend_observed(fault: HostFault) -> None:
             self.found.append(probe(conductor))
             mend(fault)
 
@@ -44,8 +44,8 @@ class Played:
         return sum(line["run"].partition(".")[0] == who for line in self.lines("begin"))
 
 
-def fault(do: Do, who: str, **more: Any) -> Fault:
-    return Fault(AT, do, who, SPAN, **more)
+def fault(do: Do, who: str, **more: Any) -> HostFault:
+    return HostFault(AT, do, who, SPAN, **more)
 
 
 def gone(conductor: Conductor) -> set[str]:

@@ -5,19 +5,19 @@ from pathlib import Path
 import pytest
 
 from stablecast.lab.whole.runner import run
-from stablecast.lab.whole.schedule import Do, Fault, Schedule, Setup
+from stablecast.lab.whole.schedule import Do, HostFault, Setup, WorldSchedule
 
 FOUND = {
     # A source that keeps messages until they are confirmed never asked for confirmations, so its flight stayed full.
-    "confirmations_are_never_asked_for": Schedule(
+    "confirmations_are_never_asked_for": WorldSchedule(
         28, Setup(options=(("ume_flight_size", 5), ("ume_retention_unique_confirmations", 1)))
     ),
     # A store without descriptors wrote a hundred tracebacks when one client connected.
-    "a_hundred_tracebacks_for_one_connection": Schedule(
-        100, Setup(), (Fault(1_607, Do.SCARCE, "store0", 689), Fault(1_776, Do.TWIN, "source", 3_028))
+    "a_hundred_tracebacks_for_one_connection": WorldSchedule(
+        100, Setup(), (HostFault(1_607, Do.SCARCE, "store0", 689), HostFault(1_776, Do.TWIN, "source", 3_028))
     ),
     # `verify` reported A1 when a receiver that sets the pace acknowledged the messages below its start.
-    "a_start_above_messages_that_a_store_has": Schedule(
+    "a_start_above_messages_that_a_store_has": WorldSchedule(
         55,
         Setup(
             options=(("ume_receiver_paced_persistence", 1), ("ume_flight_size_bytes", 500_000)),

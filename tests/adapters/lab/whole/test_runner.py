@@ -10,7 +10,7 @@ import pytest
 
 from stablecast.lab.whole import runner
 from stablecast.lab.whole.runner import WholeReport, run, shrink
-from stablecast.lab.whole.schedule import Do, Fault, Schedule, Setup, draw
+from stablecast.lab.whole.schedule import Do, HostFault, Setup, WorldSchedule, draw
 from tests.support.tree import PYTHON_PATH
 
 SEEDS = (0, 3, 8)
@@ -47,27 +47,27 @@ def test_seeds_are_clean_and_their_traces_too(seed: int, tmp_path: Path) -> None
 
 
 def test_a_world_without_faults_delivers_each_message_once() -> None:
-    counts = run(Schedule(5)).counts
+    counts = run(WorldSchedule(5)).counts
     assert counts["delivered"] == 2 * counts["sent"] == 2 * counts["stable"]
 
 
 def test_a_world_that_does_not_end_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "LIMIT_SECONDS", 2.0)
-    assert [text.partition(":")[0] for text in run(Schedule(5)).violations] == ["hang"]
+    assert [text.partition(":")[0] for text in run(WorldSchedule(5)).violations] == ["hang"]
 
 
 def test_a_failing_schedule_is_made_smaller() -> None:
     """The failure needs the kill of the second store and nothing else."""
 
-    def attempt(schedule: Schedule) -> WholeReport:
+    def attempt(schedule: WorldSchedule) -> WholeReport:
         broken = any(fault.do is Do.KILL and fault.who == "store1" for fault in schedule.faults)
         return WholeReport(schedule, ("lost: one",) if broken else ("twice: one",), Counter(), 0, "")
 
     faults = (
-        Fault(10, Do.KILL, "store1", 800),
-        Fault(20, Do.KILL, "store0", 700),
-        Fault(30, Do.STOP, "store1", 10),
-        Fault(40, Do.POWER, "source", 10),
+        HostFault(10, Do.KILL, "store1", 800),
+        HostFault(20, Do.KILL, "store0", 700),
+        HostFault(30, Do.STOP, "store1", 10),
+        HostFault(40, Do.POWER, "source", 10),
     )
-    report = shrink(attempt(Schedule(9, Setup(topics=("orders", "trades"), hasty=True), faults)), attempt)
-    assert report.schedule == Schedule(9, Setup(), (Fault(10, Do.KILL, "store1", 1),))
+    report = shrink(attempt(WorldSchedule(9, Setup(topics=("orders", "trades"), hasty=True), faults)), attempt)
+    assert report.schedule == WorldSchedule(9, Setup(), (HostFault(10, Do.KILL, "store1", 1),))

@@ -14,10 +14,10 @@ from stablecast.lab.whole.schedule import (
     RECEIVERS,
     STORES,
     Do,
-    Fault,
-    Schedule,
-    ScheduleError,
+    HostFault,
     Setup,
+    WorldSchedule,
+    WorldScheduleError,
     draw,
     smaller,
 )
@@ -32,7 +32,7 @@ def test_a_seed_draws_the_same_schedule() -> None:
 
 def test_schedules_survive_json() -> None:
     for schedule in DRAWN:
-        assert Schedule.from_json(json.loads(schedule.text())) == schedule
+        assert WorldSchedule.from_json(json.loads(schedule.text())) == schedule
 
 
 @pytest.mark.parametrize(
@@ -42,14 +42,14 @@ def test_schedules_survive_json() -> None:
         {},
         {"seed": 1},
         {"seed": 1, "setup": {}, "faults": [{"at_ms": 1}]},
-        {**Schedule(1).as_json(), "setup": {"colour": "red"}},
-        Schedule(1, faults=(Fault(1, Do.KILL, "nobody"),)).as_json(),
-        Schedule(1, faults=(Fault(1, Do.CUT, "source", other="nobody"),)).as_json(),
+        {**WorldSchedule(1).as_json(), "setup": {"colour": "red"}},
+        WorldSchedule(1, faults=(HostFault(1, Do.KILL, "nobody"),)).as_json(),
+        WorldSchedule(1, faults=(HostFault(1, Do.CUT, "source", other="nobody"),)).as_json(),
     ],
 )
 def test_a_file_that_is_no_schedule_is_refused(value: object) -> None:
-    with pytest.raises(ScheduleError):
-        Schedule.from_json(value)
+    with pytest.raises(WorldScheduleError):
+        WorldSchedule.from_json(value)
 
 
 def test_all_faults_happen_and_are_over_at_the_horizon() -> None:
@@ -57,7 +57,7 @@ def test_all_faults_happen_and_are_over_at_the_horizon() -> None:
     assert {fault.do for fault in faults} == set(Do)
     assert all(fault.at_ms >= 0 and fault.at_ms + fault.span_ms <= HORIZON_MS for fault in faults)
     assert {len(schedule.faults) for schedule in DRAWN} == set(range(FAULTS[0], FAULTS[1] + 1))
-    assert str(Fault(5, Do.CUT, "source", 7, "store0", 1)) == "5 ms: cut source and store0 for 7 ms, 1"
+    assert str(HostFault(5, Do.CUT, "source", 7, "store0", 1)) == "5 ms: cut source and store0 for 7 ms, 1"
 
 
 def test_no_schedule_breaks_the_disks_of_a_quorum() -> None:
@@ -105,7 +105,7 @@ def test_each_kind_of_setup_has_its_share(has: object) -> None:
     assert 0.02 < share < 0.5
 
 
-def _weight(schedule: Schedule) -> tuple[int, int, int]:
+def _weight(schedule: WorldSchedule) -> tuple[int, int, int]:
     """Return the number of faults, of changes to the plain setup, and the total time of the faults."""
     plain = Setup()
     changes = Counter(
@@ -119,4 +119,4 @@ def test_smaller_schedules_are_smaller_and_end() -> None:
         for found in smaller(schedule):
             assert _weight(found) < _weight(schedule)
             assert all(one <= other for one, other in zip(_weight(found), _weight(schedule), strict=True))
-    assert list(smaller(Schedule(1))) == []
+    assert list(smaller(WorldSchedule(1))) == []
