@@ -264,6 +264,10 @@ class Store:
         """Return the traffic on the streams, by the life that sent it."""
         return self._arrivals.traffic
 
+    def traffic_of(self, incarnation: int) -> Traffic:
+        """Return a copy of the traffic of a life, with the repairs of its session."""
+        return self._arrivals.traffic_of(incarnation)
+
     @property
     def connections(self) -> int:
         """Return the number of connections to the store's port and from it."""
