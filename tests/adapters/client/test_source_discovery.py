@@ -7,6 +7,7 @@ import attrs
 import pytest
 
 from stablecast.client import Context, resolution, source_discovery
+from stablecast.client.store_hosts import StoreHosts
 from stablecast.config.option_kinds import Value
 from stablecast.config.profiles import profile
 from stablecast.core.errors import MisuseError
@@ -199,6 +200,6 @@ class Listening:
 def test_a_context_without_resolution_tells_what_it_knows() -> None:
     """P-203: the address of a store that was given with the context."""
     source = Listening()
-    source_discovery.locate(None, source, {"store-A": "127.0.0.1:14567"})
+    source_discovery.locate(None, StoreHosts(lambda *_: None), source, {"store-A": "127.0.0.1:14567"})
     source_discovery.announce(None, source.config, "", None)
     assert source.told == [Located("store-A", "127.0.0.1:14567")]
