@@ -19,8 +19,8 @@ from stablecast.runtime.machine.system_files import SystemFiles
 
 def run(words: Sequence[str], delay: Path) -> None:
     """Run a command line of `stablecast`, and end the process with its status."""
-    SystemFiles.sync_data = staticmethod(partial(slow_sync, delay))  # type: ignore[assignment]
-    sys.stdout.reconfigure(line_buffering=True)
+    SystemFiles.sync_data = staticmethod(partial(slow_sync, delay))
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     sys.argv = ["stablecast", *words]
     try:
         main()
