@@ -12,17 +12,20 @@ from typing import Any, Final
 import attrs
 
 from stablecast.lab.whole.history_checker import HistoryFacts, gather, undelivered
-from stablecast.lab.whole.schedule import SOURCE, Do, WorldSchedule
+from stablecast.lab.whole.schedule import SOURCE, STORES, Do, WorldSchedule
 
 Line = Mapping[str, Any]
 
 WINDOW_MS: Final = 1_000
 """Shortest time of unchanged faults in which stability is compared, in its second half."""
 
+RETURN_MS: Final = 2_000
+"""Time in ms in which a store or a source is back after a fault, on a machine with other work, too."""
+
 
 @attrs.frozen
 class PlayedSchedule:
-    """What one side leaves of a schedule.
+    """The record that one side leaves of a schedule.
 
     Attributes:
         lines: The history.
@@ -114,6 +117,12 @@ def _of_all_runs(schedule: WorldSchedule, facts: HistoryFacts) -> dict[str, obje
     return found
 
 
+def _returning(schedule: WorldSchedule, since: int) -> bool:
+    """Return whether a store or the source may still be on its way back from an earlier fault."""
+    ends = [fault.at_ms + fault.span_ms for fault in schedule.faults if fault.who in {SOURCE, *STORES}]
+    return any(end <= since < end + RETURN_MS for end in ends)
+
+
 def _stability(schedule: WorldSchedule, played: PlayedSchedule) -> dict[str, object]:
     """Return for each long time of unchanged faults whether messages became stable in its second half."""
     edges = sorted(
@@ -129,7 +138,7 @@ def _stability(schedule: WorldSchedule, played: PlayedSchedule) -> dict[str, obj
         else:
             active.discard(index)
         start, end = played.edges.get((index, edge)), played.edges.get((second, other))
-        if not active or until - since < WINDOW_MS or start is None or end is None:
+        if not active or until - since < WINDOW_MS or start is None or end is None or _returning(schedule, since):
             continue
         name = " + ".join(f"{fault.do} {fault.who}" for fault in (schedule.faults[one] for one in sorted(active)))
         middle = (start + end) // 2

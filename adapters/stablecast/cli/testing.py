@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from stablecast.cli.declarations import CommandGroup, TracePaths
+from stablecast.runtime import machine
 from stablecast.text import plural
 from stablecast.text.console import say
 
@@ -31,5 +32,5 @@ def from_traces_command(
     if output is None:
         say(text.removesuffix("\n"))
         return
-    output.write_text(text, encoding="utf-8")
+    machine.files.write_bytes(output, text.encode())
     say(f"{output}: {plural(len(run.messages), 'message')}, {plural(len(run.crashes), 'restart')}")

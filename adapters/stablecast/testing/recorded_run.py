@@ -1,4 +1,4 @@
-"""What the traces of an application show of its run: the messages that it got, and its crashes.
+"""The run of an application as its traces show it: the messages that it got, and its crashes.
 
 Traces are those of the application's own host: one of each of its receivers, for each of its lives. Payloads are not in
 traces. Times are those of the host's clock.
