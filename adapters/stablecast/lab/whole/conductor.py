@@ -296,7 +296,7 @@ class Conductor:
         job["options"] = dict(setup.receiver_options)
         return job | {"mode": mode, "delay": SLOW_SECONDS if mode == "slow" else 0.0}
 
-    def _source_job(self) -> Mapping[str, Any]:
+    def _source_job(self) -> dict[str, Any]:
         setup = self.schedule.setup
         stores, options = self._stores_of_the_source(), dict(setup.options)
         if setup.named:

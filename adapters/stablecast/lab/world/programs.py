@@ -116,7 +116,7 @@ class DaemonProgram:
         )
 
     def _store(self, host: str, index: int) -> str:
-        given = [tuple(option.split("=", 1)) for option in self.options]
+        given = [(name, value) for name, _, value in (option.partition("=") for option in self.options)]
         usual = [(f"disk-{kind}-directory", str(DATA / f"{kind}{index}")) for kind in ("cache", "state")]
         ours = _attributes([*usual, *(one for one in given if one[0] in STORE_LEVEL)])
         of_topics = dict([("repository-type", "disk"), *(one for one in given if one[0] not in STORE_LEVEL)])
