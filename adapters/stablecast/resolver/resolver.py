@@ -24,8 +24,8 @@ from stablecast.transports.resolution.udp.effects import (
     Listen,
     NameFound,
     NameLost,
-    NoSource,
     Remark,
+    SourceNotFound,
     Withdrawn,
 )
 from stablecast.transports.resolution.udp.inputs import (
@@ -198,7 +198,7 @@ class Resolver(Resolution):
                 listeners.found(topic, record)
             case Withdrawn(topic, record):
                 listeners.gone(topic, record)
-            case NoSource(topic, queries):
+            case SourceNotFound(topic, queries):
                 listeners.no_source(topic, queries)
             case NameFound(name, address):
                 listeners.name_found(name, address)
