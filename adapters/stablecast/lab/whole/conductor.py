@@ -162,11 +162,14 @@ class Conductor:
             await self._end()
 
     async def _end(self) -> None:
-        """End all programs in order, the clients first, and mark those that do not end or fail."""
+        """End all programs, and mark those that do not end or fail.
+
+        Relays and services end while clients are connected to them. Stores end last, because clients deregister there.
+        """
         await asyncio.sleep(STEP_SECONDS)
         clients = (SOURCE, *RECEIVERS)
         leaving = signal.SIGUSR2 if self.schedule.setup.ending == "deregister" else signal.SIGTERM
-        for names, number in ((clients, leaving), (self.names[len(clients) :], signal.SIGTERM)):
+        for names, number in ((self.finders, signal.SIGTERM), (clients, leaving), (STORES, signal.SIGTERM)):
             for name in names:
                 self._ask_to_end(name, number)
             waited = 0.0
