@@ -404,10 +404,31 @@ PROGRAMS: Final = (
         Test("adapters/resolver/test_channels.py::test_a_connection_from_its_beginning_to_its_end"),
     ),
     Mutant(
+        "a-service-does-not-disconnect-at-its-end",
+        "adapters/resolver/srs/daemon",
+        "        for transport in self._peers.values():\n            transport.abort()\n",
+        "",
+        WholeWorlds("hang", first=10, count=15),
+    ),
+    Mutant(
         "a-service-drops-what-it-sends-first",
         "adapters/resolver/srs/daemon",
         "        transport.write(data)\n        waiting",
         ("        if self._machine.counters().get('never'):\n            transport.write(data)\n        waiting"),
+        WholeWorlds("hang", first=10, count=15),
+    ),
+    Mutant(
+        "a-service-ignores-new-connections",
+        "adapters/resolver/srs/daemon",
+        "        self.feed(ConnectionAccepted(number, address))\n",
+        "        pass\n",
+        WholeWorlds("hang", first=10, count=15),
+    ),
+    Mutant(
+        "a-context-ignores-what-a-service-found",
+        "adapters/resolver/srs_resolver",
+        "                self._on_found(topic, record)\n",
+        "                pass\n",
         WholeWorlds("hang", first=10, count=15),
     ),
     Mutant(
