@@ -340,6 +340,13 @@ PROGRAMS: Final = (
         WholeWorlds("reused", first=3, count=15),
     ),
     Mutant(
+        "erasures-are-not-recovered",
+        "adapters/store/journal/recovery",
+        "            found.index.erase(Erase(stream, start, stop, (number, offset)))\n",
+        "            pass\n",
+        Test("adapters/store/journal/test_recovery.py::test_erasures_are_bound_to_their_place"),
+    ),
+    Mutant(
         "a-cut-leaves-one-message",
         "adapters/store/journal/journal",
         "Erase(stream, at, HIGHEST, self._position())",
