@@ -204,6 +204,13 @@ PROGRAMS: Final = (
         Test("adapters/store/test_store.py::test_a_client_that_stays_away_too_long_is_forgotten"),
     ),
     Mutant(
+        "a-store-always-remembers",
+        "adapters/store/store",
+        "memory=memory)\n        born",
+        "memory=True)\n        born",
+        Test("adapters/store/test_store.py::test_only_a_new_store_remembers_without_a_journal"),
+    ),
+    Mutant(
         "a-cut-stays-in-memory",
         "adapters/store/message_storage",
         "                self._log.cut(source, effect.number, effect.ticket)\n",
@@ -274,6 +281,13 @@ PROGRAMS: Final = (
         Test("adapters/store/test_arrivals.py::test_a_stream_that_ends_is_told"),
     ),
     Mutant(
+        "a-store-ignores-broken-connections",
+        "adapters/store/store",
+        "ConnectionPool(lambda peer: self._feed(Reset(peer)), lambda peer: self._feed(Gone(peer)), host)",
+        "ConnectionPool(lambda peer: None, lambda peer: None, host)",
+        Test("adapters/store/test_store.py::test_a_store_learns_of_broken_connections"),
+    ),
+    Mutant(
         "a-store-forgets-its-clients-in-a-checkpoint",
         "adapters/store/store",
         "[client_record(client) for client in endpoint.checkpoint()]",
@@ -312,11 +326,25 @@ PROGRAMS: Final = (
         WholeWorlds("traceback", first=0, count=15),
     ),
     Mutant(
+        "the-loop-overtakes-the-writer",
+        "adapters/store/journal/writer",
+        "self._short >= STEADY and self._given == self._done and segment",
+        "self._short >= STEADY and segment",
+        Test("adapters/store/journal/test_turns.py::test_the_loop_flushes_nothing_while_the_thread_has_older_records"),
+    ),
+    Mutant(
         "states-after-the-checkpoint-are-lost",
         "adapters/store/journal/recovery",
         "            found.states.append(data[entry.body])\n",
         "            pass\n",
         WholeWorlds("reused", first=3, count=15),
+    ),
+    Mutant(
+        "erasures-are-not-recovered",
+        "adapters/store/journal/recovery",
+        "            found.index.erase(Erase(stream, start, stop, (number, offset)))\n",
+        "            pass\n",
+        Test("adapters/store/journal/test_recovery.py::test_erasures_are_bound_to_their_place"),
     ),
     Mutant(
         "a-cut-leaves-one-message",
@@ -347,10 +375,67 @@ PROGRAMS: Final = (
         WholeWorlds("hang", first=4, count=15),
     ),
     Mutant(
+        "a-withdrawn-source-stays-reported",
+        "adapters/resolver/combined_resolver",
+        "        self._reported.get(topic, set()).discard(record)\n\n",
+        "        pass\n\n",
+        Test("adapters/resolver/test_combined_resolver.py::test_repeats_mean_nothing_until_the_source_was_gone"),
+    ),
+    Mutant(
+        "a-lost-source-stays-reported",
+        "adapters/resolver/combined_resolver",
+        "            reported.discard(record)\n            for kind",
+        "            for kind",
+        Test("adapters/resolver/test_combined_resolver.py::test_a_source_that_was_lost_is_reported_again"),
+    ),
+    Mutant(
+        "only-the-first-relay-or-service-is-asked",
+        "adapters/resolver/combined_resolver",
+        (
+            "        for kind in self._kinds:\n"
+            "            kind.feed(event)\n"
+            "        if isinstance(event, AddReceiver | Unresolved)"
+        ),
+        (
+            "        for kind in self._kinds[:1]:\n"
+            "            kind.feed(event)\n"
+            "        if isinstance(event, AddReceiver | Unresolved)"
+        ),
+        Test("adapters/resolver/test_combined_resolver.py::test_every_kind_gets_every_input"),
+    ),
+    Mutant(
+        "a-service-connection-breaks-unnoticed",
+        "adapters/resolver/channels",
+        "        self.report(ConnectionClosed(number, reason))\n        self._cut",
+        "        self._cut",
+        Test("adapters/resolver/test_channels.py::test_a_connection_from_its_beginning_to_its_end"),
+    ),
+    Mutant(
+        "a-service-does-not-disconnect-at-its-end",
+        "adapters/resolver/srs/daemon",
+        "        for transport in self._peers.values():\n            transport.abort()\n",
+        "",
+        WholeWorlds("hang", first=10, count=15),
+    ),
+    Mutant(
         "a-service-drops-what-it-sends-first",
         "adapters/resolver/srs/daemon",
         "        transport.write(data)\n        waiting",
         ("        if self._machine.counters().get('never'):\n            transport.write(data)\n        waiting"),
+        WholeWorlds("hang", first=10, count=15),
+    ),
+    Mutant(
+        "a-service-ignores-new-connections",
+        "adapters/resolver/srs/daemon",
+        "        self.feed(ConnectionAccepted(number, address))\n",
+        "        pass\n",
+        WholeWorlds("hang", first=10, count=15),
+    ),
+    Mutant(
+        "a-context-ignores-what-a-service-found",
+        "adapters/resolver/srs_resolver",
+        "                self._on_found(topic, record)\n",
+        "                pass\n",
         WholeWorlds("hang", first=10, count=15),
     ),
     Mutant(
@@ -359,6 +444,13 @@ PROGRAMS: Final = (
         "                for to in clients:\n",
         "                for to in clients[:1]:\n",
         WholeWorlds("hang", first=0, count=15),
+    ),
+    Mutant(
+        "a-reader-of-datagrams-takes-one-of-each-sender",
+        "adapters/resolver/endpoint",
+        "for sender, those in found for one in those)",
+        "for sender, those in found for one in those[:1])",
+        Test("adapters/resolver/test_endpoint.py::test_every_datagram_of_a_sender_is_fed"),
     ),
     Mutant(
         "a-group-is-left-for-good",

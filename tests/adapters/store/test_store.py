@@ -154,9 +154,9 @@ async def test_only_a_new_store_remembers_without_a_journal(tmp_path: Path, monk
     found: list[bool] = []
     recover = StoreEndpoint.recover
 
-    def observed(self: StoreEndpoint, *recovered: Any, memory: bool) -> None:
+    def observed(self: StoreEndpoint, clients: Any, extents: Any, trails: Any, now: int, *, memory: bool) -> None:
         found.append(memory)
-        recover(self, *recovered, memory=memory)  # type: ignore[misc]  # `recovered` are the records alone
+        recover(self, clients, extents, trails, now, memory=memory)
 
     monkeypatch.setattr(StoreEndpoint, "recover", observed)
     for new in (False, True):
@@ -170,7 +170,7 @@ async def test_only_a_new_store_remembers_without_a_journal(tmp_path: Path, monk
 async def test_a_store_learns_of_broken_connections(tmp_path: Path) -> None:
     async with serving(tmp_path) as store:
         found: list[object] = []
-        store._feed = found.append  # type: ignore[assignment,method-assign]
+        store._feed = found.append  # type: ignore[method-assign, assignment]
         store._pool._on_reset(f"{LOCAL}:8")
         store._pool._on_gone(f"{LOCAL}:9")
     assert found == [Reset(f"{LOCAL}:8"), Gone(f"{LOCAL}:9")]
