@@ -33,6 +33,8 @@ from tests.torture.__main__ import obstacle
 SCHEDULES = 300
 AT_ONCE = 4
 """Number of real histories that run at the same time. Most of them wait most of the time."""
+SHOWN_VALUES = 5
+"""Most values of one outcome that the table shows."""
 LEAST = 0.95
 """Least share of schedules without a difference."""
 
@@ -79,22 +81,30 @@ def compared(schedules: list[WorldSchedule], base: Path, at_once: int, *, keep: 
         yield from pool.map(one, schedules, places, waiting)
 
 
+def kind_of(outcome: str) -> str:
+    """Return the name of an outcome in the table. All times of unchanged faults share a line."""
+    what = outcome.partition(" ms: ")[2].partition(" while ")[0]
+    return f"{what} during a fault" if what else outcome
+
+
 def table(comparisons: list[Comparison]) -> str:
-    """Return a line for each outcome: compared, equal, and different schedules with their seeds."""
-    asked: Counter[str] = Counter()
+    """Return a line for each outcome: how often it was compared and equal, its usual values, and seeds that differ."""
+    asked: dict[str, Counter[str]] = {}
     different: dict[str, list[int]] = {}
     for one in comparisons:
         for name in {*one.world, *one.processes}:
-            kind = "stable during a fault" if " ms: stable while" in name else name
-            asked[kind] += 1
+            kind = kind_of(name)
+            asked.setdefault(kind, Counter())[str(one.processes.get(name))] += 1
             if name in one.differences:
                 different.setdefault(kind, []).append(one.schedule.seed)
     width = max(map(len, asked))
-    lines = [f"{'outcome':<{width}}  compared  equal  seeds that differ"]
-    for name in sorted(asked):
+    lines = [f"{'outcome':<{width}}  compared  equal  values"]
+    for name, values in sorted(asked.items()):
         seeds = different.get(name, [])
-        lines.append(f"{name:<{width}}  {asked[name]:>8}  {asked[name] - len(seeds):>5}  {' '.join(map(str, seeds))}")
-    return "\n".join(line.rstrip() for line in lines)
+        usual = ", ".join(f"{value} {count}" for value, count in values.most_common(SHOWN_VALUES))
+        differ = f"; seeds that differ: {' '.join(map(str, seeds))}" if seeds else ""
+        lines.append(f"{name:<{width}}  {values.total():>8}  {values.total() - len(seeds):>5}  {usual}{differ}")
+    return "\n".join(lines)
 
 
 def figure(comparisons: list[Comparison], seconds: float) -> str:

@@ -5,14 +5,14 @@ are not compared. `spec/agreement.md` says why each of these outcomes does not.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
 import attrs
 
 from stablecast.lab.whole.history_checker import HistoryFacts, gather, undelivered
-from stablecast.lab.whole.schedule import SOURCE, STORES, Do, WorldSchedule
+from stablecast.lab.whole.schedule import FINDERS, RECEIVERS, SOURCE, STORES, Do, WorldSchedule
 
 Line = Mapping[str, Any]
 
@@ -61,7 +61,7 @@ def outcomes(schedule: WorldSchedule, played: PlayedSchedule) -> dict[str, objec
         losses = [line for line in played.lines if line.get("name") == "UnrecoverableLoss"]
         runs = {line["run"] for line in facts.lines if line.get("receiver") == receiver}
         found[f"receiver{number} reported a loss"] = any(line["run"] in runs for line in losses)
-    return found | _of_the_source(facts.lines) | _of_all_runs(schedule, facts) | _stability(schedule, played)
+    return found | _of_the_source(facts.lines) | _of_all_runs(schedule, facts) | _progress(schedule, played)
 
 
 def _of_the_source(lines: Iterable[Line]) -> dict[str, object]:
@@ -89,6 +89,7 @@ def _of_the_source(lines: Iterable[Line]) -> dict[str, object]:
 def _of_all_runs(schedule: WorldSchedule, facts: HistoryFacts) -> dict[str, object]:
     """Return starts, ends and reported events of the applications, and whether everything that was sent is stable."""
     starts, ends, reported = Counter[str](), set[str](), set[str]()
+    wiped = any(fault.do is Do.WIPE for fault in schedule.faults)  # Who reaches an empty store first is a race.
     lives = 0
     last: dict[str, str] = {}
     for line in facts.lines:
@@ -98,7 +99,7 @@ def _of_all_runs(schedule: WorldSchedule, facts: HistoryFacts) -> dict[str, obje
             last[role] = line["run"]
         elif line["is"] == "end":
             ends.add(line["run"])
-        elif line["is"] == "event":
+        elif line["is"] == "event" and not (wiped and line["name"] == "RegistrationError"):
             reported.add(f"{'source' if role == SOURCE else 'receiver'} {line['name']}")
         lives += line["is"] == "registered"
     found: dict[str, object] = {
@@ -117,19 +118,28 @@ def _of_all_runs(schedule: WorldSchedule, facts: HistoryFacts) -> dict[str, obje
     return found
 
 
-def _returning(schedule: WorldSchedule, since: int) -> bool:
-    """Return whether a store or the source may still be on its way back from an earlier fault."""
-    ends = [fault.at_ms + fault.span_ms for fault in schedule.faults if fault.who in {SOURCE, *STORES}]
+def _returning(schedule: WorldSchedule, since: int, names: Collection[str]) -> bool:
+    """Return whether one of the programs may still be on its way back from an earlier fault."""
+    ends = [fault.at_ms + fault.span_ms for fault in schedule.faults if {fault.who, fault.other} & set(names)]
     return any(end <= since < end + RETURN_MS for end in ends)
 
 
-def _stability(schedule: WorldSchedule, played: PlayedSchedule) -> dict[str, object]:
-    """Return for each long time of unchanged faults whether messages became stable in its second half."""
+def _progress(schedule: WorldSchedule, played: PlayedSchedule) -> dict[str, object]:
+    """Return what happens in the second half of each long time of unchanged faults.
+
+    Messages become stable or not, and each receiver gets messages or not.
+    """
     edges = sorted(
         {(fault.at_ms, index, "begin") for index, fault in enumerate(schedule.faults)}
         | {(fault.at_ms + fault.span_ms, index, "end") for index, fault in enumerate(schedule.faults) if fault.span_ms}
     )
-    stable = [line["t"] for line in played.lines if line["is"] == "stable"]
+    events = {"stable": [line["t"] for line in played.lines if line["is"] == "stable"]}
+    needed: dict[str, Collection[str]] = {"stable": (SOURCE, *STORES)}
+    for number, receiver in enumerate(played.receivers):
+        if not (schedule.setup.late and number):
+            what = f"delivered to receiver{number}"
+            events[what] = [line["t"] for line in played.lines if line.get("receiver") == receiver and "id" in line]
+            needed[what] = (SOURCE, RECEIVERS[number], *STORES, FINDERS[0])
     found: dict[str, object] = {}
     active: set[int] = set()
     for (since, index, edge), (until, second, other) in pairwise(edges):
@@ -138,9 +148,11 @@ def _stability(schedule: WorldSchedule, played: PlayedSchedule) -> dict[str, obj
         else:
             active.discard(index)
         start, end = played.edges.get((index, edge)), played.edges.get((second, other))
-        if not active or until - since < WINDOW_MS or start is None or end is None or _returning(schedule, since):
+        if not active or until - since < WINDOW_MS or start is None or end is None:
             continue
-        name = " + ".join(f"{fault.do} {fault.who}" for fault in (schedule.faults[one] for one in sorted(active)))
+        name = " + ".join(str(schedule.faults[one]).partition(": ")[2] for one in sorted(active))
         middle = (start + end) // 2
-        found[f"{since} ms: stable while {name}"] = any(middle < at < end for at in stable)
+        for what, times in events.items():
+            if not _returning(schedule, since, needed[what]):
+                found[f"{since} ms: {what} while {name}"] = any(middle < at < end for at in times)
     return found
