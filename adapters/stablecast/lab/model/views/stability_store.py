@@ -109,12 +109,15 @@ class FollowedSource:
         kept = cls(repository.incarnation, repository.resume_point, dict(by_life(repository)))
         kept.why = PACED if repository.terms.paced else ""
         kept.newest = max(0, repository.newest)
-        kept.synced.update(held for numbers in kept.of.values() for held in numbers)
+        for first, stop in (held for numbers in kept.of.values() for held in numbers):
+            kept.synced.add(first, stop)
         for first, stop in repository.held:
-            kept.gone.update(kept.synced.missing(first, stop))
+            for low, high in kept.synced.missing(first, stop):
+                kept.gone.add(low, high)
         kept.gone.add(0, repository.trail)
         if kept.resume is not None:
-            kept.told.update(kept.synced.within(kept.resume, repository.acked))
+            for first, stop in kept.synced.within(kept.resume, repository.acked):
+                kept.told.add(first, stop)
         return kept
 
     def cuts(self) -> Iterable[int]:
