@@ -98,7 +98,7 @@ tools:
 trace-rows: .venv  ## the rules of the core that no test shows (ARGS=--all: every rule, and who shows it)
 	@$(BIN)/python -m tests.rows $(ARGS)
 
-mutants: .venv  ## plant faults in core, transports and journal: every one must be found (ARGS=NAME...: these only)
+mutants: .venv  ## plant faults in core, transports and programs: every one must be found (ARGS=NAME...: these only)
 	@$(BIN)/python -m tests.mutants $(ARGS)
 	@$(PYTEST) --no-cov -k fault -m "thorough or not thorough" tests/models
 

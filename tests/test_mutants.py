@@ -9,12 +9,12 @@ import pytest
 
 from stablecast.evidence.rules.judges import SIMULATOR
 from tests.mutants.__main__ import main
-from tests.mutants.mutant import CORE, Mutant, Test, Worlds
+from tests.mutants.mutant import CORE, Mutant, Test, WholeWorlds, Worlds
 from tests.mutants.table import MUTANTS
 from tests.support.tree import ROOT
 
 LEAST: Final = 40
-"""Number of mutants in the table."""
+"""Least number of mutants of the core and its neighbours, and of those of the programs around them."""
 
 MOST_WORLDS: Final = 40
 """Number of worlds for one mutant: a test is the better killer of a fault that needs more of them."""
@@ -33,6 +33,7 @@ SAMPLE: Final = (
     "the-same-store-is-asked-again",
     "acknowledged-before-it-is-synced",
     "the-removal-of-a-source-is-not-sent",
+    "a-batch-of-the-live-stream-has-the-wrong-first-number",
 )
 
 
@@ -62,6 +63,15 @@ def test_every_rule_of_the_simulator_has_a_mutant_that_breaks_it() -> None:
     worlds = [mutant.killer for mutant in MUTANTS if isinstance(mutant.killer, Worlds)]
     assert {killer.rule for killer in worlds} == set(SIMULATOR.checks)
     assert max(killer.count for killer in worlds) <= MOST_WORLDS
+
+
+def test_the_programs_have_mutants_that_whole_worlds_find() -> None:
+    programs = {mutant.name: mutant for mutant in MUTANTS if mutant.module.startswith("adapters/")}
+    found = [mutant.killer for mutant in programs.values() if isinstance(mutant.killer, WholeWorlds)]
+    assert len(programs) >= LEAST
+    assert {mutant.package.name for mutant in programs.values()} == {"client", "runtime", "store", "resolver"}
+    assert len({killer.rule for killer in found}) > 3
+    assert max(killer.count for killer in found) <= MOST_WORLDS
 
 
 def test_the_tests_that_kill_mutants_exist() -> None:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.mutants.mutant import CORE, Graph, Mutant, Test, Worlds, run, run_tests
+from tests.mutants.mutant import CORE, Graph, Mutant, Test, WholeWorlds, Worlds, run, run_tests
 from tests.mutants.table import MUTANTS
 
 
@@ -20,7 +20,8 @@ def false_alarms(mutants: Sequence[Mutant]) -> list[str]:
     tests = sorted((killer for killer in killers if isinstance(killer, Test)), key=str)
     worlds = {(killer.first, killer.count): killer for killer in killers if isinstance(killer, Worlds)}
     graphs = sorted((killer for killer in killers if isinstance(killer, Graph)), key=str)
-    others: list[Worlds | Graph] = [*worlds.values(), *graphs]
+    whole = {(one.first, one.count, one.traced): one for one in killers if isinstance(one, WholeWorlds)}
+    others: list[Worlds | WholeWorlds | Graph] = [*worlds.values(), *whole.values(), *graphs]
     commands = [killer.command(core) for killer in others]
     if tests:
         commands.append(run_tests(core, *tests))

@@ -10,35 +10,35 @@ _RECOVERY = "adapters/store/journal/test_recovery.py"
 JOURNAL: Final = (
     Mutant(
         "a-segment-is-deleted-one-record-before-the-sync",
-        "journal/journal",
+        "adapters/store/journal/journal",
         "if due > self._pending.synced or segment.number >= self._pending.root:",
         "if due > self._pending.synced + 1 or segment.number >= self._pending.root:",
         Test(f"{_DELETION}::test_a_segment_stays_until_the_very_record_that_killed_it_is_synced"),
     ),
     Mutant(
         "a-segment-is-deleted-before-the-next-checkpoint-sync",
-        "journal/journal",
+        "adapters/store/journal/journal",
         "if due > self._pending.synced or segment.number >= self._pending.root:",
         "if due > self._pending.synced or segment.number > self._pending.root:",
         Test(f"{_DELETION}::test_a_segment_stays_until_the_checkpoint_of_its_successor_is_synced"),
     ),
     Mutant(
         "a-checkpoint-does-not-clear-damage",
-        "journal/recovery",
+        "adapters/store/journal/recovery",
         "            found.damaged = False\n",
         "",
         Test(f"{_RECOVERY}::test_damage_before_the_newest_checkpoint_costs_no_states"),
     ),
     Mutant(
         "damage-after-the-checkpoint-is-ignored",
-        "journal/recovery",
+        "adapters/store/journal/recovery",
         "        return\n    found.damaged = True\n    copy",
         "        return\n    copy",
         Test(f"{_RECOVERY}::test_damage_behind_the_newest_checkpoint_may_cost_states"),
     ),
     Mutant(
         "a-truncated-segment-is-not-synced",
-        "journal/writer",
+        "adapters/store/journal/writer",
         "            machine.files.truncate(self._fd, self._end)\n            self._disk.sync(self._fd)\n",
         "            machine.files.truncate(self._fd, self._end)\n",
         Test(

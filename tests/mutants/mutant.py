@@ -1,7 +1,7 @@
 """Faults in the source text of machines, each with its killer: the simulation, test or model that must find it.
 
-`make mutants` plants them one by one in a copy of the core, of the transports or of the journal. It prints the kill
-rate. A mutant that survives shows a hole in the tests.
+`make mutants` plants them one by one in a copy of the package: the core, the transports, or a package of the adapters.
+It prints the kill rate. A mutant that survives shows a hole in the tests.
 """
 
 import os
@@ -20,10 +20,7 @@ from tests.support.tree import ROOT
 CORE: Final = ROOT / "core" / "stablecast" / "core"
 TRANSPORTS: Final = ROOT / "transports" / "stablecast" / "transports"
 
-JOURNAL: Final = ROOT / "adapters" / "stablecast" / "store" / "journal"
-
-OTHERS: Final = {"transports": TRANSPORTS, "journal": JOURNAL}
-"""Packages beside the core, by the prefix of their modules' names."""
+ADAPTERS: Final = ROOT / "adapters" / "stablecast"
 
 FOUND: Final = 1
 """Exit status of a killer that found the fault: pytest's for failed tests, and that of `worlds`."""
@@ -49,6 +46,27 @@ class Worlds:
 
     def __str__(self) -> str:
         return f"worlds, {self.rule}"
+
+
+@attrs.frozen
+class WholeWorlds:
+    """A killer that runs `count` whole worlds from seed `first` on; one of them must break `rule`.
+
+    Traces are judged as well if `traced`: that takes twice as long, and finds more.
+    """
+
+    rule: str
+    first: int = 0
+    count: int = 25
+    traced: bool = False
+
+    def command(self, _: Path) -> tuple[str, ...]:
+        """Return the arguments of `python -m`."""
+        traced = ("traced",) if self.traced else ()
+        return ("tests.mutants.whole_worlds", self.rule, str(self.first), str(self.count), *traced)
+
+    def __str__(self) -> str:
+        return f"whole worlds, {self.rule}"
 
 
 @attrs.frozen
@@ -85,25 +103,31 @@ class Graph:
 class Mutant:
     """A fault: in `module` of the core, the text `before`, which occurs once, becomes `after`.
 
-    A module of the transports has the prefix `transports/`, a module of the journal the prefix `journal/`.
+    A module of the transports has the prefix `transports/`, a module of the adapters `adapters/` and its package.
     """
 
     name: str
     module: str
     before: str
     after: str
-    killer: Worlds | Test | Graph
+    killer: Worlds | WholeWorlds | Test | Graph
 
     @property
     def package(self) -> Path:
         """The folder of the package that holds the module."""
-        return OTHERS.get(self.module.partition("/")[0], CORE)
+        match self.module.split("/"):
+            case ["transports", *_]:
+                return TRANSPORTS
+            case ["adapters", package, *_]:
+                return ADAPTERS / package
+            case _:
+                return CORE
 
     @property
     def file(self) -> str:
         """The path of the module's file below its package."""
-        first, _, rest = self.module.partition("/")
-        return f"{rest if first in OTHERS else self.module}.py"
+        parts = self.module.split("/")
+        return "/".join(parts[{"transports": 1, "adapters": 2}.get(parts[0], 0) :]) + ".py"
 
     def text(self) -> str:
         """Return the module's text with the fault. Raises ValueError unless `before` occurs exactly once."""

@@ -4,6 +4,7 @@ from typing import Final
 
 from tests.mutants.journal import JOURNAL
 from tests.mutants.mutant import Mutant
+from tests.mutants.programs import PROGRAMS
 from tests.mutants.receivers import RECEIVERS
 from tests.mutants.resolution import RESOLUTION
 from tests.mutants.shared import SHARED
@@ -11,4 +12,4 @@ from tests.mutants.sources import SOURCES
 from tests.mutants.stores import STORES
 from tests.mutants.terms import TERMS
 
-MUTANTS: Final[tuple[Mutant, ...]] = (*SHARED, *SOURCES, *TERMS, *RECEIVERS, *STORES, *RESOLUTION, *JOURNAL)
+MUTANTS: Final[tuple[Mutant, ...]] = (*SHARED, *SOURCES, *TERMS, *RECEIVERS, *STORES, *RESOLUTION, *JOURNAL, *PROGRAMS)

@@ -3,6 +3,7 @@
 The modules of the commands are loaded before the fork, because their load takes longer than a short history uses them.
 """
 
+import io
 import os
 import sys
 import time
@@ -20,7 +21,8 @@ from stablecast.runtime.machine.system_files import SystemFiles
 def run(words: Sequence[str], delay: Path) -> None:
     """Run a command line of `stablecast`, and end the process with its status."""
     SystemFiles.sync_data = staticmethod(partial(slow_sync, delay))
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    assert isinstance(sys.stdout, io.TextIOWrapper)
+    sys.stdout.reconfigure(line_buffering=True)
     sys.argv = ["stablecast", *words]
     try:
         main()

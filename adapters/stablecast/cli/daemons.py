@@ -19,6 +19,7 @@ from stablecast.core.machine.units import SECOND
 from stablecast.runtime import address, garbage_collection, machine, tls
 from stablecast.runtime.address import parse_services
 from stablecast.runtime.event_loop import on_ending, run_service
+from stablecast.runtime.interfaces import resolved_place
 from stablecast.store.hosts import Host, Hosts
 from stablecast.store.log_lines import FileLog, Log, Severity, open_log
 from stablecast.store.process import Pidfile, become
@@ -93,11 +94,12 @@ def validate(path: Path, profile_name: str, as_json: bool) -> int:
 
 def run_store(job: StoreJob) -> int:
     """Run one store on a directory until interrupted; return the exit status."""
-    host, port = address.parse(job.listen)
+    listen = resolved_place(job.listen)
+    host, port = address.parse(listen)
     seed = int.from_bytes(machine.entropy.octets(8), "big")
     base = profile(job.profile)
     given = parse_options(job.options)
-    config = options.apply("store", attrs.evolve(base.store, address=job.listen, seed=seed), given)
+    config = options.apply("store", attrs.evolve(base.store, address=listen, seed=seed), given)
     disk = options.apply("disk", base.disk, options.disk_options(given))
     for notice in options.notices("store", given):
         note(notice)
@@ -108,7 +110,7 @@ def run_store(job: StoreJob) -> int:
         job.trace,
         disk_of(disk, config),
         new=job.new,
-        resolver=[address.join(*address.parse(relay)) for relay in job.resolver],
+        resolver=[address.join(*address.parse_place(relay)) for relay in job.resolver],
         resolver_service=parse_services(job.services),
         reads=disk.reads,
     )

@@ -10,7 +10,7 @@ from stablecast.resolver import RelayDaemon
 from stablecast.resolver.lbmrd.config import DTD, LbmrdConfig, load
 from stablecast.runtime import address, machine
 from stablecast.runtime.event_loop import run_service, until_interrupted
-from stablecast.runtime.interfaces import address_of
+from stablecast.runtime.interfaces import address_of, resolved_place
 from stablecast.runtime.logs import ConsoleLog, LineLog, PlainLog, RollingPolicy, begun
 from stablecast.text.console import note, say
 
@@ -52,7 +52,7 @@ def configured(
     given = {**overrides, "ttl": None if ttl is None else 1_000 * ttl}
     given["interface"] = None if interface is None else address_of(interface)
     if listen is not None:
-        given["interface"], given["port"] = address.parse(listen)
+        given["interface"], given["port"] = address.parse(resolved_place(listen))
     return attrs.evolve(settings, **{name: value for name, value in given.items() if value is not None})
 
 

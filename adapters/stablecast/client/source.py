@@ -577,6 +577,11 @@ class Source:
         self._report_rest()
         self._driver.feed(event)
 
+    def registered_names(self) -> list[str]:
+        """Return the names of the stores that have registered the source and are not silent."""
+        known, stores = self._machine.status.registrations, self.config.stores
+        return [stores[index].name for index, one in known.items() if one.present]
+
     def greeting(self) -> bytes:
         """Return the bytes that a joiner gets first: the session, and the source information if there is some."""
         return codec.greeting(codec.split(self.config.incarnation)[0]) + self.info()

@@ -44,7 +44,8 @@ _CLIENT = (
 
 _STORES = (
     Option("ume_store", "", k.ListKind(add_store, "[domain:]ip:port[:regid[:group]]"),
-           "stores by address; 0.0.0.0:0 clears the list", "it makes the source persistent; host names are refused"),
+           "stores by address; 0.0.0.0:0 clears the list",
+           "it makes the source persistent; a host is looked up, and again when its store is lost"),
     Option("ume_store_name", "", k.ListKind(add_named_store, "name[:regid[:group]]"),
            "stores by name; 0:0 clears the list", "the name is the context-name of the store"),
     Option("ume_store_group", "", k.ListKind(add_group, "index:size"),

@@ -18,13 +18,14 @@ from stablecast.text import nearest
 MAX_BYTES = 4 << 20
 """Largest configuration file in bytes."""
 _BASE = "{http://www.w3.org/XML/1998/namespace}base"
+_XSD_ELEMENT = "{http://www.w3.org/2001/XMLSchema}element"
 _XINCLUDE = "{http://www.w3.org/2001/XInclude}include"
 _ABOUT = re.compile(r"(?:Element|of element|attribute [\w:-]+ of(?! element)) '?([\w-]+)")
 """The element that a message of a validator is about."""
 
 _UNKNOWN_ELEMENT = re.compile(r"No declaration for element ([\w:-]+)")
 _UNKNOWN_ATTRIBUTE = re.compile(r"No declaration for attribute ([\w:-]+) of element ([\w:-]+)")
-_UNEXPECTED = re.compile(r"Element '([\w:-]+)': This element is not expected\. Expected is (?:one of )?\( ([^)]*) \)")
+_UNEXPECTED = re.compile(r"Element '([\w:-]+)': This element is not expected")
 """Messages of validators about names that the schema does not have."""
 
 Element = etree._Element  # noqa: SLF001 - the library's stubs have no public name for it
@@ -39,6 +40,25 @@ class Schema(Protocol):
 
     def validate(self, tree: Any) -> bool:
         """Return whether a document is valid."""
+
+
+class NamedSchema:
+    """An XML Schema that knows the names of its elements, which the library does not return."""
+
+    def __init__(self, text: str) -> None:
+        """Compile the text of a schema."""
+        tree = etree.parse(io.BytesIO(text.encode()))
+        self.names = sorted({str(one.get("name")) for one in tree.iter(_XSD_ELEMENT) if one.get("name")})
+        self._schema = etree.XMLSchema(tree)
+
+    @property
+    def error_log(self) -> Any:
+        """Return the errors of the last validation, in order."""
+        return self._schema.error_log
+
+    def validate(self, tree: Any) -> bool:
+        """Return whether a document is valid."""
+        return self._schema.validate(tree)
 
 
 def read(path: Path) -> bytes:
@@ -107,9 +127,9 @@ def _problem(entry: Any, root: Element, schema: Schema) -> ConfigProblem:
 
 
 def _remedy(message: str, schema: Schema) -> str:
-    """Return the question for the nearest name that the schema has in the place of an unknown one, or nothing."""
-    if (expected := _UNEXPECTED.search(message)) is not None:
-        return nearest(expected[1], expected[2].split(", "))
+    """Return the question for the nearest name that the schema has, for a message about an unknown name."""
+    if (unexpected := _UNEXPECTED.search(message)) is not None:
+        return nearest(unexpected[1], schema.names if isinstance(schema, NamedSchema) else ())
     declared = list(schema.iterelements()) if isinstance(schema, etree.DTD) else []
     if (attribute := _UNKNOWN_ATTRIBUTE.search(message)) is not None:
         of_element = (one for one in declared if one.name == attribute[2])

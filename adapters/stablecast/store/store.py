@@ -63,10 +63,11 @@ class NameService:
     Without a name, or without relays and groups, it does nothing.
     """
 
-    def __init__(self, settings: StoreSettings, interface: str) -> None:
-        """Serve the name in `settings` from an address of this host."""
+    def __init__(self, settings: StoreSettings, interface: str, log: StoreLog) -> None:
+        """Serve the name in `settings` from an address of this host; `log` gets what resolution remarks."""
         self._settings = settings
         self._interface = interface
+        self._log = log
         self._resolver: Resolver | None = None
 
     async def start(self, address: str) -> None:
@@ -77,7 +78,8 @@ class NameService:
         from stablecast.config.resolution_options import ResolutionSettings, configured  # noqa: PLC0415 - most stores need none
         from stablecast.resolver.resolver import Listeners, Resolver  # noqa: PLC0415
 
-        how, listeners = configured(ResolutionSettings(), asked.resolution), Listeners(lambda *_: None)
+        how = configured(ResolutionSettings(), asked.resolution)
+        listeners = Listeners(lambda *_: None, remark=self._log.resolution)
         if asked.resolver:
             self._resolver = await Resolver.start(self._interface, asked.resolver, listeners, config=how.config)
         elif how.multicast is not None:
@@ -149,7 +151,7 @@ class Store:
         self._port = RequestPort(listening, self._arrivals.on_items)
         await self._port.start()
         self._driver.feed(Start())
-        self._name_service = NameService(settings, announced(host))
+        self._name_service = NameService(settings, announced(host), self._log)
         try:
             await self._name_service.start(self.address)
         except BaseException:
@@ -261,6 +263,10 @@ class Store:
     def traffic(self) -> dict[int, Traffic]:
         """Return the traffic on the streams, by the life that sent it."""
         return self._arrivals.traffic
+
+    def traffic_of(self, incarnation: int) -> Traffic:
+        """Return a copy of the traffic of a life, with the repairs of its session."""
+        return self._arrivals.traffic_of(incarnation)
 
     @property
     def connections(self) -> int:

@@ -45,6 +45,10 @@ class StoreLog:
         """Write a line in the name of the store."""
         self._log(severity, self._name, code, text)
 
+    def resolution(self, text: str, warning: bool) -> None:
+        """Log a remark of topic resolution: a second store of the same name (P-206), a relay that is away."""
+        self.write(Severity.WARNING if warning else Severity.INFO, "resolution", text)
+
     def granted(self, message: Registered, to: str, topic: str) -> None:
         """Log the grant of a registration to the client at the address `to`."""
         what = "registered again" if message.old else "registered"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.program import outcome, running, store
+from tests.support.program import lbmrd, outcome, running, store
 
 ROOM = 2_000_000
 """Bytes of a file that a small disk takes; what measures coverage needs some, too."""
@@ -112,6 +112,19 @@ def test_a_store_tells_what_a_crash_left_behind(tmp_path: Path) -> None:
     )
 
 
+def test_host_names_may_stand_wherever_an_address_may(tmp_path: Path) -> None:
+    """Listeners, stores and relays."""
+    with store(tmp_path, listen="localhost:0") as (_, where), lbmrd("localhost:0") as (_, relay):
+        assert where.startswith("127.0.0.1:")
+        assert relay.startswith("localhost:")
+        named = where.replace("127.0.0.1", "localhost")
+        with running("receive", "orders", "--count", "1", "--resolver", relay, "--json") as receiver:
+            words = ["--store", named, "--resolver", relay, "--session-id", "7", "--linger", "5"]
+            assert outcome("send", "orders", *words, typed="one\n")[0] == 0
+            assert receiver.line()
+    assert "has no address" in outcome("store", tmp_path, "--listen", "no-such-host.invalid:0")[2]
+
+
 @pytest.mark.parametrize("command", ["store", "lbmrd"])
 def test_a_port_in_use(command: str, tmp_path: Path) -> None:
     directory = [tmp_path] if command == "store" else []
@@ -128,7 +141,7 @@ def test_a_port_in_use(command: str, tmp_path: Path) -> None:
     ("listen", "told"),
     [
         ("127.0.0.1", "'127.0.0.1' is not an address: write ip:port, for example 127.0.0.1:14567"),
-        ("localhost:80", "'localhost' is not an IPv4 address; host names are not resolved here"),
+        ("300.0.0.1:80", "'300.0.0.1' is not an IPv4 address; host names are not resolved here"),
         ("192.0.2.1:0", "192.0.2.1 is not an address of this machine: choose another --listen"),
     ],
 )

@@ -199,6 +199,45 @@ def test_every_command_prints_its_help(words: tuple[str, ...]) -> None:
     assert out == outcome(*words[:-1], "--help")[1]
 
 
+STORE = """<ume-store version="1.3">
+<daemon><log>a.log</log></daemon><stores><store name="a" port="14567">
+<ume-attributes><option name="{0}" value="1"/><option type="lbm-context" name="{1}" value="1"/></ume-attributes>
+<topics><topic pattern="."><ume-attributes><option name="{2}" value="1"/></ume-attributes></topic></topics>
+</store></stores></ume-store>"""
+
+
+@pytest.mark.parametrize(
+    ("names", "meant"),
+    [
+        (("disk-cash-directory", "request_tcp_port_low", "keepalive-interval"), "disk-cache-directory"),
+        (("disk-cache-directory", "resolver_unicast_deamon", "keepalive-interval"), "resolver_unicast_daemon"),
+        (("disk-cache-directory", "request_tcp_port_low", "repository-tipe"), "repository-type"),
+    ],
+)
+def test_a_wrong_option_in_xml_gets_the_nearest_one(names: tuple[str, ...], meant: str, tmp_path: Path) -> None:
+    config = tmp_path / "stores.xml"
+    config.write_text(STORE.format(*names))
+    _, _, err = outcome("store", "-v", config)
+    assert f"did you mean '{meant}'?" in err
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "meant"),
+    [
+        ("srs", '<um-srs version="1.0"><daemon><logg>x.log</logg></daemon></um-srs>', "log"),
+        ("lbmrd", '<lbmrd version="1.0"><daemon><prot>1</prot></daemon></lbmrd>', "port"),
+    ],
+)
+def test_a_wrong_element_of_a_resolver_gets_the_nearest_one(
+    command: str, text: str, meant: str, tmp_path: Path
+) -> None:
+    config = tmp_path / "resolver.xml"
+    config.write_text(text)
+    status, _, err = outcome(command, "-v", config)
+    assert status != 0
+    assert f"did you mean '{meant}'?" in err
+
+
 def test_a_refused_registration_is_logged_with_topic_and_address(config: Path) -> None:
     """Store b has no pattern for the topic."""
     with running("store", config, "--new", "--json") as program:

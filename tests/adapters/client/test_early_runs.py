@@ -1,8 +1,11 @@
 """Runs that overtook the announcement of their source."""
 
 from stablecast.client.receiver import MAX_EARLY, MAX_EARLY_BYTES, EarlyRuns
+from stablecast.core.protocol.messages import SourceInfo
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run
+from tests.adapters.runtime.peers import data, hello, listener
+from tests.support.network import Network
 
 
 def run(topic: int, first: int, block: bytes | memoryview = b"") -> Run:
@@ -40,3 +43,12 @@ def test_they_are_bounded_in_bytes_too_and_keep_no_more_than_themselves() -> Non
     assert (taken.first, type(taken.block), early.size) == (3, bytes, 1)
     early.keep(5, run(7, 0, read))
     assert (early.size, list(early.runs)) == (0, []), "one that is larger than all may be"
+
+
+async def test_a_receiver_delivers_what_overtook_the_announcement(net: Network) -> None:
+    life = codec.join(5, 7)
+    async with listener() as source:
+        info = SourceInfo(life, "orders", 1, 1, 0, source.address, (), False, (), 1, ((life, 0),), late_join=False)
+        source.greeting = hello(5) + data(1, b"first") + codec.encode(info) + data(2, b"second")
+        receiver = (await net.context()).receiver("orders", source=source.address)
+        assert [(await anext(receiver)).payload for _ in range(2)] == [b"first", b"second"]

@@ -2,6 +2,8 @@
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from stablecast.core.protocol.events import (
     Confirmed,
     RegistrationComplete,
 )
+from stablecast.core.protocol.inputs import Reset
 from stablecast.evidence.trace import TraceError
 from stablecast.runtime.stream_joiner import StreamJoiner
 from stablecast.transports import codec
@@ -273,3 +276,15 @@ async def test_a_record_that_nobody_wants_any_more_is_dropped(net: Network) -> N
     context = await net.context()
     context._on_found("orders", SourceRecord("127.0.0.1:1", 1, 2, "127.0.0.1:2", True))
     assert not context._receivers
+
+
+async def test_each_session_learns_of_a_broken_connection(net: Network) -> None:
+    receiver = (await net.context()).receiver("orders", source="127.0.0.1:1")
+    found: list[object] = []
+    session: Any = SimpleNamespace(receive=found.append)
+    receiver._sessions[1] = session
+    receiver._finished.append(session)
+    receiver.on_broken(Reset("127.0.0.1:2"))
+    receiver._sessions.clear()
+    receiver._finished.clear()
+    assert found == [Reset("127.0.0.1:2")] * 2

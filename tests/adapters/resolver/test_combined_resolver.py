@@ -3,13 +3,16 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.resolver import Listeners, RelayDaemon, Resolver
 from stablecast.resolver.combined_resolver import Combined, Wait
 from stablecast.resolver.srs_resolver import SrsResolver
 from stablecast.transports.resolution.records import SourceRecord
-from stablecast.transports.resolution.udp.inputs import AddSource
+from stablecast.transports.resolution.udp.inputs import AddReceiver, AddSource
 from tests.adapters.resolver.srs.services import LOCAL, QUICK, RECORD, place
 from tests.support.network import unused_port
 
@@ -75,6 +78,27 @@ async def test_repeats_mean_nothing_until_the_source_was_gone() -> None:
     combined.found("orders", RECORD)
     assert len(found) == 3
     await combined.close()
+
+
+async def test_every_kind_gets_every_input() -> None:
+    fed: list[tuple[int, object]] = []
+    combined = Combined(lambda *_: None)
+    kinds: list[Any] = [
+        SimpleNamespace(feed=partial(lambda kind, event: fed.append((kind, event)), at)) for at in (0, 1)
+    ]
+    combined.add(kinds)
+    combined.feed(AddReceiver("orders"))
+    assert fed == [(0, AddReceiver("orders")), (1, AddReceiver("orders"))]
+
+
+async def test_a_source_that_was_lost_is_reported_again() -> None:
+    """The next life of a source may listen at the same place."""
+    found: list[SourceRecord] = []
+    combined = Combined(lambda _, record: found.append(record))
+    combined.found("orders", RECORD)
+    combined.lost("orders", RECORD.address)
+    combined.found("orders", RECORD)
+    assert found == [RECORD, RECORD]
 
 
 async def test_a_receiver_without_a_source_is_reported() -> None:

@@ -89,6 +89,12 @@ async def test_inputs_effects_and_timeouts_of_the_machine(endpoint: Driven) -> N
     }
 
 
+async def test_every_datagram_of_a_sender_is_fed(endpoint: Driven) -> None:
+    endpoint.open(bind(LOCAL, 0))
+    endpoint._on_read([(f"{LOCAL}:9", [memoryview(b"one"), memoryview(b"two")])])
+    assert [Remark("heard")] * 2 == HEARD
+
+
 async def test_a_full_socket_drops_and_counts(endpoint: Driven) -> None:
     """A datagram that the kernel refuses is dropped; a malformed address of a peer ends nothing."""
     failing = Failing(socket.AF_INET, socket.SOCK_DGRAM)

@@ -281,3 +281,30 @@ async def test_control_messages_of_a_held_source_are_bounded(monkeypatch: pytest
     assert server.statistics()["clients_dropped"] == 1
     await slow.close()
     await server.close()
+
+
+class WrittenBytes(asyncio.Transport):
+    """A transport that keeps what was written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.data = b""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.data += data
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+
+async def test_a_block_of_the_turn_in_which_a_joiner_comes_follows_its_greeting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "keep_alive", lambda _: None)
+    server = StreamServer(ports.listen(LOCAL, 0, "port"), lambda: hello(5))
+    subscriber, transport = Subscriber(server), WrittenBytes()
+    subscriber.connection_made(transport)
+    server.write(data(0))
+    assert transport.data == hello(5) + data(0)
+    subscriber.connection_lost(None)
+    await server.close()

@@ -17,8 +17,10 @@ from stablecast.client import Context, Receiver
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol.effects import Client, SendStored
 from stablecast.core.protocol.events import Oddity, RegistrationComplete, RequestsDropped
+from stablecast.core.protocol.inputs import Gone, Reset
 from stablecast.core.protocol.messages import Role
 from stablecast.core.protocol.settings import RepositoryConfig, RepositoryType, StoreConfig
+from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace import TraceError
 from stablecast.runtime.ports import PortError
 from stablecast.runtime.stream_joiner import StreamJoiner
@@ -145,6 +147,33 @@ async def test_a_restart_keeps_clients_acknowledgements_and_messages(tmp_path: P
             source = await context.source(TOPIC, stores=[where])
             newcomer = other.receiver(TOPIC, source=source.config.transport)
             assert await take(newcomer, 10) == [(number, b"%d" % number, True) for number in range(10)]
+
+
+async def test_only_a_new_store_remembers_without_a_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients may count on registrations that a store without its journal does not know."""
+    found: list[bool] = []
+    recover = StoreEndpoint.recover
+
+    def observed(self: StoreEndpoint, clients: Any, extents: Any, trails: Any, now: int, *, memory: bool) -> None:
+        found.append(memory)
+        recover(self, clients, extents, trails, now, memory=memory)
+
+    monkeypatch.setattr(StoreEndpoint, "recover", observed)
+    for new in (False, True):
+        directory = tmp_path / str(new)
+        directory.mkdir()
+        async with serving(directory, new=new):
+            pass
+    assert found == [False, True]
+
+
+async def test_a_store_learns_of_broken_connections(tmp_path: Path) -> None:
+    async with serving(tmp_path) as store:
+        found: list[object] = []
+        store._feed = found.append  # type: ignore[method-assign, assignment]
+        store._pool._on_reset(f"{LOCAL}:8")
+        store._pool._on_gone(f"{LOCAL}:9")
+    assert found == [Reset(f"{LOCAL}:8"), Gone(f"{LOCAL}:9")]
 
 
 async def test_a_stop_under_load_leaves_no_torn_record(tmp_path: Path) -> None:

@@ -46,8 +46,11 @@ MAX_STARTS = 40
 STEP_SECONDS = 0.25
 """Time between two looks whether everything has settled."""
 
-END_SECONDS = 20.0
-"""Time that clients have to deregister and end when all is settled, and then stores and relays to end."""
+CLIENT_END_SECONDS = 20.0
+"""Time that clients have to deregister and end when all is settled."""
+
+SERVER_END_SECONDS = 5.0
+"""Time that stores, relays and services have to end. Clients that are connected may not delay them."""
 
 PATIENCE_SECONDS = 0.004
 """Time after which a hasty source cancels a send that waits."""
@@ -161,19 +164,26 @@ class Conductor:
             await self._end()
 
     async def _end(self) -> None:
-        """End all programs in order, the clients first, and mark those that do not end or fail."""
+        """End all programs, and mark those that do not end or fail.
+
+        Relays and services end while clients are connected to them. Stores end last, because clients deregister there.
+        """
         await asyncio.sleep(STEP_SECONDS)
         clients = (SOURCE, *RECEIVERS)
         leaving = signal.SIGUSR2 if self.schedule.setup.ending == "deregister" else signal.SIGTERM
-        for names, number in ((clients, leaving), (self.names[len(clients) :], signal.SIGTERM)):
+        for names, number, limit in (
+            (self.finders, signal.SIGTERM, SERVER_END_SECONDS),
+            (clients, leaving, CLIENT_END_SECONDS),
+            (STORES, signal.SIGTERM, SERVER_END_SECONDS),
+        ):
             for name in names:
                 self._ask_to_end(name, number)
             waited = 0.0
-            while (left := [name for name in names if not self.processes[name].gone]) and waited < END_SECONDS:
+            while (left := [name for name in names if not self.processes[name].gone]) and waited < limit:
                 await asyncio.sleep(STEP_SECONDS)
                 waited += STEP_SECONDS
             for name in left:
-                self.mark("hang", text=f"{name} did not end within {END_SECONDS:g} s after signal {number.name}")
+                self.mark("hang", text=f"{name} did not end within {limit:g} s after signal {number.name}")
             for name in names:
                 self._note_end(name, self.processes[name])
 

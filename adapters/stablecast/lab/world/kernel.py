@@ -187,7 +187,7 @@ class SimulatedThread:
             return
         if self._kernel.on_turn is not None and self.owner.runs:
             self._kernel.on_turn(self)
-            if not self._resumable():  # What happens at a turn may end the process.
+            if not self._resumable():  # A fault at a turn may end the process.
                 return
         if not self.owner.runs:
             self.owner.postpone(lambda: self._resume(woken))

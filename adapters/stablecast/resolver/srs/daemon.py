@@ -54,13 +54,15 @@ class SrsConnection(asyncio.Protocol):
 class SrsDaemon:
     """A service that serves until it is closed; `start` creates it. `address` is its listening address, `ip:port`."""
 
-    def __init__(self, config: SrsConfig, log: Callable[[str], None], warn: Callable[[str], None]) -> None:
-        """Drive a machine in the running loop; `log` and `warn` get lines and must not raise."""
+    def __init__(
+        self, config: SrsConfig, log: Callable[[str], None], warn: Callable[[str], None] | None = None
+    ) -> None:
+        """Drive a machine in the running loop; `log` and `warn` (default: `log`) get lines and must not raise."""
         self.address = ""
         self.config = config
         self.slow = 0
         self._log = log
-        self._warn = warn
+        self._warn = warn or log
         self._machine = ResolutionService(machine.entropy.below((1 << 32) - 1) + 1, config.service())
         self._loop = asyncio.get_running_loop()
         self._numbers = itertools.count(1)
@@ -86,7 +88,7 @@ class SrsDaemon:
         Raises:
             PortError: It cannot listen at the configured address.
         """
-        daemon = cls(config, log, warn or log)
+        daemon = cls(config, log, warn)
         try:
             daemon._server = await daemon._loop.create_server(
                 lambda: SrsConnection(daemon, next(daemon._numbers)),

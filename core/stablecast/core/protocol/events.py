@@ -227,6 +227,14 @@ class UnrecoverableLoss:
 
 
 @attrs.frozen
+class NoSource:
+    """This many queries for the receiver's topic were not answered; resolution goes on. The driver reports it."""
+
+    topic: str
+    queries: int
+
+
+@attrs.frozen
 class SteppedBack:
     """The source resumes at `resume_point`, below `known`, which was received from an earlier life (T20)."""
 
@@ -335,7 +343,7 @@ SourceEvent = (
 )
 ReceiverEvent = (
     RegistrationSuccess | RegistrationComplete | RegistrationError | RegistrationChange | DeregistrationSuccess
-    | DeregistrationComplete | StoreUnresponsive | UnrecoverableLoss | SteppedBack | Oddity
+    | DeregistrationComplete | StoreUnresponsive | UnrecoverableLoss | SteppedBack | NoSource | Oddity
 )
 StoreEvent = (
     ClientForgotten | ReleasedUnread | MessagesDropped | HistoryForgotten | LostAtStore | RequestsDropped

@@ -23,6 +23,8 @@ class Turns:
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.took_ns = SHORT_NS
         self.fails = False
+        self.gate = threading.Event()
+        self.gate.set()
         self.flushed: list[str] = []
         self.segment = JournalSegment(1, 5, directory / "00000001.seg")
         self._now = 0
@@ -90,6 +92,8 @@ class Turns:
 
     def _sync(self, fd: int) -> None:
         self.flushed.append(LOOP if threading.current_thread() is threading.main_thread() else THREAD)
+        if self.flushed[-1] == THREAD:
+            self.gate.wait(30)
         if self.fails:
             raise OSError(5, "Input/output error")
         os.fdatasync(fd)
@@ -106,6 +110,19 @@ def turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Turns]:
 def test_after_short_flushes_the_loop_does_them(turns: Turns) -> None:
     assert [turns.flush() for _ in range(STEADY + 3)] == [THREAD] * STEADY + [LOOP] * 3
     assert turns.finish() == [1] * (STEADY + 3)
+
+
+def test_the_loop_flushes_nothing_while_the_thread_has_older_records(turns: Turns) -> None:
+    turns.warm()
+    count, records = len(turns.flushed), sum(turns.reports)
+    turns.gate.clear()
+    turns.put(SMALL_BYTES + 1)
+    turns.put(1)
+    turns.end_turn()
+    turns.gate.set()
+    while sum(turns.reports) < records + 2:
+        turns.hear()
+    assert set(turns.flushed[count:]) == {THREAD}
 
 
 def test_after_a_long_flush_the_thread_does_them_until_they_are_short_again(turns: Turns) -> None:

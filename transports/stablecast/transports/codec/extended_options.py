@@ -7,9 +7,9 @@ A *history* holds term (32 bits), term of the history (32 bits), then each life 
 number (32 bits).
 
 The *terms* of a repository complete the public flag of PREG and PREG_RESP. Their layouts have no place for sizes, which
-a source may ask for at either pace, and none for the receiver that never blocks. The data begin with a byte of flags, three reserved bytes, and
-the write delay in ms (32 bits). Threshold, limit and disk limit in bytes follow, then the flight size in messages and
-in bytes (64 bits each). A message whose flag says everything has no terms.
+a source may ask for at either pace, and none for the receiver that never blocks. The data begin with a byte of flags,
+three reserved bytes, and the write delay in ms (32 bits). Threshold, limit and disk limit in bytes follow, then the
+flight size in messages and in bytes (64 bits each). A message whose flag says everything has no terms.
 """
 
 import struct

@@ -196,8 +196,7 @@ class Numbers:
                 case Notify(Reclaimed(first=first, last=last, forced=True)):
                     yield self._give_up(first, last + 1, "it is reclaimed by force")
                 case Release(number=number):
-                    for first, stop in self.stable.missing(self.resume, min(number, self.next)):
-                        self.dropped.add(first, stop)
+                    self.dropped.update(self.stable.missing(self.resume, min(number, self.next)))
         yield from changes("the source's", before, self, actions)
 
     def _sent(self, event: Sent) -> Iterator[Seen]:

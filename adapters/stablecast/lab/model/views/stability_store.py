@@ -109,15 +109,12 @@ class FollowedSource:
         kept = cls(repository.incarnation, repository.resume_point, dict(by_life(repository)))
         kept.why = PACED if repository.terms.paced else ""
         kept.newest = max(0, repository.newest)
-        for first, stop in (held for numbers in kept.of.values() for held in numbers):
-            kept.synced.add(first, stop)
+        kept.synced.update(held for numbers in kept.of.values() for held in numbers)
         for first, stop in repository.held:
-            for low, high in kept.synced.missing(first, stop):
-                kept.gone.add(low, high)
+            kept.gone.update(kept.synced.missing(first, stop))
         kept.gone.add(0, repository.trail)
         if kept.resume is not None:
-            for first, stop in kept.synced.within(kept.resume, repository.acked):
-                kept.told.add(first, stop)
+            kept.told.update(kept.synced.within(kept.resume, repository.acked))
         return kept
 
     def cuts(self) -> Iterable[int]:
