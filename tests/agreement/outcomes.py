@@ -89,7 +89,7 @@ def _of_the_source(lines: Iterable[Line]) -> dict[str, object]:
 def _of_all_runs(schedule: WorldSchedule, facts: HistoryFacts) -> dict[str, object]:
     """Return starts, ends and reported events of the applications, and whether everything that was sent is stable."""
     starts, ends, reported = Counter[str](), set[str](), set[str]()
-    wiped = any(fault.do is Do.WIPE for fault in schedule.faults)  # Who reaches an empty store first is a race.
+    wiped = any(fault.do is Do.WIPE for fault in schedule.faults)  # A race decides who reaches it first.
     lives = 0
     last: dict[str, str] = {}
     for line in facts.lines:
@@ -102,15 +102,17 @@ def _of_all_runs(schedule: WorldSchedule, facts: HistoryFacts) -> dict[str, obje
         elif line["is"] == "event" and not (wiped and line["name"] == "RegistrationError"):
             reported.add(f"{'source' if role == SOURCE else 'receiver'} {line['name']}")
         lives += line["is"] == "registered"
+    kills = sum(fault.who == SOURCE and fault.do is Do.KILL for fault in schedule.faults)
     found: dict[str, object] = {
         "starts of sources": starts[SOURCE],
         "starts of receivers": starts["receiver"],
-        "lives of all sources": lives,
         "applications that ended on request": len(ends & set(last.values())),
         "reported events": ", ".join(sorted(reported)) or "none",
         "some messages confirmed": bool(facts.confirmed),
     }
-    if not any(fault.who == SOURCE and fault.do is Do.KILL for fault in schedule.faults):
+    if kills < 2:
+        found["lives of all sources"] = lives
+    if not kills:
         sent = {name for numbers in facts.number.values() for name in numbers.values()}
         found["everything sent is stable"] = sent == facts.stable_ids
         delivered = {line["id"] for lines in facts.delivered.values() for line in lines}
