@@ -15,7 +15,7 @@ comma := ,
 STAMP := .venv/.made-with-$(subst $(comma),-,$(EXTRAS))
 CODE := $(wildcard core transports adapters tests examples)
 
-.PHONY: help .venv demo fmt one test pure daemons models outside versions lint types tools trace-rows mutants bench soak torture clean
+.PHONY: help .venv demo fmt one test pure daemons models outside versions lint types tools trace-rows mutants bench soak torture agreement clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[.a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,8 +46,9 @@ demo: .venv  ## the documented failure runs, live, on loopback
 # with coverage. To record it makes code three times slower and each start of a process twice: two parts go without, and
 # so do single tests that run what others cover (`no_cover`).
 PURE := tests/core tests/transports tests/scenarios tests/adapters/evidence/capture tests/adapters/evidence/trace \
-    tests/adapters/evidence/whatif tests/adapters/lab/model tests/adapters/lab/prove tests/adapters/lab/sim
-OUTSIDE := tests/bench tests/e2e tests/examples tests/torture $(wildcard tests/test_*.py)
+    tests/adapters/evidence/whatif tests/adapters/lab/model tests/adapters/lab/prove tests/adapters/lab/sim \
+    tests/adapters/lab/whole tests/adapters/lab/world tests/adapters/testing
+OUTSIDE := tests/agreement tests/bench tests/e2e tests/examples tests/torture $(wildcard tests/test_*.py)
 PYTEST := $(BIN)/python -m pytest -q -p no:cacheprovider
 COVERED := --cov --cov-report=
 
@@ -126,6 +127,9 @@ soak: .venv tools  ## all tests, with many more property-test examples and kills
 
 torture: .venv  ## faults of real processes, judged (ARGS=--help: seeds, plans; needs root)
 	@$(BIN)/python -m tests.torture $(ARGS)
+
+agreement: .venv  ## one figure: simulated worlds against real processes (ARGS=--help: seeds; needs root)
+	@$(BIN)/python -m tests.agreement $(ARGS)
 
 clean:  ## remove what builds and tools wrote; .venv stays
 	@rm -rf build dist .coverage .coverage.* htmlcov .hypothesis .mypy_cache .pytest_cache .ruff_cache bench.json

@@ -240,8 +240,8 @@ ROOMS: Mapping[str, str] = {
     "lab.model": "core transports text evidence.trace",
     "lab.prove": "core text config lab.model",
     "lab.demo": "core text runtime runtime.machine client evidence.trace",
-    "testing": "core evidence.trace lab",
-    "cli": "core transports text runtime runtime.machine config resolver client store evidence lab ops",
+    "testing": "core evidence.trace store.journal lab",
+    "cli": "core transports text runtime runtime.machine config resolver client store evidence lab ops testing",
 }
 # fmt: on
 """The rooms that each room may import, itself aside. A package without a line belongs to the room above it.

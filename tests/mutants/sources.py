@@ -172,7 +172,7 @@ SOURCES: Final = (
     Mutant(
         "forced-reclaim-leaves-messages-in-flight",
         "source/stability",
-        "        self.unsettled_messages -= run.stop - run.first - done\n",
+        "        self.unsettled_messages -= self.large.count(run.first, run.stop) - done\n",
         "",
         Test("core/source/test_traps.py::test_t12_forced_reclaim"),
     ),
@@ -287,8 +287,8 @@ SOURCES: Final = (
     Mutant(
         "a-message-that-never-fits-waits",
         "source/flight",
-        "if 0 < self.messages < count:",
-        "if 0 > self.messages > count:",
+        "if 0 < self.payload_bytes < payload_bytes:",
+        "if 0 > self.payload_bytes > payload_bytes:",
         Test("core/source/test_flight.py::test_a_message_that_never_fits_is_misuse"),
     ),
     Mutant(

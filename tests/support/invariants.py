@@ -107,7 +107,7 @@ def _(machine: SourceEndpoint) -> None:
 @check_invariants.register
 def _(machine: StabilityWindow) -> None:
     in_window = machine.next - machine.trail
-    assert machine.unsettled_messages == in_window - machine.settled.total()
+    assert machine.unsettled_messages == machine.large.touched(machine.settled.missing(machine.trail, machine.next))
     assert machine.retained_bytes == sum(run.size for run in (*machine.kept, *machine.runs))
     assert machine.unsettled_bytes == sum(run.payload_bytes for run in machine.runs)
     assert 0 <= machine.unsettled_messages <= in_window

@@ -38,21 +38,29 @@ class Commands:
     place: Path
     plant: str
 
+    def delay(self, store: str, ms: str) -> None:
+        """Lengthen each sync of a forked store by `ms`."""
+        self._delay_of(store).write_text(ms, encoding="ascii")
+
+    def _delay_of(self, store: str) -> Path:
+        return self.place / f"{store}.delay"
+
     def of(self, program: Role) -> Command:
         """Return the command line, or the function, that starts the next run of a program."""
         name = program.name
         new = [] if program.runs else ["--new"]  # a store is new at its first start only
         if name == "relay" and self.plan.service:
             host = self.network.address(name)
-            return self._python(CLIENT, "srs", "--interface", host, "--port", str(RELAY_PORT), "--json")
+            return self._shipped(name, "srs", "--interface", host, "--port", str(RELAY_PORT), "--json")
         if name == "relay":
-            return self._python(CLIENT, "lbmrd", "--listen", self._relay(), "--json")
+            return self._shipped(name, "lbmrd", "--listen", self._relay(), "--json")
         if name == "daemon":
             return self._python(CLIENT, "store", str(self._configuration()), "--json", *new)
         if name in STORES:
-            timeouts = [word for option, value in TIMEOUTS.items() for word in ("-o", f"{option}={value}")]
+            given = [f"{option}={value}" for option, value in TIMEOUTS.items()] + [*self.plan.store_options]
+            timeouts = [word for option in given for word in ("-o", option)]
             where = [str(self.directories[name]), "--listen", f"{self.network.address(name)}:{PORT}"]
-            return self._python(CLIENT, "store", *where, "--json", *timeouts, *new)
+            return self._shipped(name, "store", *where, "--json", *timeouts, *new)
         role, job = "source" if name in self.plan.sources else "receiver", self._job(program)
         return self._python(APPLICATIONS, role, json.dumps(job)) if self.plant else partial(applications.run, role, job)
 
@@ -69,6 +77,14 @@ class Commands:
             "interface": self.network.address(program.name),
             "stores": self._addresses(),
         }
+
+    def _shipped(self, name: str, *words: str) -> Command:
+        """Return what starts a command of stablecast."""
+        if not self.plan.forked:
+            return self._python(CLIENT, *words)
+        from tests.torture.forked_commands import run  # noqa: PLC0415 - only these plans need the command line here
+
+        return partial(run, words, self._delay_of(name))
 
     def _python(self, module: str, *rest: str) -> list[str]:
         if not self.plant:

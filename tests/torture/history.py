@@ -33,7 +33,7 @@ END_SECONDS = 20.0
 
 UNDONE: Mapping[str, str] = {
     "stop": "continue", "cut": "join", "unplug": "plug", "mute": "unmute", "route": "unroute", "limit": "unlimit",
-    "fill": "free", "fail": "repair", "power": "repair",
+    "fill": "free", "fail": "repair", "power": "repair", "slow": "quick", "noise": "still",
 }  # fmt: skip
 """The step that ends each fault."""
 
@@ -117,11 +117,18 @@ class PlayedHistory:
                 program.limit(step.how)
             case "unlimit" if program:
                 program.unlimit()
+            case "noise":
+                network.noise(who, int(step.how) / 100)
+            case "still":
+                network.still(who)
+            case "slow" | "quick":
+                self._commands.delay(who, step.how or "0")
             case "none":
                 pass
             case _:
                 self._on_disk(step)
         self._remember(step)
+        self.mark("step", do=step.do, who=who)
 
     def _on_disk(self, step: Step) -> None:
         disk = self._disks[step.who]
@@ -170,6 +177,8 @@ class PlayedHistory:
         self._due.discard(name)
         if program.run not in self._excused:
             self.mark("ended", who=name, text=f"{program.run} ended by itself with status {program.status}")
+        else:
+            self.mark("gone", who=name)
 
     def mark(self, what: str, **fields: object) -> None:
         """Add a line of the player to the history."""
@@ -226,7 +235,8 @@ class PlayedHistory:
             text = f"after {LIVENESS_SECONDS:.0f} s some sent messages were not stable: {self._loud()}"
             self.mark("hang", text=text)
         self.mark("silent")
-        self.start(LATE)
+        if self._plan.late:
+            self.start(LATE)
         receivers = self._all_receivers()
         if not until(lambda: not self._missing(receivers), max(LIVENESS_SECONDS / 2, ends - time.monotonic()), 0.1):
             missing = {name: len(ids) for name, ids in self._missing(receivers).items()}
@@ -268,7 +278,9 @@ class PlayedHistory:
         states = [line for line in last.values() if line["run"] in running]
         quiet = {(line["owner"], line["topic"]) for line in states if line["is"] == "quiet"}
         loud = [line["stream"] for line in states if line["is"] == "registered"]
-        due = {(job["owner"], topic) for job in self._plan.sources.values() for topic in job["topics"]}
+        due = {
+            (owner, topic) for job in self._plan.sources.values() for topic in job["topics"] for owner in _owners(job)
+        }
         return loud + [f"{owner} on {topic}" for owner, topic in sorted(due - quiet)]
 
     def _over(self) -> bool:
@@ -277,7 +289,8 @@ class PlayedHistory:
 
     def _all_receivers(self) -> list[str]:
         """Return the owners of all receivers that must get everything."""
-        return [*dict.fromkeys(job["owner"] for job in self._plan.receivers.values()), LATE]
+        owners = [*dict.fromkeys(job["owner"] for job in self._plan.receivers.values())]
+        return [*owners, LATE] if self._plan.late else owners
 
     def _missing(self, receivers: list[str]) -> dict[str, set[str]]:
         names: dict[tuple[str, int], str] = {}
@@ -301,6 +314,13 @@ class PlayedHistory:
         errors = {run: text for run, text in errors.items() if run not in self._excused or "MemoryError" not in text}
         (self._place / "marks.jsonl").write_text("".join(json.dumps(m) + "\n" for m in self._marks), encoding="utf-8")
         return judge([*self.lines(), *self._marks], errors, self._all_receivers())
+
+
+def _owners(job: Mapping[str, Any]) -> list[str]:
+    """Return the names under which a source application owns its numbers: one for each of its sessions."""
+    return (
+        [f"{job['owner']}/{handle}" for handle in range(len(job["sessions"]))] if "sessions" in job else [job["owner"]]
+    )
 
 
 def _begun(program: Role) -> bool:

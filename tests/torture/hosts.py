@@ -4,9 +4,13 @@ Neighbours are static. A frame that cannot get through is therefore lost silentl
 pending. The module needs network and mount namespaces of its own, which end with the last process in them.
 """
 
+import random
 import subprocess
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
+
+from tests.torture import frame_bridge
 
 PREFIX = "10.77.0"
 BRIDGE = "wire"
@@ -27,6 +31,7 @@ class HostNetwork:
     def __init__(self, names: Iterable[str]) -> None:
         """Make a host for each name, on one bridge."""
         self._index = {name: index for index, name in enumerate(names, 1)}
+        self._noises: dict[str, int] = {}
         NAMES.mkdir(exist_ok=True)
         subprocess.run(["mount", "-t", "tmpfs", "names", str(NAMES)], check=True)
         ip(["link set lo up", f"link add {BRIDGE} type bridge mcast_snooping 0", f"link set {BRIDGE} up"])
@@ -63,6 +68,26 @@ class HostNetwork:
     def plug(self, name: str) -> None:
         """Undo `unplug`."""
         ip([f"link set p{self._index[name]} up"])
+
+    def noise(self, name: str, share: float) -> None:
+        """Lose, repeat and delay this share of the frames from and to the host, each."""
+        index = self._index[name]
+        ip(
+            [
+                f"link add n{index} type veth peer name m{index}",
+                f"link set m{index} master {BRIDGE} up",
+                f"link set n{index} up promisc on",
+                f"link set p{index} nomaster promisc on",
+            ]
+        )
+        rng = random.Random(f"{name} {share}")
+        self._noises[name] = frame_bridge.start(partial(frame_bridge.carry, f"p{index}", f"n{index}", share, rng))
+
+    def still(self, name: str) -> None:
+        """Undo `noise`."""
+        frame_bridge.end(self._noises.pop(name))
+        index = self._index[name]
+        ip([f"link set p{index} promisc off master {BRIDGE}", f"link del n{index}"])
 
     def mute(self, name: str, other: str) -> None:
         """Lose the frames from the host to the other one, silently. The other direction stays."""

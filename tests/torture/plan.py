@@ -52,6 +52,12 @@ class Plan:
     """True if nothing delays the acknowledgements of receivers."""
     service: bool = False
     """True if a service over TCP resolves topics instead of a relay."""
+    late: bool = True
+    """True if a new receiver starts after all sources ended."""
+    store_options: tuple[str, ...] = ()
+    """Options of every store, beside the usual ones."""
+    forked: bool = False
+    """True if stores and the relay are forked from the player. It saves the start of interpreters."""
 
     def text(self) -> str:
         """Return the plan as JSON."""
@@ -62,7 +68,8 @@ class Plan:
         """Parse the result of `text`."""
         fields = json.loads(text)
         fields["steps"] = tuple(Step(**step) for step in fields["steps"])
-        fields["disks"], fields["later"] = tuple(fields["disks"]), tuple(fields["later"])
+        for name in ("disks", "later", "store_options"):
+            fields[name] = tuple(fields.get(name, ()))
         return cls(**fields)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from stablecast.cli import capture, model, prove, store, trace
+from stablecast.cli import capture, model, prove, store, testing, trace
 from stablecast.cli.declarations import CommandGroup, Json, Profile, Trace, TracePaths
 from stablecast.config.option_names import MAX_SESSION_ID, SAFE
 
@@ -16,7 +16,7 @@ ORDER = (
     *("demo", "up", "send", "receive"),
     *("store", "check", "top", "lbmrd", "srs", "strategies"),
     *("verify", "rules", "trace", "whatif", "capture"),
-    *("sim", "prove", "model"),
+    *("sim", "prove", "model", "testing"),
 )
 """Order of the commands in help: try it, run it, investigate a run, verify the protocol."""
 
@@ -31,6 +31,7 @@ class Commands(CommandGroup):
 
 app = typer.Typer(
     cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -42,6 +43,7 @@ app.add_typer(model.app, name="model")
 app.add_typer(capture.app, name="capture")
 app.add_typer(store.app, name="store")
 app.add_typer(trace.app, name="trace")
+app.add_typer(testing.app, name="testing")
 app.command("check")(store.check_command)
 app.command("top")(store.top_command)
 app.command("prove")(prove.prove_command)
@@ -49,9 +51,9 @@ app.command("prove")(prove.prove_command)
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from stablecast.text.release import release
 
-        typer.echo(f"stablecast {version('stablecast')}")
+        typer.echo(release())
         raise typer.Exit
 
 

@@ -1,7 +1,7 @@
 """Run store daemons, for `stablecast store`: ready line, signals and exit status."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,17 +15,20 @@ from stablecast.config.plan import Plan
 from stablecast.config.profiles import profile
 from stablecast.config.schema import NEWEST, dtd
 from stablecast.core.errors import StablecastError
+from stablecast.core.machine.units import SECOND
 from stablecast.runtime import address, garbage_collection, machine, tls
 from stablecast.runtime.address import parse_services
 from stablecast.runtime.event_loop import on_ending, run_service
+from stablecast.runtime.interfaces import resolved_place
 from stablecast.store.hosts import Host, Hosts
-from stablecast.store.log_lines import Log, Severity, open_log
+from stablecast.store.log_lines import FileLog, Log, Severity, open_log
 from stablecast.store.process import Pidfile, become
 from stablecast.store.proxy import context_for
 from stablecast.store.settings import all_settings, disk_of
-from stablecast.store.store import StoreSettings
+from stablecast.store.store import Store, StoreSettings
 from stablecast.text.console import note, say
 from stablecast.text.exit_status import FAILED, INTERRUPTED
+from stablecast.text.release import build, release
 
 if TYPE_CHECKING:
     from stablecast.ops.monitor.server import Monitor
@@ -91,11 +94,12 @@ def validate(path: Path, profile_name: str, as_json: bool) -> int:
 
 def run_store(job: StoreJob) -> int:
     """Run one store on a directory until interrupted; return the exit status."""
-    host, port = address.parse(job.listen)
+    listen = resolved_place(job.listen)
+    host, port = address.parse(listen)
     seed = int.from_bytes(machine.entropy.octets(8), "big")
     base = profile(job.profile)
     given = parse_options(job.options)
-    config = options.apply("store", attrs.evolve(base.store, address=job.listen, seed=seed), given)
+    config = options.apply("store", attrs.evolve(base.store, address=listen, seed=seed), given)
     disk = options.apply("disk", base.disk, options.disk_options(given))
     for notice in options.notices("store", given):
         note(notice)
@@ -106,7 +110,7 @@ def run_store(job: StoreJob) -> int:
         job.trace,
         disk_of(disk, config),
         new=job.new,
-        resolver=[address.join(*address.parse(relay)) for relay in job.resolver],
+        resolver=[address.join(*address.parse_place(relay)) for relay in job.resolver],
         resolver_service=parse_services(job.services),
         reads=disk.reads,
     )
@@ -133,6 +137,8 @@ def run_daemon(job: DaemonJob) -> int:
             stack.callback(pidfile.remove)
         log = open_log(daemon.log, machine.process.errors())
         stack.callback(log.close)
+        for code, text in (("version", release()), ("build", build())):
+            log.write(Severity.INFO, "", code, text)
         for notice in plan.notices if daemon.log.path is not None else ():
             log.write(Severity.WARNING, "", "configuration", f"{job.path}:{notice.place}: {notice.text}")
         machine.process.raise_descriptor_limit()
@@ -164,7 +170,11 @@ async def serve_daemon(plan: Plan, job: DaemonJob, log: Log, detached: machine.D
         publishing = asyncio.create_task(_publish(plan, hosts, log))
         stack.callback(publishing.cancel)
         garbage_collection.keep_served()
-        _say_ready(hosts, monitor, job.as_json)
+        if isinstance(log, FileLog):
+            from stablecast.cli.hang_up import HangUp  # noqa: PLC0415 - it loads the parsers of configuration files
+
+            machine.process.on_hang_up(HangUp(job.path, job.profile, plan, log, hosts.hosts))
+        _say_all_ready(hosts, monitor, log, job.as_json)
         if detached is not None:
             detached.ready()
         tending = asyncio.create_task(hosts.tend())
@@ -174,14 +184,27 @@ async def serve_daemon(plan: Plan, job: DaemonJob, log: Log, detached: machine.D
     return 0
 
 
-def _say_ready(hosts: Hosts, monitor: "Monitor | None", as_json: bool) -> None:
+def _say_all_ready(hosts: Hosts, monitor: "Monitor | None", log: Log, as_json: bool) -> None:
     for host in hosts.hosts:
-        store = host.store
-        ready = {"ready": True, "store": store.settings.name, "address": store.address}
-        text = f'store "{store.settings.name}" ready to accept registrations at {store.address}'
-        say(ready if as_json else text)
+        name = host.store.settings.name
+        for report in host.store.reports if isinstance(log, FileLog) else ():  # The console has the lines of its log.
+            note(f'store "{name}": {report}')
+        _say_ready(host.store, f'store "{name}"', {"store": name}, as_json)
     if monitor is not None:
         say({"monitor": monitor.address} if as_json else f"monitor at http://{monitor.address}")
+
+
+def _say_ready(store: Store, who: str, fields: Mapping[str, str], as_json: bool) -> None:
+    """Print that a store is ready, now or when it grants registrations; until then, print for how long it waits."""
+    ready = {"ready": True, "address": store.address, **fields}
+    text = f"{who} ready to accept registrations at {store.address}"
+    seconds = store.waiting_ns / SECOND
+    if seconds:
+        waiting = {**ready, "ready": False, "waits_seconds": round(seconds)}
+        say(waiting if as_json else f"{who} at {store.address} grants no registration for {seconds:.0f} s")
+        asyncio.get_running_loop().call_later(seconds, say, ready if as_json else text)
+    else:
+        say(ready if as_json else text)
 
 
 def _monitor(plan: Plan, hosts: Hosts, log: Log) -> "Monitor | None":
@@ -229,10 +252,7 @@ async def serve(settings: StoreSettings, as_json: bool) -> int:
     garbage_collection.keep_served()
     for report in store.reports:
         note(report)
-    if as_json:
-        say({"ready": True, "address": store.address, "directory": str(settings.directory)})
-    else:
-        say(f"store ready to accept registrations at {store.address}")
+    _say_ready(store, "store", {"directory": str(settings.directory)}, as_json)
     watching = asyncio.create_task(host.watch_room())
     ends: set[asyncio.Future[Any]] = {interrupt, host.failed}
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)

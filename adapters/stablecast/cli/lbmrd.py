@@ -10,8 +10,8 @@ from stablecast.resolver import RelayDaemon
 from stablecast.resolver.lbmrd.config import DTD, LbmrdConfig, load
 from stablecast.runtime import address, machine
 from stablecast.runtime.event_loop import run_service, until_interrupted
-from stablecast.runtime.interfaces import address_of
-from stablecast.runtime.logs import ConsoleLog, LineLog, PlainLog, RollingPolicy
+from stablecast.runtime.interfaces import address_of, resolved_place
+from stablecast.runtime.logs import ConsoleLog, LineLog, PlainLog, RollingPolicy, begun
 from stablecast.text.console import note, say
 
 
@@ -52,24 +52,27 @@ def configured(
     given = {**overrides, "ttl": None if ttl is None else 1_000 * ttl}
     given["interface"] = None if interface is None else address_of(interface)
     if listen is not None:
-        given["interface"], given["port"] = address.parse(listen)
+        given["interface"], given["port"] = address.parse(resolved_place(listen))
     return attrs.evolve(settings, **{name: value for name, value in given.items() if value is not None})
 
 
 async def serve(settings: LbmrdConfig, statistics: float, as_json: bool) -> int:
     """Serve until interrupted; return the exit status. Raises like `RelayDaemon.start`, and OSError for the log."""
     log: LineLog = (
-        ConsoleLog(machine.process.errors()) if settings.log is None else PlainLog(settings.log, RollingPolicy())
+        ConsoleLog(machine.process.errors()) if settings.log is None else begun(PlainLog(settings.log, RollingPolicy()))
     )
     interrupted = asyncio.create_task(until_interrupted())
     # The task installs the signal handlers before the ready line: whoever reads that line may send a signal at once.
     await asyncio.sleep(0)
+    if settings.log is not None:
+        machine.process.on_hang_up(log.reopen)
     try:
         relay = await RelayDaemon.start(
             settings.interface,
             settings.port,
             settings.relay(),
             log.write,
+            warn=log.warning,
             receive_buffer=settings.receive_buffer,
             send_buffer=settings.send_buffer,
             report_every=statistics,

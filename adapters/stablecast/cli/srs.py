@@ -12,7 +12,7 @@ from stablecast.resolver.srs import SrsConfig, SrsDaemon, load
 from stablecast.resolver.srs.xml_config import XSD, load_xml
 from stablecast.runtime import machine
 from stablecast.runtime.event_loop import run_service, until_interrupted
-from stablecast.runtime.logs import ConsoleLog, LineLog, PlainLog
+from stablecast.runtime.logs import ConsoleLog, LineLog, PlainLog, begun
 from stablecast.text.console import say
 
 
@@ -56,11 +56,15 @@ async def serve(settings: SrsConfig, as_json: bool) -> int:
     """
     name = settings.log.name
     console = ConsoleLog(machine.process.errors() if as_json else machine.process.output())
-    log: LineLog = console if name is None else PlainLog(name, settings.log.rolling())
+    log: LineLog = console if name is None else begun(PlainLog(name, settings.log.rolling()))
     # The task installs the signal handlers before the ready line is printed.
     interrupted = asyncio.create_task(until_interrupted())
+    await asyncio.sleep(0)
     try:
-        daemon = await SrsDaemon.start(settings, log.write)
+        if name is not None:
+            # A service whose log is a file needs no terminal, so a hang-up ends nothing.
+            machine.process.on_hang_up(log.reopen)
+        daemon = await SrsDaemon.start(settings, log.write, log.warning)
         if settings.pid_file is not None:
             machine.files.write_bytes(settings.pid_file, f"{machine.process.pid()}\n".encode())
         say({"ready": True, "address": daemon.address} if as_json else f"srs is ready on {daemon.address}")

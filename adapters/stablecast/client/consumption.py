@@ -27,8 +27,7 @@ class Consumption:
         for life, ranges in reported.items():
             known = self.lives.pop(life, None) or RangeSet()
             self.lives[life] = known
-            for first, stop in ranges:
-                known.add(first, stop)
+            known.update(ranges)
         while len(self.lives) > MAX_LIVES:
             del self.lives[next(iter(self.lives))]
 

@@ -11,9 +11,11 @@ from stablecast.client import source_discovery
 from stablecast.client.advice import advise_of_options, advise_of_relations, advise_of_transport, transport_of
 from stablecast.client.errors import Closed
 from stablecast.client.message import Message
+from stablecast.client.named_stores import NamedStores
 from stablecast.client.receiver import Receiver, RegIdRequest
 from stablecast.client.source import Source
 from stablecast.client.source_discovery import Advertise, OnEvent
+from stablecast.client.store_hosts import StoreHosts
 from stablecast.client.transport_sessions import Transports, checked
 from stablecast.config import profiles
 from stablecast.config.option_names import SAFE
@@ -24,7 +26,7 @@ from stablecast.config.transport_options import TransportConfig
 from stablecast.core.errors import ConfigError, MisuseError
 from stablecast.core.protocol import messages
 from stablecast.core.protocol.effects import AskLow
-from stablecast.core.protocol.events import Event
+from stablecast.core.protocol.events import Event, NoSource
 from stablecast.core.protocol.inputs import Arrived, Departed, Gone, Located, Reset
 from stablecast.core.protocol.settings import SourceConfig, StoreSpec
 from stablecast.evidence.trace import TraceError
@@ -106,6 +108,8 @@ class Context:
         self._sources: dict[int, Source] = {}
         self._receivers: dict[str, Receiver] = {}
         self._resolver: Combined | None = None
+        self._names: NamedStores | None = None
+        self._hosts = StoreHosts(self.locate)
         self._open = False
         self._closing = AsyncExitStack()
 
@@ -124,7 +128,11 @@ class Context:
             stack.push_async_callback(port.close)
             await port.start()
             stack.push_async_callback(self.pool.close)
+            stack.push_async_callback(self._hosts.close)
             self._resolver = await source_discovery.start(self, self._on_found, self._context_id.to_bytes(8), stack)
+            lost_after = self.resolution.config.names.activity_timeout
+            self._names = NamedStores(self._resolver, self._hosts, self.store_names, lost_after)
+            stack.callback(self._names.close)
             self._closing = stack.pop_all()
         self._open = True
         return self
@@ -205,6 +213,7 @@ class Context:
     async def _start(
         self, config: SourceConfig, on_event: OnEvent | None, advertise: Advertise, transport: TransportConfig
     ) -> Source:
+        assert self._names is not None
         check_claims(config, (source.config for source in self._sources.values() if not source.over))
         prepared = self.transports.prepare(config, transport)
         config = prepared.config
@@ -219,7 +228,7 @@ class Context:
         try:
             source.stream = prepared.open(source)
             await source.start(source.stream)
-            source_discovery.locate(self._resolver, source, self.store_names)
+            self._names.add(source)
             source_discovery.announce(self._resolver, config, source.place, advertise)
         except BaseException:
             await source.close()
@@ -315,6 +324,12 @@ class Context:
         else:
             self._resolver.unresolved(topic)
 
+    def no_source(self, topic: str, queries: int) -> None:
+        """Report to the receiver of the topic that this many queries found no source."""
+        receiver = self._receivers.get(topic)
+        if receiver is not None:
+            receiver.on_notify(NoSource(topic, queries))
+
     def met_source(self, topic: str) -> None:
         """Stop looking for a source of the topic, because one announced itself."""
         if self._resolver is not None:
@@ -336,6 +351,8 @@ class Context:
 
     def _forget_source(self, incarnation: int) -> None:
         source = self._sources.pop(incarnation, None)
+        if source is not None and self._names is not None:
+            self._names.remove(source)
         if source is not None and self._resolver is not None:
             self._resolver.remove_source(*codec.split(incarnation))
 
@@ -387,6 +404,7 @@ class Context:
                 receiver.on_control(message)
 
     def _on_broken(self, event: Reset | Gone) -> None:
+        self._hosts.lost(event.address)
         for source in list(self._sources.values()):
             source.receive(event)
         for receiver in list(self._receivers.values()):

@@ -1,5 +1,7 @@
 """Exceptions of the client, one class for each case that an application may want to handle."""
 
+from collections.abc import Callable
+
 from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.events import RegistrationError, StoreUnresponsive
 
@@ -52,14 +54,22 @@ class RegistrationTroubles:
         """Forget all, because the source is registered."""
         self._newest.clear()
 
-    def explain(self, topic: str, within: float | None, own: str) -> str:
-        """Return the text for a source that waited `within` seconds. Refusals carry a remedy; absent stores get one.
+    def explain(self, topic: str, within: float | None, own: str, connected: Callable[[str], bool]) -> str:
+        """Return the text for a source that waited `within` seconds. Refusals carry a remedy; other stores get one.
 
-        `own` is the address at which the stores answer the context.
+        `own` is the address at which the stores answer the context. `connected` returns whether a store has accepted
+        the context's connection. The protocol has no answer for a store that waits because it may have lost its
+        journal, so such a store is only known by its silence on an open connection.
         """
         newest = [event for _, event in sorted(self._newest.items())]
-        away = [event.text.rstrip(".") for event in newest if isinstance(event, StoreUnresponsive)]
+        silent = [event for event in newest if isinstance(event, StoreUnresponsive)]
+        mute = [event.text.rstrip(".") for event in silent if connected(event.store)]
+        away = [event.text.rstrip(".") for event in silent if not connected(event.store)]
         refusals = [event.text for event in newest if isinstance(event, RegistrationError)]
+        if mute:
+            why = f"{'; '.join(mute)}, although the connection is open. The store's log names the cause"
+            remedy = "a store that finds no journal waits before it grants registrations; start a new store with --new"
+            refusals.append(f"{why}: {remedy}. Or the store cannot connect to {own}: name an interface that it reaches")
         if away or not refusals:
             remedy = f"start the stores, correct their addresses, or name an interface: they answer to {own}"
             refusals.append(f"{'; '.join(away) or 'no store answered'}; {remedy}")

@@ -41,10 +41,22 @@ class Outgoing:
         pieces: Messages with properties, and pieces. They are collected only while there are no `parts`.
         pieces_bytes: Payload bytes of the pieces.
         large: The first and last number of each message that was cut.
+        joined: The numbers by which `large` exceeds its messages, since a message counts once in the flight (P-313).
         retained: Copies of the blocks that left.
     """
 
-    __slots__ = ("floor", "large", "next", "parts", "parts_bytes", "pieces", "pieces_bytes", "retained", "topic_index")
+    __slots__ = (
+        "floor",
+        "joined",
+        "large",
+        "next",
+        "parts",
+        "parts_bytes",
+        "pieces",
+        "pieces_bytes",
+        "retained",
+        "topic_index",
+    )
 
     def __init__(self, incarnation: Incarnation) -> None:
         """Start before the first message."""
@@ -56,6 +68,7 @@ class Outgoing:
         self.pieces: list[bytes] = []
         self.pieces_bytes = 0
         self.large: list[tuple[int, int]] = []
+        self.joined = 0
         self.retained = Retained(incarnation)
 
     def cut(self, payload: bytes, properties: int, room: int) -> int:
@@ -63,6 +76,7 @@ class Outgoing:
         pieces = fragments.encode_pieces(self.topic_index, self.next, payload, room, properties)
         if len(pieces) > 1:
             self.large.append((self.next, self.next + len(pieces) - 1))
+            self.joined += len(pieces) - 1
         self.next += len(pieces)
         self.pieces += pieces
         self.pieces_bytes += len(payload)
@@ -83,7 +97,7 @@ class Outgoing:
         block = b"".join(self.pieces)
         self.pieces.clear()
         self.large.clear()
-        self.pieces_bytes = 0
+        self.pieces_bytes = self.joined = 0
         return block, self.next - count, count, size, large
 
     def portion(self, messages: Sequence[bytes], at: int, credit: tuple[int, int], longest: int) -> Block | None:

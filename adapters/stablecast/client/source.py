@@ -185,7 +185,8 @@ class Source:
                         raise Closed(self._end_reason)
                     await self._change()
         except TimeoutError:
-            raise RegistrationFailed(self._troubles.explain(self.topic, within, self.config.reply_to)) from None
+            own, connected = self.config.reply_to, self._pool.connected
+            raise RegistrationFailed(self._troubles.explain(self.topic, within, own, connected)) from None
 
     @property
     def over(self) -> bool:
@@ -255,7 +256,7 @@ class Source:
 
     @property
     def credit(self) -> int:
-        """Return how many messages `try_send` accepts now. Each piece of a message that is cut counts."""
+        """Return how many messages `try_send` accepts now. A message that is cut counts once."""
         return max(0, self._granted()[0])
 
     def try_send(self, payload: bytes, properties: Mapping[str, Value] | None = None) -> int | None:
@@ -337,7 +338,7 @@ class Source:
             self._check(size, count=count)
             self.flush()
             self._changed.clear()
-            if self._fits(size, count) or self._block(size, count):
+            if self._fits(size) or self._block(size):
                 return
             await self._changed.wait()
 
@@ -413,9 +414,9 @@ class Source:
         size = len(payload) + len(block)
         count = fragments.count(size, len(block), self._room)
         self._check(size, payload, count)
-        if self._out.parts or not self._fits(size, count):
+        if self._out.parts or not self._fits(size):
             self.flush()
-            if not self._fits(size, count) and not self._block(size, count):
+            if not self._fits(size) and not self._block(size):
                 return None
         number = self._out.cut(payload + block, len(block), self._room)
         self._renew_credit()
@@ -494,15 +495,15 @@ class Source:
     def _may_send(self) -> bool:
         return self._begun and not self._over and self._machine.can_send
 
-    def _block(self, size: int, count: int = 1) -> bool:
+    def _block(self, size: int) -> bool:
         """Ask the machine for a `Wakeup` when there is room; return True if there is room already."""
         self._turned_away |= self._held
         if not self._held:
-            self._driver.feed(inputs.Blocked(size, count))
-        return self._fits(size, count)
+            self._driver.feed(inputs.Blocked(size))
+        return self._fits(size)
 
-    def _fits(self, size: int, count: int = 1) -> bool:
-        return self._renew_credit() >= count and size <= self._credit_bytes
+    def _fits(self, size: int) -> bool:
+        return self._renew_credit() >= 1 and size <= self._credit_bytes
 
     def _check(self, size: int, payload: bytes = b"", count: int = 1) -> None:
         """Raise if a message of `size` bytes in `count` pieces cannot be sent now, or ever."""
@@ -518,7 +519,7 @@ class Source:
             )
         if self._blocking:  # A streaming source has no flight.
             try:
-                self._machine.check_size(size, count)
+                self._machine.check_size(size)
             except OversizeError as error:
                 raise MessageTooLarge(str(error)) from None
         if not self._may_send():
@@ -531,10 +532,10 @@ class Source:
             return (0, self._credit_bytes)
         if not self._blocking:
             return (NO_LIMIT, NO_LIMIT)
-        reported = machine.next_number
+        reported = machine.next_number  # Large messages are reported as they leave, so those that wait here are newer.
         room = machine.credit_bytes
         size = NO_LIMIT if room is None else room - self._out.bytes_from(reported)
-        return (machine.credit_messages - (self._out.next - reported), size)
+        return (machine.credit_messages - (self._out.next - reported - self._out.joined), size)
 
     def _renew_credit(self) -> int:
         """Give the fast path the granted credit; return the granted messages.
@@ -575,6 +576,11 @@ class Source:
         """Feed the machine; the context calls this."""
         self._report_rest()
         self._driver.feed(event)
+
+    def registered_names(self) -> list[str]:
+        """Return the names of the stores that have registered the source and are not silent."""
+        known, stores = self._machine.status.registrations, self.config.stores
+        return [stores[index].name for index, one in known.items() if one.present]
 
     def greeting(self) -> bytes:
         """Return the bytes that a joiner gets first: the session, and the source information if there is some."""

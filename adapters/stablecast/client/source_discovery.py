@@ -11,7 +11,6 @@ from stablecast.client.advice import log
 from stablecast.config.option_kinds import Value
 from stablecast.config.resolution_options import ResolutionSettings, configured, strategy
 from stablecast.core.protocol.events import Event
-from stablecast.core.protocol.inputs import Located
 from stablecast.core.protocol.settings import SourceConfig
 from stablecast.resolver import Listeners, Resolver
 from stablecast.resolver.combined_resolver import Combined, Wait
@@ -35,9 +34,6 @@ EVERYTHING = lbmr.ResolutionRequest.ADVERTISEMENTS | lbmr.ResolutionRequest.QUER
 MAX_LOGGED_WAITS = 5
 """Waiting receivers that the log names at one time."""
 
-UNFINDABLE = "nothing resolves the store name '%s': give its address, or a relay or multicast"
-"""The warning for a store name that cannot be resolved (T-010)."""
-
 
 class ResolvingContext(Protocol):
     """The parts of a context that resolution uses."""
@@ -49,14 +45,8 @@ class ResolvingContext(Protocol):
     def locate(self, name: str, where: str) -> None:
         """Set the address of the store with this name."""
 
-
-class StoreUser(Protocol):
-    """A source that may know stores by name."""
-
-    config: SourceConfig
-
-    def receive(self, event: Located) -> None:
-        """Feed the address of a store to the source."""
+    def no_source(self, topic: str, queries: int) -> None:
+        """Report to the receiver of the topic that this many queries found no source."""
 
 
 def resolution(name: str = "safe", options: Mapping[str, Value] | None = None) -> ResolutionSettings:
@@ -77,7 +67,7 @@ def resolution(name: str = "safe", options: Mapping[str, Value] | None = None) -
 def plan(settings: ResolutionSettings | None, relays: Sequence[str], services: Sequence[str]) -> ResolutionSettings:
     """Return the settings with these relays and services added. Raises AddressError."""
     settings = settings or ResolutionSettings()
-    more_relays = tuple(address.join(*address.parse(relay)) for relay in relays)
+    more_relays = tuple(address.join(*address.parse_place(relay)) for relay in relays)
     more_services = tuple(parse_services(services))
     return attrs.evolve(settings, relays=settings.relays + more_relays, services=settings.services + more_services)
 
@@ -103,15 +93,6 @@ def announce(found: Combined | None, source: SourceConfig, place: str, advertise
         )
 
 
-def locate(found: Combined | None, source: StoreUser, known: Mapping[str, str]) -> None:
-    """Feed a source the `known` addresses of its named stores, and ask the resolver for the others (T-201)."""
-    for name in [store.name for store in source.config.stores if store.name]:
-        if name in known:
-            source.receive(Located(name, known[name]))
-        elif found is None or not found.ask_name(name):
-            log.warning(UNFINDABLE, name)
-
-
 async def start(
     context: ResolvingContext, on_found: OnRecord, instance: bytes, stack: AsyncExitStack
 ) -> Combined | None:
@@ -126,7 +107,9 @@ async def start(
     found = Combined(on_found, _log_waits)
     stack.push_async_callback(found.close)
     if over_udp:
-        listeners = Listeners(found.found, found.gone, name_found=context.locate, remark=_log_remark)
+        listeners = Listeners(
+            found.found, found.gone, context.no_source, context.locate, name_lost=_log_lost_name, remark=_log_remark
+        )
         resolver = await _over_udp(context.interface, settings, listeners, instance)
         context.resolver_port = resolver.port
         found.add([resolver])
@@ -151,6 +134,10 @@ async def _over_udp(interface: str, settings: ResolutionSettings, listeners: Lis
 
 def _log_remark(text: str, warning: bool) -> None:
     log.log(logging.WARNING if warning else logging.INFO, "%s", text)
+
+
+def _log_lost_name(name: str) -> None:
+    log.info("store '%s' is silent and is queried again", name)
 
 
 def _log_waits(waits: Sequence[Wait]) -> None:

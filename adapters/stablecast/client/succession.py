@@ -108,8 +108,7 @@ class Inheritance:
         self.lost.remove(first, stop)
         parts = [(first, stop)]
         for held in self.delivered.values():
-            for low, high in held.within(first, stop):
-                self.passed.add(low, high)
+            self.passed.update(held.within(first, stop))
             parts = [rest for start, end in parts for rest in held.missing(start, end)]
         return parts
 
@@ -117,8 +116,7 @@ class Inheritance:
         """Note that the machine delivers from `number` on."""
         self.lost.forget(number)
         for held in self.delivered.values():
-            for low, high in held.within(0, number):
-                self.passed.add(low, high)
+            self.passed.update(held.within(0, number))
 
     def consume(self, first: int, stop: int) -> Ranges:
         """Note that the application consumed [first, stop); return the ranges to report to the machine now."""
@@ -192,8 +190,7 @@ class Succession:
         lives = self.machine.status.lives
         for life, ranges in self.inherited.consumed.items() if self.inherited is not None else ():
             known = lives.setdefault(life, RangeSet())
-            for first, stop in ranges:
-                known.add(first, stop)
+            known.update(ranges)
         return {life: list(ranges) for life, ranges in lives.items()}
 
     def shift_to(self, heir: "Succession") -> int | None:

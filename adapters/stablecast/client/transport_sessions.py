@@ -187,4 +187,4 @@ def standing(source: Source) -> bytes:
 
 def checked(place: str) -> str:
     """Return a place that a user wrote, `ip:port` or a source string, in its usual form. Raises AddressError."""
-    return str(Where.parse(place)) if is_source_string(place) else address.join(*address.parse(place))
+    return str(Where.parse(place)) if is_source_string(place) else address.join(*address.parse_place(place))

@@ -12,11 +12,13 @@ from enum import Enum
 import attrs
 
 from stablecast.config import placement
+from stablecast.config.findings import ConfigProblem
 from stablecast.config.plan import Plan, StorePlan, TopicPlan
 from stablecast.config.transport_checks import transport_relations
 from stablecast.config.transport_options import TransportConfig
-from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.core.machine.units import MILLISECOND, SECOND, milliseconds
 from stablecast.core.protocol import settings
+from stablecast.core.protocol.messages import Wishes
 from stablecast.core.protocol.setting_relations import recovery_relations, relations
 from stablecast.runtime import machine
 
@@ -31,6 +33,9 @@ LIVENESS_FACTOR = 5
 """Intervals of a receiver that the liveness timeout of a source must have (P-340)."""
 ACK_SHARE = 2
 """An acknowledgement should cover at most this part of a flight."""
+
+DEAF = "new messages are refused before old ones are deleted"
+"""The effect of a threshold above its limit."""
 EVERYTHING = ("", ".*", "^", "^.*", "^.*$")
 """Expressions that match every topic."""
 RESOLVERS = "set resolver_unicast_daemon, resolver_service or resolver_multicast_interface"
@@ -58,12 +63,13 @@ class Advice:
 
 @attrs.frozen
 class ClientOptions:
-    """The configurations of a source, a receiver and their transport that one option file gives."""
+    """The configurations of a source, a receiver and their transport that one option file gives, with its notices."""
 
     path: str
     source: settings.SourceConfig
     receiver: settings.ReceiverConfig
     transport: TransportConfig = TransportConfig()
+    notices: tuple[ConfigProblem, ...] = ()
 
 
 Found = Iterator[tuple[str, AdviceLevel, str]]
@@ -215,8 +221,7 @@ def _sizes(topic: TopicPlan) -> Found:
         yield ("needs-disk", AdviceLevel.WARNING, text)
     if limit and threshold >= limit:
         text = f"repository-size-threshold {threshold} is not below repository-size-limit {limit}"
-        text = f"{text}: new messages are refused before old ones are deleted"
-        yield ("threshold-above-limit", AdviceLevel.ERROR, text)
+        yield ("threshold-above-limit", AdviceLevel.ERROR, f"{text}: {DEAF}")
     if kept.kind in ON_DISK and 3 * disk.buffer_bytes > kept.disk_limit:
         text = f"repository-disk-file-size-limit {kept.disk_limit} is less than three buffers of {disk.buffer_bytes}"
         yield ("buffer-above-limit", AdviceLevel.WARNING, text)
@@ -314,15 +319,8 @@ def _client(client: ClientOptions) -> Found:
         yield ("batch-above-flight", AdviceLevel.WARNING, f"{text}: it is sent when the flight is full")
 
 
-def _between(store: StorePlan, topic: TopicPlan, client: ClientOptions) -> Found:
-    kept, source = topic.rule.repository, client.source
-    if kept.ack_minimum > 1 and kept.ack_minimum > source.flight_messages // ACK_SHARE:
-        text = f"stability-ack-minimum-number {kept.ack_minimum} against ume_flight_size {source.flight_messages}"
-        yield ("stop-and-go", AdviceLevel.WARNING, f"{text}: the source waits for the interval again and again")
-    if source.times.silence_ns <= store.config.keepalive_ns:
-        text = "ume_store_activity_timeout must be longer than the store's keepalive-interval"
-        yield ("store-timeout-below-keepalive", AdviceLevel.ERROR, text)
-    wishes = source.wishes
+def _wished(kept: settings.RepositoryConfig, wishes: Wishes) -> Found:
+    """Yield what a repository refuses of the wishes of a source, or what does not fit together (P-111, P-592)."""
     for wish, most, name in (
         (wishes.size_threshold, kept.size_threshold, "repository-size-threshold"),
         (wishes.size_limit, kept.size_limit, "repository-size-limit"),
@@ -331,6 +329,25 @@ def _between(store: StorePlan, topic: TopicPlan, client: ClientOptions) -> Found
         if most and wish > most:
             text = f"the source asks for a {name} of {wish}, but the store allows {most} and refuses it"
             yield ("wish-above-store", AdviceLevel.ERROR, text)
+    most_ms = milliseconds(kept.write_delay_ns)
+    if wishes.write_delay_ms > most_ms:
+        text = f"the source asks for a repository-disk-write-delay of {wishes.write_delay_ms} ms"
+        yield ("wish-above-store", AdviceLevel.ERROR, f"{text}, but the store allows {most_ms} ms and refuses it")
+    threshold, limit = wishes.size_threshold or kept.size_threshold, wishes.size_limit or kept.size_limit
+    if (wishes.size_threshold or wishes.size_limit) and 0 < limit <= threshold:
+        text = f"with the sizes of the source, repository-size-threshold {threshold} is not below the limit {limit}"
+        yield ("threshold-above-limit", AdviceLevel.ERROR, f"{text}: {DEAF}")
+
+
+def _between(store: StorePlan, topic: TopicPlan, client: ClientOptions) -> Found:
+    kept, source = topic.rule.repository, client.source
+    if kept.ack_minimum > 1 and kept.ack_minimum > source.flight_messages // ACK_SHARE:
+        text = f"stability-ack-minimum-number {kept.ack_minimum} against ume_flight_size {source.flight_messages}"
+        yield ("stop-and-go", AdviceLevel.WARNING, f"{text}: the source waits for the interval again and again")
+    if source.times.silence_ns <= store.config.keepalive_ns:
+        text = "ume_store_activity_timeout must be longer than the store's keepalive-interval"
+        yield ("store-timeout-below-keepalive", AdviceLevel.ERROR, text)
+    yield from _wished(kept, source.wishes)
     if source.pace.name == "RECEIVERS" and not kept.allow_rpp:
         text = "the source asks for receiver-paced persistence, which the store refuses"
         yield ("pacing-refused", AdviceLevel.ERROR, text)

@@ -44,7 +44,8 @@ _CLIENT = (
 
 _STORES = (
     Option("ume_store", "", k.ListKind(add_store, "[domain:]ip:port[:regid[:group]]"),
-           "stores by address; 0.0.0.0:0 clears the list", "it makes the source persistent; host names are refused"),
+           "stores by address; 0.0.0.0:0 clears the list",
+           "it makes the source persistent; a host is looked up, and again when its store is lost"),
     Option("ume_store_name", "", k.ListKind(add_named_store, "name[:regid[:group]]"),
            "stores by name; 0:0 clears the list", "the name is the context-name of the store"),
     Option("ume_store_group", "", k.ListKind(add_group, "index:size"),
@@ -73,8 +74,8 @@ _RETENTION = (
            "retransmit earlier messages to receivers that join late",
            "naming stores switches it on, with a log line"),
     Option("ume_flight_size", "flight_messages", k.MESSAGES,
-           "number of messages (fragments) that may be unstable at one time",
-           "the flight is full when this or ume_flight_size_bytes is exceeded"),
+           "number of messages that may be unstable at one time; a message that was cut counts once",
+           "the flight is full when this or ume_flight_size_bytes is reached"),
     Option("ume_flight_size_bytes", "flight_bytes", k.BYTES,
            "payload that may be unstable at one time; 0: no limit",
            "receiver-paced persistence needs it; a message that is larger is refused"),

@@ -5,8 +5,8 @@ from pathlib import Path
 from stablecast.config.daemon_outline import ConfigEntry, Outline
 from stablecast.config.findings import ConfigFindings, ConfigPlace
 from stablecast.config.plan import GROUPS, DaemonPlan, LogConfig, MonitorConfig, StatisticsConfig
-from stablecast.runtime.address import MAX_PORT, check_ip
-from stablecast.runtime.interfaces import ANY
+from stablecast.runtime.address import MAX_PORT
+from stablecast.runtime.interfaces import ANY, address_of
 from stablecast.runtime.logs import Frequency
 
 MAX_ID = 0xFFFF_FFFE
@@ -114,5 +114,5 @@ def _monitor(text: ConfigEntry, found: ConfigFindings) -> MonitorConfig | None:
     number = found.number(port, 0, MAX_PORT, text.place, "the port of the monitor")
     host = ANY if host == "*" else host
     token = text.attributes.get("token-file")
-    address = found.attempt(text.place, host, lambda: check_ip(host))
+    address = found.attempt(text.place, host, lambda: address_of(host))
     return MonitorConfig(address, number, permission == "read-write", Path(token) if token else None)

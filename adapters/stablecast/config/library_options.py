@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from stablecast.config.client_options import RECEIVER_OPTIONS
-from stablecast.config.options import ALIASES, SCOPES
+from stablecast.config.options import ALIASES, SCOPES, suggestion
 from stablecast.config.store_options import STORE_OPTIONS
 from stablecast.config.transport_options import OF_RECEIVERS
 from stablecast.runtime import machine
@@ -91,4 +91,6 @@ def comment(scope: str, name: str) -> str:
         return f"{name} has no effect: a proxy uses the value of its source"
     if (scope, name) in documented():
         return f"{name} has no effect at this store"
-    return f"{name} is not a documented {scope} option; the store runs without it"
+    known = sorted(other for of_scope, other in documented() if of_scope == scope)
+    remedy = suggestion(name, known)
+    return f"{name} is not a documented {scope} option, and the store runs without it: {remedy}"

@@ -5,7 +5,6 @@ The table has the field that an option sets, the unit and the allowed values. Th
 profiles.
 """
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
@@ -16,6 +15,7 @@ from stablecast.config.option_kinds import OptionError, Value
 from stablecast.config.store_options import STORE_OPTIONS, TOPIC_OPTIONS
 from stablecast.config.transport_options import TRANSPORT_OPTIONS, TransportConfig
 from stablecast.core.protocol.settings import ReceiverConfig, RepositoryConfig, SourceConfig, StoreConfig
+from stablecast.text import nearest
 
 __all__ = [
     "ALIASES",
@@ -111,8 +111,7 @@ def notices(scope: str, options: Mapping[str, Value]) -> tuple[str, ...]:
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return the remedy for an unknown name: the nearest known name, or the chapter that lists all names."""
-    nearest = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean '{nearest[0]}'?" if nearest else "spec/options.md lists them"
+    return nearest(name, known) or "spec/options.md lists them"
 
 
 def _find(scope: str, name: str) -> Option:

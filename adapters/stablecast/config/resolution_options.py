@@ -76,7 +76,7 @@ RECEIVER = (
     Option("resolution_number_of_sources_query_threshold", "enough", k.NumberKind(1, k.MAX_UINT32, "sources"),
            "number of known sources at which queries stop"),
     Option("resolution_no_source_notification_threshold", "report_after", k.NumberKind(0, k.MAX_UINT32, "queries"),
-           "number of unanswered queries after which the application is notified; 0: never"),
+           "number of unanswered queries after which a receiver reports `NoSource`; 0: never"),
 )
 # fmt: on
 # fmt: off
@@ -100,7 +100,7 @@ def _limit(name: str, field: str, plural: str) -> tuple[Option, Option]:
 def _relay(settings: ResolutionSettings, text: str) -> ResolutionSettings:
     if text == NOWHERE:
         return attrs.evolve(settings, relays=())
-    return attrs.evolve(settings, relays=(*settings.relays, address.join(*address.parse(text))))
+    return attrs.evolve(settings, relays=(*settings.relays, address.join(*address.parse_place(text))))
 
 
 def _service(settings: ResolutionSettings, text: str) -> ResolutionSettings:

@@ -13,7 +13,7 @@ from stablecast.config.disk_options import DISK_OPTIONS, DiskConfig, together
 from stablecast.config.findings import ConfigFindings, ConfigPlace
 from stablecast.config.option_files import Setting
 from stablecast.config.option_kinds import Value
-from stablecast.config.options import ALIASES, apply, disk_options, notices
+from stablecast.config.options import ALIASES, apply, disk_options, notices, suggestion
 from stablecast.config.plan import StoreLimits, StorePlan, TopicPlan
 from stablecast.config.profiles import Profile
 from stablecast.config.store_options import STORE_OPTIONS, TOPIC_OPTIONS
@@ -155,7 +155,8 @@ class StoreBuilder:
             if given.scope != "store" or given.name in STORE_LEVEL:
                 continue
             if given.name not in paths:
-                where = "belongs to a topic, not to a store" if given.name in TOPIC_LEVEL else "is not a store option"
+                unknown = f"is not a store option: {suggestion(given.name, (*paths, *sorted(STORE_LEVEL)))}"
+                where = "belongs to a topic, not to a store" if given.name in TOPIC_LEVEL else unknown
                 self.found.problem(given.place, f"option '{given.name}' {where}")
             elif given.name == NAMED and not NAME.fullmatch(given.value):
                 form = "1 to 128 letters, digits, hyphens and underscores"
@@ -182,7 +183,8 @@ class StoreBuilder:
                 own[given.name] = given.value
             else:
                 known = given.name in (CACHE, STATE, NAMED, *STORE_LEVEL)
-                where = "belongs to a store, not to a topic" if known else "is not a topic option"
+                unknown = f"is not a topic option: {suggestion(given.name, sorted(TOPIC_LEVEL))}"
+                where = "belongs to a store, not to a topic" if known else unknown
                 found.problem(given.place, f"option '{given.name}' {where}")
         for name, value in asked.receiver.items():
             if general.receiver.get(name) != value:

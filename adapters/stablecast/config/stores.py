@@ -1,6 +1,6 @@
 """The stores of a source as users write them (P-201, P-212).
 
-    [domain:]ip:port[:regid[:group]]     by address (`ume_store`); the domain is ignored, because there are no routers
+    [domain:]ip:port[:regid[:group]]     by address or host (`ume_store`); the domain is ignored: there are no routers
     name[:regid[:group]]                 by name (`ume_store_name`)
     index:size                           the size of a group (`ume_store_group`)
 
@@ -34,15 +34,16 @@ class StoreListError(StablecastError):
 
 
 def store_spec(text: str) -> StoreSpec:
-    """Parse one store by address, e.g. `127.0.0.1:14567:1000`. Raises StoreListError or AddressError (P-213)."""
+    """Parse one store by address or host: `127.0.0.1:14567:1000` (P-213). Raises StoreListError or AddressError."""
     parts = text.split(":")
     if len(parts) > 2 and parts[0].isdecimal() and "." in parts[1]:
         _number(parts.pop(0), "a domain", MAX_DOMAIN)
     if len(parts) > 4:
         raise StoreListError(f"'{text}' is not a store: write ip:port, ip:port:regid or ip:port:regid:group")
-    where = address.join(*address.parse(":".join(parts[:2])))
+    where = address.join(*address.parse_place(":".join(parts[:2])))
     reg_id, group = _reg_id_and_group(parts[2:])
-    return StoreSpec(where, reg_id, group)
+    # The machines know a store by its address. A host, like the name of a store, gets one when it is located.
+    return StoreSpec("", reg_id, group, where) if address.is_host(where) else StoreSpec(where, reg_id, group)
 
 
 def named_store(text: str) -> StoreSpec:
@@ -59,14 +60,14 @@ def named_store(text: str) -> StoreSpec:
 def add_store(config: SourceConfig, text: str) -> SourceConfig:
     """Add a store by address, or remove all of them. Raises StoreListError or AddressError."""
     if text == NOWHERE:
-        return _with_stores(config, tuple(store for store in config.stores if store.name))
+        return _with_stores(config, tuple(store for store in config.stores if _has_name(store)))
     return _with_stores(config, (*config.stores, store_spec(text)))
 
 
 def add_named_store(config: SourceConfig, text: str) -> SourceConfig:
     """Add a store by name, or remove all of them. Raises StoreListError."""
     if text == NOTHING:
-        return _with_stores(config, tuple(store for store in config.stores if not store.name))
+        return _with_stores(config, tuple(store for store in config.stores if not _has_name(store)))
     return _with_stores(config, (*config.stores, named_store(text)))
 
 
@@ -85,6 +86,11 @@ def add_group(config: SourceConfig, text: str) -> SourceConfig:
     if index > len(sizes):
         raise StoreListError(f"group {index} has no group {len(sizes)} before it: write the groups in their order")
     return _with_sizes(config, (*sizes[:index], size, *sizes[index + 1 :]))
+
+
+def _has_name(store: StoreSpec) -> bool:
+    """Return whether a store was given by its name, not by an address or a host."""
+    return bool(store.name) and not address.is_host(store.name)
 
 
 def _with_stores(config: SourceConfig, stores: tuple[StoreSpec, ...]) -> SourceConfig:

@@ -13,13 +13,20 @@ from lxml import etree
 
 from stablecast.config.findings import ConfigFileError, ConfigPlace, ConfigProblem
 from stablecast.runtime import machine
+from stablecast.text import nearest
 
 MAX_BYTES = 4 << 20
 """Largest configuration file in bytes."""
 _BASE = "{http://www.w3.org/XML/1998/namespace}base"
+_XSD_ELEMENT = "{http://www.w3.org/2001/XMLSchema}element"
 _XINCLUDE = "{http://www.w3.org/2001/XInclude}include"
 _ABOUT = re.compile(r"(?:Element|of element|attribute [\w:-]+ of(?! element)) '?([\w-]+)")
 """The element that a message of a validator is about."""
+
+_UNKNOWN_ELEMENT = re.compile(r"No declaration for element ([\w:-]+)")
+_UNKNOWN_ATTRIBUTE = re.compile(r"No declaration for attribute ([\w:-]+) of element ([\w:-]+)")
+_UNEXPECTED = re.compile(r"Element '([\w:-]+)': This element is not expected")
+"""Messages of validators about names that the schema does not have."""
 
 Element = etree._Element  # noqa: SLF001 - the library's stubs have no public name for it
 
@@ -33,6 +40,25 @@ class Schema(Protocol):
 
     def validate(self, tree: Any) -> bool:
         """Return whether a document is valid."""
+
+
+class NamedSchema:
+    """An XML Schema that knows the names of its elements, which the library does not return."""
+
+    def __init__(self, text: str) -> None:
+        """Compile the text of a schema."""
+        tree = etree.parse(io.BytesIO(text.encode()))
+        self.names = sorted({str(one.get("name")) for one in tree.iter(_XSD_ELEMENT) if one.get("name")})
+        self._schema = etree.XMLSchema(tree)
+
+    @property
+    def error_log(self) -> Any:
+        """Return the errors of the last validation, in order."""
+        return self._schema.error_log
+
+    def validate(self, tree: Any) -> bool:
+        """Return whether a document is valid."""
+        return self._schema.validate(tree)
 
 
 def read(path: Path) -> bytes:
@@ -65,7 +91,7 @@ def validate(root: Element, schema: Schema, where: str) -> None:
     """Validate a document. Raises ConfigFileError with all errors of the schema."""
     if not schema.validate(root):
         errors = schema.error_log.filter_from_errors()
-        raise ConfigFileError(where, [_problem(entry, root) for entry in errors])
+        raise ConfigFileError(where, [_problem(entry, root, schema) for entry in errors])
 
 
 def load(path: Path, schema: Schema) -> Element:
@@ -93,9 +119,24 @@ def place_of(element: Element) -> ConfigPlace:
     return ConfigPlace(element.sourceline or 0, str(element.tag))
 
 
-def _problem(entry: Any, root: Element) -> ConfigProblem:
+def _problem(entry: Any, root: Element, schema: Schema) -> ConfigProblem:
     about = _ABOUT.search(entry.message)
-    return ConfigProblem(ConfigPlace(entry.line, str(root.tag) if about is None else about[1]), entry.message)
+    remedy = _remedy(entry.message, schema)
+    text = f"{entry.message}: {remedy}" if remedy else entry.message
+    return ConfigProblem(ConfigPlace(entry.line, str(root.tag) if about is None else about[1]), text)
+
+
+def _remedy(message: str, schema: Schema) -> str:
+    """Return the question for the nearest name that the schema has, for a message about an unknown name."""
+    if (unexpected := _UNEXPECTED.search(message)) is not None:
+        return nearest(unexpected[1], schema.names if isinstance(schema, NamedSchema) else ())
+    declared = list(schema.iterelements()) if isinstance(schema, etree.DTD) else []
+    if (attribute := _UNKNOWN_ATTRIBUTE.search(message)) is not None:
+        of_element = (one for one in declared if one.name == attribute[2])
+        return nearest(attribute[1], [str(one.name) for element in of_element for one in element.iterattributes()])
+    if (element := _UNKNOWN_ELEMENT.search(message)) is not None:
+        return nearest(element[1], [str(one.name) for one in declared])
+    return ""
 
 
 def _include(tree: "etree._ElementTree[Element]") -> None:

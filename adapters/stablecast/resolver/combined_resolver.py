@@ -93,6 +93,16 @@ class Combined(Resolution):
         asked = [kind.ask_name(name) for kind in self._kinds]
         return any(asked)
 
+    def forget_name(self, name: str) -> None:
+        """Stop finding the store of a name."""
+        for kind in self._kinds:
+            kind.forget_name(name)
+
+    def name_alive(self, name: str) -> None:
+        """Note that the store of a name sends to this context (T-206)."""
+        for kind in self._kinds:
+            kind.name_alive(name)
+
     def wake(self, flags: int, interval: float = 0, duration: float = 0) -> None:
         """Ask quiet contexts to advertise and query again, every `interval` for `duration` seconds."""
         for kind in self._kinds:

@@ -29,6 +29,14 @@ class Resolution(ABC):
         """Find the store of a name (T-201); return False if this kind cannot find stores. Raises MisuseError."""
 
     @abstractmethod
+    def forget_name(self, name: str) -> None:
+        """Stop finding the store of a name."""
+
+    @abstractmethod
+    def name_alive(self, name: str) -> None:
+        """Note that the store of a name sends to this context, so that its name needs no queries (T-206)."""
+
+    @abstractmethod
     def wake(self, flags: int, interval: float = 0, duration: float = 0) -> None:
         """Ask quiet contexts to advertise and query again (T26), every `interval` for `duration` seconds."""
 

@@ -10,9 +10,9 @@ from stablecast.core.machine.units import SECOND
 from stablecast.resolver.endpoint import Endpoint
 from stablecast.resolver.resolution import Resolution
 from stablecast.runtime import datagrams, machine, multicast
-from stablecast.runtime.address import check_ip, join, parse
+from stablecast.runtime.address import check_ip, is_host, join, parse
 from stablecast.runtime.datagrams import DatagramSocket
-from stablecast.runtime.interfaces import ANY, choose_device, interfaces
+from stablecast.runtime.interfaces import ANY, choose_device, interfaces, resolved_place
 from stablecast.runtime.multicast import MulticastSettings
 from stablecast.runtime.ports import PortError
 from stablecast.transports.resolution.records import INSTANCE_BYTES, SourceRecord
@@ -24,8 +24,8 @@ from stablecast.transports.resolution.udp.effects import (
     Listen,
     NameFound,
     NameLost,
-    NoSource,
     Remark,
+    SourceNotFound,
     Withdrawn,
 )
 from stablecast.transports.resolution.udp.inputs import (
@@ -33,6 +33,7 @@ from stablecast.transports.resolution.udp.inputs import (
     AskName,
     ContextInput,
     ForgetName,
+    NameAlive,
     RemoveName,
     ResolutionInput,
     Wake,
@@ -95,16 +96,21 @@ class Resolver(Resolution):
         instance: bytes | None = None,
         config: ResolutionConfig = SAFE,
     ) -> "Resolver":
-        """Start to resolve from the address `interface` through `relays` (`ip:port` each), in the running loop.
+        """Start to resolve from the address `interface` through `relays`, in the running loop.
+
+        Each relay is `ip:port` or `host:port`. A host is looked up once.
 
         `instance` is the name of the context in 8 bytes, random by default.
 
         Raises:
-            AddressError: An address has the wrong form.
+            AddressError: An address has the wrong form, or a host has no address.
             PortError: This machine has no such interface.
             MisuseError: There is no relay, or too many, or `instance` has another length.
         """
-        addresses = [join(*parse(relay)) for relay in relays]
+        addresses = [
+            await machine.threads.call(resolved_place, relay) if is_host(relay) else join(*parse(relay))
+            for relay in relays
+        ]
         resolver = cls(ResolutionContext.over_relays(_name(instance), addresses, config), listeners)
         resolver._endpoint.open(datagrams.bind_near(check_ip(interface), *LOCAL_PORTS))
         return resolver
@@ -153,6 +159,10 @@ class Resolver(Resolution):
         """Stop finding the store of this name."""
         self._endpoint.feed(ForgetName(name))
 
+    def name_alive(self, name: str) -> None:
+        """Note that the store of this name sends to this context, so that its name needs no queries (T-206)."""
+        self._endpoint.feed(NameAlive(name))
+
     def wake(self, flags: int, interval: float = 0, duration: float = 0) -> None:
         """Ask quiet contexts to advertise and query again (T26), every `interval` for `duration` seconds."""
         self._endpoint.feed(Wake(flags, int(interval * SECOND), int(duration * SECOND)))
@@ -188,7 +198,7 @@ class Resolver(Resolution):
                 listeners.found(topic, record)
             case Withdrawn(topic, record):
                 listeners.gone(topic, record)
-            case NoSource(topic, queries):
+            case SourceNotFound(topic, queries):
                 listeners.no_source(topic, queries)
             case NameFound(name, address):
                 listeners.name_found(name, address)

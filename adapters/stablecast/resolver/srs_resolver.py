@@ -82,6 +82,12 @@ class SrsResolver(Resolution):
         """Return False: services know no names of stores, which are found over UDP (T-010)."""
         return False
 
+    def forget_name(self, name: str) -> None:
+        """Do nothing: no name is found here."""
+
+    def name_alive(self, name: str) -> None:
+        """Do nothing: no name is found here."""
+
     def wake(self, flags: int, interval: float = 0, duration: float = 0) -> None:
         """Do nothing: services never become quiet."""
 

@@ -1,11 +1,16 @@
-"""Addresses as users write them: `ip:port` for contexts and stores, `host:port` for services (SRS)."""
+"""Addresses as users write them: `ip:port` or `host:port`. Peers, journals and the core know `ip:port` only."""
 
 import ipaddress
+import re
 from collections.abc import Sequence
 
 from stablecast.core.errors import StablecastError
 
 MAX_PORT = 65_535
+
+
+HOST = re.compile(r"(?=.{1,253}\Z)(?:[A-Za-z0-9_-]{1,63}\.)*(?=[0-9-]*[A-Za-z])[A-Za-z0-9-]{1,63}\.?")
+"""The form of a host name. Its last label has a letter, so that a mistyped IPv4 address is no host name."""
 
 
 class AddressError(StablecastError):
@@ -18,6 +23,20 @@ def parse(text: str) -> tuple[str, int]:
     if not colon or not port.isdecimal() or not 0 <= int(port) <= MAX_PORT:
         raise AddressError(f"'{text}' is not an address: write ip:port, for example 127.0.0.1:14567")
     return (check_ip(host), int(port))
+
+
+def parse_place(text: str) -> tuple[str, int]:
+    """Split `ip:port` or `host:port`, without a look-up of the host. Raises AddressError."""
+    host, _, port = text.rpartition(":")
+    if not HOST.fullmatch(host):
+        return parse(text)
+    return host, parse(f"0.0.0.0:{port}")[1]
+
+
+def is_host(text: str) -> bool:
+    """Return whether a text is a place `host:port` whose host has a name."""
+    host, colon, _ = text.rpartition(":")
+    return bool(colon) and HOST.fullmatch(host) is not None
 
 
 def check_ip(text: str) -> str:

@@ -202,6 +202,11 @@ class ConnectionPool:
         if not taken:
             self._on_reset(address)
 
+    def connected(self, address: str) -> bool:
+        """Return whether the listener at `address` has accepted a connection that is still up."""
+        link = self._links.get(address)
+        return link is not None and link.made_at is not None
+
     async def close(self) -> None:
         """Send what is queued, so that a last acknowledgement is not lost, and close all connections."""
         self._closed = True

@@ -8,7 +8,7 @@ import attrs
 
 from stablecast.core.errors import StablecastError
 from stablecast.runtime import machine
-from stablecast.runtime.address import AddressError, check_ip
+from stablecast.runtime.address import HOST, AddressError, check_ip, join, parse_place
 
 LOOPBACK = "127.0.0.1"
 ANY = "0.0.0.0"  # noqa: S104 - the documented default of a store's interface
@@ -40,11 +40,13 @@ def interfaces() -> list[Interface]:
 
 
 def choose(text: str) -> str:
-    """Return the address to listen at: an address as it is, or the first address of this host in a range.
+    """Return the address to listen at: an address as it is, or the one of a range, device or host name of this host.
 
     Raises:
-        InterfaceError: The text is neither, or no address of this host lies in the range.
+        InterfaceError: The text is none of these, or no address of this host matches.
     """
+    if HOST.fullmatch(text):
+        return choose_device(text, interfaces())
     try:
         if "/" not in text:
             return str(ipaddress.IPv4Address(text))
@@ -93,6 +95,15 @@ def facing(peers: Iterable[str]) -> str:
         with contextlib.suppress(OSError):
             return machine.network.route(_resolved(host))
     return LOOPBACK
+
+
+def resolved_place(text: str) -> str:
+    """Return `ip:port` of a place `ip:port` or `host:port`; this may block. Raises AddressError for an unknown host."""
+    host, port = parse_place(text)
+    try:
+        return join(_resolved(host), port)
+    except OSError as error:
+        raise AddressError(f"'{text}' has no address ({error.strerror}): correct the host name, or write ip:port") from None
 
 
 def announced(host: str) -> str:

@@ -1,8 +1,11 @@
 """Logs of daemons: lines on the console, or in a file that is never overwritten (T-502) and rolls.
 
 A file that has reached its size, or whose hour or day is over, rolls before the next line. It is renamed to
-NAME_PID.DATE.SEQ (T-503 to T-505). Then a thread compresses it, if that is configured, while the daemon serves. Then
-the oldest rolled files are deleted until count and total size are within their limits (T-507).
+NAME_PID.DATE.SEQ (T-503 to T-505). A file of an earlier process belongs to the hour or day of its last line. A thread
+compresses the renamed file, if that is configured, while the daemon serves. Then the oldest rolled files are deleted
+until count and total size are within their limits (T-507).
+
+A file that was moved away or removed is written anew at its path with the next line, and `reopen` does so at once.
 
 A write that the disk refuses loses the line and does not stop the daemon. The next line that is written is preceded by
 the number of missing lines.
@@ -14,19 +17,28 @@ import time
 import zipfile
 from collections import deque
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 from shutil import copyfileobj
-from typing import Protocol, TextIO
+from typing import BinaryIO, Protocol, TextIO
 from zipfile import ZipInfo
 
 import attrs
 
 from stablecast.runtime import machine
 from stablecast.text import refusal
+from stablecast.text.release import build, release
 
 GZIP_LEVEL = 6
+
+
+class Severity(Enum):
+    """The weight of a line. An operator should read all lines from WARNING on."""
+
+    INFO = "INFO"
+    WARNING = "WARNING"
+    ERROR = "ERROR"
 
 
 class Frequency(Enum):
@@ -92,8 +104,8 @@ class RollingFile:
         self._rolling = rolling
         self._complaint = complaint
         self._clock = clock
-        self._file = machine.files.file(path, "ab", 0)
-        self._began = clock()
+        self._file, self._identity, self._began = self._opened(clock())
+        self._lock = machine.threads.lock()
         self._missing = 0
         self._news: deque[str] = deque()
         self._reported: set[str] = set()
@@ -101,7 +113,24 @@ class RollingFile:
 
     def write(self, line: Callable[[datetime], str]) -> None:
         """Write the line that `line` makes of the time, without its end; the kernel has it when this returns."""
-        now = self._clock()
+        self._lock.acquire()
+        try:
+            self._write(line, self._clock())
+        finally:
+            self._lock.release()
+
+    def reopen(self, rolling: RollingPolicy | None = None) -> None:
+        """Open the path again, for a file that another program moved away; follow `rolling` from now on."""
+        self._lock.acquire()
+        try:
+            self._rolling = self._rolling if rolling is None else rolling
+            self._reopen(self._clock())
+        finally:
+            self._lock.release()
+
+    def _write(self, line: Callable[[datetime], str], now: datetime) -> None:
+        if self._is_moved():
+            self._reopen(now)
         if self._file.tell() and self._is_due(now):
             self._roll(now)
         texts = [self._news.popleft() for _ in range(len(self._news))]
@@ -127,6 +156,37 @@ class RollingFile:
         found = [parent / name for name in machine.files.names(parent) if model.fullmatch(name)]
         return sorted(found, key=lambda path: (machine.files.stat(path).st_mtime_ns, path.name))
 
+    def _opened(self, now: datetime) -> tuple[BinaryIO, tuple[int, int], datetime]:
+        """Open the path; return the file, its identity, and the time to which its lines belong: now if it is empty."""
+        file = machine.files.file(self._path, "ab", 0)
+        try:
+            found = machine.files.stat(self._path)
+        except OSError:
+            file.close()
+            raise
+        written = datetime.fromtimestamp(found.st_mtime_ns // 1_000_000_000, UTC)
+        return file, (found.st_dev, found.st_ino), written if found.st_size else now
+
+    def _is_moved(self) -> bool:
+        """Return whether the path names another file, or none, so that nobody would find the lines there."""
+        try:
+            found = machine.files.stat(self._path)
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        return (found.st_dev, found.st_ino) != self._identity
+
+    def _reopen(self, now: datetime) -> None:
+        """Use the file at the path from now on; without one, lines are appended to the old one."""
+        try:
+            file, identity, began = self._opened(now)
+        except OSError as error:
+            self._report(f"the log is not written anew: {refusal(error)}")
+            return
+        self._file.close()
+        self._file, self._identity, self._began = file, identity, began
+
     def _is_due(self, now: datetime) -> bool:
         period = _PERIODS[self._rolling.frequency]
         grown = 0 < self._rolling.size <= self._file.tell()
@@ -142,12 +202,12 @@ class RollingFile:
         target = self._path.with_name(f"{model}{sequence}")
         try:
             machine.files.rename(self._path, target)
-            file = machine.files.file(self._path, "ab", 0)
+            file, identity, _ = self._opened(now)
         except OSError as error:
             self._report(f"the log does not roll: {refusal(error)}")
             return  # Without a new file, lines are appended to the old one.
         self._file.close()
-        self._file, self._began = file, now
+        self._file, self._identity, self._began = file, identity, now
         if self._rolling.compression is Compression.NONE:
             self._tidy(target)
         else:
@@ -202,46 +262,79 @@ def _compress(path: Path, compression: Compression) -> None:
 
 
 class LineLog(Protocol):
-    """A log that accepts lines of text."""
+    """A log that accepts lines of text, and adds their time and severity."""
 
     def write(self, line: str) -> None:
         """Write one line, without its end."""
+
+    def warning(self, line: str) -> None:
+        """Write one line that an operator should read."""
+
+    def reopen(self) -> None:
+        """Write the file anew at its path if it was moved away; do nothing on a console."""
 
     def close(self) -> None:
         """Close the log; the caller writes no more lines."""
 
 
 class ConsoleLog:
-    """Lines on a stream, flushed one by one."""
+    """Lines with their time and severity on a stream, flushed one by one."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, clock: Callable[[], datetime] = utc_now) -> None:
         """Write to `stream`, which stays open."""
         self._stream = stream
+        self._clock = clock
 
-    def write(self, line: str) -> None:
+    def write(self, line: str, severity: Severity = Severity.INFO) -> None:
         """Write one line, without its end."""
-        self._stream.write(line + "\n")
+        self._stream.write(_stamped(self._clock(), line, severity) + "\n")
         self._stream.flush()
+
+    def warning(self, line: str) -> None:
+        """Write one line that an operator should read."""
+        self.write(line, Severity.WARNING)
+
+    def reopen(self) -> None:
+        """Do nothing: a console cannot be moved away."""
 
     def close(self) -> None:
         """Do nothing: the stream belongs to its creator."""
 
 
 class PlainLog:
-    """Lines with their time in a file that rolls."""
+    """Lines with their time and severity in a file that rolls."""
 
     def __init__(self, path: Path, rolling: RollingPolicy, clock: Callable[[], datetime] = utc_now) -> None:
         """Append to `path`. Raises OSError if the file cannot be opened."""
-        self._file = RollingFile(path, rolling, _stamped, clock)
+        self._file = RollingFile(path, rolling, _complaint, clock)
 
-    def write(self, line: str) -> None:
+    def write(self, line: str, severity: Severity = Severity.INFO) -> None:
         """Write one line, without its end."""
-        self._file.write(lambda now: _stamped(now, line))
+        self._file.write(lambda now: _stamped(now, line, severity))
+
+    def warning(self, line: str) -> None:
+        """Write one line that an operator should read."""
+        self.write(line, Severity.WARNING)
+
+    def reopen(self) -> None:
+        """Write the file anew at its path if it was moved away."""
+        self._file.reopen()
 
     def close(self) -> None:
         """Close the file after rolled files are compressed."""
         self._file.close()
 
 
-def _stamped(now: datetime, line: str) -> str:
-    return f"{now:%Y-%m-%d %H:%M:%S} {line}"
+def begun(log: PlainLog) -> PlainLog:
+    """Return the log of a daemon that starts, after its first lines: the release and the build (P-613)."""
+    log.write(release())
+    log.write(build())
+    return log
+
+
+def _stamped(now: datetime, line: str, severity: Severity) -> str:
+    return f"{now:%Y-%m-%d %H:%M:%S} [{severity.value}] {line}"
+
+
+def _complaint(now: datetime, line: str) -> str:
+    return _stamped(now, line, Severity.WARNING)

@@ -45,6 +45,10 @@ class ReliableJoiner:
         self._again: asyncio.TimerHandle | None = None
         self._joined: Joined | None = receivers.join(where, self._perform, settings, ports)
 
+    def repairs(self) -> tuple[int, int]:
+        """Return the numbers that the session requested by NAKs, and those that arrived twice."""
+        return (0, 0) if self._joined is None else self._joined.repairs()
+
     def pause(self) -> None:
         """Stop reading; the kernel keeps some datagrams, and the protocol requests the others again."""
         self._paused = True

@@ -51,6 +51,11 @@ class Joined:
         """Return the counters of the session."""
         return self._session.statistics()
 
+    def repairs(self) -> tuple[int, int]:
+        """Return the numbers that the session requested by NAKs, and those that arrived twice."""
+        counted = self._session.machine.statistics
+        return counted.naks_sent, counted.duplicate_data
+
     def pause(self) -> None:
         """Stop reading the socket, also for the other sessions that share it."""
         self._session.hearing.pause(self)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from stablecast.runtime import tls
-from stablecast.runtime.address import parse
+from stablecast.runtime.address import parse_place
 from stablecast.runtime.stream import Item, StreamReader
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run
@@ -75,7 +75,7 @@ class StreamJoiner:
         self._task.cancel()
 
     async def _run(self) -> None:
-        host, port = parse(self.transport)
+        host, port = parse_place(self.transport)  # The loop looks a host up at each attempt.
         loop = asyncio.get_running_loop()
         while not self._over:
             started = loop.time()

@@ -6,6 +6,8 @@ The bytes of runs are kept under a token until the machine writes or drops them 
 from collections import Counter
 from collections.abc import Callable
 
+import attrs
+
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.effects import Join, Leave
@@ -122,6 +124,14 @@ class StoreArrivals:
     def statistics(self) -> dict[str, dict[str, int]]:
         """Return the counters of each session over LBT-RM and LBT-RU."""
         return self._sessions.all_statistics()
+
+    def traffic_of(self, incarnation: int) -> Traffic:
+        """Return a copy of the traffic of a life, with the repairs of its session."""
+        naks, duplicates = 0, 0
+        joiner = self.joiners.get(incarnation)
+        if isinstance(joiner, SessionMember):
+            naks, duplicates = joiner.repairs()
+        return attrs.evolve(self.traffic.get(incarnation, Traffic()), naks=naks, duplicates=duplicates)
 
     def leave(self, effect: Leave) -> None:
         """Leave the stream of a life, and forget its traffic."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 
+from stablecast.config.plan import StoreLimits
 from stablecast.core.errors import StablecastError
 from stablecast.core.machine.units import SECOND
 from stablecast.runtime import address, machine
@@ -85,6 +86,11 @@ class Host:
                 await self._until_due(error, wait)
                 await self._moved(self._return())
                 wait = backoff.after(0)
+
+    def limit(self, limits: StoreLimits) -> None:
+        """Let the store follow other limits from now on, also when it returns after a failure."""
+        self._settings = attrs.evolve(self._settings, limits=limits)
+        self.loop.call_soon_threadsafe(self.store.limit, limits)
 
     async def resume(self) -> bool:
         """Start a parked store again for an operator; return False if it is not parked. Any loop may call this."""

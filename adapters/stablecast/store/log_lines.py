@@ -7,23 +7,16 @@ A log file rolls (`stablecast.runtime.logs`). The daemon never deletes rolled fi
 
 from collections.abc import Callable
 from datetime import datetime
-from enum import Enum
 from pathlib import Path
 from typing import TextIO
 
 from stablecast.config.plan import LogConfig
-from stablecast.runtime.logs import RollingFile, RollingPolicy, utc_now
+from stablecast.runtime.logs import RollingFile, RollingPolicy, Severity, utc_now
+
+__all__ = ["MIB", "FileLog", "Log", "Severity", "StreamLog", "Write", "line", "open_log", "unheard"]
 
 MIB = 1 << 20
 """The unit of a log's size, in bytes (U5)."""
-
-
-class Severity(Enum):
-    """The weight of a line. An operator should read all lines from WARNING on."""
-
-    INFO = "INFO"
-    WARNING = "WARNING"
-    ERROR = "ERROR"
 
 
 Write = Callable[[Severity, str, str, str], None]
@@ -60,15 +53,23 @@ class FileLog:
 
     def __init__(self, path: Path, config: LogConfig, clock: Callable[[], datetime] = utc_now) -> None:
         """Append to `path`. Raises OSError if that is not possible."""
-        self._file = RollingFile(path, RollingPolicy(config.frequency, config.size * MIB), _complaint, clock)
+        self._file = RollingFile(path, _policy(config), _complaint, clock)
 
     def write(self, severity: Severity, who: str, code: str, text: str) -> None:
         """Write one line; the system has it when this returns."""
         self._file.write(lambda now: line(now, severity, who, code, text))
 
+    def reopen(self, config: LogConfig) -> None:
+        """Write the file anew at its path if it was moved away, and roll as `config` says from now on."""
+        self._file.reopen(_policy(config))
+
     def close(self) -> None:
         """Close the file; write no more after it."""
         self._file.close()
+
+
+def _policy(config: LogConfig) -> RollingPolicy:
+    return RollingPolicy(config.frequency, config.size * MIB)
 
 
 def _complaint(now: datetime, text: str) -> str:

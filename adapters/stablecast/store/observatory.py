@@ -114,7 +114,7 @@ def source_view(store: "Store", known: ClientStatus, repository: RepositoryStatu
         burst_lost=burst_lost,
         replicas=len(client.stores),
         proxied=client.election is not None,
-        traffic=attrs.evolve(store.traffic.get(client.incarnation, Traffic())),
+        traffic=store.traffic_of(client.incarnation),
         receivers=tuple(
             receiver_view(reader, known, repository, clock)
             for reader in store.machine.status.receivers_of(client.reg_id)

@@ -64,6 +64,10 @@ class SessionMember:
         self._joiner = joiner
         self._leave: Callable[[], None] | None = leave
 
+    def repairs(self) -> tuple[int, int]:
+        """Return the numbers that the session requested by NAKs, and those that arrived twice."""
+        return self._joiner.repairs()
+
     def pause(self) -> None:
         """Stop reading, for all lives of the session."""
         self._joiner.pause()

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, assert_never
 
 import attrs
 
+from stablecast.config.plan import StoreLimits
+from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import Event
 from stablecast.core.protocol.inputs import Arrived, Damaged, Gone, Persisted, Reset, Start, StoreInput
-from stablecast.core.protocol.messages import Deregister, Message, Register, Role
-from stablecast.core.protocol.repairs import Repair
+from stablecast.core.protocol.messages import Deregister, Message, Refused, Register, Registered, Role
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace import recorder
@@ -62,10 +63,11 @@ class NameService:
     Without a name, or without relays and groups, it does nothing.
     """
 
-    def __init__(self, settings: StoreSettings, interface: str) -> None:
-        """Serve the name in `settings` from an address of this host."""
+    def __init__(self, settings: StoreSettings, interface: str, log: StoreLog) -> None:
+        """Serve the name in `settings` from an address of this host; `log` gets what resolution remarks."""
         self._settings = settings
         self._interface = interface
+        self._log = log
         self._resolver: Resolver | None = None
 
     async def start(self, address: str) -> None:
@@ -76,7 +78,8 @@ class NameService:
         from stablecast.config.resolution_options import ResolutionSettings, configured  # noqa: PLC0415 - most stores need none
         from stablecast.resolver.resolver import Listeners, Resolver  # noqa: PLC0415
 
-        how, listeners = configured(ResolutionSettings(), asked.resolution), Listeners(lambda *_: None)
+        how = configured(ResolutionSettings(), asked.resolution)
+        listeners = Listeners(lambda *_: None, remark=self._log.resolution)
         if asked.resolver:
             self._resolver = await Resolver.start(self._interface, asked.resolver, listeners, config=how.config)
         elif how.multicast is not None:
@@ -113,6 +116,8 @@ class Store:
         self._ending = False
         self._stopping = False
         self.started_at = 0
+        self._asking: Register | None = None
+        self._waiting: asyncio.TimerHandle | None = None
         self._log = StoreLog(settings.name, settings.log, self.oddities, self.events)
 
     async def start(self) -> None:
@@ -146,7 +151,7 @@ class Store:
         self._port = RequestPort(listening, self._arrivals.on_items)
         await self._port.start()
         self._driver.feed(Start())
-        self._name_service = NameService(settings, announced(host))
+        self._name_service = NameService(settings, announced(host), self._log)
         try:
             await self._name_service.start(self.address)
         except BaseException:
@@ -154,6 +159,15 @@ class Store:
             raise
         for line in self.reports:
             self._log.write(Severity.WARNING, "restart", line)
+        if self.waiting_ns:
+            seconds = self.waiting_ns / SECOND
+            text = f"{self.address} accepts connections, and grants registrations in {seconds:.0f} s"
+            self._log.write(Severity.WARNING, "waiting", text)
+            self._waiting = asyncio.get_running_loop().call_later(seconds, self._log_ready)
+        else:
+            self._log_ready()
+
+    def _log_ready(self) -> None:
         self._log.write(Severity.INFO, "ready", f"ready to accept registrations at {self.address}")
 
     def _drive(self, host: str, here_before: bool) -> None:
@@ -191,6 +205,8 @@ class Store:
             JournalError: The disk failed, now or before.
         """
         self._stopping = True
+        if self._waiting is not None:
+            self._waiting.cancel()
         await self._name_service.close()
         await self._proxies.close()
         await self._port.close()
@@ -206,6 +222,17 @@ class Store:
         self._log.write(Severity.INFO, "stopped", "stopped, everything received is on the disk")
 
     # ----------------------------------------------------------------------------------------------------------- views
+
+    def limit(self, limits: StoreLimits) -> None:
+        """Follow other limits from now on. Clients beyond a lower limit stay."""
+        self.settings = attrs.evolve(self.settings, limits=limits)
+        self.room.least = limits.room_bytes
+
+    @property
+    def waiting_ns(self) -> int:
+        """Return for how long (ns) no registration is granted yet, because the store may have lost its journal."""
+        until = self._machine.status.muted_until
+        return 0 if until is None else max(0, until - machine.clock.monotonic_ns())
 
     def statistics(self) -> dict[str, object]:
         """Return counters for people and tests."""
@@ -236,6 +263,10 @@ class Store:
     def traffic(self) -> dict[int, Traffic]:
         """Return the traffic on the streams, by the life that sent it."""
         return self._arrivals.traffic
+
+    def traffic_of(self, incarnation: int) -> Traffic:
+        """Return a copy of the traffic of a life, with the repairs of its session."""
+        return self._arrivals.traffic_of(incarnation)
 
     @property
     def connections(self) -> int:
@@ -303,6 +334,7 @@ class Store:
                 self._log.refused(message, why)
                 self._pool.send(message.reply_to, codec.encode(why.answer))
                 return
+            self._asking = message  # An answer does not repeat the topic, and the log needs it.
         self._feed(Arrived(message))
 
     def _feed(self, event: StoreInput) -> None:
@@ -339,13 +371,13 @@ class Store:
         found = recovered(journal, clients)
         extents, trails = shortened(journal, clients, found, self.settings.restore_last_ns)
         memory = journal.whole or (self.settings.new and not here_before)
-        if not memory and Repair.MEMORY in endpoint.config.repairs:
-            advice = "" if here_before else "; start with --new if this is a new store"
-            self.reports.append(
-                f"{self.settings.directory} holds no journal, or a damaged one: registrations are granted only when "
-                f"nobody can count on an earlier one any more{advice}"
-            )
         endpoint.recover(clients.values(), extents, trails, machine.clock.monotonic_ns(), memory=memory)
+        if self.waiting_ns:
+            advice = "" if here_before else ". If this is a new store, stop it and start it with --new"
+            self.reports.append(
+                f"{self.settings.directory} holds no journal, or a damaged one: no registration is granted for "
+                f"{self.waiting_ns / SECOND:.0f} s, because clients may count on earlier ones{advice}"
+            )
         born = memory and not journal.whole and self.settings.state_directory is not None
         return endpoint.draw_ticket() if born else 0
 
@@ -357,7 +389,7 @@ class Store:
         match effect:
             case fx.Send():
                 self._pool.send(effect.to, codec.encode(effect.message))
-                self._log.sent(effect.message)
+                self._log_answer(effect)
             case fx.PersistMessages():
                 self._messages.persist(effect)
             case fx.CacheMessages() | fx.PersistCached() | fx.Uncache() | fx.Reclaim() | fx.Cut():
@@ -382,6 +414,16 @@ class Store:
                 self._on_notify(effect.event)
             case _:
                 assert_never(effect)
+
+    def _log_answer(self, effect: fx.Send) -> None:
+        message = effect.message
+        if isinstance(message, Registered):
+            client = self._machine.status.clients.get(message.reg_id)
+            self._log.granted(message, effect.to, "" if client is None else client.client.topic)
+        elif isinstance(message, Refused):
+            asked, refused = self._asking, (effect.to, message.role, message.incarnation)
+            known = asked is not None and (asked.reply_to, asked.role, asked.incarnation) == refused
+            self._log.denied(message, effect.to, asked.topic if asked is not None and known else "")
 
     def _forget(self, effect: fx.Forget) -> None:
         self._journal.append_state(forget_record(effect.reg_id), effect.ticket)

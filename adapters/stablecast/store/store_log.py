@@ -4,7 +4,7 @@ from collections import Counter
 
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import events
-from stablecast.core.protocol.messages import Message, Refused, Register, Registered, Role
+from stablecast.core.protocol.messages import Refused, Register, Registered, Role
 from stablecast.store.journal import JournalError
 from stablecast.store.limits import OverLimit
 from stablecast.store.log_lines import Severity, Write
@@ -45,15 +45,22 @@ class StoreLog:
         """Write a line in the name of the store."""
         self._log(severity, self._name, code, text)
 
-    def sent(self, message: Message) -> None:
-        """Log an answer to a registration; other messages are ignored."""
-        if isinstance(message, Registered):
-            what = "registered again" if message.old else "registered"
-            code = f"{message.role.name.lower()}-registered"
-            self.write(Severity.INFO, code, f"RegID {message.reg_id} {what}, life {message.incarnation:#x}")
-        elif isinstance(message, Refused):
-            text = f"RegID {message.reg_id} is refused: {message.reason.text}"
-            self.write(Severity.WARNING, f"{message.role.name.lower()}-refused", text)
+    def resolution(self, text: str, warning: bool) -> None:
+        """Log a remark of topic resolution: a second store of the same name (P-206), a relay that is away."""
+        self.write(Severity.WARNING if warning else Severity.INFO, "resolution", text)
+
+    def granted(self, message: Registered, to: str, topic: str) -> None:
+        """Log the grant of a registration to the client at the address `to`."""
+        what = "registered again" if message.old else "registered"
+        code = f"{message.role.name.lower()}-registered"
+        who = f"{to} for topic {topic!r}"
+        self.write(Severity.INFO, code, f"{who}: RegID {message.reg_id} {what}, life {message.incarnation:#x}")
+
+    def denied(self, message: Refused, to: str, topic: str) -> None:
+        """Log the machine's refusal of a registration; an empty topic is not known."""
+        who = f"{to} for topic {topic!r}" if topic else to
+        text = f"{who}: RegID {message.reg_id} is refused: {message.reason.text}"
+        self.write(Severity.WARNING, f"{message.role.name.lower()}-refused", text)
 
     def refused(self, request: Register, why: OverLimit) -> None:
         """Log a registration that a limit refuses."""

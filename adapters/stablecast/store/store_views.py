@@ -32,12 +32,17 @@ class ReceiverView:
 
 @attrs.define
 class Traffic:
-    """Messages, payload bytes, reads and lost messages of a source's stream since the store joined it (P-920)."""
+    """Messages, payload bytes, reads and lost messages of a source's stream since the store joined it (P-920).
+
+    `naks` and `duplicates` are those of its session over LBT-RM or LBT-RU, which other sources may share.
+    """
 
     received: int = 0
     payload_bytes: int = 0
     reads: int = 0
     lost: int = 0
+    naks: int = 0
+    duplicates: int = 0
 
 
 @attrs.frozen

@@ -26,7 +26,7 @@ AsyncTest = Callable[..., Coroutine[Any, Any, Any]]
 
 
 class WorldTest:
-    """What a decorated test knows of itself.
+    """A decorated test: its function, its plan, and its results.
 
     Attributes:
         function: The coroutine function that the user wrote.
@@ -45,18 +45,21 @@ class WorldTest:
     def run(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
         """Run all worlds; raise the exception of the first that fails."""
         __tracebackhide__ = True
-        from stablecast.testing.exploration import WorldExploration  # noqa: PLC0415
-
         options = OPTIONS.get(RunOptions())
-        report = WorldExploration(
-            self.plan,
-            lambda world: self.function(*arguments, **{**keywords, WORLD: world}),
-            options,
-            self.function.__name__,
-        ).run()
+        report = self._explore(lambda world: self.function(*arguments, **{**keywords, WORLD: world}), options)
         self.reports.append(report)
         if report.found is not None and report.found.failure is not None:
             raise report.found.failure.error
+
+    def _explore(self, body: Callable[[Any], Coroutine[Any, Any, Any]], options: RunOptions) -> "WorldReport":
+        """Run all worlds of the test."""
+        if options.real:
+            from stablecast.testing.real_exploration import RealExploration  # noqa: PLC0415
+
+            return RealExploration(self.plan, body, options).run()
+        from stablecast.testing.exploration import WorldExploration  # noqa: PLC0415
+
+        return WorldExploration(self.plan, body, options, self.function.__name__).run()
 
 
 def world(

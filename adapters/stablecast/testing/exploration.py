@@ -62,6 +62,8 @@ class WorldReport:
         first: The number of strikes of the failing schedule before it was minimised.
         searched: Number of worlds that the search for the minimal schedule ran.
         traces: The directory with the traces of the failing run; empty without.
+        real: Whether the worlds were of this machine.
+        left_out: Kinds of faults that a real machine does not permit.
         traces_fail: Whether the run with traces failed, too. To write traces takes time, so another run may result.
     """
 
@@ -73,6 +75,8 @@ class WorldReport:
     searched: int = 0
     traces: str = ""
     traces_fail: bool = True
+    real: bool = False
+    left_out: list[str] = attrs.Factory(list)
 
     def count(self, struck: Iterable[str]) -> None:
         """Count one world and its faults."""

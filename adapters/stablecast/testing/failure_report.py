@@ -1,7 +1,7 @@
 """The report of a failing world: its schedule, its timeline, and the line that keeps it as a regression."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from stablecast.testing.exploration import WorldReport
 from stablecast.testing.schedule import Strike
@@ -18,12 +18,14 @@ def failure_lines(report: WorldReport) -> list[str]:
         lines.append(f"The exception is of the program {found.failure.program}.")
     lines += ["", "Faults:" if found.strikes else "Faults: none. The test fails without any fault."]
     lines += [f"  {strike}" for strike in found.strikes]
-    lines += ["", "Timeline (virtual time):", *found.timeline.lines()]
+    lines += ["", f"Timeline ({'real' if report.real else 'virtual'} time):", *found.timeline.lines()]
     if found.failure.waiting:
         lines += ["", "Programs wait at:", *(f"  {place}" for place in found.failure.waiting)]
     if report.traces:
         passes = "" if report.traces_fail else " (the run with traces passes, because to write them takes time)"
         lines += ["", f"Traces: {report.traces}{passes}"]
+    if report.real:
+        return lines
     lines += ["", "To run this seed again: pytest --stablecast-seed " + str(found.seed)]
     lines += ["To keep this failure as a regression, put this line above the test:", regression_line(found)]
     return lines
@@ -56,8 +58,13 @@ def summary(report: WorldReport) -> str:
     worlds = f"{report.worlds:,} {'world' if report.worlds == 1 else 'worlds'}"
     faults = f"{count:,} {'fault' if count == 1 else 'faults'}" + (f" ({kinds})" if kinds else "")
     verdict = "nothing found" if report.found is None else f"seed {report.found.seed} fails"
-    return f"{worlds}, {faults}, {verdict}, {report.seconds:.1f} s"
+    skipped = f", left out on a real machine: {', '.join(_words(report.left_out))}" if report.left_out else ""
+    return f"{worlds}, {faults}, {verdict}, {report.seconds:.1f} s{skipped}"
 
 
 def _plain(faults: Counter[str]) -> dict[str, int]:
-    return {kind.replace("_", " "): number for kind, number in faults.items()}
+    return dict(zip(_words(faults), faults.values(), strict=True))
+
+
+def _words(kinds: Iterable[str]) -> list[str]:
+    return [kind.replace("_", " ") for kind in kinds]

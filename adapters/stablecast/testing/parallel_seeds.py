@@ -111,7 +111,7 @@ class _Child:
             )
 
     def kill(self) -> None:
-        """End the process."""
+        """End the process, which no longer matters."""
         with suppress(OSError):
             os.kill(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)

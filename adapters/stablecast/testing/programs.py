@@ -13,6 +13,9 @@ from stablecast.testing.timeline import ERROR, OUTPUT, PROGRAM
 RESTART_NS: Final = 1_000_000_000
 """Time after which the supervisor starts a program again that failed and may fail, in ns."""
 
+Errors = tuple[type[BaseException], ...]
+"""Types of exceptions."""
+
 
 class Program:
     """A program that the test started.
@@ -21,20 +24,28 @@ class Program:
         name: Its name, from the function that it runs.
         host: The name of its host.
         machine: The host itself.
-        may_fail: An uncaught exception does not fail the test; the program starts again.
+        may_fail: Uncaught exceptions of these types do not fail the test; the program starts again.
+        is_service: The program also starts again when it returns.
         starts: Number of starts.
         ended: Whether it has returned. Then it is not started again.
         result: The value that it returned.
     """
 
     def __init__(
-        self, name: str, host: SimulatedHost, launch: Callable[[], SimulatedProcess], *, may_fail: bool = False
+        self,
+        name: str,
+        host: SimulatedHost,
+        launch: Callable[[], SimulatedProcess],
+        *,
+        may_fail: Errors = (),
+        is_service: bool = False,
     ) -> None:
         """Describe a program; the supervisor starts it."""
         self.name = name
         self.host = host.name
         self.machine = host
         self.may_fail = may_fail
+        self.is_service = is_service
         self.starts = 0
         self.ended = False
         self.down = False
@@ -46,7 +57,7 @@ class Program:
 
     @property
     def is_running(self) -> bool:
-        """Whether a process of the program runs now."""
+        """True while a process of the program runs."""
         return self.process is not None and not self.process.gone
 
     @property
@@ -169,9 +180,9 @@ class Supervisor:
             return
         if process.error is None:
             self._report(program.host, PROGRAM, f"{program.name} returns {process.status!r}"[:200])
-            program.finish(process.status)
-            return
-        if program.may_fail:
+            if not program.is_service:
+                program.finish(process.status)
+        if program.is_service if process.error is None else isinstance(process.error, program.may_fail):
             program.down = True
             process.kernel.after(RESTART_NS, lambda: self.restart([program]))
 
@@ -181,7 +192,7 @@ class Supervisor:
             return
         line = "".join(traceback.format_exception_only(error)).strip()
         self._report(program.host, ERROR, f"{program.name} fails: {line}")
-        if self.failure is None and not (program.may_fail and isinstance(error, Exception)):
+        if self.failure is None and not isinstance(error, program.may_fail):
             self.failure = program, error
 
 

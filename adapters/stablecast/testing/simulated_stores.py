@@ -1,15 +1,14 @@
 """The stores of a world and the relay through which contexts find each other."""
 
+from stablecast.core.errors import StablecastError
 from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.programs import DATA, StoreProgram, relay_address, start_relay
 from stablecast.lab.world.world import World
+from stablecast.store.journal.record_format import FILE_HEADER_BYTES, FILE_MAGIC
 from stablecast.testing.simulated_world import SECOND, SimulatedWorld
 
 RELAY = "relay"
 """The host of the relay."""
-
-SEGMENT = ".seg"
-"""The end of the names of a journal's files."""
 
 READY_S = 60
 """Seconds of virtual time within which the stores and the relay are ready."""
@@ -22,9 +21,14 @@ def start_stores(world: SimulatedWorld, lab: World, count: int) -> None:
     programs = [world.add("lbmrd", RELAY, "relay", lambda: start_relay(lab, RELAY))]
     for number in range(count):
         store = SimulatedStore(world, lab, f"store{number}", relay)
-        programs.append(world.add("store", store.host, "store", store.start))
+        # A store whose disk fails serves no more, and the operator of a real one starts it again.
+        programs.append(world.add("store", store.host, "store", store.start, may_fail=EXPECTED, is_service=True))
         world.stores.append(store.address)
     lab.kernel.run(lambda: all(one.output for one in programs), lab.now + READY_S * SECOND)
+
+
+EXPECTED = (StablecastError, OSError)
+"""Exceptions that end a store for a reason outside of it."""
 
 
 class SimulatedStore:
@@ -34,6 +38,7 @@ class SimulatedStore:
         """Describe a store that uses a relay."""
         self.host = host
         self._program = StoreProgram(lab, host, [relay])
+        self._served = False
         self._disk = lab.host(host).disk
         self._wiped = world.injector.wiped
 
@@ -45,9 +50,12 @@ class SimulatedStore:
     def start(self) -> SimulatedProcess:
         """Start a process of the store.
 
-        A store that crashed before its first registration has no journal, and its operator starts it as a new one. A
+        A store that failed before its first registration has no record, and its operator starts it as a new one. A
         store whose disk was wiped is not new, because clients may count on what it had.
         """
-        has_journal = any(path.endswith(SEGMENT) for path, _, _ in self._disk.backup(str(DATA)).files)
-        is_new = not has_journal and self.host not in self._wiped
+        self._served |= any(
+            isinstance(content, bytes) and content.startswith(FILE_MAGIC) and len(content) > FILE_HEADER_BYTES
+            for _, _, content in self._disk.backup(str(DATA)).files
+        )
+        is_new = not self._served and self.host not in self._wiped
         return self._program.start(is_new)

@@ -12,7 +12,7 @@ from stablecast.lab.world.filesystem import FileSystem
 from stablecast.lab.world.kernel import WorldError
 from stablecast.lab.world.world import World
 from stablecast.testing.fault_injection import FaultInjector
-from stablecast.testing.programs import Program, Supervisor
+from stablecast.testing.programs import Errors, Program, Supervisor
 from stablecast.testing.schedule import MILLISECOND, Activity, HostActivity, Strike
 from stablecast.testing.timeline import FAULT, NOTE, WorldTimeline
 
@@ -86,14 +86,15 @@ class SimulatedWorld:
             raise WorldError(f"the host {TEST_HOST!r} belongs to the test: give the program another host")
         name = getattr(main, "__qualname__", repr(main)).rpartition(".")[2]
         call = partial(main, *arguments, **keywords)
-        return self.add(name, host, "app", lambda: self._lab.start(call, host), may_fail=may_fail)
+        expected: Errors = (Exception,) if may_fail else ()
+        return self.add(name, host, "app", lambda: self._lab.start(call, host), may_fail=expected)
 
-    def add(self, name: str, host: str, kind: str, launch: Callable[[], Any], *, may_fail: bool = False) -> Program:
-        """Start a program of a kind of hosts; `launch` starts one process of it."""
+    def add(self, name: str, host: str, kind: str, launch: Callable[[], Any], **how: Any) -> Program:
+        """Start a program of a kind of hosts; `launch` starts one process of it. `how` is as for `Program`."""
         self._kinds.setdefault(host, kind)
         if self._traces is not None:
             self._lab.host(host).environment[VARIABLE] = self._traces
-        program = Program(name, self._lab.host(host), launch, may_fail=may_fail)
+        program = Program(name, self._lab.host(host), launch, **how)
         self.supervisor.add(program)
         return program
 
@@ -282,7 +283,7 @@ class DiskFaults:
         self._strike = strike
 
     def fill(self, span: float | None = None) -> None:
-        """Leave no room."""
+        """Leave no room, so that writes raise ENOSPC."""
         self._strike("full_disk", span, 0.0)
 
     def slow(self, ms: float = 200.0, span: float | None = None) -> None:

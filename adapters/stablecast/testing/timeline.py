@@ -42,7 +42,7 @@ class WorldTimeline:
         self.last: Happening | None = None
 
     def add(self, at: int, host: str, kind: str, text: str) -> None:
-        """Append an entry."""
+        """Append an entry at a time in ns."""
         happening = Happening(at, host, kind, text)
         if kind != FAULT:
             self.moves += 1
@@ -51,7 +51,7 @@ class WorldTimeline:
             self.happenings.append(happening)
 
     def clear(self) -> None:
-        """Forget all entries."""
+        """Forget all entries, because time begins anew."""
         self.happenings.clear()
         self.moves, self.last = 0, None
 

@@ -53,7 +53,7 @@ class Failure:
 
     @property
     def signature(self) -> tuple[str, str, str]:
-        """What two failures of one cause have in common."""
+        """The parts that two failures of one cause have in common."""
         return type(self.error).__name__, self.program, self.place
 
 

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -63,3 +64,11 @@ def sentence(error: OSError) -> str:
 
 def _with_remedy(error: OSError) -> str:
     return f"{refusal(error)}; {REMEDIES.get(error.errno or 0, 'check the disk')}"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return the question whether the known name nearest to `name` was meant; empty if none is near."""
+    import difflib  # noqa: PLC0415 - most programs find no wrong name
+
+    found = difflib.get_close_matches(name, list(known), n=1)
+    return f"did you mean '{found[0]}'?" if found else ""

@@ -1,5 +1,6 @@
 """`stablecast store` and `stablecast lbmrd` as processes: ready, stopped, refused."""
 
+import re
 import resource
 import signal
 import socket
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.program import outcome, running, store
+from tests.support.program import lbmrd, outcome, running, store
 
 ROOM = 2_000_000
 """Bytes of a file that a small disk takes; what measures coverage needs some, too."""
@@ -33,17 +34,43 @@ def test_a_store_for_people(tmp_path: Path) -> None:
         assert program.end() == (0, "", "")
 
 
-def test_a_store_that_may_have_lost_its_memory_says_so(tmp_path: Path) -> None:
+def test_a_store_that_may_have_lost_its_memory_says_so_instead_of_ready(tmp_path: Path) -> None:
     """Formal design, 7.6: it waits before it grants anything; who knows better says `--new`."""
     with running("store", tmp_path, "--listen", "127.0.0.1:0") as program:
-        assert program.line().startswith("store ready to accept registrations at 127.0.0.1:")
+        line = program.line()
         program.interrupt()
         status, out, err = program.end()
+    assert re.fullmatch(r"store at 127\.0\.0\.1:\d+ grants no registration for \d+ s", line)
     assert (status, out) == (0, "")
-    assert err == (
-        f"{tmp_path} holds no journal, or a damaged one: registrations are granted only when nobody can count on an "
-        "earlier one any more; start with --new if this is a new store\n"
+    assert re.fullmatch(
+        re.escape(str(tmp_path))
+        + r" holds no journal, or a damaged one: no registration is granted for \d+ s, because "
+        r"clients may count on earlier ones\. If this is a new store, stop it and start it with --new\n",
+        err,
     )
+
+
+def test_a_store_that_waits_is_ready_when_it_grants_registrations(tmp_path: Path) -> None:
+    arguments = ["--listen", "127.0.0.1:0", "-o", "source-activity-timeout=500", "-o", "receiver-activity-timeout=500"]
+    with running("store", tmp_path, *arguments, "--json") as program:
+        waiting = program.json_line()
+        ready = program.json_line()
+        assert (waiting["ready"], ready["ready"]) == (False, True)
+        assert waiting["address"] == ready["address"]
+        assert outcome("send", "orders", "--store", ready["address"], typed="one\n")[0] == 0
+
+
+def test_a_sender_names_the_likely_cause_of_a_store_that_waits(tmp_path: Path) -> None:
+    with running("store", tmp_path, "--listen", "127.0.0.1:0", "--json") as program:
+        store_address = program.json_line()["address"]
+        options = ["-o", "ume_registration_interval=100", "--timeout", "2"]
+        status, _, err = outcome("send", "orders", "--store", store_address, *options, typed="one\n")
+    assert status == 1
+    assert (
+        "although the connection is open. The store's log names the cause: a store that finds no journal waits" in err
+    )
+    assert "start a new store with --new" in err
+    assert "start the stores" not in err
 
 
 def test_options_that_are_not_followed_are_told_and_a_profile_is_taken(tmp_path: Path) -> None:
@@ -85,6 +112,19 @@ def test_a_store_tells_what_a_crash_left_behind(tmp_path: Path) -> None:
     )
 
 
+def test_host_names_may_stand_wherever_an_address_may(tmp_path: Path) -> None:
+    """Listeners, stores and relays."""
+    with store(tmp_path, listen="localhost:0") as (_, where), lbmrd("localhost:0") as (_, relay):
+        assert where.startswith("127.0.0.1:")
+        assert relay.startswith("localhost:")
+        named = where.replace("127.0.0.1", "localhost")
+        with running("receive", "orders", "--count", "1", "--resolver", relay, "--json") as receiver:
+            words = ["--store", named, "--resolver", relay, "--session-id", "7", "--linger", "5"]
+            assert outcome("send", "orders", *words, typed="one\n")[0] == 0
+            assert receiver.line()
+    assert "has no address" in outcome("store", tmp_path, "--listen", "no-such-host.invalid:0")[2]
+
+
 @pytest.mark.parametrize("command", ["store", "lbmrd"])
 def test_a_port_in_use(command: str, tmp_path: Path) -> None:
     directory = [tmp_path] if command == "store" else []
@@ -101,7 +141,7 @@ def test_a_port_in_use(command: str, tmp_path: Path) -> None:
     ("listen", "told"),
     [
         ("127.0.0.1", "'127.0.0.1' is not an address: write ip:port, for example 127.0.0.1:14567"),
-        ("localhost:80", "'localhost' is not an IPv4 address; host names are not resolved here"),
+        ("300.0.0.1:80", "'300.0.0.1' is not an IPv4 address; host names are not resolved here"),
         ("192.0.2.1:0", "192.0.2.1 is not an address of this machine: choose another --listen"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -134,3 +135,31 @@ def test_a_port_in_use_is_one_sentence_and_status_1() -> None:
             assert (process.returncode, out) == (1, "")
     remedy = "stop the program that holds it or choose another port or interface"
     assert err == f"stablecast: port {port} on 127.0.0.1 is in use: {remedy}\n"
+
+
+def test_a_hang_up_reopens_the_log(tmp_path: Path) -> None:
+    """Its log begins with the release and the build, and is written anew where it was moved away."""
+    log, moved = tmp_path / "lbmrd.log", tmp_path / "moved.log"
+    with lbmrd("--log", str(log)) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        log.rename(moved)
+        process.send_signal(signal.SIGHUP)
+        while not log.exists():
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == 0
+    first, second = moved.read_text(encoding="utf-8").splitlines()[:2]
+    assert "[INFO] stablecast " in first
+    assert "[INFO] cpython " in second
+
+
+def test_lines_on_the_console_have_time_and_severity() -> None:
+    """T-501."""
+    with lbmrd("--json") as process, bind("127.0.0.1", 0) as client:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        port = json.loads(process.stdout.readline())["port"]
+        client.sendto(b"nonsense", ("127.0.0.1", port))
+        line = process.stderr.readline()
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \[WARNING\] a datagram from ", line)

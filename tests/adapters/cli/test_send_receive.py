@@ -141,9 +141,9 @@ def test_a_store_that_does_not_answer_is_told_within_the_timeout() -> None:
             ["send", "t", "--store", "127.0.0.1:1:2:3:4"],
             "'127.0.0.1:1:2:3:4' is not a store: write ip:port, ip:port:regid or ip:port:regid:group",
         ),
-        (["send", "t", "--resolver", "nowhere:1"], "'nowhere' is not an IPv4 address"),
+        (["send", "t", "--resolver", "nowhere:1"], "'nowhere:1' has no address (Name or service not known): correct the host name"),
         (["send", "t", "--strategy", "loud"], "there is no resolution strategy 'loud': choose one of safe, default"),
-        (["send", "t", "--interface", "eth"], "'eth' is not an interface: write an IPv4 address, or a range"),
+        (["send", "t", "--interface", "eth"], "'eth' is not an interface: write an address, a.b.c.d/n, a device or a host name"),
         (["receive", "t", "--multicast", "1.2.3.4"], "no interface of this host matches '1.2.3.4': it has lo"),
         (
             ["send", "t", "-o", "resolver_datagram_max_size=1"],

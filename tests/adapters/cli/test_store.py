@@ -2,7 +2,10 @@
 
 import json
 import os
+import re
 import signal
+import time
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +146,10 @@ def test_a_daemon_runs_its_stores_until_it_is_interrupted(config: Path) -> None:
     assert err.endswith("for all waiting messages\n")
     assert not (config.parent / "stored.pid").exists()
     log = (config.parent / "stored.log").read_text()
+    first_line, second_line = log.splitlines()[:2]
+    assert first_line.endswith(f"[INFO] version: stablecast {version('stablecast')}")
+    assert "[INFO] build: " in second_line
+    assert re.search(r"source-registered: 127\.0\.0\.1:\d+ for topic 'orders': RegID \d+ registered, life ", log)
     for line in (
         "[WARNING] configuration: ",
         "[INFO] a: ready: ",
@@ -151,6 +158,143 @@ def test_a_daemon_runs_its_stores_until_it_is_interrupted(config: Path) -> None:
         "[INFO] a: stopped: ",
     ):
         assert line in log
+
+
+def test_a_first_start_without_new_names_the_cause_at_once(config: Path) -> None:
+    """The console and the log name what is missing and what to do, and neither reports that the store is ready."""
+    log = config.parent / "stored.log"
+    with running("store", config, "--json") as program:
+        first = program.json_line()
+        logged = log.read_text()
+        program.interrupt()
+        _, _, err = program.end()
+    assert (first["ready"], first["store"], first["waits_seconds"] > 0) == (False, "a", True)
+    for said in (err, logged):
+        assert "a holds no journal, or a damaged one: no registration is granted for " in said
+    assert 'store "a": a holds no journal' in err
+    assert "[WARNING] a: waiting: " in logged
+    assert ": ready: " not in logged
+
+
+def test_a_store_whose_identity_is_known_is_not_new(config: Path) -> None:
+    """Its journal was lost, so the advice to start it as new would be wrong."""
+    with running("store", config, "--new", "--json") as program:
+        program.json_line()
+    for segment in (config.parent / "b").glob("*.seg"):
+        segment.unlink()
+    with running("store", config, "--new", "--json") as program:
+        assert program.json_line()["ready"] is True
+        assert program.json_line()["ready"] is False
+        program.interrupt()
+        _, _, err = program.end()
+    assert 'store "b": b holds no journal' in err
+    assert "stop it and start it with --new" not in err
+
+
+@pytest.mark.parametrize("words", [("store", "-h"), ("store", "run", "-h"), ("-h",), ("check", "-h"), ("srs", "-h")])
+def test_every_command_prints_its_help(words: tuple[str, ...]) -> None:
+    """P-705."""
+    status, out, _ = outcome(*words)
+    assert status == 0
+    assert out == outcome(*words[:-1], "--help")[1]
+
+
+STORE = """<ume-store version="1.3">
+<daemon><log>a.log</log></daemon><stores><store name="a" port="14567">
+<ume-attributes><option name="{0}" value="1"/><option type="lbm-context" name="{1}" value="1"/></ume-attributes>
+<topics><topic pattern="."><ume-attributes><option name="{2}" value="1"/></ume-attributes></topic></topics>
+</store></stores></ume-store>"""
+
+
+@pytest.mark.parametrize(
+    ("names", "meant"),
+    [
+        (("disk-cash-directory", "request_tcp_port_low", "keepalive-interval"), "disk-cache-directory"),
+        (("disk-cache-directory", "resolver_unicast_deamon", "keepalive-interval"), "resolver_unicast_daemon"),
+        (("disk-cache-directory", "request_tcp_port_low", "repository-tipe"), "repository-type"),
+    ],
+)
+def test_a_wrong_option_in_xml_gets_the_nearest_one(names: tuple[str, ...], meant: str, tmp_path: Path) -> None:
+    config = tmp_path / "stores.xml"
+    config.write_text(STORE.format(*names))
+    _, _, err = outcome("store", "-v", config)
+    assert f"did you mean '{meant}'?" in err
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "meant"),
+    [
+        ("srs", '<um-srs version="1.0"><daemon><logg>x.log</logg></daemon></um-srs>', "log"),
+        ("lbmrd", '<lbmrd version="1.0"><daemon><prot>1</prot></daemon></lbmrd>', "port"),
+    ],
+)
+def test_a_wrong_element_of_a_resolver_gets_the_nearest_one(
+    command: str, text: str, meant: str, tmp_path: Path
+) -> None:
+    config = tmp_path / "resolver.xml"
+    config.write_text(text)
+    status, _, err = outcome(command, "-v", config)
+    assert status != 0
+    assert f"did you mean '{meant}'?" in err
+
+
+def test_a_refused_registration_is_logged_with_topic_and_address(config: Path) -> None:
+    """Store b has no pattern for the topic."""
+    with running("store", config, "--new", "--json") as program:
+        program.json_line()
+        address = program.json_line()["address"]
+        assert outcome("send", "strange", "--store", address, "--timeout", "2", typed="one\n")[0] == 1
+    log = (config.parent / "stored.log").read_text()
+    assert re.search(
+        r"\[WARNING\] b: source-refused: 127\.0\.0\.1:\d+ for topic 'strange': RegID \d+ is refused: no ", log
+    )
+
+
+def test_a_log_of_an_earlier_day_rolls_at_the_start(config: Path) -> None:
+    """T-504: the daemon of that day is gone, and its lines are of that day."""
+    log = config.parent / "stored.log"
+    config.write_text(config.read_text().replace('"stored.log"', '{ path = "stored.log", frequency = "daily" }'))
+    log.write_text("of an earlier day\n")
+    os.utime(log, (1_500_000_000, 1_500_000_000))
+    with running("store", config, "--new", "--json") as program:
+        program.json_line()
+    [rolled] = config.parent.glob("stored.log_*")
+    assert ".2017-07-14." in rolled.name
+    assert rolled.read_text() == "of an earlier day\n"
+    assert "version" in log.read_text().splitlines()[0]
+
+
+def logged(log: Path, text: str) -> None:
+    """Wait until a log has a text; the limit of the test's time ends it otherwise."""
+    while not log.exists() or text not in log.read_text():
+        time.sleep(0.01)
+
+
+def test_a_hang_up_reopens_the_log_and_reads_the_configuration_again(config: Path) -> None:
+    log, moved = config.parent / "stored.log", config.parent / "moved.log"
+    text = config.read_text()
+    with running("store", config, "--new", "--json") as program:
+        address = program.json_line()["address"]
+        program.json_line()
+        program.json_line()
+        log.rename(moved)
+        program.interrupt(signal.SIGHUP)
+        logged(log, "stores.toml is read again")
+        assert "restart the daemon" not in log.read_text()
+        limited = text.replace('name = "a"\n', 'name = "a"\nlimits = { clients = 1, sources = 1 }\n')
+        config.write_text(limited.replace('pattern = "orders"', 'pattern = "others"'))
+        program.interrupt(signal.SIGHUP)
+        logged(log, 'stores.toml: store "b" changed; restart the daemon to follow it')
+        assert 'store "a" changed' not in log.read_text()
+        assert outcome("send", "one", "--store", address, typed="one\n")[0] == 0
+        assert outcome("send", "two", "--store", address, "--timeout", "2", typed="one\n")[0] == 1
+        assert re.search(r"source-refused: 127\.0\.0\.1:\d+ for topic 'two' is refused: ", log.read_text())
+        config.write_text("nonsense")
+        program.interrupt(signal.SIGHUP)
+        logged(log, "nothing is changed, because it cannot be read: ")
+        program.interrupt(signal.SIGTERM)
+        assert program.json_line() == {"stopped": True}
+    assert "read again" not in moved.read_text()
 
 
 def test_a_daemon_that_cannot_start_says_so_in_its_log(config: Path) -> None:
@@ -212,7 +356,7 @@ source ume_store 127.0.0.1:14568
 source ume_store 127.0.0.1:14569
 source ume_session_id 7
 receiver ume_session_id 8
-context anything 1
+context resolver_unicast_daemon 127.0.0.1:15380
 """
 
 
@@ -234,9 +378,56 @@ def test_check_fails_for_errors_only(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert {"code": "backup-stores", "level": "error"}.items() <= found[0].items()
 
 
-@pytest.mark.parametrize("line", ["source ume_flight_size many", "receiver ume_ack_batching_interval 0"])
+LINES = ["source ume_flight_size many", "receiver ume_ack_batching_interval 0", "context resolver_unicast_daemon here"]
+
+
+@pytest.mark.parametrize("line", LINES)
 def test_check_says_which_line_is_wrong(line: str, tmp_path: Path) -> None:
     client = tmp_path / "client.cfg"
     client.write_text(GOOD + line)
-    with pytest.raises(StablecastError, match=f"client.cfg:7: <{line.split()[1]}>: option"):
+    with pytest.raises(StablecastError, match=f"client.cfg:7: <{line.split()[1]}>: (option|'here' is not)"):
         check.run([client], "safe", as_json=False)
+
+
+@pytest.mark.parametrize(
+    ("line", "nearest"),
+    [
+        ("context resolver_unicast_deamon 127.0.0.1:15380", "resolver_unicast_daemon"),
+        ("context request_tcp_porthigh 14500", "request_tcp_port_high"),
+        ("wildcard_receiver pattern_tipe pcre", "pattern_type"),
+    ],
+)
+def test_check_names_the_nearest_option_of_each_scope(line: str, nearest: str, tmp_path: Path) -> None:
+    client = tmp_path / "client.cfg"
+    client.write_text(GOOD + line)
+    status, _, errors = outcome("check", client)
+    assert status != 0
+    assert f"client.cfg:7: <{line.split()[1]}>: there is no" in errors
+    assert f"did you mean '{nearest}'?" in errors
+
+
+def test_check_gives_a_notice_for_a_context_line_without_effect(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client = tmp_path / "client.cfg"
+    client.write_text(GOOD + "context fd_management_type epoll\nevent_queue queue_delay_warning 1\n")
+    assert check.run([client], "safe", as_json=False) == 0
+    assert f"advice: {client}:7: <fd_management_type>: fd_management_type has no effect" in capsys.readouterr().out
+
+
+def test_check_applies_context_lines_to_both_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    client = tmp_path / "client.cfg"
+    client.write_text(GOOD + "context ume_source_liveness_timeout 1000\ncontext ume_receiver_liveness_interval 500\n")
+    assert check.run([client], "safe", as_json=False) == 1
+    assert "[liveness]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_check_keeps_an_explicit_group_size_in_any_order(
+    first: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client = tmp_path / "client.cfg"
+    size = "source ume_store_group 0:1\n"
+    client.write_text(size + GOOD if first else GOOD + size)
+    assert check.run([client], "safe", as_json=False) == 1
+    assert "[backup-stores]" in capsys.readouterr().out

@@ -129,7 +129,7 @@ def test_addresses_are_checked_at_once() -> None:
         ({"topic": "x" * 500}, MisuseError),
         ({"topic": ""}, MisuseError),
         ({"topic": "orders", "stores": ["127.0.0.1:14567:x"]}, StoreListError),
-        ({"topic": "orders", "stores": ["localhost:14567"]}, AddressError),
+        ({"topic": "orders", "stores": ["300.0.0.1:14567"]}, AddressError),
         ({"topic": "orders", "options": {"ume_flight_sise": 1}}, OptionError),
     ],
 )

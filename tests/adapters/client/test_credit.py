@@ -24,7 +24,7 @@ from stablecast.core.protocol.events import (
     StableFlag,
 )
 from stablecast.core.source.stability import StabilityWindow
-from tests.support.network import Events, Network
+from tests.support.network import Events, Network, until
 
 ENOUGH = StableFlag.STABLE
 
@@ -148,6 +148,22 @@ async def test_notify_mode_sends_and_tells(net: Network) -> None:
             assert source.try_send(b"x") is not None
         await source.wait_stable_through(source.next_number - 1)
         assert [event.over for event in events.of(FlightSize)] == [True, False] * (turn + 1)
+
+
+async def test_the_send_that_exceeds_the_flight_is_notified(net: Network) -> None:
+    """P-308, P-310: a full flight is not exceeded yet; it is below its limit when one fewer than the limit is left."""
+    events = Events()
+    context = await net.context()
+    options: dict[str, int | str | bool] = {"ume_flight_size": 5, "ume_flight_size_behavior": "notify"}
+    source = await context.source("orders", stores=[await net.store()], options=options, on_event=events)
+    address = await net.stop()
+    for count in range(1, 8):
+        assert source.try_send(b"x") is not None
+        await until(lambda: source._machine.next_number == source.next_number)
+        assert [event.over for event in events.of(FlightSize)] == [True] * (count > 5)
+    await net.store(listen=address)
+    await source.wait_stable_through(6)
+    assert [event.over for event in events.of(FlightSize)] == [True, False]
 
 
 async def test_a_callback_may_send(net: Network, flights: list[tuple[int, int]]) -> None:

@@ -142,19 +142,33 @@ async def test_stable_is_a_message_all_of_whose_pieces_are(net: Network) -> None
     assert [(event.first, event.last) for event in whole] == [(0, sent.number)] == [(0, 3)]
 
 
-async def test_each_piece_counts_in_the_flight(net: Network) -> None:
-    """U4, T14: one that has more pieces than the flight is refused, others wait until there is room for all."""
+async def test_a_message_that_was_cut_counts_once_in_the_flight(net: Network) -> None:
+    """P-313, U4: however many pieces it has, collected or sent, also as the first one with a flight of one."""
     context = await net.context()
-    source = await context.source("orders", stores=[await net.store()], options={"ume_flight_size": 4})
-    with pytest.raises(MessageTooLarge, match="a message of 5 fragments exceeds the flight of 4"):
-        await source.send(bytes(4 * MAX_PAYLOAD + 1))
-    assert source.try_send(bytes(2 * MAX_PAYLOAD)) == 2
-    assert source.credit == 1
-    assert source.try_send(bytes(MAX_PAYLOAD + 1)) is None
-    assert source.try_send(b"small") == 3
+    store = await net.store()
+    single = await context.source("single", stores=[store], options={"ume_flight_size": 1})
+    assert (await single.send(bytes(4 * MAX_PAYLOAD + 1))).number == 4
+    source = await context.source("orders", stores=[store], options={"ume_flight_size": 4})
+    with source.batch():
+        assert source.try_send(bytes(2 * MAX_PAYLOAD)) == 2
+        assert source.credit == 3
+        assert source.try_send(b"small") == 3
+        assert source.try_send(bytes(3 * MAX_PAYLOAD)) == 7
+        assert source.credit == 1
+    assert source.try_send(bytes(MAX_PAYLOAD + 1)) == 9
+    assert source.credit == 0
     assert source.try_send(b"small") is None
-    assert (await source.send(bytes(2 * MAX_PAYLOAD))).number == 6
-    await source.wait_stable_through(6)
+    assert (await source.send(bytes(2 * MAX_PAYLOAD))).number == 12
+    await source.wait_stable_through(12)
+    assert source.credit == 4
+
+
+async def test_a_flight_in_bytes_refuses_a_message_that_never_fits(net: Network) -> None:
+    """T14, P-314."""
+    context = await net.context()
+    source = await context.source("orders", stores=[await net.store()], options={"ume_flight_size_bytes": 1000})
+    with pytest.raises(MessageTooLarge, match="a message of 1001 bytes exceeds the flight of 1000"):
+        await source.send(bytes(1001))
 
 
 async def test_more_pieces_than_a_receiver_asks_for_are_refused(net: Network) -> None:

@@ -3,20 +3,18 @@
 import asyncio
 import logging
 
-import attrs
 import pytest
 
 from stablecast.client import Context, resolution, source_discovery
 from stablecast.config.option_kinds import Value
 from stablecast.config.profiles import profile
 from stablecast.core.errors import MisuseError
-from stablecast.core.protocol.inputs import Located
-from stablecast.core.protocol.settings import StoreSpec
+from stablecast.core.protocol.events import NoSource
 from stablecast.resolver import Listeners, Resolver
 from stablecast.resolver.combined_resolver import Wait
 from stablecast.resolver.srs import SrsConfig, SrsDaemon
 from stablecast.runtime.address import AddressError
-from tests.support.network import LOCAL, Network, until, unused_port
+from tests.support.network import LOCAL, Events, Network, until, unused_port
 from tests.support.traffic import send, take
 
 
@@ -124,6 +122,20 @@ async def test_a_name_that_nobody_here_finds_is_told(net: Network, caplog: pytes
         assert "nothing resolves the store name 'store-A'" in caplog.text
 
 
+async def test_a_receiver_reports_that_queries_found_no_source(net: Network) -> None:
+    """The option resolution_no_source_notification_threshold, and a source that appears later is found."""
+    events = Events()
+    context = await net.context(session_id=1)
+    options: dict[str, Value] = {"resolution_no_source_notification_threshold": 3}
+    receiver = context.receiver("orders", options=options, on_event=events)
+    context.receiver("others")
+    assert await events.first(NoSource) == NoSource("orders", 3)
+    source = await context.source("orders", stores=[await net.store()])
+    await send(source, 1)
+    assert await take(receiver, 1) == [0]
+    assert len(events.of(NoSource)) == 1
+
+
 async def test_a_request_for_resolution_may_be_made(net: Network) -> None:
     """The machines show the effect (T26)."""
     where = [(await service(net)).address]
@@ -184,21 +196,5 @@ def test_receivers_that_wait_are_told_of(caplog: pytest.LogCaptureFixture) -> No
     assert caplog.messages[-1].endswith("went inactive")
 
 
-class Listening:
-    """A source that is told where its stores are."""
-
-    def __init__(self) -> None:
-        stores = (StoreSpec(name="store-A"), StoreSpec(name="store-B"), StoreSpec(address="127.0.0.1:1"))
-        self.config = attrs.evolve(profile("safe").source, stores=stores)
-        self.told: list[Located] = []
-
-    def receive(self, event: Located) -> None:
-        self.told.append(event)
-
-
-def test_a_context_without_resolution_tells_what_it_knows() -> None:
-    """P-203: the address of a store that was given with the context."""
-    source = Listening()
-    source_discovery.locate(None, source, {"store-A": "127.0.0.1:14567"})
-    source_discovery.announce(None, source.config, "", None)
-    assert source.told == [Located("store-A", "127.0.0.1:14567")]
+def test_a_context_without_resolution_advertises_nothing() -> None:
+    source_discovery.announce(None, profile("safe").source, "", None)

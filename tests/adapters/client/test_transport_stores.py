@@ -61,7 +61,9 @@ async def test_stores_and_receivers_that_lose_a_tenth_lose_nothing_and_each_may_
         assert await taken(receiver, 400) == expected
     (counters,) = net.stores["store"]._arrivals.statistics().values()
     assert counters["dgrams_dropped_test"] > 0
-    assert counters["naks_sent"] > 0
+    traffic = net.stores["store"].traffic_of(source.config.incarnation)
+    assert traffic.naks == counters["naks_sent"] > 0
+    assert traffic.duplicates == counters["duplicate_data"]
     assert counters["unrecovered_tmo"] == counters["unrecovered_txw"] == 0
 
     await receivers[0]._context.close()  # type: ignore[attr-defined]  # a whole context here

@@ -157,6 +157,9 @@ def test_a_batch_above_the_flight_is_found(length: int, interval: int, told: boo
         ({"stability-ack-minimum-number": 501}, {}, "stop-and-go"),
         ({}, {"ume_store_activity_timeout": 500}, "store-timeout-below-keepalive"),
         ({}, {"ume_repository_size_limit": 1 << 40}, "wish-above-store"),
+        ({"repository-disk-write-delay": 999}, {"ume_write_delay": 1000}, "wish-above-store"),
+        ({}, {"ume_repository_size_limit": 1 << 20}, "threshold-above-limit"),
+        ({}, {"ume_repository_size_limit": 1 << 20, "ume_repository_size_threshold": 1 << 20}, "threshold-above-limit"),
         ({}, {"ume_receiver_paced_persistence": 1, "ume_flight_size_bytes": 1}, "pacing-refused"),
         ({}, {"ume_receiver_paced_persistence": 1, "ume_flight_size_bytes": 1 << 40}, "flight-above-store"),
         ({}, {"ume_proxy_source": 1}, "proxy-refused"),
@@ -168,6 +171,19 @@ def test_relations_between_a_client_and_a_store(
     """P-111, P-840, P-841."""
     found = advice(tmp_path, client(**source), **options)
     assert code in {one.code for one in found if one.where.startswith("c.cfg at")}
+
+
+def test_wishes_within_the_limits_of_a_store_pass(tmp_path: Path) -> None:
+    """P-111, P-592."""
+    wishes: dict[str, Any] = {
+        "ume_repository_size_threshold": 1 << 19,
+        "ume_repository_size_limit": 1 << 20,
+        "ume_repository_disk_file_size_limit": 1 << 25,
+        "ume_write_delay": 1000,
+    }
+    permitted: dict[str, Any] = {"repository-disk-write-delay": 1000}
+    found = advice(tmp_path, client(**wishes), **permitted)
+    assert {"wish-above-store", "threshold-above-limit"}.isdisjoint(one.code for one in found)
 
 
 def test_every_code_is_in_the_chapter() -> None:

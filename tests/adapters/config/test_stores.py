@@ -93,7 +93,7 @@ def test_every_store_of_the_guide_by_name(text: str, spec: StoreSpec) -> None:
         ),
         ("4294967296:127.0.0.1:14567", "'4294967296' is not a domain: write a number from 0 to 4294967295"),
         ("127.0.0.1", "'127.0.0.1' is not an address: write ip:port, for example 127.0.0.1:14567"),
-        ("store:14567:1", "'store' is not an IPv4 address; host names are not resolved here"),
+        ("st/ore:14567:1", "'st/ore' is not an IPv4 address; host names are not resolved here"),
         ("1:2:3", "'1' is not an IPv4 address; host names are not resolved here"),
     ],
 )

@@ -159,6 +159,17 @@ def test_problems_have_line_and_element(data: bytes, told: str) -> None:
     assert told in wrong(data)
 
 
+@pytest.mark.parametrize(
+    ("data", "meant"),
+    [
+        (document(daemon="<pid-file>p</pid-file>"), "pidfile"),
+        (document(topic(own="pattern='t' typ='PCRE'")), "type"),
+    ],
+)
+def test_an_unknown_name_gets_the_nearest_one_of_the_document_type(data: bytes, meant: str) -> None:
+    assert f": did you mean '{meant}'?" in wrong(data)
+
+
 def test_all_problems_are_reported_together() -> None:
     lines = wrong(document(topic(own="") + "\n" + store(""))).splitlines()
     assert [line.partition(" Element")[0] for line in lines] == ["f.xml:3: <topic>:", "f.xml:4: <store>:"]

@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stablecast.runtime.address import MAX_PORT, AddressError, check_ip, join, parse, parse_services
+from stablecast.runtime.address import (
+    MAX_PORT,
+    AddressError,
+    check_ip,
+    is_host,
+    join,
+    parse,
+    parse_place,
+    parse_services,
+)
 
 
 @given(st.ip_addresses(v=4), st.integers(0, MAX_PORT))
@@ -37,6 +46,27 @@ def test_anything_else_is_an_address_error(text: str) -> None:
 def test_the_remedy_is_named(text: str, remedy: str) -> None:
     with pytest.raises(AddressError, match=remedy):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("localhost:1", ("localhost", 1)),
+        ("store-1.example.com:14567", ("store-1.example.com", 14567)),
+        ("127.0.0.1:2", ("127.0.0.1", 2)),
+    ],
+)
+def test_a_place_may_have_a_host(text: str, place: tuple[str, int]) -> None:
+    assert parse_place(text) == place
+    assert is_host(text) is (place[0] != "127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    "text", ["1:2", "300.0.0.1:1", "a b:1", ":1", "host:", "host:65536", "::1:80", "x" * 64 + ":1"]
+)
+def test_other_texts_are_no_places(text: str) -> None:
+    with pytest.raises(AddressError):
+        parse_place(text)
 
 
 @pytest.mark.parametrize(

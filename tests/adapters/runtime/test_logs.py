@@ -10,10 +10,12 @@ from stablecast.runtime.logs import ConsoleLog, PlainLog, RollingPolicy
 def test_the_console() -> None:
     """T-501."""
     stream = io.StringIO()
-    log = ConsoleLog(stream)
+    log = ConsoleLog(stream, lambda: datetime(2017, 8, 20, 23, 5, tzinfo=UTC))
     log.write("one")
+    log.warning("two")
+    log.reopen()
     log.close()
-    assert stream.getvalue() == "one\n"
+    assert stream.getvalue() == "2017-08-20 23:05:00 [INFO] one\n2017-08-20 23:05:00 [WARNING] two\n"
 
 
 def test_a_file_has_the_instant_of_each_line(tmp_path: Path) -> None:
@@ -21,4 +23,4 @@ def test_a_file_has_the_instant_of_each_line(tmp_path: Path) -> None:
     log = PlainLog(tmp_path / "srs.log", RollingPolicy(), lambda: datetime(2017, 8, 20, 23, 5, tzinfo=UTC))
     log.write("one")
     log.close()
-    assert (tmp_path / "srs.log").read_text() == "2017-08-20 23:05:00 one\n"
+    assert (tmp_path / "srs.log").read_text() == "2017-08-20 23:05:00 [INFO] one\n"

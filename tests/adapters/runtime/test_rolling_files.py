@@ -42,7 +42,7 @@ def test_a_file_is_appended_to(tmp_path: Path) -> None:
         log = PlainLog(path, RollingPolicy())
         log.write(line)
         log.close()
-    assert [line[20:] for line in path.read_text().splitlines()] == ["first", "second", "third"]
+    assert [line[27:] for line in path.read_text().splitlines()] == ["first", "second", "third"]
     assert rolled(tmp_path) == set()
 
 
@@ -53,7 +53,7 @@ def test_the_worked_example(tmp_path: Path) -> None:
     for hour in range(24):
         clock.now = MIDNIGHT + timedelta(hours=hour)
         before = rolled(tmp_path)
-        log.write("x" * (MILLION - 21))
+        log.write("x" * (MILLION - 28))
         assert (rolled(tmp_path) != before) is (hour == 23)
     assert rolled(tmp_path) == {model("2017-08-20", 1)}
     clock.now = MIDNIGHT + timedelta(days=1)
@@ -70,6 +70,7 @@ def test_it_rolls_with_the_next_line_only(tmp_path: Path) -> None:
     log.write("one")
     assert rolled(tmp_path) == set()
     log.close()
+    os.utime(path, (clock.now.timestamp(),) * 2)  # As if the test's clock were the system's.
     log = PlainLog(path, RollingPolicy(Frequency.HOURLY), clock)
     clock.now += timedelta(minutes=59)
     log.write("two")
@@ -78,6 +79,52 @@ def test_it_rolls_with_the_next_line_only(tmp_path: Path) -> None:
     log.write("three")
     assert rolled(tmp_path) == {model("2017-08-20", 1)}
     log.close()
+
+
+@pytest.mark.parametrize(("frequency", "hours"), [(Frequency.HOURLY, 1), (Frequency.DAILY, 24)])
+def test_a_restart_does_not_forget_the_period(frequency: Frequency, hours: int, tmp_path: Path) -> None:
+    """T-504: the lines of an earlier process belong to the period of the last one."""
+    path, clock = tmp_path / "srs.log", Clock()
+    for _ in range(3):
+        log = PlainLog(path, RollingPolicy(frequency), clock)
+        log.write("one")
+        log.write("two")
+        log.close()
+        os.utime(path, (clock.now.timestamp(),) * 2)  # As if the test's clock were the system's.
+        clock.now += timedelta(hours=hours)
+    assert len(rolled(tmp_path)) == 2
+    assert len(path.read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize("reopened", [True, False])
+def test_a_file_that_was_moved_away_is_written_anew(reopened: bool, tmp_path: Path) -> None:
+    path = tmp_path / "srs.log"
+    log = PlainLog(path, RollingPolicy())
+    log.write("one")
+    path.rename(tmp_path / "moved")
+    if reopened:
+        log.reopen()
+        assert path.read_text() == ""
+    log.write("two")
+    path.unlink()
+    log.write("three")
+    log.close()
+    assert (tmp_path / "moved").read_text().endswith("one\n")
+    assert path.read_text().endswith("three\n")
+    assert len(path.read_text().splitlines()) == 1
+
+
+def test_a_file_that_cannot_be_written_anew_gets_the_lines(tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    log = PlainLog(folder / "srs.log", RollingPolicy())
+    folder.rename(tmp_path / "away")
+    log.write("one")
+    log.write("two")
+    log.close()
+    lines = (tmp_path / "away" / "srs.log").read_text().splitlines()
+    assert "[WARNING] the log is not written anew: " in lines[0]
+    assert [line[20:] for line in lines[1:]] == ["[INFO] one", "[INFO] two"]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +153,7 @@ def test_the_oldest_are_deleted(tmp_path: Path, limits: RollingPolicy, left: int
         began = clock.now.timestamp()
         os.utime(path, (began, began))  # As if the days had passed.
     suffix = {Compression.NONE: "", Compression.ZIP: ".zip", Compression.GZIP: ".gz"}[limits.compression]
-    expected = {model(f"2017-08-{20 + day}", 1) + suffix for day in range(6 - left, 6)}
+    expected = {model(f"2017-08-{20 + day}", 1) + suffix for day in range(5 - left, 5)}
     assert rolled(tmp_path) - {other.name} == expected
 
 
@@ -121,13 +168,13 @@ def unpacked(path: Path) -> bytes:
 @pytest.mark.parametrize("compression", [Compression.ZIP, Compression.GZIP])
 def test_rolled_files_are_compressed_and_nothing_of_them_is_lost(tmp_path: Path, compression: Compression) -> None:
     """tr.md, daemon/log: none, zip, gzip. Numbers count on where compressed files are."""
-    log = PlainLog(tmp_path / "srs.log", RollingPolicy(size=60, compression=compression), Clock())
+    log = PlainLog(tmp_path / "srs.log", RollingPolicy(size=68, compression=compression), Clock())
     for number in range(7):
         log.write(f"{number} {'x' * 30}")
     log.close()
     files = sorted(path for path in tmp_path.iterdir() if path.name != "srs.log")
     assert [path.suffixes[-2] for path in files] == [".1", ".2", ".3"]
-    assert [line.split()[2] for path in files for line in unpacked(path).splitlines()] == [
+    assert [line.split()[3] for path in files for line in unpacked(path).splitlines()] == [
         str(number).encode() for number in range(6)
     ]
 
@@ -172,11 +219,11 @@ def test_a_file_that_cannot_roll_grows_on_and_says_so_once(tmp_path: Path, monke
         for number in range(4):
             log.write(f"line {number}")
     assert [line[20:] for line in (tmp_path / "srs.log").read_text().splitlines()] == [
-        "line 0",
-        "the log does not roll: Permission denied",
-        "line 1",
-        "line 2",
-        "line 3",
+        "[INFO] line 0",
+        "[WARNING] the log does not roll: Permission denied",
+        "[INFO] line 1",
+        "[INFO] line 2",
+        "[INFO] line 3",
     ]
     log.close()
 

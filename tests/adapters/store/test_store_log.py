@@ -15,7 +15,7 @@ from stablecast.core.protocol.events import (
     RequestsDropped,
     Wakeup,
 )
-from stablecast.core.protocol.messages import Refusal, Refused, Registered, Role, SourceInfoRequest
+from stablecast.core.protocol.messages import Refusal, Refused, Registered, Role
 from stablecast.store.journal import JournalError
 from stablecast.store.log_lines import Severity
 from stablecast.store.store_log import EVERY, NAMED_DAMAGES, StoreLog
@@ -71,13 +71,16 @@ def test_events_of_no_interest_are_only_counted() -> None:
 def test_answers_to_registrations_are_told() -> None:
     bench = Bench()
     for old in (False, True):
-        bench.teller.sent(Registered(Role.SOURCE, 0, 1, 50, 7, old, 0, 0, 0, 0))
-    bench.teller.sent(Refused(Role.RECEIVER, 0, 1, 51, 7, Refusal.NO_PATTERN))
-    bench.teller.sent(SourceInfoRequest(7))
+        bench.teller.granted(Registered(Role.SOURCE, 0, 1, 50, 7, old, 0, 0, 0, 0), "10.0.0.1:14391", "orders")
+    refused = Refused(Role.RECEIVER, 0, 1, 51, 7, Refusal.NO_PATTERN)
+    bench.teller.denied(refused, "10.0.0.2:14391", "orders")
+    bench.teller.denied(refused, "10.0.0.2:14391", "")
+    why = "RegID 51 is refused: no topic pattern of the store matches"
     assert [(code, text) for _, _, code, text in bench.lines] == [
-        ("source-registered", "RegID 50 registered, life 0x7"),
-        ("source-registered", "RegID 50 registered again, life 0x7"),
-        ("receiver-refused", "RegID 51 is refused: no topic pattern of the store matches"),
+        ("source-registered", "10.0.0.1:14391 for topic 'orders': RegID 50 registered, life 0x7"),
+        ("source-registered", "10.0.0.1:14391 for topic 'orders': RegID 50 registered again, life 0x7"),
+        ("receiver-refused", f"10.0.0.2:14391 for topic 'orders': {why}"),
+        ("receiver-refused", f"10.0.0.2:14391: {why}"),
     ]
 
 
@@ -96,7 +99,7 @@ def test_damage_is_named_at_first_and_counted_always() -> None:
 
 
 CODES = [
-    "ready", "stopped", "restart", "disk-failed", "damaged", "daemon-failed", "source-registered",
+    "ready", "stopped", "restart", "resolution", "disk-failed", "damaged", "daemon-failed", "source-registered",
     "receiver-registered", "source-refused", "receiver-refused", "client-deleted", "released-unread", "loss",
     "burst-loss", "messages-dropped", "requests-dropped", "proxy-started", "proxy-ended", "proxy-failed",
 ]  # fmt: skip

@@ -1,6 +1,10 @@
 """A store that is found by its name."""
 
+import asyncio
+import logging
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,10 +13,12 @@ from stablecast.config.option_kinds import Value
 from stablecast.resolver import RelayDaemon
 from stablecast.runtime.address import AddressError
 from stablecast.store.journal import Journal
+from stablecast.store.log_lines import Severity
 from stablecast.store.settings import StoreSettings
 from stablecast.store.store import NameService
+from stablecast.store.store_log import StoreLog
 from tests.adapters.store.test_store import TOPIC, serving, started
-from tests.support.network import LOCAL, others, unused_port
+from tests.support.network import LOCAL, others, until, unused_port
 
 
 async def test_a_source_finds_its_store_by_name(tmp_path: Path) -> None:
@@ -44,6 +50,42 @@ async def test_a_source_finds_its_store_by_name_in_a_multicast_group(tmp_path: P
         await (await source.send(b"one")).stable()
 
 
+async def test_two_stores_of_one_name_are_logged_once_at_all_ends(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """P-206, T-207."""
+    relay = await RelayDaemon.start(LOCAL, 0)
+    lines: asyncio.Queue[tuple[Severity, str, str, str]] = asyncio.Queue()
+    named: dict[str, Any] = {
+        "context_name": "twice",
+        "resolver": [relay.address],
+        "log": lambda *line: lines.put_nowait(line),
+    }
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    caplog.set_level(logging.INFO, logger="stablecast")
+    async with (
+        serving(tmp_path / "one", name="one", **named) as one,
+        serving(tmp_path / "two", name="two", **named) as two,
+        Context(session_id=1, resolver=[relay.address]) as context,
+    ):
+        source = await context.source(TOPIC, options={"ume_store_name": "twice"})
+        found: dict[str, tuple[Severity, str]] = {}
+        while len(found) < 2:
+            severity, who, code, text = await lines.get()
+            if code == "resolution":
+                assert who not in found
+                found[who] = (severity, text)
+        assert found == {
+            who: (Severity.WARNING, f"another store at {other.address} is called 'twice' as well")
+            for who, other in (("one", two), ("two", one))
+        }
+        await until(lambda: "several stores are called 'twice'" in caplog.text)
+        await (await source.send(b"one")).stable()
+        assert caplog.text.count("several stores are called 'twice'") == 1
+    await relay.close()
+
+
 @pytest.mark.parametrize(
     ("name", "relays", "options"),
     [("", ("127.0.0.1:1",), {}), ("a", (), {}), ("a", (), {"resolver_datagram_max_size": 500})],
@@ -53,7 +95,7 @@ async def test_without_a_name_or_a_relay_or_a_group_nobody_answers(
 ) -> None:
     before = others()
     settings = StoreSettings(f"{LOCAL}:0", tmp_path, context_name=name, resolver=relays, resolution=options)
-    naming = NameService(settings, LOCAL)
+    naming = NameService(settings, LOCAL, StoreLog("a", lambda *_: None, Counter(), Counter()))
     await naming.start("127.0.0.1:1")
     await naming.close()
     assert others() == before

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections import Counter
 from collections.abc import Callable, Coroutine
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +68,9 @@ def append(line: str, path: Path = BOOK, *, sync: bool = True) -> None:
 
 
 def lines(path: Path = BOOK) -> list[str]:
-    """The whole lines of a file."""
-    return path.read_text().split("\n")[:-1] if path.exists() else []
+    """The whole lines of a file. A power cut may leave a hole in the last one, whose bytes are zero."""
+    found = path.read_text().split("\n")[:-1] if path.exists() else []
+    return list(takewhile(lambda line: "\0" not in line, found))
 
 
 def sync_directory() -> None:

@@ -8,6 +8,8 @@ import pytest
 from stablecast.testing import minimal_schedule
 from tests.adapters.testing.planted_bugs import BUGS, PlantedBug
 
+pytestmark = pytest.mark.no_cover
+
 SEEDS = 200
 MENDED_SEEDS = 5
 

@@ -27,6 +27,7 @@ class Twin:
     confirmed: dict[int, set[int]] = attrs.field(factory=dict)
     stable: set[int] = attrs.field(factory=set)
     settled: set[int] = attrs.field(factory=set)
+    message_of: dict[int, int] = attrs.field(factory=dict)
     trail: int = 0
     next: int = 0
     now: int = 0
@@ -35,6 +36,11 @@ class Twin:
         self.runs.append((range(self.next, self.next + count), payload_bytes, self.now))
         self.next += count
         self.review()
+
+    def cut(self, count: int, payload_bytes: int) -> None:
+        """Send one message in `count` pieces, between two plain ones."""
+        self.message_of |= dict.fromkeys(range(self.next + 1, self.next + 1 + count), self.next + 1)
+        self.sent(count + 2, payload_bytes)
 
     def acked(self, store: int, start: int, stop: int) -> None:
         self.acks |= {(store, n) for n in range(max(start, self.trail), min(stop, self.next))}
@@ -81,7 +87,7 @@ class Twin:
 
     @property
     def in_flight(self) -> int:
-        return sum(n not in self.settled for n in range(self.trail, self.next))
+        return len({self.message_of.get(n, n) for n in range(self.trail, self.next) if n not in self.settled})
 
     @property
     def bytes_in_flight(self) -> int:
@@ -92,6 +98,7 @@ class Twin:
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("sent"), st.integers(1, 6), st.integers(0, 60)),
+        st.tuples(st.just("cut"), st.integers(2, 6), st.integers(0, 60)),
         st.tuples(st.just("acked"), st.integers(0, 4), st.integers(0, 40), st.integers(0, 12)),
         st.tuples(st.just("acked"), st.integers(0, 4), st.integers(0, 40), st.integers(0, 12)),
         st.tuples(st.just("confirmed"), st.integers(0, 3), st.just(0) | st.integers(0, 40), st.integers(-1, 40)),
@@ -111,6 +118,10 @@ def play(step: Any, machine: StabilityWindow, twin: Twin, stores: int) -> list[E
         case ("sent", count, payload):
             machine.sent(count, payload, out)
             twin.sent(count, payload)
+        case ("cut", count, payload):
+            machine.large.add(machine.next + 1, machine.next + count)
+            machine.sent(count + 2, payload, out)
+            twin.cut(count, payload)
         case ("acked", store, start, count):
             machine.on_acked(store % stores, start, start + count, out)
             twin.acked(store % stores, start, start + count)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stablecast.core.errors import MisuseError, OversizeError
+from stablecast.core.errors import OversizeError
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import Event, FlightSize, Wakeup
 from stablecast.core.protocol.quorum import GroupRules, Quorums
@@ -21,7 +21,9 @@ class Sender:
         self.window.on_stores(1, False, [])
         self.out: list[fx.Effect] = []
 
-    def send(self, count: int, payload_bytes: int) -> list[Event]:
+    def send(self, count: int, payload_bytes: int, cut: bool = False) -> list[Event]:
+        if cut:
+            self.window.large.add(self.window.next, self.window.next + count - 1)
         self.window.sent(count, payload_bytes, [])
         self.machine.review(self.window, self.out)
         return events(drain(self.out))
@@ -56,13 +58,22 @@ def test_no_limit_is_no_limit() -> None:
     assert sender.credit() == (UNLIMITED, None)
 
 
-@pytest.mark.parametrize(("count", "size", "over"), [(2, 20, False), (3, 20, True), (2, 30, True), (4, 40, True)])
-def test_whichever_limit_is_reached_first(count: int, size: int, over: bool) -> None:
+@pytest.mark.parametrize(("count", "size", "over"), [(3, 30, False), (4, 30, True), (3, 31, True), (4, 31, True)])
+def test_whichever_limit_is_exceeded_first(count: int, size: int, over: bool) -> None:
     """P-308, C-02: four rows; P-310, P-661: told once, and once when it is over."""
     sender = Sender(3, 30, notify=True)
     assert sender.send(count, size) == ([FlightSize(True)] if over else [])
     assert sender.ack(0, count) == ([FlightSize(False)] if over else [])
     assert sender.ack(0, count) == []
+
+
+@pytest.mark.parametrize("limits", [(3, 0), (0, 30)])
+def test_a_full_flight_is_neither_exceeded_nor_below_its_limit(limits: tuple[int, int]) -> None:
+    """P-310: a send that exceeds the limit is notified; so is the number in flight that falls below it."""
+    sender = Sender(*limits, notify=True)
+    assert [sender.send(1, 10) for _ in range(4)] == [[], [], [], [FlightSize(True)]]
+    assert [sender.ack(at, at + 1) for at in range(3)] == [[], [FlightSize(False)], []]
+    assert [sender.send(1, 10) for _ in range(3)] == [[], [], [FlightSize(True)]]
 
 
 def test_a_blocked_send_is_woken_once() -> None:
@@ -84,13 +95,37 @@ def test_a_send_that_blocked_too_late_is_woken_at_once() -> None:
 
 
 def test_a_message_waits_for_room_for_all_of_it() -> None:
-    """P-313, U4: a message counts as many as it has fragments."""
     sender = Sender(10, 100)
     sender.send(8, 80)
     assert sender.block(payload_bytes=50) == []
     assert sender.block(payload_bytes=30, count=3) == []
     assert sender.ack(0, 7) == []
     assert sender.ack(7, 8) == [Wakeup()]
+
+
+def test_a_message_that_was_cut_counts_once() -> None:
+    """P-313, U4: it is in flight until its last piece is settled."""
+    sender = Sender(3)
+    sender.send(8, 80, cut=True)
+    sender.send(1, 10)
+    assert sender.credit() == (1, None)
+    sender.ack(8, 9)
+    assert sender.credit() == (2, None)
+    for start, stop in ((4, 8), (0, 3)):
+        sender.ack(start, stop)
+        assert sender.credit() == (2, None)
+    sender.ack(3, 4)
+    assert sender.credit() == (3, None)
+
+
+def test_a_message_that_was_cut_and_is_forced_out_leaves_the_flight() -> None:
+    """P-313, T12."""
+    sender = Sender(3)
+    sender.send(8, 80, cut=True)
+    sender.ack(0, 3)
+    sender.send(1, 10)
+    sender.window.give_up(0, [])
+    assert (sender.credit(), sender.window.trail) == ((3, None), 9)
 
 
 def test_the_one_that_needs_least_wakes_all() -> None:
@@ -105,17 +140,15 @@ def test_the_one_that_needs_least_wakes_all() -> None:
 
 def test_no_send_waits_in_behaviour_notify() -> None:
     sender = Sender(1, notify=True)
-    sender.send(1, 0)
+    sender.send(2, 0)
     assert sender.block() == [Wakeup()]
 
 
 def test_a_message_that_never_fits_is_misuse() -> None:
     """T14: at once, with nothing in flight; never wait for it."""
     machine = Sender(4, 1000).machine
-    machine.check_size(1000, 4)
+    machine.check_size(1000)
     with pytest.raises(OversizeError, match="2000 bytes exceeds the flight of 1000"):
-        machine.check_size(2000, 1)
-    with pytest.raises(MisuseError, match="5 fragments exceeds the flight of 4"):
-        machine.check_size(10, 5)
-    Sender(4, 1000, notify=True).machine.check_size(2000, 5)
-    Sender().machine.check_size(10**9, 10**6)
+        machine.check_size(2000)
+    Sender(4, 1000, notify=True).machine.check_size(2000)
+    Sender().machine.check_size(10**9)

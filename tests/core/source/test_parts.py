@@ -68,7 +68,14 @@ def test_a_request_for_rpp_names_the_flight() -> None:
         Pace.RECEIVERS,
         Wishes(size_limit=7, flight_messages=5, flight_bytes=50, ack_on_reception=True),
     )
-    assert enrollment_of(config(wishes=wishes)).registrations[0].request.wishes == Wishes()
+
+
+def test_a_source_that_sets_the_pace_asks_for_sizes_and_write_delay() -> None:
+    """P-111, P-562, P-842: acknowledgement at reception is for paced repositories."""
+    wishes = Wishes(1, 2, 3, write_delay_ms=4, ack_on_reception=True)
+    (request, *_) = [one.request for one in enrollment_of(config(wishes=wishes)).registrations.values()]
+    assert (request.pace, request.wishes) == (Pace.SOURCE, Wishes(1, 2, 3, write_delay_ms=4))
+    assert enrollment_of(config(flight_messages=5, flight_bytes=50)).registrations[0].request.wishes == Wishes()
 
 
 def test_a_proxy_says_so() -> None:

@@ -67,7 +67,7 @@ RULES = st.builds(
 def test_the_window_agrees_with_its_twin(
     rules: tuple[GroupRules, list[list[int]]], threshold: int, limit: int, unique: int, age: int, steps: list[Any]
 ) -> None:
-    """P-021, P-023, P-307, P-319, P-320, P-323, P-329, P-515: in flight, stable, retained as they are defined."""
+    """P-021, P-023, P-307, P-313, P-319, P-320, P-323, P-329, P-515: in flight, stable, retained as defined."""
     of_store = {store: group for group, stores in enumerate(rules[1]) for store in stores}
     stores = len(of_store)
     quorums = Quorums.of(rules[0], [of_store[store] for store in range(stores)])

@@ -104,15 +104,15 @@ def test_stability_and_confirmations_free_the_flight() -> None:
     """P-305, P-307, P-310, P-312: two stores of three and two receivers."""
     retention = Retention(unique_confirmations=2)
     flow = Flow(confirmations=True, retention=retention, flight_messages=3, flight_behavior=FlightBehavior.NOTIFY)
-    assert flow.send(3) == [FlightSize(True)]
-    flow.ack(0, 0, 2)
-    flow.ack(1, 0, 2)
-    flow.machine.on_confirmed(ConsumptionAck(LIFE, 0, 70, 2), 0, flow.out)
+    assert flow.send(4) == [FlightSize(True)]
+    flow.ack(0, 0, 3)
+    flow.ack(1, 0, 3)
+    flow.machine.on_confirmed(ConsumptionAck(LIFE, 0, 70, 3), 0, flow.out)
     assert FlightSize(False) not in flow.told()
-    flow.machine.on_confirmed(ConsumptionAck(LIFE, 0, 71, 2, AckFlag.EXPLICIT), 0, flow.out)
+    flow.machine.on_confirmed(ConsumptionAck(LIFE, 0, 71, 3, AckFlag.EXPLICIT), 0, flow.out)
     assert flow.told() == [
-        Confirmed(0, 2, 71, ConfirmFlag.UNIQUE | ConfirmFlag.EXPLICIT),
-        Reclaimed(0, 2, forced=False),
+        Confirmed(0, 3, 71, ConfirmFlag.UNIQUE | ConfirmFlag.EXPLICIT),
+        Reclaimed(0, 3, forced=False),
         FlightSize(False),
     ]
 

@@ -1,7 +1,7 @@
 """F1: a source that blocks never has more in flight than its flight size.
 
-The judge counts messages that were sent and are neither stable nor given up. The source may count more, because it also
-waits for confirmations. A message of many fragments is sent whole (P-131) and not judged.
+The judge counts messages that were sent and are neither stable nor given up. A message that was cut counts once, until
+its last piece is stable (P-313). The source may count more, because it also waits for confirmations.
 """
 
 import attrs
@@ -11,6 +11,7 @@ from stablecast.core.protocol.events import NotStable, NotStableFlag, Reclaimed,
 from stablecast.core.protocol.inputs import Sent
 from stablecast.core.protocol.settings import FlightBehavior
 from stablecast.core.source import SourceEndpoint
+from stablecast.core.source.large_messages import LargeMessages
 from stablecast.evidence.trace.rule_protocol import RuleHandlers
 
 _STABLE, _TIMEOUT = int(StableFlag.STABLE), int(NotStableFlag.TIMEOUT)
@@ -18,10 +19,11 @@ _STABLE, _TIMEOUT = int(StableFlag.STABLE), int(NotStableFlag.TIMEOUT)
 
 @attrs.define
 class FlightKept:
-    """Rule F1; `open` is sent and neither stable nor given up."""
+    """Rule F1; `open` is sent and neither stable nor given up, `large` has the messages that were cut."""
 
     limit: int
     open: RangeSet
+    large: LargeMessages = attrs.field(factory=LargeMessages)
     name: str = "F1"
 
     def handlers(self) -> RuleHandlers:
@@ -36,7 +38,7 @@ class FlightKept:
         flying.update(status.unsettled)
         for first, stop in (*status.stable, *status.settled):
             flying.remove(first, stop)
-        return cls(source.config.flight_messages, flying)
+        return cls(source.config.flight_messages, flying, status.large)
 
     @staticmethod
     def judges(source: SourceEndpoint) -> bool:
@@ -46,13 +48,14 @@ class FlightKept:
 
     def _on_sent(self, event: Sent) -> str | None:
         self.open.add(event.first, event.first + event.count)
+        for first, last in event.large:
+            self.large.add(first, last)
         spanned = self.open.ranges
-        if spanned and spanned[-1][1] - spanned[0][0] <= self.limit:  # As a rule, and not all ranges need be looked at.
+        self.large.forget(spanned[0][0])
+        if spanned[-1][1] - spanned[0][0] <= self.limit:  # As a rule, and not all ranges need be looked at.
             return None
-        total = self.open.total()
-        if total > self.limit and not event.large:
-            return f"{total} messages are in flight, the flight size is {self.limit}"
-        return None
+        total = self.large.touched(spanned)
+        return f"{total} messages are in flight, the flight size is {self.limit}" if total > self.limit else None
 
     def _on_stable(self, event: Stable) -> None:
         if int(event.flags) & _STABLE:

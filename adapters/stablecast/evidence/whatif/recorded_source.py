@@ -33,13 +33,17 @@ class Answer:
 
 @attrs.frozen
 class Wish:
-    """A send of the application at `time` (ns): `count` messages from `first` on, `payload_bytes` in all."""
+    """A send of the application at `time` (ns): `count` numbers from `first` on, `payload_bytes` in all.
+
+    Each number is a message, or all are the pieces of one that was `cut`.
+    """
 
     time: int
     first: int
     count: int
     payload_bytes: int
     answers: tuple[Answer, ...] = ()
+    cut: bool = False
 
 
 @attrs.frozen
@@ -90,7 +94,7 @@ def _recording(parts: list[Path]) -> Recording | None:
         ended = time
         match event:
             case Sent():
-                wishes.append(Wish(time, event.first, event.count, event.payload_bytes))
+                wishes += _wished(time, event)
             case Arrived(StableAck(nack=False) as ack) if ack.incarnation == config.incarnation:
                 acks.append((time, ack))
             case Tick() | Blocked() | Held():
@@ -112,6 +116,20 @@ def _inputs(parts: list[Path]) -> Iterator[tuple[SourceEndpoint, int, Input]]:
             assert isinstance(machine, SourceEndpoint)
             for line in frame.records:
                 yield machine, line["t"], decode_input(Role.SOURCE, line["in"])
+
+
+def _wished(time: int, event: Sent) -> Iterator[Wish]:
+    """Yield the wishes of a run: one for each message that was cut, and one for the plain messages between two."""
+    at, stop, told = event.first, event.first + event.count, 0
+    parts: list[tuple[int, bool]] = []
+    for first, last in event.large:
+        parts += [(first, False), (last + 1, True)]
+    for end, cut in (*parts, (stop, False)):
+        if at < end:
+            # The trace has the bytes of the run only.
+            upto = event.payload_bytes * (end - event.first) // event.count
+            yield Wish(time, at, end - at, upto - told, cut=cut)
+            at, told = end, upto
 
 
 def _answered(wishes: list[Wish], acks: list[tuple[int, StableAck]]) -> Iterator[Wish]:

@@ -124,7 +124,8 @@ class _Replay:
         """Send waiting messages, as far as there is credit."""
         while self.waiting and self.machine.can_send:
             wish = self.waiting[0]
-            some = min(wish.count, self.machine.credit_messages)
+            credit = self.machine.credit_messages
+            some = wish.count if wish.cut and credit else min(wish.count, credit)
             room = self.machine.credit_bytes
             if some < 1 or (room is not None and room * wish.count < wish.payload_bytes * some):
                 return
@@ -135,7 +136,8 @@ class _Replay:
         first = self.machine.next_number
         if not self.outcome.sent:
             self.shift = first - self.recording.first
-        self.machine.receive(Sent(first, some, size), self.now)
+        large = ((first, first + some - 1),) if wish.cut else ()
+        self.machine.receive(Sent(first, some, size, large), self.now)
         self.outcome.sent += some
         self.outcome.waits[self.now - wish.time] += some
         self.wished.append((first, first + some, wish.time))

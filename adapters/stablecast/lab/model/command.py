@@ -14,7 +14,7 @@ from stablecast.lab.model import catalog, counterexample, equal, tlc
 from stablecast.lab.model.catalog import Configuration
 from stablecast.lab.model.errors import ModelError
 from stablecast.text import plural
-from stablecast.text.console import note, say, spinning
+from stablecast.text.console import note, say, show, spinning
 
 
 def list_models(names: list[str], models: Path | None, as_json: bool) -> int:
@@ -33,12 +33,13 @@ def list_models(names: list[str], models: Path | None, as_json: bool) -> int:
                 "edges": digests and digests.edges,
             }
         )
-    if as_json:
-        say({"configurations": told})
-    for entry in () if as_json else told:
-        size = f", {_size(entry['nodes'], entry['edges'])}" if entry["nodes"] else ""
-        say(f"{entry['name']}: {entry['purpose']} ({entry['expected']}{size})")
+    show({"configurations": told}, map(_described, told), as_json)
     return 0
+
+
+def _described(entry: dict[str, Any]) -> str:
+    size = f", {_size(entry['nodes'], entry['edges'])}" if entry["nodes"] else ""
+    return f"{entry['name']}: {entry['purpose']} ({entry['expected']}{size})"
 
 
 def write_graph(name: str, output: Path, models: Path | None, jar: Path | None) -> int:

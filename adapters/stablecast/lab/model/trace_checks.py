@@ -15,7 +15,7 @@ from stablecast.lab.model.trace_steps import Following, ViewTally
 from stablecast.lab.model.views import VIEWS, edges
 from stablecast.lab.model.views.edges import TraceView
 from stablecast.text import plural
-from stablecast.text.console import note, say, spinning
+from stablecast.text.console import note, say, show, spinning
 
 CLEAN: Final = 0
 STRANGE: Final = 1
@@ -96,8 +96,6 @@ def views(folder: Path | None, record: bool, as_json: bool) -> int:
         for view, scopes in kept.steps.items()
         for scope, steps in scopes.items()
     ]
-    if as_json:
-        say({"views": told})
-    for entry in () if as_json else told:
-        say(f"{entry['view']} ({entry['scope']}): {plural(len(entry['steps']), 'step')}")
+    lines = (f"{entry['view']} ({entry['scope']}): {plural(len(entry['steps']), 'step')}" for entry in told)
+    show({"views": told}, lines, as_json)
     return CLEAN

@@ -111,8 +111,7 @@ class Facts:
             for number, record in numbers.items():
                 self.wiped.setdefault(record.tag, RangeSet()).add(number, number + 1)
         for life, gone in self.gone.pop(store, {}).items() if disk else ():
-            for low, high in gone:
-                self.wiped.setdefault(life, RangeSet()).add(low, high)
+            self.wiped.setdefault(life, RangeSet()).update(gone)
         for life, stores in self.granted.items() if disk else ():
             if store in stores:
                 stores.discard(store)

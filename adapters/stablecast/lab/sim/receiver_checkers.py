@@ -58,8 +58,7 @@ class ReceiverLedger:
     def passed(self, life: int) -> RangeSet:
         """Return what an acknowledgement may cover: numbers of one life that are consumed, lost or excused."""
         known = self.consumed.get(life, RangeSet()).copy()
-        for start, stop in [*self.lost, (0, self.began or 0)]:
-            known.add(start, stop)
+        known.update([*self.lost, (0, self.began or 0)])
         return known
 
 

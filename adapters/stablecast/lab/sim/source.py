@@ -199,7 +199,7 @@ class SourceProcess(VirtualProcess):
     def cut(self, most: int) -> None:
         """Fragment messages into at most `most` pieces, as far as they fit the flight."""
         config = self.config
-        limits = (most, config.flight_messages or most, config.flight_bytes // PAYLOAD.size or most)
+        limits = (most, config.flight_bytes // PAYLOAD.size or most)
         self.pieces = min(limits) if config.flight_behavior is FlightBehavior.BLOCK else most
 
     def _send(self) -> None:
@@ -209,7 +209,7 @@ class SourceProcess(VirtualProcess):
         if self.pieces > 1:
             self._send_large()
             return
-        count = min(self.wanted, self._credit())
+        count = min(self.wanted, *self._credit())
         if count < 1:
             self._block()
             return
@@ -217,9 +217,9 @@ class SourceProcess(VirtualProcess):
         self._soon()
 
     def _send_large(self) -> None:
-        """Take numbers for whole messages: a large one leaves only when there is credit for all its fragments."""
+        """Take numbers for whole messages: a large one leaves only when there is credit for all its bytes."""
         before = self.wanted
-        while 0 < min(self._size, self.wanted) <= self._credit():
+        while self.wanted and self._fits(min(self._size, self.wanted)):
             size = min(self._size, self.wanted)
             if size > 1:
                 self._large.append((self._next, self._next + size - 1))
@@ -234,21 +234,26 @@ class SourceProcess(VirtualProcess):
         self._next += count
         self._buffered += count
 
-    def _credit(self) -> int:
-        """Return how many messages may be sent. A source that is only notified has no limit."""
-        if self.config.flight_behavior is FlightBehavior.NOTIFY:
-            return self.wanted
-        credit, size = self.machine.credit_messages, self.machine.credit_bytes
-        return (credit if size is None else min(credit, size // PAYLOAD.size)) - self._buffered
+    def _fits(self, pieces: int) -> bool:
+        messages, room = self._credit()
+        return messages >= 1 and room >= pieces
 
-    def _block(self, count: int = 1) -> None:
-        """Ask the machine for a wakeup when there is credit."""
+    def _credit(self) -> tuple[int, int]:
+        """Return how many messages, and how many fragments, may be sent; without limit if sends only notify."""
+        if self.config.flight_behavior is FlightBehavior.NOTIFY:
+            return (self.wanted, self.wanted)
+        credit, size = self.machine.credit_messages, self.machine.credit_bytes
+        fragments = self.wanted if size is None else size // PAYLOAD.size - self._buffered
+        return (credit - self._buffered + sum(last - first for first, last in self._large), fragments)
+
+    def _block(self, pieces: int = 1) -> None:
+        """Ask the machine for a wakeup when there is credit for a message."""
         if self.wanted and not self._blocked:
             if self.cancels and self._fickle.random() < CANCEL_SHARE:  # The task that waits for credit is cancelled.
                 self.wanted = 0
                 return
             self._blocked = True
-            self._driver.feed(Blocked(count * PAYLOAD.size, count))
+            self._driver.feed(Blocked(pieces * PAYLOAD.size))
 
     def _soon(self) -> None:
         if not self._planned:

@@ -84,10 +84,19 @@ class Checkers:
         self.sent.setdefault(life, RangeSet()).add(first, stop)
         if self.facts.calm:
             self.in_peace.setdefault(life, RangeSet()).add(first, stop)
-        under_way = sum(high - low for low, high in without(list(self.sent[life]), self._settled(life)))
-        messages, size = flight
-        if not self.facts.setup.notify and (0 < messages < under_way or 0 < size < under_way * PAYLOAD_BYTES):
-            self.facts.report("F1", f"{under_way} messages are in flight, the limits are {messages} and {size} bytes")
+        numbers = without(list(self.sent[life]), self._settled(life))
+        octets = PAYLOAD_BYTES * sum(high - low for low, high in numbers)
+        under_way, (messages, size) = self._messages(life, numbers), flight
+        if not self.facts.setup.notify and (0 < messages < under_way or 0 < size < octets):
+            text = f"{under_way} messages of {octets} bytes are in flight, the limits are {messages} and {size} bytes"
+            self.facts.report("F1", text)
+
+    def _messages(self, life: int, numbers: list[tuple[int, int]]) -> int:
+        """Return the messages that have at least one of these numbers."""
+        large = self.facts.large
+        if not large:
+            return sum(high - low for low, high in numbers)
+        return len({large.get((life, at), (at, at)) for low, high in numbers for at in range(low, high)})
 
     def on_stable(self, life: int, first: int, stop: int, active: list[str]) -> None:
         """Check that enough stores hold messages that are reported stable, while the stores `active` are registered."""

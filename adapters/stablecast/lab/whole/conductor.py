@@ -17,7 +17,6 @@ from stablecast.lab.whole.schedule import (
     DAEMON,
     DISK_FAULTS,
     FINDERS,
-    HORIZON_MS,
     RECEIVERS,
     SECOND_RECEIVER,
     SOURCE,
@@ -127,7 +126,7 @@ class Conductor:
         for at, act in sorted(self._steps(), key=lambda step: step[0]):
             await self._until(began + at * MILLISECOND)
             act()
-        await self._until(began + HORIZON_MS * MILLISECOND)
+        await self._until(began + self.schedule.horizon_ms * MILLISECOND)
         await self._settle()
 
     def _early(self) -> Sequence[str]:
@@ -234,9 +233,11 @@ class Conductor:
         """Keep what a program printed, and mark an end that nobody ordered."""
         run = f"{name}.{self._runs[name]}"
         self.output[run] = process.output
-        if process.killed or name in self._excused:
-            return
         asked = self._closing.get(name, 0)
+        if process.killed or name in self._excused:
+            if process.gone and not process.killed and not asked:
+                self.mark("gone", who=name)
+            return
         if not asked:
             self.mark("ended", who=name, text=f"{run} ended by itself: {process.error or process.status!r}")
         elif process.gone and (process.error is not None or (asked == 1 and process.status)):
@@ -423,6 +424,9 @@ class Conductor:
                 process.limit -= max(0, process.free_descriptors - fault.amount)
             case Do.TWIN if fault.who not in self._twins:
                 self._start_twin(fault.who)
+            case Do.WIPE:
+                self.processes[fault.who].kill(ordered=True)
+                host.disk.wipe(str(DATA))
 
     def _mend(self, fault: HostFault) -> None:
         """End a fault."""
@@ -431,7 +435,7 @@ class Conductor:
         self.mark("heal", who=fault.who, text=str(fault))
         host = self.world.host(fault.who)
         match fault.do:
-            case Do.KILL | Do.POWER:
+            case Do.KILL | Do.POWER | Do.WIPE:
                 self._restore_program(fault.who)
             case Do.BLACKOUT:
                 for name in self.processes:

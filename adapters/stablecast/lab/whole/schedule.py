@@ -86,6 +86,8 @@ class Do(StrEnum):
     """Let a receiver deregister and end; start it again after the span."""
     TWIN = "twin"
     """Start a second process with the identity of a client on another host; it is killed after the span."""
+    WIPE = "wipe"
+    """Kill a store and empty its directory; start it again after the span. No drawn whole world has it."""
 
 
 DISK_FAULTS: Final = frozenset({Do.FULL, Do.FAIL, Do.ROT})
@@ -170,11 +172,12 @@ class Setup:
 
 @attrs.frozen
 class WorldSchedule:
-    """One world."""
+    """One world. Sources send until `horizon_ms`, when every fault is over."""
 
     seed: int
     setup: Setup = Setup()
     faults: tuple[HostFault, ...] = ()
+    horizon_ms: int = HORIZON_MS
 
     def as_json(self) -> dict[str, Any]:
         """Return the schedule as JSON values."""
@@ -191,7 +194,7 @@ class WorldSchedule:
             for name in ("options", "receiver_options"):
                 setup[name] = tuple((option, given) for option, given in setup[name])
             faults = tuple(HostFault(**{**fault, "do": Do(fault["do"])}) for fault in value["faults"])
-            schedule = cls(int(value["seed"]), Setup(**setup), faults)
+            schedule = cls(int(value["seed"]), Setup(**setup), faults, int(value.get("horizon_ms", HORIZON_MS)))
         except (KeyError, TypeError, ValueError) as error:
             raise WorldScheduleError(
                 f"not a schedule of whole worlds: {error!r}; give a file that sim wrote"
@@ -223,7 +226,7 @@ def draw(seed: int) -> WorldSchedule:
 def _excluded(setup: Setup) -> frozenset[Do]:
     """Return the faults that would break a condition of the guarantees."""
     options = dict(setup.options)
-    excluded: set[Do] = set()
+    excluded = {Do.WIPE}  # The quorum that is left must stay in touch, which drawn faults do not respect.
     if "ume_store_group" in options:
         excluded |= DISK_FAULTS  # A group of one store has no other copy.
     if "ume_receiver_paced_persistence" in options:

@@ -383,10 +383,13 @@ class SimulatedDisk:
         directory.entries[name] = inode
 
     def _room(self, inode: FileInode, growth: int) -> int:
-        """Return by how many bytes up to `growth` a file may grow; raise an error if by none."""
+        """Return by how many bytes up to `growth` a file may grow; raise an error if by none.
+
+        The last block of a file belongs to the file, so a file grows to the end of it on a full disk, too.
+        """
         if inode.size + growth > MAX_FILE_BYTES:
             raise failure(errno.EFBIG)
-        room = min(growth, self.capacity - self.used)
+        room = min(growth, max(-inode.size % BLOCK_BYTES, self.capacity - self.used))
         if room <= 0:
             raise failure(errno.ENOSPC)
         return room

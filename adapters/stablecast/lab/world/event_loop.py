@@ -291,7 +291,8 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
         self.alarms.alarm()
 
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+HANG_UP = signal.SIGHUP
+ENDING = (signal.SIGINT, signal.SIGTERM, HANG_UP)
 """Signals that end a process unless it handles them."""
 
 

@@ -179,12 +179,15 @@ class SimulatedThread:
         if self._waits and self._woken:
             self._resume(woken=True)
 
+    def _resumable(self) -> bool:
+        return self._waits and not self.ended and not self.owner.gone
+
     def _resume(self, woken: bool = False) -> None:
-        if self.owner.gone or self.ended or not self._waits:
+        if not self._resumable():
             return
         if self._kernel.on_turn is not None and self.owner.runs:
             self._kernel.on_turn(self)
-            if self.owner.gone:
+            if not self._resumable():  # A fault at a turn may end the process.
                 return
         if not self.owner.runs:
             self.owner.postpone(lambda: self._resume(woken))

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypeVar, cast
 
-from stablecast.lab.world.event_loop import ENDING, SimulatedEventLoop
+from stablecast.lab.world.event_loop import ENDING, HANG_UP, SimulatedEventLoop
 from stablecast.lab.world.host_files import HostFiles
 from stablecast.lab.world.kernel import Kernel, SimulatedThread
 from stablecast.lab.world.locks import Result, SimulatedLock, SimulatedSemaphore
@@ -293,6 +293,10 @@ class WorldProcess(WorldPart):
         loop = asyncio.get_running_loop()
         for number in ENDING:
             loop.add_signal_handler(number, callback)
+
+    def on_hang_up(self, callback: Callable[[], object]) -> None:
+        """Call back on the running loop at each SIGHUP, which then ends nothing."""
+        asyncio.get_running_loop().add_signal_handler(HANG_UP, callback)
 
     def exit(self, status: int, /) -> None:
         """End the process at once, as a crash would."""

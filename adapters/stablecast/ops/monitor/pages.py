@@ -22,6 +22,7 @@ from stablecast.ops.monitor.health import HealthFinding, Urgency, worst
 from stablecast.ops.monitor.number_spans import Spans
 from stablecast.ops.monitor.source_rows import ClientFinding, SourceRow, findings_of
 from stablecast.runtime import machine
+from stablecast.runtime.source_strings import is_source_string
 from stablecast.store.observatory import ReceiverView, SourceView
 
 FOLDER = Path(__file__).parent
@@ -187,6 +188,7 @@ def _environment() -> Environment:
         sparkline=pictures.sparkline,
         gauge=pictures.gauge,
         strip=pictures.strip,
+        is_source_string=is_source_string,
         since=lambda instant: machine.clock.wall_ns() - instant,
     )
     return made

@@ -21,10 +21,11 @@ LogLine = Callable[[str], None]
 class RelayDaemon:
     """A relay that serves until it is closed; `start` creates it."""
 
-    def __init__(self, machine: RelayMachine, interface: str, log: LogLine) -> None:
-        """Prepare the endpoint of a machine; `log` gets lines and must not raise."""
+    def __init__(self, machine: RelayMachine, interface: str, log: LogLine, warn: LogLine) -> None:
+        """Prepare the endpoint of a machine; `log` and `warn` get lines and must not raise."""
         self._machine = machine
         self._log = log
+        self._warn = warn
         self._endpoint: Endpoint[DatagramArrived, RelayEffect] = Endpoint(machine, self._on_effect)
         self._report: asyncio.TimerHandle | None = None
         self.interface = interface
@@ -38,20 +39,23 @@ class RelayDaemon:
         config: RelayConfig | None = None,
         log: LogLine = lambda _: None,
         *,
+        warn: LogLine | None = None,
         receive_buffer: int = RECEIVE_BUFFER,
         send_buffer: int = RECEIVE_BUFFER,
         report_every: float = 0,
     ) -> "RelayDaemon":
         """Start a relay on `interface`:`port` in the running loop; port 0 lets the system choose (see `port`).
 
-        Buffers are in bytes. Statistics are written to the log as JSON every `report_every` seconds; 0: never.
+        `log` gets lines, and `warn` those that an operator should read; without it, `log` gets both. Buffers are in
+        bytes. Statistics are written to the log as JSON every `report_every` seconds; 0: never.
 
         Raises:
             AddressError: The interface is not an IPv4 address.
             PortError: This machine has no such interface, or the port is in use or forbidden.
         """
         sock = datagrams.bind(check_ip(interface), port, 0, receive_buffer, send_buffer)
-        daemon = cls(RelayMachine(machine.entropy.octets(INSTANCE_BYTES), config or RelayConfig()), interface, log)
+        relay = RelayMachine(machine.entropy.octets(INSTANCE_BYTES), config or RelayConfig())
+        daemon = cls(relay, interface, log, warn or log)
         daemon.port = int(sock.getsockname()[1])
         daemon._endpoint.open(sock)
         if report_every:
@@ -86,4 +90,4 @@ class RelayDaemon:
 
     def _on_effect(self, effect: RelayEffect) -> None:
         assert isinstance(effect, Remark)
-        self._log(f"warning: {effect.text}" if effect.warning else effect.text)
+        (self._warn if effect.warning else self._log)(effect.text)

@@ -54,12 +54,15 @@ class SrsConnection(asyncio.Protocol):
 class SrsDaemon:
     """A service that serves until it is closed; `start` creates it. `address` is its listening address, `ip:port`."""
 
-    def __init__(self, config: SrsConfig, log: Callable[[str], None]) -> None:
-        """Drive a machine in the running loop; `log` gets lines and must not raise."""
+    def __init__(
+        self, config: SrsConfig, log: Callable[[str], None], warn: Callable[[str], None] | None = None
+    ) -> None:
+        """Drive a machine in the running loop; `log` and `warn` (default: `log`) get lines and must not raise."""
         self.address = ""
         self.config = config
         self.slow = 0
         self._log = log
+        self._warn = warn or log
         self._machine = ResolutionService(machine.entropy.below((1 << 32) - 1) + 1, config.service())
         self._loop = asyncio.get_running_loop()
         self._numbers = itertools.count(1)
@@ -75,13 +78,17 @@ class SrsDaemon:
         self._empty.set()
 
     @classmethod
-    async def start(cls, config: SrsConfig, log: Callable[[str], None]) -> "SrsDaemon":
+    async def start(
+        cls, config: SrsConfig, log: Callable[[str], None], warn: Callable[[str], None] | None = None
+    ) -> "SrsDaemon":
         """Start a service in the running loop.
+
+        `log` gets lines, and `warn` those that an operator should read; without it, `log` gets both.
 
         Raises:
             PortError: It cannot listen at the configured address.
         """
-        daemon = cls(config, log)
+        daemon = cls(config, log, warn)
         try:
             daemon._server = await daemon._loop.create_server(
                 lambda: SrsConnection(daemon, next(daemon._numbers)),
@@ -171,7 +178,7 @@ class SrsDaemon:
         waiting = transport.get_write_buffer_size()
         if waiting > MAX_QUEUED_BYTES:
             self.slow += 1
-            self._log(f"connection {connection} is cut off: it does not read, and {waiting} bytes wait for it")
+            self._warn(f"connection {connection} is cut off: it does not read, and {waiting} bytes wait for it")
             transport.abort()
 
     def _abort(self, connection: int) -> None:

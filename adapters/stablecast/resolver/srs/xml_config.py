@@ -1,12 +1,9 @@
 """The documented XML form of a service's configuration; `config` has the options with their names."""
 
-from io import BytesIO
 from pathlib import Path
 
-from lxml import etree
-
 from stablecast.config.findings import ConfigFindings
-from stablecast.config.xml_reader import attributes_of, place_of, text_of
+from stablecast.config.xml_reader import NamedSchema, attributes_of, place_of, text_of
 from stablecast.config.xml_reader import load as load_file
 from stablecast.resolver.srs.config import OPTIONS, SrsConfig, with_log
 
@@ -100,7 +97,7 @@ def load_xml(path: Path) -> SrsConfig:
         ConfigFileError: It is no XML, does not follow the schema, or has a wrong value.
         OSError: It cannot be read.
     """
-    root = load_file(path, etree.XMLSchema(etree.parse(BytesIO(XSD.encode()))))
+    root = load_file(path, NamedSchema(XSD))
     found, config = ConfigFindings(), SrsConfig()
     for element in root.iterfind("daemon/log"):
         values = {**attributes_of(element), **({"name": text_of(element)} if text_of(element) else {})}

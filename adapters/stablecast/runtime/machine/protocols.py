@@ -352,6 +352,9 @@ class Process(Protocol):
         SIGHUP stays ignored if it is ignored already (under nohup, in a detached daemon).
         """
 
+    def on_hang_up(self, callback: Callable[[], object]) -> None:
+        """Call back on the running loop at each SIGHUP, which then ends nothing, ignored before or not."""
+
     def exit(self, status: int, /) -> None:
         """End the process at once, as a crash would."""
 

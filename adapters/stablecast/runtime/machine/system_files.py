@@ -40,6 +40,7 @@ class SystemFiles:
 
     def lock(self, descriptor: int) -> None:
         """Lock a file for this descriptor alone. Raises BlockingIOError if another descriptor has the lock."""
+        # A lock by `lockf` would end when the process closes any other descriptor of the file.
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def file(self, path: Place, mode: str, buffering: int = -1) -> BinaryIO:

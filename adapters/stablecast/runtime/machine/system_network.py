@@ -37,6 +37,7 @@ class SystemNetwork:
     def route(self, address: str) -> str:
         """Return the own IPv4 address from which packets to an IPv4 address leave; nothing is sent."""
         with self.datagram() as sock:
+            # The kernel chooses the route here. A bound address would be the answer of this program, not of the route.
             sock.connect((address, _ANY_PORT))
             own: str = sock.getsockname()[0]
             return own

@@ -71,6 +71,12 @@ class SystemProcess:
             if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
                 loop.add_signal_handler(number, callback)
 
+    def on_hang_up(self, callback: Callable[[], object]) -> None:
+        """Call back on the running loop at each SIGHUP, which then ends nothing."""
+        import asyncio  # noqa: PLC0415 - see `new_loop`
+
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, callback)
+
     def at_exit(self, callback: Callable[[], object]) -> None:
         """Call back when the interpreter ends in an orderly way."""
         atexit.register(callback)

@@ -209,7 +209,7 @@ class Reclaimed:
 
 @attrs.frozen
 class FlightSize:
-    """The flight size is exceeded (`over`) or free again (P-661)."""
+    """A send exceeded the flight size (`over`), or the flight has fallen below it again (P-661)."""
 
     over: bool
 
@@ -224,6 +224,14 @@ class UnrecoverableLoss:
     first: int
     last: int
     burst: bool = False
+
+
+@attrs.frozen
+class NoSource:
+    """This many queries for the receiver's topic were not answered; resolution goes on. The driver reports it."""
+
+    topic: str
+    queries: int
 
 
 @attrs.frozen
@@ -335,7 +343,7 @@ SourceEvent = (
 )
 ReceiverEvent = (
     RegistrationSuccess | RegistrationComplete | RegistrationError | RegistrationChange | DeregistrationSuccess
-    | DeregistrationComplete | StoreUnresponsive | UnrecoverableLoss | SteppedBack | Oddity
+    | DeregistrationComplete | StoreUnresponsive | UnrecoverableLoss | SteppedBack | NoSource | Oddity
 )
 StoreEvent = (
     ClientForgotten | ReleasedUnread | MessagesDropped | HistoryForgotten | LostAtStore | RequestsDropped

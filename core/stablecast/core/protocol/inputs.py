@@ -51,7 +51,7 @@ class Sent:
 
 @attrs.frozen
 class Blocked:
-    """Source: the application found no credit for a message and waits for `Wakeup` (T13). `count`: its fragments."""
+    """Source: the application found no credit for `count` messages and waits for `Wakeup` (T13)."""
 
     payload_bytes: int = 0
     count: int = 1

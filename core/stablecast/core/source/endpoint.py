@@ -223,9 +223,9 @@ class SourceEndpoint:
         """Payload bytes that may be sent before the flight is full; None without such a limit."""
         return self.sending.flight.credit_bytes(self.window)
 
-    def check_size(self, payload_bytes: int, count: int = 1) -> None:
-        """Raise OversizeError for a message of this many bytes and fragments that could never be sent (T14)."""
-        self.sending.flight.check_size(payload_bytes, count)
+    def check_size(self, payload_bytes: int) -> None:
+        """Raise OversizeError for a message of this many bytes that could never be sent (T14)."""
+        self.sending.flight.check_size(payload_bytes)
 
     def info(self) -> msg.SourceInfo:
         """Return the SRI as of now."""

@@ -1,12 +1,13 @@
 """The flight: how much may be sent before some of it is settled.
 
-* A message is in flight until it is stable and confirmed (`stability`). Both limits count, whichever is reached first
-  (P-306, P-308): numbers, that is fragments (U4), and payload bytes (P-314).
+* A message is in flight until it is stable and confirmed (`stability`). Both limits count, whichever is exceeded first
+  (P-306, P-308): messages, however many pieces they have (P-313), and payload bytes (P-314).
 * Behaviour *block*: a send beyond the limit waits. The driver reports it as `Blocked` and gets one `Wakeup` when there
   is enough credit. That may be at once, because the acknowledgement that made room may come between the refusal and the
   report (T13). Several waiting sends wake together, as soon as one of them fits.
-* Behaviour *notify*: sends succeed; the application gets OVER once and UNDER once (P-310).
-* A message larger than the whole flight could never be sent: that is misuse, not a reason to wait (T14).
+* Behaviour *notify*: sends succeed. The send that exceeds a limit reports OVER once. When the flight has fallen below
+  both limits, UNDER follows once (P-310). A flight that is exactly full is neither, so it reports nothing.
+* A message of more bytes than the whole flight could never be sent: that is misuse, not a reason to wait (T14).
 """
 
 import attrs
@@ -24,8 +25,7 @@ UNLIMITED = 1 << 62
 class Flight:
     """Limits in messages and bytes, 0: none.
 
-    `waiting` has the messages and bytes that blocked sends need, without those that need no less than another. So it
-    never has more entries than a message can have fragments.
+    `waiting` has the messages and bytes that blocked sends need, without those that need no less than another.
     """
 
     messages: int
@@ -42,14 +42,12 @@ class Flight:
         """Return the payload bytes that may be sent before the flight is full; None without such a limit."""
         return max(0, self.payload_bytes - window.unsettled_bytes) if self.payload_bytes else None
 
-    def check_size(self, payload_bytes: int, count: int) -> None:
+    def check_size(self, payload_bytes: int) -> None:
         """Raise OversizeError for a message that does not fit an empty flight."""
         if self.notify:
             return
         if 0 < self.payload_bytes < payload_bytes:
             raise OversizeError(f"a message of {payload_bytes} bytes exceeds the flight of {self.payload_bytes} bytes")
-        if 0 < self.messages < count:
-            raise OversizeError(f"a message of {count} fragments exceeds the flight of {self.messages}")
 
     def on_blocked(self, count: int, payload_bytes: int, window: StabilityWindow, out: list[Effect]) -> None:
         """Remember a send of this size that found no credit."""
@@ -61,14 +59,18 @@ class Flight:
 
     def review(self, window: StabilityWindow, out: list[Effect]) -> None:
         """Report what changed after something was sent or settled."""
-        if self.notify:
-            full = self.credit_messages(window) == 0 or self.credit_bytes(window) == 0
-            if full != self.over:
-                self.over = full
-                out.append(Notify(FlightSize(full)))
+        if self.notify and self._crossed(window):
+            self.over = not self.over
+            out.append(Notify(FlightSize(self.over)))
         if self.waiting and (self.notify or any(self._fits(*need, window) for need in self.waiting)):
             self.waiting.clear()
             out.append(Notify(Wakeup()))
+
+    def _crossed(self, window: StabilityWindow) -> bool:
+        """Return whether the flight exceeds a limit since the last report, or has fallen below both."""
+        if self.over:
+            return self.credit_messages(window) > 0 and self.credit_bytes(window) != 0
+        return 0 < self.messages < window.unsettled_messages or 0 < self.payload_bytes < window.unsettled_bytes
 
     def _fits(self, count: int, payload_bytes: int, window: StabilityWindow) -> bool:
         room = self.credit_bytes(window)

@@ -18,6 +18,10 @@ class LargeMessages:
     firsts: list[int] = attrs.field(factory=list)
     lasts: list[int] = attrs.field(factory=list)
 
+    def copy(self) -> "LargeMessages":
+        """Return an independent copy."""
+        return LargeMessages(self.firsts.copy(), self.lasts.copy())
+
     def add(self, first: int, last: int) -> None:
         """Add a message with the numbers `first`..`last`, above all earlier ones."""
         self.firsts.append(first)
@@ -44,6 +48,22 @@ class LargeMessages:
             if start < stop:
                 whole.append((start, stop))
         return whole
+
+    def count(self, first: int, stop: int) -> int:
+        """Return the messages in [first, stop), which begins and ends with a message."""
+        count = stop - first
+        if self.firsts:
+            for at in range(bisect_left(self.firsts, first), len(self.firsts)):
+                if self.firsts[at] >= stop:
+                    break
+                count -= self.lasts[at] - self.firsts[at]
+        return count
+
+    def touched(self, parts: list[tuple[int, int]]) -> int:
+        """Return the messages that have a number in one of these parts, which ascend."""
+        bounds = RangeSet()
+        bounds.update((self._around(low)[0], self._around(high - 1)[1] + 1) for low, high in parts)
+        return sum(self.count(start, stop) for start, stop in bounds)
 
     def first_of(self, number: int) -> int:
         """Return the first number of the message that contains this one."""

@@ -38,12 +38,17 @@ def _registration(index: int, config: SourceConfig) -> Registration:
     # A session id replaces the RegIDs (U20).
     reg_id = 0 if config.session_id else store.reg_id
     request = register_request(Role.SOURCE, index, config, reg_id=reg_id, source_reg_id=0, transport=config.transport)
-    wishes = Wishes()
-    if config.pace is Pace.RECEIVERS:
-        # A paced repository must have room for one flight, so the store has to know its size.
-        wishes = attrs.evolve(config.wishes, flight_messages=config.flight_messages, flight_bytes=config.flight_bytes)
-    request = attrs.evolve(request, wishes=wishes, wants_proxy=config.wants_proxy, election=config.election)
+    request = attrs.evolve(request, wishes=wishes_of(config), wants_proxy=config.wants_proxy, election=config.election)
     return Registration(request, store.address, config.times, leased=Repair.LEASE in config.repairs)
+
+
+def wishes_of(config: SourceConfig) -> Wishes:
+    """Return what the source asks of its repositories: sizes and write delay at either pace (P-111, P-592)."""
+    if config.pace is not Pace.RECEIVERS:
+        # Only a paced repository acknowledges at reception (P-842).
+        return attrs.evolve(config.wishes, ack_on_reception=False)
+    # A paced repository must have room for one flight, so the store has to know its size.
+    return attrs.evolve(config.wishes, flight_messages=config.flight_messages, flight_bytes=config.flight_bytes)
 
 
 def wants_every_group(config: SourceConfig, quorums: Quorums) -> bool:

@@ -12,8 +12,9 @@ Numbers are extended. A message is
   than the threshold (P-319..P-321, T11). Above the limit the oldest go, settled or not (P-323, T12), and so they do
   after the stability lifetime (P-324, P-438). A message forced out is not in flight either (C-36).
 
-The unit is the run: the messages of one flush. Stability is counted by message, bytes by run: a run returns its bytes
-only when all of it is settled. So the byte limit is never exceeded, at worst used late.
+The unit is the run: the messages of one flush. Stability is counted by number, flight by message (P-313), bytes by run.
+A message that was cut is in flight until its last piece is settled; a run returns its bytes only when all of it is. So
+no limit is exceeded, at worst room is used late.
 
 The application gets one event for each store, one for each group that an acknowledgement completed, and one when all
 rules are met (P-331, P-517, U17): for numbers, for whole messages, for both or for none (U1).
@@ -113,14 +114,15 @@ class StabilityWindow:
     def begin(self, number: int) -> None:
         """Start (again) at `number`, with nothing sent."""
         self.next = self.trail = number
+        self.large.forget(number)  # A source without stores and late join begins again with each run.
         self.confirmations.begin(number)
 
     def sent(self, count: int, payload_bytes: int, out: list[Effect]) -> None:
-        """Add a run that starts at `next`."""
+        """Add a run that starts at `next`; its large messages are in `large` already."""
         run = SentRun(self.next, self.next + count, payload_bytes, self.now)
         self.runs.append(run)
         self.next += count
-        self.unsettled_messages += count
+        self.unsettled_messages += self.large.count(run.first, run.stop)
         self.unsettled_bytes += payload_bytes
         self.retained_bytes += payload_bytes + OVERHEAD_BYTES * count
         if self.unruled:
@@ -297,8 +299,8 @@ class StabilityWindow:
         stable = [(self.trail, self.next)] if self.unruled else self.stable.within(self.trail, self.next)
         for start, stop in stable:
             for low, high in self.confirmations.enough(start, stop):
-                for first, end in self.settled.add(low, high):
-                    self.unsettled_messages -= end - first
+                for first, end in self.large.whole(self.settled.add(low, high), self.settled):
+                    self.unsettled_messages -= self.large.count(first, end)
         self._release(out)
 
     def _release(self, out: list[Effect]) -> None:
@@ -343,8 +345,9 @@ class StabilityWindow:
 
     def _force(self, run: SentRun) -> None:
         # The run leaves unsettled, so it must not count as in flight any more (T12).
-        done = sum(high - low for low, high in self.settled.within(run.first, run.stop))
-        self.unsettled_messages -= run.stop - run.first - done
+        whole = self.large.whole(self.settled.within(run.first, run.stop), self.settled)
+        done = sum(self.large.count(low, high) for low, high in whole)
+        self.unsettled_messages -= self.large.count(run.first, run.stop) - done
         self.unsettled_bytes -= run.payload_bytes
 
     def _trim(self, out: list[Effect]) -> None:

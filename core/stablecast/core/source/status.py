@@ -60,6 +60,8 @@ class SourceStatus:
     """By n, the retained numbers that more than n receivers confirmed, up to the receivers that a release waits for."""
     unsettled = _shown(lambda self: tuple((run.first, run.stop) for run in self._sending.window.runs))
     """The ranges of runs that are not settled yet, whole runs each."""
+    large = _shown(lambda self: self._sending.window.large.copy())
+    """The retained messages that were cut."""
     unruled = _shown(lambda self: self._sending.window.unruled)
     """True if no store acknowledges, so confirmations alone settle."""
     blocked = _shown(lambda self: bool(self._sending.flight.waiting))

@@ -47,9 +47,22 @@ def test_messages_that_are_stable_or_given_up_are_not_in_flight() -> None:
         assert judged(sent(0, 10), keeps, sent(10, 1)) == [TOO_MANY]
 
 
-def test_a_large_message_is_sent_whole() -> None:
-    """The judge excuses large messages (P-131)."""
-    assert judged(sent(0, 30, large=((0, 29),))) == []
+def test_a_message_that_was_cut_counts_once() -> None:
+    """P-313: until its last piece is stable, with gaps anywhere in it."""
+    cut, holes = sent(0, 30, large=((0, 29),)), [Notify(Stable(at, at, 0, StableFlag.STABLE)) for at in range(29)]
+    assert judged(cut, sent(30, 9)) == []
+    assert judged(cut, sent(30, 10)) == [TOO_MANY]
+    assert judged(cut, *holes[3:20:2], sent(30, 9), *holes, sent(39, 1)) == [TOO_MANY]
+    last = Notify(Stable(29, 29, 0, StableFlag.STABLE))
+    assert judged(cut, sent(30, 9), *holes, last, sent(39, 1)) == []
+
+
+def test_it_may_begin_with_a_message_that_was_cut() -> None:
+    machine = small()
+    machine.window.large.add(0, 29)
+    machine.window.sent(30, 30, [])
+    assert judged(sent(30, 9), machine=machine) == []
+    assert judged(sent(30, 10), machine=machine) == [TOO_MANY]
 
 
 def test_it_may_begin_anywhere() -> None:

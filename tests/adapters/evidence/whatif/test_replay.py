@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+import attrs
 import pytest
 
 from stablecast.config.options import OptionError
+from stablecast.core.protocol.inputs import Sent
 from stablecast.evidence.trace.tools.analysis import analyze
-from stablecast.evidence.whatif.recorded_source import Recording, WhatIfError, recordings
+from stablecast.evidence.whatif.recorded_source import Recording, WhatIfError, Wish, _wished, recordings
 from stablecast.evidence.whatif.replay import configured, replay
 from tests.adapters.evidence.trace.traced import FIRST_LIFE, TracedWorld, play, tapping
 
@@ -45,6 +47,25 @@ def test_a_smaller_flight_exposes_less_and_makes_messages_wait(recording: Record
     assert bound.stable == free.stable == 80
     assert max(bound.waits) > max(free.waits) == 0
     assert 0 < bound.exposure < free.exposure
+
+
+def test_a_message_that_was_cut_counts_once_in_the_flight(recording: Recording) -> None:
+    """P-313."""
+    cut = attrs.evolve(recording, wishes=tuple(attrs.evolve(wish, cut=True) for wish in recording.wishes))
+    outcome = replay(cut, configured(recording, {"ume_flight_size": 2}))
+    assert (outcome.sent, outcome.stable, outcome.waits) == (80, 80, {0: 80})
+
+
+def test_a_run_is_divided_at_messages_that_were_cut() -> None:
+    event = Sent(10, 10, 1000, ((12, 14), (15, 18)))
+    wishes = list(_wished(7, event))
+    assert wishes == [
+        Wish(7, 10, 2, 200),
+        Wish(7, 12, 3, 300, cut=True),
+        Wish(7, 15, 4, 400, cut=True),
+        Wish(7, 19, 1, 100),
+    ]
+    assert list(_wished(7, Sent(0, 3, 100))) == [Wish(7, 0, 3, 100)]
 
 
 def test_all_stores_of_a_group_take_longer_than_a_quorum(recording: Recording) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stablecast.lab.world.disk import MILLISECOND, DiskSpeed
+from stablecast.lab.world.disk import BLOCK_BYTES, MILLISECOND, DiskSpeed
 from stablecast.lab.world.filesystem import FileSystem
 from stablecast.lab.world.page_cache import MAX_CHANGES, SECTOR_BYTES
 from tests.adapters.lab.world.support import Clock, new_file_system
@@ -297,14 +297,17 @@ def test_a_stalled_disk_goes_on_later() -> None:
 def test_a_full_disk_takes_what_fits() -> None:
     system = new_file_system()
     fd = system.open("/f", os.O_CREAT | os.O_RDWR)
-    system.write(fd, b"before")
+    system.write(fd, b"x" * (BLOCK_BYTES - 6) + b"before")
     system.disk.full(4)
     assert system.write(fd, b"123456") == 4
-    for call in (lambda: system.write(fd, b"x"), lambda: system.ftruncate(fd, 20)):
+    system.disk.full()
+    assert system.write(fd, b"y" * BLOCK_BYTES) == BLOCK_BYTES - 4, "the last block of a file is its own"
+    for call in (lambda: system.write(fd, b"x"), lambda: system.ftruncate(fd, 3 * BLOCK_BYTES)):
         with pytest.raises(OSError, match="No space left"):
             call()
-    assert system.pwrite(fd, b"BEFORE", 0) == 6
-    assert (system.mapped(fd), system.statvfs("/").f_bavail) == (b"BEFORE1234", 0)
+    assert system.pwrite(fd, b"BEFORE", BLOCK_BYTES - 6) == 6
+    assert system.mapped(fd)[BLOCK_BYTES - 6 :] == b"BEFORE1234" + b"y" * (BLOCK_BYTES - 4)
+    assert system.statvfs("/").f_bavail == 0
     system.ftruncate(fd, 2)
     assert system.write(fd, b"") == 0
     assert system.pwrite(fd, b"12345678", 2) == 8

@@ -61,6 +61,10 @@ class Staged:
     clients: ClientTable = property(lambda self: self.machine.clients)  # type: ignore[assignment]
     repositories: dict[int, Repository] = property(lambda self: self.machine.repositories)  # type: ignore[assignment]
 
+    def traffic_of(self, incarnation: int) -> Traffic:
+        """The traffic of a life."""
+        return attrs.evolve(self.traffic.get(incarnation, Traffic()))
+
     def reads_of(self, _: int) -> int:
         return 1
 

@@ -11,7 +11,7 @@ from stablecast.ops.monitor.board import Board
 from stablecast.ops.monitor.number_spans import Spans
 from stablecast.ops.monitor.pages import Page, Query
 from stablecast.store import observatory
-from stablecast.store.observatory import SourceView
+from stablecast.store.observatory import SourceView, Traffic
 from tests.adapters.ops.monitor.samples import RECEIVER, SOURCE
 from tests.adapters.ops.monitor.staged_store import Staged, busy
 
@@ -151,6 +151,16 @@ async def test_a_source_has_all_its_items() -> None:
     assert facts["Transport"].startswith("LBT-TCP 10.1.0.1:14371: received 100 messages")
     assert facts["Stores of the source"] == "3"
     assert 'href="/stores/0/2001">2001 (8)</a>' in page.blocks["receivers"]
+
+
+async def test_a_source_over_datagrams_shows_its_naks() -> None:
+    """P-920: NAKs are an early warning; over TCP there are none."""
+    place = "LBTRM:10.1.0.1:14390:12e246c8:239.212.1.45:14400"
+    view = attrs.evolve(SOURCE, transport=place, traffic=Traffic(100, 20_000, 4, 1, naks=1234, duplicates=2))
+    transport = items(await shown(view), "facts")["Transport"]
+    assert transport.startswith(f"{place}: received 100 messages")
+    assert transport.endswith("lost 1; its session: NAKs 1,234, duplicates 2")
+    assert "NAKs" not in items(await shown(SOURCE), "facts")["Transport"]
 
 
 async def test_a_repository_in_memory_has_a_window_of_two() -> None:

@@ -55,7 +55,7 @@ async def test_it_logs_new_clients_and_dropped_datagrams() -> None:
                 texts.append(line)
     assert daemon.clients() == (here,)
     assert texts == [
-        f"warning: a datagram from {here} is dropped: version 6 is not 1 or an older one (1 so far)",
+        f"a datagram from {here} is dropped: version 6 is not 1 or an older one (1 so far)",
         f"client {here} is known",
     ]
     while not (line := await lines.get()).startswith("statistics"):

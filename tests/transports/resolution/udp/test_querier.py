@@ -7,7 +7,7 @@ from stablecast.core.errors import MisuseError
 from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.records import SourceRecord, advertisement
 from stablecast.transports.resolution.udp import settings as module
-from stablecast.transports.resolution.udp.effects import Discovered, NoSource, QuerierEffect, Transmit, Withdrawn
+from stablecast.transports.resolution.udp.effects import Discovered, QuerierEffect, SourceNotFound, Transmit, Withdrawn
 from stablecast.transports.resolution.udp.inputs import (
     AddPattern,
     AddReceiver,
@@ -187,7 +187,7 @@ def test_nobody_answers() -> None:
     play(machine, 20 * MS)
     machine.receive(tells("orders", RECORD), 30 * MS)
     done = play(machine, 2 * SECOND)
-    assert [(at, e) for at, e in done if isinstance(e, NoSource)] == [(300, NoSource("orders", 3))]
+    assert [(at, e) for at, e in done if isinstance(e, SourceNotFound)] == [(300, SourceNotFound("orders", 3))]
     assert [at for at, _ in asked(done)][-1] == 1900
 
 
@@ -222,7 +222,9 @@ def test_a_topic_found_by_a_pattern_is_left_when_nobody_answers() -> None:
     assert [at for at, names in asked(done) if names == ["orders/1"]] == [10_000 + 1000 * n for n in range(10)] + [
         20_000
     ]
-    assert [(at, e) for at, e in done if isinstance(e, NoSource)] == [(19_000, NoSource("orders/1", 10, left=True))]
+    assert [(at, e) for at, e in done if isinstance(e, SourceNotFound)] == [
+        (19_000, SourceNotFound("orders/1", 10, left=True))
+    ]
     assert "orders/1" not in machine.interests
     machine.receive(tells("orders/1", RECORD), 100 * SECOND)
     assert found(machine) == [("orders/1", RECORD)]

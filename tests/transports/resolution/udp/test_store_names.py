@@ -80,6 +80,7 @@ def test_a_store_that_moved_is_reported() -> None:
     machine.heard(tells("10.0.0.4", b"store..2"), 0, 2 * SECOND)
     assert machine.take_effects() == [
         Remark("store 'store-A' moved from 10.0.0.3:14567 to 10.0.0.4:14567"),
+        Tell(ASKS),
         NameFound("store-A", "10.0.0.4:14567"),
     ]
 
@@ -96,14 +97,69 @@ def test_two_stores_of_one_name_are_reported_at_both_ends() -> None:
     assert isinstance(warning, Remark)
     assert warning.warning
     assert "several stores are called 'store-A', at 10.0.0.4:14567 and at 10.0.0.3:14567" in warning.text
-    asking.heard(tells(), 0, 100 * SECOND)
-    assert any(isinstance(effect, NameFound) for effect in asking.take_effects())
     owner.receive(AddName("store-A", AT), 0)
     owner.take_effects()
     owner.heard(tells(), 0, SECOND)
     assert owner.take_effects() == []
     owner.heard(tells("10.0.0.4", b"store..2"), 0, SECOND)
     assert owner.take_effects() == [Remark("another store at 10.0.0.4:14567 is called 'store-A' as well", warning=True)]
+
+
+def test_two_stores_of_one_name_are_reported_once_and_the_name_stays() -> None:
+    """T-207, P-206: while one of them lives, however often both answer."""
+    asking, owner = StoreNames(b"instance"), StoreNames(b"store..1")
+    asking.receive(AskName("store-A"), 0)
+    owner.receive(AddName("store-A", AT), 0)
+    other = tells("10.0.0.4", b"store..2")
+    effects: list[NameEffect] = []
+    for minute in range(10):
+        for info in (tells(), other):
+            asking.heard(info, 0, minute * 50 * SECOND)
+            owner.heard(info, 0, minute * 50 * SECOND)
+        asking.receive(NameAlive("store-A"), minute * 50 * SECOND)
+        asking.handle_timeout(minute * 50 * SECOND)
+        effects += [*asking.take_effects(), *owner.take_effects()]
+    assert [effect.warning for effect in effects if isinstance(effect, Remark)] == [False, True, True]
+    assert [effect.address for effect in effects if isinstance(effect, NameFound)] == [AT, "10.0.0.4:14567"]
+
+
+def test_the_other_store_of_a_name_is_used_when_the_first_is_lost() -> None:
+    asking = StoreNames(b"instance")
+    asking.receive(AskName("store-A"), 0)
+    for address, instance in (("10.0.0.3", b"store..1"), ("10.0.0.4", b"store..2"), ("10.0.0.3", b"store..1")):
+        asking.heard(tells(address, instance), 0, 0)
+    asking.handle_timeout(60 * SECOND)
+    asking.take_effects()
+    asking.heard(tells(), 0, 61 * SECOND)
+    assert asking.take_effects() == [
+        Remark("store 'store-A' moved from 10.0.0.4:14567 to 10.0.0.3:14567"),
+        NameFound("store-A", AT),
+    ]
+
+
+def test_a_store_that_restarted_is_no_other_one() -> None:
+    """Its address is the same, so nothing is reported, and nothing is queried."""
+    asking, owner = StoreNames(b"instance"), StoreNames(b"store..1")
+    asking.receive(AskName("store-A"), 0)
+    owner.receive(AddName("store-A", AT), 0)
+    asking.heard(tells(), 0, 0)
+    asking.take_effects()
+    owner.take_effects()
+    for info in (tells(instance=b"store..2"), tells(), tells(instance=b"store..2")):
+        asking.heard(info, 0, SECOND)
+        owner.heard(info, 0, SECOND)
+    assert (asking.take_effects(), owner.take_effects()) == ([], [])
+
+
+def test_former_contexts_of_a_name_are_bounded() -> None:
+    asking, owner = StoreNames(b"instance"), StoreNames(b"store..1")
+    asking.receive(AskName("store-A"), 0)
+    owner.receive(AddName("store-A", AT), 0)
+    for count in range(2 * module.MAX_RIVALS):
+        info = tells(f"10.0.1.{count}", b"store.%02d" % count)
+        asking.heard(info, 0, count)
+        owner.heard(info, 0, count)
+    assert len(asking.asked["store-A"].former) == len(owner.rivals) == module.MAX_RIVALS
 
 
 def test_an_answer_without_query_or_address_is_ignored() -> None:

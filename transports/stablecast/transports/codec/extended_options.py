@@ -6,10 +6,10 @@ because public dissectors call an option malformed if it comes in more than two.
 A *history* holds term (32 bits), term of the history (32 bits), then each life as incarnation (64 bits) and first
 number (32 bits).
 
-The *terms* of receiver-paced persistence complete the public flag of PREG and PREG_RESP. Their layouts have no place
-for sizes, and none for the receiver that never blocks. The data begin with a byte of flags, three reserved bytes, and
-the write delay in ms (32 bits). Threshold, limit and disk limit in bytes follow, then the flight size in messages and
-in bytes (64 bits each). A message whose flag says everything has no terms.
+The *terms* of a repository complete the public flag of PREG and PREG_RESP. Their layouts have no place for sizes, which
+a source may ask for at either pace, and none for the receiver that never blocks. The data begin with a byte of flags,
+three reserved bytes, and the write delay in ms (32 bits). Threshold, limit and disk limit in bytes follow, then the
+flight size in messages and in bytes (64 bits each). A message whose flag says everything has no terms.
 """
 
 import struct
@@ -22,7 +22,7 @@ from stablecast.transports.wire.errors import WireError
 HISTORY = 0x5343
 """Subtype of a history; the public subtypes are 256 and 257."""
 TERMS = 0x5350
-"""Subtype of the terms of receiver-paced persistence."""
+"""Subtype of the terms of a repository."""
 
 HISTORY_TERMS = struct.Struct(">II")
 LIFE = struct.Struct(">QI")
@@ -96,7 +96,7 @@ def decode_pace(message: lbmc.Message, paced: bool) -> tuple[Pace, Wishes]:
     if not data:
         return pace, Wishes()
     if len(data) != PACE.size:
-        raise WireError(f"the terms of receiver-paced persistence cannot have {len(data)} bytes")
+        raise WireError(f"the terms of a repository cannot have {len(data)} bytes")
     flags, delay, threshold, limit, disk_limit, flight_messages, flight_bytes = PACE.unpack(data)
     return (
         Pace.NON_BLOCKING if flags & NON_BLOCKING else pace,

@@ -46,7 +46,7 @@ class Withdrawn:
 
 
 @attrs.frozen
-class NoSource:
+class SourceNotFound:
     """Queries for a topic got no answer. Queries continue unless `left`: then the topic is abandoned."""
 
     topic: str
@@ -93,7 +93,7 @@ class Tell:
     packet: lbmr.ContextInfo | lbmr.ResolutionRequest
 
 
-ContextEffect = SendDatagram | Listen | Discovered | Withdrawn | NoSource | NameFound | NameLost | Remark
-QuerierEffect = Transmit | Discovered | Withdrawn | NoSource
+ContextEffect = SendDatagram | Listen | Discovered | Withdrawn | SourceNotFound | NameFound | NameLost | Remark
+QuerierEffect = Transmit | Discovered | Withdrawn | SourceNotFound
 RelayEffect = SendDatagram | SendCopies | Remark
 NameEffect = Tell | NameFound | NameLost | Remark

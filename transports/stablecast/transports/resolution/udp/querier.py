@@ -21,7 +21,7 @@ from stablecast.transports.resolution.patterns import expression
 from stablecast.transports.resolution.udp import inputs
 from stablecast.transports.resolution.udp import settings as udp
 from stablecast.transports.resolution.udp.cache import SourceCache
-from stablecast.transports.resolution.udp.effects import Discovered, NoSource, QuerierEffect, Transmit, Withdrawn
+from stablecast.transports.resolution.udp.effects import Discovered, QuerierEffect, SourceNotFound, Transmit, Withdrawn
 from stablecast.transports.resolution.udp.limiter import Limiter
 from stablecast.transports.resolution.udp.phases import Phase
 from stablecast.transports.resolution.udp.record_batches import share
@@ -249,7 +249,7 @@ class Querier:
         interest = self.interests[topic]
         interest.unanswered += 1
         if interest.unanswered == interest.options.report_after:
-            self.outbox.append(NoSource(topic, interest.unanswered, left=not interest.wanted))
+            self.outbox.append(SourceNotFound(topic, interest.unanswered, left=not interest.wanted))
             if not interest.wanted:
                 interest.leaves = now + self.pattern_options.linger
                 self.leaving[topic] = None

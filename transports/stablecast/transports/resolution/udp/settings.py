@@ -89,7 +89,7 @@ class QueryOptions:
     Attributes:
         enough: Known sources at which queries stop (T-307); they continue when one is lost.
         until_resolved: A topic with a live session is not queried after its initial phase.
-        report_after: Unanswered queries before `NoSource` is reported; 0: never.
+        report_after: Unanswered queries before `SourceNotFound` is reported; 0: never.
     """
 
     pace: PhasePace = QUERYING

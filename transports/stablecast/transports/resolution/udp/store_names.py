@@ -2,8 +2,11 @@
 
 A store announces its address at its start, and answers queries for its name (T-204). A context that looks for a store
 sends a query at once, then ever more rarely, until it gets an answer (T-205, T-206). If the store is silent for the
-activity timeout, the name is lost and queried again. Two stores with one name are reported at either end; so is a store
-that moved (T-207).
+activity timeout, the name is lost and queried again. Two stores with one name are reported at either end, each once; so
+is a store that moved (T-207).
+
+A store that answers from another address may have moved, or be a second one of the name. So the context follows it, and
+queries once more: only a second store lets the first one answer again. That one is used when the other is lost.
 """
 
 from typing import assert_never
@@ -28,6 +31,9 @@ MAX_NAMES = 1_024
 MAX_NAME_BYTES = 230
 """Length of a store's name, whose packet has one byte for its own length."""
 
+MAX_RIVALS = 16
+"""Contexts that a name remembers as its former or further ones; the oldest is forgotten."""
+
 UNLIMITED = RateLimit(records=0, bits=0)
 _INFO = lbmr.ContextInfo
 
@@ -39,15 +45,13 @@ class NameSearch:
     Attributes:
         instance: The context that answered; empty before.
         heard_at: Last sign of life of the store (ns).
-        before: The context that had the name before this one.
-        before_until: Until when the former context may still answer (ns).
+        former: The contexts that had the name before this one; True: their answers were reported.
     """
 
     address: str = ""
     instance: bytes = b""
     heard_at: int = 0
-    before: bytes = b""
-    before_until: int = 0
+    former: dict[bytes, bool] = attrs.field(factory=dict)
 
 
 @attrs.define
@@ -57,11 +61,13 @@ class StoreNames:
     Attributes:
         instance: The 8 bytes that name the context.
         own: The address of each name of ours.
+        rivals: The contexts that were reported for a name of ours.
     """
 
     instance: bytes
     options: NameOptions = NameOptions()
     own: dict[str, str] = attrs.field(factory=dict, init=False)
+    rivals: dict[tuple[str, bytes], None] = attrs.field(factory=dict, init=False)
     asked: dict[str, NameSearch] = attrs.field(factory=dict, init=False)
     rounds: TurnSchedule[str] = attrs.field(init=False)
     outbox: list[NameEffect] = attrs.field(factory=list, init=False)
@@ -109,17 +115,19 @@ class StoreNames:
             if name in self.own:
                 self._answer(name)
             return
-        if name in self.own and info.instance != self.instance:
-            self._remark(f"another store at {info.address}:{info.port} is called '{name}' as well", warning=True)
+        if not info.flags & _INFO.ADDRESS:
+            return
+        if name in self.own:
+            self._on_rival(name, info)
         asked = self.asked.get(name)
-        if asked is not None and info.flags & _INFO.ADDRESS:
+        if asked is not None:
             self._on_told(name, asked, info, domain, now)
 
     def handle_timeout(self, now: int) -> None:
         """Query the names whose turn it is, and give up names of silent stores."""
         for name, asked in self.asked.items():
             if asked.instance and now >= asked.heard_at + self.options.activity_timeout:
-                asked.instance, asked.before = b"", b""
+                self._replace(asked, b"")
                 self.outbox.append(NameLost(name))
                 self.rounds.begin(name, self.options.pace, 0, now)
         for name in self.rounds.take_turns(now):
@@ -148,19 +156,44 @@ class StoreNames:
 
     def _on_told(self, name: str, asked: NameSearch, info: lbmr.ContextInfo, domain: int, now: int) -> None:
         address = f"{info.address}:{info.port}"
-        if info.instance == asked.before and now < asked.before_until:
-            where = f"at {asked.address} and at {address}"
-            self._remark(f"several stores are called '{name}', {where}: the last one found is used", warning=True)
+        if asked.instance and info.instance in asked.former:
+            if asked.address != address and not asked.former[info.instance]:
+                asked.former[info.instance] = True
+                where = f"at {asked.address} and at {address}"
+                self._remark(f"several stores are called '{name}', {where}: the last one found is used", warning=True)
             return
-        if asked.instance and info.instance != asked.instance:
-            asked.before, asked.before_until = asked.instance, asked.heard_at + self.options.activity_timeout
         if asked.address and asked.address != address:
             self._remark(f"store '{name}' moved from {asked.address} to {address}", warning=False)
+            if asked.instance:
+                self.outbox.append(Tell(_INFO(flags=_INFO.QUERY, name=name)))
         news = not asked.instance or asked.address != address
-        asked.address, asked.instance, asked.heard_at = address, info.instance, now
+        if info.instance != asked.instance:
+            self._replace(asked, info.instance)
+        asked.address, asked.heard_at = address, now
         self.rounds.enough(name)
         if news:
             self.outbox.append(NameFound(name, address, domain))
+
+    def _on_rival(self, name: str, info: lbmr.ContextInfo) -> None:
+        """Report another store with a name of ours, once (P-206)."""
+        address = f"{info.address}:{info.port}"
+        # This store before its restart is no other one.
+        if info.instance == self.instance or address == self.own[name] or (name, info.instance) in self.rivals:
+            return
+        if len(self.rivals) == MAX_RIVALS:
+            del self.rivals[next(iter(self.rivals))]
+        self.rivals[name, info.instance] = None
+        self._remark(f"another store at {address} is called '{name}' as well", warning=True)
+
+    @staticmethod
+    def _replace(asked: NameSearch, instance: bytes) -> None:
+        """Let another context have the name, or none."""
+        if asked.instance:
+            if len(asked.former) == MAX_RIVALS:
+                del asked.former[next(iter(asked.former))]
+            asked.former.setdefault(asked.instance, False)
+        asked.former.pop(instance, None)
+        asked.instance = instance
 
     def _answer(self, name: str) -> None:
         host, port = split(self.own[name])

@@ -1,0 +1,60 @@
+"""The repository that a source asks for, through the client and a running store, at either pace."""
+
+import asyncio
+
+import pytest
+
+from stablecast.client import RegistrationFailed
+from stablecast.config.option_kinds import Value
+from stablecast.core.machine.units import SECOND
+from stablecast.core.protocol.events import RegistrationError
+from stablecast.core.protocol.settings import RepositoryType
+from stablecast.core.source.stability import OVERHEAD_BYTES
+from tests.support.network import Events, Network
+
+PAYLOAD = bytes(100 - OVERHEAD_BYTES)
+"""A message costs a repository 100 bytes."""
+
+
+async def test_a_size_threshold_of_the_source_is_in_effect(net: Network) -> None:
+    """P-111: other sources have the threshold of the store."""
+    context = await net.context()
+    store = await net.store(kind=RepositoryType.MEMORY)
+    sizes: dict[str, Value] = {"ume_repository_size_threshold": 1000, "ume_repository_size_limit": 100_000}
+    wishing = await context.source("small", stores=[store], options=sizes)
+    plain = await context.source("large", stores=[store])
+    for source in (wishing, plain):
+        await source.send_many([PAYLOAD] * 100)
+        await source.wait_stable_through(99)
+    repositories = net.stores["store"]._machine.status.repositories
+    assert sorted(one.messages for one in repositories.values()) == [10, 100]
+
+
+async def test_a_write_delay_of_the_source_is_in_effect(net: Network) -> None:
+    """P-592: without it the message would be stable after a minute."""
+    context = await net.context()
+    store = await net.store(write_delay_ns=60 * SECOND)
+    source = await context.source("orders", stores=[store], options={"ume_write_delay": 0})
+    async with asyncio.timeout(30):
+        await (await source.send(b"soon")).stable()
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"ume_repository_size_threshold": 1 << 30},
+        {"ume_repository_size_limit": 1 << 30},
+        {"ume_repository_disk_file_size_limit": 1 << 30},
+        {"ume_write_delay": 1001},
+    ],
+)
+async def test_a_store_refuses_more_than_it_permits(net: Network, wish: dict[str, Value]) -> None:
+    """P-562, P-592, P-593."""
+    events = Events()
+    context = await net.context()
+    store = await net.store(write_delay_ns=SECOND)
+    source = await context.source("orders", stores=[store], options=wish, wait=False, on_event=events)
+    refusal = await events.first(RegistrationError)
+    assert refusal.store == store
+    with pytest.raises(RegistrationFailed, match="source and store configuration are incompatible"):
+        await source.registered(0)
