@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from stablecast.evidence.trace.reports import TraceViolation
 from stablecast.lab.whole import runner
 from stablecast.lab.whole.runner import WholeReport, run, shrink
 from stablecast.lab.whole.schedule import Do, HostFault, Setup, WorldSchedule, draw
@@ -71,3 +72,14 @@ def test_a_failing_schedule_is_made_smaller() -> None:
     )
     report = shrink(attempt(WorldSchedule(9, Setup(topics=("orders", "trades"), hasty=True), faults)), attempt)
     assert report.schedule == WorldSchedule(9, Setup(), (HostFault(10, Do.KILL, "store1", 1),))
+
+
+def test_only_a_store_with_a_failed_disk_may_miss_what_it_acknowledged() -> None:
+    def found(rule: str, text: str) -> TraceViolation:
+        return TraceViolation(Path("source-orders.sct"), 3, rule, text)
+
+    weak = {"10.0.0.5"}
+    assert runner._excused(found("P6", "number 1 counts as acknowledged by 10.0.0.5:14567"), weak)
+    assert not runner._excused(found("P6", "number 1 counts as acknowledged by 10.0.0.51:14567"), weak)
+    assert not runner._excused(found("A1", "number 1 by 10.0.0.5:14567"), weak)
+    assert not runner._excused(found("S3", "number 1 by 10.0.0.5:14567"), set())
