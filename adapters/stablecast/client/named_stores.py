@@ -69,7 +69,7 @@ class NamedStores:
             users.discard(source)
             if name in self._users and not users:
                 del self._users[name]
-                if self._found is not None and not address.is_host(name):
+                if self._found is not None and name in self._queried:
                     self._found.forget_name(name)
 
     def close(self) -> None:
