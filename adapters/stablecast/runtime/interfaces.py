@@ -103,7 +103,8 @@ def resolved_place(text: str) -> str:
     try:
         return join(_resolved(host), port)
     except OSError as error:
-        raise AddressError(f"'{text}' has no address ({error.strerror}): correct the host name, or write ip:port") from None
+        remedy = "correct the host name, or write ip:port"
+        raise AddressError(f"'{text}' has no address ({error.strerror}): {remedy}") from None
 
 
 def announced(host: str) -> str:

@@ -143,7 +143,7 @@ def test_a_store_that_does_not_answer_is_told_within_the_timeout() -> None:
         ),
         (["send", "t", "--resolver", "nowhere:1"], "'nowhere:1' has no address ("),
         (["send", "t", "--strategy", "loud"], "there is no resolution strategy 'loud': choose one of safe, default"),
-        (["send", "t", "--interface", "eth"], "'eth' is not an interface: write an address, a.b.c.d/n, a device or a host name"),
+        (["send", "t", "--interface", "eth"], "'eth' is not an interface: write an address, a.b.c.d/n, a device"),
         (["receive", "t", "--multicast", "1.2.3.4"], "no interface of this host matches '1.2.3.4': it has lo"),
         (
             ["send", "t", "-o", "resolver_datagram_max_size=1"],
