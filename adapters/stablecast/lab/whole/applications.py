@@ -12,6 +12,8 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
+import attrs
+
 from stablecast.client import (
     AckHandle,
     Closed,
@@ -59,6 +61,23 @@ class ApplicationHistory(Protocol):
 
     def write(self, what: str, **fields: object) -> None:
         """Append a line with the time and the name of the run."""
+
+
+Line = dict[str, Any]
+
+
+@attrs.define
+class WorldHistory:
+    """The history of one start of an application; its lines survive the process."""
+
+    run: str
+    finishing: asyncio.Event
+    lines: list[Line]
+    now: Callable[[], int]
+
+    def write(self, what: str, **fields: object) -> None:
+        """Append a line with the time and the name of the run."""
+        self.lines.append({"t": self.now(), "is": what, "run": self.run, **fields})
 
 
 class TopicPublisher:

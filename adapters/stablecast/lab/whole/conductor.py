@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import attrs
-
 from stablecast.client import Receiver, Source, resolution
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.lab.whole import applications
@@ -61,22 +59,6 @@ SLOW_SECONDS = 0.02
 SESSIONS: Mapping[str, int] = {SOURCE: 11, RECEIVERS[0]: 21, RECEIVERS[1]: 22, SECOND_RECEIVER: 23}
 """The identity of each client: its session id or its RegID."""
 
-Line = dict[str, Any]
-
-
-@attrs.define
-class WorldHistory:
-    """The history of one start of an application; its lines survive the process."""
-
-    run: str
-    finishing: asyncio.Event
-    lines: list[Line]
-    now: Callable[[], int]
-
-    def write(self, what: str, **fields: object) -> None:
-        """Append a line with the time and the name of the run."""
-        self.lines.append({"t": self.now(), "is": what, "run": self.run, **fields})
-
 
 class Conductor:
     """Start the programs of a world, strike them, and wait for the end.
@@ -89,7 +71,7 @@ class Conductor:
         """Prepare the hosts of a schedule."""
         self.world = world
         self.schedule = schedule
-        self.lines: list[Line] = []
+        self.lines: list[applications.Line] = []
         self.processes: dict[str, SimulatedProcess] = {}
         self.output: dict[str, list[str]] = {}
         self._traced = traced
@@ -283,7 +265,9 @@ class Conductor:
         try:
             async with asyncio.TaskGroup() as contexts:
                 for number, one in enumerate(names):
-                    history = WorldHistory(run + "b" * number, finishing, self.lines, lambda: self.world.now)
+                    history = applications.WorldHistory(
+                        run + "b" * number, finishing, self.lines, lambda: self.world.now
+                    )
                     job = self._job(one, host, members)
                     contexts.create_task(applications.run(role, history, job))
         except asyncio.CancelledError:

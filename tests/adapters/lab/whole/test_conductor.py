@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from stablecast.lab.whole.conductor import Conductor, Line
+from stablecast.lab.whole.applications import Line
+from stablecast.lab.whole.conductor import Conductor
 from stablecast.lab.whole.history_checker import judge
 from stablecast.lab.whole.schedule import RECEIVERS, SOURCE, STORES, Do, HostFault, Setup, WorldSchedule
 from stablecast.lab.world.descriptor_calls import DESCRIPTOR_LIMIT
