@@ -206,8 +206,8 @@ PROGRAMS: Final = (
     Mutant(
         "a-store-always-remembers",
         "adapters/store/store",
-        "memory=memory)\n        born",
-        "memory=True)\n        born",
+        "machine.clock.monotonic_ns(), memory=memory)",
+        "machine.clock.monotonic_ns(), memory=True)",
         Test("adapters/store/test_store.py::test_only_a_new_store_remembers_without_a_journal"),
     ),
     Mutant(

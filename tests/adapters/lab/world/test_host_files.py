@@ -179,7 +179,7 @@ async def test_a_journal_on_a_full_disk_fails_and_keeps_what_was_synced(host: Ho
     owner.journal.append_messages(1, 0, 1, 7, b"kept", 1)
     await owner.until(1)
     host.disk.full(10)
-    owner.journal.append_messages(1, 1, 1, 7, b"lost" * 100, 2)
+    owner.journal.append_messages(1, 1, 1, 7, b"lost" * 2_000, 2)
     await owner.until_failed()
     assert os.strerror(errno.ENOSPC) in str(owner.failures[0])
     owner.journal.abort()
