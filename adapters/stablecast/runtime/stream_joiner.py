@@ -18,6 +18,9 @@ from stablecast.transports.codec.lbttcp import Run
 RETRY_SECONDS = 0.2
 """Time from one attempt to join to the next."""
 
+JOIN_SECONDS = 5.0
+"""Time limit of one attempt. After a long partition the kernel would repeat its request only once a minute."""
+
 
 class StreamJoiner:
     """One joined stream. `on_items` gets the items after the greeting, `on_end(gone)` each end of the connection.
@@ -87,7 +90,8 @@ class StreamJoiner:
         reader = self._reader = StreamReader(self._on_greeting)
         connected = False
         try:
-            await asyncio.get_running_loop().create_connection(lambda: reader, host, port, ssl=tls.client())
+            async with asyncio.timeout(JOIN_SECONDS):
+                await asyncio.get_running_loop().create_connection(lambda: reader, host, port, ssl=tls.client())
             connected = True
             if self._paused:
                 reader.pause()

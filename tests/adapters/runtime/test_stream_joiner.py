@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
+from stablecast.core.machine.units import SECOND
+from stablecast.lab.world.world import World
 from stablecast.runtime import stream_joiner as module
 from stablecast.runtime.address import join
 from stablecast.runtime.stream import Item
@@ -187,3 +189,37 @@ async def test_closing_at_any_step() -> None:
             seen = len(told.told)
             await asyncio.sleep(0)
             assert len(told.told) == seen
+
+
+def test_a_joiner_returns_soon_after_a_long_partition() -> None:
+    """The kernel repeats a connection request ever later, so an attempt has a time limit."""
+    world = World(1)
+    joined: list[int] = []
+    server, client = world.host("server"), world.host("client")
+
+    def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        joined.append(world.now)
+        writer.write(hello(7))
+
+    async def serve() -> None:
+        await asyncio.start_server(greet, server.address, 5000)
+        await asyncio.Event().wait()
+
+    async def join_stream() -> None:
+        StreamJoiner(f"{server.address}:5000", 7, lambda *_: None, lambda _: None)
+        await asyncio.Event().wait()
+
+    async def observe() -> int:
+        world.start(serve, "server")
+        for one, other in ((server, client), (client, server)):
+            world.network.cut(one.address, other.address)
+        world.start(join_stream, "client")
+        await asyncio.sleep(40)
+        for one, other in ((server, client), (client, server)):
+            world.network.heal(one.address, other.address)
+        healed = world.now
+        await asyncio.sleep(30)
+        return healed
+
+    healed = world.run(observe)
+    assert [at - healed < 7 * SECOND for at in joined] == [True]
