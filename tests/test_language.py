@@ -134,9 +134,10 @@ def docstrings(path: Path) -> Iterator[tuple[Documented, str, str]]:
 
 def headless_docstrings(path: Path) -> Iterator[Mistake]:
     """The docstrings that begin with a clause in place of a verb or a noun."""
-    for node, _, text in docstrings(path):
-        if HEADLESS.match(text):
-            yield Mistake(f"{name(path)}:{getattr(node, 'lineno', 1)}", text[:70])
+    for node in ast.walk(ast.parse(_read(path))):
+        match node:  # Docstrings of constants and attributes are such expressions, too.
+            case ast.Expr(value=ast.Constant(value=str(text))) if HEADLESS.match(text):
+                yield Mistake(f"{name(path)}:{node.lineno}", text[:70])
 
 
 def headless_comments(path: Path) -> Iterator[Mistake]:

@@ -29,7 +29,7 @@ MACHINE = re.compile(r"(?<![\w.:])/(?:home|root|Users|work|workspace|builds|mnt)
 LINK = re.compile(r"\]\((?!https?://|mailto:|#)([^)#\s]+)")
 
 MAY_NAME_VENDORS = ("README.md", "spec/", "tests/test_tidy.py")
-"""Where it is said what is implemented; and this list itself."""
+"""The files that name what is implemented, and this list itself."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -129,7 +129,7 @@ SEEN_IN = {
     "a store's question renews the lease": "graph_two",
     "lives are not told apart": "graph_two",
 }
-"""Where a fault shows that the smallest graph does not show."""
+"""The graphs that show a fault which the smallest graph does not show."""
 
 
 @pytest.mark.timeout(600)

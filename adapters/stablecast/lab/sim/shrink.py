@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import attrs
 
+from stablecast.lab.reduction import reduced
 from stablecast.lab.sim.runner import Report, run
 from stablecast.lab.sim.schedule import Schedule
 from stablecast.lab.sim.setup import plainer
@@ -21,20 +22,11 @@ def shrink(report: Report, attempt: Callable[[Schedule], Report] = run) -> Repor
     Faults go first, alone or by halves, then sends, then deviations of the setup. Then runs of messages and spans
     become shorter.
     """
-    rule = report.violations[0].rule
-    left = MAX_RUNS
-    again = True
-    while again and left:
-        again = False
-        for candidate in _smaller(report.schedule):
-            if not left:
-                break
-            left -= 1
-            found = attempt(candidate)
-            if found.violations and found.violations[0].rule == rule:
-                report, again = found, True
-                break
-    return report
+    return reduced(report, lambda one: _smaller(one.schedule), attempt, _rule, MAX_RUNS)
+
+
+def _rule(report: Report) -> str | None:
+    return report.violations[0].rule if report.violations else None
 
 
 def _smaller(schedule: Schedule) -> Iterator[Schedule]:

@@ -23,7 +23,7 @@ CHUNK_SEEDS: Final = 10
 """Seeds that one process runs before it reports."""
 
 TRACED_SEEDS: Final = 5
-"""Of so many seeds one is traced, and its traces are judged: that doubles the time of a world."""
+"""Each seed divisible by this is traced, and its traces are judged, which doubles the time of a world."""
 
 MAX_SHRUNK: Final = 5
 """Most failing seeds that are shrunk and written. All others are only counted and named."""

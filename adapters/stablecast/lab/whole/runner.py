@@ -9,6 +9,7 @@ import attrs
 from stablecast.core.errors import StablecastError
 from stablecast.evidence.trace.reports import TraceViolation
 from stablecast.evidence.trace.trace_judge import verify_paths
+from stablecast.lab.reduction import reduced
 from stablecast.lab.whole.conductor import Conductor
 from stablecast.lab.whole.history_checker import judge
 from stablecast.lab.whole.schedule import DISK_FAULTS, WorldSchedule, smaller
@@ -95,17 +96,8 @@ def _excused(violation: TraceViolation, weak: set[str]) -> bool:
 
 def shrink(report: WholeReport, attempt: Callable[[WorldSchedule], WholeReport] = run) -> WholeReport:
     """Return the report of a smaller schedule that breaks the same rule, or the given one if there is none."""
-    rule = report.violations[0].partition(":")[0]
-    left = MAX_RUNS
-    again = True
-    while again and left:
-        again = False
-        for candidate in smaller(report.schedule):
-            if not left:
-                break
-            left -= 1
-            found = attempt(candidate)
-            if found.violations and found.violations[0].partition(":")[0] == rule:
-                report, again = found, True
-                break
-    return report
+    return reduced(report, lambda one: smaller(one.schedule), attempt, _rule, MAX_RUNS)
+
+
+def _rule(report: WholeReport) -> str | None:
+    return report.violations[0].partition(":")[0] if report.violations else None

@@ -22,7 +22,7 @@ from stablecast.lab.world.kernel import Kernel, SimulatedThread
 from stablecast.lab.world.selector import Selectable, Selector
 
 SUBPROCESS = "start a program of its own with World.start"
-"""What a program of a world does instead of a subprocess."""
+"""The remedy for a program that wants a subprocess."""
 
 ResultT = TypeVar("ResultT")
 ArgsT = TypeVarTuple("ArgsT")

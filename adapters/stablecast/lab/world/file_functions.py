@@ -50,7 +50,7 @@ Unsupported = io.UnsupportedOperation
 
 
 Replacement = tuple[Any, str, Any, Any]
-"""Where a function is found: its owner, its name, the function, and what stands in for it."""
+"""A place of a function: its owner, its name, the function, and what stands in for it."""
 
 
 def replacements(overlay: FileOverlay) -> list[Replacement]:

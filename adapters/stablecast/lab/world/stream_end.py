@@ -29,7 +29,7 @@ SPLIT_BITS = 3
 """One in 2**3 writes arrives in two pieces, so a reader that expects whole messages is found out."""
 
 _FIN = b""
-"""What stands for the end of a stream among its bytes."""
+"""The end of a stream, among its bytes."""
 
 
 class EndSocket(Protocol):

@@ -1,4 +1,4 @@
-"""Where the numbers of a source are."""
+"""The ranges of numbers of a source, and the stores that hold them."""
 
 from stablecast.ops.monitor import number_spans as tested
 from stablecast.ops.monitor.number_spans import MAX_SPANS, Spans, spans

@@ -1,4 +1,4 @@
-"""Where the monitor listens, and what it lets people do."""
+"""The address of the monitor, and the permissions that it gives."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Where an operation is to be done."""
+"""The target of an operation: a directory or a monitor."""
 
 from pathlib import Path
 

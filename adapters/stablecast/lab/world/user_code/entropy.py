@@ -16,7 +16,7 @@ NODE_BASE = 0x02_00_00_00_00_00
 """Hardware address of a host without its IPv4 address; locally administered."""
 
 UUID_MEMORY = ("_last_timestamp_v6", "_last_timestamp_v7", "_last_counter_v7")
-"""What the module keeps of the latest identifier (3.14)."""
+"""The attributes in which the module keeps the latest identifier (3.14)."""
 
 
 def table() -> Table:
