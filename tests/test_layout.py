@@ -235,7 +235,9 @@ ROOMS: Mapping[str, str] = {
     "ops.operations": "core transports text runtime runtime.machine store store.journal ops.monitor",
     "lab": "",
     "lab.reduction": "",
-    "lab.sim": "core lab.reduction transports text runtime runtime.machine evidence.rules evidence.trace client store store.journal",
+    "lab.sim":
+        "core lab.reduction transports text runtime runtime.machine evidence.rules evidence.trace client store "
+        "store.journal",
     "lab.world": "core config runtime runtime.machine resolver cli",
     "lab.whole": "core lab.reduction text runtime client evidence.trace lab.world",
     "lab.model": "core transports text evidence.trace",
