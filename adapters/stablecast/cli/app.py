@@ -278,6 +278,8 @@ def sim_command(
     as_json: Json = False,
 ) -> None:
     """Run the protocol in a simulator of crashes, partitions and lost writes; independent checkers judge each seed."""
+    if whole and wipe:
+        raise typer.BadParameter("whole worlds wipe no disks: leave out --wipe, or --whole")
     if whole:
         from stablecast.lab.whole import command as worlds
 

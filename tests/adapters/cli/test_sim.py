@@ -22,3 +22,9 @@ def test_a_schedule_that_is_none_is_one_sentence(tmp_path: Path) -> None:
     assert (status, out) == (1, "")
     assert err.startswith("stablecast: ")
     assert err.count("\n") == 1
+
+
+def test_whole_worlds_refuse_to_wipe_disks() -> None:
+    status, out, err = outcome("sim", "--whole", "--wipe")
+    assert (status, out) == (2, "")
+    assert "leave out --wipe, or --whole" in err
