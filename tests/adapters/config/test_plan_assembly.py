@@ -198,7 +198,7 @@ def test_old_names_and_unfollowed_options_have_a_notice() -> None:
         ({"name": ""}, "a store needs a name"),
         ({"limits": {"colours": 1}}, "there is no limit 'colours': there are sources, clients, disk-bytes, room-bytes"),
         ({"limits": {"sources": "x"}}, "sources must be a whole number from 0 to"),
-        ({"interface": "eth0"}, "'eth0' is not an interface"),
+        ({"interface": "nowhere0"}, "'nowhere0' is not an interface"),
         ({"context": {"request_tcp_port_low": 9, "request_tcp_port_high": 8}}, "request_tcp_port_low 9 is above"),
     ],
 )  # fmt: skip
