@@ -20,12 +20,14 @@ from stablecast.runtime import address, garbage_collection, machine, tls
 from stablecast.runtime.address import parse_services
 from stablecast.runtime.event_loop import on_ending, run_service
 from stablecast.runtime.interfaces import resolved_place
+from stablecast.runtime.service_manager import ServiceManager
 from stablecast.store.hosts import Host, Hosts
 from stablecast.store.log_lines import FileLog, Log, Severity, open_log
 from stablecast.store.process import Pidfile, become
 from stablecast.store.proxy import context_for
 from stablecast.store.settings import all_settings, disk_of
 from stablecast.store.store import Store, StoreSettings
+from stablecast.text import plural
 from stablecast.text.console import note, say
 from stablecast.text.exit_status import FAILED, INTERRUPTED
 from stablecast.text.release import build, release
@@ -177,6 +179,7 @@ async def serve_daemon(plan: Plan, job: DaemonJob, log: Log, detached: machine.D
         _say_all_ready(hosts, monitor, log, job.as_json)
         if detached is not None:
             detached.ready()
+        stack.push_async_callback(_cancelled, _report(hosts.hosts))
         tending = asyncio.create_task(hosts.tend())
         stack.push_async_callback(_cancelled, tending)
         await asyncio.wait({interrupt, tending}, return_when=asyncio.FIRST_COMPLETED)
@@ -205,6 +208,26 @@ def _say_ready(store: Store, who: str, fields: Mapping[str, str], as_json: bool)
         asyncio.get_running_loop().call_later(seconds, say, ready if as_json else text)
     else:
         say(ready if as_json else text)
+
+
+def _report(hosts: Sequence[Host]) -> "asyncio.Task[None]":
+    """Report to the service manager that the stores are ready, that they live, and, once cancelled, that they end."""
+    manager = ServiceManager.of_environment()
+    ready = f"{plural(len(hosts), 'store')} ready to accept registrations"
+
+    async def reporting() -> None:
+        try:
+            seconds = max((host.store.waiting_ns for host in hosts), default=0) / SECOND
+            if seconds:
+                manager.waiting(f"grants no registration for {seconds:.0f} s", seconds)
+                await asyncio.sleep(seconds)
+            manager.ready(ready)
+            await manager.keep_alive(lambda: asyncio.gather(*(host.turn() for host in hosts)))
+            await asyncio.get_running_loop().create_future()
+        finally:
+            manager.stopping()
+
+    return asyncio.create_task(reporting())
 
 
 def _monitor(plan: Plan, hosts: Hosts, log: Log) -> "Monitor | None":
@@ -253,9 +276,10 @@ async def serve(settings: StoreSettings, as_json: bool) -> int:
     for report in store.reports:
         note(report)
     _say_ready(store, "store", {"directory": str(settings.directory)}, as_json)
-    watching = asyncio.create_task(host.watch_room())
+    reporting, watching = _report([host]), asyncio.create_task(host.watch_room())
     ends: set[asyncio.Future[Any]] = {interrupt, host.failed}
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    await _cancelled(reporting)
     await _cancelled(watching)
     await host.stop()
     if as_json:
