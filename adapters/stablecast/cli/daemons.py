@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -179,7 +179,7 @@ async def serve_daemon(plan: Plan, job: DaemonJob, log: Log, detached: machine.D
         _say_all_ready(hosts, monitor, log, job.as_json)
         if detached is not None:
             detached.ready()
-        stack.push_async_callback(_cancelled, _report(hosts.hosts))
+        await stack.enter_async_context(_reported(hosts.hosts))
         tending = asyncio.create_task(hosts.tend())
         stack.push_async_callback(_cancelled, tending)
         await asyncio.wait({interrupt, tending}, return_when=asyncio.FIRST_COMPLETED)
@@ -210,24 +210,15 @@ def _say_ready(store: Store, who: str, fields: Mapping[str, str], as_json: bool)
         say(ready if as_json else text)
 
 
-def _report(hosts: Sequence[Host]) -> "asyncio.Task[None]":
-    """Report to the service manager that the stores are ready, that they live, and, once cancelled, that they end."""
-    manager = ServiceManager.of_environment()
-    ready = f"{plural(len(hosts), 'store')} ready to accept registrations"
+def _reported(hosts: Sequence[Host]) -> AbstractAsyncContextManager[None]:
+    """Report to the service manager that the stores are ready, that their loops turn, and at the end that they stop."""
+    seconds = max((host.store.waiting_ns for host in hosts), default=0) / SECOND
+    status = f"{plural(len(hosts), 'store')} ready to accept registrations"
 
-    async def reporting() -> None:
-        try:
-            seconds = max((host.store.waiting_ns for host in hosts), default=0) / SECOND
-            if seconds:
-                manager.waiting(f"grants no registration for {seconds:.0f} s", seconds)
-                await asyncio.sleep(seconds)
-            manager.ready(ready)
-            await manager.keep_alive(lambda: asyncio.gather(*(host.turn() for host in hosts)))
-            await asyncio.get_running_loop().create_future()
-        finally:
-            manager.stopping()
+    async def turned() -> None:
+        await asyncio.gather(*(host.turn() for host in hosts))
 
-    return asyncio.create_task(reporting())
+    return ServiceManager.of_environment().serving(status, turned, seconds)
 
 
 def _monitor(plan: Plan, hosts: Hosts, log: Log) -> "Monitor | None":
@@ -276,10 +267,10 @@ async def serve(settings: StoreSettings, as_json: bool) -> int:
     for report in store.reports:
         note(report)
     _say_ready(store, "store", {"directory": str(settings.directory)}, as_json)
-    reporting, watching = _report([host]), asyncio.create_task(host.watch_room())
+    watching = asyncio.create_task(host.watch_room())
     ends: set[asyncio.Future[Any]] = {interrupt, host.failed}
-    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-    await _cancelled(reporting)
+    async with _reported([host]):
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     await _cancelled(watching)
     await host.stop()
     if as_json:
