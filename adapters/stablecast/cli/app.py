@@ -163,14 +163,15 @@ def lbmrd_command(
     as_json: Json = False,
 ) -> None:
     """Run the unicast topic-resolution relay until interrupted."""
-    from stablecast.cli import lbmrd
+    from stablecast.cli import resolution_daemons as daemons
+    from stablecast.resolver.lbmrd.config import DTD
 
     if dump:
-        raise typer.Exit(lbmrd.dump_dtd())
+        raise typer.Exit(daemons.dump(DTD))
     overrides = {"port": port, "activity": activity, "log": log}
     overrides |= {"receive_buffer": receive_buffer, "send_buffer": send_buffer}
-    settings = lbmrd.configured(config, listen, interface, ttl, overrides)
-    raise typer.Exit(lbmrd.run(settings, statistics, validate=validate, as_json=as_json))
+    settings = daemons.configured(config, listen, interface, ttl, overrides)
+    raise typer.Exit(daemons.run_lbmrd(settings, statistics, validate=validate, as_json=as_json))
 
 
 @app.command("srs")
@@ -186,11 +187,12 @@ def srs_command(
     as_json: Json = False,
 ) -> None:
     """Run the stateful topic-resolution service until interrupted."""
-    from stablecast.cli import srs
+    from stablecast.cli import resolution_daemons as daemons
+    from stablecast.resolver.srs.xml_config import XSD
 
     if dump_xsd:
-        raise typer.Exit(srs.dump_xsd())
-    raise typer.Exit(srs.run(config, interface, port, validate=validate, dump=dump, as_json=as_json))
+        raise typer.Exit(daemons.dump(XSD))
+    raise typer.Exit(daemons.run_srs(config, interface, port, validate=validate, dump=dump, as_json=as_json))
 
 
 @app.command("strategies")

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from stablecast.cli.lbmrd import configured, dump_dtd, run
+from stablecast.cli.resolution_daemons import configured, dump, run_lbmrd
+from stablecast.resolver.lbmrd.config import DTD
 from stablecast.runtime.datagrams import bind
 from stablecast.transports.wire import lbmr
 from tests.support.tree import LAYERS, ROOT
@@ -113,9 +114,9 @@ def test_a_file_is_checked_without_running(tmp_path: Path) -> None:
 
 
 def test_the_dtd_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert dump_dtd() == 0
+    assert dump(DTD) == 0
     assert "<!ELEMENT lbmrd (daemon?, domains, transformations)>" in capsys.readouterr().out
-    assert run(configured(None, None, None, None, {}), 0, validate=True, as_json=True) == 0
+    assert run_lbmrd(configured(None, None, None, None, {}), 0, validate=True, as_json=True) == 0
     assert json.loads(capsys.readouterr().out) == {"valid": True}
 
 
