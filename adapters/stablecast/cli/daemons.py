@@ -36,6 +36,16 @@ if TYPE_CHECKING:
     from stablecast.ops.monitor.server import Monitor
 
 
+STOPPING = (Severity.INFO, "", "stopping", "a signal asks for the end; a second one ends the daemon at once")
+"""The line of the log for the first signal."""
+
+AT_ONCE = (Severity.WARNING, "", "ended-at-once", "a second signal ended the daemon before its stores were stopped")
+"""The line for the second."""
+
+LAST_LINE_SECONDS = 0.05
+"""Seconds that the log may take for a line about a signal: two of them must end a daemon within 0.1 s (P-708)."""
+
+
 @attrs.frozen
 class StoreJob:
     """Hold the arguments of `stablecast store DIRECTORY`."""
@@ -161,7 +171,7 @@ async def serve_daemon(plan: Plan, job: DaemonJob, log: Log, detached: machine.D
     A store whose disk fails is parked: the other stores and the monitor continue. Raises like `Hosts.start` and
     `Hosts.stop`.
     """
-    interrupt = _interrupt()
+    interrupt = _interrupt(log)
     hosts = Hosts(all_settings(plan, log.write, new=job.new, trace=job.trace), machine.process.new_loop)
     async with AsyncExitStack() as stack:
         await hosts.start()
@@ -285,16 +295,21 @@ async def _cancelled(task: "asyncio.Task[None]") -> None:
         await task
 
 
-def _interrupt() -> "asyncio.Future[None]":
+def _interrupt(log: Log | None = None) -> "asyncio.Future[None]":
     """Return a future that is done at the first signal that asks for the end (P-707).
 
     The second signal ends the process as a crash would (P-708). The loop may wait for a blocked disk, and every message
-    that was reported stable is durable already.
+    that was reported stable is durable already. The log has a line for each of the two.
     """
     stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def interrupted() -> None:
-        if stop.done():
+        second = stop.done()
+        if log is not None:
+            # The disk of the log may be the one that blocks, so another thread writes and may be left behind.
+            line = AT_ONCE if second else STOPPING
+            machine.threads.start("stablecast-signal", log.write, *line).join(LAST_LINE_SECONDS)
+        if second:
             machine.process.exit(INTERRUPTED)
         stop.set_result(None)
 

@@ -156,8 +156,22 @@ def test_a_daemon_runs_its_stores_until_it_is_interrupted(config: Path) -> None:
         "[INFO] b: ready: ",
         "[INFO] b: source-registered: ",
         "[INFO] a: stopped: ",
+        "[INFO] stopping: a signal asks for the end; ",
     ):
         assert line in log
+
+
+def test_the_log_tells_a_second_interrupt_from_the_first(config: Path) -> None:
+    """P-707, P-708: a line for each; nothing is reported as stopped."""
+    with running("store", config, "--new", "--json") as program:
+        program.json_line()
+        signals = (signal.SIGINT, signal.SIGTERM)  # two of a kind that come together are one
+        for number in signals:
+            program.process.send_signal(number)
+        assert program.process.wait() == 130
+    log = (config.parent / "stored.log").read_text()
+    first, second = log.index("[INFO] stopping: "), log.index("[WARNING] ended-at-once: a second signal ended")
+    assert first < second
 
 
 def test_a_first_start_without_new_names_the_cause_at_once(config: Path) -> None:

@@ -206,6 +206,32 @@ def test_a_refused_renewal_no_longer_counts() -> None:
     assert not store.machine.counts
 
 
+def test_a_store_that_refuses_a_renewal_and_then_ends_is_reported() -> None:
+    """P-658: the refusal was an answer, so its absence begins after it; reported once."""
+    store = granted()
+    store.machine.renew(20, store.out)
+    store.refuse(21, store.asked().generation)
+    store.time(31)
+    assert store.texts() == []
+    store.time(41)
+    assert store.texts() == ["store 0 [store:1] unresponsive - no registration response."]
+    store.time(51)
+    assert store.texts() == []
+
+
+def test_a_refusal_ends_an_absence() -> None:
+    """P-658: the store was away, refused, and is away again. Each absence is reported."""
+    store = Store()
+    store.start()
+    store.time(10)
+    assert store.texts() == ["store 0 [store:1] unresponsive - no registration response."]
+    store.refuse(15, 1)
+    store.time(25)
+    assert store.texts() == []
+    store.time(35)
+    assert store.texts() == ["store 0 [store:1] unresponsive - no registration response."]
+
+
 def test_a_broken_connection_means_asking_again_with_a_new_generation() -> None:
     store = granted()
     store.machine.renew(20, store.out)

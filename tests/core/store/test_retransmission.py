@@ -66,7 +66,7 @@ def test_requests_at_a_full_queue_are_dropped() -> None:
     assert serving.queued == QUEUE_RATES * 10
     assert served(serving, kept, SECOND) == [(0, 0)]
     assert (serving.received, serving.served, serving.dropped, serving.dropped_since_start) == (65, 1, 25, 25)
-    assert serving.rates(5 * SECOND) == (13, 0, 5)
+    assert serving.rates(5 * SECOND) == (13, 0.2, 5)
     serving.reset(6 * SECOND)
     assert serving.rates(7 * SECOND) == (0, 0, 0)
     assert serving.dropped_since_start == 25

@@ -89,6 +89,17 @@ async def test_a_store_has_all_its_items() -> None:
     ]
 
 
+async def test_slow_rates_have_decimals() -> None:
+    """P-409: four requested messages in ten seconds."""
+    staged = busy()
+    staged.serving.received = 4
+    staged.started_at -= 10 * 10**9
+    board = await board_of(staged)
+    assert 0 < board.stores[0].view.requests[1] <= 0.4
+    service = items(pages.store(board, 0, Query(), writable=False), "service")
+    assert re.fullmatch(r"0\.\d/s", service["Request received rate"])
+
+
 async def test_controls_are_for_those_who_may() -> None:
     """P-807."""
     board = await board_of(busy())
