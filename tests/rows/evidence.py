@@ -17,7 +17,6 @@ WITHOUT_FAULT: Final = frozenset({
     "batching",
     "captures",
     "client configuration",
-    "daemon configuration",
     "daemon start",
     "disk files",
     "documentation",

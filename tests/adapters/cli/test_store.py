@@ -131,7 +131,7 @@ def test_the_first_word_decides(config: Path, monkeypatch: pytest.MonkeyPatch) -
         parsed("store", "run")
 
 
-@pytest.mark.rows("P-125", "P-613", "P-706", "P-707", "P-803")
+@pytest.mark.rows("P-125", "P-613", "P-706", "P-707", "P-803", "P-807")
 def test_a_daemon_runs_its_stores_until_it_is_interrupted(config: Path) -> None:
     """Ready lines, log, pidfile, monitor; all gone but the log afterwards."""
     with running("store", config, "--new", "--json") as program:

@@ -28,6 +28,7 @@ def test_a_pidfile_names_the_process_and_goes_with_it(tmp_path: Path) -> None:
     pidfile.remove()
 
 
+@pytest.mark.rows("P-803")
 def test_a_pidfile_of_a_daemon_that_runs_is_respected(tmp_path: Path) -> None:
     path = tmp_path / "pid"
     path.write_text(f"{os.getppid()}\n")
@@ -104,6 +105,7 @@ def test_a_refusal_of_the_system_is_reported(monkeypatch: pytest.MonkeyPatch) ->
         become(7, None, [])
 
 
+@pytest.mark.rows("P-804")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become somebody else")
 def test_a_process_really_becomes_nobody_who_must_be_able_to_read_it() -> None:
     program = """

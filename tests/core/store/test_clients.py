@@ -144,7 +144,7 @@ def test_a_client_that_returns_may_move_but_keeps_its_timeouts() -> None:
     assert record.client.term == 2
 
 
-@pytest.mark.rows("P-531", "P-534")
+@pytest.mark.rows("P-531", "P-534", "P-834")
 @pytest.mark.parametrize(
     ("role", "asked_ms", "lifetime_ms", "expected"),
     [

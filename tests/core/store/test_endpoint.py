@@ -159,6 +159,7 @@ def test_a_gap_is_asked_of_the_source() -> None:
     assert [(m.first, m.last) for _, m in driver.sent(RetransmitRequest)] == [(0, 4)]
 
 
+@pytest.mark.rows("P-835")
 def test_time_is_looked_at_at_its_interval() -> None:
     driver = StoreDriver()
     driver.feed(Tick(), 5)
@@ -170,6 +171,7 @@ def test_time_is_looked_at_at_its_interval() -> None:
     assert driver.machine.next_timeout() == 25
 
 
+@pytest.mark.rows("P-831")
 def test_a_silent_source_goes_with_its_messages_and_its_receivers() -> None:
     driver = StoreDriver.with_receiver(source_activity_ns=30 * SECOND, receiver_activity_ns=60 * SECOND, **UNSET)
     driver.feed(Tick(), 30 * SECOND)
@@ -213,6 +215,7 @@ def test_clients_that_end_together_are_forgotten_once() -> None:
     assert len([effect for effect in driver.effects if isinstance(effect, fx.Forget)]) == 2
 
 
+@pytest.mark.rows("P-833")
 def test_a_silent_receiver_goes_alone() -> None:
     driver = StoreDriver.with_receiver(receiver_activity_ns=SECOND, **UNSET)
     driver.feed(Tick(), SECOND)

@@ -16,7 +16,7 @@ from tests.support.abstract_states import abstract
 S = ElectionState
 
 
-@pytest.mark.rows("P-547", "P-552")
+@pytest.mark.rows("P-547", "P-552", "P-838")
 @given(st.integers(0, 1 << 64), st.integers(1, 100))
 def test_the_wait_is_between_half_and_one_and_a_half_intervals(seed: int, interval: int) -> None:
     """Counted from when the source is seen to be silent."""

@@ -35,7 +35,7 @@ def elections(*records: ClientRecord, allow_proxy: bool = True) -> Elections:
     return of_store
 
 
-@pytest.mark.rows("P-550")
+@pytest.mark.rows("P-550", "P-814")
 @pytest.mark.parametrize(("allow_proxy", "wants_proxy"), [(True, True), (True, False), (False, True), (False, False)])
 def test_a_proxy_stands_only_if_store_and_source_want_it(allow_proxy: bool, wants_proxy: bool) -> None:
     """The four-way table."""

@@ -201,7 +201,7 @@ def test_a_store_that_keeps_state_only_says_so() -> None:
     assert [answer.no_cache for _, answer in driver.sent(Registered)] == [True]
 
 
-@pytest.mark.rows("P-107", "P-817")
+@pytest.mark.rows("P-107", "P-817", "P-820")
 def test_types_may_be_mixed_in_one_store() -> None:
     topics = (TopicPattern("fast", RepositoryConfig(kind=RepositoryType.MEMORY)),)
     driver = StoreDriver(topics=topics)

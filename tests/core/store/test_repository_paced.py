@@ -141,7 +141,7 @@ def test_messages_consumed_before_their_write_are_never_written(repairs: Repair,
     assert shop.acks() == [(3, 4)]
 
 
-@pytest.mark.rows("P-577", "P-591")
+@pytest.mark.rows("P-577", "P-591", "P-842")
 def test_acknowledgement_on_reception_writes_nothing() -> None:
     shop = PacedDriver(ack_on_reception=True)
     shop.data(0, 5)

@@ -61,7 +61,7 @@ def test_released_messages_are_not_offered_but_acknowledged_again() -> None:
         assert shop.acks() == again
 
 
-@pytest.mark.rows("P-118")
+@pytest.mark.rows("P-118", "P-827")
 def test_beyond_the_disk_limit_the_oldest_are_reclaimed() -> None:
     shop = RepositoryDriver(terms=Terms(disk_limit=10 * OVERHEAD_BYTES))
     shop.data(0, 8)
@@ -71,7 +71,7 @@ def test_beyond_the_disk_limit_the_oldest_are_reclaimed() -> None:
     assert shop.machine.trail == 2
 
 
-@pytest.mark.rows("P-115")
+@pytest.mark.rows("P-115", "P-822")
 def test_a_full_memory_drops_newcomers_and_goes_on_behind_them() -> None:
     """C-31: dropped, counted, told, never acknowledged; the source that sends them again is refused."""
     shop = RepositoryDriver(terms=attrs.evolve(MEMORY, size_limit=5 * OVERHEAD_BYTES))
@@ -174,7 +174,7 @@ def test_acknowledgements_are_collected() -> None:
     assert (shop.acks(), shop.machine.next_timeout()) == ([(0, 2)], None)
 
 
-@pytest.mark.rows("P-579")
+@pytest.mark.rows("P-579", "P-843")
 def test_delayed_writes_are_acknowledged_when_they_are_synced() -> None:
     shop = RepositoryDriver(terms=Terms(write_delay_ns=10))
     shop.data(0, 3)

@@ -31,7 +31,7 @@ def served(serving: RetransmissionService, kept: dict[int, Repository], now: int
     return [(effect.first, effect.last) for effect in out if isinstance(effect, fx.SendStored)]
 
 
-@pytest.mark.rows("P-406", "P-407")
+@pytest.mark.rows("P-406", "P-407", "P-816")
 def test_requests_leave_as_fast_as_the_rate_allows() -> None:
     """An idle service has saved a tenth of a second."""
     serving, kept, out = RetransmissionService(rate=100), shop(), list[fx.Effect]()
@@ -97,7 +97,7 @@ def test_a_rate_of_nothing_serves_nothing() -> None:
     assert (serving.next(), served(serving, kept, SECOND)) == (None, [])
 
 
-@pytest.mark.rows("P-404", "P-405")
+@pytest.mark.rows("P-404", "P-405", "P-819")
 def test_requests_for_absent_messages_go_on_to_the_source() -> None:
     """The source answers the receiver directly; what is held is not forwarded."""
     serving, out = RetransmissionService(rate=1000), list[fx.Effect]()

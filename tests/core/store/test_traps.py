@@ -24,7 +24,7 @@ from tests.core.drivers import INTERVAL_NS, RECEIVER, SOURCE, ReceiverDriver, St
 from tests.core.samples import LIFE, SECOND, info, register
 
 
-@pytest.mark.rows("P-530", "P-531", "P-532", "P-533", "P-534", "P-535")
+@pytest.mark.rows("P-530", "P-531", "P-532", "P-533", "P-534", "P-535", "P-832")
 @pytest.mark.parametrize(
     ("own_ms", "lifetime_s", "free_s", "deleted_s"),
     [(0, 0, 30, 30), (5000, 0, 5, 5), (5000, 20, 5, 20), (0, 10, 30, 30)],
