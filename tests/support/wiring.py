@@ -22,7 +22,7 @@ PRODUCTION: Final = ("cli", "client", "config", "ops", "resolver", "runtime", "s
 
 @attrs.frozen
 class Uses:
-    """What a set of files does with names of other modules.
+    """The names of other modules that a set of files uses.
 
     Attributes:
         called: Classes that are constructed.
