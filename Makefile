@@ -48,7 +48,7 @@ demo: .venv  ## the documented failure runs, live, on loopback
 PURE := tests/core tests/transports tests/scenarios tests/adapters/evidence/capture tests/adapters/evidence/trace \
     tests/adapters/evidence/whatif tests/adapters/lab/model tests/adapters/lab/prove tests/adapters/lab/sim \
     tests/adapters/lab/world
-OUTSIDE := tests/adapters/lab/whole tests/adapters/testing tests/agreement tests/bench tests/e2e tests/examples \
+OUTSIDE := tests/adapters/lab/whole tests/adapters/testing tests/agreement tests/packaging tests/bench tests/e2e tests/examples \
     tests/torture $(wildcard tests/test_*.py)
 PYTEST := $(BIN)/python -m pytest -q -p no:cacheprovider
 COVERED := --cov --cov-report=

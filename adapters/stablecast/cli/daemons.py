@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +20,14 @@ from stablecast.runtime import address, garbage_collection, machine, tls
 from stablecast.runtime.address import parse_services
 from stablecast.runtime.event_loop import on_ending, run_service
 from stablecast.runtime.interfaces import resolved_place
+from stablecast.runtime.service_manager import ServiceManager
 from stablecast.store.hosts import Host, Hosts
 from stablecast.store.log_lines import FileLog, Log, Severity, open_log
 from stablecast.store.process import Pidfile, become
 from stablecast.store.proxy import context_for
 from stablecast.store.settings import all_settings, disk_of
 from stablecast.store.store import Store, StoreSettings
+from stablecast.text import plural
 from stablecast.text.console import note, say
 from stablecast.text.exit_status import FAILED, INTERRUPTED
 from stablecast.text.release import build, release
@@ -187,6 +189,7 @@ async def serve_daemon(plan: Plan, job: DaemonJob, log: Log, detached: machine.D
         _say_all_ready(hosts, monitor, log, job.as_json)
         if detached is not None:
             detached.ready()
+        await stack.enter_async_context(_reported(hosts.hosts))
         tending = asyncio.create_task(hosts.tend())
         stack.push_async_callback(_cancelled, tending)
         await asyncio.wait({interrupt, tending}, return_when=asyncio.FIRST_COMPLETED)
@@ -215,6 +218,17 @@ def _say_ready(store: Store, who: str, fields: Mapping[str, str], as_json: bool)
         asyncio.get_running_loop().call_later(seconds, say, ready if as_json else text)
     else:
         say(ready if as_json else text)
+
+
+def _reported(hosts: Sequence[Host]) -> AbstractAsyncContextManager[None]:
+    """Report to the service manager that the stores are ready, that their loops turn, and at the end that they stop."""
+    seconds = max((host.store.waiting_ns for host in hosts), default=0) / SECOND
+    status = f"{plural(len(hosts), 'store')} ready to accept registrations"
+
+    async def turned() -> None:
+        await asyncio.gather(*(host.turn() for host in hosts))
+
+    return ServiceManager.of_environment().serving(status, turned, seconds)
 
 
 def _monitor(plan: Plan, hosts: Hosts, log: Log) -> "Monitor | None":
@@ -265,7 +279,8 @@ async def serve(settings: StoreSettings, as_json: bool) -> int:
     _say_ready(store, "store", {"directory": str(settings.directory)}, as_json)
     watching = asyncio.create_task(host.watch_room())
     ends: set[asyncio.Future[Any]] = {interrupt, host.failed}
-    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    async with _reported([host]):
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     await _cancelled(watching)
     await host.stop()
     if as_json:

@@ -12,6 +12,7 @@ from stablecast.runtime import address, machine
 from stablecast.runtime.event_loop import run_service, until_interrupted
 from stablecast.runtime.interfaces import address_of, resolved_place
 from stablecast.runtime.logs import ConsoleLog, LineLog, PlainLog, RollingPolicy, begun
+from stablecast.runtime.service_manager import ServiceManager
 from stablecast.text.console import note, say
 
 
@@ -78,7 +79,8 @@ async def serve(settings: LbmrdConfig, statistics: float, as_json: bool) -> int:
             report_every=statistics,
         )
         say({"ready": True, "port": relay.port} if as_json else f"lbmrd is ready on {relay.address}")
-        await interrupted
+        async with ServiceManager.of_environment().serving(f"forwards at {relay.address}"):
+            await interrupted
         counted = relay.statistics()
         await relay.close()
     finally:

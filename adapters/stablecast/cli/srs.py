@@ -13,6 +13,7 @@ from stablecast.resolver.srs.xml_config import XSD, load_xml
 from stablecast.runtime import machine
 from stablecast.runtime.event_loop import run_service, until_interrupted
 from stablecast.runtime.logs import ConsoleLog, LineLog, PlainLog, begun
+from stablecast.runtime.service_manager import ServiceManager
 from stablecast.text.console import say
 
 
@@ -68,7 +69,8 @@ async def serve(settings: SrsConfig, as_json: bool) -> int:
         if settings.pid_file is not None:
             machine.files.write_bytes(settings.pid_file, f"{machine.process.pid()}\n".encode())
         say({"ready": True, "address": daemon.address} if as_json else f"srs is ready on {daemon.address}")
-        await interrupted
+        async with ServiceManager.of_environment().serving(f"serves at {daemon.address}"):
+            await interrupted
         statistics = daemon.statistics()
         await daemon.close()
         if settings.pid_file is not None:

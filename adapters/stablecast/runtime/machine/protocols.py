@@ -376,6 +376,9 @@ class Process(Protocol):
     def resident_bytes(self) -> int:
         """Return the resident memory of this process in bytes, 0 if it is not known."""
 
+    def notify(self, place: str, text: bytes) -> None:
+        """Send one datagram to the service manager's Unix socket at `place`. Raises OSError."""
+
     def detach(self) -> Detachment | int:
         """Continue in a process with a session of its own.
 
