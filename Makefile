@@ -15,7 +15,7 @@ comma := ,
 STAMP := .venv/.made-with-$(subst $(comma),-,$(EXTRAS))
 CODE := $(wildcard core transports adapters tests examples)
 
-.PHONY: help .venv demo fmt one test pure daemons models outside versions lint types tools trace-rows mutants bench soak torture agreement clean
+.PHONY: help .venv man demo fmt one test pure daemons models outside versions lint types tools trace-rows mutants bench soak torture agreement clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[.a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ $(STAMP): pyproject.toml
 	fi
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]'
 	@touch $@
+
+man: .venv  ## write the manual pages of all commands to build/man/man1
+	@$(BIN)/stablecast manual build/man/man1
 
 demo: .venv  ## the documented failure runs, live, on loopback
 	@$(BIN)/stablecast demo
