@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class PayloadFormat(Enum):
-    """The bytes of a payload."""
+    """The encoding of an object in a payload."""
 
     JSON = "json"
     MSGPACK = "msgpack"
