@@ -235,6 +235,7 @@ ROOMS: Mapping[str, str] = {
     "ops": "",
     "ops.monitor": "core text runtime runtime.machine store",
     "ops.operations": "core transports text runtime runtime.machine store store.journal ops.monitor",
+    "ops.fleet": "core text ops.monitor ops.operations",
     "lab": "",
     "lab.reduction": "",
     "lab.sim":
