@@ -102,7 +102,7 @@ ROWS: Final = (
         "store/retransmission",
         "if first < stop and repository.terms.forwarding:",
         "if first < stop:",
-        Test("core/store/test_retransmission.py::test_requests_for_absent_messages_go_on_to_the_source"),
+        Test("core/store/test_retransmission.py::test_requests_that_nobody_can_serve_are_counted"),
     ),
     Mutant(
         "a-silent-client-is-asked-once-only",
