@@ -236,9 +236,9 @@ def test_a_topic_that_answers_while_it_lingers_stays() -> None:
     machine.receive(tells("orders/1", RECORD), 0)
     machine.receive(Unresolved("orders/1"), 0)
     play(machine, 500 * MS)
-    assert list(machine.leaving) == ["orders/1"]
+    assert list(machine.leaving.deadlines) == ["orders/1"]
     machine.receive(tells("orders/1", RECORD), 600 * MS)
-    assert (list(machine.leaving), list(machine.interests)) == ([], ["orders/1"])
+    assert (list(machine.leaving.deadlines), list(machine.interests)) == ([], ["orders/1"])
 
 
 def test_receivers_and_patterns_of_one_topic_share_it() -> None:
