@@ -21,6 +21,7 @@ from stablecast.client.message import AckHandle, Batch, Message
 from stablecast.client.receiver import Receiver, RegIdRequest
 from stablecast.client.source import Sent, Source
 from stablecast.client.source_discovery import resolution
+from stablecast.client.wildcard import WildcardReceiver
 from stablecast.runtime.tls import use as use_certificates
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "RegistrationFailed",
     "Sent",
     "Source",
+    "WildcardReceiver",
     "resolution",
     "use_certificates",
 ]

@@ -11,7 +11,7 @@ looks at it again, no sooner than it would join a new life.
 
 import asyncio
 import operator
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
 from pathlib import Path
@@ -19,11 +19,12 @@ from typing import Protocol, Self
 
 import attrs
 
-from stablecast.client.callbacks import CallbackDelivery, notify
+from stablecast.client.callbacks import notify
 from stablecast.client.consumption import Consumption
+from stablecast.client.delivery import Delivery
+from stablecast.client.early_runs import EarlyRuns
 from stablecast.client.errors import EndpointFailed, RegistrationFailed
-from stablecast.client.inbox import Inbox
-from stablecast.client.iteration import FIRST_BATCH, TURN_MESSAGES, InboxReader, MessageIterator
+from stablecast.client.iteration import MessageIterator
 from stablecast.client.message import Batch, Message
 from stablecast.client.precedence import PassedOver
 from stablecast.client.session import ClientSession
@@ -58,12 +59,6 @@ REJOIN_SECONDS = 0.2
 MAX_FINISHED = 16
 """Ended sessions that are not recovered or not consumed yet. Beyond that, the oldest is given up."""
 
-MAX_EARLY = 256
-"""Runs that are kept until their source announces itself. Beyond that, the oldest are lost."""
-
-MAX_EARLY_BYTES = 8 * 1024 * 1024
-"""Bytes of those runs: one read of the transport fits."""
-
 MAX_REG_ID = 0xFFFF_FFFF
 
 
@@ -92,6 +87,7 @@ class ReceiverContext(Protocol):
     trace: Path | None
     oddities: Counter[str]
     transports: Transports
+    lives: "dict[int, Receiver]"
 
     def forget_receiver(self, receiver: "Receiver") -> None:
         """Stop finding sources for a receiver that was closed."""
@@ -111,33 +107,6 @@ class JoinPlan:
     session_id: int | None
     request: str
     timer: asyncio.TimerHandle
-
-
-@attrs.define
-class EarlyRuns:
-    """Runs that came before the announcement of their source, by session id, oldest first; `size` is their bytes.
-
-    Datagrams carry both, so a run may overtake the announcement.
-    """
-
-    runs: deque[tuple[int, Run]] = attrs.field(factory=deque)
-    size: int = 0
-
-    def keep(self, session_id: int, run: Run) -> None:
-        """Keep a copy of a run, because a slice of a read would keep the whole read in memory."""
-        self.runs.append((session_id, attrs.evolve(run, block=bytes(run.block))))
-        self.size += len(run.block)
-        while len(self.runs) > MAX_EARLY or self.size > MAX_EARLY_BYTES:
-            self.size -= len(self.runs.popleft()[1].block)
-
-    def remove(self, incarnation: int) -> list[Run]:
-        """Remove the runs of a life and return them in order."""
-        removed = [run for session_id, run in self.runs if codec.join(session_id, run.topic_index) == incarnation]
-        if removed:
-            others = [kept for kept in self.runs if codec.join(kept[0], kept[1].topic_index) != incarnation]
-            self.runs = deque(others)
-            self.size -= sum(len(run.block) for run in removed)
-        return removed
 
 
 class Receiver:
@@ -160,8 +129,12 @@ class Receiver:
         reg_id: Callable[[RegIdRequest], int] | None,
         start_at: Callable[[fx.AskLow], int] | None,
         on_message: Callable[[Message], object] | None = None,
+        delivery: Delivery | None = None,
     ) -> None:
-        """Make a receiver of `config.topic`; `config` is the template of its sessions."""
+        """Make a receiver of `config.topic`; `config` is the template of its sessions.
+
+        `delivery` takes the messages of several receivers to the application; None makes one for this receiver alone.
+        """
         self.topic = config.topic
         self.config = config
         self._context = context
@@ -179,14 +152,12 @@ class Receiver:
         self._identity = SourceIdentity()
         self._plans: dict[str, JoinPlan] = {}
         self._passed_over: PassedOver[JoinPlan] = PassedOver()
-        self.inbox: Inbox[Batch] = Inbox(self._resume)
-        self.deliver, refusal = self.inbox.put, ""
-        patience = config.ack_interval_ns / SECOND
-        if on_message is not None:
-            self.deliver = CallbackDelivery(on_message, f"receiver '{self.topic}'", self.inbox, patience).deliver
-            refusal = f"receiver '{self.topic}' gives its messages to on_message: it cannot be iterated, too"
-        self._reader = InboxReader(self.inbox, patience, self.topic, refusal)
-        self._alone = MessageIterator(self._reader)
+        if delivery is None:
+            delivery = Delivery(f"receiver '{self.topic}'", config.ack_interval_ns / SECOND, on_message)
+        self._delivery = delivery
+        self.inbox, self.deliver = delivery.inbox, delivery.deliver
+        delivery.add(self)
+        self._emptied: Callable[[], None] | None = None
         self._paused = False
         self._closed = False
 
@@ -203,7 +174,7 @@ class Receiver:
         if self._closed:
             return
         self._closed = True
-        self._reader.close()
+        self._delivery.remove(self)
         if self._rejoin is not None:
             self._rejoin.cancel()
         for plan in self._plans.values():
@@ -212,6 +183,8 @@ class Receiver:
             joiner.abandon()
         for session in (*self._sessions.values(), *self._finished):
             session.close()
+        for session in (*self._sessions.values(), *self._finished):
+            self._context.lives.pop(session.incarnation, None)
         self._context.forget_receiver(self)
         for joiner in tuple(self._joiners.values()):
             await joiner.close()
@@ -237,25 +210,23 @@ class Receiver:
             EndpointFailed: The receiver could not do what its protocol decided.
             MisuseError: Another task iterates, another event loop runs, or the receiver has `on_message`.
         """
-        return self._reader.claim()
+        return self._delivery.reader.claim()
 
     async def __anext__(self) -> Message:
         """Return the next message; raises as a loop does."""
-        self._reader.check()
-        return await self._alone.__anext__()
+        self._delivery.reader.check()
+        return await self._delivery.alone.__anext__()
 
-    async def batches(self) -> AsyncGenerator[Batch, None]:
-        """Yield runs of messages. A run is consumed when the loop asks for the next. Ends and raises as a loop does.
+    def batches(self) -> AsyncGenerator[Batch, None]:
+        """Return the runs of messages, to iterate over. A run is consumed when the loop asks for the next.
 
-        The first run is one message, and each next one may be twice as long. An application that crashes on each start
-        therefore still advances.
+        Ends and raises as a loop does. The first run is one message, and each next one may be twice as long. An
+        application that crashes on each start therefore still advances.
         """
-        iterator, most = self._reader.claim(), FIRST_BATCH
-        while (batch := await iterator.batch(most)) is not None:
-            yield batch
-            most = min(2 * most, 2 * TURN_MESSAGES)
+        return self._delivery.batches()
 
-    def _resume(self) -> None:
+    def resume(self) -> None:
+        """Read the joined streams again, because the inbox has room."""
         self._paused = False
         for joiner in self._joiners.values():
             joiner.resume()
@@ -269,9 +240,15 @@ class Receiver:
 
     def found(self, transport: str, session_id: int | None, request: str) -> None:
         """Join the source at `transport` once the messages of ended lives are consumed, or after `DRAIN_SECONDS`."""
+        self._emptied = None
         if self._closed or transport in self._joiners or transport in self._plans:
             return
         self._plan(transport, session_id, request)
+        self._settle()
+
+    def retire(self, emptied: Callable[[], None]) -> None:
+        """Call `emptied` once all messages are recovered and consumed, unless a source is found before."""
+        self._emptied = emptied
         self._settle()
 
     def _plan(self, transport: str, session_id: int | None, request: str) -> None:
@@ -298,7 +275,7 @@ class Receiver:
             if self._static is None:
                 self._context.transports.pass_over(transport, error)
             else:
-                self._reader.fail(error, error)
+                self._delivery.reader.fail(error, error)
             return
         self._joiners[transport] = joiner
         if self._paused:
@@ -346,10 +323,15 @@ class Receiver:
                 self._finished.remove(session)
                 self._remember(session)
                 session.close()
+                if not self._of(session.incarnation):
+                    self._context.lives.pop(session.incarnation, None)
         if not self._finished and not self._closed:
             for transport in list(self._plans):
                 if transport in self._plans:  # A session that begins settles, too.
                     self._join(transport)
+            if self._emptied is not None and not (self._joiners or self._sessions):
+                emptied, self._emptied = self._emptied, None
+                emptied()
 
     def _remember(self, session: ClientSession) -> None:
         """Note the consumed messages, so that no later session delivers them again."""
@@ -412,14 +394,15 @@ class Receiver:
         try:
             session = ClientSession(self, config, self._context.pool, self._context.trace, plan.transport)
         except StablecastError as error:
-            self._reader.fail(error, error)
+            self._delivery.reader.fail(error, error)
             return None
-        owners = [batch.owner for batch, _, _ in self.inbox.unconsumed() if isinstance(batch.owner, ClientSession)]
+        owners = [session for session in self._delivery.owners() if session.topic == self.topic]
         others = dict.fromkeys((*owners, *self._finished, *self._sessions.values()))
         for other in others:
             self._remember(other)
         related = self._identity.begin(info, self._sessions)
         self._sessions[info.incarnation] = session
+        self._context.lives[info.incarnation] = self
         self._passed_over.drop(info.incarnation)
         self._context.met_source(self.topic)
         heirless = [other for other in others if other.succession.heir is None]
@@ -461,7 +444,7 @@ class Receiver:
     def _fail(self, callback: str, store_index: int, store: str, error: Exception) -> None:
         """Report that a callback failed: as an event, to the event loop, and to the task that iterates."""
         text = f"the {callback} callback of receiver '{self.topic}' failed: {type(error).__name__}: {error}"
-        self._reader.fail(RegistrationFailed(text), error)
+        self._delivery.reader.fail(RegistrationFailed(text), error)
         report(text, error)
         self.on_notify(RegistrationError(store_index, store, text))
 
@@ -472,7 +455,7 @@ class Receiver:
         """
         text = f"receiver '{self.topic}' ended: {what} failed: {type(error).__name__}: {error}; make a new receiver"
         report(text, error)
-        self._reader.fail(EndpointFailed(text), error)
+        self._delivery.reader.fail(EndpointFailed(text), error)
 
     def on_notify(self, event: Event) -> None:
         """Report an event to the application."""
