@@ -441,7 +441,7 @@ class Context:
     def _on_found(self, topic: str, record: SourceRecord) -> None:
         receiver = self._receivers.get(topic)
         if receiver is not None:
-            receiver.found(record.address, record.session_id, record.request_address)
+            receiver.found(record.address, record.session_id, record.request_address, record.index)
         elif (wildcard := self._wildcards.matching(topic)) is not None:
             wildcard.found(topic, record)
 

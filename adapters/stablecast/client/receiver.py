@@ -145,6 +145,7 @@ class Receiver:
         self._static: str | None = None
         self._rejoin: asyncio.TimerHandle | None = None
         self._joiners: dict[str, StreamJoiner | ReliableJoiner] = {}
+        self._indexes: dict[str, set[int]] = {}
         self._early = EarlyRuns()
         self._sessions: dict[int, ClientSession] = {}
         self._finished: list[ClientSession] = []
@@ -238,9 +239,16 @@ class Receiver:
         self._static = transport
         self.found(transport, None, "")
 
-    def found(self, transport: str, session_id: int | None, request: str) -> None:
-        """Join the source at `transport` once the messages of ended lives are consumed, or after `DRAIN_SECONDS`."""
+    def found(self, transport: str, session_id: int | None, request: str, index: int | None = None) -> None:
+        """Join the source at `transport` once the messages of ended lives are consumed, or after `DRAIN_SECONDS`.
+
+        With its topic index, the items of other topics of its session are not looked at.
+        """
         self._emptied = None
+        if index is not None:
+            self._indexes.setdefault(transport, set()).add(index)
+            if transport in self._joiners:
+                self._joiners[transport].claim(index)
         if self._closed or transport in self._joiners or transport in self._plans:
             return
         self._plan(transport, session_id, request)
@@ -278,12 +286,15 @@ class Receiver:
                 self._delivery.reader.fail(error, error)
             return
         self._joiners[transport] = joiner
+        for index in self._indexes.get(transport, ()):
+            joiner.claim(index)
         if self._paused:
             joiner.pause()
 
     def _gone(self, transport: str) -> None:
         """End the sessions of the life at `transport`. They may still recover, and their messages may be consumed."""
         self._joiners.pop(transport, None)
+        self._indexes.pop(transport, None)
         if self._passed_over.remove(transport) and transport in self._plans:
             self._plans.pop(transport).timer.cancel()
         for session in [session for session in self._sessions.values() if session.transport == transport]:

@@ -211,7 +211,7 @@ class WildcardReceiver:
         """Join a source of a matching topic. Make the topic's receiver first if there is none."""
         receiver = self._topics.get(topic) or self._create(topic)
         if receiver is not None:
-            receiver.found(record.address, record.session_id, record.request_address)
+            receiver.found(record.address, record.session_id, record.request_address, record.index)
 
     def leave(self, topic: str) -> None:
         """Close the receiver of a topic without sources, once its messages are consumed."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from stablecast.config.option_kinds import OptionError, Value, read_flag
-from stablecast.config.resolution_options import own
+from stablecast.config.resolution_options import PATTERN, own
 from stablecast.transports.resolution.udp.settings import PatternOptions
 
 CALLBACKS = {"receiver_create_callback": "on_create", "receiver_delete_callback": "on_delete"}
@@ -18,6 +18,10 @@ HOT_FAILOVER = "hf_receiver"
 OLD_INTERVAL = "resolver_query_max_interval"
 
 
+WILDCARD_OPTIONS = frozenset({*(option.name for option in PATTERN), *CALLBACKS, *UNUSED, HOT_FAILOVER, OLD_INTERVAL})
+"""All documented options of the scope wildcard_receiver."""
+
+
 def wildcard_options(defaults: PatternOptions, options: Mapping[str, Value]) -> tuple[PatternOptions, dict[str, Value]]:
     """Return the options of a pattern, and the options that its receivers of topics have.
 
@@ -27,7 +31,7 @@ def wildcard_options(defaults: PatternOptions, options: Mapping[str, Value]) -> 
     if str(options.get("pattern_type", "")).lower() == "appcb":
         raise OptionError("pattern_type appcb is refused: no other context can evaluate a function; write pcre")
     found, others = own(defaults, options)
-    for name in set(others) & {*CALLBACKS, *UNUSED, HOT_FAILOVER, OLD_INTERVAL}:
+    for name in WILDCARD_OPTIONS & set(others):
         _check(name, others.pop(name))
     return found, others
 
