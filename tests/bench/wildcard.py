@@ -23,6 +23,7 @@ import attrs
 import uvloop
 
 from stablecast.client import Context, Source, WildcardReceiver, resolution
+from stablecast.config.option_kinds import Value
 from tests.bench import processes
 from tests.bench.scenario import Figures
 from tests.support.program import lbmrd, running, store
@@ -64,7 +65,7 @@ class Place:
             return Context(resolver_service=[self.resolver], session_id=session_id)
         if self.over == "relay":
             return Context(resolver=[self.resolver], session_id=session_id)
-        group = {"resolver_multicast_interface": "127.0.0.1", "resolver_multicast_ttl": 0}
+        group: dict[str, Value] = {"resolver_multicast_interface": "127.0.0.1", "resolver_multicast_ttl": 0}
         return Context(resolution=resolution(options=group), session_id=session_id)
 
 

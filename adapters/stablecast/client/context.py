@@ -9,7 +9,7 @@ from typing import Any, overload
 import attrs
 
 from stablecast.client import source_discovery
-from stablecast.client.advice import advise_of_options, advise_of_relations, advise_of_transport, transport_of
+from stablecast.client.advice import advise_of_relations, advise_of_transport, advised, transport_of
 from stablecast.client.claims import check_claims
 from stablecast.client.errors import Closed
 from stablecast.client.message import Message
@@ -31,14 +31,14 @@ from stablecast.client.wildcard import (
 )
 from stablecast.config import profiles
 from stablecast.config.option_names import SAFE
-from stablecast.config.options import ConfigT, Value, apply
+from stablecast.config.options import Value
 from stablecast.config.resolution_options import ResolutionSettings, own
 from stablecast.config.stores import store_spec
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core.errors import ConfigError, MisuseError
 from stablecast.core.protocol import messages
 from stablecast.core.protocol.effects import AskLow
-from stablecast.core.protocol.events import Event, NoSource
+from stablecast.core.protocol.events import Event, NoSource, ReceiverGone, Reclaimed
 from stablecast.core.protocol.inputs import Gone, Located, Reset
 from stablecast.core.protocol.settings import ReceiverConfig, SourceConfig, StoreSpec
 from stablecast.evidence.trace import TraceError
@@ -68,6 +68,8 @@ class Context:
     Attributes:
         request_address: `ip:port` of the request port, empty before the context is open.
         oddities: How often each kind of malformed or unexpected input came, by kind.
+        on_event: Called in the event loop with the events of the context, which are `ReceiverGone` of each of its
+            sources (P-338). The `on_event` of that source gets the event, too. None calls nothing.
         prompt: False keeps the context from asking the kernel for quick wake-ups. Set it before the context is used.
     """
 
@@ -108,6 +110,7 @@ class Context:
         self.session_id = session_id
         self.store_names = {name: address.join(*address.parse(at)) for name, at in (store_names or {}).items()}
         self.trace = trace
+        self.on_event: Callable[[ReceiverGone], None] | None = None
         self.prompt = True
         self._courtesy = courtesy()
         self.oddities: Counter[str] = Counter()
@@ -117,7 +120,8 @@ class Context:
         self.transports = Transports(self.interface)
         self._sources: dict[int, Source] = {}
         self._receivers: dict[str, Receiver] = {}
-        self._wildcards = Wildcards(self, self._defaults.transport)
+        self._wildcards = Wildcards(self, self._receivers, self._defaults.transport)
+        self.abandoned = self._wildcards.abandoned
         self.lives: dict[int, Receiver] = {}
         self._resolver: Combined | None = None
         self._names: NamedStores | None = None
@@ -174,6 +178,7 @@ class Context:
         stores: Sequence[str] = (),
         session_id: int | None = None,
         on_event: Callable[[Event], None] | None = None,
+        on_forced_reclaim: Callable[[Reclaimed], None] | None = None,
         within: float | None = REGISTRATION_SECONDS,
         wait: bool = True,
         options: Mapping[str, Value] | None = None,
@@ -185,6 +190,8 @@ class Context:
             stores: `ip:port[:regid]` or the name of each store (P-212). Without stores the source only streams.
             session_id: Replaces RegIDs. None uses the session id of the context, 0 means none.
             on_event: Called in the event loop with every event of the source (`stablecast.core.protocol.events`).
+            on_forced_reclaim: Called with each `Reclaimed` event whose messages were dropped by force, before
+                `on_event` is (P-660). The guide keeps it for older programs; `on_event` gets the same event.
             within: Seconds to wait for enough stores; None waits for ever.
             wait: False returns at once; then `await source.registered()` before sending.
             options: Documented options by name, for example `{"ume_flight_size": 2000}`.
@@ -202,10 +209,11 @@ class Context:
         check_topic(topic)
         advertise, options = own(self.resolution.config.advertise, options or {})
         transport, options = transport_of(options, self._defaults.transport)
-        config = self._with("source", self._source_config(topic, stores, session_id), options)
+        config = advised("source", self._source_config(topic, stores, session_id), options)
         advise_of_transport(transport, self.resolution)
         advise_of_relations(config)
         source = await self._start(config, on_event, advertise, transport)
+        source.on_forced_reclaim = on_forced_reclaim
         if wait:
             try:
                 await source.registered(within)
@@ -238,6 +246,7 @@ class Context:
             prepared.cancel()
             raise
         source.courtesy = self._courtesy if self.prompt else None
+        source.on_receiver_gone = self._on_receiver_gone
         self._sources[config.incarnation] = source
         source.on_close = lambda: self._forget_source(config.incarnation)
         try:
@@ -345,7 +354,7 @@ class Context:
         where = None if source is None else checked(source)
         query, options = own(self.resolution.config.query, options or {})
         transport, options = transport_of(options, self._defaults.transport)
-        receiver = Receiver(self, self._with("receiver", template, options), on_event, reg_id, start_at, on_message)
+        receiver = Receiver(self, advised("receiver", template, options), on_event, reg_id, start_at, on_message)
         receiver.transport = transport
         self.prepare_thread()
         self._receivers[topic] = receiver
@@ -355,10 +364,6 @@ class Context:
         else:
             receiver.join(where)
         return receiver
-
-    def add_topic(self, receiver: Receiver) -> None:
-        """Add the receiver of a topic that a pattern found, and that has no receiver of its own."""
-        self._receivers[receiver.topic] = receiver
 
     def add_pattern(self, pattern: str, query: PatternOptions) -> None:
         """Find the sources of all topics that match; sources that are known are reported again. Raises MisuseError."""
@@ -391,6 +396,10 @@ class Context:
         if self._resolver is not None:
             self._resolver.remove_receiver(receiver.topic)
 
+    def store_name(self, store: str) -> str:
+        """Return the name of the store at an address, empty if it has none here."""
+        return next((name for name, where in self.store_names.items() if where == store), "")
+
     def lost_source(self, topic: str, place: str, *, others: bool) -> None:
         """Look for the next life of the source that was joined at `place`; `others` of the topic are still joined."""
         if self._resolver is None:
@@ -405,10 +414,6 @@ class Context:
         receiver = self._receivers.get(topic)
         if receiver is not None:
             receiver.on_notify(NoSource(topic, queries))
-
-    def abandoned(self, topic: str) -> None:
-        """Close the receiver of a topic that only patterns want, and that has had no source for too long."""
-        self._wildcards.abandoned(topic)
 
     def met_source(self, topic: str) -> None:
         """Stop looking for a source of the topic, because one announced itself."""
@@ -445,6 +450,11 @@ class Context:
         elif (wildcard := self._wildcards.matching(topic)) is not None:
             wildcard.found(topic, record)
 
+    def _on_receiver_gone(self, event: ReceiverGone) -> None:
+        """Report that a receiver is gone as an event of the context."""
+        if self.on_event is not None:
+            self.on_event(event)
+
     def _on_broken(self, event: Reset | Gone) -> None:
         self._hosts.lost(event.address)
         for source in list(self._sources.values()):
@@ -477,11 +487,6 @@ class Context:
             session_id=session,
             context=self._context_id,
         )
-
-    def _with(self, scope: str, config: ConfigT, options: Mapping[str, Value] | None) -> ConfigT:
-        """Return the configuration with these options. Raises OptionError, AddressError, StoreListError."""
-        advise_of_options(scope, options or {})
-        return apply(scope, config, options or {})
 
     def _new_life(self) -> messages.Incarnation:
         """Return an incarnation that is unique. Stores rely on the order: later lives have higher indexes."""

@@ -11,11 +11,9 @@ looks at it again, no sooner than it would join a new life.
 
 import asyncio
 import operator
-from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
-from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 import attrs
 
@@ -24,12 +22,13 @@ from stablecast.client.consumption import Consumption
 from stablecast.client.delivery import Delivery
 from stablecast.client.early_runs import EarlyRuns
 from stablecast.client.errors import EndpointFailed, RegistrationFailed
+from stablecast.client.event_details import EventDetails
 from stablecast.client.iteration import MessageIterator
 from stablecast.client.message import Batch, Message
 from stablecast.client.precedence import PassedOver
+from stablecast.client.receiver_context import ReceiverContext
 from stablecast.client.session import ClientSession
 from stablecast.client.source_identity import SourceIdentity
-from stablecast.client.transport_sessions import Transports
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core.errors import StablecastError
 from stablecast.core.machine.units import SECOND
@@ -39,7 +38,6 @@ from stablecast.core.protocol.inputs import Gone, Lost, Reset
 from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.core.protocol.messages import SourceInfo
 from stablecast.core.protocol.settings import ReceiverConfig
-from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.effect_execution import report
 from stablecast.runtime.reliable_joiner import ReliableJoiner
 from stablecast.runtime.source_strings import is_source_string, source_string
@@ -77,26 +75,6 @@ class RegIdRequest:
     store: str
     source_reg_id: int
     source: str
-
-
-class ReceiverContext(Protocol):
-    """The services of a context that a receiver uses."""
-
-    request_address: str
-    pool: ConnectionPool
-    trace: Path | None
-    oddities: Counter[str]
-    transports: Transports
-    lives: "dict[int, Receiver]"
-
-    def forget_receiver(self, receiver: "Receiver") -> None:
-        """Stop finding sources for a receiver that was closed."""
-
-    def lost_source(self, topic: str, place: str, *, others: bool) -> None:
-        """Look for the next life of the source that was joined at `place`; `others` of the topic are still joined."""
-
-    def met_source(self, topic: str) -> None:
-        """Stop looking for a source of the topic, because one announced itself."""
 
 
 @attrs.frozen
@@ -161,6 +139,7 @@ class Receiver:
         self._emptied: Callable[[], None] | None = None
         self._paused = False
         self._closed = False
+        self._reporting = ""
 
     async def __aenter__(self) -> Self:
         """Return the receiver itself."""
@@ -468,9 +447,17 @@ class Receiver:
         report(text, error)
         self._delivery.reader.fail(EndpointFailed(text), error)
 
-    def on_notify(self, event: Event) -> None:
-        """Report an event to the application."""
+    def details(self, event: Event) -> EventDetails:
+        """Return more facts about an event: names, the session id, and during its `on_event` call the source."""
+        store = getattr(event, "store", "")
+        name = self._context.store_name(store) if store else ""
+        return EventDetails(store, name, self.config.session_id, self._reporting)
+
+    def on_notify(self, event: Event, source: str = "") -> None:
+        """Report an event to the application; `source` is the place of the source that it is about."""
+        self._reporting = source_string(source) if source else ""
         notify(self._on_event, event, f"receiver '{self.topic}'")
+        self._reporting = ""
 
     def on_control(self, message: ControlMessage) -> None:
         """Pass a control message from the request port to its session."""

@@ -16,12 +16,13 @@ from typing import Any, Protocol, Self
 
 import attrs
 
-from stablecast.client.advice import advise_of_options, log, transport_of
+from stablecast.client.advice import advised, log, transport_of
 from stablecast.client.delivery import Delivery
 from stablecast.client.iteration import MessageIterator
 from stablecast.client.message import Batch, Message
-from stablecast.client.receiver import Receiver, ReceiverContext, RegIdRequest
-from stablecast.config.options import Value, apply
+from stablecast.client.receiver import Receiver, RegIdRequest
+from stablecast.client.receiver_context import ReceiverContext
+from stablecast.config.options import Value
 from stablecast.config.resolution_options import ResolutionSettings
 from stablecast.config.transport_options import TransportConfig
 from stablecast.config.wildcard_options import wildcard_notices, wildcard_options
@@ -52,9 +53,6 @@ class WildcardContext(ReceiverContext, Protocol):
 
     def template(self, session_id: int | None) -> ReceiverConfig:
         """Return the configuration of a receiver without a topic."""
-
-    def add_topic(self, receiver: Receiver) -> None:
-        """Add the receiver of a topic that a pattern found, and that has no receiver of its own."""
 
     def add_pattern(self, pattern: str, query: PatternOptions) -> None:
         """Find the sources of all topics that match. Raises MisuseError."""
@@ -119,20 +117,23 @@ class WildcardReceiver:
     def __init__(
         self,
         context: WildcardContext,
+        add: Callable[[Receiver], None],
         forget: Callable[["WildcardReceiver"], None],
         settings: Wildcard,
         calls: TopicCallbacks,
         on_message: Callable[[Message], object] | None = None,
     ) -> None:
-        """Make a wildcard receiver that knows no topics; it calls `forget` when it is closed.
+        """Make a wildcard receiver that knows no topics.
 
-        Raises MisuseError for an unusable pattern.
+        It calls `add` with the receiver of each new topic, and `forget` when it is closed. Raises MisuseError for an
+        unusable pattern.
         """
         self.pattern = settings.pattern
         self.settings = settings
         self.passed_over = 0
         self._expression = expression(settings.pattern, settings.query.kind)
         self._context = context
+        self._add = add
         self._forget = forget
         self._calls = calls
         self._topics: dict[str, Receiver] = {}
@@ -233,7 +234,7 @@ class WildcardReceiver:
                 report(f"the on_create callback of wildcard receiver '{self.pattern}' failed", error)
             self._pass_over(topic, str(error))
             return None
-        self._context.add_topic(receiver)
+        self._add(receiver)
         self._topics[topic] = receiver
         return receiver
 
@@ -244,8 +245,7 @@ class WildcardReceiver:
         chosen = None if calls.on_create is None else calls.on_create(topic)
         if chosen:
             transport, others = transport_of(chosen, transport)
-            advise_of_options("receiver", others)
-            config = apply("receiver", config, others)
+            config = advised("receiver", config, others)
         receiver = Receiver(
             self._context,
             config,
@@ -280,9 +280,10 @@ class WildcardReceiver:
 class Wildcards:
     """The wildcard receivers of one context, in the order in which they were added."""
 
-    def __init__(self, context: WildcardContext, transport: TransportConfig) -> None:
-        """Begin without any; `transport` has the defaults of the context."""
+    def __init__(self, context: WildcardContext, receivers: dict[str, Receiver], transport: TransportConfig) -> None:
+        """Begin without any; `receivers` are those of the context by topic, and `transport` has its defaults."""
         self._context = context
+        self._receivers = receivers
         self._transport = transport
         self._added: dict[str, WildcardReceiver] = {}
 
@@ -311,10 +312,10 @@ class Wildcards:
             log.warning(notice)
         query, of_topics = wildcard_options(resolution.patterns, given)
         transport, of_topics = transport_of(of_topics, self._transport)
-        advise_of_options("receiver", of_topics)
-        template = apply("receiver", context.template(session_id), of_topics)
+        template = advised("receiver", context.template(session_id), of_topics)
         settings = Wildcard(pattern, template, transport, query)
-        wildcard = WildcardReceiver(context, self._forget, settings, TopicCallbacks(**callbacks), on_message)
+        calls = TopicCallbacks(**callbacks)
+        wildcard = WildcardReceiver(context, self._add, self._forget, settings, calls, on_message)
         context.prepare_thread()
         self._added[pattern] = wildcard
         try:
@@ -332,6 +333,9 @@ class Wildcards:
         """Leave a topic that has had no source for too long."""
         for wildcard in self:
             wildcard.leave(topic)
+
+    def _add(self, receiver: Receiver) -> None:
+        self._receivers[receiver.topic] = receiver
 
     def _forget(self, wildcard: WildcardReceiver) -> None:
         self._added.pop(wildcard.pattern, None)

@@ -94,7 +94,8 @@ async def test_matching_topics_are_received_at_one_place(net: Network, make: Mak
 async def test_topics_come_and_go(net: Network, make: Make) -> None:
     """A topic without a source is left, and found again when it comes back; nothing is delivered twice."""
     store = await net.store()
-    made, deleted = [], []
+    made: list[str] = []
+    deleted: list[str] = []
     sending, receiving = await make(1), await make(2)
     receiver = receiving.receiver(pattern="^orders[.]", on_create=made.append, on_delete=deleted.append)
     source = (await sources_of(sending, store, "orders.a"))["orders.a"]

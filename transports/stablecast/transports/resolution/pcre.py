@@ -122,7 +122,7 @@ def _escape(pattern: str, at: int, written: dict[str, str]) -> tuple[str, int]:
 def _class(name: str, *, negated: bool) -> str:
     known = CLASSES.get(name)
     if known is None:
-        raise UnsupportedSyntaxError(f"there is no class [:{name}:]: use one of {', '.join(CLASSES)}")
+        raise UnsupportedSyntaxError(f"[:{name}:] is not a character class: there are {', '.join(CLASSES)}")
     if not negated:
         return known
     members = re.compile(f"[{known}]", re.ASCII)
