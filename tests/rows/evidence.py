@@ -30,7 +30,6 @@ WITHOUT_FAULT: Final = frozenset({
     "monitor statistics",
     "off-transport recovery",
     "parallel path",
-    "pattern queries",
     "phases",
     "querying",
     "recovery start",

@@ -19,7 +19,8 @@ from stablecast.client.errors import (
 )
 from stablecast.client.event_details import EventDetails
 from stablecast.client.message import AckHandle, Batch, Message
-from stablecast.client.receiver import Receiver, RegIdRequest
+from stablecast.client.receiver import Receiver
+from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.client.source import Sent, Source
 from stablecast.client.source_discovery import resolution
 from stablecast.client.wildcard import WildcardReceiver

@@ -14,7 +14,8 @@ from stablecast.client.claims import check_claims
 from stablecast.client.errors import Closed
 from stablecast.client.message import Message
 from stablecast.client.named_stores import NamedStores
-from stablecast.client.receiver import Receiver, RegIdRequest
+from stablecast.client.receiver import Receiver
+from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.client.request_inputs import RequestInputs
 from stablecast.client.source import Source
 from stablecast.client.source_discovery import Advertise, OnEvent

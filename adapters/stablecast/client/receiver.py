@@ -11,9 +11,11 @@ looks at it again, no sooner than it would join a new life.
 
 import asyncio
 import operator
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
-from typing import Self
+from pathlib import Path
+from typing import Protocol, Self
 
 import attrs
 
@@ -26,9 +28,10 @@ from stablecast.client.event_details import EventDetails
 from stablecast.client.iteration import MessageIterator
 from stablecast.client.message import Batch, Message
 from stablecast.client.precedence import PassedOver
-from stablecast.client.receiver_context import ReceiverContext
+from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.client.session import ClientSession
 from stablecast.client.source_identity import SourceIdentity
+from stablecast.client.transport_sessions import Transports
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core.errors import StablecastError
 from stablecast.core.machine.units import SECOND
@@ -38,6 +41,7 @@ from stablecast.core.protocol.inputs import Gone, Lost, Reset
 from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.core.protocol.messages import SourceInfo
 from stablecast.core.protocol.settings import ReceiverConfig
+from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.effect_execution import report
 from stablecast.runtime.reliable_joiner import ReliableJoiner
 from stablecast.runtime.source_strings import is_source_string, source_string
@@ -60,21 +64,36 @@ MAX_FINISHED = 16
 MAX_REG_ID = 0xFFFF_FFFF
 
 
-@attrs.frozen
-class RegIdRequest:
-    """The question for the RegID of a receiver at one store (P-249).
+class ReceiverContext(Protocol):
+    """The services of a context that a receiver uses.
 
     Attributes:
-        store_index: The index of the store in the source's list.
-        store: Its address `ip:port`.
-        source_reg_id: The RegID of the source there.
-        source: The source's transport, as `TCP:ip:port` or a source string.
+        request_address: `ip:port` of the request port.
+        pool: The connections to stores and sources.
+        trace: The directory for traces, or None.
+        oddities: How often each kind of malformed or unexpected input came.
+        transports: The transports that receivers join.
+        lives: The receiver that has a session with each life of a source.
     """
 
-    store_index: int
-    store: str
-    source_reg_id: int
-    source: str
+    request_address: str
+    pool: ConnectionPool
+    trace: Path | None
+    oddities: Counter[str]
+    transports: Transports
+    lives: "dict[int, Receiver]"
+
+    def forget_receiver(self, receiver: "Receiver") -> None:
+        """Stop finding sources for a receiver that was closed."""
+
+    def store_name(self, store: str) -> str:
+        """Return the name of the store at an address, empty if it has none here."""
+
+    def lost_source(self, topic: str, place: str, *, others: bool) -> None:
+        """Look for the next life of the source that was joined at `place`; `others` of the topic are still joined."""
+
+    def met_source(self, topic: str) -> None:
+        """Stop looking for a source of the topic, because one announced itself."""
 
 
 @attrs.frozen

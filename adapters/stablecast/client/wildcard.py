@@ -20,8 +20,8 @@ from stablecast.client.advice import advised, log, transport_of
 from stablecast.client.delivery import Delivery
 from stablecast.client.iteration import MessageIterator
 from stablecast.client.message import Batch, Message
-from stablecast.client.receiver import Receiver, RegIdRequest
-from stablecast.client.receiver_context import ReceiverContext
+from stablecast.client.receiver import Receiver, ReceiverContext
+from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.config.options import Value
 from stablecast.config.resolution_options import ResolutionSettings
 from stablecast.config.transport_options import TransportConfig

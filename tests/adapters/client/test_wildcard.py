@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stablecast.client import Context, Message, Source, WildcardReceiver, resolution, wildcard
-from stablecast.client.receiver import RegIdRequest
+from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.config.option_kinds import OptionError, Value
 from stablecast.core.errors import MisuseError
 from stablecast.core.protocol.effects import AskLow
@@ -73,6 +73,7 @@ async def read(receiver: WildcardReceiver, count: int) -> list[tuple[str, bytes]
     return sorted(found, key=lambda pair: pair[0])
 
 
+@pytest.mark.rows("M-005", "P-958", "T-031", "T-405")
 async def test_matching_topics_are_received_at_one_place(net: Network, make: Make) -> None:
     """T-031, T-405, P-958: topics from before and after, in order for each topic, and no other topic."""
     store = await net.store()
@@ -130,6 +131,7 @@ async def test_a_topic_is_kept_until_its_messages_are_consumed(net: Network, mak
     await until(lambda: receiver.topics == ())
 
 
+@pytest.mark.rows("P-589")
 async def test_all_topics_deregister(net: Network, make: Make) -> None:
     """P-589: the stores forget the receivers of all topics, no later topic is found, messages still come."""
     store = await net.store()
