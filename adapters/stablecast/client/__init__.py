@@ -15,6 +15,7 @@ from stablecast.client.errors import (
     MessageTooLarge,
     NotRegistered,
     NotStable,
+    PayloadError,
     RegistrationFailed,
 )
 from stablecast.client.event_details import EventDetails
@@ -37,6 +38,7 @@ __all__ = [
     "MessageTooLarge",
     "NotRegistered",
     "NotStable",
+    "PayloadError",
     "Receiver",
     "RegIdRequest",
     "RegistrationFailed",

@@ -98,7 +98,7 @@ class Source(Facade[client.Source]):
 
     @property
     def topic(self) -> str:
-        """Return the topic."""
+        """Return the name under which sources and receivers find each other."""
         return self._inner.topic
 
     @property
@@ -196,7 +196,7 @@ class Receiver(Facade[client.Receiver]):
 
     @property
     def topic(self) -> str:
-        """Return the topic."""
+        """Return the name under which sources and receivers find each other."""
         return self._inner.topic
 
     def next(self, timeout: float | None = None) -> Message:
@@ -235,14 +235,14 @@ class Receiver(Facade[client.Receiver]):
         """Close the receiver."""
         self.close()
 
-    async def _next(self, timeout: float | None) -> client.Message | None:
+    async def _next(self, seconds: float | None) -> client.Message | None:
         """Return the next message, or None at the end. One that comes too late is kept for the next call."""
         if self._reading is None:
             self._reading = asyncio.create_task(self._read())
         wish: asyncio.Future[client.Message | None] = asyncio.get_running_loop().create_future()
         self._wishes.put_nowait(wish)
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(seconds):
                 return await wish
         except BaseException:
             if wish.done() and not wish.cancelled() and wish.exception() is None:
