@@ -370,3 +370,32 @@ async def test_options_that_are_accepted(pair: tuple[Context, Context, str], cap
         "monitor_interval has no effect",
         "pattern_type regex is deprecated",
     ]
+
+
+SHARED: dict[str, dict[str, Value]] = {
+    "lbtrm": {"transport": "lbtrm", "transport_lbtrm_multicast_address": "239.255.77.80"},
+    "lbtru": {"transport": "lbtru", "transport_lbtru_port": 0},
+}
+"""Options of sources that share one session; a port is added."""
+
+
+@pytest.mark.parametrize("kind", SHARED)
+async def test_topics_that_share_a_session_are_received_apart(pair: tuple[Context, Context, str], kind: str) -> None:
+    """Each receiver claims its topic, so that it does not look at the messages of the others."""
+    sending, receiving, store = pair
+    options = dict(SHARED[kind])
+    if kind == "lbtru":
+        options["transport_lbtru_port"] = unused_port()
+    topics = [f"orders/{number}" for number in range(4)]
+    sources = [await sending.source(topic, stores=[store], options=options) for topic in topics]
+    assert len({source.place for source in sources}) == 1
+    receiver = receiving.receiver(pattern="^orders/")
+    await until(lambda: len(receiving.lives) == len(topics))
+    assert receiving.transports._receivers is not None
+    (session,) = receiving.transports._receivers._sessions.values()
+    assert [len(claims) for claims in session.joined.values()] == [1, 1, 1, 1]
+    for source in sources:
+        await send(source, 2)
+    assert await read(receiver, 8) == [(topic, payload) for topic in topics for payload in (b"0", b"1")]
+    await receiver.close()
+    assert not session._claimed
