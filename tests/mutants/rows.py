@@ -44,8 +44,8 @@ ROWS: Final = (
     Mutant(
         "queries-go-on-with-enough-sources",
         "transports/resolution/udp/querier",
-        "        if len(interest.known) >= interest.options.enough:\n            self.rounds.enough(topic)",
-        "        if len(interest.known) >= interest.options.enough:\n            pass",
+        "        if interest.satisfied:\n            self.rounds.enough(topic)",
+        "        if interest.satisfied:\n            pass",
         Test(f"{_QUERIER}::test_a_known_number_of_sources_is_enough"),
     ),
     Mutant(

@@ -21,7 +21,7 @@ from stablecast.transports.resolution.srs.events import (
     SrsContextInput,
 )
 from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS, ClientConfig
-from stablecast.transports.resolution.udp.effects import Discovered, Withdrawn
+from stablecast.transports.resolution.udp.effects import Abandoned, Discovered, Withdrawn
 from stablecast.transports.resolution.udp.inputs import ResolutionInput
 
 OnRecord = Callable[[str, SourceRecord], None]
@@ -38,12 +38,14 @@ class SrsResolver(Resolution):
         on_found: OnRecord,
         on_gone: OnRecord | None,
         on_service: OnService | None,
+        on_abandoned: Callable[[str], None] | None,
     ) -> None:
         """Drive `machine` in the running loop, from its first timeout on."""
         self._machine = machine
         self._on_found = on_found
         self._on_gone = on_gone
         self._on_service = on_service
+        self._on_abandoned = on_abandoned
         self._closed = False
         self._driver: UntracedDriver[SrsContextInput, SrsContextEffect] = UntracedDriver(
             machine, self._perform, self._on_failed
@@ -59,6 +61,7 @@ class SrsResolver(Resolution):
         *,
         on_gone: OnRecord | None = None,
         on_service: OnService | None = None,
+        on_abandoned: Callable[[str], None] | None = None,
         instance: bytes | None = None,
         config: ClientConfig = CLIENT_DEFAULTS,
     ) -> "SrsResolver":
@@ -66,7 +69,8 @@ class SrsResolver(Resolution):
 
         `on_found(topic, record)` is called for each source of a wanted topic, perhaps more than once, and `on_gone` at
         the end of such a source. `on_service(address, up, reason)` is called when a service begins or ceases to inform
-        this context. They may call back and must not raise. `instance` is the name of the context in 8 bytes, random by
+        this context. `on_abandoned(topic)` is called when a topic that only patterns want has had no source for too
+        long. They may call back and must not raise. `instance` is the name of the context in 8 bytes, random by
         default. This method returns at once, and connections are made in the background.
 
         Raises:
@@ -76,7 +80,7 @@ class SrsResolver(Resolution):
         name = machine.entropy.octets(INSTANCE_BYTES) if instance is None else instance
         seed = int.from_bytes(machine.entropy.octets(8))
         client = SrsContext.create(name, parse_services(services), seed, config)
-        return cls(client, check_ip(interface), on_found, on_gone, on_service)
+        return cls(client, check_ip(interface), on_found, on_gone, on_service, on_abandoned)
 
     def ask_name(self, name: str) -> bool:
         """Return False: services know no names of stores, which are found over UDP (T-010)."""
@@ -134,6 +138,9 @@ class SrsResolver(Resolution):
             case Withdrawn(topic, record):
                 if self._on_gone is not None:
                     self._on_gone(topic, record)
+            case Abandoned(topic):
+                if self._on_abandoned is not None:
+                    self._on_abandoned(topic)
             case ServiceChanged(address, up, reason):
                 if self._on_service is not None:
                     self._on_service(address, up, reason)
