@@ -208,8 +208,7 @@ class Resolver(Resolution):
                 listeners.remark(text, warning)
             case Listen(on) if self._group is not None and self._group[0].group != ANY:
                 self._listen(*self._group, on)
-            case _:
-                pass  # Datagrams of relays arrive on the socket that sends.
+            # Datagrams of relays arrive on the socket that sends.
 
     def _listen(self, settings: MulticastSettings, interface: str, on: bool) -> None:
         """Join the group, or leave it; try again to join later, because the machine counts on it."""

@@ -89,8 +89,7 @@ class ReliableJoiner:
                 if self._patient:  # Before `on_end`, which may abandon this joiner and cancel the timer.
                     self._again = asyncio.get_running_loop().call_later(RETRY_SECONDS, self._join_again)
                 self._on_end(not self._patient)
-            case _:  # Began, and lost datagrams: only lost messages concern the application.
-                pass
+            # Began, and lost datagrams: only lost messages concern the application.
 
     def _join_again(self) -> None:
         self._joined = self._receivers.join(self._where, self._perform, self._settings, self._ports)

@@ -258,8 +258,7 @@ class ReliableSources:
                     guard("a source that waited for the rate limit failed", self._wanting.popleft())
             case fx.SourceClosed(number):
                 self._end(number)
-            case _:  # Clients that come and go are visible in the counters.
-                pass
+            # Clients that come and go are visible in the counters.
 
     def _on_failed(self, effect: object, error: Exception) -> None:
         """Report the error; receivers request datagrams that were not sent."""

@@ -58,8 +58,6 @@ def survey(path: Path, told: Iterable[str] = (), watch: Callable[[int], None] | 
                     surveyor.segment(segment)
                     if flow and len(settled) < MAX_LEARNED and surveyor.knows(segment) and network.knows(segment):
                         settled.add(flow)
-                case _:
-                    pass
     surveyor.plan.checking = network.checking
     return surveyor.plan
 

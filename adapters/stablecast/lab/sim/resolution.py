@@ -98,5 +98,4 @@ class ProcessResolution:
                 self._air.carry(self.process, data)
             case Discovered(record=record):
                 self._on_found(FoundSource(record.address, record.session_id, record.request_address))
-            case _:
-                pass  # Reports, and requests for sockets, which every process has.
+            # Reports, and requests for sockets, which every process has.

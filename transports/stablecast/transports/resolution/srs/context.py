@@ -199,8 +199,7 @@ class SrsContext:
             case srs.SourceInfo():
                 self.counted.told += 1
                 self._on_source(holder, link, message)
-            case _:
-                pass  # routers use interest, and the link handles withdrawn interest
+            # routers use interest, and the link handles withdrawn interest
 
     def _on_source(self, holder: int, link: ServiceLink, info: srs.SourceInfo) -> None:
         record = source_record(info)

@@ -264,8 +264,6 @@ class ServiceLink:
                 self._answered(Interest(name))
             case srs.PatternDelete(name=name):
                 self._answered(Interest(name, pattern=True))
-            case _:
-                pass
 
     def _answered(self, interest: Interest) -> None:
         left = self.unanswered.pop(interest, 0) - 1

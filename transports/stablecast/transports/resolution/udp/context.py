@@ -231,8 +231,6 @@ class ResolutionContext:
                     domain = option.domain
                 case lbmr.SourceType():
                     router = option.source_type == lbmr.SourceType.GATEWAY
-                case _:
-                    pass
         if router and domain and domain != self.domain:
             if self.domain:
                 self.outbox.append(
