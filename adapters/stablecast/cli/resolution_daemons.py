@@ -89,7 +89,7 @@ def run_srs(
         return 0
     if validate:
         return _say_valid(as_json)
-    return run_service(_serve_srs(settings, as_json))
+    return run_service(serve_srs(settings, as_json))
 
 
 def read(config: Path) -> SrsConfig:
@@ -103,7 +103,7 @@ def _plain(_: object, __: object, value: object) -> object:
     return str(value) if isinstance(value, Path) else value
 
 
-async def _serve_srs(settings: SrsConfig, as_json: bool) -> int:
+async def serve_srs(settings: SrsConfig, as_json: bool) -> int:
     """Serve until interrupted; return the exit status.
 
     Raises like `SrsDaemon.start`, and OSError if the log cannot be written.

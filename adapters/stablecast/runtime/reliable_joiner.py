@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
+import attrs
+
 from stablecast.core.protocol.inputs import Lost
 from stablecast.runtime.reliable_receivers import Joined, ReliableReceivers
 from stablecast.runtime.source_strings import Where
@@ -13,37 +15,33 @@ from stablecast.transports.reliable import effects as fx
 from stablecast.transports.reliable.settings import ReceiverSettings
 
 
+@attrs.define(eq=False)
 class ReliableJoiner:
     """One joined session. `on_items` gets its ID and the items of all topics, in the order of arrival.
 
     `on_lost` gets the losses of one topic of the session; `on_end(True)` reports the end of the session. A `patient`
     joiner reports `on_end(False)` and joins again, because silence is no proof that the source is gone. Callbacks may
-    call the joiner.
+    call the joiner. LBT-RU uses the first free port of `ports`, (0, 0): of the documented range.
+
+    Raises:
+        PortError: The session cannot be joined, because no port is free.
     """
 
-    def __init__(
-        self,
-        receivers: ReliableReceivers,
-        where: Where,
-        settings: ReceiverSettings,
-        on_items: Callable[[int, list[Item]], None],
-        on_lost: Callable[[Lost], None],
-        on_end: Callable[[bool], None],
-        patient: bool = False,
-        ports: tuple[int, int] = (0, 0),
-    ) -> None:
-        """Join; LBT-RU uses the first free port of `ports`, (0, 0): of the documented range. Raises PortError."""
-        self._receivers = receivers
-        self._where = where
-        self._settings = settings
-        self._on_items = on_items
-        self._on_lost = on_lost
-        self._on_end = on_end
-        self._patient = patient
-        self._ports = ports
-        self._paused = False
-        self._again: asyncio.TimerHandle | None = None
-        self._joined: Joined | None = receivers.join(where, self._perform, settings, ports)
+    _receivers: ReliableReceivers
+    _where: Where
+    _settings: ReceiverSettings
+    _on_items: Callable[[int, list[Item]], None]
+    _on_lost: Callable[[Lost], None]
+    _on_end: Callable[[bool], None]
+    _patient: bool = False
+    _ports: tuple[int, int] = (0, 0)
+    _paused: bool = False
+    _again: asyncio.TimerHandle | None = None
+    _joined: Joined | None = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Join."""
+        self._joined = self._receivers.join(self._where, self._perform, self._settings, self._ports)
 
     def repairs(self) -> tuple[int, int]:
         """Return the numbers that the session requested by NAKs, and those that arrived twice."""

@@ -70,27 +70,22 @@ class Joined:
         self._session.leave(self)
 
 
+@attrs.define(eq=False)
 class _JoinedSession:
     """A session and its listeners; the last one to leave ends it."""
 
-    def __init__(
-        self,
-        where: Where,
-        machine: LbtrmReceiver | LbtruReceiver,
-        hearing: DatagramSocket,
-        saying: DatagramSocket,
-        on_closed: Callable[[], None],
-    ) -> None:
-        self.where = where
-        self.machine = machine
-        self.hearing = hearing
-        self.joined: list[Joined] = []
-        self._saying = saying
-        self._on_closed = on_closed
-        self._closed = False
-        self._driver: UntracedDriver[ReceiverInput, fx.ReceiverEffect] = UntracedDriver(
-            machine, self._perform, self._on_failed
-        )
+    where: Where
+    machine: LbtrmReceiver | LbtruReceiver
+    hearing: DatagramSocket
+    _saying: DatagramSocket
+    _on_closed: Callable[[], None]
+    joined: list[Joined] = attrs.field(factory=list)
+    _closed: bool = False
+    _driver: UntracedDriver[ReceiverInput, fx.ReceiverEffect] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Begin to drive the machine."""
+        self._driver = UntracedDriver(self.machine, self._perform, self._on_failed)
 
     def arrived(self, found: list[memoryview]) -> None:
         """Feed the datagrams of one read."""

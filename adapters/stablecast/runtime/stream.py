@@ -12,6 +12,8 @@ occupy the core that the receiver or the source needs. A store that reads severa
 import asyncio
 from collections.abc import Callable
 
+import attrs
+
 from stablecast.runtime import machine, ports, tls
 from stablecast.runtime.effect_execution import report
 from stablecast.runtime.keepalive import keep_alive
@@ -77,33 +79,27 @@ class Subscriber(asyncio.Protocol):
         self._server.remove(self)
 
 
+@attrs.define(eq=False, slots=False)  # a test replaces `write`
 class StreamServer:
-    """The server of a source's stream; `subscribers` are its joiners, the last one first."""
+    """The server of a source's stream on a listening socket that it owns.
 
-    def __init__(
-        self,
-        listening: machine.Socket,
-        greet: Callable[[], bytes],
-        maximum: int = MAX_QUEUED_BYTES,
-        hold: Callable[[bool], None] | None = None,
-    ) -> None:
-        """Serve joiners on a listening socket and own it; `greet` returns the first bytes for each joiner.
+    `subscribers` are its joiners, the last one first; `greet` returns the first bytes for each of them. A joiner is
+    slow when `maximum` bytes wait for it. `hold` gets whether the source must wait for slow joiners; without `hold`
+    they are dropped.
+    """
 
-        A joiner is slow when `maximum` bytes wait for it. `hold` gets whether the source must wait for slow joiners;
-        without `hold` they are dropped.
-        """
-        self._listening = listening
-        self.greet = greet
-        self.maximum = maximum
-        self.hold = hold
-        self._slow: set[Subscriber] = set()
-        self.subscribers: list[Subscriber] = []
-        self._server: asyncio.Server | None = None
-        self._loop = asyncio.get_running_loop()
-        self._turn: list[bytes] = []
-        self._turn_bytes = 0
-        self._closed = False
-        self.dropped = 0
+    _listening: machine.Socket
+    greet: Callable[[], bytes]
+    maximum: int = MAX_QUEUED_BYTES
+    hold: Callable[[bool], None] | None = None
+    _slow: set[Subscriber] = attrs.field(factory=set)
+    subscribers: list[Subscriber] = attrs.field(factory=list)
+    _server: asyncio.Server | None = None
+    _loop: asyncio.AbstractEventLoop = attrs.field(factory=asyncio.get_running_loop)
+    _turn: list[bytes] = attrs.field(factory=list)
+    _turn_bytes: int = 0
+    _closed: bool = False
+    dropped: int = 0
 
     async def start(self) -> None:
         """Begin to accept joiners on the listening socket."""

@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
+import attrs
+
 from stablecast.runtime import tls
 from stablecast.runtime.address import parse_place
 from stablecast.runtime.stream import Item, StreamReader
@@ -22,28 +24,27 @@ JOIN_SECONDS = 5.0
 """Time limit of one attempt. After a long partition the kernel would repeat its request only once a minute."""
 
 
+@attrs.define(eq=False)
 class StreamJoiner:
-    """One joined stream. `on_items` gets the items after the greeting, `on_end(gone)` each end of the connection.
+    """One joined stream. `on_items` gets the session ID and the items, `on_end(gone)` each end of the connection.
 
-    After `on_end(True)` the joiner has given up; otherwise it joins again by itself. All callbacks may call the joiner.
+    A `session_id` of None accepts any life at `transport`. The items begin after the greeting. After `on_end(True)` the
+    joiner has given up; otherwise it joins again by itself. All callbacks may call the joiner.
     """
 
-    def __init__(
-        self,
-        transport: str,
-        session_id: int | None,
-        on_items: Callable[[int, list[Item]], None],
-        on_end: Callable[[bool], None],
-    ) -> None:
-        """Join `transport`; `session_id` None accepts any life there. `on_items` also gets the session id."""
-        self.transport = transport
-        self._expected = session_id
-        self._on_items = on_items
-        self._on_end = on_end
-        self._reader: StreamReader | None = None
-        self._over = False
-        self._paused = False
-        self._bytes = self._messages = 0
+    transport: str
+    _expected: int | None = attrs.field(alias="session_id")
+    _on_items: Callable[[int, list[Item]], None]
+    _on_end: Callable[[bool], None]
+    _reader: StreamReader | None = None
+    _over: bool = False
+    _paused: bool = False
+    _bytes: int = 0
+    _messages: int = 0
+    _task: "asyncio.Task[None]" = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Begin to join."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def pause(self) -> None:
