@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.evidence.capture.counts import FAULTS
-from stablecast.evidence.capture.decoder import packets
+from stablecast.evidence.capture.decoder import FAULTS, packets
 from stablecast.evidence.capture.judge import RuleStanding, judge
 from stablecast.evidence.capture.verdicts import FrameVerdict
 from tests.support import tshark

@@ -4,9 +4,8 @@ import sys
 from pathlib import Path
 
 from stablecast.evidence.capture import packet_text
-from stablecast.evidence.capture.counts import CaptureTally
-from stablecast.evidence.capture.decoder import CapturePacket, packets
-from stablecast.evidence.capture.errors import CaptureError, CutError
+from stablecast.evidence.capture.decoder import CapturePacket, CaptureTally, packets
+from stablecast.evidence.capture.files import CaptureError, CutError
 from stablecast.evidence.capture.ports import PortPlan
 from stablecast.evidence.capture.traffic_survey import survey
 from stablecast.evidence.capture.verdicts import FrameVerdict

@@ -6,7 +6,7 @@ from enum import Enum
 
 import attrs
 
-from stablecast.evidence.capture.errors import CaptureError
+from stablecast.evidence.capture.files import CaptureError
 from stablecast.evidence.capture.ip import TCP, UDP, Endpoint
 from stablecast.transports.wire import lbmr
 

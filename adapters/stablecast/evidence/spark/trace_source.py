@@ -34,7 +34,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from stablecast.evidence.spark.piece_plan import PIECE_BYTES, TracePiece, plan, sound_offsets
+from stablecast.evidence.spark.piece_judge import PIECE_BYTES, TracePiece, plan, sound_offsets
 from stablecast.evidence.spark.record_rows import CHEAP, COLUMNS, SCHEMA, RowBounds, batches
 from stablecast.evidence.spark.table_format import column_names, named_paths, piece_bytes
 from stablecast.evidence.trace.errors import TraceError

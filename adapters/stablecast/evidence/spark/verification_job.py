@@ -16,8 +16,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from stablecast.evidence.spark import cross_rules_sql
-from stablecast.evidence.spark.piece_judge import SCHEMA, judge_with, loads
-from stablecast.evidence.spark.piece_plan import PIECE_BYTES, TracePiece, plan
+from stablecast.evidence.spark.piece_judge import PIECE_BYTES, SCHEMA, TracePiece, judge_with, loads, plan
 from stablecast.evidence.trace.cross_rules import BOUNDED, SMALL, Ground, Suspect, Told, Witness, by_kind, untold
 from stablecast.evidence.trace.facts import Fact
 from stablecast.evidence.trace.file_names import traces_of

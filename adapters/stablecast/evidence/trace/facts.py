@@ -88,7 +88,7 @@ class Fact:
 
 
 Take = Callable[[Any, Any, "Book"], None]
-"""Note the facts in the subject of a record (`stablecast.evidence.trace.watch`), given with the record itself."""
+"""Note the facts in the subject of a record (`stablecast.evidence.trace.frame_judge`), given with the record itself."""
 
 FactHandlers = tuple[Mapping[type, Take], Mapping[type, Take]]
 """Handlers by class: of inputs and arriving messages; of effects, sent messages and events."""

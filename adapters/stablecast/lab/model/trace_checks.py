@@ -10,7 +10,7 @@ from stablecast.evidence.trace.file_names import find
 from stablecast.evidence.trace.reports import VerificationSummary
 from stablecast.evidence.trace.trace_judge import verify_paths
 from stablecast.lab.model import catalog
-from stablecast.lab.model.errors import ModelError
+from stablecast.lab.model.canonical import ModelError
 from stablecast.lab.model.trace_steps import Following, ViewTally
 from stablecast.lab.model.views import VIEWS, edges
 from stablecast.lab.model.views.edges import TraceView

@@ -10,8 +10,7 @@ import attrs
 
 from stablecast.core.machine import serial
 from stablecast.core.machine.units import MILLISECOND
-from stablecast.lab.sim.coded_messages import Item
-from stablecast.lab.sim.process import VirtualProcess
+from stablecast.lab.sim.process import Item, VirtualProcess
 from stablecast.transports.codec import chained_messages
 from stablecast.transports.codec.lbttcp import Run, span
 

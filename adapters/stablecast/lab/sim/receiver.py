@@ -31,10 +31,9 @@ from stablecast.core.receiver import ReceiverSession
 from stablecast.core.registration.status import RegistrationStatus
 from stablecast.evidence.trace.trace_recorder import Recorder
 from stablecast.lab.sim.application import SimulatedApplication, payloads_of
-from stablecast.lab.sim.coded_messages import NO_MESSAGE, Item, encode
 from stablecast.lab.sim.lossy_transport import Lossy
 from stablecast.lab.sim.network import VirtualNetwork
-from stablecast.lab.sim.process import VirtualDriver, VirtualJoiner, VirtualProcess, serve
+from stablecast.lab.sim.process import NO_MESSAGE, Item, VirtualDriver, VirtualJoiner, VirtualProcess, encode, serve
 from stablecast.lab.sim.resolution import FoundSource, ProcessResolution
 from stablecast.lab.sim.setup import Leaving, WorldSetup
 from stablecast.lab.sim.source import HESITATE_NS

@@ -36,9 +36,8 @@ from stablecast.core.protocol.settings import FlightBehavior, SourceConfig, Stor
 from stablecast.core.registration.status import RegistrationStatus
 from stablecast.core.source import SourceEndpoint
 from stablecast.evidence.trace.trace_recorder import Recorder
-from stablecast.lab.sim.coded_messages import NO_MESSAGE, Item, encode
 from stablecast.lab.sim.network import Connection, VirtualNetwork
-from stablecast.lab.sim.process import VirtualDriver, VirtualProcess, serve
+from stablecast.lab.sim.process import NO_MESSAGE, Item, VirtualDriver, VirtualProcess, encode, serve
 from stablecast.lab.sim.setup import STORES
 from stablecast.lab.sim.source_checkers import Checkers
 from stablecast.lab.sim.virtual_time import VirtualClock

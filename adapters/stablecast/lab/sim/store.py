@@ -23,11 +23,10 @@ from stablecast.core.protocol.messages import Message, Registered, Role, SourceI
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace.trace_recorder import Recorder
-from stablecast.lab.sim.coded_messages import NO_MESSAGE, Item, encode
 from stablecast.lab.sim.disk import DiskRecord, DiskRecordKind, Syncer, VirtualDisk
 from stablecast.lab.sim.lossy_transport import Lossy
 from stablecast.lab.sim.network import VirtualNetwork
-from stablecast.lab.sim.process import VirtualDriver, VirtualJoiner, VirtualProcess, serve
+from stablecast.lab.sim.process import NO_MESSAGE, Item, VirtualDriver, VirtualJoiner, VirtualProcess, encode, serve
 from stablecast.lab.sim.proxy import Advertise, Proxy
 from stablecast.lab.sim.source_checkers import Checkers
 from stablecast.lab.sim.virtual_time import VirtualClock

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.evidence.spark.piece_plan import END
+from stablecast.evidence.spark.piece_judge import END
 from stablecast.evidence.spark.record_rows import COLUMNS, SCHEMA, RowBounds, batches
 from tests.adapters.evidence.trace.traced import put_together, records, take_apart
 

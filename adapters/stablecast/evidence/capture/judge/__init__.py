@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from stablecast.evidence.capture.decoder import SKEW_NS, CapturePacket, packets
-from stablecast.evidence.capture.errors import CaptureError, CutError
-from stablecast.evidence.capture.files import watched
+from stablecast.evidence.capture.files import CaptureError, CutError, watched
 from stablecast.evidence.capture.judge.findings import CaptureFinding, CaptureFindings, RuleStanding
 from stablecast.evidence.capture.judge.form_rule import FormRule
 from stablecast.evidence.capture.judge.multicast_rules import JITTER_NS, Multicast

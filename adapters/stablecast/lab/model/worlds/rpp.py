@@ -30,9 +30,8 @@ from stablecast.core.protocol.messages import (
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.core.store import StoreEndpoint
 from stablecast.core.store.status import RepositoryStatus
-from stablecast.lab.model.canonical import Fn, Value, record
+from stablecast.lab.model.canonical import Fn, ModelError, Value, record
 from stablecast.lab.model.clone import SharedMachine
-from stablecast.lab.model.errors import ModelError
 from stablecast.lab.model.explorer import Action, State
 from stablecast.lab.model.store_process import SOURCE_ID, WorldJournal, WorldStore, data, numbers_of
 from stablecast.lab.model.worlds.rpp_parts import (

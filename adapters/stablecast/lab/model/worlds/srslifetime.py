@@ -12,9 +12,8 @@ from typing import Any, Self
 
 import attrs
 
-from stablecast.lab.model.canonical import Fn, Value, record
+from stablecast.lab.model.canonical import Fn, ModelError, Value, record
 from stablecast.lab.model.clone import SharedMachine
-from stablecast.lab.model.errors import ModelError
 from stablecast.lab.model.explorer import Action, State
 from stablecast.lab.model.worlds.srslifetime_parts import (
     LOCAL,
