@@ -11,8 +11,7 @@ from typing import Generic, Protocol, TypeVar
 
 from stablecast.runtime import driven_machine
 from stablecast.runtime.address import parse
-from stablecast.runtime.datagram_buffers import Sent
-from stablecast.runtime.datagrams import DatagramSocket
+from stablecast.runtime.datagrams import DatagramSocket, Sent
 from stablecast.runtime.effect_execution import describe, report
 from stablecast.runtime.machine import Socket
 from stablecast.runtime.untraced_driver import UntracedDriver

@@ -8,8 +8,7 @@ import attrs
 from stablecast.core.protocol.inputs import Lost
 from stablecast.runtime.reliable_receivers import Joined, ReliableReceivers
 from stablecast.runtime.source_strings import Where
-from stablecast.runtime.stream import Item
-from stablecast.runtime.stream_joiner import RETRY_SECONDS
+from stablecast.runtime.stream import RETRY_SECONDS, Item
 from stablecast.transports import codec
 from stablecast.transports.reliable import effects as fx
 from stablecast.transports.reliable.settings import ReceiverSettings

@@ -6,8 +6,7 @@ import attrs
 
 from stablecast.runtime import datagrams, machine, multicast
 from stablecast.runtime.address import check_ip, join, parse
-from stablecast.runtime.datagram_buffers import Sent
-from stablecast.runtime.datagrams import DatagramSocket
+from stablecast.runtime.datagrams import DatagramSocket, Sent
 from stablecast.runtime.effect_execution import guard, report
 from stablecast.runtime.source_strings import Where
 from stablecast.runtime.untraced_driver import UntracedDriver

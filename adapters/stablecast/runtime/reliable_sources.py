@@ -8,8 +8,7 @@ import attrs
 
 from stablecast.runtime import datagrams, machine, multicast
 from stablecast.runtime.address import check_ip
-from stablecast.runtime.datagram_buffers import Sent
-from stablecast.runtime.datagrams import DatagramSocket
+from stablecast.runtime.datagrams import DatagramSocket, Sent
 from stablecast.runtime.effect_execution import describe, guard, report
 from stablecast.runtime.ports import PortError
 from stablecast.runtime.source_strings import Where

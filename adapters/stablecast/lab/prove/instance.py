@@ -16,8 +16,7 @@ from stablecast.config.options import ALIASES, SCOPES, apply
 from stablecast.config.profiles import profile
 from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.repairs import Repair
-from stablecast.core.protocol.setting_relations import Finding, relations
-from stablecast.core.protocol.settings import SourceConfig, StoreBehavior
+from stablecast.core.protocol.settings import Finding, SourceConfig, StoreBehavior, relations
 from stablecast.lab.prove.bounds import MAX_STATES, TakeoverFault
 from stablecast.lab.prove.errors import ProveError
 

@@ -34,10 +34,9 @@ from stablecast.core.protocol.messages import Registered
 from stablecast.core.protocol.request_window import Target
 from stablecast.core.protocol.resume_point import offer
 from stablecast.core.protocol.settings import AckMode, ReceiverConfig, UseOtr
-from stablecast.core.receiver.arrival import Arrivals
+from stablecast.core.receiver.arrival import Arrivals, FirstNumberChoice
 from stablecast.core.receiver.consumption_acks import Acknowledger, AckTimer
 from stablecast.core.receiver.delivery_window import DeliveryWindow
-from stablecast.core.receiver.first_number import FirstNumberChoice
 from stablecast.core.receiver.lives import Lives
 from stablecast.core.receiver.recovery import Recovery
 from stablecast.core.receiver.source_contact import SourceContact, SourceNews

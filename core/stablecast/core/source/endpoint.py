@@ -31,8 +31,7 @@ from stablecast.core.protocol import messages as msg
 from stablecast.core.protocol.effects import Broadcast, Effect, Notify, SourceEffect
 from stablecast.core.protocol.messages import Message, Registered
 from stablecast.core.protocol.resume_point import offer
-from stablecast.core.protocol.setting_relations import relations
-from stablecast.core.protocol.settings import SourceConfig
+from stablecast.core.protocol.settings import SourceConfig, relations
 from stablecast.core.registration.registration_set import RegistrationSet
 from stablecast.core.source.announcements import Announcements
 from stablecast.core.source.lineage import Lineage

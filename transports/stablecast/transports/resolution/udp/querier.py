@@ -22,10 +22,9 @@ from stablecast.transports.resolution.udp import inputs
 from stablecast.transports.resolution.udp import settings as udp
 from stablecast.transports.resolution.udp.cache import SourceCache
 from stablecast.transports.resolution.udp.effects import Discovered, QuerierEffect, SourceNotFound, Transmit, Withdrawn
-from stablecast.transports.resolution.udp.limiter import Limiter
 from stablecast.transports.resolution.udp.phases import Phase
 from stablecast.transports.resolution.udp.record_batches import share
-from stablecast.transports.resolution.udp.schedule import TurnSchedule
+from stablecast.transports.resolution.udp.schedule import Limiter, TurnSchedule
 from stablecast.transports.wire import lbmr
 
 MAX_REPORTED = 1_024
