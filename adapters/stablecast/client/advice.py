@@ -11,7 +11,8 @@ from stablecast.config import transport_options
 from stablecast.config.options import Value, notices
 from stablecast.config.resolution_options import ResolutionSettings
 from stablecast.config.transport_options import Transport, TransportConfig
-from stablecast.core.protocol.settings import SourceConfig, relations
+from stablecast.core.protocol.setting_relations import relations
+from stablecast.core.protocol.settings import SourceConfig
 
 log = logging.getLogger("stablecast")
 

@@ -39,7 +39,7 @@ from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.core.protocol.messages import SourceInfo
 from stablecast.core.protocol.settings import ReceiverConfig
 from stablecast.runtime.connection_pool import ConnectionPool
-from stablecast.runtime.effect_execution import report
+from stablecast.runtime.driver import report
 from stablecast.runtime.reliable_joiner import ReliableJoiner
 from stablecast.runtime.source_strings import is_source_string, source_string
 from stablecast.runtime.stream import Item, StreamJoiner

@@ -19,7 +19,7 @@ from stablecast.config.transport_options import TransportConfig
 from stablecast.core.machine.units import MILLISECOND, SECOND, milliseconds
 from stablecast.core.protocol import settings
 from stablecast.core.protocol.messages import Wishes
-from stablecast.core.protocol.settings import recovery_relations, relations
+from stablecast.core.protocol.setting_relations import recovery_relations, relations
 from stablecast.runtime import machine
 
 BURST_ENOUGH = 1_000_000

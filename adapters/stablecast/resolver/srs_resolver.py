@@ -7,8 +7,7 @@ from stablecast.resolver.channels import Channels
 from stablecast.resolver.resolution import Resolution
 from stablecast.runtime import machine
 from stablecast.runtime.address import check_ip, parse_services
-from stablecast.runtime.effect_execution import describe, report
-from stablecast.runtime.untraced_driver import UntracedDriver
+from stablecast.runtime.driver import UntracedDriver, describe, report
 from stablecast.transports.resolution.records import INSTANCE_BYTES, SourceRecord
 from stablecast.transports.resolution.srs.context import SrsContext
 from stablecast.transports.resolution.srs.events import (

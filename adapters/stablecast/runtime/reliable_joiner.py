@@ -64,6 +64,7 @@ class ReliableJoiner:
 
     def abandon(self) -> None:
         """Leave the session; no callback is called afterwards."""
+        # The timer exists only between a silence and the next attempt.
         if self._again is not None:
             self._again.cancel()
         self._leave()

@@ -7,9 +7,8 @@ import attrs
 from stablecast.runtime import datagrams, machine, multicast
 from stablecast.runtime.address import check_ip, join, parse
 from stablecast.runtime.datagrams import DatagramSocket, Sent
-from stablecast.runtime.effect_execution import guard, report
+from stablecast.runtime.driver import UntracedDriver, guard, report
 from stablecast.runtime.source_strings import Where
-from stablecast.runtime.untraced_driver import UntracedDriver
 from stablecast.transports.reliable import effects as fx
 from stablecast.transports.reliable.inputs import LeaveSession, ReceiverInput, SessionDatagrams
 from stablecast.transports.reliable.lbtrm import LbtrmReceiver, by_name, name_of

@@ -9,10 +9,9 @@ import attrs
 from stablecast.runtime import datagrams, machine, multicast
 from stablecast.runtime.address import check_ip
 from stablecast.runtime.datagrams import DatagramSocket, Sent
-from stablecast.runtime.effect_execution import describe, guard, report
+from stablecast.runtime.driver import UntracedDriver, describe, guard, report
 from stablecast.runtime.ports import PortError
 from stablecast.runtime.source_strings import Where
-from stablecast.runtime.untraced_driver import UntracedDriver
 from stablecast.transports.reliable import effects as fx
 from stablecast.transports.reliable.batches import BatchMark
 from stablecast.transports.reliable.inputs import (

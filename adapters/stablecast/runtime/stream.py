@@ -23,7 +23,7 @@ import attrs
 
 from stablecast.runtime import machine, ports, tls
 from stablecast.runtime.address import parse_place
-from stablecast.runtime.effect_execution import report
+from stablecast.runtime.driver import report
 from stablecast.runtime.keepalive import keep_alive
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder
@@ -321,6 +321,7 @@ class StreamJoiner:
 
     def statistics(self) -> dict[str, int]:
         """Return the bytes and messages received since the joiner was created."""
+        # The reader of an earlier connection has been added to the sums; the current one counts by itself.
         octets, messages = self._bytes, self._messages
         if self._reader is not None:
             octets, messages = octets + self._reader.bytes_rcved, messages + self._reader.messages_rcved

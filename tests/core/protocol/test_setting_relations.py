@@ -8,17 +8,8 @@ import pytest
 from stablecast.core.protocol.messages import ElectionToken, Pace
 from stablecast.core.protocol.quorum import Consensus, GroupRules
 from stablecast.core.protocol.repairs import Repair
-from stablecast.core.protocol.settings import (
-    LARGE_FLIGHT,
-    ReceiverConfig,
-    Retention,
-    SourceConfig,
-    StoreBehavior,
-    StoreSpec,
-    recovery_relations,
-    relations,
-    without_duplicates,
-)
+from stablecast.core.protocol.setting_relations import LARGE_FLIGHT, recovery_relations, relations, without_duplicates
+from stablecast.core.protocol.settings import ReceiverConfig, Retention, SourceConfig, StoreBehavior, StoreSpec
 from tests.core.samples import LIFE
 
 RR = StoreBehavior.RR

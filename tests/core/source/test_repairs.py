@@ -13,7 +13,8 @@ from stablecast.core.protocol.inputs import Gone, Sent, Start, Tick
 from stablecast.core.protocol.messages import Pace, StableAck
 from stablecast.core.protocol.quorum import Consensus, GroupRules, Intergroup
 from stablecast.core.protocol.repairs import Repair
-from stablecast.core.protocol.settings import StoreSpec, relations
+from stablecast.core.protocol.setting_relations import relations
+from stablecast.core.protocol.settings import StoreSpec
 from tests.core.drivers import INTERVAL_NS, SourceDriver
 from tests.core.samples import LIFE, SECOND
 

@@ -17,17 +17,14 @@ import attrs
 from stablecast.core.machine.records import record
 from stablecast.core.machine.units import SECOND
 from stablecast.evidence.capture import layers
-from stablecast.evidence.capture.connections import Direction
+from stablecast.evidence.capture.connections import Direction, session_name, transport_of
 from stablecast.evidence.capture.files import CaptureFrame, CutError, FrameMark, frames
-from stablecast.evidence.capture.ip import TCP, UDP, Endpoint, TcpSegment, UdpDatagram, content
-from stablecast.evidence.capture.large_messages import CapturedLargeMessages
-from stablecast.evidence.capture.layers import Decoded, Layer, LayerProblem, undecoded
+from stablecast.evidence.capture.ip import TCP, UDP, Endpoint, FrameVerdict, TcpSegment, UdpDatagram, content, gravest
+from stablecast.evidence.capture.layers import CapturedLargeMessages, Decoded, Layer, LayerProblem, undecoded
 from stablecast.evidence.capture.network import IpNetwork, WholePacket
 from stablecast.evidence.capture.ports import PROTOCOLS, PortPlan, TrafficKind, TransportKey
-from stablecast.evidence.capture.sessions import session_name, transport_of
 from stablecast.evidence.capture.traffic_survey import survey
 from stablecast.evidence.capture.uniform_layers import messages
-from stablecast.evidence.capture.verdicts import FrameVerdict, gravest
 
 FAULTS = (
     FrameVerdict.DIFFERENT,

@@ -21,10 +21,9 @@ from stablecast.evidence.trace.cross_rules import BOUNDED, SMALL, Ground, Suspec
 from stablecast.evidence.trace.facts import Fact
 from stablecast.evidence.trace.file_names import traces_of
 from stablecast.evidence.trace.frames import ROLES
-from stablecast.evidence.trace.record_search import violation
 from stablecast.evidence.trace.report_page import DRAWN, MAX_POINTS, Point
 from stablecast.evidence.trace.reports import MAX_VIOLATIONS, FileReport, TraceViolation, VerificationSummary, table_of
-from stablecast.evidence.trace.trace_judge import FrameLink, broken_beginning
+from stablecast.evidence.trace.trace_judge import FrameLink, broken_beginning, violation
 
 ARROW: Final = {"string": pa.string(), "bigint": pa.int64()}
 """Types of columns by their names, in SQL and in tables of violations."""

@@ -12,7 +12,8 @@ import attrs
 from stablecast.core.protocol.events import Overtaken, QuorumLost, RegistrationComplete
 from stablecast.core.protocol.quorum import Consensus, Intergroup
 from stablecast.core.protocol.repairs import Repair
-from stablecast.core.protocol.settings import StoreBehavior, relations
+from stablecast.core.protocol.setting_relations import relations
+from stablecast.core.protocol.settings import StoreBehavior
 from stablecast.lab.prove.instance import Instance
 from stablecast.lab.prove.search import FoundRun, ends_well
 from stablecast.lab.prove.sources import Told

@@ -15,7 +15,7 @@ from stablecast.core.protocol.inputs import Gone, Input, Reset
 from stablecast.core.protocol.messages import Message
 from stablecast.lab.sim.network import Connection, VirtualNetwork
 from stablecast.lab.sim.virtual_time import VirtualClock, VirtualWorld
-from stablecast.runtime.driven_machine import Driven
+from stablecast.runtime.driver import Driven
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder
 from stablecast.transports.wire import lbmc

@@ -13,7 +13,7 @@ from stablecast.lab.sim.endpoint_configs import TIMES
 from stablecast.lab.sim.network import Connection
 from stablecast.lab.sim.process import NO_MESSAGE, Item, VirtualDriver, VirtualProcess, encode, serve
 from stablecast.lab.sim.source_checkers import Checkers
-from stablecast.runtime.driven_machine import Driven
+from stablecast.runtime.driver import Driven
 from stablecast.store.proxy import proxy_config
 from stablecast.transports import codec
 

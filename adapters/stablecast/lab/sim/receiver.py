@@ -39,7 +39,7 @@ from stablecast.lab.sim.setup import Leaving, WorldSetup
 from stablecast.lab.sim.source import HESITATE_NS
 from stablecast.lab.sim.source_checkers import Checkers
 from stablecast.lab.sim.virtual_time import VirtualClock
-from stablecast.runtime.driven_machine import Driven
+from stablecast.runtime.driver import Driven
 from stablecast.transports import codec
 from stablecast.transports.codec.fragments import FragmentReassembly
 from stablecast.transports.codec.lbttcp import Run

@@ -12,7 +12,7 @@ import attrs
 
 from stablecast.core.protocol.settings import SourceConfig
 from stablecast.lab.sim.process import VirtualDriver, VirtualProcess
-from stablecast.runtime.driven_machine import Driven
+from stablecast.runtime.driver import Driven
 from stablecast.transports import codec
 from stablecast.transports.resolution.records import INSTANCE_BYTES
 from stablecast.transports.resolution.udp.carriers import MulticastGroup

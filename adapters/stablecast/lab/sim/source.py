@@ -41,7 +41,7 @@ from stablecast.lab.sim.process import NO_MESSAGE, Item, VirtualDriver, VirtualP
 from stablecast.lab.sim.setup import STORES
 from stablecast.lab.sim.source_checkers import Checkers
 from stablecast.lab.sim.virtual_time import VirtualClock
-from stablecast.runtime.driven_machine import Driven
+from stablecast.runtime.driver import Driven
 from stablecast.transports import codec
 from stablecast.transports.wire.headers import Fragment
 from stablecast.transports.wire.lbmc import DATA_HEADER, Message, MessageKind

@@ -30,7 +30,7 @@ from stablecast.lab.sim.process import NO_MESSAGE, Item, VirtualDriver, VirtualJ
 from stablecast.lab.sim.proxy import Advertise, Proxy
 from stablecast.lab.sim.source_checkers import Checkers
 from stablecast.lab.sim.virtual_time import VirtualClock
-from stablecast.runtime.driven_machine import Driven
+from stablecast.runtime.driver import Driven
 from stablecast.runtime.kept_runs import Continuity, Tokens
 from stablecast.store.client_records import client_record, clients_of, forget_record
 from stablecast.store.message_storage import MessagePiece, MessageStorage, encoded, pieces_of

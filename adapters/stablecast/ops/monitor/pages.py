@@ -17,9 +17,8 @@ import attrs
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from stablecast.ops.monitor import figures, health, pictures
-from stablecast.ops.monitor.board import Board, ClientFinding, Snapshot, SourceRow, StoreHistory, findings_of
+from stablecast.ops.monitor.board import Board, ClientFinding, Snapshot, SourceRow, Spans, StoreHistory, findings_of
 from stablecast.ops.monitor.health import HealthFinding, Urgency, worst
-from stablecast.ops.monitor.number_spans import Spans
 from stablecast.runtime import machine
 from stablecast.runtime.source_strings import is_source_string
 from stablecast.store.observatory import ReceiverView, SourceView

@@ -10,9 +10,8 @@ from typing import assert_never
 from stablecast.resolver.srs.config import SrsConfig
 from stablecast.runtime import machine, ports, tls
 from stablecast.runtime.address import join
-from stablecast.runtime.effect_execution import describe, report
+from stablecast.runtime.driver import UntracedDriver, describe, report
 from stablecast.runtime.keepalive import keep_alive
-from stablecast.runtime.untraced_driver import UntracedDriver
 from stablecast.transports.resolution.srs.events import (
     BytesReceived,
     ConnectionAccepted,

@@ -31,15 +31,15 @@ from stablecast.core.protocol import messages as msg
 from stablecast.core.protocol.effects import Broadcast, Effect, Notify, SourceEffect
 from stablecast.core.protocol.messages import Message, Registered
 from stablecast.core.protocol.resume_point import offer
-from stablecast.core.protocol.settings import SourceConfig, relations
+from stablecast.core.protocol.setting_relations import relations
+from stablecast.core.protocol.settings import SourceConfig
 from stablecast.core.registration.registration_set import RegistrationSet
-from stablecast.core.source.announcements import Announcements
 from stablecast.core.source.lineage import Lineage
 from stablecast.core.source.parts import agrees, ends, enrollment_of, offers_late_join, success, wants_every_group
 from stablecast.core.source.retransmission import resend, send_range
 from stablecast.core.source.stability import StabilityWindow
 from stablecast.core.source.status import SourceStatus
-from stablecast.core.source.transmission import Transmission
+from stablecast.core.source.transmission import Announcements, Transmission
 
 
 class SourceState(IntEnum):

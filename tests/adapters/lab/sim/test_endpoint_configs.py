@@ -1,7 +1,8 @@
 """Configurations: those of drawn setups work, and say what the setup says."""
 
 from stablecast.core.protocol.messages import Pace
-from stablecast.core.protocol.settings import AckMode, FlightBehavior, Ordering, RepositoryType, relations
+from stablecast.core.protocol.setting_relations import relations
+from stablecast.core.protocol.settings import AckMode, FlightBehavior, Ordering, RepositoryType
 from stablecast.lab.sim.endpoint_configs import (
     LATE_JOIN_BYTES,
     LIMITED_GIVE_UP_NS,

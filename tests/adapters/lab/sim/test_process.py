@@ -14,7 +14,7 @@ from stablecast.core.protocol.messages import Keepalive, Role
 from stablecast.lab.sim.network import Connection, VirtualNetwork
 from stablecast.lab.sim.process import Item, VirtualDriver, VirtualJoiner, VirtualProcess, serve
 from stablecast.lab.sim.virtual_time import VirtualClock, VirtualWorld
-from stablecast.runtime.driven_machine import Driven
+from stablecast.runtime.driver import Driven
 from stablecast.transports import codec
 
 

@@ -1,7 +1,7 @@
 """The ranges of numbers of a source, and the stores that hold them."""
 
-from stablecast.ops.monitor import number_spans as tested
-from stablecast.ops.monitor.number_spans import MAX_SPANS, Spans, spans
+from stablecast.ops.monitor import board as tested
+from stablecast.ops.monitor.board import MAX_SPANS, Spans, spans
 from tests.adapters.ops.monitor.staged_store import Staged, busy
 
 

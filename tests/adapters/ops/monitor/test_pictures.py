@@ -2,7 +2,7 @@
 
 import re
 
-from stablecast.ops.monitor.number_spans import Spans
+from stablecast.ops.monitor.board import Spans
 from stablecast.ops.monitor.pictures import EMPTY, gauge, sparkline, strip
 
 

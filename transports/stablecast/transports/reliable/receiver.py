@@ -18,8 +18,8 @@ from typing import ClassVar, assert_never
 import attrs
 
 from stablecast.core.machine import serial
+from stablecast.core.machine.chart import soonest
 from stablecast.core.machine.seeded import Seeded
-from stablecast.core.machine.timers import soonest
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder
 from stablecast.transports.reliable.effects import Began, Received, ReceiverEffect, SendDatagrams, SessionEnded
 from stablecast.transports.reliable.gaps import Gaps

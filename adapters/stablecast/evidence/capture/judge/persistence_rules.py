@@ -29,9 +29,8 @@ from stablecast.core.protocol.messages import (
 from stablecast.evidence.capture.decoder import SKEW_NS
 from stablecast.evidence.capture.ip import endpoint_text
 from stablecast.evidence.capture.judge.findings import CaptureFindings, RuleStanding
-from stablecast.evidence.capture.judge.holder_rules import RegIdHolders
+from stablecast.evidence.capture.judge.holder_rules import CopyRelease, RegIdHolders, Releases
 from stablecast.evidence.capture.judge.lives import CapturedLife
-from stablecast.evidence.capture.judge.release_rule import CopyRelease, Releases
 from stablecast.evidence.capture.judge.statements import (
     At,
     Ends,

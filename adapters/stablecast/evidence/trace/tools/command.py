@@ -4,8 +4,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from stablecast.evidence.trace.tools.analysis import analyze
-from stablecast.evidence.trace.tools.diff import TraceDifference, diff
+from stablecast.evidence.trace.tools.analysis import TraceDifference, analyze, diff
 from stablecast.evidence.trace.tools.prune import prune
 from stablecast.evidence.trace.tools.records import RecordFilter, TraceWindow, read_records, sentence
 from stablecast.evidence.trace.tools.travel import TravelSession, story

@@ -15,8 +15,7 @@ from typing import ClassVar
 import attrs
 
 from stablecast.core.machine import serial
-from stablecast.core.machine.chart import Chart, States, fire, lower
-from stablecast.core.machine.timers import TimerTable
+from stablecast.core.machine.chart import Chart, States, TimerTable, fire, lower
 from stablecast.transports.reliable.packets import Datagram, NakRefusal, SessionStatus, SourcePacket
 from stablecast.transports.reliable.receiver import OtherDatagram, ReceiverMachine
 from stablecast.transports.reliable.settings import LBTRU_RECEIVER, ReceiverSettings
