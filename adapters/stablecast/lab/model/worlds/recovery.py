@@ -18,19 +18,10 @@ from typing import Any, Self
 import attrs
 
 from stablecast.core.machine.units import MILLISECOND
+from stablecast.core.protocol import messages as msg
 from stablecast.core.protocol.effects import AskLow, Client, Deliver, Effect, Notify, Send, SendStored, StoreEffect
 from stablecast.core.protocol.events import RegistrationComplete, UnrecoverableLoss
 from stablecast.core.protocol.inputs import Arrived, Consumed, Finish, LowChosen, ReceiverInput, Reset
-from stablecast.core.protocol.messages import (
-    ConsumptionAck,
-    Message,
-    Register,
-    Registered,
-    RetransmitRequest,
-    Role,
-    SourceInfo,
-    StoreEntry,
-)
 from stablecast.core.protocol.quorum import Consensus
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.request_window import OpenRequest
@@ -89,7 +80,7 @@ class RecoveryStore:
     constants: RecoveryConstants
     number: int
     shared: SharedMachine[WorldStore]
-    inbox: list[ConsumptionAck | RetransmitRequest] = attrs.field(factory=list)
+    inbox: list[msg.ConsumptionAck | msg.RetransmitRequest] = attrs.field(factory=list)
     outbox: list[int] = attrs.field(factory=list)
 
     @classmethod
@@ -126,27 +117,27 @@ class RecoveryStore:
         """The receiver's acknowledgement on disk, 0: none."""
         return max(map(_acknowledged, self.process.synced.clients.values()))
 
-    def put(self, message: Message) -> None:
+    def put(self, message: msg.Message) -> None:
         """Send a message to the store. A full queue drops it; registrations are an action of their own."""
         room = self.up and len(self.inbox) < self.constants.Room
-        if room and isinstance(message, ConsumptionAck | RetransmitRequest):
+        if room and isinstance(message, msg.ConsumptionAck | msg.RetransmitRequest):
             self.inbox.append(message)
 
     def forget_receiver(self) -> None:
         """Handle the end of the receiver. Its acknowledgements remain in flight."""
-        self.inbox = [message for message in self.inbox if isinstance(message, ConsumptionAck)]
+        self.inbox = [message for message in self.inbox if isinstance(message, msg.ConsumptionAck)]
         self.outbox = []
 
-    def register(self, request: Register, now: int) -> list[Registered]:
+    def register(self, request: msg.Register, now: int) -> list[msg.Registered]:
         """Deliver a registration, sync it and return the answers."""
         self.hear(request, now)
         return self.sync(now)
 
-    def hear(self, message: Message, now: int) -> None:
+    def hear(self, message: msg.Message, now: int) -> None:
         """Deliver a message."""
         self._perform(self.shared.own().receive(Arrived(message), now))
 
-    def sync(self, now: int) -> list[Registered]:
+    def sync(self, now: int) -> list[msg.Registered]:
         """Sync all writes; return the answers that waited for it."""
         return self._perform(self.shared.own().sync(now))
 
@@ -159,13 +150,13 @@ class RecoveryStore:
         """Restart with the contents of the disk."""
         self.shared.own().restart(now, {SOURCE_ID: 1}, MESSAGE_BYTES)
 
-    def _perform(self, effects: Sequence[StoreEffect]) -> list[Registered]:
+    def _perform(self, effects: Sequence[StoreEffect]) -> list[msg.Registered]:
         """Put what the store sends from its disk on the way; return its answers to registrations."""
         for effect in effects:
             if isinstance(effect, SendStored):
                 numbers = range(effect.first, effect.last + 1)
                 self.outbox += numbers[: self.constants.Room - len(self.outbox)]
-        return [message for message in messages(effects) if isinstance(message, Registered)]
+        return [message for message in messages(effects) if isinstance(message, msg.Registered)]
 
 
 def address_of(store: int) -> str:
@@ -173,15 +164,17 @@ def address_of(store: int) -> str:
     return str(store)
 
 
-def source_info(constants: RecoveryConstants) -> SourceInfo:
+def source_info(constants: RecoveryConstants) -> msg.SourceInfo:
     """Return the source's SRI, which names its stores and says that everything is sent."""
     sizes = (2,) if constants.Groups == 1 else (1, 1)
-    stores = tuple(StoreEntry(store - 1, (store - 1) % len(sizes), address_of(store), SOURCE_ID, 0) for store in STORES)
-    return SourceInfo(LIFE, "topic", 0, 1, constants.Messages, _SOURCE, sizes, False, stores)
+    stores = tuple(
+        msg.StoreEntry(store - 1, (store - 1) % len(sizes), address_of(store), SOURCE_ID, 0) for store in STORES
+    )
+    return msg.SourceInfo(LIFE, "topic", 0, 1, constants.Messages, _SOURCE, sizes, False, stores)
 
 
 def _acknowledged(client: Client) -> int:
-    return client.acknowledged if client.role is Role.RECEIVER and client.has_acknowledged else 0
+    return client.acknowledged if client.role is msg.Role.RECEIVER and client.has_acknowledged else 0
 
 
 TICK_NS = MILLISECOND
@@ -422,8 +415,8 @@ def _said(session: ReceiverSession, store: int) -> int:
     return granted.low - 1 if registration.counts and granted is not None and granted.old else 0
 
 
-def _message(message: ConsumptionAck | RetransmitRequest) -> Fn:
-    if isinstance(message, ConsumptionAck):
+def _message(message: msg.ConsumptionAck | msg.RetransmitRequest) -> Fn:
+    if isinstance(message, msg.ConsumptionAck):
         return record(kind="ack", first=message.number, last=message.number)
     return record(kind="ask", first=message.first, last=message.last)
 
