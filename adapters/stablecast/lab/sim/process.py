@@ -313,6 +313,7 @@ def serve(on_items: Callable[[Sequence[Item]], None]) -> Callable[[Connection], 
     return accept
 
 
+@attrs.define(eq=False)
 class VirtualJoiner:
     """Join a source's stream and join again after a break.
 
@@ -320,22 +321,16 @@ class VirtualJoiner:
     `on_end(gone)` gets every end; after `on_end(True)` the joiner stops.
     """
 
-    def __init__(
-        self,
-        process: VirtualProcess,
-        transport: str,
-        session_id: int,
-        on_items: Callable[[int, Sequence[Item]], None],
-        on_end: Callable[[bool], None],
-    ) -> None:
-        """Join `transport` for the life with this session id."""
-        self._process = process
-        self.transport = transport
-        self._session_id = session_id
-        self._on_items = on_items
-        self._on_end = on_end
-        self._connection: Connection | None = None
-        self._over = False
+    _process: VirtualProcess
+    transport: str
+    _session_id: int
+    _on_items: Callable[[int, Sequence[Item]], None]
+    _on_end: Callable[[bool], None]
+    _connection: Connection | None = None
+    _over: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        """Connect."""
         self._dial()
 
     def abandon(self) -> None:
