@@ -18,6 +18,7 @@ from stablecast.runtime import address, machine
 from stablecast.runtime.event_loop import run_service, until_interrupted
 from stablecast.runtime.interfaces import address_of, resolved_place
 from stablecast.runtime.logs import LineLog, PlainLog, RollingPolicy, daemon_log
+from stablecast.runtime.service_manager import ServiceManager
 from stablecast.text.console import note, say
 
 
@@ -140,7 +141,8 @@ async def _serve(
             machine.files.write_bytes(pid_file, f"{machine.process.pid()}\n".encode())
         place = {"port": daemon.port} if isinstance(daemon, RelayDaemon) else {"address": daemon.address}
         say({"ready": True, **place} if as_json else f"{name} is ready on {daemon.address}")
-        await interrupted
+        async with ServiceManager.of_environment().serving(f"serves at {daemon.address}"):
+            await interrupted
         counted = daemon.statistics()
         await daemon.close()
         if pid_file is not None:

@@ -82,8 +82,9 @@ CONFIG = """<lbmrd version="1.0">
 """
 
 
+@pytest.mark.rows("T-210", "T-213")
 def test_a_file_and_options_that_win_over_it(tmp_path: Path) -> None:
-    """T-210, T-213: the log tells of clients, and statistics as JSON."""
+    """The log tells of clients, and statistics as JSON."""
     config, log = tmp_path / "lbmrd.xml", tmp_path / "lbmrd.log"
     config.write_text(CONFIG.format(log=log), encoding="utf-8")
     options = ["-i", "lo", "-p", "0", "-a", "500", "-t", "2", "-r", "65536", "-s", "65536", "--statistics", "0.01"]
@@ -155,8 +156,8 @@ def test_a_hang_up_reopens_the_log(tmp_path: Path) -> None:
     assert "[INFO] cpython " in second
 
 
+@pytest.mark.rows("T-501")
 def test_lines_on_the_console_have_time_and_severity() -> None:
-    """T-501."""
     with lbmrd("--json") as process, bind("127.0.0.1", 0) as client:
         assert process.stdout is not None
         assert process.stderr is not None

@@ -29,8 +29,9 @@ def line(process: "subprocess.Popen[str]") -> str:
     return process.stdout.readline().rstrip("\n")
 
 
+@pytest.mark.rows("T-421", "T-422")
 def test_ready_and_stopped(tmp_path: Path) -> None:
-    """T-422, T-421: it tells where it listens, and at the end what it saw; log lines go to the file."""
+    """It tells where it listens, and at the end what it saw; log lines go to the file."""
     config = tmp_path / "srs.toml"
     pid = tmp_path / "srs.pid"
     config.write_text(

@@ -12,9 +12,9 @@ import attrs
 
 from stablecast.core.machine import serial
 from stablecast.core.protocol import messages as msg
+from stablecast.evidence.capture import statements
 from stablecast.evidence.capture.decoder import SKEW_NS
 from stablecast.evidence.capture.ip import endpoint_text
-from stablecast.evidence.capture.judge import statements
 from stablecast.evidence.capture.judge.findings import CaptureFindings, RuleStanding
 from stablecast.evidence.capture.judge.holder_rules import CopyRelease, RegIdHolders, Releases
 from stablecast.evidence.capture.judge.lives import CapturedLife
