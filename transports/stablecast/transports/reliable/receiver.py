@@ -29,9 +29,11 @@ from stablecast.transports.reliable.packets import Datagram, NakRefusal, Session
 from stablecast.transports.reliable.settings import MAX_NUMBERS, ReceiverSettings
 from stablecast.transports.reliable.statistics import ReceiverStatistics
 from stablecast.transports.reliable.topics import Topics
+from stablecast.transports.wire import lbtrm, lbtru
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.headers import Tsni
 from stablecast.transports.wire.lbmc import Message, MessageKind
+from stablecast.transports.wire.reliable_packets import Format
 
 PERMILLE = 1_000
 
@@ -197,6 +199,20 @@ class OtherDatagram(IntEnum):
     FOREIGN = 0
     OTHER = 1
     RESET = 2
+
+
+def meaning(packet: lbtrm.Packet | lbtru.Packet) -> SourcePacket | OtherDatagram:
+    """Return the report of a packet of the session, for either transport."""
+    match packet:
+        case lbtrm.Data() | lbtru.Data():
+            again = bool(packet.flags & packet.RETRANSMISSION)
+            return Datagram(packet.sqn, packet.trail, packet.payload, again)
+        case lbtrm.SessionMessage() | lbtru.SessionMessage():
+            return SessionStatus(packet.sm_sqn, packet.lead, packet.trail)
+        case lbtrm.Ncf(format=Format.SELECTIVE) | lbtru.Ncf(format=Format.SELECTIVE):
+            return NakRefusal(packet.trail, packet.reason, packet.sqns)
+        case _:  # multicast NAKs of other receivers, and parity, which is never requested here
+            return OtherDatagram.OTHER
 
 
 @attrs.define

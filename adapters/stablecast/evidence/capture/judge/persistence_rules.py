@@ -241,9 +241,7 @@ class Persistence:
             else:
                 self.findings.fine("A1", whose)
         self.consumed[key] = max(number, before)
-        self.findings.timeline.add(
-            ("receiver", process or endpoint_text(at.ends[0])), "consumed", life.incarnation, at.time_ns, number
-        )
+        self.findings.timeline.add(who, "consumed", life.incarnation, at.time_ns, number)
         self._claim("A4", whose, at, life, number)
         self.holders.use(at, endpoint_text(at.ends[1]), ack.receiver_reg_id, process, number)
 
