@@ -1,4 +1,4 @@
-"""The receiver's side of a source's session over LBT-RM or LBT-RU, as `stream_joiner` is of a TCP stream."""
+"""The receiver's side of a source's session over LBT-RM or LBT-RU, as `StreamJoiner` is of a TCP stream."""
 
 import asyncio
 from collections.abc import Callable

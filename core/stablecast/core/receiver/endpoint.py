@@ -10,7 +10,7 @@
   P-249). `store_registrations` decides where to register and what the answers amount to.
 * Registration completes like a source's: all stores in the first interval, a quorum later (T1, C-30). Until then live
   data is held, not delivered (P-230).
-* The stores propose where to begin, and the application may change it: see `first_number` (T9, T10).
+* The stores propose where to begin, and the application may change it: see `arrival` (T9, T10).
 * A source without usable stores is asked for the range that it retransmits to late receivers; that range is history,
   like that of stores.
 * `arrival` sorts runs by life, `recovery` requests missing ones, `consumption_acks` acknowledges.

@@ -13,7 +13,7 @@
   one, this life is over, under `Repair.LEASE` (formal design, 7.6). Otherwise it goes on (`lineage`). It is also over
   when stores that had granted refuse it because another source holds the RegID, and too few other stores are left: it
   could only go on after a grant that counts the other life.
-* An SRI goes out after every change (`announcements`); its version rises, as the version of that store does (P-222).
+* An SRI goes out after every change (`transmission`); its version rises, as the version of that store does (P-222).
 * A source with an `election` token is a proxy: it registers, announces and retransmits, and never sends data of its own
   (P-549, C-35). If it is refused, it waits and asks again.
 * A source that withdrew drops what it is to send, and waits only for its stores (P-587).

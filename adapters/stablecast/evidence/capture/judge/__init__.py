@@ -1,6 +1,6 @@
 """Captures judged by the rules: evidence about endpoints that nobody traced.
 
-`capture.statements` translates packets, `persistence_rules` (with `lives`, `release_rule` and `holder_rules`) and
+`capture.statements` translates packets, `persistence_rules` (with `lives` and `holder_rules`) and
 `multicast_rules` judge the statements, and `form_rule` judges the packets themselves. `findings` has the verdicts, and
 the advice of `capture.doctor`. `verification.captures` has the command.
 

@@ -1,6 +1,6 @@
 """Drive the core's machines for `tla/Recovery`: a receiver that dies and returns, and two stores.
 
-The receiver is a whole `ReceiverSession`, each store a whole `StoreEndpoint` (`recovery_store`). The world adds what
+The receiver is a whole `ReceiverSession`, each store a whole `StoreEndpoint` (`RecoveryStore`). The world adds what
 the core leaves to its drivers: messages in flight, disks, time in ticks, and an application that consumes, dies and
 forgets. The world remembers what that application received and consumed.
 
