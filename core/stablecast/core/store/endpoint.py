@@ -20,6 +20,7 @@ from typing import assert_never
 import attrs
 
 from stablecast.core.machine import serial
+from stablecast.core.machine.chart import soonest
 from stablecast.core.machine.seeded import Seeded
 from stablecast.core.protocol import inputs
 from stablecast.core.protocol import messages as msg
@@ -180,8 +181,7 @@ class StoreEndpoint:
 
     def next_timeout(self) -> int | None:
         """Return when `handle_timeout` is due (ns), or None."""
-        times = (self.check_at, self.registry.agenda.next(), self.serving.next())
-        return min((time for time in times if time is not None), default=None)
+        return soonest(self.check_at, self.registry.agenda.next(), self.serving.next())
 
     def take_effects(self) -> list[StoreEffect]:
         """Return the effects to perform, in order, and empty the outbox."""
