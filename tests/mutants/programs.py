@@ -394,12 +394,12 @@ PROGRAMS: Final = (
         (
             "        for kind in self._kinds:\n"
             "            kind.feed(event)\n"
-            "        if isinstance(event, AddReceiver | Unresolved)"
+            "        if isinstance(event, inputs.AddReceiver | inputs.Unresolved)"
         ),
         (
             "        for kind in self._kinds[:1]:\n"
             "            kind.feed(event)\n"
-            "        if isinstance(event, AddReceiver | Unresolved)"
+            "        if isinstance(event, inputs.AddReceiver | inputs.Unresolved)"
         ),
         Test("adapters/resolver/test_combined_resolver.py::test_every_kind_gets_every_input"),
     ),
@@ -427,7 +427,7 @@ PROGRAMS: Final = (
     Mutant(
         "a-service-ignores-new-connections",
         "adapters/resolver/srs/daemon",
-        "        self.feed(ConnectionAccepted(number, address))\n",
+        "        self.feed(events.ConnectionAccepted(number, address))\n",
         "        pass\n",
         WholeWorlds("hang", first=10, count=15),
     ),
