@@ -161,21 +161,21 @@ PROGRAMS: Final = (
     ),
     Mutant(
         "an-unreachable-source-is-given-up",
-        "adapters/runtime/stream_joiner",
+        "adapters/runtime/stream",
         "            return  # Unreachable: the life may go on, so the joiner tries again.\n",
         "            self._finish()\n",
         Test("adapters/runtime/test_stream_joiner.py::test_a_peer_out_of_reach_is_tried_again"),
     ),
     Mutant(
         "a-source-that-refuses-is-joined-for-ever",
-        "adapters/runtime/stream_joiner",
+        "adapters/runtime/stream",
         "        except ConnectionRefusedError:\n            self._finish()\n",
         "        except ConnectionRefusedError:\n            return\n",
         Test("adapters/runtime/test_stream_joiner.py::test_a_refusal_means_gone"),
     ),
     Mutant(
         "another-life-at-the-place-is-accepted",
-        "adapters/runtime/stream_joiner",
+        "adapters/runtime/stream",
         "self._expected in (None, session_id)",
         "True",
         WholeWorlds("hang", first=7, count=15),
@@ -391,11 +391,15 @@ PROGRAMS: Final = (
     Mutant(
         "only-the-first-relay-or-service-is-asked",
         "adapters/resolver/combined_resolver",
-        ("        for kind in self._kinds:\n            kind.feed(event)\n        if isinstance(event, AddReceiver):"),
+        (
+            "        for kind in self._kinds:\n"
+            "            kind.feed(event)\n"
+            "        if isinstance(event, inputs.AddReceiver):"
+        ),
         (
             "        for kind in self._kinds[:1]:\n"
             "            kind.feed(event)\n"
-            "        if isinstance(event, AddReceiver):"
+            "        if isinstance(event, inputs.AddReceiver):"
         ),
         Test("adapters/resolver/test_combined_resolver.py::test_every_kind_gets_every_input"),
     ),
@@ -423,7 +427,7 @@ PROGRAMS: Final = (
     Mutant(
         "a-service-ignores-new-connections",
         "adapters/resolver/srs/daemon",
-        "        self.feed(ConnectionAccepted(number, address))\n",
+        "        self.feed(events.ConnectionAccepted(number, address))\n",
         "        pass\n",
         WholeWorlds("hang", first=10, count=15),
     ),

@@ -186,7 +186,7 @@ RESOLUTION: Final = (
     ),
     fault(
         "a-limit-is-exceeded-by-one-record",
-        "udp/limiter",
+        "udp/schedule",
         "PER_SECOND * self.records >= records",
         "PER_SECOND * self.records > records",
         Test("transports/resolution/udp/test_limiter.py::test_the_number_of_records_is_limited"),

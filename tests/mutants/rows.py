@@ -134,7 +134,7 @@ ROWS: Final = (
     ),
     Mutant(
         "a-start-that-is-fixed-counts-as-free",
-        "receiver/first_number",
+        "receiver/arrival",
         "if not self.free:",
         "if self.free:",
         Test("core/receiver/test_first_number.py::test_the_worked_example"),
@@ -232,7 +232,7 @@ ROWS: Final = (
     ),
     Mutant(
         "a-start-is-never-above-what-was-proposed",
-        "receiver/first_number",
+        "receiver/arrival",
         "start = start_number(self.low, high, self.config.request_maximum, wish)",
         "start = min(self.low, start_number(self.low, high, self.config.request_maximum, wish))",
         Test("adapters/client/test_guide_stages.py::test_the_start_moves_by_an_offset_unless_that_is_negative"),

@@ -120,9 +120,9 @@ def demo_command(
     as_json: Json = False,
 ) -> None:
     """Run the guide's failure scenarios on loopback with real crashes, and judge the result."""
-    from stablecast.lab.demo import show
+    from stablecast.lab.demo import run
 
-    raise typer.Exit(show.run(messages, seconds, seed, keep, as_json))
+    raise typer.Exit(run.run(messages, seconds, seed, keep, as_json))
 
 
 @app.command("up")
@@ -219,7 +219,7 @@ def srs_command(
 ) -> None:
     """Run the stateful topic-resolution service until interrupted."""
     from stablecast.cli import resolution_daemons as daemons
-    from stablecast.resolver.srs.xml_config import XSD
+    from stablecast.resolver.srs.config import XSD
 
     if dump_xsd:
         raise typer.Exit(daemons.dump(XSD))

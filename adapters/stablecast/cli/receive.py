@@ -103,5 +103,3 @@ def _report(event: Event) -> None:
             note(event.text)
         case UnrecoverableLoss():
             note(f"lost, unrecoverable: {event.first}..{event.last}")
-        case _:
-            pass

@@ -42,11 +42,10 @@ from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.core.protocol.messages import SourceInfo
 from stablecast.core.protocol.settings import ReceiverConfig
 from stablecast.runtime.connection_pool import ConnectionPool
-from stablecast.runtime.effect_execution import report
+from stablecast.runtime.driver import report
 from stablecast.runtime.reliable_joiner import ReliableJoiner
 from stablecast.runtime.source_strings import is_source_string, source_string
-from stablecast.runtime.stream import Item
-from stablecast.runtime.stream_joiner import StreamJoiner
+from stablecast.runtime.stream import Item, StreamJoiner
 from stablecast.transports import codec
 from stablecast.transports.codec.identity import TOPIC_BITS
 from stablecast.transports.codec.lbttcp import Run

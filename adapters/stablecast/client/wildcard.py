@@ -31,7 +31,7 @@ from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.effects import AskLow
 from stablecast.core.protocol.events import Event
 from stablecast.core.protocol.settings import ReceiverConfig
-from stablecast.runtime.effect_execution import report
+from stablecast.runtime.driver import report
 from stablecast.transports.resolution.patterns import expression
 from stablecast.transports.resolution.records import SourceRecord
 from stablecast.transports.resolution.udp.settings import PatternOptions

@@ -16,15 +16,7 @@ from stablecast.resolver.srs_resolver import OnRecord
 from stablecast.runtime import machine
 from stablecast.runtime.alarm import Alarm
 from stablecast.transports.resolution.records import SourceRecord
-from stablecast.transports.resolution.udp.inputs import (
-    AddPattern,
-    AddReceiver,
-    RemoveReceiver,
-    ResolutionInput,
-    Resolved,
-    SourceLost,
-    Unresolved,
-)
+from stablecast.transports.resolution.udp import inputs
 from stablecast.transports.resolution.unresolved_receivers import UnresolvedTopics
 
 
@@ -93,22 +85,22 @@ class Combined(Resolution):
             self._reported.pop(topic, None)
             self._on_abandoned(topic)
 
-    def feed(self, event: ResolutionInput) -> None:
+    def feed(self, event: inputs.ResolutionInput) -> None:
         """Pass one input to every kind, and note which receivers wait. Raises MisuseError."""
-        if isinstance(event, AddReceiver | RemoveReceiver | Unresolved):
+        if isinstance(event, inputs.AddReceiver | inputs.RemoveReceiver | inputs.Unresolved):
             self._reported.pop(event.topic, None)  # The receiver starts anew: all sources are reported to it again.
             self._abandoned.pop(event.topic, None)
-        if isinstance(event, AddPattern):
+        if isinstance(event, inputs.AddPattern):
             self._reported = {topic: known for topic, known in self._reported.items() if topic in self._wanted}
-        if isinstance(event, RemoveReceiver | Resolved):
+        if isinstance(event, inputs.RemoveReceiver | inputs.Resolved):
             self._waiting.end(event.topic)
-        if isinstance(event, RemoveReceiver):
+        if isinstance(event, inputs.RemoveReceiver):
             self._wanted.discard(event.topic)
         for kind in self._kinds:
             kind.feed(event)
-        if isinstance(event, AddReceiver):
+        if isinstance(event, inputs.AddReceiver):
             self._wanted.add(event.topic)
-        if isinstance(event, AddReceiver | Unresolved) and event.topic in self._wanted:
+        if isinstance(event, inputs.AddReceiver | inputs.Unresolved) and event.topic in self._wanted:
             self._waiting.begin(event.topic, machine.clock.monotonic_ns())
             self._alarm.set(self._waiting.next())
 
@@ -121,7 +113,7 @@ class Combined(Resolution):
         for record in [record for record in reported if record.address == address]:
             reported.discard(record)
             for kind in self._kinds:
-                kind.feed(SourceLost(topic, record.session_id, record.index))
+                kind.feed(inputs.SourceLost(topic, record.session_id, record.index))
 
     def ask_name(self, name: str) -> bool:
         """Find the store of a name; return False if no kind can find stores. Raises MisuseError."""

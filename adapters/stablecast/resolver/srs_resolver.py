@@ -7,19 +7,10 @@ from stablecast.resolver.channels import Channels
 from stablecast.resolver.resolution import Resolution
 from stablecast.runtime import machine
 from stablecast.runtime.address import check_ip, parse_services
-from stablecast.runtime.effect_execution import describe, report
-from stablecast.runtime.untraced_driver import UntracedDriver
+from stablecast.runtime.driver import UntracedDriver, describe, report
 from stablecast.transports.resolution.records import INSTANCE_BYTES, SourceRecord
+from stablecast.transports.resolution.srs import events as srs
 from stablecast.transports.resolution.srs.context import SrsContext
-from stablecast.transports.resolution.srs.events import (
-    Connect,
-    ConnectionClosed,
-    Disconnect,
-    SendBytes,
-    ServiceChanged,
-    SrsContextEffect,
-    SrsContextInput,
-)
 from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS, ClientConfig
 from stablecast.transports.resolution.udp.effects import Abandoned, Discovered, Withdrawn
 from stablecast.transports.resolution.udp.inputs import ResolutionInput
@@ -47,7 +38,7 @@ class SrsResolver(Resolution):
         self._on_service = on_service
         self._on_abandoned = on_abandoned
         self._closed = False
-        self._driver: UntracedDriver[SrsContextInput, SrsContextEffect] = UntracedDriver(
+        self._driver: UntracedDriver[srs.SrsContextInput, srs.SrsContextEffect] = UntracedDriver(
             machine, self._perform, self._on_failed
         )
         self._channels = Channels(interface, self._driver.feed)
@@ -119,19 +110,19 @@ class SrsResolver(Resolution):
         A source or a service that could not be reported is reported again when its receiver asks again.
         """
         report(f"{describe(effect)} of the resolver service failed", error)
-        if isinstance(effect, SendBytes | Connect):
+        if isinstance(effect, srs.SendBytes | srs.Connect):
             self._channels.cut(effect.connection)
-            self._driver.feed(ConnectionClosed(effect.connection, f"{type(error).__name__}: {error}"))
+            self._driver.feed(srs.ConnectionClosed(effect.connection, f"{type(error).__name__}: {error}"))
 
-    def _perform(self, effect: SrsContextEffect) -> None:
+    def _perform(self, effect: srs.SrsContextEffect) -> None:
         if self._closed:
             return  # A callback of an earlier effect closed this resolver.
         match effect:
-            case SendBytes(connection, data):
+            case srs.SendBytes(connection, data):
                 self._channels.write(connection, data)
-            case Connect(connection, address):
+            case srs.Connect(connection, address):
                 self._channels.connect(connection, address)
-            case Disconnect(connection):
+            case srs.Disconnect(connection):
                 self._channels.cut(connection)
             case Discovered(topic, record):
                 self._on_found(topic, record)
@@ -141,7 +132,7 @@ class SrsResolver(Resolution):
             case Abandoned(topic):
                 if self._on_abandoned is not None:
                     self._on_abandoned(topic)
-            case ServiceChanged(address, up, reason):
+            case srs.ServiceChanged(address, up, reason):
                 if self._on_service is not None:
                     self._on_service(address, up, reason)
             case _:

@@ -6,11 +6,9 @@ import attrs
 
 from stablecast.runtime import datagrams, machine, multicast
 from stablecast.runtime.address import check_ip, join, parse
-from stablecast.runtime.datagram_buffers import Sent
-from stablecast.runtime.datagrams import DatagramSocket
-from stablecast.runtime.effect_execution import guard, report
+from stablecast.runtime.datagrams import DatagramSocket, Sent
+from stablecast.runtime.driver import UntracedDriver, guard, report
 from stablecast.runtime.source_strings import Where
-from stablecast.runtime.untraced_driver import UntracedDriver
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.reliable import effects as fx
@@ -81,28 +79,23 @@ class Joined:
         self._session.leave(self)
 
 
+@attrs.define(eq=False)
 class _JoinedSession:
     """A session and its listeners; the last one to leave ends it."""
 
-    def __init__(
-        self,
-        where: Where,
-        machine: LbtrmReceiver | LbtruReceiver,
-        hearing: DatagramSocket,
-        saying: DatagramSocket,
-        on_closed: Callable[[], None],
-    ) -> None:
-        self.where = where
-        self.machine = machine
-        self.hearing = hearing
-        self.joined: dict[Joined, set[int]] = {}
-        self._claimed: dict[int, dict[Joined, None]] = {}
-        self._saying = saying
-        self._on_closed = on_closed
-        self._closed = False
-        self._driver: UntracedDriver[ReceiverInput, fx.ReceiverEffect] = UntracedDriver(
-            machine, self._perform, self._on_failed
-        )
+    where: Where
+    machine: LbtrmReceiver | LbtruReceiver
+    hearing: DatagramSocket
+    _saying: DatagramSocket
+    _on_closed: Callable[[], None]
+    joined: dict[Joined, set[int]] = attrs.field(factory=dict)
+    _claimed: dict[int, dict[Joined, None]] = attrs.field(factory=dict)
+    _closed: bool = False
+    _driver: UntracedDriver[ReceiverInput, fx.ReceiverEffect] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Begin to drive the machine."""
+        self._driver = UntracedDriver(self.machine, self._perform, self._on_failed)
 
     def arrived(self, found: list[memoryview]) -> None:
         """Feed the datagrams of one read."""

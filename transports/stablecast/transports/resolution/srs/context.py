@@ -17,8 +17,8 @@ from typing import assert_never
 import attrs
 
 from stablecast.core.errors import MisuseError
+from stablecast.core.machine.chart import soonest
 from stablecast.core.machine.seeded import Seeded
-from stablecast.core.machine.timers import soonest
 from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.deadlines import KeyedDeadlines
 from stablecast.transports.resolution.patterns import expression
@@ -218,8 +218,7 @@ class SrsContext:
             case srs.SourceInfo():
                 self.counted.told += 1
                 self._on_source(holder, link, message)
-            case _:
-                pass  # routers use interest, and the link handles withdrawn interest
+            # routers use interest, and the link handles withdrawn interest
 
     def _on_source(self, holder: int, link: ServiceLink, info: srs.SourceInfo) -> None:
         record = source_record(info)

@@ -15,7 +15,7 @@ from typing import assert_never
 import attrs
 
 from stablecast.core.errors import MisuseError
-from stablecast.core.machine.timers import soonest
+from stablecast.core.machine.chart import soonest
 from stablecast.transports.resolution import records
 from stablecast.transports.resolution.deadlines import KeyedDeadlines
 from stablecast.transports.resolution.patterns import expression
@@ -30,10 +30,9 @@ from stablecast.transports.resolution.udp.effects import (
     Transmit,
     Withdrawn,
 )
-from stablecast.transports.resolution.udp.limiter import Limiter
 from stablecast.transports.resolution.udp.phases import Phase
 from stablecast.transports.resolution.udp.record_batches import share
-from stablecast.transports.resolution.udp.schedule import TurnSchedule
+from stablecast.transports.resolution.udp.schedule import Limiter, TurnSchedule
 from stablecast.transports.wire import lbmr
 
 MAX_REPORTED = 1_024
