@@ -99,7 +99,7 @@ tools:
 	    }; \
 	done
 
-trace-rows: .venv  ## the rules of the core that no test shows (ARGS=--all: every rule, and who shows it)
+trace-rows: .venv  ## documented rows that no test shows, groups without a fault (ARGS=--all, --groups, --json)
 	@$(BIN)/python -m tests.rows $(ARGS)
 
 mutants: .venv  ## plant faults in core, transports and programs: every one must be found (ARGS=NAME...: these only)

@@ -15,7 +15,7 @@ from stablecast.config.option_names import MAX_SESSION_ID, SAFE
 ORDER = (
     *("demo", "up", "send", "receive"),
     *("store", "check", "plan", "top", "lbmrd", "srs", "strategies"),
-    *("verify", "rules", "trace", "whatif", "capture"),
+    *("verify", "rules", "rows", "trace", "whatif", "capture"),
     *("sim", "prove", "model", "testing", "manual"),
 )
 """Order of the commands in help: try it, run it, investigate a run, verify the protocol."""
@@ -193,14 +193,15 @@ def lbmrd_command(
     as_json: Json = False,
 ) -> None:
     """Run the unicast topic-resolution relay until interrupted."""
-    from stablecast.cli import lbmrd
+    from stablecast.cli import resolution_daemons as daemons
+    from stablecast.resolver.lbmrd.config import DTD
 
     if dump:
-        raise typer.Exit(lbmrd.dump_dtd())
+        raise typer.Exit(daemons.dump(DTD))
     overrides = {"port": port, "activity": activity, "log": log}
     overrides |= {"receive_buffer": receive_buffer, "send_buffer": send_buffer}
-    settings = lbmrd.configured(config, listen, interface, ttl, overrides)
-    raise typer.Exit(lbmrd.run(settings, statistics, validate=validate, as_json=as_json))
+    settings = daemons.configured(config, listen, interface, ttl, overrides)
+    raise typer.Exit(daemons.run_lbmrd(settings, statistics, validate=validate, as_json=as_json))
 
 
 @app.command("srs")
@@ -216,11 +217,12 @@ def srs_command(
     as_json: Json = False,
 ) -> None:
     """Run the stateful topic-resolution service until interrupted."""
-    from stablecast.cli import srs
+    from stablecast.cli import resolution_daemons as daemons
+    from stablecast.resolver.srs.xml_config import XSD
 
     if dump_xsd:
-        raise typer.Exit(srs.dump_xsd())
-    raise typer.Exit(srs.run(config, interface, port, validate=validate, dump=dump, as_json=as_json))
+        raise typer.Exit(daemons.dump(XSD))
+    raise typer.Exit(daemons.run_srs(config, interface, port, validate=validate, dump=dump, as_json=as_json))
 
 
 @app.command("strategies")
@@ -372,6 +374,18 @@ def rules_command(
     from stablecast.cli import rules
 
     raise typer.Exit(rules.run(rule, as_json))
+
+
+@app.command("rows")
+def rows_command(
+    groups: Annotated[bool, typer.Option("--groups", help="Print groups of rows and their planted faults.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Print every documented behaviour: shown, different or not here, with its tests. Needs a source tree."""
+    from stablecast.cli import rows
+    from stablecast.text.exit_status import guarded
+
+    raise typer.Exit(guarded(lambda: rows.run(["--json"] if as_json else ["--groups"] if groups else ["--all"])))
 
 
 def run() -> int:

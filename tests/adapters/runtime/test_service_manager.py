@@ -109,7 +109,7 @@ def test_a_store_reports_its_life(data: Path, manager: socket.socket, monkeypatc
 @pytest.mark.parametrize(
     ("command", "status"),
     [
-        (["lbmrd", "--listen", "127.0.0.1:0"], "STATUS=forwards at 127.0.0.1:"),
+        (["lbmrd", "--listen", "127.0.0.1:0"], "STATUS=serves at 127.0.0.1:"),
         (["srs", "--interface", "127.0.0.1", "--port", "0"], "STATUS=serves at 127.0.0.1:"),
     ],
 )
