@@ -244,7 +244,7 @@ class Context:
             raise
         return source
 
-    def receiver(
+    def receiver(  # noqa: PLR0913 - each is a choice of its own
         self,
         topic: str,
         *,
@@ -254,6 +254,7 @@ class Context:
         reg_id: Callable[[RegIdRequest], int] | None = None,
         start_at: Callable[[AskLow], int] | None = None,
         on_message: Callable[[Message], object] | None = None,
+        hot_failover: bool = False,
         options: Mapping[str, Value] | None = None,
     ) -> Receiver:
         """Make a receiver of a topic. It joins every source of the topic that it finds.
@@ -270,11 +271,13 @@ class Context:
             on_message: Called in the event loop with every message; then the receiver cannot be iterated. It is faster
                 than iterating. A message is consumed when the call returns. If a call raises, deliveries end, and
                 that message and all later ones are not acknowledged.
+            hot_failover: Deliver each hot number once, whichever source of the topic brings it first (`hot_number` of
+                `Source.send`). Not for receivers that acknowledge explicitly.
             options: Documented options by name, for example `{"ume_use_ack_batching": 0}`.
 
         Raises:
-            MisuseError: There is neither a resolver nor a source address, the context has a receiver of this topic, or
-                the topic cannot be encoded.
+            MisuseError: There is neither a resolver nor a source address, the context has a receiver of this topic,
+                the topic cannot be encoded, or `hot_failover` meets explicit acknowledgement.
             OptionError, AddressError: An option or address is wrong.
             Closed: The context is not open.
         """
@@ -297,7 +300,8 @@ class Context:
         where = None if source is None else checked(source)
         query, options = own(self.resolution.config.query, options or {})
         transport, options = transport_of(options, self._defaults.transport)
-        receiver = Receiver(self, self._with("receiver", template, options), on_event, reg_id, start_at, on_message)
+        config = self._with("receiver", template, options)
+        receiver = Receiver(self, config, on_event, reg_id, start_at, on_message, hot_failover)
         receiver.transport = transport
         if self.prompt and not self._receivers:
             short_slices()

@@ -160,8 +160,9 @@ class InboxReader:
                 continue
             if self._due():
                 await self._turn()
-            if inbox and not self._closed:  # A session may have dropped what waited in that turn.
-                return inbox.next_batch(most)
+            # A session may have dropped what waited in that turn, and a hot-failover inbox drops later copies.
+            if inbox and not self._closed and (batch := inbox.next_batch(most)) is not None:
+                return batch
         return None
 
     def _due(self) -> bool:

@@ -24,6 +24,7 @@ from stablecast.client.consumption import Consumption
 from stablecast.client.early_runs import EarlyRuns
 from stablecast.client.errors import EndpointFailed, RegistrationFailed
 from stablecast.client.event_details import EventDetails
+from stablecast.client.hot_inbox import HotInbox
 from stablecast.client.inbox import Inbox
 from stablecast.client.iteration import FIRST_BATCH, TURN_MESSAGES, InboxReader, MessageIterator
 from stablecast.client.message import Batch, Message
@@ -32,14 +33,14 @@ from stablecast.client.session import ClientSession
 from stablecast.client.source_identity import SourceIdentity
 from stablecast.client.transport_sessions import Transports
 from stablecast.config.transport_options import TransportConfig
-from stablecast.core.errors import StablecastError
+from stablecast.core.errors import MisuseError, StablecastError
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import Event, RegistrationError
 from stablecast.core.protocol.inputs import Gone, Lost, Reset
 from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.core.protocol.messages import SourceInfo
-from stablecast.core.protocol.settings import ReceiverConfig
+from stablecast.core.protocol.settings import AckMode, ReceiverConfig
 from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.effect_execution import report
 from stablecast.runtime.reliable_joiner import ReliableJoiner
@@ -132,6 +133,7 @@ class Receiver:
         reg_id: Callable[[RegIdRequest], int] | None,
         start_at: Callable[[fx.AskLow], int] | None,
         on_message: Callable[[Message], object] | None = None,
+        hot_failover: bool = False,
     ) -> None:
         """Make a receiver of `config.topic`; `config` is the template of its sessions."""
         self.topic = config.topic
@@ -151,11 +153,15 @@ class Receiver:
         self._identity = SourceIdentity()
         self._plans: dict[str, JoinPlan] = {}
         self._passed_over: PassedOver[JoinPlan] = PassedOver()
-        self.inbox: Inbox[Batch] = Inbox(self._resume)
+        self._hot = HotInbox(self._resume, self.on_notify) if hot_failover else None
+        if hot_failover and config.ack_mode is AckMode.EXPLICIT:
+            raise MisuseError("a hot-failover receiver acknowledges by itself: switch ume_explicit_ack_only off")
+        self.inbox: Inbox[Batch] = Inbox(self._resume) if self._hot is None else self._hot
         self.deliver, refusal = self.inbox.put, ""
         patience = config.ack_interval_ns / SECOND
         if on_message is not None:
-            self.deliver = CallbackDelivery(on_message, f"receiver '{self.topic}'", self.inbox, patience).deliver
+            calls = CallbackDelivery(on_message, f"receiver '{self.topic}'", self.inbox, patience)
+            self.deliver = calls.deliver if self._hot is None else calls.deliver_queued
             refusal = f"receiver '{self.topic}' gives its messages to on_message: it cannot be iterated, too"
         self._reader = InboxReader(self.inbox, patience, self.topic, refusal)
         self._alone = MessageIterator(self._reader)
@@ -319,6 +325,8 @@ class Receiver:
                 self._finished.remove(session)
                 self._remember(session)
                 session.close()
+                if self._hot is not None:
+                    self._hot.leave(session.incarnation)
         if not self._finished and not self._closed:
             for transport in list(self._plans):
                 if transport in self._plans:  # A session that begins settles, too.
@@ -393,6 +401,8 @@ class Receiver:
             self._remember(other)
         related = self._identity.begin(info, self._sessions)
         self._sessions[info.incarnation] = session
+        if self._hot is not None:
+            self._hot.numbers.join(info.incarnation)
         self._passed_over.drop(info.incarnation)
         self._context.met_source(self.topic)
         heirless = [other for other in others if other.succession.heir is None]

@@ -78,7 +78,7 @@ async def test_a_message_that_was_not_sent_leaves_no_object(net: Network) -> Non
     source = await context.source("orders", stores=[await net.store()], options={"ume_flight_size": 1})
     await net.stop()
     await source.send(b"fills the flight", tag="first")
-    assert source.try_send_tagged(b"no room", "second") is None
+    assert source.try_send_as(b"no room", tag="second") is None
     assert source.details(Stable(0, 9, 0, StableFlag.STORE)).tags == ("first",)
 
 
