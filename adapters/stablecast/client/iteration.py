@@ -161,7 +161,8 @@ class InboxReader:
             if self._due():
                 await self._turn()
             # A session may have dropped what waited in that turn, and a hot-failover inbox drops later copies.
-            if inbox and not self._closed and (batch := inbox.next_batch(most)) is not None:
+            batch = inbox.next_batch(most) if inbox and not self._closed else None
+            if batch is not None:
                 return batch
         return None
 

@@ -324,10 +324,11 @@ class Source:
             return Sent(await self._send(payload, properties), self)
         if self._out.next % TURN_MESSAGES == 0:
             await asyncio.sleep(0)
-        wanted = {"tag": tag, "number_info": number_info, "hot_number": hot_number}
-        while (number := self.try_send_as(payload, properties, **wanted)) is None:
+        while True:
+            number = self.try_send_as(payload, properties, tag=tag, number_info=number_info, hot_number=hot_number)
+            if number is not None:
+                return Sent(number, self)
             await self._room_for(*self._extent(payload, properties, hot_number))
-        return Sent(number, self)
 
     def try_send_as(
         self,

@@ -13,6 +13,7 @@ from stablecast.cli.manual import pages
 from tests.support.program import outcome
 
 
+@pytest.mark.rows("P-705")
 def test_every_command_has_a_page_with_all_its_options(tmp_path: Path) -> None:
     """P-705: the pages name each command and each option, so they are as current as the help."""
     status, out, err = outcome("manual", tmp_path / "man1")

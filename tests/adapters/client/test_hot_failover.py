@@ -39,6 +39,7 @@ async def pair(net: Network) -> tuple[Context, Context, Source, Source]:
     return one, other, first, second
 
 
+@pytest.mark.rows("M-004", "P-957")
 async def test_each_number_comes_once(net: Network) -> None:
     """M-004, P-957: both sources send all numbers, at different times."""
     _, _, first, second = await pair(net)
@@ -72,6 +73,7 @@ async def test_a_source_that_dies_is_replaced_without_a_gap(net: Network, size: 
     assert found == list(range(10))
 
 
+@pytest.mark.rows("M-004", "P-957")
 async def test_what_one_source_lost_comes_from_the_stores_of_the_other(net: Network) -> None:
     """A receiver that was away gets the rest of each number from the store that has it, and none twice."""
     one, _, first, second = await pair(net)

@@ -10,6 +10,7 @@ from stablecast.core.protocol.settings import RepositoryConfig, RepositoryType, 
 MB = 1 << 20
 
 
+@pytest.mark.rows("P-033")
 @pytest.mark.parametrize(("sources", "memory", "disk"), [(10, 480, 1_000), (1_000, 48_000, 100_000)])
 def test_sizes_apply_to_each_source(sources: int, memory: int, disk: int) -> None:
     """P-033: 48 MB x 10 = 480 MB; 48 MB x 1,000 = 48 GB; 100 MB x 1,000 = 100 GB."""
@@ -26,6 +27,7 @@ def test_sizes_apply_to_each_source(sources: int, memory: int, disk: int) -> Non
         (RepositoryType.REDUCED_FD, 48 * MB, 100 * MB, 5),
     ],
 )
+@pytest.mark.rows("P-105")
 def test_the_type_decides_what_is_needed(kind: RepositoryType, memory: int, disk: int, descriptors: int) -> None:
     """P-105: two descriptors for each topic of type disk, five for all topics of type reduced-fd."""
     need = need_of("orders", RepositoryConfig(kind=kind), Load(1, 100, 0))

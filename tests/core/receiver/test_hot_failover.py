@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,12 +19,13 @@ def stream(*sources: int) -> HotFailover:
     return made
 
 
+@pytest.mark.rows("M-004")
 def test_the_first_copy_wins() -> None:
     """M-004: whichever source brings it."""
     numbers = stream(A, B)
-    assert numbers.state is HotState.EMPTY
+    assert numbers.state.name == "EMPTY"
     assert [numbers.take(source, number) for source, number in ((A, 7), (B, 7), (B, 8), (A, 8))] == [True, False] * 2
-    assert numbers.state is HotState.COMPLETE
+    assert numbers.state.name == "COMPLETE"
     assert numbers.take_missed() == []
 
 
@@ -31,12 +33,12 @@ def test_a_gap_waits_for_the_slower_source() -> None:
     numbers = stream(A, B)
     for number in (1, 2, 5):
         numbers.take(A, number)
-    assert numbers.state is HotState.GAPPED
+    assert numbers.state.name == "GAPPED"
     numbers.take(B, 2)
     assert numbers.take_missed() == []
     assert numbers.take(B, 3)
     assert numbers.take(B, 4)
-    assert numbers.state is HotState.COMPLETE
+    assert numbers.state.name == "COMPLETE"
     assert numbers.take_missed() == []
 
 
@@ -48,14 +50,14 @@ def test_numbers_that_all_sources_passed_are_missed_once() -> None:
     numbers.take(B, 1)
     numbers.take(B, 3)
     assert numbers.take_missed() == [(2, 3)]
-    assert numbers.state is HotState.COMPLETE
+    assert numbers.state.name == "COMPLETE"
     numbers.take(A, 7)
     assert (numbers.take_missed(), numbers.state) == ([], HotState.GAPPED)
     numbers.leave(B)
     assert numbers.take_missed() == [(5, 7)]
     assert numbers.take(B, 5)
     assert numbers.take_missed() == []
-    assert numbers.state is HotState.COMPLETE
+    assert numbers.state.name == "COMPLETE"
 
 
 def test_a_source_that_has_brought_nothing_is_waited_for() -> None:
@@ -93,7 +95,7 @@ def test_numbers_wrap() -> None:
     numbers.take(A, last)
     assert numbers.extended(0) == last + 1
     numbers.take(A, numbers.extended(0))
-    assert numbers.state is HotState.COMPLETE
+    assert numbers.state.name == "COMPLETE"
 
 
 def test_gaps_are_bounded() -> None:

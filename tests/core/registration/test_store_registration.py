@@ -208,6 +208,7 @@ def test_a_refused_renewal_no_longer_counts() -> None:
     assert not store.machine.counts
 
 
+@pytest.mark.rows("P-658")
 def test_a_store_that_refuses_a_renewal_and_then_ends_is_reported() -> None:
     """P-658: the refusal was an answer, so its absence begins after it; reported once."""
     store = granted()

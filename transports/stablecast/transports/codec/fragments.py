@@ -220,8 +220,8 @@ class FragmentReassembly:
         # A message with a lost piece cannot become complete, so it gets no memory.
         if partial is None and count and first not in self.dead and not self.missing.within(first, first + count):
             self.settle(first, first + count)
-            told = {"properties": piece.properties, "hot_number": piece.hot_number}
-            partial = self.partials[first] = PartialMessage(fragment.len, count, **told)
+            partial = PartialMessage(fragment.len, count, properties=piece.properties, hot_number=piece.hot_number)
+            self.partials[first] = partial
         if partial is None or not count or partial.size != fragment.len or fragment.offset in partial.pieces:
             self._pass(number, number + 1)
             return None
