@@ -13,7 +13,7 @@ Life = tuple[str, int, int]
 
 @attrs.frozen
 class SourceCopy:
-    """A source at one store."""
+    """The copy of a source's messages at one store."""
 
     store: SurveyedStore
     record: dict[str, Any]

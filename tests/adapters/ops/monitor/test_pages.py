@@ -91,7 +91,6 @@ async def test_a_store_has_all_its_items() -> None:
 
 
 @pytest.mark.rows("P-409")
-@pytest.mark.rows("P-409")
 async def test_slow_rates_have_decimals() -> None:
     """Four requested messages in ten seconds."""
     staged = busy()
