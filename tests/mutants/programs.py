@@ -480,4 +480,25 @@ PROGRAMS: Final = (
         "        self._endpoint.read(joined)\n",
         Test("adapters/resolver/test_resolver.py::test_contexts_meet_in_a_group"),
     ),
+    Mutant(
+        "later-copies-of-a-hot-number-are-delivered",
+        "adapters/client/hot_inbox",
+        "            if fresh:\n                return batch\n",
+        "            return batch\n",
+        Test("adapters/client/test_hot_failover.py::test_each_number_comes_once"),
+    ),
+    Mutant(
+        "the-object-of-the-message-before-comes-back",
+        "adapters/client/event_details",
+        "        begin = bisect_left(self._lasts, first)\n        end",
+        "        begin = max(0, bisect_left(self._lasts, first) - 1)\n        end",
+        Test("adapters/client/test_event_details.py::test_objects_are_found_by_any_number_of_their_message"),
+    ),
+    Mutant(
+        "the-memory-of-one-source-is-planned-for-all",
+        "adapters/config/capacity",
+        "        return self.memory_each * self.load.sources\n",
+        "        return self.memory_each\n",
+        Test("adapters/config/test_capacity.py::test_sizes_apply_to_each_source"),
+    ),
 )

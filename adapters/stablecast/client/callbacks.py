@@ -57,6 +57,15 @@ class CallbackDelivery:
         self._spent = 0.0
         self._waits = self._refused = False
 
+    def deliver_queued(self, batch: Batch) -> None:
+        """Deliver a batch through the inbox, which may hold some of its messages back."""
+        if self._refused:
+            return
+        self._inbox.put(batch)
+        if not self._waits:
+            self._waits = True
+            self._call_waiting()
+
     def deliver(self, batch: Batch) -> None:
         """Deliver a batch now, or queue it if a call is running or the turn of the event loop is over."""
         if self._refused:

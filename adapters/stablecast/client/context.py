@@ -271,6 +271,7 @@ class Context:
         reg_id: Callable[[RegIdRequest], int] | None = None,
         start_at: Callable[[AskLow], int] | None = None,
         on_message: Callable[[Message], object] | None = None,
+        hot_failover: bool = False,
         options: Mapping[str, Value] | None = None,
     ) -> Receiver: ...
 
@@ -311,11 +312,14 @@ class Context:
             on_create: Called with a topic before a pattern's receiver of it is made. It may return options for that
                 receiver.
             on_delete: Called with a topic before a pattern's receiver of it is closed.
+            hot_failover: Deliver each hot number once, whichever source of the topic brings it first (`hot_number` of
+                `Source.send`). Not for receivers that acknowledge explicitly, and not for patterns.
             options: Documented options by name, for example `{"ume_use_ack_batching": 0}`.
 
         Raises:
             MisuseError: There is neither a resolver nor a source address, the context has a receiver of this topic or
-                pattern, the topic cannot be encoded, or the pattern is malformed or could take too long.
+                pattern, the topic cannot be encoded, the pattern is malformed or could take too long, or
+                `hot_failover` meets explicit acknowledgement.
             OptionError, AddressError: An option or address is wrong.
             Closed: The context is not open.
         """
@@ -326,7 +330,7 @@ class Context:
             raise MisuseError("a pattern finds topics and sources: give neither topic nor source with it")
         return self._wildcards.make(pattern, **arguments)
 
-    def _receiver(
+    def _receiver(  # noqa: PLR0913 - each is a choice of its own
         self,
         topic: str,
         *,
@@ -336,6 +340,7 @@ class Context:
         reg_id: Callable[[RegIdRequest], int] | None = None,
         start_at: Callable[[AskLow], int] | None = None,
         on_message: Callable[[Message], object] | None = None,
+        hot_failover: bool = False,
         options: Mapping[str, Value] | None = None,
     ) -> Receiver:
         check_topic(topic)
@@ -355,7 +360,8 @@ class Context:
         where = None if source is None else checked(source)
         query, options = own(self.resolution.config.query, options or {})
         transport, options = transport_of(options, self._defaults.transport)
-        receiver = Receiver(self, advised("receiver", template, options), on_event, reg_id, start_at, on_message)
+        config = advised("receiver", template, options)
+        receiver = Receiver(self, config, on_event, reg_id, start_at, on_message, hot_failover=hot_failover)
         receiver.transport = transport
         self.prepare_thread()
         self._receivers[topic] = receiver

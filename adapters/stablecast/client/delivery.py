@@ -8,10 +8,12 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import Protocol
 
 from stablecast.client.callbacks import CallbackDelivery
+from stablecast.client.hot_inbox import HotInbox
 from stablecast.client.inbox import Inbox
 from stablecast.client.iteration import FIRST_BATCH, TURN_MESSAGES, InboxReader, MessageIterator
 from stablecast.client.message import Batch, Message
 from stablecast.client.session import ClientSession
+from stablecast.core.protocol.events import HotNumbersMissed
 
 
 class Paused(Protocol):
@@ -26,13 +28,20 @@ class Delivery:
 
     Attributes:
         inbox: The queue to which all sessions of the receivers deliver.
+        hot: The same, if it hands over each hot number once; else None.
         deliver: Delivers a batch to the application, now or later.
         reader: The reading side of the inbox.
         alone: The loop of `anext`, which takes single messages.
     """
 
     def __init__(
-        self, whose: str, patience: float, on_message: Callable[[Message], object] | None, *, shared: bool = False
+        self,
+        whose: str,
+        patience: float,
+        on_message: Callable[[Message], object] | None,
+        *,
+        shared: bool = False,
+        missed: Callable[[HotNumbersMissed], None] | None = None,
     ) -> None:
         """Deliver to `on_message`, or to the task that iterates.
 
@@ -41,11 +50,14 @@ class Delivery:
             patience: The interval of acknowledgements, in seconds.
             on_message: The application's callback.
             shared: Whether the delivery goes on when a receiver leaves it.
+            missed: Called with hot numbers that no source brought; None: there are no hot numbers.
         """
-        self.inbox: Inbox[Batch] = Inbox(self._resume)
+        self.hot = None if missed is None else HotInbox(self._resume, missed)
+        self.inbox: Inbox[Batch] = Inbox(self._resume) if self.hot is None else self.hot
         self.deliver, refusal = self.inbox.put, ""
         if on_message is not None:
-            self.deliver = CallbackDelivery(on_message, whose, self.inbox, patience).deliver
+            calls = CallbackDelivery(on_message, whose, self.inbox, patience)
+            self.deliver = calls.deliver if self.hot is None else calls.deliver_queued
             refusal = f"{whose} gives its messages to on_message: it cannot be iterated, too"
         self.reader = InboxReader(self.inbox, patience, whose, refusal)
         self.alone = MessageIterator(self.reader)

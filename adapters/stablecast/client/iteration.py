@@ -160,8 +160,10 @@ class InboxReader:
                 continue
             if self._due():
                 await self._turn()
-            if inbox and not self._closed:  # A session may have dropped what waited in that turn.
-                return inbox.next_batch(most)
+            # A session may have dropped what waited in that turn, and a hot-failover inbox drops later copies.
+            batch = inbox.next_batch(most) if inbox and not self._closed else None
+            if batch is not None:
+                return batch
         return None
 
     def _due(self) -> bool:

@@ -185,6 +185,10 @@ class Batch:
         """Return the properties of a message by its index; empty if it has none, or they cannot be decoded."""
         return {}
 
+    def hot_numbers(self) -> list[int | None]:
+        """Return the hot-failover number of each message, 32 bits; None for a message without one."""
+        return [None] * self.count
+
     def ack_handle(self, index: int | None = None) -> AckHandle:
         """Return a handle that acknowledges a message and all before it, now or later; None means the last message."""
         return AckHandle(self.first, self.numbers(self.count - 1 if index is None else index)[1], self.owner)
@@ -235,6 +239,10 @@ class AssembledBatch(Batch):
             return properties.values(octets) if octets else {}
         except WireError:
             return {}
+
+    def hot_numbers(self) -> list[int | None]:
+        """Return the hot-failover number of each message, 32 bits; None for a message without one."""
+        return [whole.hot_number for whole in self._wholes]
 
     def spans(self, begin: int, end: int) -> list[tuple[int, int]]:
         """Return the numbers of messages [begin, end) as ranges [first, stop), ascending."""
@@ -294,6 +302,11 @@ class Message:
     def properties(self) -> dict[str, Value]:
         """Return the properties that the source sent with the payload."""
         return self._batch.properties(self._index)
+
+    @property
+    def hot_number(self) -> int | None:
+        """Return the number of the message among those of all its sources, 32 bits; None if it has none."""
+        return self._batch.hot_numbers()[self._index]
 
     @property
     def incarnation(self) -> int:

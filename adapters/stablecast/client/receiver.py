@@ -33,14 +33,14 @@ from stablecast.client.session import ClientSession
 from stablecast.client.source_identity import SourceIdentity
 from stablecast.client.transport_sessions import Transports
 from stablecast.config.transport_options import TransportConfig
-from stablecast.core.errors import StablecastError
+from stablecast.core.errors import MisuseError, StablecastError
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import Event, RegistrationError
 from stablecast.core.protocol.inputs import Gone, Lost, Reset
 from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.core.protocol.messages import SourceInfo
-from stablecast.core.protocol.settings import ReceiverConfig
+from stablecast.core.protocol.settings import AckMode, ReceiverConfig
 from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.driver import report
 from stablecast.runtime.reliable_joiner import ReliableJoiner
@@ -126,6 +126,7 @@ class Receiver:
         start_at: Callable[[fx.AskLow], int] | None,
         on_message: Callable[[Message], object] | None = None,
         delivery: Delivery | None = None,
+        hot_failover: bool = False,
     ) -> None:
         """Make a receiver of `config.topic`; `config` is the template of its sessions.
 
@@ -149,9 +150,13 @@ class Receiver:
         self._identity = SourceIdentity()
         self._plans: dict[str, JoinPlan] = {}
         self._passed_over: PassedOver[JoinPlan] = PassedOver()
+        if hot_failover and config.ack_mode is AckMode.EXPLICIT:
+            raise MisuseError("a hot-failover receiver acknowledges by itself: switch ume_explicit_ack_only off")
         if delivery is None:
-            delivery = Delivery(f"receiver '{self.topic}'", config.ack_interval_ns / SECOND, on_message)
+            missed = self.on_notify if hot_failover else None
+            delivery = Delivery(f"receiver '{self.topic}'", config.ack_interval_ns / SECOND, on_message, missed=missed)
         self._delivery = delivery
+        self._hot = delivery.hot
         self.inbox, self.deliver = delivery.inbox, delivery.deliver
         delivery.add(self)
         self._emptied: Callable[[], None] | None = None
@@ -333,6 +338,8 @@ class Receiver:
                 session.close()
                 if not self._of(session.incarnation):
                     self._context.lives.pop(session.incarnation, None)
+                if self._hot is not None:
+                    self._hot.leave(session.incarnation)
         if not self._finished and not self._closed:
             for transport in list(self._plans):
                 if transport in self._plans:  # A session that begins settles, too.
@@ -411,6 +418,8 @@ class Receiver:
         related = self._identity.begin(info, self._sessions)
         self._sessions[info.incarnation] = session
         self._context.lives[info.incarnation] = self
+        if self._hot is not None:
+            self._hot.numbers.join(info.incarnation)
         self._passed_over.drop(info.incarnation)
         self._context.met_source(self.topic)
         heirless = [other for other in others if other.succession.heir is None]

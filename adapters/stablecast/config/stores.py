@@ -35,6 +35,8 @@ class StoreListError(StablecastError):
 
 def store_spec(text: str) -> StoreSpec:
     """Parse one store by address or host: `127.0.0.1:14567:1000` (P-213). Raises StoreListError or AddressError."""
+    if text.startswith("["):
+        address.check_ip(text[: text.find("]") + 1])  # It raises: a store has no IPv6 address.
     parts = text.split(":")
     if len(parts) > 2 and parts[0].isdecimal() and "." in parts[1]:
         _number(parts.pop(0), "a domain", MAX_DOMAIN)

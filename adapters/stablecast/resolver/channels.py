@@ -5,7 +5,7 @@ import socket
 from collections.abc import Callable
 
 from stablecast.runtime import tls
-from stablecast.runtime.address import join
+from stablecast.runtime.address import is_ip6, join, split_service
 from stablecast.runtime.keepalive import keep_alive
 from stablecast.text import refusal
 from stablecast.transports.resolution.srs.events import BytesReceived, ConnectionClosed, ConnectionOpened
@@ -104,7 +104,9 @@ class Channels:
         """Keep a connection that was made, and report it."""
         self._open[number] = transport
         self._empty.clear()
-        self.report(ConnectionOpened(number, join(*transport.get_extra_info("sockname"))))
+        host, port = transport.get_extra_info("sockname")[:2]
+        # The service is told an IPv4 address, also by a context that reached it over IPv6.
+        self.report(ConnectionOpened(number, join(self._interface if is_ip6(host) else host, port)))
 
     def on_lost(self, number: int, reason: str) -> None:
         """Forget a connection that is over, and report its end."""
@@ -115,16 +117,17 @@ class Channels:
             self._empty.set()
 
     async def _connect(self, number: int, address: str) -> None:
-        host, _, port = address.rpartition(":")
+        host, port = split_service(address)
+        over_ip6 = is_ip6(host)
         loop = asyncio.get_running_loop()
         channel = Channel(self, number)
         try:
             await loop.create_connection(
                 lambda: channel,
                 host,
-                int(port),
-                family=socket.AF_INET,
-                local_addr=(self._interface, 0),
+                port,
+                family=socket.AF_INET6 if over_ip6 else socket.AF_INET,
+                local_addr=None if over_ip6 else (self._interface, 0),
                 ssl=tls.client(),
                 ssl_handshake_timeout=tls.handshake(),
             )

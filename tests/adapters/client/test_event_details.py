@@ -81,7 +81,7 @@ async def test_a_message_that_was_not_sent_leaves_no_object(net: Network) -> Non
     source = await context.source("orders", stores=[await net.store()], options={"ume_flight_size": 1})
     await net.stop()
     await source.send(b"fills the flight", tag="first")
-    assert source.try_send_tagged(b"no room", "second") is None
+    assert source.try_send_as(b"no room", tag="second") is None
     assert source.details(Stable(0, 9, 0, StableFlag.STORE)).tags == ("first",)
 
 
@@ -150,6 +150,7 @@ async def test_the_context_learns_of_receivers_that_are_gone(net: Network) -> No
     assert gone[0].session_id == 6
 
 
+@pytest.mark.rows("P-333")
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), max_size=30), st.integers(0, 100), st.integers(0, 20))
 def test_objects_are_found_by_any_number_of_their_message(
     messages: list[tuple[int, int]], first: int, count: int

@@ -28,6 +28,7 @@ def test_sizes_apply_to_each_source(sources: int, memory: int, disk: int) -> Non
         (RepositoryType.REDUCED_FD, 48 * MB, 100 * MB, 5),
     ],
 )
+@pytest.mark.rows("P-105")
 def test_the_type_decides_what_is_needed(kind: RepositoryType, memory: int, disk: int, descriptors: int) -> None:
     """Two descriptors for each topic of type disk, five for all topics of type reduced-fd."""
     need = need_of("orders", RepositoryConfig(kind=kind), Load(1, 100, 0))

@@ -9,7 +9,7 @@ from typing import assert_never
 
 from stablecast.resolver.srs.config import SrsConfig
 from stablecast.runtime import machine, ports, tls
-from stablecast.runtime.address import join
+from stablecast.runtime.address import is_ip6, join_any
 from stablecast.runtime.driver import UntracedDriver, describe, report
 from stablecast.runtime.keepalive import keep_alive
 from stablecast.transports.resolution.srs import events
@@ -31,7 +31,7 @@ class SrsConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
         """Report the connection to the daemon."""
         keep_alive(transport)
-        self._daemon.on_made(self._number, transport, join(*transport.get_extra_info("peername")))
+        self._daemon.on_made(self._number, transport, join_any(*transport.get_extra_info("peername")[:2]))
 
     def data_received(self, data: bytes) -> None:
         """Feed the bytes to the machine."""
@@ -83,16 +83,16 @@ class SrsDaemon:
         try:
             daemon._server = await daemon._loop.create_server(
                 lambda: SrsConnection(daemon, next(daemon._numbers)),
-                config.interface,
+                config.interface.strip("[]"),
                 config.port,
-                family=socket.AF_INET,
+                family=socket.AF_INET6 if is_ip6(config.interface) else socket.AF_INET,
                 backlog=ports.BACKLOG,
                 ssl=tls.server(),
                 ssl_handshake_timeout=tls.handshake(),
             )
         except OSError as error:
             raise ports.refused(config.interface, config.port, error, "port or interface") from error
-        daemon.address = join(*daemon._server.sockets[0].getsockname())
+        daemon.address = join_any(*daemon._server.sockets[0].getsockname()[:2])
         if config.publishing_interval:
             daemon._report_later()
         return daemon

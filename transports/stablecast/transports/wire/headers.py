@@ -422,6 +422,7 @@ class ApplicationChain(f.Coded, code=7):
         chain: The elements, each a kind of the next element, a length, two reserved bytes, and data.
     """
 
+    HOT_FAILOVER: ClassVar[int] = 2
     PROPERTIES: ClassVar[int] = 6
     NONE: ClassVar[int] = 255
     LEAD: ClassVar[int] = 4
@@ -443,12 +444,29 @@ class ApplicationChain(f.Coded, code=7):
             raise WireError(f"{len(self.chain) - at} bytes follow the last element")
         return tuple(found)
 
+    @classmethod
+    def of(cls, numbers: tuple[tuple[int, int], ...]) -> "ApplicationChain":
+        """Return a chain of elements that hold one number of 32 bits each; `numbers` are kinds and numbers."""
+        kinds = [*(kind for kind, _ in numbers), cls.NONE]
+        elements = (
+            bytes((following, cls.LEAD + 4, 0, 0)) + number.to_bytes(4)
+            for following, (_, number) in zip(kinds[1:], numbers, strict=True)
+        )
+        return cls(first=kinds[0], chain=b"".join(elements))
+
     def properties_length(self) -> int:
         """Return the bytes of the message properties at the end of the payload. Raises WireError like `elements`."""
-        lengths = [data for kind, data in self.elements() if kind == self.PROPERTIES]
-        if any(len(data) != 4 for data in lengths):
-            raise WireError("the length of the message properties has four bytes")
-        return int.from_bytes(lengths[0]) if lengths else 0
+        return self._number(self.PROPERTIES, "the length of the message properties") or 0
+
+    def hot_number(self) -> int | None:
+        """Return the hot-failover number, None if there is none. Raises WireError like `elements`."""
+        return self._number(self.HOT_FAILOVER, "a hot-failover number")
+
+    def _number(self, wanted: int, what: str) -> int | None:
+        found = [data for kind, data in self.elements() if kind == wanted]
+        if any(len(data) != 4 for data in found):
+            raise WireError(f"{what} has four bytes")
+        return int.from_bytes(found[0]) if found else None
 
 
 FilterInit = f.read_only(
