@@ -1,23 +1,27 @@
 """A context: one request port, one pool of connections and one resolver for its sources and receivers."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import attrs
 
-from stablecast.client import source_discovery
+from stablecast.client import configured_options, source_discovery
+from stablecast.client.addressees import addressee
 from stablecast.client.advice import advise_of_options, advise_of_relations, advise_of_transport, transport_of
 from stablecast.client.errors import Closed
 from stablecast.client.message import Message
 from stablecast.client.named_stores import NamedStores
 from stablecast.client.receiver import Receiver, RegIdRequest
 from stablecast.client.source import Source
+from stablecast.client.source_claims import check_claims
 from stablecast.client.source_discovery import Advertise, OnEvent
 from stablecast.client.store_hosts import StoreHosts
 from stablecast.client.transport_sessions import Transports, checked
 from stablecast.config import profiles
+from stablecast.config.client_configuration import NO_FILES, ClientConfiguration
 from stablecast.config.option_names import SAFE
 from stablecast.config.options import ConfigT, Value, apply
 from stablecast.config.resolution_options import ResolutionSettings, own
@@ -42,6 +46,7 @@ from stablecast.transports.codec.lbttcp import RetransmissionSeries, Run
 from stablecast.transports.resolution.records import SourceRecord, check_topic
 from stablecast.transports.wire.errors import WireError
 
+Options = Mapping[str, Value]
 REGISTRATION_SECONDS = 30.0
 """Seconds that `Context.source` waits for enough stores by default."""
 
@@ -61,7 +66,7 @@ class Context:
         prompt: False keeps the context from asking the kernel for quick wake-ups. Set it before the context is used.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keywords only, each of which has a default
         self,
         *,
         resolver: Sequence[str] = (),
@@ -72,6 +77,7 @@ class Context:
         store_names: Mapping[str, str] | None = None,
         profile: str = SAFE,
         trace: Path | None = None,
+        configuration: ClientConfiguration = NO_FILES,
     ) -> None:
         """Configure a context; `async with` opens it.
 
@@ -86,13 +92,19 @@ class Context:
             store_names: The address `ip:port` of each store that sources know by name (P-203); see `locate`.
             profile: The defaults of options: `safe`, or those documented for `5.3` or `6.17`.
             trace: A directory for traces. The variable STABLECAST_TRACE in the environment does the same.
+            configuration: The options of files, which all arguments override; see `from_config`.
 
         Raises:
             AddressError: An address is malformed.
-            OptionError: There is no such profile.
+            OptionError: There is no such profile, or an option has a wrong value.
+            InterfaceError: No interface of this host matches a configured one.
+            ConfigError: The range of request ports is empty.
         """
-        self.resolution = source_discovery.plan(resolution, resolver, resolver_service)
-        self.interface = address.check_ip(interface or source_discovery.interface_of(self.resolution))
+        self.configuration = configuration
+        settings, self.config = configured_options.of_context(configuration, resolution, resolver, resolver_service)
+        self.resolution = source_discovery.plan(settings, resolver, resolver_service)
+        own = interface or configured_options.interface_of(self.config)
+        self.interface = address.check_ip(own or source_discovery.interface_of(self.resolution))
         self.resolver_port = 0
         self._defaults = profiles.profile(profile)
         self.session_id = session_id
@@ -113,11 +125,41 @@ class Context:
         self._open = False
         self._closing = AsyncExitStack()
 
+    @classmethod
+    def from_config(
+        cls, *files: str | Path, application: str = "", context: str = "", environment: bool = True, **arguments: Any
+    ) -> "Context":
+        """Make a context from configuration files; its sources and receivers take their options from them, by topic.
+
+        Args:
+            files: Option files (`scope option value` lines), XML files (`.xml`) and TOML files (`.toml`). Option files
+                override XML files; otherwise later files override earlier ones.
+            application: The application of XML files; by default STABLECAST_CONFIG_APPLICATION, or the one without a
+                name, or the only one.
+            context: The context of that application, likewise.
+            environment: False ignores the files that the variable STABLECAST_CONFIG names, which lie below `files`.
+            arguments: Arguments of `Context`, which override the files.
+
+        Raises:
+            ConfigFileError, FlatFileError: A file is wrong; the message names file, line and the nearest known option.
+            OSError: A file cannot be read.
+            AddressError, OptionError, InterfaceError, ConfigError: Like `Context`.
+        """
+        from stablecast.config import client_files  # noqa: PLC0415 - a context without files needs none of the parsers
+
+        paths = [Path(file) for file in files]
+        configuration = client_files.load(paths, application, context, environment=environment)
+        configured_options.report(configuration)
+        return cls(configuration=configuration, **arguments)
+
     async def __aenter__(self) -> "Context":
         """Open the request port and start resolution. Raises PortError, InterfaceError, MisuseError if open already."""
         if self._open:
             raise MisuseError("the context is open already: make another Context")
-        listening = ports.listen_in_range(self.interface, ports.REQUEST_PORTS)
+        if self.config.request_port:
+            listening = ports.listen(self.interface, self.config.request_port, "request_tcp_port")
+        else:
+            listening = ports.listen_in_range(self.interface, self.config.ports)
         self.request_address = address.join(self.interface, listening.getsockname()[1])
         self.pool = ConnectionPool(
             lambda peer: self._on_broken(Reset(peer)), lambda peer: self._on_broken(Gone(peer)), self.interface
@@ -161,7 +203,7 @@ class Context:
         on_event: Callable[[Event], None] | None = None,
         within: float | None = REGISTRATION_SECONDS,
         wait: bool = True,
-        options: Mapping[str, Value] | None = None,
+        options: Options | None = None,
     ) -> Source:
         """Make a source and wait until it may send.
 
@@ -185,9 +227,10 @@ class Context:
         """
         self._check_open()
         check_topic(topic)
-        advertise, options = own(self.resolution.config.advertise, options or {})
+        options = self._options("source", topic, given := options or {}, session_id, stores)
+        advertise, options = own(self.resolution.config.advertise, options)
         transport, options = transport_of(options, self._defaults.transport)
-        config = self._with("source", self._source_config(topic, stores, session_id), options)
+        config = self._with("source", self._source_config(topic, stores, session_id), options, given)
         advise_of_transport(transport, self.resolution)
         advise_of_relations(config)
         source = await self._start(config, on_event, advertise, transport)
@@ -199,16 +242,17 @@ class Context:
                 raise
         return source
 
-    async def host(self, config: SourceConfig, on_event: OnEvent | None = None) -> Source:
+    async def host(
+        self, config: SourceConfig, on_event: OnEvent | None = None, transport: TransportConfig | None = None
+    ) -> Source:
         """Make a source of this configuration and return without waiting. Raises like `source`.
 
         The context fills in the incarnation, its own id and the request address.
         """
         self._check_open()
-        config = attrs.evolve(
-            config, incarnation=self._new_life(), context=self._context_id, reply_to=self.request_address
-        )
-        return await self._start(config, on_event, None, TransportConfig())
+        given = {"incarnation": self._new_life(), "context": self._context_id, "reply_to": self.request_address}
+        config = attrs.evolve(config, **given)
+        return await self._start(config, on_event, None, transport or TransportConfig())
 
     async def _start(
         self, config: SourceConfig, on_event: OnEvent | None, advertise: Advertise, transport: TransportConfig
@@ -245,7 +289,7 @@ class Context:
         reg_id: Callable[[RegIdRequest], int] | None = None,
         start_at: Callable[[AskLow], int] | None = None,
         on_message: Callable[[Message], object] | None = None,
-        options: Mapping[str, Value] | None = None,
+        options: Options | None = None,
     ) -> Receiver:
         """Make a receiver of a topic. It joins every source of the topic that it finds.
 
@@ -286,9 +330,13 @@ class Context:
             context=self._context_id,
         )
         where = None if source is None else checked(source)
-        query, options = own(self.resolution.config.query, options or {})
+        given = options or {}
+        options = self._options("receiver", topic, given, session_id)
+        query, options = own(self.resolution.config.query, options)
         transport, options = transport_of(options, self._defaults.transport)
-        receiver = Receiver(self, self._with("receiver", template, options), on_event, reg_id, start_at, on_message)
+        receiver = Receiver(
+            self, self._with("receiver", template, options, given), on_event, reg_id, start_at, on_message
+        )
         receiver.transport = transport
         if self.prompt and not self._receivers:
             short_slices()
@@ -395,7 +443,7 @@ class Context:
                 receiver.on_recovered(incarnation, again_sent)
 
     def _route(self, message: messages.Message) -> None:
-        role = _addressee(message)
+        role = addressee(message)
         source = self._sources.get(message.incarnation)
         if role is not messages.Role.RECEIVER and source is not None:
             source.receive(Arrived(message))
@@ -427,10 +475,19 @@ class Context:
             context=self._context_id,
         )
 
-    def _with(self, scope: str, config: ConfigT, options: Mapping[str, Value] | None) -> ConfigT:
+    def _options(
+        self, scope: str, topic: str, given: Options, session_id: int | None, stores: Sequence[str] = ()
+    ) -> Options:
+        """Return the options of a source or receiver, those of the files below those given. Raises like `source`."""
+        session = self.session_id or None if session_id is None else session_id
+        return configured_options.of_endpoint(
+            self.configuration, scope, topic, given, stores=stores, session_id=session, binds=self.config.binds
+        )
+
+    def _with(self, scope: str, config: ConfigT, options: Options, given: Options) -> ConfigT:
         """Return the configuration with these options. Raises OptionError, AddressError, StoreListError."""
-        advise_of_options(scope, options or {})
-        return apply(scope, config, options or {})
+        advise_of_options(scope, {name: value for name, value in options.items() if name in given})
+        return apply(scope, config, options)
 
     def _new_life(self) -> messages.Incarnation:
         """Return an incarnation that is unique. Stores rely on the order: later lives have higher indexes."""
@@ -440,46 +497,3 @@ class Context:
     def _check_open(self) -> None:
         if not self._open:
             raise Closed("the context is not open: use it inside 'async with'")
-
-
-def _addressee(message: messages.Message) -> messages.Role | None:
-    """Return whether a message to the request port is for a source or a receiver; None means either.
-
-    A store's keepalive has only a RegID, which both may have.
-    """
-    match message:
-        case messages.Registered() | messages.Refused() | messages.Deregistered():
-            return message.role
-        case messages.SourceInfo() | messages.LateJoinInfo():
-            return messages.Role.RECEIVER
-        case messages.Keepalive():
-            return None
-        case _:
-            return messages.Role.SOURCE
-
-
-def check_claims(config: SourceConfig, living: Iterable[SourceConfig]) -> None:
-    """Raise MisuseError if another living source claims the same session id or RegID.
-
-    Without the check the later source would take the RegID over, and the earlier one would end.
-    """
-    for other in living:
-        if not (config.stores and other.stores):
-            continue
-        if config.topic == other.topic and config.session_id and config.session_id == other.session_id:
-            claimed = f"session id {config.session_id}"
-        elif common := sorted(_reg_ids(config) & _reg_ids(other)):
-            claimed = "RegID {1} at store {0}".format(*common[0])
-        else:
-            continue
-        raise MisuseError(
-            f"this context has a source of '{other.topic}' with {claimed}: use that one, or give another session id or "
-            "other RegIDs"
-        )
-
-
-def _reg_ids(config: SourceConfig) -> set[tuple[str, int]]:
-    """Return the RegIDs that a source asks for, by store. A session id replaces them."""
-    if config.session_id:
-        return set()
-    return {(store.name or store.address, store.reg_id) for store in config.stores if store.reg_id}

@@ -57,6 +57,11 @@ class LibraryOptions:
         else:
             getattr(self, scope)[ALIASES.get(scope, {}).get(given.name, given.name)] = given.value
 
+    @property
+    def transports(self) -> dict[str, Value]:
+        """Return the options of transports that are set for the context: they hold for its receivers and proxies."""
+        return {name: value for name, value in self.context.items() if name in library_options.OF_TRANSPORTS}
+
     def copy(self) -> "LibraryOptions":
         """Return a copy that can be changed."""
         return LibraryOptions(dict(self.context), dict(self.receiver), dict(self.source))
@@ -87,7 +92,9 @@ class StoreBuilder:
         own = {given.name: given.value for given in outline.options if given.name in STORE_LEVEL}
         base = attrs.evolve(self.profile.store, address=address.join(host, port), repository=None)
         none: dict[str, Value] = {}
-        transports, received = found.attempt(place, (TransportConfig(), none), lambda: split(asked.receiver))
+        transports, received = found.attempt(
+            place, (TransportConfig(), none), lambda: split({**asked.transports, **asked.receiver})
+        )
         config = found.attempt(place, base, lambda: apply("store", base, {**received, **self.wide, **own}))
         return StorePlan(
             name=outline.name,
@@ -198,11 +205,12 @@ class StoreBuilder:
             found.problem(place, f"the type of a pattern must be direct, PCRE or regexp, not '{outline.kind}'")
         pattern = found.attempt(place, "", lambda: expression(outline.pattern, kind or PatternType.DIRECT))
         kept = apply("topic", self.profile.store.repository or RepositoryConfig(), own)
-        found.attempt(place, None, lambda: _check_source(asked.source))
+        of_proxies = {**asked.transports, **asked.source}
+        found.attempt(place, None, lambda: _check_source(of_proxies))
         return TopicPlan(
             TopicPattern(pattern, kept, kind or PatternType.DIRECT),
             apply("disk", self.profile.disk, disk_options(own)),
-            asked.source,
+            of_proxies,
             self._hours(outline.restore_last or store.restore_last),
         )
 
@@ -239,7 +247,7 @@ def _check(given: Given) -> None:
 
 
 def _check_source(options: Mapping[str, Value]) -> None:
-    apply("source", Profile().source, options)
+    apply("source", Profile().source, split(options)[1])
 
 
 def _entries(value: Value) -> Iterable[str]:

@@ -1,6 +1,6 @@
 """Topic resolution of one context over services (SRS)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import assert_never
 
 from stablecast.resolver.channels import Channels
@@ -8,6 +8,7 @@ from stablecast.resolver.resolution import Resolution
 from stablecast.runtime import machine
 from stablecast.runtime.address import check_ip, parse_services
 from stablecast.runtime.effect_execution import describe, report
+from stablecast.runtime.unicast import NO_ENDS, LocalEnd
 from stablecast.runtime.untraced_driver import UntracedDriver
 from stablecast.transports.resolution.records import INSTANCE_BYTES, SourceRecord
 from stablecast.transports.resolution.srs.context import SrsContext
@@ -38,6 +39,7 @@ class SrsResolver(Resolution):
         on_found: OnRecord,
         on_gone: OnRecord | None,
         on_service: OnService | None,
+        ends: Mapping[str, LocalEnd],
     ) -> None:
         """Drive `machine` in the running loop, from its first timeout on."""
         self._machine = machine
@@ -48,7 +50,7 @@ class SrsResolver(Resolution):
         self._driver: UntracedDriver[SrsContextInput, SrsContextEffect] = UntracedDriver(
             machine, self._perform, self._on_failed
         )
-        self._channels = Channels(interface, self._driver.feed)
+        self._channels = Channels(interface, self._driver.feed, ends)
 
     @classmethod
     async def start(
@@ -61,13 +63,15 @@ class SrsResolver(Resolution):
         on_service: OnService | None = None,
         instance: bytes | None = None,
         config: ClientConfig = CLIENT_DEFAULTS,
+        ends: Mapping[str, LocalEnd] = NO_ENDS,
     ) -> "SrsResolver":
         """Start to resolve from the address `interface` through `services` (`host:port` each), in the running loop.
 
         `on_found(topic, record)` is called for each source of a wanted topic, perhaps more than once, and `on_gone` at
         the end of such a source. `on_service(address, up, reason)` is called when a service begins or ceases to inform
         this context. They may call back and must not raise. `instance` is the name of the context in 8 bytes, random by
-        default. This method returns at once, and connections are made in the background.
+        default. `ends` are the local ends of connections to single services. This method returns at once, and
+        connections are made in the background.
 
         Raises:
             AddressError: An address has the wrong form.
@@ -76,7 +80,7 @@ class SrsResolver(Resolution):
         name = machine.entropy.octets(INSTANCE_BYTES) if instance is None else instance
         seed = int.from_bytes(machine.entropy.octets(8))
         client = SrsContext.create(name, parse_services(services), seed, config)
-        return cls(client, check_ip(interface), on_found, on_gone, on_service)
+        return cls(client, check_ip(interface), on_found, on_gone, on_service, ends)
 
     def ask_name(self, name: str) -> bool:
         """Return False: services know no names of stores, which are found over UDP (T-010)."""

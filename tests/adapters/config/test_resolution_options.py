@@ -33,7 +33,7 @@ def test_every_option_sets_its_field_and_shows_it(option: Option) -> None:
     values: dict[str, Value] = {
         "flag": 1,
         "number": 777 if unit_of(option.kind) == "bytes" else 77,
-        "choice": 1,
+        "choice": option.kind.allowed.split(", ")[-1],
         "address": "239.1.1.1",
         "text": "eth0",
     }
