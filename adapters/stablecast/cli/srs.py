@@ -1,19 +1,21 @@
 """Run the stateful resolution service in the foreground, for `stablecast srs`."""
 
 import asyncio
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import attrs
 
+from stablecast.core.errors import StablecastError
 from stablecast.resolver.srs import SrsConfig, SrsDaemon, load
 from stablecast.resolver.srs.xml_config import XSD, load_xml
 from stablecast.runtime import machine
 from stablecast.runtime.event_loop import run_service, until_interrupted
 from stablecast.runtime.logs import ConsoleLog, LineLog, PlainLog, begun
-from stablecast.text.console import say
+from stablecast.text.console import note, say
 
 
 def run(
@@ -26,6 +28,8 @@ def run(
     if dump:
         say(attrs.asdict(settings, value_serializer=_plain))
         return 0
+    for notice in settings.notices:
+        note(f"{config}:{notice}")
     if validate:
         say({"valid": True} if as_json else "the configuration is valid")
         return 0
@@ -41,6 +45,16 @@ def _plain(_: object, __: object, value: object) -> object:
     if isinstance(value, Enum):
         return value.value
     return str(value) if isinstance(value, Path) else value
+
+
+async def _publish(daemon: SrsDaemon, warn: Callable[[str], None]) -> None:
+    """Publish statistics on their topic. A failure is logged and does not stop the service."""
+    from stablecast.cli.srs_publisher import publish  # noqa: PLC0415 - most services publish none
+
+    try:
+        await publish(daemon)
+    except (StablecastError, OSError) as error:
+        warn(f"statistics are no longer published: {error}")
 
 
 def dump_xsd() -> int:
@@ -60,6 +74,7 @@ async def serve(settings: SrsConfig, as_json: bool) -> int:
     # The task installs the signal handlers before the ready line is printed.
     interrupted = asyncio.create_task(until_interrupted())
     await asyncio.sleep(0)
+    stack = AsyncExitStack()
     try:
         if name is not None:
             # A service whose log is a file needs no terminal, so a hang-up ends nothing.
@@ -67,14 +82,28 @@ async def serve(settings: SrsConfig, as_json: bool) -> int:
         daemon = await SrsDaemon.start(settings, log.write, log.warning)
         if settings.pid_file is not None:
             machine.files.write_bytes(settings.pid_file, f"{machine.process.pid()}\n".encode())
-        say({"ready": True, "address": daemon.address} if as_json else f"srs is ready on {daemon.address}")
+        stack.push_async_callback(daemon.close)
+        ready = {"ready": True, "address": daemon.address}
+        if settings.debug.enabled:
+            from stablecast.cli.srs_monitor import SrsMonitor  # noqa: PLC0415 - most services have none
+
+            monitor = SrsMonitor(daemon)
+            await monitor.start()
+            stack.push_async_callback(monitor.stop)
+            ready["monitor"] = monitor.address
+        if settings.monitor.topic and any(daemon.details.intervals.values()):
+            publishing = asyncio.create_task(_publish(daemon, log.warning))
+            stack.callback(publishing.cancel)
+        at = f"; monitor at http://{ready['monitor']}" if "monitor" in ready else ""
+        say(ready if as_json else f"srs is ready on {daemon.address}{at}")
         await interrupted
         statistics = daemon.statistics()
-        await daemon.close()
+        await stack.aclose()
         if settings.pid_file is not None:
             with suppress(FileNotFoundError):
                 machine.files.remove(settings.pid_file)
     finally:
+        await stack.aclose()
         interrupted.cancel()
         log.close()
     counts = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in statistics.items())
