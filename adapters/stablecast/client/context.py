@@ -250,7 +250,11 @@ class Context:
         The context fills in the incarnation, its own id and the request address.
         """
         self._check_open()
-        given = {"incarnation": self._new_life(), "context": self._context_id, "reply_to": self.request_address}
+        given: dict[str, Any] = {
+            "incarnation": self._new_life(),
+            "context": self._context_id,
+            "reply_to": self.request_address,
+        }
         config = attrs.evolve(config, **given)
         return await self._start(config, on_event, None, transport or TransportConfig())
 

@@ -8,6 +8,7 @@ import pytest
 
 from stablecast.client import Context, Receiver
 from stablecast.config.option_kinds import Value
+from stablecast.config.transport_options import Transport, TransportConfig
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.effects import Send, StartProxy, StopProxy
 from stablecast.core.protocol.inputs import Start

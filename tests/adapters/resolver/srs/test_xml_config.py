@@ -141,9 +141,9 @@ def test_a_file_with_every_documented_element(tmp_path: Path) -> None:
         "clientactor has no effect: one thread serves all clients",
         "context-name-state-lifetime has no effect: services know no names of stores",
         "fd_management_type has no effect: the event loop chooses how it waits",
+        "monitor-format: statistics are always published as JSON",
         "otidmap has no effect: tables grow as needed",
         "route-state-lifetime has no effect: there are no routers",
-        "monitor-format: statistics are always published as JSON",
         "topicmap has no effect: tables grow as needed",
     ]
 
