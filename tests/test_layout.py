@@ -228,6 +228,7 @@ ROOMS: Mapping[str, str] = {
         "core text runtime runtime.machine evidence.rules evidence.trace evidence.capture evidence.spark",
     "evidence.whatif": "core text runtime runtime.machine config evidence.trace evidence.spark",
     "client": "core transports text runtime runtime.machine config resolver evidence.trace",
+    "sync": "core transports runtime.machine client",
     "store.journal": "core text runtime.machine",
     "store": "core transports text runtime runtime.machine config resolver evidence.trace client store.journal",
     "ops": "",

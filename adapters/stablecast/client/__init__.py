@@ -17,6 +17,7 @@ from stablecast.client.errors import (
     NotStable,
     RegistrationFailed,
 )
+from stablecast.client.event_details import EventDetails
 from stablecast.client.message import AckHandle, Batch, Message
 from stablecast.client.receiver import Receiver, RegIdRequest
 from stablecast.client.source import Sent, Source
@@ -29,6 +30,7 @@ __all__ = [
     "Closed",
     "Context",
     "EndpointFailed",
+    "EventDetails",
     "Message",
     "MessageTooLarge",
     "NotRegistered",

@@ -1,6 +1,8 @@
 """The options that a context takes from configuration files, below those that the application gives."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
 
 import attrs
 
@@ -11,6 +13,8 @@ from stablecast.config.options import Value, contradictions
 from stablecast.config.resolution_options import ResolutionSettings, configured
 from stablecast.core.errors import ConfigError
 from stablecast.runtime.interfaces import address_of
+
+ContextT = TypeVar("ContextT")
 
 STORES = ("ume_store", "ume_store_name", "ume_store_group")
 """The options that the argument `stores` replaces."""
@@ -90,3 +94,36 @@ def report(configuration: ClientConfiguration) -> None:
     """Log the notices about configuration files."""
     for notice in configuration.notices:
         log.warning("%s:%s: %s", notice.path, notice.place, notice.text)
+
+
+def from_config(
+    make: Callable[..., ContextT],
+    *files: str | Path,
+    application: str = "",
+    context: str = "",
+    environment: bool = True,
+    **arguments: Any,
+) -> ContextT:
+    """Make a context from configuration files; its sources and receivers take their options from them, by topic.
+
+    Args:
+        make: The class of the context.
+        files: Option files (`scope option value` lines), XML files (`.xml`) and TOML files (`.toml`). Option files
+            override XML files; otherwise later files override earlier ones.
+        application: The application of XML files; by default STABLECAST_CONFIG_APPLICATION, or the one without a
+            name, or the only one.
+        context: The context of that application, likewise.
+        environment: False ignores the files that the variable STABLECAST_CONFIG names, which lie below `files`.
+        arguments: Arguments of `Context`, which override the files.
+
+    Raises:
+        ConfigFileError, FlatFileError: A file is wrong; the message names file, line and the nearest known option.
+        OSError: A file cannot be read.
+        AddressError, OptionError, InterfaceError, ConfigError: Like `Context`.
+    """
+    from stablecast.config import client_files  # noqa: PLC0415 - a context without files needs none of the parsers
+
+    paths = [Path(file) for file in files]
+    configuration = client_files.load(paths, application, context, environment=environment)
+    report(configuration)
+    return make(configuration=configuration, **arguments)

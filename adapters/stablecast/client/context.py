@@ -11,12 +11,12 @@ import attrs
 from stablecast.client import configured_options, source_discovery
 from stablecast.client.addressees import addressee
 from stablecast.client.advice import advise_of_options, advise_of_relations, advise_of_transport, transport_of
+from stablecast.client.claims import check_claims
 from stablecast.client.errors import Closed
 from stablecast.client.message import Message
 from stablecast.client.named_stores import NamedStores
 from stablecast.client.receiver import Receiver, RegIdRequest
 from stablecast.client.source import Source
-from stablecast.client.source_claims import check_claims
 from stablecast.client.source_discovery import Advertise, OnEvent
 from stablecast.client.store_hosts import StoreHosts
 from stablecast.client.transport_sessions import Transports, checked
@@ -30,7 +30,7 @@ from stablecast.config.transport_options import TransportConfig
 from stablecast.core.errors import ConfigError, MisuseError
 from stablecast.core.protocol import messages
 from stablecast.core.protocol.effects import AskLow
-from stablecast.core.protocol.events import Event, NoSource
+from stablecast.core.protocol.events import Event, NoSource, ReceiverGone, Reclaimed
 from stablecast.core.protocol.inputs import Arrived, Departed, Gone, Located, Reset
 from stablecast.core.protocol.settings import SourceConfig, StoreSpec
 from stablecast.evidence.trace import TraceError
@@ -63,6 +63,8 @@ class Context:
     Attributes:
         request_address: `ip:port` of the request port, empty before the context is open.
         oddities: How often each kind of malformed or unexpected input came, by kind.
+        on_event: Called in the event loop with the events of the context, which are `ReceiverGone` of each of its
+            sources (P-338). The `on_event` of that source gets the event, too. None calls nothing.
         prompt: False keeps the context from asking the kernel for quick wake-ups. Set it before the context is used.
     """
 
@@ -110,6 +112,7 @@ class Context:
         self.session_id = session_id
         self.store_names = {name: address.join(*address.parse(at)) for name, at in (store_names or {}).items()}
         self.trace = trace
+        self.on_event: Callable[[ReceiverGone], None] | None = None
         self.prompt = True
         self._courtesy = courtesy()
         self.oddities: Counter[str] = Counter()
@@ -126,31 +129,9 @@ class Context:
         self._closing = AsyncExitStack()
 
     @classmethod
-    def from_config(
-        cls, *files: str | Path, application: str = "", context: str = "", environment: bool = True, **arguments: Any
-    ) -> "Context":
-        """Make a context from configuration files; its sources and receivers take their options from them, by topic.
-
-        Args:
-            files: Option files (`scope option value` lines), XML files (`.xml`) and TOML files (`.toml`). Option files
-                override XML files; otherwise later files override earlier ones.
-            application: The application of XML files; by default STABLECAST_CONFIG_APPLICATION, or the one without a
-                name, or the only one.
-            context: The context of that application, likewise.
-            environment: False ignores the files that the variable STABLECAST_CONFIG names, which lie below `files`.
-            arguments: Arguments of `Context`, which override the files.
-
-        Raises:
-            ConfigFileError, FlatFileError: A file is wrong; the message names file, line and the nearest known option.
-            OSError: A file cannot be read.
-            AddressError, OptionError, InterfaceError, ConfigError: Like `Context`.
-        """
-        from stablecast.config import client_files  # noqa: PLC0415 - a context without files needs none of the parsers
-
-        paths = [Path(file) for file in files]
-        configuration = client_files.load(paths, application, context, environment=environment)
-        configured_options.report(configuration)
-        return cls(configuration=configuration, **arguments)
+    def from_config(cls, *files: str | Path, **arguments: Any) -> "Context":
+        """Make a context from option files, XML and TOML; arguments and errors are those of `configured_options`."""
+        return configured_options.from_config(cls, *files, **arguments)
 
     async def __aenter__(self) -> "Context":
         """Open the request port and start resolution. Raises PortError, InterfaceError, MisuseError if open already."""
@@ -201,6 +182,7 @@ class Context:
         stores: Sequence[str] = (),
         session_id: int | None = None,
         on_event: Callable[[Event], None] | None = None,
+        on_forced_reclaim: Callable[[Reclaimed], None] | None = None,
         within: float | None = REGISTRATION_SECONDS,
         wait: bool = True,
         options: Options | None = None,
@@ -212,6 +194,8 @@ class Context:
             stores: `ip:port[:regid]` or the name of each store (P-212). Without stores the source only streams.
             session_id: Replaces RegIDs. None uses the session id of the context, 0 means none.
             on_event: Called in the event loop with every event of the source (`stablecast.core.protocol.events`).
+            on_forced_reclaim: Called with each `Reclaimed` event whose messages were dropped by force, before
+                `on_event` is (P-660). The guide keeps it for older programs; `on_event` gets the same event.
             within: Seconds to wait for enough stores; None waits for ever.
             wait: False returns at once; then `await source.registered()` before sending.
             options: Documented options by name, for example `{"ume_flight_size": 2000}`.
@@ -234,6 +218,7 @@ class Context:
         advise_of_transport(transport, self.resolution)
         advise_of_relations(config)
         source = await self._start(config, on_event, advertise, transport)
+        source.on_forced_reclaim = on_forced_reclaim
         if wait:
             try:
                 await source.registered(within)
@@ -271,6 +256,7 @@ class Context:
             prepared.cancel()
             raise
         source.courtesy = self._courtesy if self.prompt else None
+        source.on_receiver_gone = self._on_receiver_gone
         self._sources[config.incarnation] = source
         source.on_close = lambda: self._forget_source(config.incarnation)
         try:
@@ -367,6 +353,10 @@ class Context:
         if self._resolver is not None:
             self._resolver.remove_receiver(receiver.topic)
 
+    def store_name(self, store: str) -> str:
+        """Return the name of the store at an address, empty if it has none here."""
+        return next((name for name, where in self.store_names.items() if where == store), "")
+
     def lost_source(self, topic: str, place: str, *, others: bool) -> None:
         """Look for the next life of the source that was joined at `place`; `others` of the topic are still joined."""
         if self._resolver is None:
@@ -414,6 +404,11 @@ class Context:
         receiver = self._receivers.get(topic)
         if receiver is not None:
             receiver.found(record.address, record.session_id, record.request_address)
+
+    def _on_receiver_gone(self, event: ReceiverGone) -> None:
+        """Report that a receiver is gone as an event of the context."""
+        if self.on_event is not None:
+            self.on_event(event)
 
     def _on_left(self, peer: Peer) -> None:
         """Notify sources that the receivers behind a connection are gone (P-338)."""

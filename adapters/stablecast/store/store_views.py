@@ -130,7 +130,7 @@ class StoreView:
     state_directory: str
     taken_ns: int
     started_ns: int
-    requests: tuple[int, int, int, int, int, int]
+    requests: tuple[int, float, float, float, int, int]
     patterns: tuple[tuple[str, str, str], ...]
     topics: tuple[tuple[str, int, int], ...]
     sources: int

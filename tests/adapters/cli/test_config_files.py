@@ -25,8 +25,9 @@ def xml(directory: Path, resolver: str, address: str) -> Path:
 NOTICE = "fd_management_type has no effect: the event loop chooses how it waits"
 
 
+@pytest.mark.rows("T-003")
 def test_messages_flow_with_files_alone(tmp_path: Path) -> None:
-    """T-003: XML for the one, an option file over the environment for the other."""
+    """XML for the one, an option file over the environment for the other."""
     with lbmrd() as (_, resolver), store(tmp_path / "store") as (_, address):
         whole = xml(tmp_path, resolver, address)
         flat = tmp_path / "um.cfg"

@@ -58,8 +58,9 @@ def post(place: str, **body: object) -> tuple[int, str]:
         return error.code, error.read().decode()
 
 
+@pytest.mark.rows("T-421")
 async def test_statistics_by_client_and_topic(tmp_path: Path) -> None:
-    """T-421: whole at the monitor, and on the documented topic whole at first and then as changes."""
+    """Whole at the monitor, and on the documented topic whole at first and then as changes."""
     with service(tmp_path) as (_, address, monitor):
         async with AsyncExitStack() as stack:
             context = await stack.enter_async_context(Context(resolver_service=[address], interface="127.0.0.1"))
@@ -90,8 +91,9 @@ async def test_statistics_by_client_and_topic(tmp_path: Path) -> None:
             assert "stablecast_srs_clients_active_sir 2" in text(f"{monitor}/metrics")
 
 
+@pytest.mark.rows("T-421")
 def test_requests_are_answered_as_far_as_they_are_permitted(tmp_path: Path) -> None:
-    """T-421: the documented requests, at the monitor."""
+    """The documented requests, at the monitor."""
     with service(tmp_path) as (_, _, monitor):
         status, answer = post(monitor, request="REPORT_SRS_VERSION")
         assert (status, "version" in json.loads(answer)) == (200, True)

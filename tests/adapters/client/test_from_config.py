@@ -24,8 +24,9 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
+@pytest.mark.rows("T-003")
 async def test_topics_have_the_options_of_their_sections(net: Network, tmp_path: Path) -> None:
-    """T-003: two topics of one file differ in stores, flight and advertising; the application overrides all."""
+    """Two topics of one file differ in stores, flight and advertising; the application overrides all."""
     relay, store = await relay_of(net), await net.store()
     stored = options("source", ume_store=store, ume_flight_size=7, resolver_advertisement_sustain_interval=700)
     text = document(
@@ -63,8 +64,9 @@ async def test_arguments_override_files(net: Network, tmp_path: Path) -> None:
         assert (source.config.session_id, [spec.address for spec in source.config.stores]) == (5, ["127.0.0.1:1"])
 
 
+@pytest.mark.rows("T-023", "P-851")
 async def test_interface_and_ports_of_a_context(tmp_path: Path) -> None:
-    """T-023, P-851: the request port, the local port of resolution, and a local end for one relay."""
+    """The request port, the local port of resolution, and a local end for one relay."""
     request, local, end = unused_port(), unused_port(), unused_port()
     text = (
         f"context default_interface 127.0.0.0/8\ncontext request_tcp_port {request}\n"
@@ -85,8 +87,9 @@ async def test_no_interface_of_this_host_matches(tmp_path: Path) -> None:
         Context.from_config(file)
 
 
+@pytest.mark.rows("P-038")
 async def test_without_a_request_port_there_is_no_persistence(net: Network, tmp_path: Path) -> None:
-    """P-038: a source with stores is refused, and a receiver joins without the stores."""
+    """A source with stores is refused, and a receiver joins without the stores."""
     store = await net.store()
     file = written(tmp_path / "um.cfg", "context request_tcp_bind_request_port 0\n")
     context = await net.stack.enter_async_context(Context.from_config(file, resolver=[await relay_of(net)]))
@@ -110,8 +113,9 @@ async def test_rules_of_a_file_hold_for_the_application(net: Network, tmp_path: 
         await context.source("orders", options={"ume_flight_size": 9})
 
 
+@pytest.mark.rows("P-345", "P-411")
 async def test_contradictions_are_logged(net: Network, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """P-345, P-411: those in a file, and those between a file and the application."""
+    """Those in a file, and those between a file and the application."""
     file = written(tmp_path / "um.cfg", "receiver ume_explicit_ack_only 1\nsource late_join 0\n")
     context = await net.stack.enter_async_context(Context.from_config(file, resolver=[await relay_of(net)]))
     context.receiver("orders", options={"ume_use_ack_batching": 1})

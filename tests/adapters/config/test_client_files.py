@@ -43,8 +43,9 @@ def size(found: ClientConfiguration, name: str = "orders") -> str:
     return str(found.of_endpoint("source", name)["ume_flight_size"])
 
 
+@pytest.mark.rows("T-003")
 def test_templates_and_sections_apply_in_the_documented_order(tmp_path: Path) -> None:
-    """T-003: each layer of an XML file overrides the one before it."""
+    """Each layer of an XML file overrides the one before it."""
     names = ("first", "second", "contexts", "context", "sources", "topic")
     templates = "".join(template(name, flight(number)) for number, name in enumerate(names, 1))
     layers = {
@@ -70,8 +71,9 @@ def test_templates_and_sections_apply_in_the_documented_order(tmp_path: Path) ->
         assert size(found) == expected
 
 
+@pytest.mark.rows("T-003")
 def test_the_name_of_a_topic_wins_and_then_the_first_pattern(tmp_path: Path) -> None:
-    """T-003: patterns match anywhere, in the order of the file."""
+    """Patterns match anywhere, in the order of the file."""
     parts = sources(
         topic(flight(1), pattern="^or.*s$"), topic(flight(2), pattern="r"), topic(flight(3), topicname="orders")
     )
@@ -79,8 +81,9 @@ def test_the_name_of_a_topic_wins_and_then_the_first_pattern(tmp_path: Path) -> 
     assert [size(found, name) for name in ("orders", "orbits", "trades", "quotes")] == ["3", "1", "2", "9"]
 
 
+@pytest.mark.rows("T-003")
 def test_option_files_override_xml_and_later_files_override_earlier_ones(tmp_path: Path) -> None:
-    """T-003: however they are named; a value of an option file is not overridden by a section."""
+    """However they are named; a value of an option file is not overridden by a section."""
     xml = document("", application(flight(1), sources(topic(flight(2), topicname="orders"))))
     assert size(read(tmp_path, a_cfg="source ume_flight_size 3\n", b_xml=xml)) == "3"
     assert size(read(tmp_path, a_cfg="source ume_flight_size 3\n", b_toml="[source]\nume_flight_size = 4\n")) == "4"
@@ -107,8 +110,9 @@ def test_toml_has_scopes_lists_and_topics(tmp_path: Path) -> None:
     assert found.of_endpoint("receiver", "quotes") == {"use_late_join": "1"}
 
 
+@pytest.mark.rows("P-850")
 def test_lists_append_in_and_across_files(tmp_path: Path) -> None:
-    """P-850: the zero entry clears the list, wherever it stands."""
+    """The zero entry clears the list, wherever it stands."""
     found = read(
         tmp_path,
         a_cfg="source ume_store 10.0.0.1:1\nsource ume_store 10.0.0.2:2\n",
@@ -192,8 +196,9 @@ def test_a_wrong_file_is_refused_with_its_place(name: str, text: str, told: str,
     assert told in str(raised.value)
 
 
+@pytest.mark.rows("P-345", "P-201", "P-411")
 def test_notices_have_file_line_and_reason(tmp_path: Path) -> None:
-    """P-345, P-201, P-411: contradictions, ignored parts, old and hyphenated names."""
+    """Contradictions, ignored parts, old and hyphenated names."""
     text = (
         "context operational_mode embedded\ncontext resolver_unicast_address 10.0.0.1\n"
         "receiver ume_explicit_ack_only 1\nreceiver ume_use_ack_batching 1\n"

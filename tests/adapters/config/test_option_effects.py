@@ -13,8 +13,9 @@ DOCUMENTED = sorted(documented())
 
 
 @pytest.mark.parametrize(("scope", "name"), DOCUMENTED)
+@pytest.mark.rows("T-003", "P-850")
 def test_each_documented_option_is_in_effect_or_has_a_reason(scope: str, name: str) -> None:
-    """T-003, P-850: never silent, and never unknown."""
+    """Never silent, and never unknown."""
     found = effect_of(scope, name)
     assert found.effect is not Effect.UNKNOWN
     assert bool(found.reason) is (found.effect is Effect.UNHEEDED)

@@ -24,8 +24,9 @@ class Names:
         return getattr(self._system, name)
 
 
+@pytest.mark.rows("T-210", "T-218")
 async def test_a_relay_that_moved_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """T-210, T-218: on reconnect, without a restart of the context."""
+    """On reconnect, without a restart of the context."""
     monkeypatch.setattr(relay_hosts, "LOOK_SECONDS", 0.05)
     names = Names(LOCAL)
     monkeypatch.setattr(machine, "network", names)

@@ -45,8 +45,8 @@ def write(tmp_path: Path, text: str) -> Path:
     return path
 
 
+@pytest.mark.rows("T-417", "T-421", "T-501", "T-504", "T-507")
 def test_the_documented_elements_in_any_order(tmp_path: Path) -> None:
-    """T-417, T-421, T-501, T-504, T-507."""
     config = load_xml(write(tmp_path, EXAMPLE))
     assert config == SrsConfig(
         "10.29.3.41",
@@ -122,8 +122,9 @@ WHOLE = """<um-srs version="1.0">
 """
 
 
+@pytest.mark.rows("T-421", "T-422")
 def test_a_file_with_every_documented_element(tmp_path: Path) -> None:
-    """T-421, T-422: each element is in effect, or a notice has the reason why it is not."""
+    """Each element is in effect, or a notice has the reason why it is not."""
     config = load_xml(write(tmp_path, WHOLE))
     monitor = config.monitor
     assert (monitor.topic, monitor.connection_events, monitor.snapshots, monitor.changes) == (

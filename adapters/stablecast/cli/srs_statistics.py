@@ -1,11 +1,14 @@
-"""Publish the statistics of a service on their topic, for `stablecast srs`.
+"""The statistics of a service beside it: published on their topic, and served by a monitor, for `stablecast srs`.
 
 The context that publishes is a client of the service itself, unless its options name another way.
 """
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from stablecast.client import Context
+from stablecast.core.errors import StablecastError
 from stablecast.resolver.srs import SrsDaemon
 from stablecast.resolver.srs.statistics import encoded
 from stablecast.runtime import address, machine
@@ -25,6 +28,35 @@ def context_of(daemon: SrsDaemon) -> Context:
     host, _ = address.parse(resolved_place(daemon.address))
     interface = "" if own.interface else host
     return Context(configuration=configuration, resolver_service=[daemon.address], interface=interface)
+
+
+@asynccontextmanager
+async def serving(daemon: SrsDaemon, warn: Callable[[str], None]) -> AsyncIterator[dict[str, str]]:
+    """Publish statistics and serve the monitor, as the service is configured; yield the address of the monitor.
+
+    Raises PortError, AddressError, ConfigError.
+    """
+    async with AsyncExitStack() as stack:
+        fields = {}
+        if daemon.config.debug.enabled:
+            from stablecast.cli.srs_monitor import SrsMonitor  # noqa: PLC0415 - HTTP loads slowly
+
+            monitor = SrsMonitor(daemon)
+            await monitor.start()
+            stack.push_async_callback(monitor.stop)
+            fields["monitor"] = monitor.address
+        if daemon.config.monitor.topic:
+            publishing = asyncio.create_task(_publish(daemon, warn))
+            stack.callback(publishing.cancel)
+        yield fields
+
+
+async def _publish(daemon: SrsDaemon, warn: Callable[[str], None]) -> None:
+    """Publish until cancelled. A failure is logged and does not stop the service."""
+    try:
+        await publish(daemon)
+    except (StablecastError, OSError) as error:
+        warn(f"statistics are no longer published: {error}")
 
 
 async def publish(daemon: SrsDaemon) -> None:

@@ -1,4 +1,4 @@
-"""The session ids and RegIDs that the sources of one context claim: each belongs to one living source."""
+"""The identities that the sources of one context claim: each may be claimed once."""
 
 from collections.abc import Iterable
 
