@@ -61,7 +61,7 @@ class SrsMonitor:
         await web.SockSite(self._runner, listening).start()
 
     async def stop(self) -> None:
-        """Stop listening."""
+        """Stop listening, and wait until the open answers are sent."""
         if self._runner is not None:
             await self._runner.cleanup()
 

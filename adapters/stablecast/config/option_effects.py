@@ -24,7 +24,7 @@ EVENT_QUEUE, HFX = "event_queue", "hfx"
 
 
 class Effect(Enum):
-    """Whether an option of a client is followed."""
+    """The effects that an option of a client may have."""
 
     FOLLOWED = "in effect"
     UNHEEDED = "without effect"

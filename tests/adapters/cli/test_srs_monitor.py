@@ -16,7 +16,7 @@ from tests.support.program import Program, running
 CONFIG = """<um-srs version="1.0">
   <srs><interface>127.0.0.1</interface><port>0</port><application-id>tr1</application-id></srs>
   <debug-monitor enabled="true"><interface>127.0.0.1</interface><port>0</port></debug-monitor>
-  <daemon-monitor topic="/29west/statistics">
+  <daemon-monitor topic="/daemons/statistics">
     <publishing-interval><default>200</default><config-opts>200</config-opts></publishing-interval>
     <publish-connection-events allow="true"/>
     <remote-snapshot-request allow="true"/>
@@ -65,7 +65,7 @@ async def test_statistics_by_client_and_topic(tmp_path: Path) -> None:
         async with AsyncExitStack() as stack:
             context = await stack.enter_async_context(Context(resolver_service=[address], interface="127.0.0.1"))
             await context.source("orders")
-            receiver = context.receiver("/29west/statistics")
+            receiver = context.receiver("/daemons/statistics")
             seen: dict[str, Any] = {}
             async for message in receiver:
                 body = json.loads(message.payload)
@@ -86,7 +86,7 @@ async def test_statistics_by_client_and_topic(tmp_path: Path) -> None:
             assert own["counters"]["client.SIR.sent.count"] >= 1
             assert get(f"{monitor}/api/topics/orders") == {"topic": "orders", "sources": 1, "receivers": 0}
             topics = {one["topic"]: one for one in get(f"{monitor}/api/topics")["topics"]}
-            assert topics["/29west/statistics"] == {"topic": "/29west/statistics", "sources": 1, "receivers": 1}
+            assert topics["/daemons/statistics"] == {"topic": "/daemons/statistics", "sources": 1, "receivers": 1}
             assert len(get(f"{monitor}/api/topics?first=1&count=1")["topics"]) == 1
             assert "stablecast_srs_clients_active_sir 2" in text(f"{monitor}/metrics")
 

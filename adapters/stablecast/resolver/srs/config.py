@@ -22,7 +22,7 @@ compression = "gzip"            # of rolled files; or "zip", "none"
 
 [daemon.monitor]
 publishing-interval = 60000     # milliseconds between statistics, as JSON; 0: none
-topic = "/29west/statistics"    # their topic; without one they stand in the log
+topic = "/daemons/statistics"    # their topic; without one they stand in the log
 publish-connection-events = 1
 remote-snapshot-request = 1     # requests at the monitor
 remote-config-changes-request = 0

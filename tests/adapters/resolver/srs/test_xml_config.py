@@ -101,7 +101,7 @@ WHOLE = """<um-srs version="1.0">
     <clientactor><request-stream-max-msg-count>10</request-stream-max-msg-count></clientactor>
   </srs>
   <debug-monitor enabled="true"><interface>127.0.0.1</interface><port>27001</port></debug-monitor>
-  <daemon-monitor topic="/29west/statistics">
+  <daemon-monitor topic="/daemons/statistics">
     <monitor-format>pb</monitor-format><ping-interval>1000</ping-interval>
     <publishing-interval>
       <default>5000</default><srs-stats>1000</srs-stats><um-client-stats>2000</um-client-stats>
@@ -128,7 +128,7 @@ def test_a_file_with_every_documented_element(tmp_path: Path) -> None:
     config = load_xml(write(tmp_path, WHOLE))
     monitor = config.monitor
     assert (monitor.topic, monitor.connection_events, monitor.snapshots, monitor.changes) == (
-        "/29west/statistics",
+        "/daemons/statistics",
         True,
         True,
         False,

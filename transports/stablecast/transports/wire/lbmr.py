@@ -10,6 +10,7 @@ The observed product sets the Ignore bit in every option, so the bit is the defa
 import struct
 from collections.abc import Iterable
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any, ClassVar, TypeVar, assert_never, get_args
 
 import attrs
@@ -288,6 +289,12 @@ def trailer_start(data: bytes, least: int) -> int:
 
 
 # Records.
+
+SHORT_PACKET = 512
+"""Length in bytes of the longest packets that are remembered. Longer ones have many records, and rarely the same."""
+
+REMEMBERED_PACKETS = 256
+"""Packets that are remembered."""
 
 _TIR = struct.Struct(">BBHI")
 _TRANSPORT_OPTIONS = 0x80
@@ -623,7 +630,7 @@ def decode(data: bytes) -> AnyPacket:
 
 
 def decode_partly(data: bytes) -> DecodedPacket:
-    """Decode as much of a datagram as possible.
+    """Decode as much of a datagram as possible. The newest short ones are remembered: contexts repeat themselves.
 
     In a plain packet, a malformed advertisement is skipped. If a record exceeds the packet, only the records before it
     are
@@ -632,6 +639,10 @@ def decode_partly(data: bytes) -> DecodedPacket:
     Raises:
         WireError: If the datagram is no packet of a known kind, or if no record of it can be decoded.
     """
+    return _remembered(data) if len(data) <= SHORT_PACKET else _decode_anew(data)
+
+
+def _decode_anew(data: bytes) -> DecodedPacket:
     frame = _decode_frame(data)
     records = LbmrRecordReader(data, frame.end)
     if data[0] & _KIND_MASK != _EXTENDED:
@@ -645,6 +656,9 @@ def decode_partly(data: bytes) -> DecodedPacket:
         packet = _decode_context(records, frame)
     records.finish()
     return DecodedPacket(packet)
+
+
+_remembered = lru_cache(REMEMBERED_PACKETS)(_decode_anew)
 
 
 def is_foreign(data: bytes) -> bool:
