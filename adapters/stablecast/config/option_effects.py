@@ -127,7 +127,7 @@ REASONS: Final[Mapping[tuple[str, str], str]] = {
     (SOURCE, "implicit_batching_type"): "batches are sent by size and age only",
     (SOURCE, "retransmit_message_map_tablesz"): _TABLES,
     (SOURCE, "transport_source_side_filtering_behavior"): "each source has its own stream, so nothing needs a filter",
-    (SOURCE, "ume_force_reclaim_function"): f"{_CALLBACK}: give on_event to Context.source, and await `Reclaimed`",
+    (SOURCE, "ume_force_reclaim_function"): f"{_CALLBACK}: give on_forced_reclaim to Context.source",
     (SOURCE, "ume_message_map_tablesz"): _TABLES,
     (SOURCE, "ume_registration_id"): "write the RegID into ume_store, as ip:port:regid",
     (SOURCE, "ume_sri_flush_sri_request_response"): _SRI,
