@@ -92,10 +92,10 @@ class StoreBuilder:
         own = {given.name: given.value for given in outline.options if given.name in STORE_LEVEL}
         base = attrs.evolve(self.profile.store, address=address.join(host, port), repository=None)
         none: dict[str, Value] = {}
-        transports, received = found.attempt(
-            place, (TransportConfig(), none), lambda: split({**asked.transports, **asked.receiver})
-        )
-        config = found.attempt(place, base, lambda: apply("store", base, {**received, **self.wide, **own}))
+        # Options of transports that a topic sets for its receivers hold for the whole store, like its other ones.
+        of_receivers = {**asked.transports, **asked.receiver, **self.wide}
+        transports, received = found.attempt(place, (TransportConfig(), none), lambda: split(of_receivers))
+        config = found.attempt(place, base, lambda: apply("store", base, {**received, **own}))
         return StorePlan(
             name=outline.name,
             host=host,
