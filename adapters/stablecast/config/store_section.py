@@ -95,6 +95,8 @@ class StoreBuilder:
         # Options of transports that a topic sets for its receivers hold for the whole store, like its other ones.
         of_receivers = {**asked.transports, **asked.receiver, **self.wide}
         transports, received = found.attempt(place, (TransportConfig(), none), lambda: split(of_receivers))
+        for entry in _with_local_ends(asked.context):
+            found.notice(place, f"the local end of {entry} has no effect at a store: its interface is used")
         config = found.attempt(place, base, lambda: apply("store", base, {**received, **own}))
         return StorePlan(
             name=outline.name,
@@ -248,6 +250,13 @@ def _check(given: Given) -> None:
 
 def _check_source(options: Mapping[str, Value]) -> None:
     apply("source", Profile().source, split(options)[1])
+
+
+def _with_local_ends(options: Mapping[str, Value]) -> Iterable[str]:
+    """Return the entries of relays and services that name a local interface or port, which a store does not follow."""
+    named = (options.get(name, "") for name in ("resolver_unicast_daemon", "resolver_service"))
+    entries = (entry for value in named for entry in str(value).replace(",", " ").split())
+    return (entry for entry in entries if entry.rpartition("->")[0] not in ("", ANY, f"{ANY}:0"))
 
 
 def _entries(value: Value) -> Iterable[str]:

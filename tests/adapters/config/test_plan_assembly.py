@@ -116,7 +116,8 @@ def test_the_smallest_value_of_the_topics_holds_for_the_store() -> None:
 @pytest.mark.rows("P-845", "P-846", "P-852")
 def test_options_of_the_library() -> None:
     """Options of receivers and sources for a topic, of the context for a store."""
-    context = {"resolver_unicast_daemon": "0.0.0.0:0->127.0.0.1:15380, 127.0.0.1:15381", "request_tcp_port_low": 20_000,
+    relays = "0.0.0.0:0->127.0.0.1:15380, 127.0.0.1:7->127.0.0.1:15381"
+    context = {"resolver_unicast_daemon": relays, "request_tcp_port_low": 20_000,
                "request_tcp_port_high": 20_010, "transport_lbtrm_receiver_socket_buffer": 1_048_576,
                "transport_lbtru_rate_interval": 100}  # fmt: skip
     whole = made({"port": 0, "context": context}, source={"ume_flight_size": 7, "transport": "lbtru"})
@@ -129,6 +130,7 @@ def test_options_of_the_library() -> None:
     assert store.proxy_options("another") == {}
     assert [one.text for one in whole.notices] == [
         "transport_lbtrm_receiver_socket_buffer has no effect at this store",
+        "the local end of 127.0.0.1:7->127.0.0.1:15381 has no effect at a store: its interface is used",
     ]
 
 
