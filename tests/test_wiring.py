@@ -71,7 +71,6 @@ FIXED: Final = "no documented option sets it"
 UNSET: Final[Mapping[str, str]] = {
     "CacheOptions.forget_after": "documented sources stay for ever (T-015); `most` bounds the cache",
     "CacheOptions.most": BOUND,
-    "ClientConfig.flood": "a judge of all sources needs it, receivers do not",
     "ClientConfig.grace_ns": FIXED,
     "ClientConfig.lifetime_ns": "three keepalives, and `keepalive_ns` has an option",
     "ClientConfig.retry_max_ns": FIXED,

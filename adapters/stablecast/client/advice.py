@@ -17,12 +17,17 @@ from stablecast.core.protocol.settings import SourceConfig
 log = logging.getLogger("stablecast")
 
 
-def advised(scope: str, config: ConfigT, options: Mapping[str, Value]) -> ConfigT:
+def advised(
+    scope: str, config: ConfigT, options: Mapping[str, Value], given: Mapping[str, Value] | None = None
+) -> ConfigT:
     """Return the configuration with these options. Log old names and options without effect.
+
+    `given` are those that the application gave, if others come from files, whose notices are logged already.
 
     Raises OptionError, AddressError, StoreListError.
     """
-    for notice in notices(scope, options):
+    new = options if given is None else {name: value for name, value in options.items() if name in given}
+    for notice in notices(scope, new):
         log.warning(notice)
     return apply(scope, config, options)
 

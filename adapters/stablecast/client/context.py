@@ -8,7 +8,7 @@ from typing import Any, overload
 
 import attrs
 
-from stablecast.client import source_discovery
+from stablecast.client import configured_options, source_discovery
 from stablecast.client.advice import advise_of_relations, advise_of_transport, advised, transport_of
 from stablecast.client.claims import check_claims
 from stablecast.client.errors import Closed
@@ -31,6 +31,7 @@ from stablecast.client.wildcard import (
     Wildcards,
 )
 from stablecast.config import profiles
+from stablecast.config.client_configuration import NO_FILES, ClientConfiguration
 from stablecast.config.option_names import SAFE
 from stablecast.config.options import Value
 from stablecast.config.resolution_options import ResolutionSettings, own
@@ -53,6 +54,7 @@ from stablecast.transports import codec
 from stablecast.transports.resolution.records import SourceRecord, check_topic
 from stablecast.transports.resolution.udp.settings import PatternOptions
 
+Options = Mapping[str, Value]
 REGISTRATION_SECONDS = 30.0
 """Seconds that `Context.source` waits for enough stores by default."""
 
@@ -74,7 +76,7 @@ class Context:
         prompt: False keeps the context from asking the kernel for quick wake-ups. Set it before the context is used.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keywords only, each of which has a default
         self,
         *,
         resolver: Sequence[str] = (),
@@ -85,6 +87,7 @@ class Context:
         store_names: Mapping[str, str] | None = None,
         profile: str = SAFE,
         trace: Path | None = None,
+        configuration: ClientConfiguration = NO_FILES,
     ) -> None:
         """Configure a context; `async with` opens it.
 
@@ -99,13 +102,19 @@ class Context:
             store_names: The address `ip:port` of each store that sources know by name (P-203); see `locate`.
             profile: The defaults of options: `safe`, or those documented for `5.3` or `6.17`.
             trace: A directory for traces. The variable STABLECAST_TRACE in the environment does the same.
+            configuration: The options of files, which all arguments override; see `from_config`.
 
         Raises:
             AddressError: An address is malformed.
-            OptionError: There is no such profile.
+            OptionError: There is no such profile, or an option has a wrong value.
+            InterfaceError: No interface of this host matches a configured one.
+            ConfigError: The range of request ports is empty.
         """
-        self.resolution = source_discovery.plan(resolution, resolver, resolver_service)
-        self.interface = address.check_ip(interface or source_discovery.interface_of(self.resolution))
+        self.configuration = configuration
+        settings, self.config = configured_options.of_context(configuration, resolution, resolver, resolver_service)
+        self.resolution = source_discovery.plan(settings, resolver, resolver_service)
+        own = interface or configured_options.interface_of(self.config)
+        self.interface = address.check_ip(own or source_discovery.interface_of(self.resolution))
         self.resolver_port = 0
         self._defaults = profiles.profile(profile)
         self.session_id = session_id
@@ -130,11 +139,19 @@ class Context:
         self._open = False
         self._closing = AsyncExitStack()
 
+    @classmethod
+    def from_config(cls, *files: str | Path, **arguments: Any) -> "Context":
+        """Make a context from option files, XML and TOML; arguments and errors are those of `configured_options`."""
+        return configured_options.from_config(cls, *files, **arguments)
+
     async def __aenter__(self) -> "Context":
         """Open the request port and start resolution. Raises PortError, InterfaceError, MisuseError if open already."""
         if self._open:
             raise MisuseError("the context is open already: make another Context")
-        listening = ports.listen_in_range(self.interface, ports.REQUEST_PORTS)
+        if self.config.request_port:
+            listening = ports.listen(self.interface, self.config.request_port, "request_tcp_port")
+        else:
+            listening = ports.listen_in_range(self.interface, self.config.ports)
         self.request_address = address.join(self.interface, listening.getsockname()[1])
         self.pool = ConnectionPool(
             lambda peer: self._on_broken(Reset(peer)), lambda peer: self._on_broken(Gone(peer)), self.interface
@@ -182,7 +199,7 @@ class Context:
         on_forced_reclaim: Callable[[Reclaimed], None] | None = None,
         within: float | None = REGISTRATION_SECONDS,
         wait: bool = True,
-        options: Mapping[str, Value] | None = None,
+        options: Options | None = None,
     ) -> Source:
         """Make a source and wait until it may send.
 
@@ -208,9 +225,10 @@ class Context:
         """
         self._check_open()
         check_topic(topic)
-        advertise, options = own(self.resolution.config.advertise, options or {})
+        options = self.options_of("source", topic, given := options or {}, session_id, stores)
+        advertise, options = own(self.resolution.config.advertise, options)
         transport, options = transport_of(options, self._defaults.transport)
-        config = advised("source", self._source_config(topic, stores, session_id), options)
+        config = advised("source", self._source_config(topic, stores, session_id), options, given)
         advise_of_transport(transport, self.resolution)
         advise_of_relations(config)
         source = await self._start(config, on_event, advertise, transport)
@@ -223,16 +241,21 @@ class Context:
                 raise
         return source
 
-    async def host(self, config: SourceConfig, on_event: OnEvent | None = None) -> Source:
+    async def host(
+        self, config: SourceConfig, on_event: OnEvent | None = None, transport: TransportConfig | None = None
+    ) -> Source:
         """Make a source of this configuration and return without waiting. Raises like `source`.
 
         The context fills in the incarnation, its own id and the request address.
         """
         self._check_open()
-        config = attrs.evolve(
-            config, incarnation=self._new_life(), context=self._context_id, reply_to=self.request_address
-        )
-        return await self._start(config, on_event, None, TransportConfig())
+        given: dict[str, Any] = {
+            "incarnation": self._new_life(),
+            "context": self._context_id,
+            "reply_to": self.request_address,
+        }
+        config = attrs.evolve(config, **given)
+        return await self._start(config, on_event, None, transport or TransportConfig())
 
     async def _start(
         self, config: SourceConfig, on_event: OnEvent | None, advertise: Advertise, transport: TransportConfig
@@ -272,7 +295,7 @@ class Context:
         start_at: Callable[[AskLow], int] | None = None,
         on_message: Callable[[Message], object] | None = None,
         hot_failover: bool = False,
-        options: Mapping[str, Value] | None = None,
+        options: Options | None = None,
     ) -> Receiver: ...
 
     @overload
@@ -287,7 +310,7 @@ class Context:
         on_message: Callable[[Message], object] | None = None,
         on_create: OnCreate | None = None,
         on_delete: OnDelete | None = None,
-        options: Mapping[str, Value] | None = None,
+        options: Options | None = None,
     ) -> WildcardReceiver: ...
 
     def receiver(  # noqa: D417  # the overloads name the other arguments
@@ -358,9 +381,11 @@ class Context:
             raise MisuseError("no way to find a source: give Context(resolver=...) or receiver(source=...)")
         template = attrs.evolve(self.template(session_id), topic=topic)
         where = None if source is None else checked(source)
-        query, options = own(self.resolution.config.query, options or {})
+        given = options or {}
+        options = self.options_of("receiver", topic, given, session_id)
+        query, options = own(self.resolution.config.query, options)
         transport, options = transport_of(options, self._defaults.transport)
-        config = advised("receiver", template, options)
+        config = advised("receiver", template, options, given)
         receiver = Receiver(self, config, on_event, reg_id, start_at, on_message, hot_failover=hot_failover)
         receiver.transport = transport
         self.prepare_thread()
@@ -493,6 +518,15 @@ class Context:
             groups=attrs.evolve(defaults.groups, sizes=(len(specs),)) if specs else defaults.groups,
             session_id=session,
             context=self._context_id,
+        )
+
+    def options_of(
+        self, scope: str, topic: str, given: Options, session_id: int | None, stores: Sequence[str] = ()
+    ) -> Options:
+        """Return the options of an endpoint: those of the files, below those given. Raises like `source`."""
+        session = self.session_id or None if session_id is None else session_id
+        return configured_options.of_endpoint(
+            self.configuration, scope, topic, given, stores=stores, session_id=session, binds=self.config.binds
         )
 
     def _new_life(self) -> messages.Incarnation:

@@ -10,7 +10,7 @@ import attrs
 
 from stablecast.client.advice import log
 from stablecast.config.option_kinds import Value
-from stablecast.config.resolution_options import ResolutionSettings, configured, strategy
+from stablecast.config.resolution_options import ResolutionSettings, configured, strategy, with_old_relay
 from stablecast.core.protocol.events import Event
 from stablecast.core.protocol.settings import SourceConfig
 from stablecast.resolver import Listeners, Resolver
@@ -20,6 +20,7 @@ from stablecast.runtime import address
 from stablecast.runtime.address import parse_services
 from stablecast.runtime.interfaces import choose_device, facing, interfaces
 from stablecast.transports import codec
+from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS
 from stablecast.transports.resolution.udp.inputs import AddSource
 from stablecast.transports.resolution.udp.settings import AdvertiseOptions
 from stablecast.transports.wire import lbmr
@@ -70,7 +71,7 @@ def resolution(name: str = "safe", options: Mapping[str, Value] | None = None) -
 
 def plan(settings: ResolutionSettings | None, relays: Sequence[str], services: Sequence[str]) -> ResolutionSettings:
     """Return the settings with these relays and services added. Raises AddressError."""
-    settings = settings or ResolutionSettings()
+    settings = with_old_relay(settings or ResolutionSettings())
     more_relays = tuple(address.join(*address.parse_place(relay)) for relay in relays)
     more_services = tuple(parse_services(services))
     return attrs.evolve(settings, relays=settings.relays + more_relays, services=settings.services + more_services)
@@ -132,6 +133,8 @@ async def start(
             on_service=_log_service,
             on_abandoned=partial(found.abandoned, "services"),
             instance=instance,
+            config=attrs.evolve(CLIENT_DEFAULTS, flood=settings.flood),
+            ends=settings.ends,
         )
         found.add([service])
     return found
@@ -139,7 +142,15 @@ async def start(
 
 async def _over_udp(interface: str, settings: ResolutionSettings, listeners: Listeners, instance: bytes) -> Resolver:
     if settings.relays or settings.multicast is None:
-        return await Resolver.start(interface, settings.relays, listeners, instance=instance, config=settings.config)
+        return await Resolver.start(
+            interface,
+            settings.relays,
+            listeners,
+            instance=instance,
+            config=settings.config,
+            unicast=settings.unicast,
+            ends=settings.ends,
+        )
     return await Resolver.meet(settings.multicast, listeners, instance=instance, config=settings.config)
 
 

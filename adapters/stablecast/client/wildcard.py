@@ -22,6 +22,7 @@ from stablecast.client.iteration import MessageIterator
 from stablecast.client.message import Batch, Message
 from stablecast.client.receiver import Receiver, ReceiverContext
 from stablecast.client.reg_id_request import RegIdRequest
+from stablecast.config.client_configuration import ClientConfiguration
 from stablecast.config.options import Value
 from stablecast.config.resolution_options import ResolutionSettings
 from stablecast.config.transport_options import TransportConfig
@@ -50,6 +51,12 @@ class WildcardContext(ReceiverContext, Protocol):
     """The services of a context that a wildcard receiver uses, besides those for its receivers."""
 
     resolution: ResolutionSettings
+    configuration: ClientConfiguration
+
+    def options_of(
+        self, scope: str, topic: str, given: Mapping[str, Value], session_id: int | None
+    ) -> Mapping[str, Value]:
+        """Return the options of an endpoint: those of the files, below those given. Raises like `Context.receiver`."""
 
     def template(self, session_id: int | None) -> ReceiverConfig:
         """Return the configuration of a receiver without a topic."""
@@ -90,12 +97,16 @@ class Wildcard:
     Attributes:
         pattern: The pattern, which is searched in topics and not anchored (C-13).
         receiver: The template of its receivers, without a topic.
+        options: The options of its receivers, which those of files for a topic are below.
+        session_id: The session id that the application gave.
         transport: The transports of its receivers.
         query: The options of the pattern's queries.
     """
 
     pattern: str
     receiver: ReceiverConfig
+    options: Mapping[str, Value]
+    session_id: int | None
     transport: TransportConfig = TransportConfig()
     query: PatternOptions = PatternOptions()
 
@@ -240,12 +251,11 @@ class WildcardReceiver:
 
     def _make(self, topic: str) -> Receiver:
         """Make the receiver of a topic. Raises what `on_create` raises, and StablecastError for its options."""
-        calls, config = self._calls, attrs.evolve(self.settings.receiver, topic=topic)
-        transport = self.settings.transport
-        chosen = None if calls.on_create is None else calls.on_create(topic)
-        if chosen:
-            transport, others = transport_of(chosen, transport)
-            config = advised("receiver", config, others)
+        calls, settings = self._calls, self.settings
+        chosen = (calls.on_create and calls.on_create(topic)) or {}
+        options = self._context.options_of("receiver", topic, {**settings.options, **chosen}, settings.session_id)
+        transport, others = transport_of(options, settings.transport)
+        config = advised("receiver", attrs.evolve(settings.receiver, topic=topic), others, chosen)
         receiver = Receiver(
             self._context,
             config,
@@ -310,10 +320,11 @@ class Wildcards:
         given = options or {}
         for notice in wildcard_notices(given):
             log.warning(notice)
-        query, of_topics = wildcard_options(resolution.patterns, given)
-        transport, of_topics = transport_of(of_topics, self._transport)
-        template = advised("receiver", context.template(session_id), of_topics)
-        settings = Wildcard(pattern, template, transport, query)
+        of_files = context.configuration.of("wildcard_receiver", pattern)
+        query, chosen = wildcard_options(resolution.patterns, {**of_files, **given})
+        template = context.template(session_id)
+        advised("receiver", template, transport_of(chosen, self._transport)[1])  # Wrong options are refused at once.
+        settings = Wildcard(pattern, template, chosen, session_id, self._transport, query)
         calls = TopicCallbacks(**callbacks)
         wildcard = WildcardReceiver(context, self._add, self._forget, settings, calls, on_message)
         context.prepare_thread()

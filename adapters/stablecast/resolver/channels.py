@@ -2,11 +2,12 @@
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from stablecast.runtime import tls
 from stablecast.runtime.address import is_ip6, join, split_service
 from stablecast.runtime.keepalive import keep_alive
+from stablecast.runtime.unicast import NO_ENDS, LocalEnd
 from stablecast.text import refusal
 from stablecast.transports.resolution.srs.events import BytesReceived, ConnectionClosed, ConnectionOpened
 
@@ -51,9 +52,12 @@ class Channel(asyncio.Protocol):
 class Channels:
     """The connections of one machine; `on_event` gets the events of those that the machine did not cut."""
 
-    def __init__(self, interface: str, on_event: Callable[[Happening], None]) -> None:
-        """Connect from the address `interface`."""
+    def __init__(
+        self, interface: str, on_event: Callable[[Happening], None], ends: Mapping[str, LocalEnd] = NO_ENDS
+    ) -> None:
+        """Connect from the address `interface`, or from the local end of a peer."""
         self._interface = interface
+        self._ends = ends
         self._on_event = on_event
         self._connecting: dict[int, asyncio.Task[None]] = {}
         self._open: dict[int, asyncio.Transport] = {}
@@ -121,13 +125,14 @@ class Channels:
         over_ip6 = is_ip6(host)
         loop = asyncio.get_running_loop()
         channel = Channel(self, number)
+        end = self._ends.get(address, LocalEnd())
         try:
             await loop.create_connection(
                 lambda: channel,
                 host,
                 port,
                 family=socket.AF_INET6 if over_ip6 else socket.AF_INET,
-                local_addr=None if over_ip6 else (self._interface, 0),
+                local_addr=None if over_ip6 else (end.address(self._interface), end.port),
                 ssl=tls.client(),
                 ssl_handshake_timeout=tls.handshake(),
             )

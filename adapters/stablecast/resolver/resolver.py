@@ -1,29 +1,29 @@
 """Topic resolution of one context over UDP: through relays, or in a multicast group."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
 
+from stablecast.core.errors import StablecastError
 from stablecast.core.machine.units import SECOND
 from stablecast.resolver.endpoint import Endpoint
+from stablecast.resolver.relay_hosts import RelayHosts
 from stablecast.resolver.resolution import Resolution
-from stablecast.runtime import datagrams, machine, multicast
-from stablecast.runtime.address import check_ip, is_host, join, parse
+from stablecast.runtime import machine, multicast
+from stablecast.runtime.address import is_host, join, parse
 from stablecast.runtime.datagrams import DatagramSocket
 from stablecast.runtime.interfaces import ANY, choose_device, interfaces, resolved_place
 from stablecast.runtime.multicast import MulticastSettings
 from stablecast.runtime.ports import PortError
+from stablecast.runtime.unicast import ANY_PORT, NO_ENDS, LocalEnd, UnicastSettings, bound
 from stablecast.transports.resolution.records import INSTANCE_BYTES, SourceRecord
 from stablecast.transports.resolution.udp import effects as fx
 from stablecast.transports.resolution.udp import inputs
 from stablecast.transports.resolution.udp.carriers import MulticastGroup
 from stablecast.transports.resolution.udp.context import ResolutionContext
 from stablecast.transports.resolution.udp.settings import SAFE, ResolutionConfig
-
-LOCAL_PORTS = (14_402, 14_406)
-"""Local ports of contexts, by which public dissectors recognise resolution; if all are in use, any port serves."""
 
 JOIN_SECONDS = 5.0
 """Pause before a group that could not be joined is tried again."""
@@ -69,6 +69,7 @@ class Resolver(Resolution):
         self._group: tuple[MulticastSettings, str] | None = None
         self._member: DatagramSocket | None = None
         self._joining: asyncio.TimerHandle | None = None
+        self._hosts: RelayHosts | None = None
 
     @classmethod
     async def start(
@@ -79,24 +80,38 @@ class Resolver(Resolution):
         *,
         instance: bytes | None = None,
         config: ResolutionConfig = SAFE,
+        unicast: UnicastSettings = ANY_PORT,
+        ends: Mapping[str, LocalEnd] = NO_ENDS,
     ) -> "Resolver":
         """Start to resolve from the address `interface` through `relays`, in the running loop.
 
-        Each relay is `ip:port` or `host:port`. A host is looked up once.
+        Each relay is `ip:port` or `host:port`. A host is looked up again at intervals while its relay is silent.
 
-        `instance` is the name of the context in 8 bytes, random by default.
+        `instance` is the name of the context in 8 bytes, random by default. `unicast` is the local end for all relays,
+        and `ends` those of single relays.
 
         Raises:
             AddressError: An address has the wrong form, or a host has no address.
             PortError: This machine has no such interface.
             MisuseError: There is no relay, or too many, or `instance` has another length.
         """
-        addresses = [
-            await machine.threads.call(resolved_place, relay) if is_host(relay) else join(*parse(relay))
+        places = {
+            relay: await machine.threads.call(resolved_place, relay) if is_host(relay) else join(*parse(relay))
             for relay in relays
-        ]
-        resolver = cls(ResolutionContext.over_relays(_name(instance), addresses, config), listeners)
-        resolver._endpoint.open(datagrams.bind_near(check_ip(interface), *LOCAL_PORTS))
+        }
+        context = ResolutionContext.over_relays(_name(instance), list(places.values()), config)
+        resolver = cls(context, listeners)
+        resolver._endpoint.open(bound(unicast, interface))
+        try:
+            for relay, end in ends.items():
+                if relay in places:
+                    resolver._endpoint.branch(places[relay], bound(unicast, interface, end))
+        except StablecastError:
+            await resolver.close()
+            raise
+        resolver._hosts = RelayHosts(
+            {relay: place for relay, place in places.items() if is_host(relay)}, resolver._endpoint, listeners.remark
+        )
         return resolver
 
     @classmethod
@@ -169,6 +184,8 @@ class Resolver(Resolution):
         """Stop resolution and close the sockets."""
         if self._joining is not None:
             self._joining.cancel()
+        if self._hosts is not None:
+            self._hosts.close()
         await self._endpoint.close()
 
     def _on_effect(self, effect: fx.ContextEffect) -> None:

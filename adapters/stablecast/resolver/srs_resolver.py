@@ -1,6 +1,6 @@
 """Topic resolution of one context over services (SRS)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import assert_never
 
 from stablecast.resolver.channels import Channels
@@ -8,6 +8,7 @@ from stablecast.resolver.resolution import Resolution
 from stablecast.runtime import machine
 from stablecast.runtime.address import check_ip, parse_services
 from stablecast.runtime.driver import UntracedDriver, describe, report
+from stablecast.runtime.unicast import NO_ENDS, LocalEnd
 from stablecast.transports.resolution.records import INSTANCE_BYTES, SourceRecord
 from stablecast.transports.resolution.srs import events as srs
 from stablecast.transports.resolution.srs.context import SrsContext
@@ -30,6 +31,7 @@ class SrsResolver(Resolution):
         on_gone: OnRecord | None,
         on_service: OnService | None,
         on_abandoned: Callable[[str], None] | None,
+        ends: Mapping[str, LocalEnd],
     ) -> None:
         """Drive `machine` in the running loop, from its first timeout on."""
         self._machine = machine
@@ -41,10 +43,10 @@ class SrsResolver(Resolution):
         self._driver: UntracedDriver[srs.SrsContextInput, srs.SrsContextEffect] = UntracedDriver(
             machine, self._perform, self._on_failed
         )
-        self._channels = Channels(interface, self._driver.feed)
+        self._channels = Channels(interface, self._driver.feed, ends)
 
     @classmethod
-    async def start(
+    async def start(  # noqa: PLR0913 - each is a choice of its own
         cls,
         interface: str,
         services: Sequence[str],
@@ -55,6 +57,7 @@ class SrsResolver(Resolution):
         on_abandoned: Callable[[str], None] | None = None,
         instance: bytes | None = None,
         config: ClientConfig = CLIENT_DEFAULTS,
+        ends: Mapping[str, LocalEnd] = NO_ENDS,
     ) -> "SrsResolver":
         """Start to resolve from the address `interface` through `services` (`host:port` each), in the running loop.
 
@@ -62,7 +65,8 @@ class SrsResolver(Resolution):
         the end of such a source. `on_service(address, up, reason)` is called when a service begins or ceases to inform
         this context. `on_abandoned(topic)` is called when a topic that only patterns want has had no source for too
         long. They may call back and must not raise. `instance` is the name of the context in 8 bytes, random by
-        default. This method returns at once, and connections are made in the background.
+        default. `ends` are the local ends of connections to single services. This method returns at once, and
+        connections are made in the background.
 
         Raises:
             AddressError: An address has the wrong form.
@@ -71,7 +75,7 @@ class SrsResolver(Resolution):
         name = machine.entropy.octets(INSTANCE_BYTES) if instance is None else instance
         seed = int.from_bytes(machine.entropy.octets(8))
         client = SrsContext.create(name, parse_services(services), seed, config)
-        return cls(client, check_ip(interface), on_found, on_gone, on_service, on_abandoned)
+        return cls(client, check_ip(interface), on_found, on_gone, on_service, on_abandoned, ends)
 
     def ask_name(self, name: str) -> bool:
         """Return False: services know no names of stores, which are found over UDP (T-010)."""

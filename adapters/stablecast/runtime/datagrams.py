@@ -129,12 +129,12 @@ def bind(
     raise PortError(f"UDP ports {low} to {high} on {interface} are in use: choose others")
 
 
-def bind_near(interface: str, low: int, high: int) -> machine.Socket:
+def bind_near(interface: str, low: int, high: int, receive_buffer: int = RECEIVE_BUFFER) -> machine.Socket:
     """Return a socket at the first free port of a range, else at one of the system's choice. Raises PortError."""
     try:
-        return bind(interface, low, high)
+        return bind(interface, low, high, receive_buffer)
     except PortError:
-        return bind(interface, 0)
+        return bind(interface, 0, receive_buffer=receive_buffer)
 
 
 class DatagramSocket:

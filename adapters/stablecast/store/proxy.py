@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from stablecast.config.options import Value, apply
+from stablecast.config.transport_options import split
 from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.effects import StartProxy
 from stablecast.core.protocol.events import Event, QuorumLost, RegistrationComplete
@@ -112,8 +113,9 @@ class Proxies:
         try:
             async with self._context() as context:
                 config = proxy_config(effect)
-                config = apply("source", config, self._options(config.topic))
-                source = await context.host(config, lambda event: self._on_event(effect, event))
+                transport, options = split(self._options(config.topic))
+                config = apply("source", config, options)
+                source = await context.host(config, lambda event: self._on_event(effect, event), transport)
                 raise await source.until_failed()  # Otherwise it runs until it is cancelled.
         except StablecastError as error:
             self._running.pop(effect.source_reg_id, None)

@@ -10,10 +10,10 @@ import pytest
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.resolver import Listeners, MulticastSettings, RelayDaemon, Resolver
-from stablecast.resolver.resolver import LOCAL_PORTS
 from stablecast.runtime.address import AddressError
 from stablecast.runtime.datagrams import bind_near
 from stablecast.runtime.ports import PortError
+from stablecast.runtime.unicast import LOCAL_PORTS
 from stablecast.transports.resolution.records import SourceRecord
 from stablecast.transports.resolution.udp.inputs import AddSource, SourceLost
 from stablecast.transports.resolution.udp.settings import SAFE, AdvertiseOptions, NameOptions, QueryOptions, RelayTimes

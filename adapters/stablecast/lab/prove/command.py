@@ -25,19 +25,21 @@ Say = Callable[[str], None]
 
 @attrs.frozen
 class ProofJob:
-    """Hold the instance to prove, and the form of the output."""
+    """Hold the instance to prove, and the form of the output; `of` is the application and context of XML files."""
 
     files: Sequence[Path]
     options: Sequence[str]
     profile: str
     bounds: ProofBounds
     as_json: bool
+    of: tuple[str, str] = ("", "")
+    topic: str | None = None
 
 
 def run(job: ProofJob, say: Say, note: Say) -> int:
     """Return the exit status; `say` prints results, and `note` prints what is wrong with the configuration."""
     try:
-        to_prove = instance(job.files, job.options, job.profile, job.bounds)
+        to_prove = instance(job.files, job.options, job.profile, job.bounds, job.of, job.topic)
     except StablecastError as error:
         return _unread(job, str(error), say, note)
     except OSError as error:

@@ -131,6 +131,8 @@ class SourceRow:
     bursts: int = 0
     drops: int = 0
     received: int = 0
+    naks: int = 0
+    duplicates: int = 0
     lag: int = 0
     level: Urgency = Urgency.OK
     findings: tuple[ClientFinding, ...] = ()
@@ -150,6 +152,7 @@ class SourceRow:
         self.memory_bytes, self.disk_bytes = view.memory[0], view.offsets[1]
         self.holes, self.lost, self.bursts, self.drops = view.holes, view.lost, view.bursts[2], view.drops[1]
         self.received = view.traffic.received
+        self.naks, self.duplicates = view.traffic.naks, view.traffic.duplicates
         self.lag = max((receiver.lag for receiver in view.receivers), default=0)
         self.lags.add(self.lag)
         self.readers = tuple((one.reg_id, one.lag, one.active) for one in view.receivers)

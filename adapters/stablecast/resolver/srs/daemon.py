@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from stablecast.resolver.srs.config import SrsConfig
+from stablecast.resolver.srs.statistics import ServiceStatistics
 from stablecast.runtime import machine, ports, tls
 from stablecast.runtime.address import is_ip6, join_any
 from stablecast.runtime.driver import UntracedDriver, describe, report
@@ -65,6 +66,8 @@ class SrsDaemon:
         )
         self._report: asyncio.TimerHandle | None = None
         self._reported: dict[str, int] = {}
+        self._peer_of: dict[int, str] = {}
+        self.details = ServiceStatistics(self._machine, config)
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -93,7 +96,7 @@ class SrsDaemon:
         except OSError as error:
             raise ports.refused(config.interface, config.port, error, "port or interface") from error
         daemon.address = join_any(*daemon._server.sockets[0].getsockname()[:2])
-        if config.publishing_interval:
+        if config.publishing_interval and not config.monitor.topic:
             daemon._report_later()
         return daemon
 
@@ -123,11 +126,14 @@ class SrsDaemon:
             transport.abort()  # A client that was accepted just before the end arrives here after it.
         self._peers[number] = transport
         self._empty.clear()
+        self._peer_of[number] = address
+        self.details.event("connect", address)
         self.feed(events.ConnectionAccepted(number, address))
 
     def on_lost(self, number: int) -> None:
         """Forget a connection that is over, and feed its end to the machine."""
         del self._peers[number]
+        self.details.event("disconnect", self._peer_of.pop(number, ""))
         if not self._peers:
             self._empty.set()
         self.feed(events.ConnectionClosed(number))
@@ -168,7 +174,7 @@ class SrsDaemon:
         transport.write(data)
         waiting = transport.get_write_buffer_size()
         if waiting > MAX_QUEUED_BYTES:
-            self.slow += 1
+            self.slow = self.details.slow = self.slow + 1
             self._warn(f"connection {connection} is cut off: it does not read, and {waiting} bytes wait for it")
             transport.abort()
 
