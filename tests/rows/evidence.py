@@ -33,7 +33,6 @@ WITHOUT_FAULT: Final = frozenset({
     "pattern queries",
     "phases",
     "querying",
-    "recovery start",
     "relay",
     "repository wishes",
     "resolution messages",
