@@ -14,7 +14,7 @@ from stablecast.config.option_names import MAX_SESSION_ID, SAFE
 
 ORDER = (
     *("demo", "up", "send", "receive"),
-    *("store", "check", "plan", "top", "lbmrd", "srs", "strategies"),
+    *("store", "check", "plan", "top", "fleet", "lbmrd", "srs", "strategies"),
     *("verify", "rules", "rows", "trace", "whatif", "capture"),
     *("sim", "prove", "model", "testing", "manual"),
 )
@@ -46,6 +46,7 @@ app.add_typer(trace.app, name="trace")
 app.add_typer(testing.app, name="testing")
 app.command("check")(store.check_command)
 app.command("top")(store.top_command)
+app.command("fleet")(store.fleet_command)
 app.command("prove")(prove.prove_command)
 
 

@@ -15,6 +15,7 @@ from stablecast.client.errors import (
     MessageTooLarge,
     NotRegistered,
     NotStable,
+    PayloadError,
     RegistrationFailed,
 )
 from stablecast.client.event_details import EventDetails
@@ -35,6 +36,7 @@ __all__ = [
     "MessageTooLarge",
     "NotRegistered",
     "NotStable",
+    "PayloadError",
     "Receiver",
     "RegIdRequest",
     "RegistrationFailed",

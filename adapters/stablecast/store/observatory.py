@@ -112,7 +112,7 @@ def source_view(store: "Store", known: ClientStatus, repository: RepositoryStatu
         holes=sum(stop - first for first, stop in repository.holes),
         lost=lost,
         burst_lost=burst_lost,
-        replicas=len(client.stores),
+        replicas=len(client.stores) or sum(store.traffic_of(client.incarnation).groups),
         proxied=client.election is not None,
         traffic=store.traffic_of(client.incarnation),
         receivers=tuple(

@@ -29,7 +29,6 @@ def field(settings: object, path: str) -> object:
 
 @pytest.mark.parametrize("option", CONTEXT, ids=lambda option: option.name)
 def test_every_option_sets_its_field_and_shows_it(option: Option) -> None:
-    """T-003, T-014, T-023, T-101 to T-117, T-205, T-215, T-217, T-218, T-307."""
     values: dict[str, Value] = {
         "flag": 1,
         "number": 777 if unit_of(option.kind) == "bytes" else 77,

@@ -261,7 +261,7 @@ async def test_every_item_of_the_monitor_is_seen(tmp_path: Path) -> None:
     assert seen.memory == (1120, RULE.repository.size_threshold, 1_000_000)
     assert (seen.sync, seen.in_progress, seen.holes, seen.lost) == ((9, 9, 9), (0, 0), 0, 0)
     assert seen.offsets == (0, 1120, RULE.repository.disk_limit)
-    assert (seen.bursts, seen.drops, seen.replicas, seen.proxied) == ((0, 0, 0), (0, 0), 0, False)
+    assert (seen.bursts, seen.drops, seen.replicas, seen.proxied) == ((0, 0, 0), (0, 0), 1, False)
     assert (seen.traffic.received, seen.traffic.payload_bytes) == (10, 1000)
     assert seen.transport == source.config.transport
     assert (reading.source_reg_id, reading.source_session_id, reading.session_id) == (reg_id, 1, 2)
