@@ -31,6 +31,9 @@ MEASURING: Final = ("COVERAGE_", "COV_CORE_")
 TIMEOUT_S: Final = 300
 """Time limit of a killer, in seconds."""
 
+TEST_TIMEOUT_S: Final = 30
+"""Time limit of one test of a killer, in seconds. A test that hangs with a fault fails, so it has found the fault."""
+
 
 @attrs.frozen
 class Worlds:
@@ -161,7 +164,19 @@ def run_tests(core: Path, *tests: Test) -> tuple[str, ...]:
     # pytest puts its own paths before PYTHONPATH, so the option must name the copy.
     paths = f"pythonpath={core} . core transports adapters"
     nodes = (f"tests/{test.node}" for test in tests)
-    return ("pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-cov", "-o", paths, *nodes)
+    return (
+        "pytest",
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--no-cov",
+        "-o",
+        paths,
+        "--timeout",
+        f"{TEST_TIMEOUT_S}",
+        *nodes,
+    )
 
 
 def run(command: Sequence[str], core: Path) -> tuple[int, str]:

@@ -18,6 +18,20 @@ PROGRAMS: Final = (
         ),
     ),
     Mutant(
+        "a-session-starts-with-messages-of-an-earlier-run",
+        "adapters/client/session",
+        "inputs.LowChosen(self.succession.low(effect, low))",
+        "inputs.LowChosen(low)",
+        Test("adapters/client/test_going_on.py::test_a_session_starts_no_lower_than_this_run_did"),
+    ),
+    Mutant(
+        "consumed-messages-wait-for-the-next-input",
+        "adapters/client/session",
+        "    def _before_timer(self) -> None:\n        self.report_consumed()\n",
+        "    def _before_timer(self) -> None:\n",
+        Test("adapters/client/test_going_on.py::test_consumed_messages_are_reported_when_the_driver_settles"),
+    ),
+    Mutant(
         "a-receiver-forgets-what-waits-when-a-life-returns",
         "adapters/client/receiver",
         "        earlier = [other for other in heirless if self._identity.same(other.incarnation, info.incarnation)]\n",
@@ -430,6 +444,27 @@ PROGRAMS: Final = (
         "        self.feed(events.ConnectionAccepted(number, address))\n",
         "        pass\n",
         WholeWorlds("hang", first=10, count=15),
+    ),
+    Mutant(
+        "a-service-keeps-clients-that-left",
+        "adapters/resolver/srs/daemon",
+        "        self.feed(ConnectionClosed(number))\n",
+        "",
+        Test("adapters/resolver/srs/test_daemon.py::test_a_client_that_left_is_counted_no_more"),
+    ),
+    Mutant(
+        "a-service-does-not-disconnect",
+        "adapters/resolver/srs/daemon",
+        "            case Disconnect(connection):\n                self._abort(connection)\n",
+        "            case Disconnect():\n                pass\n",
+        Test("adapters/resolver/srs/test_daemon.py::test_a_malformed_client_is_cut_off_alone"),
+    ),
+    Mutant(
+        "a-service-that-closes-waits-for-ever",
+        "adapters/resolver/srs/daemon",
+        "        if not self._peers:\n            self._empty.set()\n",
+        "",
+        Test("adapters/resolver/srs/test_daemon.py::test_a_client_that_left_is_counted_no_more"),
     ),
     Mutant(
         "a-context-ignores-what-a-service-found",
