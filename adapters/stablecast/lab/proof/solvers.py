@@ -1,0 +1,81 @@
+"""Discharge conditions by z3 and cvc5, which read the same SMT-LIB script.
+
+Both are optional packages, so they are imported here when the first condition is discharged.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Final
+
+import attrs
+
+from stablecast.lab.proof.errors import ProofError
+
+LIMIT_MS: Final = 10_000
+"""Time that a solver may take for one condition (ms)."""
+
+
+class Answer(StrEnum):
+    """Name the answers of a solver."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    UNKNOWN = "unknown"
+
+
+_ANSWERS: Final = {"unsat": Answer.HOLDS, "sat": Answer.FAILS}
+
+
+@attrs.frozen
+class Result:
+    """Hold a solver's answer and its time (s)."""
+
+    answer: Answer
+    seconds: float
+
+
+def z3(text: str) -> Answer:
+    """Return the answer of z3."""
+    try:
+        import z3 as package
+    except ImportError as error:
+        raise ProofError("z3 is missing: install stablecast[prove]") from error
+    solver = package.Solver()
+    solver.set("timeout", LIMIT_MS)
+    solver.from_string(text)
+    return _ANSWERS.get(str(solver.check()), Answer.UNKNOWN)
+
+
+def cvc5(text: str) -> Answer:
+    """Return the answer of cvc5."""
+    try:
+        import cvc5 as package
+    except ImportError as error:
+        raise ProofError("cvc5 is missing: install stablecast[prove]") from error
+    manager = package.TermManager()
+    solver = package.Solver(manager)
+    solver.setOption("tlimit-per", str(LIMIT_MS))
+    solver.setOption("finite-model-find", "true")
+    parser = package.InputParser(solver, package.SymbolManager(manager))
+    parser.setStringInput(package.InputLanguage.SMT_LIB_2_6, text, "condition")
+    said = ""
+    while True:
+        command = parser.nextCommand()
+        if command.isNull():
+            return _ANSWERS.get(said, Answer.UNKNOWN)
+        said = command.invoke(solver, parser.getSymbolManager()).strip() or said
+
+
+SOLVERS: Final[Mapping[str, Callable[[str], Answer]]] = {"z3": z3, "cvc5": cvc5}
+"""The solvers by name."""
+
+
+def discharge(text: str) -> dict[str, Result]:
+    """Return the result of each solver for a script."""
+    results = {}
+    for name, solve in SOLVERS.items():
+        began = time.monotonic()
+        answer = solve(text)
+        results[name] = Result(answer, time.monotonic() - began)
+    return results
