@@ -55,8 +55,6 @@ AXIOMS: Final = {
     "beginnings meet": "all r, r2. some s. in_r(s, r) & in_r(s, r2)",
     "beginnings meet what keeps": "all r, k. some s. in_r(s, r) & in_k(s, k)",
     "what goes on meets beginnings": "rivals -> (all c, r. some s. in_c(s, c) & in_r(s, r))",
-    "what goes on meets itself": "rivals -> (all c, c2. some s. in_c(s, c) & in_c(s, c2))",
-    "what goes on meets what keeps": "rivals -> (all c, k. some s. in_c(s, c) & in_k(s, k))",
 }
 ALIVE: Final = "(registering(l) | active(l) | suspended(l))"
 ANNOUNCED: Final = "(active(l) | suspended(l))"
@@ -365,20 +363,20 @@ def _reviews(text: SystemText, ended: dict[str, str]) -> None:
             ),
         },
     )
-    settled = "all s1. in_c(s1, c) -> counts(l, s1) & claim(l) <= granted_term(l, s1)"
+    settled = "counts(l, s1) & claim(l) <= granted_term(l, s1)"
     text.transitions["Return"] = (
         "l e c",
-        ("suspended(l)", "now(l, e)", "claim(l) <= term(e)", settled),
+        ("suspended(l)", "now(l, e)", "claim(l) <= term(e)", f"all s1. in_c(s1, c) -> {settled}"),
         {"active(l1)": "active(l1) | l1 = l", "suspended(l1)": "suspended(l1) & l1 != l"},
     )
     text.transitions["Return.renewed"] = (
-        "l e e0 c",
+        "l e e0 r",
         (
             "rivals",
             "suspended(l)",
             "now(l, e0) & term(e0) < claim(l)",
             "!began(e) & life(e) = l & term(e) = claim(l)",
-            settled,
+            f"all s1. in_r(s1, r) -> {settled}",
         ),
         {
             **begun,
@@ -465,6 +463,7 @@ INVARIANTS: Final = {
     " term(e) <= term(e2)",
     "began tops": "all e. began(e) -> term(e) <= top",
     "active is newest": "all l, e. active(l) & now(l, e) -> term(e) = top",
+    "active is last": "all l. active(l) -> now(l, last)",
     "announced is now": "all l. active(l) | suspended(l) -> known(l)",
     "one at a time": "!rivals -> (all l, l2. (registering(l) | active(l) | suspended(l)) &"
     " (registering(l2) | active(l2) | suspended(l2)) -> l = l2)",
@@ -484,8 +483,7 @@ INVARIANTS: Final = {
     "claimed": "all s, l. registering(l) -> granted_term(l, s) <= claim(l)",
     # Terms.
     "formed began": "all e, s. formed(e, s) -> began(e)",
-    "formed by quorum": "all e. began(e) -> (some r. all s. in_r(s, r) -> formed(e, s))"
-    " | (rivals & (some c. all s. in_c(s, c) -> formed(e, s)))",
+    "formed by quorum": "all e. began(e) -> (some r. all s. in_r(s, r) -> formed(e, s))",
     "formed disk": "all e, s. formed(e, s) -> term(e) <= disk_term(s)",
     "formed disk other": "all e, s, l. formed(e, s) & disk_life(s, l) & life(e) != l -> term(e) < disk_term(s)",
     "formed store other": "all e, s, l. up(s) & formed(e, s) & store_life(s, l) & life(e) != l ->"
@@ -543,8 +541,7 @@ INVARIANTS: Final = {
     "cut is dead": "all s, e, n. up(s) & vote(s, e, n) & !content(s, n, life(e)) -> dead(e, n)",
     "replaced is dead": "all e, e2, n. began(e) & began(e2) & term(e) < term(e2) & own(life(e), n, life(e)) &"
     " !own(life(e2), n, life(e)) -> dead(e, n)",
-    "dead by quorum": "all e, n. dead(e, n) -> (some r. all s. in_r(s, r) -> frozen(s, e) & !vote(s, e, n))"
-    " | (rivals & (some c. all s. in_c(s, c) -> frozen(s, e) & !vote(s, e, n)))",
+    "dead by quorum": "all e, n. dead(e, n) -> (some r. all s. in_r(s, r) -> frozen(s, e) & !vote(s, e, n))",
     # Acknowledgements.
     "proven told": "all l, s, e. again(l) & !owes(l, s) & now(l, e) -> term(e) <= disk_told_term(s)",
     "acks are votes": "all l, s, n, e. ack(s, l, n) & now(l, e) -> vote(s, e, n) | owes(l, s)",
@@ -565,18 +562,22 @@ LEMMAS: Final = {
     "Resume.followed": _LATER,
     "Return.renewed": _LATER,
     "Return": {
-        "nobody is active": "rivals -> (all l1. !active(l1))",
         "as new as all": "all e1. began(e1) -> term(e1) <= term(e)",
+        "the newest": "e = last",
+        "nobody is active": "rivals -> (all l1. !active(l1))",
     },
 }
 
 NEEDS: Final = {
     "Resume.followed/nobody is active": "active counts; one count; one state",
     "Resume/nobody is active": "active counts; one count; one state",
-    "Return/nobody is active": "active counts; one count; one state",
+    "Return/nobody is active": "active is last; now began; one state",
+    "Return/the newest": "top began; began has a term; began tops; one term; now began",
     "Return.renewed/nobody is active": "active counts; one count; one state",
     "Return/as new as all": "began has a term; one now; now began; formed by quorum; formed counted; later is claimed;"
     " newest alone; began tops; grant has a term",
+    "Return.renewed/later than all": "began has a term; one now; now began; formed by quorum; formed counted;"
+    " later is claimed; began tops",
     "Return.renewed/dead by quorum": "now began; one now; one term; replaced is dead; dead by quorum; votes told;"
     " counted told; votes own; frozen began",
     "Return.renewed/later acks are votes": "told terms; later acks are votes; now began",
