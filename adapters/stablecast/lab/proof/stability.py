@@ -260,6 +260,11 @@ def _answers(text: SystemText) -> None:
         "suspended(l) & now(l, e) & granted_term(l, s) != zero ->"
         " grant_term(s, l) <= granted_term(l, s) | grant_term(s, l) <= term(e) | grant_term(s, l) <= claim(l)",
     )
+    text.transitions["ToSource.unheard"] = (
+        "l s",
+        ("!registering(l) & !active(l) & !suspended(l)",),
+        {"grant(s1, l1)": "grant(s1, l1) & !(s1 = s & l1 = l)"},
+    )
     text.transitions["ToSource.grant"] = ("l s", ("registering(l)", "grant(s, l)"), heard)
     text.transitions["ToSource.proven"] = (
         "l s e lost(n)",

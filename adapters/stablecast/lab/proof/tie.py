@@ -1,0 +1,106 @@
+"""Tie a first-order system to recorded graphs of the core: proof, model and core are one system at the bounds.
+
+Forward: a structure is carried along every edge of the graph. Each edge is a sequence of enabled transitions, or
+changes nothing that the system knows, and every invariant holds in every structure. No solver is needed.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from stablecast.lab.model.graph import Graph
+from stablecast.lab.proof.evaluation import Structure
+from stablecast.lab.proof.tie_stability import StabilityTie
+
+_ACTION = re.compile(r"(\w+)(?:\((\d+)\))?$")
+
+
+@attrs.frozen
+class TieResult:
+    """Hold what was compared, and the first difference. `structures`: states with their histories."""
+
+    states: int
+    edges: int
+    structures: int
+    steps: Mapping[str, int]
+    difference: str | None = None
+
+
+@attrs.define
+class TieRun:
+    """Carry structures along the edges of one graph."""
+
+    graph: Graph
+    tie: StabilityTie
+    steps: dict[str, int] = attrs.field(factory=dict)
+    edges: int = 0
+    _states: dict[int, Any] = attrs.field(factory=dict)
+
+    def run(self) -> TieResult:
+        """Return the first difference, if there is one."""
+        start = self.tie.evaluator.initial()
+        seen: list[set[Structure]] = [set() for _ in self.graph.states]
+        queue: list[tuple[int, Structure]] = []
+        wrong = self._enter(0, start, seen, queue)
+        while queue and wrong is None:
+            at, structure = queue.pop()
+            for action, to in self.graph.edges[at]:
+                self.edges += 1
+                after, wrong = self._follow(at, action, to, structure)
+                wrong = wrong or self._enter(to, after, seen, queue)
+                if wrong is not None:
+                    path = " ".join(self.graph.path(self.graph.states[at]))
+                    wrong = f"{action} after {path or 'nothing'}: {wrong}"
+                    break
+        structures = sum(map(len, seen))
+        return TieResult(len(self.graph.states), self.edges, structures, self.steps, wrong)
+
+    def _state(self, at: int) -> Any:
+        if at not in self._states:
+            self._states[at] = _read(json.loads(self.graph.states[at]))
+        return self._states[at]
+
+    def _enter(
+        self, at: int, structure: Structure, seen: list[set[Structure]], queue: list[tuple[int, Structure]]
+    ) -> str | None:
+        if structure in seen[at]:
+            return None
+        seen[at].add(structure)
+        queue.append((at, structure))
+        differences = ", ".join(self.tie.differences(self._state(at), structure))
+        if differences:
+            return f"state and structure differ in {differences}"
+        broken = self.tie.evaluator.invariants(structure)
+        return f"the structure breaks {', '.join(broken)}" if broken else None
+
+    def _follow(self, at: int, action: str, to: int, structure: Structure) -> tuple[Structure, str | None]:
+        match = _ACTION.match(action)
+        assert match is not None, action
+        store = int(match[2]) - 1 if match[2] else -1
+        transitions = {one.name: one for one in self.tie.evaluator.system.transitions}
+        for name, parameters in self.tie.steps(match[1], store, dict(self._state(at)), self._state(to)):
+            transition = transitions[name]
+            blocked = self.tie.evaluator.enabled(transition, structure, parameters)
+            if blocked is not None:
+                return structure, f"{blocked} does not hold for {parameters}"
+            structure = self.tie.evaluator.perform(transition, structure, parameters)
+            self.steps[name] = self.steps.get(name, 0) + 1
+        return structure, None
+
+
+def terms(graph: Graph) -> int:
+    """Return a number above every term in a graph of `tla/Stability`."""
+    return 1 + max(max(map(int, re.findall(r'\["(?:claim|term)",(\d+)\]', text))) for text in graph.states)
+
+
+def _read(value: Any) -> Any:
+    """Return a value of a canonical text."""
+    if not isinstance(value, list):
+        return value
+    kind, *inside = value
+    if kind == "fn":
+        return {key: _read(one) for key, one in inside}
+    return (tuple if kind == "seq" else frozenset)(map(_read, inside))
