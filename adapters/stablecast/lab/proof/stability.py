@@ -43,7 +43,7 @@ CONSTANTS: Final = _symbols(
 )
 VARIABLES: Final = _symbols(
     "born(l); registering(l); active(l); suspended(l); claim(l): t; again(l); known(l); now(l, e); first(l): n; own(l, n, l);"
-    "sent(l, n); counts(l, s); granted_term(l, s): t; owes(l, s); acked(l, s, n); safe(e, n);"
+    "sent(l, n); counts(l, s); granted_term(l, s): t; owes(l, s); acked(l, s, n); stable(l, n); released(l, n); safe(e, n);"
     "up(s); store_life(s, l); store_begun(s); store_term(s): t; store_told(s, e); content(s, n, l); granting(s);"
     "disk_life(s, l); disk_term(s): t; disk_told(s, e); disk_content(s, n, l);"
     "grant(s, l); grant_term(s, l): t; grant_told(s, l): t; ack(s, l, n); ack_after(s, l, n);"
@@ -67,7 +67,19 @@ def _actions(text: SystemText) -> None:
     def others(relation: str, variables: str = "l1") -> tuple[str, str]:
         return f"{relation}({variables})", f"{relation}({variables}) & l1 != l"
 
-    ended = dict([others("registering"), others("active"), others("suspended"), others("counts", "l1, s1")])
+    ended = dict(
+        [
+            others("registering"),
+            others("active"),
+            others("suspended"),
+            others("counts", "l1, s1"),
+            others("acked", "l1, s1, n1"),
+            others("stable", "l1, n1"),
+            others("released", "l1, n1"),
+        ]
+    )
+    ended["ack(s1, l1, n1)"] = "ack(s1, l1, n1) & l1 != l"
+    ended["ack_after(s1, l1, n1)"] = "ack_after(s1, l1, n1) & l1 != l"
     add["Begin"] = (
         "l",
         (
@@ -315,7 +327,15 @@ def _reviews(text: SystemText, ended: dict[str, str]) -> None:
     text.transitions["Judge"] = (
         "l e n k",
         (ANNOUNCED, "now(l, e)", "all s. in_k(s, k) -> acked(l, s, n)"),
-        {"safe(e1, n1)": "safe(e1, n1) | (e1 = e & n1 = n)"},
+        {
+            "safe(e1, n1)": "safe(e1, n1) | (e1 = e & n1 = n)",
+            "stable(l1, n1)": "stable(l1, n1) | (l1 = l & n1 = n)",
+        },
+    )
+    text.transitions["Judge.released"] = (
+        "l n",
+        (ANNOUNCED, "stable(l, n)"),
+        {"released(l1, n1)": "released(l1, n1) | (l1 = l & n1 = n)"},
     )
     begun = {
         "began(e1)": "began(e1) | e1 = e",
@@ -413,6 +433,8 @@ NOTHING: Final = {
             "owes(l1, s1)",
             "acked(l1, s1, n1)",
             "safe(e1, n1)",
+            "stable(l1, n1)",
+            "released(l1, n1)",
             "store_life(s1, l1)",
             "store_begun(s1)",
             "store_told(s1, e1)",
@@ -553,6 +575,7 @@ INVARIANTS: Final = {
     "later acks are votes": "all l, s, n, e. ack_after(s, l, n) & now(l, e) -> vote(s, e, n)"
     " | (again(l) & grant_told(s, l) != term(e))",
     "acked are votes": "all l, s, n, e. acked(l, s, n) & now(l, e) -> vote(s, e, n)",
+    "released is stable": "all l, n. released(l, n) -> stable(l, n)",
     "safe by votes": "all e, n. safe(e, n) -> (some k. all s. in_k(s, k) -> vote(s, e, n))",
     "safe began": "all e, n. safe(e, n) -> began(e)",
 }
@@ -595,6 +618,7 @@ PROPERTIES: Final = {
     "StableByQuorum": "all e, n. safe(e, n) -> (some k. all s. in_k(s, k) -> disk_content(s, n, life(e)))",
     "NumbersUnique": "all e, e2, n. safe(e, n) & safe(e2, n) -> life(e) = life(e2)",
     "NoReuse": "all e, e2, n. safe(e, n) & began(e2) & term(e) < term(e2) & first(life(e2)) <= n -> life(e) = life(e2)",
+    "RetainedUntilSettled": "all l, n. released(l, n) -> stable(l, n)",
     "NoDeadServed": "all s, l, e, n, l2. active(l) & up(s) & store_life(s, l) & store_begun(s) & safe(e, n) &"
     " content(s, n, l2) & store_told(s, e) -> l2 = life(e)",
     "SyncedFirst": "all l, s, n, e, e2. acked(l, s, n) & now(l, e) & disk_told(s, e2) & life(e2) = l ->"
@@ -602,13 +626,18 @@ PROPERTIES: Final = {
 }
 
 
+def text() -> SystemText:
+    """Return the system of `tla/Stability` as text."""
+    told = SystemText("Stability", LETTERS, frozenset({"Term", "Number"}), CONSTANTS, VARIABLES, AXIOMS)
+    told.initial.update(NOTHING)
+    _actions(told)
+    told.invariants.update(INVARIANTS)
+    told.lemmas.update(LEMMAS)
+    told.needs.update({name: tuple(known.split("; ")) for name, known in NEEDS.items()})
+    told.consequences.update(PROPERTIES)
+    return told
+
+
 def stability() -> System:
     """Return the system of `tla/Stability`."""
-    text = SystemText("Stability", LETTERS, frozenset({"Term", "Number"}), CONSTANTS, VARIABLES, AXIOMS)
-    text.initial.update(NOTHING)
-    _actions(text)
-    text.invariants.update(INVARIANTS)
-    text.lemmas.update(LEMMAS)
-    text.needs.update({name: tuple(known.split("; ")) for name, known in NEEDS.items()})
-    text.consequences.update(PROPERTIES)
-    return text.read()
+    return text().read()

@@ -109,6 +109,11 @@ class StabilityTie:
             }
             wanted["first"] = source["resume"] - 1
             shown["first"] = get(structure, "first")[life,]
+            sent = range(source["resume"] - 1, window["next"] - 1)
+            wanted["released"] = set(range(source["resume"] - 1, window["trail"] - 1))
+            shown["released"] = {n for n in sent if (life, n) in get(structure, "released")}
+            wanted["stable"] = {number - 1 for number in window["stable"]}
+            shown["stable"] = {n for n in sent if (life, n) in get(structure, "stable")} - wanted["released"]
             wanted["own"] = {(n, self._owner(source["lives"], n)) for n in range(self.numbers)}
             shown["own"] = {(n, owner) for one, n, owner in get(structure, "own") if one == life}
         for index, registration in enumerate(process["reg"]):
@@ -233,6 +238,10 @@ class StabilityTie:
                 "Judge",
                 {"l": life, "e": self.epoch(life, source["term"]), "n": number - 1, "k": self._within("k", held)},
             )
+        same = next((one for one in (after, after["aside"]) if one["source"]["life"] == source["life"]), None)
+        if same is not None and same["source"]["state"] in RUNNING:
+            for number in range(before["window"]["trail"], same["window"]["trail"]):
+                yield ("Judge.released", {"l": source["life"], "n": number - 1})
 
     def _reviewed(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Step]:
         old, new = before["source"], after["source"]
@@ -303,7 +312,7 @@ class StabilityTie:
     def _told(self, s: int, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Step]:
         """Yield that a store acknowledges what is new in its answers, after any grant in flight."""
         store, disk = after["store"][s], after["disk"][s]
-        news = self._acks(after["back"][s], store["life"]) - self._acks(before["back"][s], store["life"])
+        news = self._news(s, store["life"], before, after)
         if news:
             epoch, kept = self.told(store), self.told(disk)
             assert epoch is not None and kept is not None
@@ -313,6 +322,12 @@ class StabilityTie:
                 "Tell.after" if granted else "Tell",
                 {"s": s, "l": store["life"], "e": epoch, "e2": kept, "told": numbers},
             )
+
+    def _news(self, s: int, life: int, before: Mapping[str, Any], after: Mapping[str, Any]) -> set[tuple[int, int]]:
+        """Return what a store newly acknowledges to a running life."""
+        if not any(one["life"] == life and one["state"] in RUNNING for one in (after["source"], after["aside"]["source"])):
+            return set()  # Nobody will receive it.
+        return self._acks(after["back"][s], life) - self._acks(before["back"][s], life)
 
     @staticmethod
     def _acks(queue: tuple[Any, ...], life: int) -> set[tuple[int, int]]:
@@ -351,7 +366,7 @@ class StabilityTie:
             yield from self._told(s, before, after)
             return
         life = store["life"]
-        news = self._acks(after["back"][s], life) - self._acks(before["back"][s], life)
+        news = self._news(s, life, before, after)
         grants = sum(one["kind"] == "grant" and one["life"] == life for one in after["back"][s])
         first = frozenset((number - 1,) for place, number in news if place < grants)
         epoch = self.told(store)
