@@ -1,7 +1,10 @@
 """Tie a first-order system to recorded graphs of the core: proof, model and core are one system at the bounds.
 
 Forward: a structure is carried along every edge of the graph. Each edge is a sequence of enabled transitions, or
-changes nothing that the system knows, and every invariant holds in every structure. No solver is needed.
+changes nothing that the system knows, and every invariant holds in every structure.
+
+Backward: every step that the system enables in a structure and that the bounds of the configuration leave open occurs
+in the graph, with the same parameters. No solver is needed.
 """
 
 import json
@@ -13,7 +16,8 @@ import attrs
 
 from stablecast.lab.model.graph import Graph
 from stablecast.lab.proof.evaluation import Structure
-from stablecast.lab.proof.tie_stability import StabilityTie
+from stablecast.lab.proof.bounds_stability import StabilityBounds
+from stablecast.lab.proof.tie_stability import StabilityTie, Step
 
 _ACTION = re.compile(r"(\w+)(?:\((\d+)\))?$")
 
@@ -26,6 +30,7 @@ class TieResult:
     edges: int
     structures: int
     steps: Mapping[str, int]
+    allowed: Mapping[str, int]
     difference: str | None = None
 
 
@@ -35,9 +40,13 @@ class TieRun:
 
     graph: Graph
     tie: StabilityTie
+    bounds: StabilityBounds
     steps: dict[str, int] = attrs.field(factory=dict)
+    allowed: dict[str, int] = attrs.field(factory=dict)
     edges: int = 0
     _states: dict[int, Any] = attrs.field(factory=dict)
+    _candidates: dict[int, list[tuple[str, Step]]] = attrs.field(factory=dict)
+    _first: dict[int, set[Any]] = attrs.field(factory=dict)
 
     def run(self) -> TieResult:
         """Return the first difference, if there is one."""
@@ -47,6 +56,9 @@ class TieRun:
         wrong = self._enter(0, start, seen, queue)
         while queue and wrong is None:
             at, structure = queue.pop()
+            wrong = self._missing(at, structure)
+            if wrong is not None:
+                break
             for action, to in self.graph.edges[at]:
                 self.edges += 1
                 after, wrong = self._follow(at, action, to, structure)
@@ -56,7 +68,7 @@ class TieRun:
                     wrong = f"{action} after {path or 'nothing'}: {wrong}"
                     break
         structures = sum(map(len, seen))
-        return TieResult(len(self.graph.states), self.edges, structures, self.steps, wrong)
+        return TieResult(len(self.graph.states), self.edges, structures, self.steps, self.allowed, wrong)
 
     def _state(self, at: int) -> Any:
         if at not in self._states:
@@ -76,6 +88,38 @@ class TieRun:
         broken = self.tie.evaluator.invariants(structure)
         return f"the structure breaks {', '.join(broken)}" if broken else None
 
+    def _missing(self, at: int, structure: Structure) -> str | None:
+        """Return a step that system and bounds allow and the graph lacks."""
+        state, evaluator = self._state(at), self.tie.evaluator
+        transitions = {one.name: one for one in evaluator.system.transitions}
+        for action, (name, parameters) in self.tie_candidates(at):
+            if evaluator.enabled(transitions[name], structure, parameters) is not None:
+                continue
+            self.allowed[name] = self.allowed.get(name, 0) + 1
+            if (action, name, _frozen(parameters)) not in self._occurring(at, state):
+                path = " ".join(self.graph.path(self.graph.states[at]))
+                return f"the graph lacks {action} as {name} {parameters} after {path or 'nothing'}"
+        return None
+
+    def tie_candidates(self, at: int) -> list[tuple[str, Step]]:
+        """Return the steps within the bounds of a state."""
+        if at not in self._candidates:
+            self._candidates[at] = list(self.bounds.candidates(self._state(at)))
+        return self._candidates[at]
+
+    def _occurring(self, at: int, state: Any) -> set[Any]:
+        """Return the first steps of the edges of a state."""
+        if at not in self._first:
+            found = set()
+            for action, to in self.graph.edges[at]:
+                match = _ACTION.match(action)
+                assert match is not None, action
+                store = int(match[2]) - 1 if match[2] else -1
+                for name, parameters in self.tie.steps(match[1], store, dict(state), self._state(to)):
+                    found.add((action, name.replace("Sync.told", "Sync.granted"), _frozen(parameters)))
+            self._first[at] = found
+        return self._first[at]
+
     def _follow(self, at: int, action: str, to: int, structure: Structure) -> tuple[Structure, str | None]:
         match = _ACTION.match(action)
         assert match is not None, action
@@ -94,6 +138,11 @@ class TieRun:
 def terms(graph: Graph) -> int:
     """Return a number above every term in a graph of `tla/Stability`."""
     return 1 + max(max(map(int, re.findall(r'\["(?:claim|term)",(\d+)\]', text))) for text in graph.states)
+
+
+def _frozen(parameters: Mapping[str, Any]) -> frozenset[tuple[str, Any]]:
+    # What a store acknowledges beside a grant is no choice of the system's environment.
+    return frozenset((name, value) for name, value in parameters.items() if name not in ("told", "e", "e2"))
 
 
 def _read(value: Any) -> Any:

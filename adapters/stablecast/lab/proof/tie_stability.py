@@ -222,9 +222,9 @@ class StabilityTie:
             yield ("Wait.suspended", parameters)
         else:
             rest = {index for index, one in enumerate(before["reg"]) if one["state"] in COUNTING} - set(left)
-            yield ("Wait", {**parameters, "c": self._within("c", rest)})
+            yield ("Wait", {**parameters, "c": self.within("c", rest)})
 
-    def _within(self, kind: str, stores: set[int]) -> int:
+    def within(self, kind: str, stores: set[int]) -> int:
         """Return a quorum of a kind within stores; 0 if there is none."""
         return next((index for index, one in enumerate(self.quorums[kind]) if one <= stores), 0)
 
@@ -236,7 +236,7 @@ class StabilityTie:
                 held |= {before["heard"][0]} if number in before["heard"][1] else set()
             yield (
                 "Judge",
-                {"l": life, "e": self.epoch(life, source["term"]), "n": number - 1, "k": self._within("k", held)},
+                {"l": life, "e": self.epoch(life, source["term"]), "n": number - 1, "k": self.within("k", held)},
             )
         same = next((one for one in (after, after["aside"]) if one["source"]["life"] == source["life"]), None)
         if same is not None and same["source"]["state"] in RUNNING:
@@ -258,10 +258,10 @@ class StabilityTie:
         elif old["state"] == "SUSPENDED" and new["state"] == "ACTIVE":
             epoch, before_it = self.epoch(life, new["term"]), self.epoch(life, old["term"])
             if epoch == before_it:
-                yield ("Return", {"l": life, "e": epoch, "c": self._within("c", settled)})
+                yield ("Return", {"l": life, "e": epoch, "c": self.within("c", settled)})
             else:
                 # The registrations that made it enough count as renewed at once.
-                yield ("Return.renewed", {"l": life, "e": epoch, "e0": before_it, "r": self._within("r", settled)})
+                yield ("Return.renewed", {"l": life, "e": epoch, "e0": before_it, "r": self.within("r", settled)})
 
     def _resumed(self, after: Mapping[str, Any], settled: set[int]) -> Iterator[Step]:
         source = after["source"]
@@ -271,7 +271,7 @@ class StabilityTie:
         parameters: dict[str, Value] = {
             "l": life,
             "e": self.epoch(life, source["term"]),
-            "r": self._within("r", settled),
+            "r": self.within("r", settled),
             "n": source["resume"] - 1,
         }
         told = self.told(after["disk"][teller])
@@ -394,7 +394,7 @@ class StabilityTie:
                 before["heard"] = (s, message["numbers"])  # type: ignore[index]
         elif state == "REGISTERING":
             yield ("ToSource.grant", {"l": life, "s": s})
-        elif after["source"]["state"] == "DOWN":
+        elif self._is_over(s, before, message["grant"]):
             yield ("ToSource.over", {"l": life, "s": s})
         else:
             epoch, grant = self.epoch(life, source["term"]), message["grant"]
@@ -402,6 +402,20 @@ class StabilityTie:
             proven = not source["again"] or grant["told"] == source["term"]
             name = "ToSource.proven" if proven else "ToSource.owing"
             yield (name, {"l": life, "s": s, "e": epoch, "lost": lost})
+
+    def _is_over(self, s: int, state: Mapping[str, Any], grant: Mapping[str, Any]) -> bool:
+        """Return whether a grant shows a life that returns that another one came after it."""
+        source, known = state["source"], state["reg"][s]["grant"]["term"]
+        counted = known != 0 and grant["term"] > max(known, source["term"], source["claim"])
+        return bool(source["state"] == "SUSPENDED" and (grant["told"] > source["term"] or counted))
+
+    def first_heard(self, s: int, state: Mapping[str, Any]) -> Iterator[Step]:
+        """Yield the step by which the source receives the next answer of a store."""
+        return self._heard(s, dict(state), state)
+
+    def first_informed(self, s: int, state: Mapping[str, Any]) -> Iterator[Step]:
+        """Yield the step by which a store learns where the source's life resumes."""
+        yield from list(self._informed(s, state, state))[:1]
 
     def _crashed(self, s: int, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Step]:
         yield ("Crash", {"s": s})
