@@ -52,6 +52,14 @@ def prove_command(
     raise typer.Exit(command.prove(names or [], jobs, as_json))
 
 
+@app.command("tie")
+def tie_command(names: Names = None, models: Models = None, as_json: Json = False) -> None:
+    """Compare the proofs with the recorded graphs of the core, both ways and without a solver."""
+    from stablecast.lab.proof import command
+
+    raise typer.Exit(command.tied(names or [], models, as_json))
+
+
 @app.command("trace")
 def trace_command(
     paths: TracePaths,

@@ -2,9 +2,13 @@
 
 import os
 import time
+from pathlib import Path
 from typing import Any
 
-from stablecast.lab.proof import obligations
+import attrs
+
+from stablecast.lab.model import catalog
+from stablecast.lab.proof import obligations, tie
 from stablecast.lab.proof.obligations import Obligation
 from stablecast.text import plural
 from stablecast.text.console import say
@@ -30,6 +34,24 @@ def prove(names: list[str], jobs: int, as_json: bool) -> int:
         verdict = f"{plural(len(failed), 'condition')} FAILED" if failed else "all hold"
         say(f"{plural(len(done), 'condition')}: {verdict}, {seconds} s, the longest {longest:.1f} s")
     return FAILED if failed else 0
+
+
+def tied(names: list[str], models: Path | None, as_json: bool) -> int:
+    """Tie proofs to graphs; return 0 if every graph agrees with its proof both ways."""
+    where = models or catalog.folder()
+    wanted = [one for one in catalog.configurations(where, tuple(names or ["Stability"])) if one.has_graph]
+    entries: list[dict[str, Any]] = []
+    for configuration in wanted:
+        found = tie.run(configuration)
+        entries.append({"name": configuration.name, "tied": found.difference is None, **attrs.asdict(found)})
+        if not as_json:
+            size = f"{plural(found.states, 'state')}, {plural(found.structures, 'structure')}"
+            say(f"{configuration.name}: {'tied' if found.difference is None else 'DIFFERENT'}, {size}")
+            if found.difference is not None:
+                say(f"  {found.difference}")
+    if as_json:
+        say({"graphs": entries})
+    return 0 if all(entry["tied"] for entry in entries) else FAILED
 
 
 def _line(one: Obligation) -> str:

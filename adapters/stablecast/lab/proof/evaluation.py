@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from stablecast.lab.proof.language import BOOL, Apply, Choose, Compare, Connect, Definition, Symbol, Term, symbols_of
+from stablecast.lab.proof.language import BOOL, Apply, Choose, Compare, Connective, Definition, Symbol, Term, symbols_of
 from stablecast.lab.proof.language import Variable as Bound
 from stablecast.lab.proof.system import System, Transition
 
@@ -43,11 +43,11 @@ def _code(term: Term, sizes: Mapping[str, int]) -> str:
         case Compare():
             operator = "==" if term.operator == "=" else term.operator
             return f"({_code(term.left, sizes)} {operator} {_code(term.right, sizes)})"
-        case Connect("not", (inner,)):
+        case Connective("not", (inner,)):
             return f"(not {_code(inner, sizes)})"
-        case Connect("=", (left, right)):
+        case Connective("=", (left, right)):
             return f"({_code(left, sizes)} == {_code(right, sizes)})"
-        case Connect():
+        case Connective():
             empty = "True" if term.operator == "and" else "False"
             return "(" + (f" {term.operator} ".join(_code(one, sizes) for one in term.parts) or empty) + ")"
         case Choose():
@@ -80,11 +80,11 @@ class Evaluator:
         """Return the value of a variable; that of a function as a dictionary."""
         value = structure[self.names.index(name)]
         symbol = self.system.vocabulary.symbols[name]
-        return _results(value) if symbol.arguments and symbol.result != BOOL else value  # type: ignore[arg-type]
+        return _results(value) if symbol.arguments and symbol.result != BOOL else value
 
     def initial(self) -> Structure:
         """Return the initial structure; variables without a definition begin with element 0."""
-        nothing: dict[str, Value] = {name: 0 for name in self.names}
+        nothing: dict[str, Value] = dict.fromkeys(self.names, 0)
         for name in self.names:
             definition = self.system.initial[name]
             if definition.value != Apply(self.system.vocabulary.symbols[name], ()):
@@ -141,7 +141,7 @@ class Evaluator:
         known = self._compiled.get(key)
         if known is None:
             code, term = text()
-            used = tuple(sorted({one for one in symbols_of(term)}, key=lambda one: one.name))
+            used = tuple(sorted(set(symbols_of(term)), key=lambda one: one.name))
             call = eval(f"lambda {', '.join(map(_local, used))}: {code}")  # noqa: S307 - the code is made here
             known = self._compiled[key] = (call, used)
         return known
@@ -169,7 +169,7 @@ class Evaluator:
 
 
 def _shown(symbol: Symbol, value: Value) -> Any:
-    return _results(value) if symbol.arguments and symbol.result != BOOL else value  # type: ignore[arg-type]
+    return _results(value) if symbol.arguments and symbol.result != BOOL else value
 
 
 def subsets(elements: Iterable[int]) -> Iterable[frozenset[tuple[int, ...]]]:

@@ -8,7 +8,7 @@ finitely many elements can be made from those of a counterexample, and both solv
 from collections.abc import Iterable, Iterator
 
 from stablecast.lab.proof.errors import ProofError
-from stablecast.lab.proof.language import BOOL, Apply, Choose, Connect, Quantify, Term, parts, symbols_of
+from stablecast.lab.proof.language import BOOL, Apply, Choose, Connective, Quantify, Term, parts, symbols_of
 
 Edge = tuple[str, str]
 """A sort, and another sort of which its elements make elements."""
@@ -40,9 +40,9 @@ def _alternations(formula: Term, positive: bool, above: tuple[str, ...]) -> Iter
             if not universal:
                 yield from ((outer, sort) for outer in above for sort in sorts)
             yield from _alternations(formula.body, positive, (*above, *sorts) if universal else above)
-        case Connect("not", (inner,)):
+        case Connective("not", (inner,)):
             yield from _alternations(inner, not positive, above)
-        case Connect("=", sides):
+        case Connective("=", sides):
             for side in sides:  # An equivalence asserts each side and its negation.
                 yield from _alternations(side, True, above)
                 yield from _alternations(side, False, above)

@@ -40,7 +40,7 @@ class Variable:
 
 @attrs.frozen
 class Apply:
-    """Apply a symbol."""
+    """Apply a symbol to as many arguments as it has."""
 
     symbol: Symbol
     arguments: "tuple[Term, ...]"
@@ -56,8 +56,8 @@ class Compare:
 
 
 @attrs.frozen
-class Connect:
-    """Connect formulas: `not` (one), `and`, `or` (any number), `=` (two)."""
+class Connective:
+    """Connective formulas: `not` (one), `and`, `or` (any number), `=` (two)."""
 
     operator: str
     parts: "tuple[Term, ...]"
@@ -81,16 +81,16 @@ class Quantify:
     body: "Term"
 
 
-Term = Variable | Apply | Compare | Connect | Choose | Quantify
+Term = Variable | Apply | Compare | Connective | Choose | Quantify
 """A term; a formula is a term of sort Bool."""
 
-TRUE: Final = Connect("and", ())
-FALSE: Final = Connect("or", ())
+TRUE: Final = Connective("and", ())
+FALSE: Final = Connective("or", ())
 
 
 def negation(formula: Term) -> Term:
     """Return the negation of a formula."""
-    return Connect("not", (formula,))
+    return Connective("not", (formula,))
 
 
 @attrs.frozen
@@ -141,11 +141,11 @@ class _Reader:
         return self._tokens[self._at]
 
     def _take(self, *wanted: str) -> str:
-        token = self._tokens[self._at]
-        if wanted and token not in wanted:
+        word = self._tokens[self._at]
+        if wanted and word not in wanted:
             raise self._error(f"expected {' or '.join(wanted)} before")
         self._at += 1
-        return token
+        return word
 
     def _error(self, what: str) -> ProofError:
         return ProofError(f"{what} '{self._next()}' in: {self._text.strip()}")
@@ -154,30 +154,32 @@ class _Reader:
         left = self._implication()
         while self._next() == "<->":
             self._take()
-            left = Connect("=", (left, self._implication()))
+            left = Connective("=", (left, self._implication()))
         return left
 
     def _implication(self) -> Term:
         left = self._several("|")
         if self._next() == "->":
             self._take()
-            return Connect("or", (negation(left), self._implication()))
+            return Connective("or", (negation(left), self._implication()))
         return left
 
     def _several(self, operator: str) -> Term:
-        below = (lambda: self._several("&")) if operator == "|" else self._single
-        parts = [below()]
+        found = [self._below(operator)]
         while self._next() == operator:
             self._take()
-            parts.append(below())
-        return parts[0] if len(parts) == 1 else Connect("or" if operator == "|" else "and", tuple(parts))
+            found.append(self._below(operator))
+        return found[0] if len(found) == 1 else Connective("or" if operator == "|" else "and", tuple(found))
+
+    def _below(self, operator: str) -> Term:
+        return self._several("&") if operator == "|" else self._single()
 
     def _single(self) -> Term:
-        token = self._next()
-        if token == "!":
+        word = self._next()
+        if word == "!":
             self._take()
             return negation(self._single())
-        if token in ("all", "some"):
+        if word in ("all", "some"):
             return self._quantified()
         left = self._primary()
         operator = self._next()
@@ -197,16 +199,16 @@ class _Reader:
         return Quantify(quantifier, tuple(variables), self._formula())
 
     def _primary(self) -> Term:
-        token = self._take()
-        if token == "(":
+        word = self._take()
+        if word == "(":
             inside = self._formula()
             self._take(")")
             return inside
-        if token in ("true", "false"):
-            return TRUE if token == "true" else FALSE
-        symbol = self._symbols.get(token)
+        if word in ("true", "false"):
+            return TRUE if word == "true" else FALSE
+        symbol = self._symbols.get(word)
         if symbol is None:
-            return self._variable(token)
+            return self._variable(word)
         arguments: list[Term] = []
         if self._next() == "(":
             self._take()
@@ -214,7 +216,7 @@ class _Reader:
             while self._take(",", ")") == ",":
                 arguments.append(self._formula())
         if len(arguments) != len(symbol.arguments):
-            raise self._error(f"{token} has {len(symbol.arguments)} arguments before")
+            raise self._error(f"{word} has {len(symbol.arguments)} arguments before")
         return Apply(symbol, tuple(arguments))
 
     def _variable(self, name: str) -> Variable:
@@ -230,7 +232,7 @@ def parts(term: Term) -> tuple[Term, ...]:
             return term.arguments
         case Compare():
             return (term.left, term.right)
-        case Connect():
+        case Connective():
             return term.parts
         case Choose():
             return (term.condition, term.yes, term.no)
@@ -279,8 +281,8 @@ class Substitution:
                 )
             case Compare():
                 return Compare(term.operator, self.apply(term.left, known), self.apply(term.right, known))
-            case Connect():
-                return Connect(term.operator, tuple(self.apply(one, known) for one in term.parts))
+            case Connective():
+                return Connective(term.operator, tuple(self.apply(one, known) for one in term.parts))
             case Choose():
                 return Choose(*(self.apply(one, known) for one in (term.condition, term.yes, term.no)))
             case Quantify():
@@ -325,9 +327,9 @@ def smt(term: Term) -> str:
             return f"({term.symbol.name} {inside})" if inside else term.symbol.name
         case Compare():
             return _compared(term)
-        case Connect() if not term.parts:
+        case Connective() if not term.parts:
             return "true" if term.operator == "and" else "false"
-        case Connect():
+        case Connective():
             return f"({term.operator} {' '.join(smt(one) for one in term.parts)})"
         case Choose():
             return f"(ite {smt(term.condition)} {smt(term.yes)} {smt(term.no)})"

@@ -12,7 +12,7 @@ import attrs
 
 from stablecast.lab.proof import fragment, solvers
 from stablecast.lab.proof.errors import ProofError
-from stablecast.lab.proof.solvers import Answer, Result
+from stablecast.lab.proof.solvers import SolverAnswer, SolverResult
 from stablecast.lab.proof.stability import stability
 from stablecast.lab.proof.system import Condition, System, script
 
@@ -26,13 +26,13 @@ class Obligation:
 
     system: str
     name: str
-    results: Mapping[str, Result]
+    results: Mapping[str, SolverResult]
     consistent: bool = False
 
     @property
     def holds(self) -> bool:
         """True if both solvers agree as they should."""
-        wanted = Answer.FAILS if self.consistent else Answer.HOLDS
+        wanted = SolverAnswer.FAILS if self.consistent else SolverAnswer.HOLDS
         return all(result.answer is wanted for result in self.results.values())
 
 

@@ -6,7 +6,8 @@ Both are optional packages, so they are imported here when the first condition i
 import time
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Final
+from importlib import import_module
+from typing import Any, Final
 
 import attrs
 
@@ -16,7 +17,7 @@ LIMIT_MS: Final = 10_000
 """Time that a solver may take for one condition (ms)."""
 
 
-class Answer(StrEnum):
+class SolverAnswer(StrEnum):
     """Name the answers of a solver."""
 
     HOLDS = "holds"
@@ -24,35 +25,36 @@ class Answer(StrEnum):
     UNKNOWN = "unknown"
 
 
-_ANSWERS: Final = {"unsat": Answer.HOLDS, "sat": Answer.FAILS}
+_ANSWERS: Final = {"unsat": SolverAnswer.HOLDS, "sat": SolverAnswer.FAILS}
 
 
 @attrs.frozen
-class Result:
+class SolverResult:
     """Hold a solver's answer and its time (s)."""
 
-    answer: Answer
+    answer: SolverAnswer
     seconds: float
 
 
-def z3(text: str) -> Answer:
-    """Return the answer of z3."""
+def _package(name: str) -> Any:
     try:
-        import z3 as package
+        return import_module(name)
     except ImportError as error:
-        raise ProofError("z3 is missing: install stablecast[prove]") from error
+        raise ProofError(f"{name} is missing: install stablecast[prove]") from error
+
+
+def z3(text: str) -> SolverAnswer:
+    """Return the answer of z3 to a script."""
+    package = _package("z3")
     solver = package.Solver()
     solver.set("timeout", LIMIT_MS)
     solver.from_string(text)
-    return _ANSWERS.get(str(solver.check()), Answer.UNKNOWN)
+    return _ANSWERS.get(str(solver.check()), SolverAnswer.UNKNOWN)
 
 
-def cvc5(text: str) -> Answer:
-    """Return the answer of cvc5."""
-    try:
-        import cvc5 as package
-    except ImportError as error:
-        raise ProofError("cvc5 is missing: install stablecast[prove]") from error
+def cvc5(text: str) -> SolverAnswer:
+    """Return the answer of cvc5 to a script."""
+    package = _package("cvc5")
     manager = package.TermManager()
     solver = package.Solver(manager)
     solver.setOption("tlimit-per", str(LIMIT_MS))
@@ -63,19 +65,19 @@ def cvc5(text: str) -> Answer:
     while True:
         command = parser.nextCommand()
         if command.isNull():
-            return _ANSWERS.get(said, Answer.UNKNOWN)
+            return _ANSWERS.get(said, SolverAnswer.UNKNOWN)
         said = command.invoke(solver, parser.getSymbolManager()).strip() or said
 
 
-SOLVERS: Final[Mapping[str, Callable[[str], Answer]]] = {"z3": z3, "cvc5": cvc5}
+SOLVERS: Final[Mapping[str, Callable[[str], SolverAnswer]]] = {"z3": z3, "cvc5": cvc5}
 """The solvers by name."""
 
 
-def discharge(text: str) -> dict[str, Result]:
+def discharge(text: str) -> dict[str, SolverResult]:
     """Return the result of each solver for a script."""
     results = {}
     for name, solve in SOLVERS.items():
         began = time.monotonic()
         answer = solve(text)
-        results[name] = Result(answer, time.monotonic() - began)
+        results[name] = SolverResult(answer, time.monotonic() - began)
     return results

@@ -20,7 +20,7 @@ from stablecast.lab.proof.language import (
     Apply,
     Choose,
     Compare,
-    Connect,
+    Connective,
     Definition,
     Quantify,
     Substitution,
@@ -240,4 +240,4 @@ def _order(sort: str) -> list[str]:
     ]
 
 
-__all__ = ["Apply", "Compare", "Condition", "Connect", "Quantify", "System", "SystemText", "Transition", "script"]
+__all__ = ["Apply", "Compare", "Condition", "Connective", "Quantify", "System", "SystemText", "Transition", "script"]

@@ -14,9 +14,13 @@ from typing import Any
 
 import attrs
 
+from stablecast.lab.model import equal
+from stablecast.lab.model.catalog import Configuration
 from stablecast.lab.model.graph import Graph
-from stablecast.lab.proof.evaluation import Structure
+from stablecast.lab.model.worlds.stability_stores import StabilityConstants
 from stablecast.lab.proof.bounds_stability import StabilityBounds
+from stablecast.lab.proof.errors import ProofError
+from stablecast.lab.proof.evaluation import Structure
 from stablecast.lab.proof.tie_stability import StabilityTie, Step
 
 _ACTION = re.compile(r"(\w+)(?:\((\d+)\))?$")
@@ -92,7 +96,7 @@ class TieRun:
         """Return a step that system and bounds allow and the graph lacks."""
         state, evaluator = self._state(at), self.tie.evaluator
         transitions = {one.name: one for one in evaluator.system.transitions}
-        for action, (name, parameters) in self.tie_candidates(at):
+        for action, (name, parameters) in self._within(at):
             if evaluator.enabled(transitions[name], structure, parameters) is not None:
                 continue
             self.allowed[name] = self.allowed.get(name, 0) + 1
@@ -101,7 +105,7 @@ class TieRun:
                 return f"the graph lacks {action} as {name} {parameters} after {path or 'nothing'}"
         return None
 
-    def tie_candidates(self, at: int) -> list[tuple[str, Step]]:
+    def _within(self, at: int) -> list[tuple[str, Step]]:
         """Return the steps within the bounds of a state."""
         if at not in self._candidates:
             self._candidates[at] = list(self.bounds.candidates(self._state(at)))
@@ -141,7 +145,7 @@ def terms(graph: Graph) -> int:
 
 
 def _frozen(parameters: Mapping[str, Any]) -> frozenset[tuple[str, Any]]:
-    # What a store acknowledges beside a grant is no choice of the system's environment.
+    # The environment does not choose the numbers that a store acknowledges beside a grant.
     return frozenset((name, value) for name, value in parameters.items() if name not in ("told", "e", "e2"))
 
 
@@ -153,3 +157,24 @@ def _read(value: Any) -> Any:
     if kind == "fn":
         return {key: _read(one) for key, one in inside}
     return (tuple if kind == "seq" else frozenset)(map(_read, inside))
+
+
+def stability_constants(constants: Mapping[str, Any]) -> StabilityConstants:
+    """Return the constants of a configuration of `tla/Stability`; only the model has `Mutant`."""
+    return StabilityConstants(**{name: value for name, value in constants.items() if name != "Mutant"})
+
+
+def run(configuration: Configuration) -> TieResult:
+    """Tie the proof to the recorded graph of a configuration; a graph that is not kept is explored anew.
+
+    Raises:
+        ModelError: the core's graph is too large.
+        ProofError: there is no tie for the model.
+    """
+    if configuration.model != "Stability":
+        raise ProofError(f"no tie to the graphs of {configuration.model}")
+    path = equal.kept_path(configuration)
+    graph = Graph.read(path) if path.exists() else equal.core_graph(configuration).graph
+    constants = stability_constants(configuration.constants)
+    tie = StabilityTie.create(attrs.asdict(constants), terms(graph))
+    return TieRun(graph, tie, StabilityBounds(constants, tie)).run()

@@ -26,7 +26,10 @@ COUNTING = frozenset({"registered", "renewing"})
 
 @attrs.frozen
 class StabilityTie:
-    """Tie the graphs of one configuration. Elements: store s - 1, number n - 1, life l, epoch (l, t) as l * terms + t."""
+    """Tie the graphs of one configuration.
+
+    Elements are store s - 1, number n - 1, life l, and l * terms + t for the epoch of life l under term t.
+    """
 
     evaluator: Evaluator
     stores: int
@@ -74,7 +77,7 @@ class StabilityTie:
         lives = record["lives"]
         return self.epoch(lives[-1]["life"], record["told"]) if lives else None
 
-    # What a state shows.
+    # Comparison of a state with a structure.
 
     def differences(self, state: Mapping[str, Any], structure: Structure) -> Iterator[str]:
         """Yield what a state shows otherwise than a structure."""
@@ -214,9 +217,7 @@ class StabilityTie:
 
     def _waited(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Step]:
         pairs = enumerate(zip(before["reg"], after["reg"], strict=True))
-        left = [
-            index for index, (old, new) in pairs if old["state"] in COUNTING and new["state"] not in COUNTING
-        ]
+        left = [index for index, (old, new) in pairs if old["state"] in COUNTING and new["state"] not in COUNTING]
         parameters: dict[str, Value] = {"l": before["source"]["life"], "dropped": frozenset((one,) for one in left)}
         if before["source"]["state"] == "ACTIVE" and after["source"]["state"] == "SUSPENDED":
             yield ("Wait.suspended", parameters)
@@ -315,7 +316,8 @@ class StabilityTie:
         news = self._news(s, store["life"], before, after)
         if news:
             epoch, kept = self.told(store), self.told(disk)
-            assert epoch is not None and kept is not None
+            assert epoch is not None
+            assert kept is not None
             granted = any(one["kind"] == "grant" and one["life"] == store["life"] for one in after["back"][s])
             numbers = frozenset((number - 1,) for _, number in news)
             yield (
@@ -325,7 +327,9 @@ class StabilityTie:
 
     def _news(self, s: int, life: int, before: Mapping[str, Any], after: Mapping[str, Any]) -> set[tuple[int, int]]:
         """Return what a store newly acknowledges to a running life."""
-        if not any(one["life"] == life and one["state"] in RUNNING for one in (after["source"], after["aside"]["source"])):
+        if not any(
+            one["life"] == life and one["state"] in RUNNING for one in (after["source"], after["aside"]["source"])
+        ):
             return set()  # Nobody will receive it.
         return self._acks(after["back"][s], life) - self._acks(before["back"][s], life)
 
