@@ -73,6 +73,15 @@ SOLVERS: Final[Mapping[str, Callable[[str], SolverAnswer]]] = {"z3": z3, "cvc5":
 """The solvers by name."""
 
 
+def model(text: str) -> str:
+    """Return the model that z3 finds for a script without functions, as definitions of SMT-LIB."""
+    package = _package("z3")
+    solver = package.Solver()
+    solver.from_string(text)
+    solver.check()
+    return str(solver.model().sexpr())
+
+
 def discharge(text: str) -> dict[str, SolverResult]:
     """Return the result of each solver for a script."""
     results = {}

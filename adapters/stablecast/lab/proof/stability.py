@@ -356,6 +356,10 @@ def _reviews(text: SystemText, ended: dict[str, str]) -> None:
         (ANNOUNCED, "stable(l, n)"),
         {"released(l1, n1)": "released(l1, n1) | (l1 = l & n1 = n)"},
     )
+    _beginnings(text)
+
+
+def _beginnings(text: SystemText) -> None:
     begun = {
         "began(e1)": "began(e1) | e1 = e",
         "top": "claim(l)",
