@@ -15,7 +15,7 @@ from typing import Final
 
 import attrs
 
-from tests.support.tree import ROOT
+from tests.support.tree import FAULTY, ROOT
 
 CORE: Final = ROOT / "core" / "stablecast" / "core"
 TRANSPORTS: Final = ROOT / "transports" / "stablecast" / "transports"
@@ -175,7 +175,13 @@ def run(command: Sequence[str], core: Path) -> tuple[int, str]:
     done = subprocess.run(
         [sys.executable, "-m", *command],
         cwd=ROOT,
-        env={**inherited, "PYTHONPATH": f"{core}:{ROOT}", "PYTHONDONTWRITEBYTECODE": "1", "CI": "true"},
+        env={
+            **inherited,
+            "PYTHONPATH": f"{core}:{ROOT}",
+            FAULTY: str(core),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "CI": "true",
+        },
         capture_output=True,
         text=True,
         check=False,

@@ -7,9 +7,20 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.programs import PROGRAMS
 from tests.mutants.receivers import RECEIVERS
 from tests.mutants.resolution import RESOLUTION
+from tests.mutants.rows import ROWS
 from tests.mutants.shared import SHARED
 from tests.mutants.sources import SOURCES
 from tests.mutants.stores import STORES
 from tests.mutants.terms import TERMS
 
-MUTANTS: Final[tuple[Mutant, ...]] = (*SHARED, *SOURCES, *TERMS, *RECEIVERS, *STORES, *RESOLUTION, *JOURNAL, *PROGRAMS)
+MUTANTS: Final[tuple[Mutant, ...]] = (
+    *SHARED,
+    *SOURCES,
+    *TERMS,
+    *RECEIVERS,
+    *STORES,
+    *RESOLUTION,
+    *JOURNAL,
+    *PROGRAMS,
+    *ROWS,
+)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,18 +20,30 @@ from stablecast.runtime import address, garbage_collection, machine, tls
 from stablecast.runtime.address import parse_services
 from stablecast.runtime.event_loop import on_ending, run_service
 from stablecast.runtime.interfaces import resolved_place
+from stablecast.runtime.service_manager import ServiceManager
 from stablecast.store.hosts import Host, Hosts
 from stablecast.store.log_lines import FileLog, Log, Severity, open_log
 from stablecast.store.process import Pidfile, become
 from stablecast.store.proxy import context_for
 from stablecast.store.settings import all_settings, disk_of
 from stablecast.store.store import Store, StoreSettings
+from stablecast.text import plural
 from stablecast.text.console import note, say
 from stablecast.text.exit_status import FAILED, INTERRUPTED
 from stablecast.text.release import build, release
 
 if TYPE_CHECKING:
     from stablecast.ops.monitor.server import Monitor
+
+
+STOPPING = (Severity.INFO, "", "stopping", "a signal asks for the end; a second one ends the daemon at once")
+"""The line of the log for the first signal."""
+
+AT_ONCE = (Severity.WARNING, "", "ended-at-once", "a second signal ended the daemon before its stores were stopped")
+"""The line for the second."""
+
+LAST_LINE_SECONDS = 0.05
+"""Seconds that the log may take for a line about a signal: two of them must end a daemon within 0.1 s (P-708)."""
 
 
 @attrs.frozen
@@ -159,7 +171,7 @@ async def serve_daemon(plan: Plan, job: DaemonJob, log: Log, detached: machine.D
     A store whose disk fails is parked: the other stores and the monitor continue. Raises like `Hosts.start` and
     `Hosts.stop`.
     """
-    interrupt = _interrupt()
+    interrupt = _interrupt(log)
     hosts = Hosts(all_settings(plan, log.write, new=job.new, trace=job.trace), machine.process.new_loop)
     async with AsyncExitStack() as stack:
         await hosts.start()
@@ -177,6 +189,7 @@ async def serve_daemon(plan: Plan, job: DaemonJob, log: Log, detached: machine.D
         _say_all_ready(hosts, monitor, log, job.as_json)
         if detached is not None:
             detached.ready()
+        await stack.enter_async_context(_reported(hosts.hosts))
         tending = asyncio.create_task(hosts.tend())
         stack.push_async_callback(_cancelled, tending)
         await asyncio.wait({interrupt, tending}, return_when=asyncio.FIRST_COMPLETED)
@@ -205,6 +218,17 @@ def _say_ready(store: Store, who: str, fields: Mapping[str, str], as_json: bool)
         asyncio.get_running_loop().call_later(seconds, say, ready if as_json else text)
     else:
         say(ready if as_json else text)
+
+
+def _reported(hosts: Sequence[Host]) -> AbstractAsyncContextManager[None]:
+    """Report to the service manager that the stores are ready, that their loops turn, and at the end that they stop."""
+    seconds = max((host.store.waiting_ns for host in hosts), default=0) / SECOND
+    status = f"{plural(len(hosts), 'store')} ready to accept registrations"
+
+    async def turned() -> None:
+        await asyncio.gather(*(host.turn() for host in hosts))
+
+    return ServiceManager.of_environment().serving(status, turned, seconds)
 
 
 def _monitor(plan: Plan, hosts: Hosts, log: Log) -> "Monitor | None":
@@ -255,7 +279,8 @@ async def serve(settings: StoreSettings, as_json: bool) -> int:
     _say_ready(store, "store", {"directory": str(settings.directory)}, as_json)
     watching = asyncio.create_task(host.watch_room())
     ends: set[asyncio.Future[Any]] = {interrupt, host.failed}
-    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    async with _reported([host]):
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     await _cancelled(watching)
     await host.stop()
     if as_json:
@@ -270,16 +295,21 @@ async def _cancelled(task: "asyncio.Task[None]") -> None:
         await task
 
 
-def _interrupt() -> "asyncio.Future[None]":
+def _interrupt(log: Log | None = None) -> "asyncio.Future[None]":
     """Return a future that is done at the first signal that asks for the end (P-707).
 
     The second signal ends the process as a crash would (P-708). The loop may wait for a blocked disk, and every message
-    that was reported stable is durable already.
+    that was reported stable is durable already. The log has a line for each of the two.
     """
     stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def interrupted() -> None:
-        if stop.done():
+        second = stop.done()
+        if log is not None:
+            # The disk of the log may be the one that blocks, so another thread writes and may be left behind.
+            line = AT_ONCE if second else STOPPING
+            machine.threads.start("stablecast-signal", log.write, *line).join(LAST_LINE_SECONDS)
+        if second:
             machine.process.exit(INTERRUPTED)
         stop.set_result(None)
 

@@ -7,6 +7,7 @@ Threads share one interpreter, so stores that need a core each should get a daem
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import attrs
@@ -64,6 +65,10 @@ class Host:
             await self._on_loop(self.store.stop)
         finally:
             await self._end()
+
+    async def turn(self) -> None:
+        """Wait until the loop of the store has turned. It does not while it computes, or waits for a blocked disk."""
+        await self._on_loop(partial(asyncio.sleep, 0))
 
     async def watch_room(self) -> None:
         """Check the free space of the store's file system for ever, and log when it becomes low or enough again."""

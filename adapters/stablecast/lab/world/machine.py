@@ -267,6 +267,10 @@ class WorldProcess(WorldPart):
         """Return 0: the memory of one process among many is not known."""
         return 0
 
+    def notify(self, place: str, text: bytes) -> None:
+        """Raise NotImplementedError: nobody manages services."""
+        _refuse("a service manager", "remove NOTIFY_SOCKET from the environment")
+
     def pid(self) -> int:
         """Return the number of this process."""
         return self.process.number

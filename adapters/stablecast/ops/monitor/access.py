@@ -17,8 +17,8 @@ from aiohttp.typedefs import Handler, Middleware
 from stablecast.ops.monitor.settings import MonitorSettings, Permission
 
 COOKIE = "stablecast"
-OPEN = ("/login", "/static/")
-"""Paths that are served without the token."""
+OPEN = ("/login", "/static/", "/livez", "/readyz")
+"""Paths that are served without the token. Probes of a container platform have none."""
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "

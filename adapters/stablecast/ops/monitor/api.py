@@ -37,6 +37,12 @@ def condition(board: Board) -> dict[str, Any]:
     }
 
 
+def grants(board: Board) -> bool:
+    """Return whether all stores answer and grant registrations to clients that they know."""
+    views = [one.view for one in board.stores]
+    return bool(condition(board)["fresh"]) and not any(view.failure or view.muted_for_ns for view in views)
+
+
 def store(snapshot: Snapshot) -> dict[str, Any]:
     """Return the record of one store, without its sources."""
     shown = attrs.asdict(snapshot.view, filter=attrs.filters.exclude("topics"))

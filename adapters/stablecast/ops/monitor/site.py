@@ -59,6 +59,8 @@ class Site:
                 web.get("/live", self._live),
                 web.get("/metrics", self._metrics),
                 web.get("/health", self._health),
+                web.get("/livez", self._live_probe),
+                web.get("/readyz", self._ready_probe),
                 web.get("/static/{name}", self._static),
                 web.get("/login", self._ask_token),
                 web.post("/login", self._log_in),
@@ -174,6 +176,12 @@ class Site:
         condition = api.condition(self._board)
         return web.json_response(condition, status=200 if condition["fresh"] and not condition["failed"] else 503)
 
+    async def _live_probe(self, _: web.Request) -> web.StreamResponse:
+        return _probed(api.condition(self._board)["fresh"])
+
+    async def _ready_probe(self, _: web.Request) -> web.StreamResponse:
+        return _probed(api.grants(self._board))
+
     async def _store(self, request: web.Request) -> web.StreamResponse:
         return web.json_response(api.store(self._snapshot(request.match_info["number"])))
 
@@ -280,6 +288,11 @@ async def _error_page(request: web.Request, handler: Handler) -> web.StreamRespo
         if error.status < 400 or not access.wants_html(request):
             raise
         return _html(pages.document(pages.notice(error.reason, error.text or "", "/"), live=False), error.status)
+
+
+def _probed(well: bool) -> web.Response:
+    """Answer a probe, which may have no token, with no more than yes or no."""
+    return web.Response(text="yes\n" if well else "no\n", status=200 if well else 503)
 
 
 def _html(text: str, status: int = 200) -> web.Response:

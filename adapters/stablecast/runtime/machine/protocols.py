@@ -216,8 +216,8 @@ class DatagramReader(Protocol):
 class Thread(Protocol):
     """The handle of a thread that was started."""
 
-    def join(self) -> None:
-        """Wait for the end of the thread."""
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for the end of the thread, at most `timeout` seconds."""
 
 
 class Lock(Protocol):
@@ -375,6 +375,9 @@ class Process(Protocol):
 
     def resident_bytes(self) -> int:
         """Return the resident memory of this process in bytes, 0 if it is not known."""
+
+    def notify(self, place: str, text: bytes) -> None:
+        """Send one datagram to the service manager's Unix socket at `place`. Raises OSError."""
 
     def detach(self) -> Detachment | int:
         """Continue in a process with a session of its own.

@@ -103,6 +103,13 @@ class SystemProcess:
             return int(Path("/proc/self/statm").read_bytes().split()[1]) * _PAGE_BYTES
         return 0
 
+    def notify(self, place: str, text: bytes) -> None:
+        """Send one datagram to a Unix socket; a place that begins with `@` has no file. Raises OSError."""
+        import socket  # noqa: PLC0415 - commands without a service manager need not load it
+
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+            sender.sendto(text, "\0" + place[1:] if place.startswith("@") else place)
+
     def detach(self) -> "DetachedProcess | int":
         """Continue in a process with a session of its own, or return the exit status of the one that was started."""
         reading, writing = os.pipe()

@@ -202,9 +202,9 @@ class StoreStatus:
         """Until when no registration is granted (ns), because an earlier grant may be forgotten; None: no such time."""
         return self._registry.mute_until
 
-    def rates(self, now: int) -> tuple[int, int, int]:
-        """Return messages a second that were requested, served and dropped since the reset (P-905)."""
-        return self._serving.rates(now)
+    def rates(self, now: int, started_at: int = 0) -> tuple[float, float, float]:
+        """Return messages a second that were requested, served and dropped since the reset, or the start (P-905)."""
+        return self._serving.rates(now, started_at)
 
     @property
     def service(self) -> RetransmissionStatus:

@@ -77,8 +77,9 @@ async def flow(staged: Staged, lives: dict[int, int]) -> None:
         await asyncio.sleep(0.1)
 
 
+@pytest.mark.rows("P-911", "P-922", "P-923")
 async def test_a_real_store_is_seen_at_work(opened: Browser, tmp_path: Path) -> None:
-    """P-901..P-923 of a store with a source and a receiver; what changes is shown without loading the page anew."""
+    """A store with a source and a receiver; what changes is shown without loading the page anew."""
     (tmp_path / "store").mkdir()
     config = StoreConfig(f"{LOCAL}:0", 1, repository=KEPT)
     store = Store(StoreSettings(f"{LOCAL}:0", tmp_path / "store", config, new=True))
@@ -186,8 +187,9 @@ async def test_a_thousand_sources(opened: Browser) -> None:
         await tab.until("document.querySelector('#sources').innerText.includes('ff')")
 
 
+@pytest.mark.rows("P-807")
 async def test_who_may_only_look_has_no_buttons(opened: Browser) -> None:
-    """P-807: read-only."""
+    """Read-only."""
     async with looking(opened, busy().watched()) as (tab, base):
         for path in ("/stores/0", "/stores/0/1002"):
             await shown(tab, base + path)
@@ -195,8 +197,9 @@ async def test_who_may_only_look_has_no_buttons(opened: Browser) -> None:
         assert await tab.evaluate("fetch('/stores/0/reset', {method: 'POST'}).then(answer => answer.status)") == 403
 
 
+@pytest.mark.rows("P-807", "P-906")
 async def test_who_may_do_more_resets_rates_and_evicts(opened: Browser) -> None:
-    """P-906: a page that says so, with a link back; P-807: read-write."""
+    """A page that says so, with a link back; P-807: read-write."""
     staged = busy()
     staged.serving.received = 100
     async with looking(opened, staged.watched(), permission=Permission.READ_WRITE, token=TOKEN) as (tab, base):

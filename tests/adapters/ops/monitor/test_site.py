@@ -2,18 +2,20 @@
 
 import asyncio
 import json
+import time
 from typing import Any
 
 import aiohttp
 import pytest
 
+from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.events import Farewell
 from stablecast.core.protocol.messages import Role
 from stablecast.ops.monitor import api
 from stablecast.ops.monitor import site as tested
 from stablecast.ops.monitor.settings import Permission
 from stablecast.store import observatory
-from tests.adapters.ops.monitor.site_client import HTML, showing
+from tests.adapters.ops.monitor.site_client import HTML, Shown, showing
 from tests.adapters.ops.monitor.staged_store import Staged, busy
 from tests.adapters.ops.operations.store_directory import kept
 
@@ -31,6 +33,7 @@ async def events(answer: aiohttp.ClientResponse) -> tuple[str, Any]:
     return kind, json.loads(data or "null")
 
 
+@pytest.mark.rows("P-901", "P-902")
 @pytest.mark.parametrize(
     ("path", "says"),
     [
@@ -44,7 +47,7 @@ async def events(answer: aiohttp.ClientResponse) -> tuple[str, Any]:
     ],
 )
 async def test_every_page_is_answered(path: str, says: str) -> None:
-    """P-901..P-923: index, stores, store, source, receiver."""
+    """Index, stores, store, source, receiver."""
     async with showing(busy()) as shown:
         assert says in await shown.text(path)
 
@@ -207,6 +210,30 @@ async def test_health_is_told_by_the_status() -> None:
         assert await shown.json("/health", 503) == {"level": "CRITICAL", "fresh": True, "failed": [0]}
 
 
+async def probed(shown: Shown, path: str) -> tuple[int, str]:
+    async with shown.client.get(path) as answer:
+        return answer.status, await answer.text()
+
+
+async def test_probes_need_no_token() -> None:
+    staged = busy()
+    async with showing(staged, token="0123456789abcdef") as shown:
+        assert await probed(shown, "/livez") == (200, "yes\n")
+        assert await probed(shown, "/readyz") == (200, "yes\n")
+        staged.failed.set_result(OSError("the disk failed"))
+        await shown.board.sweep()
+        assert await probed(shown, "/livez") == (200, "yes\n")
+        assert await probed(shown, "/readyz") == (503, "no\n")
+
+
+async def test_a_store_that_grants_nothing_is_not_ready() -> None:
+    staged = busy()
+    async with showing(staged) as shown:
+        staged.registry.mute_until = time.monotonic_ns() + 60 * SECOND
+        await shown.board.sweep()
+        assert await probed(shown, "/readyz") == (503, "no\n")
+
+
 async def test_metrics_are_told() -> None:
     async with showing(busy()) as shown, shown.client.get("/metrics") as answer:
         assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
@@ -215,8 +242,9 @@ async def test_metrics_are_told() -> None:
         )
 
 
+@pytest.mark.rows("P-906")
 async def test_rates_are_reset_by_a_form_that_says_so() -> None:
-    """P-906: a confirmation with the way back."""
+    """A confirmation with the way back."""
     staged = busy()
     staged.serving.received, staged.serving.dropped_since_start = 50, 9
     async with showing(staged, permission=Permission.READ_WRITE) as shown:
