@@ -74,7 +74,7 @@ class StabilityBounds:
         yield "Restart", self._restarted(state, s)
         if source["state"] in RUNNING and self._connected(state, s) and self._prompt(state, range(s)):
             if state["reg"][s]["state"] in ASKING and store["up"]:
-                yield "Ask", self._asked(state, s)
+                yield "Ask", self.tie.asked(s, state)
             if store["life"] == source["life"] and store["up"]:
                 yield from (("Inform", step) for step in self.tie.first_informed(s, state))
         if self._prompt(state, range(self.tie.stores)) and store["up"]:
@@ -90,15 +90,6 @@ class StabilityBounds:
         if told is not None and told // self.tie.terms == disk["life"]:
             return ("Restart.begun", {"s": s, "e": told, "l": disk["life"]})
         return ("Restart", {"s": s})
-
-    def _asked(self, state: Mapping[str, Any], s: int) -> Step:
-        source, store = state["source"], state["store"][s]
-        life, told = source["life"], self.tie.told(store)
-        if store["life"] != life:
-            return ("Ask.moved", {"l": life, "s": s, "t": max(store["term"] + 1, source["claim"])})
-        if source["again"] and told is not None and told // self.tie.terms == life:
-            return ("Ask.affirmed", {"l": life, "s": s, "e": self.tie.epoch(life, source["term"]), "e2": told})
-        return ("Ask", {"l": life, "s": s})
 
     def _data(self, state: Mapping[str, Any], s: int) -> Iterator[tuple[str, Step]]:
         source, window, store = state["source"], state["window"], state["store"][s]

@@ -159,23 +159,32 @@ def _requests(text: SystemText) -> None:
         },
     )
     # Another life counts this store no more: a store grants a RegID only after the lease of the last grant (R1, R3).
-    text.transitions["Ask.moved"] = (
-        "l s t",
-        (
-            ALIVE,
-            "up(s)",
-            "!store_life(s, l)",
-            "store_term(s) < t & claim(l) <= t",
-            "all l2. counts(l2, s) -> l2 = l",
-        ),
+    moved = {
+        **granting,
+        "store_life(s1, l1)": "(s1 != s & store_life(s1, l1)) | (s1 = s & l1 = l)",
+        "store_term(s1)": "if s1 = s then t else store_term(s1)",
+        "store_begun(s1)": "store_begun(s1) & s1 != s",
+        "grant(s1, l1)": "grant(s1, l1) & s1 != s",
+        "ack(s1, l1, n1)": "ack(s1, l1, n1) & s1 != s",
+        "ack_after(s1, l1, n1)": "ack_after(s1, l1, n1) & s1 != s",
+    }
+    unheld = (
+        ALIVE,
+        "up(s)",
+        "!store_life(s, l)",
+        "store_term(s) < t & claim(l) <= t",
+        "all l2. counts(l2, s) -> l2 = l",
+    )
+    unknown = "again(l) -> (all e1. store_told(s, e1) -> life(e1) != l)"
+    text.transitions["Ask.moved"] = ("l s t", (*unheld, unknown), moved)
+    # The store was told of no later life than this one, which goes on under a newer term.
+    text.transitions["Ask.returned"] = (
+        "l s t e e2",
+        (*unheld, "again(l) & now(l, e) & store_told(s, e2) & life(e2) = l"),
         {
-            **granting,
-            "store_life(s1, l1)": "(s1 != s & store_life(s1, l1)) | (s1 = s & l1 = l)",
-            "store_term(s1)": "if s1 = s then t else store_term(s1)",
-            "store_begun(s1)": "store_begun(s1) & s1 != s",
-            "grant(s1, l1)": "grant(s1, l1) & s1 != s",
-            "ack(s1, l1, n1)": "ack(s1, l1, n1) & s1 != s",
-            "ack_after(s1, l1, n1)": "ack_after(s1, l1, n1) & s1 != s",
+            **moved,
+            "store_told(s1, e1)": "(s1 != s & store_told(s1, e1)) | (s1 = s & e1 = e)",
+            "store_told_term(s1)": "if s1 = s then term(e) else store_told_term(s1)",
         },
     )
 

@@ -282,16 +282,20 @@ class StabilityTie:
             yield ("Resume.followed", {**parameters, "s": teller, "e0": told})
 
     def _asked(self, s: int, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Step]:
-        source, store = before["source"], before["store"][s]
-        life = source["life"]
-        if store["life"] != life:
-            yield ("Ask.moved", {"l": life, "s": s, "t": after["store"][s]["term"]})
-        elif source["again"] and store["lives"] and store["lives"][-1]["life"] == life:
-            told = self.told(store)
-            assert told is not None
-            yield ("Ask.affirmed", {"l": life, "s": s, "e": self.epoch(life, source["term"]), "e2": told})
-        else:
-            yield ("Ask", {"l": life, "s": s})
+        yield self.asked(s, before)
+
+    def asked(self, s: int, state: Mapping[str, Any]) -> Step:
+        """Return the step by which a request reaches a store."""
+        source, store = state["source"], state["store"][s]
+        life, told = source["life"], self.told(store)
+        parameters: dict[str, Value] = {"l": life, "s": s}
+        own = source["again"] and told is not None and told // self.terms == life
+        if own and told is not None:
+            parameters |= {"e": self.epoch(life, source["term"]), "e2": told}
+        if store["life"] == life:
+            return ("Ask.affirmed" if own else "Ask", parameters)
+        parameters["t"] = max(store["term"] + 1, source["claim"])
+        return ("Ask.returned" if own else "Ask.moved", parameters)
 
     def _informed(self, s: int, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Step]:
         source, store = before["source"], before["store"][s]
