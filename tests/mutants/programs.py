@@ -161,21 +161,21 @@ PROGRAMS: Final = (
     ),
     Mutant(
         "an-unreachable-source-is-given-up",
-        "adapters/runtime/stream_joiner",
+        "adapters/runtime/stream",
         "            return  # Unreachable: the life may go on, so the joiner tries again.\n",
         "            self._finish()\n",
         Test("adapters/runtime/test_stream_joiner.py::test_a_peer_out_of_reach_is_tried_again"),
     ),
     Mutant(
         "a-source-that-refuses-is-joined-for-ever",
-        "adapters/runtime/stream_joiner",
+        "adapters/runtime/stream",
         "        except ConnectionRefusedError:\n            self._finish()\n",
         "        except ConnectionRefusedError:\n            return\n",
         Test("adapters/runtime/test_stream_joiner.py::test_a_refusal_means_gone"),
     ),
     Mutant(
         "another-life-at-the-place-is-accepted",
-        "adapters/runtime/stream_joiner",
+        "adapters/runtime/stream",
         "self._expected in (None, session_id)",
         "True",
         WholeWorlds("hang", first=7, count=15),
@@ -394,12 +394,12 @@ PROGRAMS: Final = (
         (
             "        for kind in self._kinds:\n"
             "            kind.feed(event)\n"
-            "        if isinstance(event, AddReceiver | Unresolved)"
+            "        if isinstance(event, inputs.AddReceiver):"
         ),
         (
             "        for kind in self._kinds[:1]:\n"
             "            kind.feed(event)\n"
-            "        if isinstance(event, AddReceiver | Unresolved)"
+            "        if isinstance(event, inputs.AddReceiver):"
         ),
         Test("adapters/resolver/test_combined_resolver.py::test_every_kind_gets_every_input"),
     ),
@@ -427,7 +427,7 @@ PROGRAMS: Final = (
     Mutant(
         "a-service-ignores-new-connections",
         "adapters/resolver/srs/daemon",
-        "        self.feed(ConnectionAccepted(number, address))\n",
+        "        self.feed(events.ConnectionAccepted(number, address))\n",
         "        pass\n",
         WholeWorlds("hang", first=10, count=15),
     ),
@@ -451,6 +451,27 @@ PROGRAMS: Final = (
         "for sender, those in found for one in those)",
         "for sender, those in found for one in those[:1])",
         Test("adapters/resolver/test_endpoint.py::test_every_datagram_of_a_sender_is_fed"),
+    ),
+    Mutant(
+        "a-pattern-deregisters-its-first-topic-only",
+        "adapters/client/wildcard",
+        "for receiver in self._topics.values()))",
+        "for receiver in [*self._topics.values()][:1]))",
+        Test("adapters/client/test_wildcard.py::test_all_topics_deregister"),
+    ),
+    Mutant(
+        "a-pattern-makes-no-receiver-of-a-new-topic",
+        "adapters/client/wildcard",
+        "receiver = self._topics.get(topic) or self._create(topic)",
+        "receiver = self._topics.get(topic)",
+        Test("adapters/client/test_wildcard_worlds.py::test_each_message_of_each_topic_is_booked_once_and_in_order"),
+    ),
+    Mutant(
+        "an-abandoned-topic-is-kept",
+        "adapters/client/wildcard",
+        "            receiver.retire(partial(self._delete, topic))\n",
+        "            pass\n",
+        Test("adapters/client/test_wildcard.py::test_a_run_of_unanswered_queries_is_an_event_of_the_topic"),
     ),
     Mutant(
         "a-group-is-left-for-good",

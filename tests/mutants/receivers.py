@@ -260,7 +260,7 @@ RECEIVERS: Final = (
     ),
     Mutant(
         "a-paced-receiver-may-go-back",
-        "receiver/first_number",
+        "receiver/arrival",
         "            start = max(start, self.low)\n",
         "            pass\n",
         Test("core/receiver/test_first_number.py::test_a_receiver_that_sets_the_pace_gets_nothing_from_before"),

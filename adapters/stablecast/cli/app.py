@@ -120,9 +120,9 @@ def demo_command(
     as_json: Json = False,
 ) -> None:
     """Run the guide's failure scenarios on loopback with real crashes, and judge the result."""
-    from stablecast.lab.demo import show
+    from stablecast.lab.demo import run
 
-    raise typer.Exit(show.run(messages, seconds, seed, keep, as_json))
+    raise typer.Exit(run.run(messages, seconds, seed, keep, as_json))
 
 
 @app.command("up")
@@ -219,7 +219,7 @@ def srs_command(
 ) -> None:
     """Run the stateful topic-resolution service until interrupted."""
     from stablecast.cli import resolution_daemons as daemons
-    from stablecast.resolver.srs.xml_config import XSD
+    from stablecast.resolver.srs.config import XSD
 
     if dump_xsd:
         raise typer.Exit(daemons.dump(XSD))
@@ -271,7 +271,10 @@ def send_command(
 
 @app.command("receive")
 def receive_command(
-    topic: str,
+    topic: Annotated[str, typer.Argument(help="The topic; none with --pattern.")] = "",
+    pattern: Annotated[
+        str, typer.Option("--pattern", help="Receive all topics that match this PCRE; print each topic, too.")
+    ] = "",
     resolver: Resolvers = None,
     service: Services = None,
     strategy: Strategy = "safe",
@@ -290,13 +293,15 @@ def receive_command(
     from stablecast.cli import receive
     from stablecast.cli.client_options import Participant
 
+    if bool(topic) is bool(pattern) or (pattern and source is not None):
+        raise typer.BadParameter("give a topic, or a pattern that finds topics and their sources: --pattern '^orders'")
     participant = Participant(
         resolver or [], service or [], strategy, multicast, interface, session_id, option or [], profile, trace
     )
     if source is None and not participant.resolves():
         places = "--resolver ip:port, --resolver-service host:port, --multicast interface or --source ip:port"
         raise typer.BadParameter(f"the receiver has no way to find sources: give {places}")
-    raise typer.Exit(receive.run(receive.ReceiveJob(topic, participant, source, count, as_json, statistics)))
+    raise typer.Exit(receive.run(receive.ReceiveJob(topic, participant, source, count, as_json, statistics, pattern)))
 
 
 @app.command("sim")

@@ -13,7 +13,7 @@ from stablecast.resolver import RelayDaemon
 from stablecast.resolver.lbmrd import config as relay_config
 from stablecast.resolver.lbmrd.config import LbmrdConfig
 from stablecast.resolver.srs import SrsConfig, SrsDaemon, load
-from stablecast.resolver.srs.xml_config import load_xml
+from stablecast.resolver.srs.config import load_xml
 from stablecast.runtime import address, machine
 from stablecast.runtime.event_loop import run_service, until_interrupted
 from stablecast.runtime.interfaces import address_of, resolved_place

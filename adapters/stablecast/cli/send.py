@@ -89,5 +89,3 @@ def _report(event: Event) -> None:
             note(event.text)
         case QuorumLost():
             note(f"registered with {plural(event.registered, 'store')}, {event.needed} needed: waiting")
-        case _:
-            pass

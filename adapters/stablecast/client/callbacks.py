@@ -9,7 +9,7 @@ from stablecast.client.iteration import TURN_SECONDS
 from stablecast.client.message import Batch, Message
 from stablecast.core.protocol.events import Event
 from stablecast.runtime import machine
-from stablecast.runtime.effect_execution import report
+from stablecast.runtime.driver import report
 
 EventT = TypeVar("EventT", bound=Event)
 

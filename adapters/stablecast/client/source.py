@@ -44,9 +44,7 @@ from stablecast.core.protocol.settings import FlightBehavior, SourceConfig
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.evidence.trace import recorder
 from stablecast.runtime.connection_pool import ConnectionPool
-from stablecast.runtime.driven_machine import Driven
-from stablecast.runtime.driver import Driver
-from stablecast.runtime.effect_execution import describe, report
+from stablecast.runtime.driver import Driven, Driver, describe, report
 from stablecast.runtime.reliable_stream import ReliableStream
 from stablecast.runtime.source_strings import source_string
 from stablecast.runtime.stream import StreamServer

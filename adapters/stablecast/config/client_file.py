@@ -17,6 +17,7 @@ from stablecast.config.profiles import profile
 from stablecast.config.resolution_options import ResolutionSettings, configured, of_contexts, own
 from stablecast.config.transport_options import TransportConfig, split
 from stablecast.config.transport_options import notices as transport_notices
+from stablecast.config.wildcard_options import WILDCARD_OPTIONS, wildcard_notices, wildcard_options
 from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.settings import ReceiverConfig, SourceConfig
 
@@ -50,6 +51,9 @@ class ClientFile:
             others = own(self.resolution.config.query, others)[1]
             self.receiver = apply("receiver", self.receiver, others)
             self._notice(setting, *notices("receiver", others))
+        elif setting.scope == "wildcard_receiver" and setting.name in WILDCARD_OPTIONS:
+            wildcard_options(self.resolution.config.patterns, others)
+            self._notice(setting, *wildcard_notices(others))
         else:
             self._without_effect(setting)
 

@@ -9,13 +9,11 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Generic, Protocol, TypeVar
 
-from stablecast.runtime import driven_machine
+from stablecast.runtime import driver
 from stablecast.runtime.address import parse
-from stablecast.runtime.datagram_buffers import Sent
-from stablecast.runtime.datagrams import DatagramSocket
-from stablecast.runtime.effect_execution import describe, report
+from stablecast.runtime.datagrams import DatagramSocket, Sent
+from stablecast.runtime.driver import UntracedDriver, describe, report
 from stablecast.runtime.machine import Socket
-from stablecast.runtime.untraced_driver import UntracedDriver
 from stablecast.transports.resolution.udp.effects import SendCopies, SendDatagram
 from stablecast.transports.resolution.udp.inputs import DatagramArrived
 
@@ -30,9 +28,7 @@ EffectT_co = TypeVar("EffectT_co", covariant=True)
 EffectT = TypeVar("EffectT")
 
 
-class CountingMachine(
-    driven_machine.Machine[InputT_contra | DatagramArrived, EffectT_co], Protocol[InputT_contra, EffectT_co]
-):
+class CountingMachine(driver.Machine[InputT_contra | DatagramArrived, EffectT_co], Protocol[InputT_contra, EffectT_co]):
     """The machine contract (`stablecast.transports.resolution`), with counters."""
 
     def counters(self) -> dict[str, int]:

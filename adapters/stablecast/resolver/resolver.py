@@ -16,28 +16,10 @@ from stablecast.runtime.interfaces import ANY, choose_device, interfaces, resolv
 from stablecast.runtime.multicast import MulticastSettings
 from stablecast.runtime.ports import PortError
 from stablecast.transports.resolution.records import INSTANCE_BYTES, SourceRecord
+from stablecast.transports.resolution.udp import effects as fx
+from stablecast.transports.resolution.udp import inputs
 from stablecast.transports.resolution.udp.carriers import MulticastGroup
 from stablecast.transports.resolution.udp.context import ResolutionContext
-from stablecast.transports.resolution.udp.effects import (
-    ContextEffect,
-    Discovered,
-    Listen,
-    NameFound,
-    NameLost,
-    Remark,
-    SourceNotFound,
-    Withdrawn,
-)
-from stablecast.transports.resolution.udp.inputs import (
-    AddName,
-    AskName,
-    ContextInput,
-    ForgetName,
-    NameAlive,
-    RemoveName,
-    ResolutionInput,
-    Wake,
-)
 from stablecast.transports.resolution.udp.settings import SAFE, ResolutionConfig
 
 LOCAL_PORTS = (14_402, 14_406)
@@ -64,6 +46,7 @@ class Listeners:
         name_found: `name_found(name, address)` when the store of a name is known, or moved.
         name_lost: `name_lost(name)` when the store of a name was silent for too long.
         remark: `remark(text, warning)` for a log line.
+        abandoned: `abandoned(topic)` when a topic that only patterns want has had no source for too long.
     """
 
     found: OnFound
@@ -72,6 +55,7 @@ class Listeners:
     name_found: Callable[[str, str], None] = _nothing
     name_lost: Callable[[str], None] = _nothing
     remark: Callable[[str, bool], None] = _nothing
+    abandoned: Callable[[str], None] = _nothing
 
 
 class Resolver(Resolution):
@@ -81,7 +65,7 @@ class Resolver(Resolution):
         """Prepare the endpoint of a machine in the running loop."""
         self._machine = machine
         self._listeners = listeners
-        self._endpoint: Endpoint[ContextInput, ContextEffect] = Endpoint(machine, self._on_effect)
+        self._endpoint: Endpoint[inputs.ContextInput, fx.ContextEffect] = Endpoint(machine, self._on_effect)
         self._group: tuple[MulticastSettings, str] | None = None
         self._member: DatagramSocket | None = None
         self._joining: asyncio.TimerHandle | None = None
@@ -138,34 +122,30 @@ class Resolver(Resolution):
         resolver._endpoint.open(multicast.sending(interface, settings.ttl, settings.loop))
         return resolver
 
-    def feed(self, event: ResolutionInput) -> None:
+    def feed(self, event: inputs.ResolutionInput) -> None:
         """Feed one input to the machine; do nothing once closed. Raises MisuseError."""
         self._endpoint.feed(event)
 
     def add_name(self, name: str, address: str) -> None:
         """Answer queries for the store `name` with `address` (T-204). Raises MisuseError."""
-        self._endpoint.feed(AddName(name, address))
-
-    def remove_name(self, name: str) -> None:
-        """Stop answering queries for the store `name`."""
-        self._endpoint.feed(RemoveName(name))
+        self._endpoint.feed(inputs.AddName(name, address))
 
     def ask_name(self, name: str) -> bool:
         """Find the store of this name (T-201); return True, because UDP can find stores. Raises MisuseError."""
-        self._endpoint.feed(AskName(name))
+        self._endpoint.feed(inputs.AskName(name))
         return True
 
     def forget_name(self, name: str) -> None:
         """Stop finding the store of this name."""
-        self._endpoint.feed(ForgetName(name))
+        self._endpoint.feed(inputs.ForgetName(name))
 
     def name_alive(self, name: str) -> None:
         """Note that the store of this name sends to this context, so that its name needs no queries (T-206)."""
-        self._endpoint.feed(NameAlive(name))
+        self._endpoint.feed(inputs.NameAlive(name))
 
     def wake(self, flags: int, interval: float = 0, duration: float = 0) -> None:
         """Ask quiet contexts to advertise and query again (T26), every `interval` for `duration` seconds."""
-        self._endpoint.feed(Wake(flags, int(interval * SECOND), int(duration * SECOND)))
+        self._endpoint.feed(inputs.Wake(flags, int(interval * SECOND), int(duration * SECOND)))
 
     def why(self, topic: str) -> str:
         """Return the likely reason why the receiver of `topic` has no session."""
@@ -191,25 +171,26 @@ class Resolver(Resolution):
             self._joining.cancel()
         await self._endpoint.close()
 
-    def _on_effect(self, effect: ContextEffect) -> None:
+    def _on_effect(self, effect: fx.ContextEffect) -> None:
         listeners = self._listeners
         match effect:
-            case Discovered(topic, record):
+            case fx.Discovered(topic, record):
                 listeners.found(topic, record)
-            case Withdrawn(topic, record):
+            case fx.Withdrawn(topic, record):
                 listeners.gone(topic, record)
-            case SourceNotFound(topic, queries):
+            case fx.SourceNotFound(topic, queries):
                 listeners.no_source(topic, queries)
-            case NameFound(name, address):
+            case fx.Abandoned(topic):
+                listeners.abandoned(topic)
+            case fx.NameFound(name, address):
                 listeners.name_found(name, address)
-            case NameLost(name):
+            case fx.NameLost(name):
                 listeners.name_lost(name)
-            case Remark(text, warning):
+            case fx.Remark(text, warning):
                 listeners.remark(text, warning)
-            case Listen(on) if self._group is not None and self._group[0].group != ANY:
+            case fx.Listen(on) if self._group is not None and self._group[0].group != ANY:
                 self._listen(*self._group, on)
-            case _:
-                pass  # Datagrams of relays arrive on the socket that sends.
+            # Datagrams of relays arrive on the socket that sends.
 
     def _listen(self, settings: MulticastSettings, interface: str, on: bool) -> None:
         """Join the group, or leave it; try again to join later, because the machine counts on it."""

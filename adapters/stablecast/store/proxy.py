@@ -66,30 +66,23 @@ def context_for(settings: StoreSettings, host: str) -> "Context":
     )
 
 
+@attrs.define(eq=False)
 class Proxies:
-    """The proxies of one store, by the RegID of the source there."""
+    """The proxies of one store, by the RegID of the source there.
 
-    def __init__(
-        self,
-        context: "Callable[[], Context]",
-        on_failed: Callable[[int, Exception], None],
-        on_quorum: Callable[[ProxyQuorum], None],
-        options: Callable[[str], Mapping[str, Value]] = no_options,
-    ) -> None:
-        """Make a set without proxies.
+    Attributes:
+        context: Makes the context of each proxy.
+        on_failed: Called with the RegID of the source and the error if its proxy fails.
+        on_quorum: Called when a proxy gets or loses its quorum.
+        options: Returns the source options of a topic (P-845).
+    """
 
-        Args:
-            context: Makes the context of each proxy.
-            on_failed: Called with the RegID of the source and the error if its proxy fails.
-            on_quorum: Called when a proxy gets or loses its quorum.
-            options: Returns the source options of a topic (P-845).
-        """
-        self._context = context
-        self._options = options
-        self._on_failed = on_failed
-        self._on_quorum = on_quorum
-        self._running: dict[int, asyncio.Task[None]] = {}
-        self._ending: set[asyncio.Task[None]] = set()
+    _context: "Callable[[], Context]"
+    _on_failed: Callable[[int, Exception], None]
+    _on_quorum: Callable[[ProxyQuorum], None]
+    _options: Callable[[str], Mapping[str, Value]] = no_options
+    _running: dict[int, asyncio.Task[None]] = attrs.field(factory=dict)
+    _ending: set[asyncio.Task[None]] = attrs.field(factory=set)
 
     def __len__(self) -> int:
         """Return the number of proxies."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.cli.resolution_daemons import dump, run_srs
-from stablecast.resolver.srs.xml_config import XSD
+from stablecast.resolver.srs.config import XSD
 from tests.support.tree import LAYERS, ROOT
 
 

@@ -19,7 +19,11 @@ from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.setting_relations import Finding, relations
 from stablecast.core.protocol.settings import SourceConfig, StoreBehavior
 from stablecast.lab.prove.bounds import MAX_STATES, TakeoverFault
-from stablecast.lab.prove.errors import ProveError
+
+
+class ProveError(StablecastError):
+    """Report a configuration that cannot be read, or that no source could start with."""
+
 
 MAX_STORES = 32
 """Most stores; no search covers more."""

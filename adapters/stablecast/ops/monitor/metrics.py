@@ -7,8 +7,7 @@ from typing import Any
 import attrs
 
 from stablecast.core.machine.units import SECOND
-from stablecast.ops.monitor.board import Snapshot
-from stablecast.ops.monitor.source_rows import Reader, SourceRow
+from stablecast.ops.monitor.board import Reader, Snapshot, SourceRow
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 CHUNK = 64

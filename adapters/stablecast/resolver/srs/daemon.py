@@ -10,18 +10,9 @@ from typing import assert_never
 from stablecast.resolver.srs.config import SrsConfig
 from stablecast.runtime import machine, ports, tls
 from stablecast.runtime.address import join
-from stablecast.runtime.effect_execution import describe, report
+from stablecast.runtime.driver import UntracedDriver, describe, report
 from stablecast.runtime.keepalive import keep_alive
-from stablecast.runtime.untraced_driver import UntracedDriver
-from stablecast.transports.resolution.srs.events import (
-    BytesReceived,
-    ConnectionAccepted,
-    ConnectionClosed,
-    Disconnect,
-    SendBytes,
-    ServiceEffect,
-    ServiceInput,
-)
+from stablecast.transports.resolution.srs import events
 from stablecast.transports.resolution.srs.service import ResolutionService
 from stablecast.transports.resolution.udp.effects import Remark
 
@@ -44,7 +35,7 @@ class SrsConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Feed the bytes to the machine."""
-        self._daemon.feed(BytesReceived(self._number, data))
+        self._daemon.feed(events.BytesReceived(self._number, data))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Report the end of the connection to the daemon."""
@@ -69,7 +60,7 @@ class SrsDaemon:
         self._peers: dict[int, asyncio.Transport] = {}
         self._server: asyncio.Server | None = None
         self._closed = False
-        self._driver: UntracedDriver[ServiceInput, ServiceEffect] = UntracedDriver(
+        self._driver: UntracedDriver[events.ServiceInput, events.ServiceEffect] = UntracedDriver(
             self._machine, self._perform, self._on_failed
         )
         self._report: asyncio.TimerHandle | None = None
@@ -122,7 +113,7 @@ class SrsDaemon:
             transport.abort()
         await self._empty.wait()
 
-    def feed(self, event: ServiceInput) -> None:
+    def feed(self, event: events.ServiceInput) -> None:
         """Feed one input to the machine and perform its effects; do nothing once closed."""
         self._driver.feed(event)
 
@@ -132,14 +123,14 @@ class SrsDaemon:
             transport.abort()  # A client that was accepted just before the end arrives here after it.
         self._peers[number] = transport
         self._empty.clear()
-        self.feed(ConnectionAccepted(number, address))
+        self.feed(events.ConnectionAccepted(number, address))
 
     def on_lost(self, number: int) -> None:
         """Forget a connection that is over, and feed its end to the machine."""
         del self._peers[number]
         if not self._peers:
             self._empty.set()
-        self.feed(ConnectionClosed(number))
+        self.feed(events.ConnectionClosed(number))
 
     def _report_later(self) -> None:
         """Log statistics at intervals (T-421): all counters the first time, then those that changed."""
@@ -153,11 +144,11 @@ class SrsDaemon:
 
         self._report = self._loop.call_later(self.config.publishing_interval / 1_000, report)
 
-    def _perform(self, effect: ServiceEffect) -> None:
+    def _perform(self, effect: events.ServiceEffect) -> None:
         match effect:
-            case SendBytes(connection, data):
+            case events.SendBytes(connection, data):
                 self._write(connection, data)
-            case Disconnect(connection):
+            case events.Disconnect(connection):
                 self._abort(connection)
             case Remark(text):
                 self._log(text)
@@ -167,7 +158,7 @@ class SrsDaemon:
     def _on_failed(self, effect: object, error: Exception) -> None:
         """Abort the connection of a failed write: the machine learns its end, and the client connects again."""
         report(f"{describe(effect)} of the service failed", error)
-        if isinstance(effect, SendBytes):
+        if isinstance(effect, events.SendBytes):
             self._abort(effect.connection)
 
     def _write(self, connection: int, data: bytes) -> None:

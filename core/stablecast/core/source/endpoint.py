@@ -13,7 +13,7 @@
   one, this life is over, under `Repair.LEASE` (formal design, 7.6). Otherwise it goes on (`lineage`). It is also over
   when stores that had granted refuse it because another source holds the RegID, and too few other stores are left: it
   could only go on after a grant that counts the other life.
-* An SRI goes out after every change (`announcements`); its version rises, as the version of that store does (P-222).
+* An SRI goes out after every change (`transmission`); its version rises, as the version of that store does (P-222).
 * A source with an `election` token is a proxy: it registers, announces and retransmits, and never sends data of its own
   (P-549, C-35). If it is refused, it waits and asks again.
 * A source that withdrew drops what it is to send, and waits only for its stores (P-587).
@@ -34,13 +34,12 @@ from stablecast.core.protocol.resume_point import offer
 from stablecast.core.protocol.setting_relations import relations
 from stablecast.core.protocol.settings import SourceConfig
 from stablecast.core.registration.registration_set import RegistrationSet
-from stablecast.core.source.announcements import Announcements
 from stablecast.core.source.lineage import Lineage
 from stablecast.core.source.parts import agrees, ends, enrollment_of, offers_late_join, success, wants_every_group
 from stablecast.core.source.retransmission import resend, send_range
 from stablecast.core.source.stability import StabilityWindow
 from stablecast.core.source.status import SourceStatus
-from stablecast.core.source.transmission import Transmission
+from stablecast.core.source.transmission import Announcements, Transmission
 
 
 class SourceState(IntEnum):

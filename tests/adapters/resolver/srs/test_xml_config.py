@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.config.findings import ConfigFileError
-from stablecast.resolver.srs.config import SrsConfig, SrsLogConfig
-from stablecast.resolver.srs.xml_config import load_xml
+from stablecast.resolver.srs.config import SrsConfig, SrsLogConfig, load_xml
 from stablecast.runtime.logs import Compression, Frequency
 
 EXAMPLE = """<?xml version="1.0" encoding="UTF-8"?>
