@@ -338,7 +338,7 @@ class SourceEndpoint:
         enrollment = self.enrollment
         if self.state is SourceState.ACTIVE and not enrollment.enough:
             fire(SOURCE, self, SourceStep.LOST, now)
-        elif (self.state is SourceState.SUSPENDED and enrollment.agreed) or (
+        elif (self.state is SourceState.SUSPENDED and enrollment.agreed and self._heard_every_group) or (
             self.state is SourceState.REGISTERING and enrollment.complete
         ):
             fire(SOURCE, self, SourceStep.COMPLETE, now)
@@ -351,6 +351,15 @@ class SourceEndpoint:
     @property
     def _between_terms(self) -> bool:  # A quorum does not know the newer term yet.
         return self.state is SourceState.SUSPENDED and self.enrollment.term > self.lineage.term
+
+    @property
+    def _heard_every_group(self) -> bool:
+        """Return whether a life that was suspended asked enough groups to go on."""
+        # A life that another one may have followed begins a newer term, so it needs what a beginning needs: the other
+        # one may have made messages stable in a group that does not answer now (formal design, 7.2).
+        enrollment = self.enrollment
+        every = self._between_terms and wants_every_group(self.config, enrollment.quorums)
+        return not every or enrollment.quorums.every_group(enrollment.settled)
 
     def _change_info(self, now: int) -> None:
         self.announcing.on_change(now)
