@@ -94,10 +94,7 @@ UNSET: Final[Mapping[str, str]] = {
 }
 UNCALLED: Final[Mapping[str, str]] = {
     "name_found": "the client sets this listener by its position, `Context.locate`",
-    "remove_name": "a store announces its name until its process ends",
 }
-UNTIL_PATTERNS: Final = frozenset({"add_pattern", "remove_pattern"})
-"""Methods that only a receiver of a pattern calls."""
 
 
 def classes(unions: tuple[Any, ...]) -> set[type]:
@@ -151,7 +148,7 @@ def test_programs_call_each_method_of_a_resolver_and_set_each_listener() -> None
     outside = uses(tuple(path for path in production_files() if path.parent.name != "resolver"))
     public = {name for kind in RESOLVERS for name in dir(kind) if not name.startswith("_")}
     public |= {field.name for field in attrs.fields(Listeners)}
-    assert public - outside.attributes - UNTIL_PATTERNS == UNCALLED.keys()
+    assert public - outside.attributes == UNCALLED.keys()
 
 
 def test_code_that_feeds_nothing_is_found() -> None:

@@ -391,15 +391,11 @@ PROGRAMS: Final = (
     Mutant(
         "only-the-first-relay-or-service-is-asked",
         "adapters/resolver/combined_resolver",
-        (
-            "        for kind in self._kinds:\n"
-            "            kind.feed(event)\n"
-            "        if isinstance(event, AddReceiver | Unresolved)"
-        ),
+        ("        for kind in self._kinds:\n            kind.feed(event)\n        if isinstance(event, AddReceiver):"),
         (
             "        for kind in self._kinds[:1]:\n"
             "            kind.feed(event)\n"
-            "        if isinstance(event, AddReceiver | Unresolved)"
+            "        if isinstance(event, AddReceiver):"
         ),
         Test("adapters/resolver/test_combined_resolver.py::test_every_kind_gets_every_input"),
     ),
@@ -451,6 +447,27 @@ PROGRAMS: Final = (
         "for sender, those in found for one in those)",
         "for sender, those in found for one in those[:1])",
         Test("adapters/resolver/test_endpoint.py::test_every_datagram_of_a_sender_is_fed"),
+    ),
+    Mutant(
+        "a-pattern-deregisters-its-first-topic-only",
+        "adapters/client/wildcard",
+        "for receiver in self._topics.values()))",
+        "for receiver in [*self._topics.values()][:1]))",
+        Test("adapters/client/test_wildcard.py::test_all_topics_deregister"),
+    ),
+    Mutant(
+        "a-pattern-makes-no-receiver-of-a-new-topic",
+        "adapters/client/wildcard",
+        "receiver = self._topics.get(topic) or self._create(topic)",
+        "receiver = self._topics.get(topic)",
+        Test("adapters/client/test_wildcard_worlds.py::test_each_message_of_each_topic_is_booked_once_and_in_order"),
+    ),
+    Mutant(
+        "an-abandoned-topic-is-kept",
+        "adapters/client/wildcard",
+        "            receiver.retire(partial(self._delete, topic))\n",
+        "            pass\n",
+        Test("adapters/client/test_wildcard.py::test_a_run_of_unanswered_queries_is_an_event_of_the_topic"),
     ),
     Mutant(
         "a-group-is-left-for-good",

@@ -44,8 +44,8 @@ ROWS: Final = (
     Mutant(
         "queries-go-on-with-enough-sources",
         "transports/resolution/udp/querier",
-        "        if len(interest.known) >= interest.options.enough:\n            self.rounds.enough(topic)",
-        "        if len(interest.known) >= interest.options.enough:\n            pass",
+        "        if interest.satisfied:\n            self.rounds.enough(topic)",
+        "        if interest.satisfied:\n            pass",
         Test(f"{_QUERIER}::test_a_known_number_of_sources_is_enough"),
     ),
     Mutant(
@@ -102,7 +102,7 @@ ROWS: Final = (
         "store/retransmission",
         "if first < stop and repository.terms.forwarding:",
         "if first < stop:",
-        Test("core/store/test_retransmission.py::test_requests_for_absent_messages_go_on_to_the_source"),
+        Test("core/store/test_retransmission.py::test_requests_that_nobody_can_serve_are_counted"),
     ),
     Mutant(
         "a-silent-client-is-asked-once-only",

@@ -167,7 +167,7 @@ SOURCES: Final = (
         "source/stability",
         "            pieces.append((at, first, mask))\n        pieces",
         "            pieces.append((at, first, mask | bit))\n        pieces",
-        Test("core/source/test_stability.py::test_the_window_agrees_with_its_twin"),
+        Test("core/source/test_stability.py::test_an_ack_that_is_news_in_part_makes_that_part_stable"),
     ),
     Mutant(
         "forced-reclaim-leaves-messages-in-flight",

@@ -288,7 +288,10 @@ def send_command(
 
 @app.command("receive")
 def receive_command(
-    topic: str,
+    topic: Annotated[str, typer.Argument(help="The topic; none with --pattern.")] = "",
+    pattern: Annotated[
+        str, typer.Option("--pattern", help="Receive all topics that match this PCRE; print each topic, too.")
+    ] = "",
     resolver: Resolvers = None,
     service: Services = None,
     strategy: Strategy = "safe",
@@ -310,6 +313,8 @@ def receive_command(
     from stablecast.cli import receive
     from stablecast.cli.client_options import Participant
 
+    if bool(topic) is bool(pattern) or (pattern and source is not None):
+        raise typer.BadParameter("give a topic, or a pattern that finds topics and their sources: --pattern '^orders'")
     given = (resolver or [], service or [], strategy, multicast, interface, session_id, option or [], profile, trace)
     participant = Participant(*given, config or [], application, context)
     if source is None and not participant.resolves():
@@ -317,7 +322,7 @@ def receive_command(
             "--resolver ip:port, --resolver-service host:port, --multicast interface, --config FILE or --source ip:port"
         )
         raise typer.BadParameter(f"the receiver has no way to find sources: give {places}")
-    raise typer.Exit(receive.run(receive.ReceiveJob(topic, participant, source, count, as_json, statistics)))
+    raise typer.Exit(receive.run(receive.ReceiveJob(topic, participant, source, count, as_json, statistics, pattern)))
 
 
 @app.command("sim")

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Mapping
 
 from stablecast.config import transport_options
-from stablecast.config.options import Value, notices
+from stablecast.config.options import ConfigT, Value, apply, notices
 from stablecast.config.resolution_options import ResolutionSettings
 from stablecast.config.transport_options import Transport, TransportConfig
 from stablecast.core.protocol.setting_relations import relations
@@ -17,10 +17,14 @@ from stablecast.core.protocol.settings import SourceConfig
 log = logging.getLogger("stablecast")
 
 
-def advise_of_options(scope: str, options: Mapping[str, Value]) -> None:
-    """Log old names and options without effect."""
+def advised(scope: str, config: ConfigT, options: Mapping[str, Value]) -> ConfigT:
+    """Return the configuration with these options. Log old names and options without effect.
+
+    Raises OptionError, AddressError, StoreListError.
+    """
     for notice in notices(scope, options):
         log.warning(notice)
+    return apply(scope, config, options)
 
 
 def transport_of(options: Mapping[str, Value], defaults: TransportConfig) -> tuple[TransportConfig, dict[str, Value]]:

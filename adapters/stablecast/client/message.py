@@ -23,6 +23,10 @@ class BatchOwner(Protocol):
 
     succession: Succession
 
+    @property
+    def topic(self) -> str:
+        """Return the topic of the session."""
+
     def dropped(self, count: int) -> None:
         """Note that `count` delivered numbers will not be consumed."""
 
@@ -107,6 +111,11 @@ class Batch:
         self.recovered = recovered
         self.otr = otr
         self.reported = 0
+
+    @property
+    def topic(self) -> str:
+        """Return the topic of the messages."""
+        return self.owner.topic
 
     def __len__(self) -> int:
         """Return the number of messages."""
@@ -264,6 +273,11 @@ class Message:
         self.payload = payload
         self._batch = batch
         self._index = index
+
+    @property
+    def topic(self) -> str:
+        """Return the topic of the message."""
+        return self._batch.topic
 
     @property
     def sequence_number(self) -> int:

@@ -125,6 +125,11 @@ class ClientSession:
         return self.succession.consumed()
 
     @property
+    def topic(self) -> str:
+        """Return the topic of the session."""
+        return self.config.topic
+
+    @property
     def info(self) -> SourceInfo | None:
         """Return the newest announcement of the source, None before the first."""
         return self._machine.info

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Protocol
 
 import attrs
@@ -48,6 +49,9 @@ class ResolvingContext(Protocol):
 
     def no_source(self, topic: str, queries: int) -> None:
         """Report to the receiver of the topic that this many queries found no source."""
+
+    def abandoned(self, topic: str) -> None:
+        """Close the receiver of a topic that only patterns want."""
 
 
 def resolution(name: str = "safe", options: Mapping[str, Value] | None = None) -> ResolutionSettings:
@@ -105,11 +109,17 @@ async def start(
     over_udp = settings.udp and bool(settings.relays or settings.multicast)
     if not over_udp and not settings.services:
         return None
-    found = Combined(on_found, _log_waits)
+    found = Combined(on_found, _log_waits, context.abandoned)
     stack.push_async_callback(found.close)
     if over_udp:
         listeners = Listeners(
-            found.found, found.gone, context.no_source, context.locate, name_lost=_log_lost_name, remark=_log_remark
+            found.found,
+            found.gone,
+            context.no_source,
+            context.locate,
+            name_lost=_log_lost_name,
+            remark=_log_remark,
+            abandoned=partial(found.abandoned, "udp"),
         )
         resolver = await _over_udp(context.interface, settings, listeners, instance)
         context.resolver_port = resolver.port
@@ -121,6 +131,7 @@ async def start(
             found.found,
             on_gone=found.gone,
             on_service=_log_service,
+            on_abandoned=partial(found.abandoned, "services"),
             instance=instance,
             config=attrs.evolve(CLIENT_DEFAULTS, flood=settings.flood),
             ends=settings.ends,

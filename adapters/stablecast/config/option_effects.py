@@ -136,9 +136,8 @@ REASONS: Final[Mapping[tuple[str, str], str]] = {
     (SOURCE, "use_extended_reclaim_notifications"): "the event `Reclaimed` always says whether it was forced",
     (WILDCARD, "hf_receiver"): _HOT_FAILOVER,
     (WILDCARD, "monitor_interval"): _MONITORING,
-    (WILDCARD, "pattern_type"): "name the kind of the pattern where the receiver is made",
-    (WILDCARD, "receiver_create_callback"): _CALLBACK,
-    (WILDCARD, "receiver_delete_callback"): _CALLBACK,
+    (WILDCARD, "receiver_create_callback"): f"{_CALLBACK}: give on_create to Context.receiver",
+    (WILDCARD, "receiver_delete_callback"): f"{_CALLBACK}: give on_delete to Context.receiver",
     (WILDCARD, "resolver_query_max_interval"): _OLD_TIMING,
 }
 # fmt: on

@@ -20,6 +20,7 @@ from stablecast.runtime.multicast import MulticastSettings
 from stablecast.runtime.unicast import LocalEnd, UnicastSettings
 from stablecast.transports.resolution.udp import settings as udp
 from stablecast.transports.resolution.udp.presets import PRESETS
+from stablecast.transports.wire.lbmr import PatternLanguage
 
 MAX_RATE = 1 << 50
 OLD_RELAY_PORT = 15_380
@@ -60,6 +61,7 @@ class ResolutionSettings:
     flood: bool = False
 
 
+_LANGUAGES = k.words(pcre=PatternLanguage.PCRE, regex=PatternLanguage.REGEX)
 RATE = k.NumberKind(0, MAX_RATE, "per second")
 BITS = k.NumberKind(0, MAX_RATE, "bit/s")
 COUNT = k.NumberKind(0, k.MAX_UINT32)
@@ -99,10 +101,12 @@ RECEIVER = (
 # fmt: on
 # fmt: off
 PATTERN = (
+    Option("pattern_type", "kind", _LANGUAGES, "language of the pattern; regex is deprecated and read like pcre"),
     Option("resolver_query_minimum_interval", "pace.shortest", k.SPAN, "first interval; 0: no queries for patterns"),
     Option("resolver_query_maximum_interval", "pace.longest", k.SPAN, "longest interval; 0: no queries for patterns"),
     Option("resolver_query_minimum_duration", "pace.initial", k.SECONDS, "time of queries for patterns; 0: endless"),
-    Option("resolver_no_source_linger_timeout", "linger", k.SPAN, "time after which a topic without a source is left"),
+    Option("resolver_no_source_linger_timeout", "linger", k.SPAN,
+           "time after the last unanswered query until a topic of a pattern is left"),
 )
 # fmt: on
 
@@ -219,6 +223,8 @@ CONTEXT = (
            "0: the system's size"),
     Option("resolver_receiver_map_tablesz", None, COUNT, "accepted without effect: tables grow as needed"),
     Option("resolver_source_map_tablesz", None, COUNT, "accepted without effect: tables grow as needed"),
+    Option("resolver_wildcard_receiver_map_tablesz", None, COUNT,
+           "accepted without effect: each topic is compared with all patterns"),
     *(option.below("config.advertise") for option in SOURCE),
     *(option.below("config.query") for option in RECEIVER),
     *(option.below("config.patterns") for option in PATTERN),

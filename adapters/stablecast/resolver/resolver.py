@@ -22,6 +22,7 @@ from stablecast.transports.resolution.records import INSTANCE_BYTES, SourceRecor
 from stablecast.transports.resolution.udp.carriers import MulticastGroup
 from stablecast.transports.resolution.udp.context import ResolutionContext
 from stablecast.transports.resolution.udp.effects import (
+    Abandoned,
     ContextEffect,
     Discovered,
     Listen,
@@ -37,7 +38,6 @@ from stablecast.transports.resolution.udp.inputs import (
     ContextInput,
     ForgetName,
     NameAlive,
-    RemoveName,
     ResolutionInput,
     Wake,
 )
@@ -64,6 +64,7 @@ class Listeners:
         name_found: `name_found(name, address)` when the store of a name is known, or moved.
         name_lost: `name_lost(name)` when the store of a name was silent for too long.
         remark: `remark(text, warning)` for a log line.
+        abandoned: `abandoned(topic)` when a topic that only patterns want has had no source for too long.
     """
 
     found: OnFound
@@ -72,6 +73,7 @@ class Listeners:
     name_found: Callable[[str, str], None] = _nothing
     name_lost: Callable[[str], None] = _nothing
     remark: Callable[[str, bool], None] = _nothing
+    abandoned: Callable[[str], None] = _nothing
 
 
 class Resolver(Resolution):
@@ -161,10 +163,6 @@ class Resolver(Resolution):
         """Answer queries for the store `name` with `address` (T-204). Raises MisuseError."""
         self._endpoint.feed(AddName(name, address))
 
-    def remove_name(self, name: str) -> None:
-        """Stop answering queries for the store `name`."""
-        self._endpoint.feed(RemoveName(name))
-
     def ask_name(self, name: str) -> bool:
         """Find the store of this name (T-201); return True, because UDP can find stores. Raises MisuseError."""
         self._endpoint.feed(AskName(name))
@@ -217,6 +215,8 @@ class Resolver(Resolution):
                 listeners.gone(topic, record)
             case SourceNotFound(topic, queries):
                 listeners.no_source(topic, queries)
+            case Abandoned(topic):
+                listeners.abandoned(topic)
             case NameFound(name, address):
                 listeners.name_found(name, address)
             case NameLost(name):

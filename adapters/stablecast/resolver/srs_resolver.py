@@ -22,7 +22,7 @@ from stablecast.transports.resolution.srs.events import (
     SrsContextInput,
 )
 from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS, ClientConfig
-from stablecast.transports.resolution.udp.effects import Discovered, Withdrawn
+from stablecast.transports.resolution.udp.effects import Abandoned, Discovered, Withdrawn
 from stablecast.transports.resolution.udp.inputs import ResolutionInput
 
 OnRecord = Callable[[str, SourceRecord], None]
@@ -39,6 +39,7 @@ class SrsResolver(Resolution):
         on_found: OnRecord,
         on_gone: OnRecord | None,
         on_service: OnService | None,
+        on_abandoned: Callable[[str], None] | None,
         ends: Mapping[str, LocalEnd],
     ) -> None:
         """Drive `machine` in the running loop, from its first timeout on."""
@@ -46,6 +47,7 @@ class SrsResolver(Resolution):
         self._on_found = on_found
         self._on_gone = on_gone
         self._on_service = on_service
+        self._on_abandoned = on_abandoned
         self._closed = False
         self._driver: UntracedDriver[SrsContextInput, SrsContextEffect] = UntracedDriver(
             machine, self._perform, self._on_failed
@@ -53,7 +55,7 @@ class SrsResolver(Resolution):
         self._channels = Channels(interface, self._driver.feed, ends)
 
     @classmethod
-    async def start(
+    async def start(  # noqa: PLR0913 - three callbacks, of which most callers need one
         cls,
         interface: str,
         services: Sequence[str],
@@ -61,6 +63,7 @@ class SrsResolver(Resolution):
         *,
         on_gone: OnRecord | None = None,
         on_service: OnService | None = None,
+        on_abandoned: Callable[[str], None] | None = None,
         instance: bytes | None = None,
         config: ClientConfig = CLIENT_DEFAULTS,
         ends: Mapping[str, LocalEnd] = NO_ENDS,
@@ -69,7 +72,8 @@ class SrsResolver(Resolution):
 
         `on_found(topic, record)` is called for each source of a wanted topic, perhaps more than once, and `on_gone` at
         the end of such a source. `on_service(address, up, reason)` is called when a service begins or ceases to inform
-        this context. They may call back and must not raise. `instance` is the name of the context in 8 bytes, random by
+        this context. `on_abandoned(topic)` is called when a topic that only patterns want has had no source for too
+        long. They may call back and must not raise. `instance` is the name of the context in 8 bytes, random by
         default. `ends` are the local ends of connections to single services. This method returns at once, and
         connections are made in the background.
 
@@ -80,7 +84,7 @@ class SrsResolver(Resolution):
         name = machine.entropy.octets(INSTANCE_BYTES) if instance is None else instance
         seed = int.from_bytes(machine.entropy.octets(8))
         client = SrsContext.create(name, parse_services(services), seed, config)
-        return cls(client, check_ip(interface), on_found, on_gone, on_service, ends)
+        return cls(client, check_ip(interface), on_found, on_gone, on_service, on_abandoned, ends)
 
     def ask_name(self, name: str) -> bool:
         """Return False: services know no names of stores, which are found over UDP (T-010)."""
@@ -138,6 +142,9 @@ class SrsResolver(Resolution):
             case Withdrawn(topic, record):
                 if self._on_gone is not None:
                     self._on_gone(topic, record)
+            case Abandoned(topic):
+                if self._on_abandoned is not None:
+                    self._on_abandoned(topic)
             case ServiceChanged(address, up, reason):
                 if self._on_service is not None:
                     self._on_service(address, up, reason)

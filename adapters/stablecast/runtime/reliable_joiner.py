@@ -42,12 +42,19 @@ class ReliableJoiner:
         self._patient = patient
         self._ports = ports
         self._paused = False
+        self._claims: set[int] = set()
         self._again: asyncio.TimerHandle | None = None
         self._joined: Joined | None = receivers.join(where, self._perform, settings, ports)
 
     def repairs(self) -> tuple[int, int]:
         """Return the numbers that the session requested by NAKs, and those that arrived twice."""
         return (0, 0) if self._joined is None else self._joined.repairs()
+
+    def claim(self, topic: int) -> None:
+        """Get the items of this topic index and of others that are claimed, instead of all (`Joined.claim`)."""
+        self._claims.add(topic)
+        if self._joined is not None:
+            self._joined.claim(topic)
 
     def pause(self) -> None:
         """Stop reading; the kernel keeps some datagrams, and the protocol requests the others again."""
@@ -94,5 +101,7 @@ class ReliableJoiner:
 
     def _join_again(self) -> None:
         self._joined = self._receivers.join(self._where, self._perform, self._settings, self._ports)
+        for topic in self._claims:
+            self._joined.claim(topic)
         if self._paused:
             self._joined.pause()

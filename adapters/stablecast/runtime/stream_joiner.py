@@ -46,6 +46,9 @@ class StreamJoiner:
         self._bytes = self._messages = 0
         self._task = asyncio.get_running_loop().create_task(self._run())
 
+    def claim(self, topic: int) -> None:
+        """Do nothing: a stream has one topic."""
+
     def pause(self) -> None:
         """Stop reading until `resume`."""
         self._paused = True

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stablecast.client.addressees import addressee
+from stablecast.client.request_inputs import addressee
 from stablecast.core.protocol.messages import (
     Deregistered,
     Keepalive,

@@ -190,7 +190,7 @@ async def test_patterns_names_and_ends(domain: Domain) -> None:
         ("no source", "nobody's"),
         ("name", "store-A"),
     }
-    source.remove_name("store-A")
+    source._machine.names.own.clear()
     receiver._machine.names.options = NameOptions(activity_timeout=200 * MILLISECOND)
     assert await told.get() == ("name lost", "store-A")
     receiver.forget_name("store-A")

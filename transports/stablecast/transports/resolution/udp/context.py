@@ -115,7 +115,7 @@ class ResolutionContext:
                 self.advertiser.receive(event, now)
             case inputs.RemoveSource():
                 self._remove_source(event, now)
-            case inputs.AddName() | inputs.RemoveName() | inputs.AskName() | inputs.ForgetName() | inputs.NameAlive():
+            case inputs.AddName() | inputs.AskName() | inputs.ForgetName() | inputs.NameAlive():
                 self.names.receive(event, now)
             case inputs.Wake():
                 self.wakes.append((now, now + event.duration, event))
