@@ -89,7 +89,6 @@ REASONS: Final[Mapping[tuple[str, str], str]] = {
     (CONTEXT, "resolver_source_notification_function"): _CALLBACK,
     (CONTEXT, "resolver_string_hash_function"): "topics are found by the dictionaries of Python",
     (CONTEXT, "resolver_string_hash_function_ex"): "topics are found by the dictionaries of Python",
-    (CONTEXT, "resolver_wildcard_receiver_map_tablesz"): _TABLES,
     (CONTEXT, "response_session_maximum_buffer"): "16 MiB may wait for one peer",
     (CONTEXT, "response_session_sender_socket_buffer"): "socket buffers have the system's size",
     (CONTEXT, "response_tcp_activity_timeout"): _REQUEST_KEEPALIVE,
