@@ -90,6 +90,17 @@ def of_endpoint(
     return found
 
 
+def of_pattern(configuration: ClientConfiguration, pattern: str, options: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the options of a wildcard receiver: files for receivers, for patterns, and then the application's.
+
+    Raises OptionError if a file denies the pattern, or a value.
+    """
+    of_files = overridden(configuration.of_endpoint("receiver"), configuration.of("wildcard_receiver", pattern))
+    found = overridden(of_files, options) if of_files else dict(options)
+    configuration.check("wildcard_receiver", pattern, found)
+    return found
+
+
 def report(configuration: ClientConfiguration) -> None:
     """Log the notices about configuration files."""
     for notice in configuration.notices:

@@ -351,6 +351,8 @@ class Context:
             return self._receiver(topic, **arguments)
         if topic or "source" in arguments:
             raise MisuseError("a pattern finds topics and sources: give neither topic nor source with it")
+        given = arguments.get("options") or {}
+        arguments["options"] = configured_options.of_pattern(self.configuration, pattern, given)
         return self._wildcards.make(pattern, **arguments)
 
     def _receiver(  # noqa: PLR0913 - each is a choice of its own

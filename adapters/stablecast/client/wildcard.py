@@ -22,7 +22,6 @@ from stablecast.client.iteration import MessageIterator
 from stablecast.client.message import Batch, Message
 from stablecast.client.receiver import Receiver, ReceiverContext
 from stablecast.client.reg_id_request import RegIdRequest
-from stablecast.config.client_configuration import ClientConfiguration
 from stablecast.config.options import Value
 from stablecast.config.resolution_options import ResolutionSettings
 from stablecast.config.transport_options import TransportConfig
@@ -51,7 +50,6 @@ class WildcardContext(ReceiverContext, Protocol):
     """The services of a context that a wildcard receiver uses, besides those for its receivers."""
 
     resolution: ResolutionSettings
-    configuration: ClientConfiguration
 
     def options_of(
         self, scope: str, topic: str, given: Mapping[str, Value], session_id: int | None
@@ -320,8 +318,7 @@ class Wildcards:
         given = options or {}
         for notice in wildcard_notices(given):
             log.warning(notice)
-        of_files = context.configuration.of("wildcard_receiver", pattern)
-        query, chosen = wildcard_options(resolution.patterns, {**of_files, **given})
+        query, chosen = wildcard_options(resolution.patterns, given)
         template = context.template(session_id)
         advised("receiver", template, transport_of(chosen, self._transport)[1])  # Wrong options are refused at once.
         settings = Wildcard(pattern, template, chosen, session_id, self._transport, query)

@@ -89,7 +89,6 @@ REASONS: Final[Mapping[tuple[str, str], str]] = {
     (CONTEXT, "resolver_source_notification_function"): _CALLBACK,
     (CONTEXT, "resolver_string_hash_function"): "topics are found by the dictionaries of Python",
     (CONTEXT, "resolver_string_hash_function_ex"): "topics are found by the dictionaries of Python",
-    (CONTEXT, "resolver_wildcard_receiver_map_tablesz"): _TABLES,
     (CONTEXT, "response_session_maximum_buffer"): "16 MiB may wait for one peer",
     (CONTEXT, "response_session_sender_socket_buffer"): "socket buffers have the system's size",
     (CONTEXT, "response_tcp_activity_timeout"): _REQUEST_KEEPALIVE,
@@ -136,9 +135,8 @@ REASONS: Final[Mapping[tuple[str, str], str]] = {
     (SOURCE, "use_extended_reclaim_notifications"): "the event `Reclaimed` always says whether it was forced",
     (WILDCARD, "hf_receiver"): _HOT_FAILOVER,
     (WILDCARD, "monitor_interval"): _MONITORING,
-    (WILDCARD, "pattern_type"): "name the kind of the pattern where the receiver is made",
-    (WILDCARD, "receiver_create_callback"): _CALLBACK,
-    (WILDCARD, "receiver_delete_callback"): _CALLBACK,
+    (WILDCARD, "receiver_create_callback"): f"{_CALLBACK}: give on_create to Context.receiver",
+    (WILDCARD, "receiver_delete_callback"): f"{_CALLBACK}: give on_delete to Context.receiver",
     (WILDCARD, "resolver_query_max_interval"): _OLD_TIMING,
 }
 # fmt: on

@@ -7,6 +7,8 @@ import pytest
 from stablecast.client import Context
 from stablecast.config.option_kinds import OptionError
 from stablecast.core.errors import ConfigError
+from stablecast.core.machine.units import MILLISECOND
+from stablecast.core.protocol.settings import AckMode
 from stablecast.runtime.interfaces import InterfaceError
 from tests.support.configurations import application, document, options, template
 from tests.support.network import LOCAL, Events, Network, unused_port
@@ -130,3 +132,14 @@ async def test_the_environment_names_a_file(tmp_path: Path, monkeypatch: pytest.
     assert Context.from_config().config.default_interface == LOCAL
     assert Context.from_config(environment=False).config.default_interface == ""
     assert Context().config.default_interface == ""
+
+
+@pytest.mark.rows("P-589", "T-003")
+async def test_a_pattern_has_the_options_of_its_scope(net: Network, tmp_path: Path) -> None:
+    """Options of receivers hold for the topics of a pattern, and those of wildcard receivers for its queries."""
+    text = "receiver ume_use_ack_batching 0\nwildcard_receiver resolver_query_maximum_interval 700\n"
+    file = written(tmp_path / "um.cfg", text)
+    context = await net.stack.enter_async_context(Context.from_config(file, resolver=[await relay_of(net)]))
+    wildcard = context.receiver(pattern="^or")
+    assert wildcard.settings.query.pace.longest == 700 * MILLISECOND
+    assert wildcard.settings.receiver.ack_mode is AckMode.IMMEDIATE
