@@ -13,6 +13,7 @@ from cattrs.errors import ForbiddenExtraKeysError
 
 from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.effects import Client
+from stablecast.core.protocol.messages import StoreMemory
 
 
 class RecordError(StablecastError):
@@ -33,6 +34,28 @@ def forget_record(reg_id: int) -> bytes:
     return json.dumps({"forget": reg_id}, separators=(",", ":")).encode()
 
 
+def memory_record(memory: StoreMemory) -> bytes:
+    """Return the record of what a store knows of the time before its journal."""
+    return json.dumps({"memory": memory}, separators=(",", ":")).encode()
+
+
+def memory_of(records: Iterable[bytes]) -> StoreMemory:
+    """Return what the store knows of the time before its journal; one without a record kept everything.
+
+    Raises:
+        RecordError: A record has an unknown value.
+    """
+    memory = StoreMemory.KEPT
+    for body in records:
+        record = json.loads(body)
+        if "memory" in record:
+            try:
+                memory = StoreMemory(record["memory"])
+            except ValueError as error:
+                raise RecordError(f"a record of the store's memory cannot be read: {error}") from None
+    return memory
+
+
 def clients_of(records: Iterable[bytes]) -> dict[int, Client]:
     """Return the clients after all records of a journal, in order. Raises RecordError."""
     clients: dict[int, Client] = {}
@@ -43,6 +66,8 @@ def clients_of(records: Iterable[bytes]) -> dict[int, Client]:
             clients[client.reg_id] = client
         elif "forget" in record:
             clients.pop(record["forget"], None)
+        elif "memory" in record:
+            pass  # `memory_of` reads it.
         else:
             raise RecordError(f"a state record names neither client nor forget but {sorted(record)}")
     return clients

@@ -17,6 +17,7 @@ from stablecast.core.protocol.effects import (
     Forget,
     PersistCached,
     PersistClient,
+    PersistMemory,
     PersistMessages,
     Reclaim,
     Send,
@@ -24,7 +25,7 @@ from stablecast.core.protocol.effects import (
 )
 from stablecast.core.protocol.history import HISTORY_LIVES
 from stablecast.core.protocol.inputs import Data, Persisted, StoreInput
-from stablecast.core.protocol.messages import Incarnation, Message, Register, Role
+from stablecast.core.protocol.messages import Incarnation, Message, Register, Role, StoreMemory
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import RegistrationTimes, RepositoryConfig, SourceConfig, StoreConfig
 from stablecast.core.store import StoreEndpoint
@@ -37,16 +38,17 @@ INTERVAL_NS = 1
 LONG_NS = 1_000_000 * SECOND
 """A span in ns that no run reaches the end of."""
 
-DiskWrite = PersistClient | PersistMessages | PersistCached | Cut | Reclaim | Forget
+DiskWrite = PersistClient | PersistMemory | PersistMessages | PersistCached | Cut | Reclaim | Forget
 
 
 @attrs.define
 class WorldJournal:
-    """Hold what a disk keeps: clients by RegID, the life of each message of the source, and the trail."""
+    """Hold what a disk keeps: clients by RegID, the life of each message of the source, the trail, and the memory."""
 
     clients: dict[int, Client] = attrs.field(factory=dict)
     messages: dict[int, Incarnation] = attrs.field(factory=dict)
     trail: int = 0
+    memory: StoreMemory = StoreMemory.KEPT
 
     @property
     def source(self) -> Client | None:
@@ -58,6 +60,8 @@ class WorldJournal:
         match write:
             case PersistClient(client=client):
                 self.clients[client.reg_id] = client
+            case PersistMemory(memory=memory):
+                self.memory = memory
             case Forget(reg_id=reg_id):
                 self.clients.pop(reg_id, None)
             case PersistMessages(first=first, count=count, incarnation=life):
@@ -139,8 +143,11 @@ class WorldStore:
         """Start with the contents of the disk. `trails` are the first numbers by RegID, `size` that of a message."""
         self.machine, self.written = StoreEndpoint.create(self.config), clone(self.synced)
         clients = [self.written.clients[reg_id] for reg_id in sorted(self.written.clients)]
-        self.machine.recover(clients, self.written.extents(size), trails or {}, now)
-        return self.perform(now)
+        self.machine.recover(clients, self.written.extents(size), trails or {}, now, standing=self.written.memory)
+        others = self.perform(now)
+        # A restarting store writes its memory again, and the disk has it already.
+        self.unsynced = [write for write in self.unsynced if not isinstance(write, PersistMemory)]
+        return others
 
 
 def store_address(index: int) -> str:

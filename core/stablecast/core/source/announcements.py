@@ -65,4 +65,5 @@ class Announcements:
             lineage.term,
             fold(lineage.lives),
             offers_late_join(config),
+            lineage.founding,
         )
