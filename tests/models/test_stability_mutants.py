@@ -118,7 +118,6 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
         "graph_wiped",
         changed("mark", lambda self, client: client, Registry),
     ),
-    "a life without a quorum does not ask again": ("graph_wiped", changed("recount", _stop_early, RegistrationSet)),
 }
 """Each with the graph that shows it."""
 
