@@ -137,8 +137,8 @@ VOTES: Final = (
     Mutant(
         "a-damaged-journal-votes",
         "store/endpoint",
-        "known = client if memory else self.registry.mark(client)",
-        "known = client",
+        "marked = client if memory else self.registry.mark(client)",
+        "marked = client",
         Test(f"{_STORE}::test_a_damaged_journal_has_no_vote_until_the_source_announces_itself"),
     ),
     Mutant(

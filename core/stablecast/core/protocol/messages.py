@@ -69,7 +69,7 @@ _REFUSALS = {
 
 
 class StoreMemory(IntEnum):
-    """What a store knows of the time before its records begin (formal design, 7.11)."""
+    """The memory of a store: its knowledge of the time before its records began (formal design, 7.11)."""
 
     KEPT = 0
     """Everything: it never lost its records."""
@@ -192,7 +192,7 @@ class Registered(_OfRegistration):
         term: For sources, as are `lives` and `lives_term`: see `history`.
         no_cache: The store keeps state only, so it acknowledges nothing and offers nothing (P-101).
         pace: The pace of the repository, or for a receiver its own (P-571).
-        memory: What the store knows of the source's older lives.
+        memory: The store's knowledge of the source's older lives.
         known: The last number that the store knows to be used although it does not hold it; None: not above `high`.
     """
 

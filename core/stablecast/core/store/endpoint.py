@@ -84,8 +84,8 @@ class StoreEndpoint:
             self.registry.forget(standing, self.outbox)
         for client in clients:
             # A damaged journal may lack the newest messages and lives, so it has no vote either (formal design, 7.11).
-            known = client if memory else self.registry.mark(client)
-            self.registry.restore(known, trails.get(client.reg_id, 0), now)
+            marked = client if memory else self.registry.mark(client)
+            self.registry.restore(marked, trails.get(client.reg_id, 0), now)
         for reg_id, first, count, payload_bytes in extents:
             known = self.repositories.get(reg_id)
             if known is not None:

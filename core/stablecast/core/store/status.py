@@ -204,7 +204,7 @@ class StoreStatus:
 
     @property
     def memory(self) -> StoreMemory:
-        """What the store knows of sources that never registered here since its records began."""
+        """The store's knowledge of sources that never registered here since its records began."""
         return self._registry.memory
 
     def rates(self, now: int) -> tuple[int, int, int]:
