@@ -15,7 +15,7 @@ comma := ,
 STAMP := .venv/.made-with-$(subst $(comma),-,$(EXTRAS))
 CODE := $(wildcard core transports adapters tests examples)
 
-.PHONY: help .venv demo fmt one test pure daemons models outside versions lint types tools trace-rows mutants bench soak torture agreement clean
+.PHONY: help .venv man demo fmt one test pure daemons models outside versions lint types tools trace-rows mutants bench soak torture agreement clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[.a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ $(STAMP): pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]'
 	@touch $@
 
+man: .venv  ## write the manual pages of all commands to build/man/man1
+	@$(BIN)/stablecast manual build/man/man1
+
 demo: .venv  ## the documented failure runs, live, on loopback
 	@$(BIN)/stablecast demo
 
@@ -48,7 +51,7 @@ demo: .venv  ## the documented failure runs, live, on loopback
 PURE := tests/core tests/transports tests/scenarios tests/adapters/evidence/capture tests/adapters/evidence/trace \
     tests/adapters/evidence/whatif tests/adapters/lab/model tests/adapters/lab/prove tests/adapters/lab/sim \
     tests/adapters/lab/world
-OUTSIDE := tests/adapters/lab/whole tests/adapters/testing tests/agreement tests/bench tests/e2e tests/examples \
+OUTSIDE := tests/adapters/lab/whole tests/adapters/testing tests/agreement tests/packaging tests/bench tests/e2e tests/examples \
     tests/torture $(wildcard tests/test_*.py)
 PYTEST := $(BIN)/python -m pytest -q -p no:cacheprovider
 COVERED := --cov --cov-report=
@@ -96,7 +99,7 @@ tools:
 	    }; \
 	done
 
-trace-rows: .venv  ## the rules of the core that no test shows (ARGS=--all: every rule, and who shows it)
+trace-rows: .venv  ## documented rows that no test shows, groups without a fault (ARGS=--all, --groups, --json)
 	@$(BIN)/python -m tests.rows $(ARGS)
 
 mutants: .venv  ## plant faults in core, transports and programs: every one must be found (ARGS=NAME...: these only)

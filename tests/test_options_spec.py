@@ -3,6 +3,8 @@
 import os
 from collections.abc import Iterable
 
+import pytest
+
 from stablecast.config.client_options import RECEIVER_OPTIONS, SOURCE_OPTIONS
 from stablecast.config.disk_options import DISK_OPTIONS
 from stablecast.config.option import Option
@@ -58,7 +60,7 @@ ELSEWHERE = """## Not options here
 |---|---|
 | ume_registration_extended_function | the argument `reg_id` of `Context.receiver` |
 | ume_recovery_sequence_number_info_function | the argument `start_at` of `Context.receiver` |
-| ume_force_reclaim_function | the event `Reclaimed` with `forced` |
+| ume_force_reclaim_function | the argument `on_forced_reclaim` of `Context.source`, or the event `Reclaimed` with `forced` |
 | request_tcp_bind_request_port | none: every context has a request port |
 | disk-cache-directory, disk-state-directory, context-name | store entries in a [configuration](store_daemon.md) |
 """
@@ -98,8 +100,8 @@ def render() -> str:
     return "\n".join(lines) + "\n"
 
 
+@pytest.mark.rows("P-853")
 def test_the_chapter_has_the_contents_of_the_table() -> None:
-    """P-853."""
     if os.environ.get("STABLECAST_REWRITE") == "1":
         CHAPTER.write_text(render(), encoding="utf-8")
     assert CHAPTER.read_text(encoding="utf-8") == render()

@@ -1,79 +1,145 @@
-"""Tests cite existing rows of the specification, and every row of the core has a test."""
+"""Every row of the specification is shown by a marked test, or stands in the list of what is not here."""
 
+import json
 import re
 
 import pytest
 
-from tests import rows
+from tests.rows import __main__ as command
+from tests.rows import chapter, evidence, marks
+from tests.support.program import outcome
 from tests.support.tree import name, python_files
 
-ROWS = rows.rows(rows.CHAPTER.read_text(encoding="utf-8"))
-BY_ROW = rows.citations(rows.test_files(), ROWS)
+TEXT = chapter.CHAPTER.read_text(encoding="utf-8")
+TABLE = chapter.committed()
+EVIDENCE = evidence.committed_evidence()
 LAST_CORE_TRAP = 24
 
+A_TEST = """
+@pytest.mark.rows("P-001", "T-001")
+async def test_one() -> None: ...
+"""
+A_CASE = """
+CASES: list[object] = [pytest.param(1, marks=pytest.mark.rows("P-002")), 2]
 
-def test_every_row_has_a_part() -> None:
-    strange = {row: part for row, part in ROWS.items() if row.startswith("P-") and part not in rows.PARTS}
-    assert not strange
+@pytest.mark.parametrize("number", CASES)
+def test_two(number): ...
+"""
+HIDDEN = """
+@pytest.mark.rows("P-003")
+@pytest.mark.thorough
+def test_three(): ...
+
+@pytest.mark.rows("P-004")
+def helper(): ...
+"""
 
 
-def test_every_cited_row_exists() -> None:
-    unknown = [f"{row}: {' '.join(files)}" for row, files in sorted(BY_ROW.items()) if row not in ROWS]
-    assert not unknown, "\n".join(unknown)
+def test_every_row_is_complete() -> None:
+    assert {row.part for row in TABLE.values()} <= chapter.PARTS
+    assert {row.status for row in TABLE.values()} <= set(chapter.STATUSES)
+    assert {row.row_id for row in TABLE.values() if row.group == "-"} == {
+        row.row_id for row in TABLE.values() if row.status == chapter.ABSENT
+    }
 
 
-def test_every_row_of_the_core_is_cited() -> None:
-    assert not rows.missing(ROWS, BY_ROW), "python -m tests.rows prints them"
+def test_the_rows_are_all_there() -> None:
+    kinds = [row.kind for row in TABLE.values()]
+    others = [re.sub(r"\d|-", "", rule) for rule in chapter.other_rules(TEXT)]
+    assert {kind: kinds.count(kind) for kind in "PTM"} == {"P": 474, "T": 110, "M": 28}
+    assert {kind: others.count(kind) for kind in "TUC"} == {"T": 30, "U": 22, "C": 40}
+
+
+def test_nothing_is_missing() -> None:
+    """Each row has a test, each marker a row, each group a fault, and each absence an explanation."""
+    missing = list(command.gaps(EVIDENCE))
+    assert not missing, "\n".join(missing)
+
+
+def test_every_marker_is_bound_to_a_test_that_runs() -> None:
+    stray = {name(path): marks.strays(path.read_text(encoding="utf-8")) for path in python_files("tests")}
+    assert not {file: rows for file, rows in stray.items() if rows}
 
 
 def test_every_trap_of_the_core_has_a_test_of_its_name() -> None:
-    sources = "\n".join(path.read_text(encoding="utf-8") for path in rows.test_files())
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in marks.test_files())
     named = {int(number) for number in re.findall(r"^ *(?:async )?def test_t(\d+)_", sources, re.MULTILINE)}
     assert set(range(1, LAST_CORE_TRAP + 1)) <= named
 
 
 def test_every_rule_that_the_core_names_exists() -> None:
+    known = {*TABLE, *chapter.other_rules(TEXT)}
     unknown = [
         f"{name(path)}: {rule}"
         for path in python_files("core")
-        for rule in sorted(rows.rules(path.read_text(encoding="utf-8")) - set(ROWS))
+        for rule in sorted(marks.rules(path.read_text(encoding="utf-8")) - known)
     ]
     assert not unknown, "\n".join(unknown)
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("P-319, P-306.", {"P-319", "P-306"}),
-        ("P-319..P-321", {"P-319", "P-320", "P-321"}),
-        ("P-319..321", {"P-319", "P-320", "P-321"}),
-        ("P-526..P-530", {"P-526", "P-527", "P-528", "P-530"}),
-        ("P-998..P-999", {"P-998", "P-999"}),
-        ("UP-319, P-31, P-3190, T3", set()),
-    ],
-)
-def test_citations_are_read(text: str, found: set[str]) -> None:
-    assert rows.cited(text, ROWS) == found
+def test_markers_are_read() -> None:
+    assert marks.marks(A_TEST) == {"test_one": ["P-001", "T-001"]}
+    assert marks.marks(A_CASE) == {"test_two": ["P-002"]}
+
+
+def test_a_comment_binds_nothing() -> None:
+    assert marks.marks('def test_four():\n    """P-004, pytest.mark.rows("P-004")."""  # P-004\n') == {}
+
+
+def test_tests_that_do_not_run_and_helpers_bind_nothing() -> None:
+    assert marks.marks(HIDDEN) == {}
+    assert marks.strays(HIDDEN) == ["P-003", "P-004"]
 
 
 def test_rules_are_read_from_comments_and_strings_only() -> None:
-    assert rows.rules('"""P-001, C-14."""\nU64 = T7 - 1  # U4, T23\n') == {"P-001", "C-14", "U4", "T23"}
+    assert marks.rules('"""P-001, C-14."""\nU64 = T7 - 1  # U4, T23\n') == {"P-001", "C-14", "U4", "T23"}
 
 
-def test_an_id_that_occurs_twice_is_an_error() -> None:
-    with pytest.raises(ValueError, match="P-001 occurs twice"):
-        rows.rows("| P-001 | one | core |\n| P-001 | two | docs |\n")
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("| P-001 | one | core | a | shown |\n| P-001 | two | docs | a | shown |\n", "P-001 occurs twice"),
+        ("| T-001 | one | core |\n", "T-001 has not five cells"),
+        ("| M-001 | one | core | a | done |\n", "M-001 has the status 'done'"),
+        ("| M-001 | one | core | a | differently |\n", "M-001 has the status 'differently'"),
+        ("| M-001 | one | core | a | shown: partly |\n", "M-001 has the status 'shown: partly'"),
+    ],
+)
+def test_a_table_with_an_error_is_refused(text: str, error: str) -> None:
+    with pytest.raises(ValueError, match=error):
+        chapter.rows(text)
 
 
-def test_the_command_prints_missing_rows_or_everything(capsys: pytest.CaptureFixture[str]) -> None:
-    missing = rows.missing(ROWS, BY_ROW)
-    assert rows.main([]) == bool(missing)
-    assert capsys.readouterr().out.split() == missing
-    rows.main(["--all"])
-    printed = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in printed] == [row for row in ROWS if row.startswith("P-")]
+def test_gaps_are_found() -> None:
+    shown = chapter.Row("P-999", "a rule that no test shows", "core", "nothing", chapter.SHOWN, "")
+    absent = chapter.Row("P-998", "a rule", "core", "-", chapter.ABSENT, "why")
+    found = "\n".join(command.gaps([*EVIDENCE, evidence.Evidence(shown), evidence.Evidence(absent)]))
+    assert "P-999  no test shows it" in found
+    assert "group nothing: no planted fault" in found
+    assert "P-998  is not here, and spec/not_here.md does not say so" in found
+    without = [one for one in EVIDENCE if one.row.row_id != "P-302"]
+    assert "P-302  is marked and not in the table" in "\n".join(command.gaps(without))
 
 
-def test_the_traps_and_the_points_to_decide_are_all_there() -> None:
-    counts = {kind: sum(row.startswith(kind) for row in ROWS) for kind in ("P-", "T", "U", "C-")}
-    assert counts == {"P-": 474, "T": 30, "U": 22, "C-": 40}
+def test_the_command_prints_rows_groups_and_gaps(capsys: pytest.CaptureFixture[str]) -> None:
+    missing = list(command.gaps(EVIDENCE))
+    assert command.main([]) == bool(missing)
+    assert capsys.readouterr().out.splitlines() == missing
+    command.main(["--all"])
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(TABLE)
+    command.main(["--groups"])
+    groups = [line for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")]
+    assert [line.partition(":")[0] for line in groups] == list(chapter.groups(TABLE.values()))
+
+
+def test_the_shipped_command_prints_every_row_as_json() -> None:
+    status, out, err = outcome("rows", "--json")
+    assert (status, err) == (0, "")
+    rows = json.loads(out)
+    assert [row["id"] for row in rows] == list(TABLE)
+    assert {row["status"] for row in rows} == set(chapter.STATUSES)
+    assert all(row["tests"] for row in rows if row["status"] != chapter.ABSENT)
+    assert all(row["reason"] for row in rows if row["status"] != chapter.SHOWN)
+    [stability] = [row for row in rows if row["id"] == "P-302"]
+    assert stability["tests"]
+    assert stability["mutants"]

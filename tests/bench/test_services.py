@@ -6,6 +6,7 @@ from tests.bench.processes import KIB
 from tests.bench.services import main
 
 
+@pytest.mark.rows("T-402", "T-407", "T-408")
 def test_few_contexts_connect_and_reconnect_twice(capsys: pytest.CaptureFixture[str]) -> None:
     """T-402, T-407, T-408, over sockets. A service needs less than 2 KiB per source."""
     main(["--contexts", "20", "--topics", "100", "--interests", "50"])

@@ -1,5 +1,7 @@
 """Rules that planted faults showed to be untested (`tests/mutants`): mostly bounds, from both sides."""
 
+import pytest
+
 from stablecast.core.machine.seeded import Seeded
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import LostAtStore
@@ -17,8 +19,9 @@ from tests.core.stations import ACTIVITY, INTERVAL, Station
 DELAY_NS = 100
 
 
+@pytest.mark.rows("P-547", "P-552")
 def test_stores_stand_at_different_times() -> None:
-    """P-547, P-552: some before an interval is over, some after, so that one is first."""
+    """Some before an interval is over, some after, so that one is first."""
     waits = {Station(seed).silent() - ACTIVITY for seed in range(20)}
     assert len(waits) == 20
     assert min(waits) < INTERVAL * 3 // 4
@@ -35,8 +38,9 @@ def test_runs_beyond_the_proximity_are_not_held() -> None:
         assert [(held.first, held.stop) for held in window.held] == ([] if effects else [(1, stop)])
 
 
+@pytest.mark.rows("P-917")
 def test_a_gap_of_the_burst_limit_is_asked_for_and_no_more() -> None:
-    """P-917, T30."""
+    """T30."""
     for first, lost in ((11, []), (12, [LostAtStore(50, 1, 11, burst=True)])):
         shop = RepositoryDriver(burst=10)
         shop.data(0, 1)
@@ -44,8 +48,9 @@ def test_a_gap_of_the_burst_limit_is_asked_for_and_no_more() -> None:
         assert [event for event in events(shop.out) if isinstance(event, LostAtStore)] == lost
 
 
+@pytest.mark.rows("P-410")
 def test_a_gap_that_was_filled_is_not_asked_for_with_others() -> None:
-    """P-410: of two gaps of one age the transport filled one."""
+    """The transport filled one of two gaps of one age."""
     config = ReceiverConfig("topic", LIFE, "me:1", otr=OtrTimes(DELAY_NS))
     machine, out = Recovery.of(config), list[fx.Effect]()
     machine.begin(0, otr=True)
@@ -72,8 +77,8 @@ def test_requests_to_an_older_life_are_not_served() -> None:
     assert (serving.queued, serving.served) == (0, 0)
 
 
+@pytest.mark.rows("P-234", "P-235")
 def test_the_last_reg_id_is_followed_by_the_first() -> None:
-    """P-234, P-235."""
     machine = ClientTable(REPOSITORY_CONFIG, Seeded(1))
     machine.next_reg_id = LAST_REG_ID
     assert [machine.add(register(reg_id=0), 0).client.reg_id for _ in range(2)] == [LAST_REG_ID, 1]

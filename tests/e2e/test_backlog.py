@@ -83,6 +83,7 @@ def test_a_life_with_another_store_does_not_bring_the_backlog_twice(tmp_path: Pa
         assert numbers(slow, few) == list(range(few, 2 * few))
 
 
+@pytest.mark.rows("P-343")
 @pytest.mark.parametrize("form", ["each", "batches", "callback"])
 def test_an_application_that_crashes_repeatedly_advances(form: str, tmp_path: Path) -> None:
     """It works 20 ms on each message, blocks the event loop meanwhile, and crashes after 30 messages (P-343)."""

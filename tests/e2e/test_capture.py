@@ -66,6 +66,7 @@ def followed(path: Path, ports: Mapping[str, str], frame: str) -> list[str]:
     return tshark.matching(path, ports, later)
 
 
+@pytest.mark.rows("M-023")
 def test_public_dissectors_decode_the_whole_demo(tmp_path: Path) -> None:
     everything = tmp_path / "demo.pcapng"
     with captured(everything):

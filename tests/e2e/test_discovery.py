@@ -35,13 +35,15 @@ def discovered(left: tuple[str, str], right: tuple[str, str]) -> list[str]:
         return sorted(found)
 
 
+@pytest.mark.rows("T-007", "T-008", "T-011")
 def test_each_kind_and_each_pair_on_one_host() -> None:
-    """T-007, T-008, T-011. A context with two kinds is found by either. Two such contexts exchange a message once."""
+    """A context with two kinds is found by either. Two such contexts exchange a message once."""
     assert discovered(("", "127.0.0.1"), ("", "127.0.0.1")) == EXPECTED
 
 
+@pytest.mark.rows("T-007", "T-008", "T-011", "T-022", "T-211")
 @pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 def test_each_kind_and_each_pair_on_two_hosts() -> None:
-    """T-007, T-008, T-011, T-022, T-211: the same over a network."""
+    """The same over a network."""
     with one_network() as (left, right):
         assert discovered((left, "10.29.3.1"), (right, "10.29.3.2")) == EXPECTED

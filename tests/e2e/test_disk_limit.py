@@ -3,6 +3,8 @@
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from stablecast.client import Context
 from tests.support.program import store
 
@@ -23,8 +25,9 @@ def used(directory: Path) -> int:
     return sum(sizes)
 
 
+@pytest.mark.rows("P-118")
 async def test_the_directory_stays_near_the_limit(tmp_path: Path) -> None:
-    """P-118: the source sends five times the limit, and all messages are stable."""
+    """The source sends five times the limit, and all messages are stable."""
     limit = f"repository-disk-file-size-limit={LIMIT}"
     most = 0
     with store(tmp_path, "--option", limit) as (program, address):

@@ -38,8 +38,9 @@ def exchange(here: Networks, source: str, receiver: str) -> list[str]:
     return numbers
 
 
+@pytest.mark.rows("T-221", "T-222", "T-223")
 def test_receivers_in_either_network_get_data_of_the_other(tmp_path: Path) -> None:
-    """T-220 to T-223, T28: the documented example. The relay translates advertisements of A only."""
+    """T28: the documented example. The relay translates advertisements of A only."""
     config = tmp_path / "lbmrd.xml"
     config.write_text(CONFIG, encoding="utf-8")
     with (
@@ -52,8 +53,9 @@ def test_receivers_in_either_network_get_data_of_the_other(tmp_path: Path) -> No
             assert numbers == list(range(numbers[0], numbers[0] + 3))
 
 
+@pytest.mark.rows("T-007", "T-022")
 def test_hosts_of_one_network_find_each_other_by_multicast() -> None:
-    """T-007, T-022: the interface is given by its network; group, TTL and port are the documented ones."""
+    """The interface is given by its network; group, TTL and port are the documented ones."""
     program = "tests.support.namespaces"
     with (
         one_network() as (left, right),

@@ -3,12 +3,15 @@
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 from tests.support.network import unused_port
 from tests.support.program import lbmrd, running, store
 
 
+@pytest.mark.rows("T-219")
 def test_a_relay_is_killed_while_a_second_one_runs(tmp_path: Path) -> None:
-    """T-219: contexts with both relays still resolve their topics."""
+    """Contexts with both relays still resolve their topics."""
     with ExitStack() as stack:
         relays = [stack.enter_context(lbmrd()) for _ in range(2)]
         _, address = stack.enter_context(store(tmp_path / "store"))
@@ -23,8 +26,9 @@ def test_a_relay_is_killed_while_a_second_one_runs(tmp_path: Path) -> None:
         assert [receiver.json_line()["payload"] for _ in range(2)] == ["0", "1"]
 
 
+@pytest.mark.rows("T-407", "T-409", "T-411")
 def test_a_service_is_killed_and_started_again(tmp_path: Path) -> None:
-    """T-407, T-409: the service keeps no state, so contexts send all records again. They use its host name (T-411)."""
+    """The service keeps no state, so contexts send all records again. They use its host name (T-411)."""
     port = unused_port()
     service = ("srs", "--interface", "127.0.0.1", "--port", str(port), "--json")
     where = ("--resolver-service", f"localhost:{port}", "--session-id", "7")

@@ -52,6 +52,7 @@ def deviations(instants: list[float], schedule: tuple[int, ...]) -> list[float]:
     ]
 
 
+@pytest.mark.rows("T-102", "T-107")
 async def test_turns_come_at_their_instants_within_the_jitter_of_the_original() -> None:
     """T25, T-102, T-107, as observed: no turn is left out, and delays do not add up.
 

@@ -5,6 +5,8 @@ import json
 import time
 from pathlib import Path
 
+import pytest
+
 from stablecast.resolver.srs_resolver import SrsResolver
 from stablecast.transports.resolution.records import SourceRecord
 from tests.support.program import running, store
@@ -13,8 +15,9 @@ LATE = "receiver of 'orders' is unresolved for "
 """Prefix of the warning about a source that takes longer than ten seconds to start, as on a busy machine."""
 
 
+@pytest.mark.rows("P-028", "T-304", "T-405")
 def test_a_receiver_finds_both_lives_of_a_source_by_a_service(tmp_path: Path) -> None:
-    """P-028, T-405: no datagram is sent."""
+    """No datagram is sent."""
     with (
         running("srs", "--interface", "127.0.0.1", "--port", "0", "--json") as service,
         store(tmp_path / "store") as (_, address),
@@ -46,8 +49,9 @@ source-state-lifetime = {LIFETIME_SECONDS}
 """
 
 
+@pytest.mark.rows("T-413", "T-415", "T-418")
 async def test_sources_of_a_killed_application_are_gone_after_their_lifetime_and_not_before(tmp_path: Path) -> None:
-    """T-413, T-415, T-418: the restarted application is a new context. The service keeps the old source meanwhile.
+    """The restarted application is a new context. The service keeps the old source meanwhile.
 
     The witness asks for the topic and does not join, so that no receiver reports a lost transport (T27).
     """

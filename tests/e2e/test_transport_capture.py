@@ -69,9 +69,10 @@ async def traffic(directory: Path, kind: str) -> dict[str, set[int]]:
         return found
 
 
+@pytest.mark.rows("P-953")
 @pytest.mark.parametrize("kind", list(OPTIONS))
 def test_public_dissectors_accept_all_frames_and_link_topics_to_sessions(tmp_path: Path, kind: str) -> None:
-    """P-953: no frame is malformed, fragments are reassembled, and our own decoder encodes every byte again."""
+    """No frame is malformed, fragments are reassembled, and our own decoder encodes every byte again."""
     everything = tmp_path / "all.pcapng"
     with captured(everything):
         used = asyncio.run(asyncio.wait_for(traffic(tmp_path, kind), 60))

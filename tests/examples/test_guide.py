@@ -55,6 +55,7 @@ def files(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.glob("UME-*"))
 
 
+@pytest.mark.rows("P-238", "P-239", "P-240", "P-603", "P-608", "P-610", "P-611", "P-616", "P-619", "M-027")
 def test_running_the_examples(source: Start, receiver: Start, tmp_path: Path) -> None:
     with receiver() as receiving, source() as sending:
         assert receiving.end() == 0
@@ -66,6 +67,7 @@ def test_running_the_examples(source: Start, receiver: Start, tmp_path: Path) ->
     assert not files(tmp_path)
 
 
+@pytest.mark.rows("P-008", "P-600", "P-609")
 def test_a_single_receiver_fails_and_recovers(source: Start, receiver: Start, tmp_path: Path) -> None:
     """The receiver continues directly after the last printed message. It recovers the missed ones from the store."""
     with source(0.1) as sending:
@@ -100,6 +102,7 @@ def test_a_receiver_that_crashes_may_get_a_message_twice(source: Start, receiver
     assert again.lines[2:] == [*received(int(first[1]), 20), REMOVES_RECEIVER]
 
 
+@pytest.mark.rows("P-007", "P-601")
 @pytest.mark.parametrize("end", [Example.interrupt, Example.kill], ids=["interrupted", "killed"])
 def test_a_single_source_fails_and_recovers(source: Start, receiver: Start, end: Callable[[Example], object]) -> None:
     """The new source learns from the store where to continue. The receiver registers again by itself.
@@ -129,6 +132,7 @@ def test_a_single_source_fails_and_recovers(source: Start, receiver: Start, end:
     assert printed[second + 2 :] == [*received(min(resumed, done + 1), 20), REMOVES_RECEIVER]
 
 
+@pytest.mark.rows("P-602")
 @pytest.mark.parametrize("killed", [False, True], ids=["interrupted", "killed"])
 def test_a_single_store_fails(
     cluster: tuple[Program, str, str], source: Start, receiver: Start, tmp_path: Path, killed: bool

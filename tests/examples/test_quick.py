@@ -17,6 +17,7 @@ def cluster(tmp_path: Path) -> Iterator[None]:
         yield
 
 
+@pytest.mark.rows("P-350", "T-002")
 def test_orders_arrive_and_are_not_repeated(cluster: None, tmp_path: Path) -> None:
     """The receiver is interrupted between two runs of the source, and continues after its last message."""
     with example("quick_receiver.py", tmp_path) as receiver:

@@ -8,6 +8,7 @@ from stablecast.cli import check
 from tests.examples.programs import EXAMPLES
 
 
+@pytest.mark.rows("P-612", "P-615")
 def test_the_check_of_the_example_has_no_findings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -140,10 +140,11 @@ def test_a_fault_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not equal.compare(one, KNOWN[one.name], twins=0).equal
 
 
+@pytest.mark.rows("P-541", "P-554")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", ELECTION_MUTANTS)
 def test_a_fault_of_the_election_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """P-541, P-554, T23."""
+    """T23."""
     (one,) = catalog.configurations(MODELS, (f"ProxyElection/{SEEN_IN.get(name, 'graph_suspect')}",))
     ELECTION_MUTANTS[name](monkeypatch)
     assert not equal.compare(one, KNOWN[one.name], twins=0).equal

@@ -82,10 +82,11 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
 """Each fault, and a graph that shows it."""
 
 
+@pytest.mark.rows("T-024", "T-102", "T-103", "T-106", "T-110", "T-113", "T-307")
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_fault_of_phases_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """T-024, T-102, T-103, T-106, T-110, T-113, T-307, T26."""
+    """T26."""
     graph, patch = MUTANTS[name]
     (one,) = catalog.configurations(MODELS, (f"ResolutionPhases/{graph}",))
     patch(monkeypatch)

@@ -131,10 +131,11 @@ LARGE = {
 """Show on the largest graph only."""
 
 
+@pytest.mark.rows("P-023", "P-302", "P-415", "P-515", "P-525", "P-839")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.thorough] * (n in LARGE)) for n in MUTANTS])
 def test_a_fault_of_stability_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """P-023, P-302, P-415, P-515, P-525, P-839, T1, T2, T5, T15, T16."""
+    """T1, T2, T5, T15, T16."""
     graph, patch = MUTANTS[name]
     (one,) = catalog.configurations(MODELS, (f"Stability/{graph}",))
     patch(monkeypatch)

@@ -26,8 +26,9 @@ def two_sources(**changes: object) -> Cluster:
     return cluster
 
 
+@pytest.mark.rows("P-002", "P-003", "P-039")
 def test_receivers_do_not_wait_for_stores() -> None:
-    """P-002, P-003: with all stores asleep, a message takes as long to a receiver as ever."""
+    """With all stores asleep, a message takes as long to a receiver as ever."""
     cluster = Cluster.started()
     cluster.world.run(SECOND)
     for store in cluster.stores.values():
@@ -42,8 +43,9 @@ def test_receivers_do_not_wait_for_stores() -> None:
     assert len(cluster.stable()) == 10
 
 
+@pytest.mark.rows("P-010", "P-011")
 def test_at_the_source_s_pace_receivers_do_not_slow_it_down() -> None:
-    """P-010, P-011: the pace is the source's unless somebody asks otherwise, whatever a receiver consumes."""
+    """The pace is the source's unless somebody asks otherwise, whatever a receiver consumes."""
     cluster = Cluster.started()
     session = cluster.applications["receiver0"].sessions[-1]
     session.consuming = False
@@ -56,8 +58,9 @@ def test_at_the_source_s_pace_receivers_do_not_slow_it_down() -> None:
     cluster.check()
 
 
+@pytest.mark.rows("P-029", "P-216", "P-302", "P-303", "P-506")
 def test_every_endpoint_talks_to_the_right_peers() -> None:
-    """P-029, P-216, P-302, P-303, P-506: sources, receivers and stores with each other, and never a store with a store;
+    """Sources, receivers and stores with each other, and never a store with a store;
     when one of them is gone, the others need not be filled.
     """
     cluster = Cluster.started(receivers=2)
@@ -77,8 +80,9 @@ def test_every_endpoint_talks_to_the_right_peers() -> None:
     assert not [message for message in asked if isinstance(message, LateJoinRequest)]
 
 
+@pytest.mark.rows("P-015", "P-032", "P-215")
 def test_each_source_of_a_topic_has_a_repository_of_its_own() -> None:
-    """P-015, P-032, P-215: with numbers of its own."""
+    """With numbers of its own."""
     cluster = two_sources()
     cluster.lives[0].send(10)
     cluster.lives[1].send(3)
@@ -87,14 +91,16 @@ def test_each_source_of_a_topic_has_a_repository_of_its_own() -> None:
         assert sorted(repository.newest for repository in store.machine.repositories.values()) == [2, 9]
 
 
+@pytest.mark.rows("P-126")
 def test_sources_choose_their_stores() -> None:
-    """P-126: a store that is not asked has nothing to do."""
+    """A store that is not asked has nothing to do."""
     cluster = two_sources(stores=(StoreSpec("store2"),), groups=GroupRules((1,)))
     assert [len(store.machine.repositories) for store in cluster.stores.values()] == [1, 1, 2]
 
 
+@pytest.mark.rows("P-018", "P-237")
 def test_a_reg_id_means_nothing_elsewhere() -> None:
-    """P-018, P-237: the same one at every store is no conflict."""
+    """The same one at every store is no conflict."""
     cluster = Cluster()
     for index in range(3):
         cluster.start_store(f"store{index}")
@@ -103,9 +109,10 @@ def test_a_reg_id_means_nothing_elsewhere() -> None:
     assert [event.reg_id for event in cluster.source.seen(RegistrationSuccess)] == [77, 77, 77]
 
 
+@pytest.mark.rows("P-034")
 @pytest.mark.parametrize("groups", [(0, 1, 2), (0, 0, 1)])
 def test_stores_do_not_know_how_they_are_grouped(groups: tuple[int, ...]) -> None:
-    """P-034: whatever their source makes of them, they say and keep the same."""
+    """With any arrangement of their source, they say and keep the same."""
 
     def played(groups: tuple[int, ...]) -> Cluster:
         cluster = Cluster()
@@ -127,8 +134,9 @@ def test_stores_do_not_know_how_they_are_grouped(groups: tuple[int, ...]) -> Non
         assert store.sent == plain.stores[name].sent
 
 
+@pytest.mark.rows("P-311", "P-322")
 def test_two_of_three_stores_suffice_for_the_flight() -> None:
-    """P-311, P-322: what the third says later, or never, changes nothing."""
+    """A later answer of the third, or never, changes nothing."""
     cluster = Cluster()
     for index in range(3):
         cluster.start_store(f"store{index}")
@@ -148,8 +156,9 @@ def test_two_of_three_stores_suffice_for_the_flight() -> None:
     assert cluster.source.machine.credit_messages == 10
 
 
+@pytest.mark.rows("P-022")
 def test_sources_and_stores_let_go_by_rules_of_their_own() -> None:
-    """P-022: what is stable the source lets go of; the stores keep it."""
+    """The source lets go of stable messages; the stores keep it."""
     cluster = Cluster.started(receivers=0)
     cluster.send(10)
     cluster.world.run(SECOND)
@@ -160,8 +169,9 @@ def test_sources_and_stores_let_go_by_rules_of_their_own() -> None:
         assert (repository.trail, repository.newest) == (0, 9)
 
 
+@pytest.mark.rows("P-428")
 def test_a_receiver_that_is_made_anew_may_get_what_was_given_up() -> None:
-    """P-428: its acknowledgements went on over what was lost, so its application has to ask for it."""
+    """Its acknowledgements went on over what was lost, so its application has to ask for it."""
     cluster = Cluster.started(receivers=0)
     config = ReceiverConfig("topic", 100, "receiver0", "source", session_id=10, otr=OtrTimes(use=UseOtr.OFF))
     first = ReceiverNode.create(cluster.world, config, cluster.source)

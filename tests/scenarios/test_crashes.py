@@ -28,8 +28,8 @@ def delivered(cluster: Cluster, name: str = "receiver0") -> list[int]:
     return [number for session in cluster.applications[name].sessions for number in session.numbers]
 
 
+@pytest.mark.rows("P-001", "P-002", "P-023", "P-231")
 def test_nothing_happens() -> None:
-    """P-001, P-002, P-023, P-231."""
     cluster = Cluster.started(receivers=2)
     for _ in range(5):
         cluster.send(20)
@@ -41,8 +41,9 @@ def test_nothing_happens() -> None:
     cluster.check()
 
 
+@pytest.mark.rows("P-008", "P-402", "P-417", "P-443")
 def test_a_receiver_returns_right_behind_what_it_consumed() -> None:
-    """P-008, P-402, P-417, P-443: nothing twice, nothing missing."""
+    """Nothing twice, nothing missing."""
     cluster = Cluster.started()
     cluster.send(10)
     cluster.world.run(SECOND)
@@ -70,8 +71,9 @@ def test_a_receiver_that_consumed_without_acknowledging_gets_it_again() -> None:
     assert delivered(cluster) == [*range(10), *range(10)]
 
 
+@pytest.mark.rows("P-007", "P-132", "P-413")
 def test_a_source_resumes_above_what_the_stores_hold() -> None:
-    """P-007, P-132, P-413: the receiver goes on with the new life and is handed nothing twice."""
+    """The receiver goes on with the new life and is handed nothing twice."""
     cluster = Cluster.started()
     cluster.send(10)
     cluster.world.run(SECOND)
@@ -86,9 +88,10 @@ def test_a_source_resumes_above_what_the_stores_hold() -> None:
     cluster.check()
 
 
+@pytest.mark.rows("P-003", "P-004", "P-009", "P-027", "P-222", "P-225")
 @pytest.mark.parametrize("wipe", [False, True])
 def test_one_store_may_go_and_return(wipe: bool) -> None:
-    """P-003, P-004, P-009, P-027, P-222, P-225: no send is refused; the returning store is registered anew, with
+    """No send is refused; the returning store is registered anew, with
     its own version raised.
     """
     cluster = Cluster.started()
@@ -111,8 +114,8 @@ def test_one_store_may_go_and_return(wipe: bool) -> None:
     cluster.check()
 
 
+@pytest.mark.rows("P-336", "P-337", "P-507", "P-518")
 def test_without_a_quorum_the_source_waits_and_then_goes_on() -> None:
-    """P-336, P-337, P-507, P-518."""
     cluster = Cluster.started()
     cluster.send(10)
     cluster.world.run(SECOND)
@@ -130,8 +133,9 @@ def test_without_a_quorum_the_source_waits_and_then_goes_on() -> None:
     cluster.check()
 
 
+@pytest.mark.rows("P-005")
 def test_everybody_crashes_at_once_and_returns() -> None:
-    """P-005: what was sent in the last instant was not stable and may be gone."""
+    """Messages of the last instant were not stable and may be gone."""
     cluster = Cluster.started(receivers=2)
     cluster.send(10)
     cluster.world.run(SECOND)
@@ -151,8 +155,9 @@ def test_everybody_crashes_at_once_and_returns() -> None:
     cluster.check()
 
 
+@pytest.mark.rows("P-217")
 def test_a_store_that_comes_late_is_taken_in() -> None:
-    """P-217: registration completes with a quorum after the first interval; the third holds what is sent later."""
+    """Registration completes with a quorum after the first interval; the third holds what is sent later."""
     cluster = Cluster()
     for name in ("store0", "store1"):
         cluster.start_store(name)
@@ -174,8 +179,9 @@ def test_a_store_that_comes_late_is_taken_in() -> None:
     cluster.check()
 
 
+@pytest.mark.rows("P-317")
 def test_the_source_sends_again_messages_that_only_a_minority_held() -> None:
-    """P-317: the source retains what is not stable, and the returning stores fetch it."""
+    """The source retains what is not stable, and the returning stores fetch it."""
     cluster = Cluster.started()
     cluster.crash_store("store0")
     cluster.crash_store("store2")
@@ -189,8 +195,9 @@ def test_the_source_sends_again_messages_that_only_a_minority_held() -> None:
     cluster.check()
 
 
+@pytest.mark.rows("P-430")
 def test_stable_messages_outwait_the_stores_that_hold_them() -> None:
-    """P-430: two stores hold ten stable messages and are away for a minute; the third has none. Then one of the two is
+    """Two stores hold ten stable messages and are away for a minute; the third has none. Then one of the two is
     enough, and nobody called them lost.
     """
     cluster = Cluster.started()
@@ -268,9 +275,10 @@ def test_a_frozen_source_does_no_harm() -> None:
     cluster.check()
 
 
+@pytest.mark.rows("P-432", "P-434")
 @pytest.mark.no_cover
 def test_a_slow_application_is_not_flooded_by_its_history() -> None:
-    """P-432, P-434: what is recovered waits for the application; so no more is asked for than it may hold, until it has
+    """Recovered messages wait for the application; so no more is asked for than it may hold, until it has
     caught up.
     """
     cluster = Cluster.started(receivers=0)

@@ -47,21 +47,23 @@ def away_for(lives: int) -> Cluster:
     return cluster
 
 
+@pytest.mark.rows("P-004")
 @pytest.mark.parametrize(
     "lives", [TAIL + 1, HISTORY_LIVES - 1, HISTORY_LIVES, HISTORY_LIVES + 1, HISTORY_LIVES + TAIL + 3]
 )
 def test_a_store_that_was_away_shows_no_message_of_a_life_that_is_over(lives: int) -> None:
-    """P-004: what is forgotten is cut, asked for or refused, and never believed."""
+    """A forgotten message is cut, asked for or refused, and never believed."""
     cluster = away_for(lives)
     stable = {number: life for life, number in cluster.stable()}
     held = {number: life for (_, number), life in cluster.stores[AWAY].durable.items()}
     assert {number: life for number, life in held.items() if stable.get(number, life) != life} == {}
 
 
+@pytest.mark.rows("P-004")
 @pytest.mark.parametrize("lives", [TAIL + 1, HISTORY_LIVES + TAIL + 3])
 @pytest.mark.parametrize("gone", OTHERS)
 def test_a_receiver_that_comes_later_gets_what_is_stable(lives: int, gone: str) -> None:
-    """P-004: also from the store that was away, when one of the others is gone."""
+    """Also from the store that was away, when one of the others is gone."""
     cluster = away_for(lives)
     cluster.crash_store(gone)
     cluster.start_receiver("receiver0")
@@ -69,8 +71,9 @@ def test_a_receiver_that_comes_later_gets_what_is_stable(lives: int, gone: str) 
     cluster.check()
 
 
+@pytest.mark.rows("P-004")
 def test_a_receiver_that_was_away_for_as_many_lives_gets_what_is_stable() -> None:
-    """P-004: what it consumed of a life that is forgotten is no message of a later one."""
+    """A message that it consumed of a life that is forgotten is no message of a later one."""
     cluster = Cluster.started()
     cluster.send(SHARED)
     cluster.world.run(SECOND)

@@ -44,8 +44,9 @@ def without_quorum() -> Cluster:
     return cluster
 
 
+@pytest.mark.rows("P-214", "P-218", "P-226", "P-227")
 def test_the_source_registers_before_it_speaks_and_the_receivers_after() -> None:
-    """P-214, P-218, P-226, P-227: nobody can send, and no receiver registers, before the source is registered."""
+    """Nobody can send, and no receiver registers, before the source is registered."""
     cluster = without_quorum()
     receiver = session(cluster)
     assert set(said(cluster.source, Register)) >= {"store0"}
@@ -59,8 +60,9 @@ def test_the_source_registers_before_it_speaks_and_the_receivers_after() -> None
     assert sorted(set(said(receiver, Register))) == ["store0", "store1", "store2"]
 
 
+@pytest.mark.rows("P-229", "P-232", "P-233")
 def test_a_receiver_learns_the_stores_from_an_idle_source() -> None:
-    """P-229, P-232, P-233: it is told of none, asks the source, and finds them; without the source it finds nothing."""
+    """It is told of none, asks the source, and finds them; without the source it finds nothing."""
     assert not [field for field in attrs.fields(ReceiverConfig) if field.name == "stores"]
     cluster = Cluster.started(receivers=0)
     cluster.world.run(60 * SECOND)
@@ -74,8 +76,9 @@ def test_a_receiver_learns_the_stores_from_an_idle_source() -> None:
     assert said(orphan, Register) == []
 
 
+@pytest.mark.rows("P-019", "P-230", "P-252")
 def test_a_receiver_that_may_not_register_gets_nothing() -> None:
-    """P-019, P-230, P-252: neither as a persistent nor as a streaming one; it is told why, and tries on (U14)."""
+    """Neither as a persistent nor as a streaming one; it is told why, and tries on (U14)."""
     cluster = Cluster.started()
     cluster.world.run(SECOND)
     taken = {event.store_index: event.reg_id for event in session(cluster).seen(RegistrationSuccess)}
@@ -90,8 +93,8 @@ def test_a_receiver_that_may_not_register_gets_nothing() -> None:
     assert len(errors) > 3 * len(taken)
 
 
+@pytest.mark.rows("P-234", "P-247", "P-250")
 def test_a_receiver_has_a_reg_id_for_each_source_and_store() -> None:
-    """P-250, P-234, P-247."""
     cluster = Cluster.started(receivers=0, size=2)
     for number in (1, 2):
         cluster.start_source(reply_to=f"source{number}", session_id=10 + number)
@@ -107,8 +110,8 @@ def test_a_receiver_has_a_reg_id_for_each_source_and_store() -> None:
     assert all(reg_id for _, reg_id in granted)
 
 
+@pytest.mark.rows("P-131", "P-414", "P-652", "P-653", "P-666", "P-667")
 def test_numbers_begin_at_0_and_each_store_s_own_is_told() -> None:
-    """P-131, P-414, P-652, P-653, P-666, P-667."""
     cluster = Cluster.started()
     assert [event.number for event in cluster.source.seen(RegistrationSuccess)] == [-1, -1, -1]
     assert [event.number for event in cluster.source.seen(RegistrationComplete)] == [0]
@@ -124,8 +127,9 @@ def test_numbers_begin_at_0_and_each_store_s_own_is_told() -> None:
     assert [event.number for event in cluster.source.seen(RegistrationComplete)] == [10]
 
 
+@pytest.mark.rows("P-303", "P-305", "P-402", "P-403", "P-429", "P-434")
 def test_missed_messages_come_from_the_stores_beside_new_ones() -> None:
-    """P-303, P-305, P-402, P-403, P-429, P-434: a request goes to one store; all is in order and acknowledged."""
+    """A request goes to one store; all is in order and acknowledged."""
     cluster = Cluster.started()
     cluster.crash_receiver("receiver0")
     for _ in range(5):
@@ -148,9 +152,10 @@ def test_missed_messages_come_from_the_stores_beside_new_ones() -> None:
         assert [known.client.acknowledged for known in store.machine.clients.receivers_of(source)] == [599]
 
 
+@pytest.mark.rows("P-020", "P-025", "P-302", "P-304", "P-657")
 @pytest.mark.parametrize("confirmations", [False, True])
 def test_a_source_hears_of_consumption_if_it_wants_to(confirmations: bool) -> None:
-    """P-020, P-025, P-302, P-304, P-657: of stability it hears anyway."""
+    """It hears of stability anyway."""
     cluster = Cluster()
     for index in range(3):
         cluster.start_store(f"store{index}")
@@ -168,8 +173,8 @@ def test_a_source_hears_of_consumption_if_it_wants_to(confirmations: bool) -> No
     assert ("source" in said(session(cluster), ConsumptionAck)) is confirmations
 
 
+@pytest.mark.rows("P-508", "P-528", "P-658")
 def test_with_a_single_store_its_silence_stops_the_source() -> None:
-    """P-508, P-528, P-658."""
     cluster = Cluster.started(size=1)
     cluster.send(5)
     cluster.world.run(SECOND)
@@ -183,8 +188,8 @@ def test_with_a_single_store_its_silence_stops_the_source() -> None:
     assert cluster.source.machine.can_send
 
 
+@pytest.mark.rows("P-017", "P-019", "P-234")
 def test_reg_ids_are_32_bits_and_differ_within_a_store() -> None:
-    """P-017, P-019, P-234."""
     cluster = Cluster.started(receivers=3)
     cluster.world.run(SECOND)
     for index, store in enumerate(cluster.stores.values()):

@@ -70,9 +70,9 @@ class Paced(Cluster):
         ]
 
 
+@pytest.mark.rows("P-012", "P-960", "P-968", "P-969", "P-971")
 @pytest.mark.parametrize("ack_mode", [AckMode.BATCHED, AckMode.EXPLICIT])
 def test_all_is_delivered_in_order_and_let_go(ack_mode: AckMode) -> None:
-    """P-012, P-960, P-968, P-969, P-971."""
     cluster = Paced.ready("receiver1", "receiver2", ack_mode=ack_mode)
     sent = 0
     while sent < 10 * ROOM:
@@ -86,8 +86,9 @@ def test_all_is_delivered_in_order_and_let_go(ack_mode: AckMode) -> None:
     assert len(cluster.stable()) == sent
 
 
+@pytest.mark.rows("P-012", "P-013", "P-566", "P-580")
 def test_one_receiver_that_does_not_consume_holds_everything_up() -> None:
-    """P-012, P-013, P-566, P-580: a message stays until all acknowledged it; when room is short nothing more is stable,
+    """A message stays until all acknowledged it; when room is short nothing more is stable,
     and once there is room the source goes on.
     """
     cluster = Paced.ready("receiver1", "receiver2")
@@ -104,8 +105,9 @@ def test_one_receiver_that_does_not_consume_holds_everything_up() -> None:
     assert slow.numbers == list(range(sent + ROOM))
 
 
+@pytest.mark.rows("P-537", "P-582", "P-956")
 def test_a_receiver_that_returns_gets_all_that_was_held_for_it() -> None:
-    """P-537, P-582, P-956: late join gives what not all have consumed, and nothing of that is lost."""
+    """Late join gives what not all have consumed, and nothing of that is lost."""
     cluster = Paced.ready("receiver1", "receiver2")
     cluster.send_all(FLIGHT)
     cluster.world.crash(cluster.nodes["receiver2"])
@@ -117,8 +119,8 @@ def test_a_receiver_that_returns_gets_all_that_was_held_for_it() -> None:
     assert cluster.kept() == [0, 0, 0]
 
 
+@pytest.mark.rows("P-410", "P-583", "P-955")
 def test_a_running_receiver_fills_a_gap_from_the_stores() -> None:
-    """P-410, P-583, P-955."""
     cluster = Paced.ready("receiver1")
     node = cluster.nodes["receiver1"]
     cluster.source.joined.remove(node)

@@ -48,8 +48,8 @@ def newcomer(cluster: Cluster, source: SourceNode, **changes: Any) -> ReceiverNo
     return ReceiverNode.create(cluster.world, attrs.evolve(config, **changes), source)
 
 
+@pytest.mark.rows("P-540", "P-546", "P-547", "P-549", "P-551")
 def test_new_receivers_recover_from_the_stores_of_a_dead_source() -> None:
-    """P-540, P-546, P-547, P-549, P-551."""
     cluster = Proxied.ready()
     cluster.crash_source()
     cluster.world.run(LONG)
@@ -60,8 +60,9 @@ def test_new_receivers_recover_from_the_stores_of_a_dead_source() -> None:
     assert receiver.numbers == list(range(10))
 
 
+@pytest.mark.rows("P-541", "P-546")
 def test_the_source_returns_and_its_proxy_ends() -> None:
-    """P-541, P-546: the new life goes on behind the old one, and receivers miss nothing."""
+    """The new life goes on behind the old one, and receivers miss nothing."""
     cluster = Proxied.ready()
     cluster.crash_source()
     cluster.world.run(LONG)
@@ -77,8 +78,8 @@ def test_the_source_returns_and_its_proxy_ends() -> None:
     assert len(cluster.stable()) == 15
 
 
+@pytest.mark.rows("P-544", "P-548")
 def test_the_store_of_the_proxy_fails_and_another_stands() -> None:
-    """P-544, P-548."""
     cluster = Proxied.ready()
     cluster.crash_source()
     cluster.world.run(LONG)
@@ -95,8 +96,9 @@ def test_the_store_of_the_proxy_fails_and_another_stands() -> None:
     assert receiver.numbers == list(range(10))
 
 
+@pytest.mark.rows("P-533")
 def test_the_state_lifetime_of_the_source_ends_its_proxy() -> None:
-    """P-533, T7."""
+    """T7."""
     cluster = Proxied.ready(attrs.evolve(KEPT, source_lifetime_ns=2 * LONG))
     cluster.crash_source()
     cluster.world.run(LONG)
@@ -106,9 +108,10 @@ def test_the_state_lifetime_of_the_source_ends_its_proxy() -> None:
     assert all(store.machine.repositories == {} for store in cluster.stores.values())
 
 
+@pytest.mark.rows("P-535", "P-550")
 @pytest.mark.parametrize("wants_proxy", [False, True])
 def test_without_a_wish_nobody_stands_in_and_the_state_goes(wants_proxy: bool) -> None:
-    """P-535, P-550, T7."""
+    """T7."""
     cluster = Proxied.ready(attrs.evolve(KEPT, source_lifetime_ns=0))
     cluster.crash_source()
     cluster.start_source(wants_proxy=wants_proxy, session_id=5)
@@ -121,8 +124,9 @@ def test_without_a_wish_nobody_stands_in_and_the_state_goes(wants_proxy: bool) -
     assert [len(store.machine.repositories) for store in cluster.stores.values()] == [1 + wants_proxy] * 3
 
 
+@pytest.mark.rows("P-569", "P-951")
 def test_a_proxy_keeps_the_receivers_pace() -> None:
-    """P-569, P-951: it registers as its source did, and lets receivers go on."""
+    """It registers as its source did, and lets receivers go on."""
     cluster = Proxied.ready(attrs.evolve(KEPT, allow_rpp=True), pace=Pace.RECEIVERS, flight_bytes=10_000)
     receiver = newcomer(cluster, cluster.source, pace=Pace.RECEIVERS)
     cluster.send(5)

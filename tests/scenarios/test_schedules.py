@@ -60,10 +60,11 @@ def leave_a_tail(cluster: Cluster, random: Random) -> None:
     cluster.start_source()
 
 
+@pytest.mark.rows("P-004", "P-005", "P-023")
 @pytest.mark.no_cover
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_nothing_stable_is_lost(seed: int) -> None:
-    """P-004, P-005, P-023: whoever crashes, whenever."""
+    """With any crash at any time."""
     random = Random(seed)
     cluster = Cluster.started(receivers=2, size=random.choice([1, 3, 3, 3, 5]))
     for _ in range(STEPS):

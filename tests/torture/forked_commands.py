@@ -13,7 +13,7 @@ from pathlib import Path
 
 import uvloop  # noqa: F401 - the commands load it, and so does the parent of their processes
 
-from stablecast.cli import app, daemons, lbmrd, srs  # noqa: F401 - loaded before the fork
+from stablecast.cli import app, daemons, resolution_daemons  # noqa: F401 - loaded before the fork
 from stablecast.cli.main import main
 from stablecast.runtime.machine.system_files import SystemFiles
 

@@ -70,9 +70,10 @@ def test_a_message_without_one_of_its_headers_raises_only_the_one_error(m_: m.Me
     assert isinstance(found, get_args(m.Message))
 
 
+@pytest.mark.rows("P-436")
 @given(INCARNATIONS, INCARNATIONS, U32, st.binary(max_size=2000), st.booleans())
 def test_a_retransmission_survives_the_wire(s: int, sender: int, number: int, payload: bytes, proactive: bool) -> None:
-    """P-436: the kind marks a retransmission without a request."""
+    """The kind marks a retransmission without a request."""
     recovered = codec.Recovered(s, sender, number, payload, proactive)
     message, _ = lbmc.decode(encode_recovered(recovered))
     assert message.kind == (lbmc.MessageKind.PROACTIVE if proactive else lbmc.MessageKind.RETRANSMISSION)
@@ -177,9 +178,9 @@ def test_terms_of_another_size_are_refused() -> None:
         extended_options.decode_pace(control(option(extended_options.TERMS, bytes(47))), True)
 
 
+@pytest.mark.rows("P-567", "P-570", "P-571")
 @pytest.mark.parametrize(("public", "pace"), [(False, m.Pace.SOURCE), (True, m.Pace.RECEIVERS)])
 def test_peers_without_our_option_are_paced_by_the_public_flag(public: bool, pace: m.Pace) -> None:
-    """P-567, P-570, P-571."""
     assert extended_options.decode_pace(control(h.StoreId(flags=1)), public) == (pace, m.Wishes())
 
 
@@ -283,8 +284,9 @@ def judged(octets: list[bytes], path: Path) -> list[Packet]:
     return packets
 
 
+@pytest.mark.rows("P-216", "P-219", "P-220", "P-247", "P-568", "P-571", "P-586")
 def test_public_dissectors_read_every_message(tmp_path: Path) -> None:
-    """P-216, P-219, P-220, P-247, P-568, P-571, P-586: registrations, answers, SRIs and the rest, field by field."""
+    """Registrations, answers, SRIs and the rest, field by field."""
     assert {type(message) for message, _ in CHOSEN} == set(get_args(m.Message))
     packets = judged([codec.encode(message) for message, _ in CHOSEN], tmp_path / "messages.pcap")
     for (message, expected), packet in zip(CHOSEN, packets, strict=True):

@@ -14,9 +14,9 @@ from stablecast.config.option_names import MAX_SESSION_ID, SAFE
 
 ORDER = (
     *("demo", "up", "send", "receive"),
-    *("store", "check", "top", "lbmrd", "srs", "strategies"),
-    *("verify", "rules", "trace", "whatif", "capture"),
-    *("sim", "prove", "model", "testing"),
+    *("store", "check", "plan", "top", "fleet", "lbmrd", "srs", "strategies"),
+    *("verify", "rules", "rows", "trace", "whatif", "capture"),
+    *("sim", "prove", "model", "testing", "manual"),
 )
 """Order of the commands in help: try it, run it, investigate a run, verify the protocol."""
 
@@ -46,6 +46,7 @@ app.add_typer(trace.app, name="trace")
 app.add_typer(testing.app, name="testing")
 app.command("check")(store.check_command)
 app.command("top")(store.top_command)
+app.command("fleet")(store.fleet_command)
 app.command("prove")(prove.prove_command)
 
 
@@ -136,6 +137,36 @@ def up_command(
     raise typer.Exit(cluster.run(stores, directory, as_json))
 
 
+@app.command("plan")
+def plan_command(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Configurations of store daemons, and option files of clients; none: one default store."),
+    ] = None,
+    sources: Annotated[int, typer.Option(help="Sources of each topic pattern.", min=0, max=10_000_000)] = 1_000,
+    topics: Annotated[int | None, typer.Option(help="Topics of these sources; default: one for each.", min=0)] = None,
+    receivers: Annotated[int, typer.Option(help="Receivers of each source.", min=0, max=10_000)] = 1,
+    profile: Profile = SAFE,
+    as_json: Json = False,
+) -> None:
+    """Add up the memory, disk space and descriptors that stores need for a number of sources."""
+    from stablecast.cli import plan
+    from stablecast.config.capacity import Load
+
+    load = Load(sources, sources if topics is None else topics, receivers)
+    raise typer.Exit(plan.run(files or [], load, profile, as_json))
+
+
+@app.command("manual")
+def manual_command(
+    directory: Annotated[Path, typer.Argument(help="Directory of the pages, for example /usr/local/share/man/man1.")],
+) -> None:
+    """Write the manual pages of all commands, made from their help."""
+    from stablecast.cli import manual
+
+    raise typer.Exit(manual.run(typer.main.get_command(app), directory))
+
+
 @app.command("lbmrd")
 def lbmrd_command(
     config: Annotated[Path | None, typer.Argument(help="XML configuration file; see spec/resolution.md.")] = None,
@@ -163,14 +194,15 @@ def lbmrd_command(
     as_json: Json = False,
 ) -> None:
     """Run the unicast topic-resolution relay until interrupted."""
-    from stablecast.cli import lbmrd
+    from stablecast.cli import resolution_daemons as daemons
+    from stablecast.resolver.lbmrd.config import DTD
 
     if dump:
-        raise typer.Exit(lbmrd.dump_dtd())
+        raise typer.Exit(daemons.dump(DTD))
     overrides = {"port": port, "activity": activity, "log": log}
     overrides |= {"receive_buffer": receive_buffer, "send_buffer": send_buffer}
-    settings = lbmrd.configured(config, listen, interface, ttl, overrides)
-    raise typer.Exit(lbmrd.run(settings, statistics, validate=validate, as_json=as_json))
+    settings = daemons.configured(config, listen, interface, ttl, overrides)
+    raise typer.Exit(daemons.run_lbmrd(settings, statistics, validate=validate, as_json=as_json))
 
 
 @app.command("srs")
@@ -186,11 +218,12 @@ def srs_command(
     as_json: Json = False,
 ) -> None:
     """Run the stateful topic-resolution service until interrupted."""
-    from stablecast.cli import srs
+    from stablecast.cli import resolution_daemons as daemons
+    from stablecast.resolver.srs.xml_config import XSD
 
     if dump_xsd:
-        raise typer.Exit(srs.dump_xsd())
-    raise typer.Exit(srs.run(config, interface, port, validate=validate, dump=dump, as_json=as_json))
+        raise typer.Exit(daemons.dump(XSD))
+    raise typer.Exit(daemons.run_srs(config, interface, port, validate=validate, dump=dump, as_json=as_json))
 
 
 @app.command("strategies")
@@ -342,6 +375,18 @@ def rules_command(
     from stablecast.cli import rules
 
     raise typer.Exit(rules.run(rule, as_json))
+
+
+@app.command("rows")
+def rows_command(
+    groups: Annotated[bool, typer.Option("--groups", help="Print groups of rows and their planted faults.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Print every documented behaviour: shown, different or not here, with its tests. Needs a source tree."""
+    from stablecast.cli import rows
+    from stablecast.text.exit_status import guarded
+
+    raise typer.Exit(guarded(lambda: rows.run(["--json"] if as_json else ["--groups"] if groups else ["--all"])))
 
 
 def run() -> int:

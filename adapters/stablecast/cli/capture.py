@@ -1,4 +1,4 @@
-"""Declare `stablecast capture`, which decodes captures made by any capture program."""
+"""Declare `stablecast capture`, which decodes and examines captures made by any capture program."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,12 +7,32 @@ import typer
 
 from stablecast.cli.declarations import CommandGroup
 
-app = typer.Typer(cls=CommandGroup, no_args_is_help=True, help="Decode captures of network traffic.")
+app = typer.Typer(cls=CommandGroup, no_args_is_help=True, help="Decode and examine captures of network traffic.")
 
 
 @app.callback()
 def captures() -> None:
-    """Decode captures of network traffic."""
+    """Decode and examine captures of network traffic."""
+
+
+@app.command("doctor")
+def doctor_command(
+    files: Annotated[list[Path], typer.Argument(help="Capture files, pcap or pcapng.")],
+    port: Annotated[
+        list[str] | None, typer.Option("--port", help="kind=port or kind=low-high, as for `decode`. Repeatable.")
+    ] = None,
+    threshold: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--threshold", help="name=value from which on something is a finding, e.g. loss=0.01. Repeatable."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """Find losses, slow recovery, unwanted topics and other troubles, and advise; exit with 1 if there are any."""
+    from stablecast.evidence.verification import captures
+
+    raise typer.Exit(captures.run_doctor(files, port or [], threshold or [], as_json))
 
 
 @app.command("decode")

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,16 @@ from stablecast.text.release import build, release
 
 if TYPE_CHECKING:
     from stablecast.ops.monitor.server import Monitor
+
+
+STOPPING = (Severity.INFO, "", "stopping", "a signal asks for the end; a second one ends the daemon at once")
+"""The line of the log for the first signal."""
+
+AT_ONCE = (Severity.WARNING, "", "ended-at-once", "a second signal ended the daemon before its stores were stopped")
+"""The line for the second."""
+
+LAST_LINE_SECONDS = 0.05
+"""Seconds that the log may take for a line about a signal: two of them must end a daemon within 0.1 s (P-708)."""
 
 
 @attrs.frozen
@@ -161,7 +171,7 @@ async def serve_daemon(plan: Plan, job: DaemonJob, log: Log, detached: machine.D
     A store whose disk fails is parked: the other stores and the monitor continue. Raises like `Hosts.start` and
     `Hosts.stop`.
     """
-    interrupt = _interrupt()
+    interrupt = _interrupt(log)
     hosts = Hosts(all_settings(plan, log.write, new=job.new, trace=job.trace), machine.process.new_loop)
     async with AsyncExitStack() as stack:
         await hosts.start()
@@ -179,7 +189,7 @@ async def serve_daemon(plan: Plan, job: DaemonJob, log: Log, detached: machine.D
         _say_all_ready(hosts, monitor, log, job.as_json)
         if detached is not None:
             detached.ready()
-        stack.push_async_callback(_cancelled, _report(hosts.hosts))
+        await stack.enter_async_context(_reported(hosts.hosts))
         tending = asyncio.create_task(hosts.tend())
         stack.push_async_callback(_cancelled, tending)
         await asyncio.wait({interrupt, tending}, return_when=asyncio.FIRST_COMPLETED)
@@ -210,24 +220,15 @@ def _say_ready(store: Store, who: str, fields: Mapping[str, str], as_json: bool)
         say(ready if as_json else text)
 
 
-def _report(hosts: Sequence[Host]) -> "asyncio.Task[None]":
-    """Report to the service manager that the stores are ready, that they live, and, once cancelled, that they end."""
-    manager = ServiceManager.of_environment()
-    ready = f"{plural(len(hosts), 'store')} ready to accept registrations"
+def _reported(hosts: Sequence[Host]) -> AbstractAsyncContextManager[None]:
+    """Report to the service manager that the stores are ready, that their loops turn, and at the end that they stop."""
+    seconds = max((host.store.waiting_ns for host in hosts), default=0) / SECOND
+    status = f"{plural(len(hosts), 'store')} ready to accept registrations"
 
-    async def reporting() -> None:
-        try:
-            seconds = max((host.store.waiting_ns for host in hosts), default=0) / SECOND
-            if seconds:
-                manager.waiting(f"grants no registration for {seconds:.0f} s", seconds)
-                await asyncio.sleep(seconds)
-            manager.ready(ready)
-            await manager.keep_alive(lambda: asyncio.gather(*(host.turn() for host in hosts)))
-            await asyncio.get_running_loop().create_future()
-        finally:
-            manager.stopping()
+    async def turned() -> None:
+        await asyncio.gather(*(host.turn() for host in hosts))
 
-    return asyncio.create_task(reporting())
+    return ServiceManager.of_environment().serving(status, turned, seconds)
 
 
 def _monitor(plan: Plan, hosts: Hosts, log: Log) -> "Monitor | None":
@@ -276,10 +277,10 @@ async def serve(settings: StoreSettings, as_json: bool) -> int:
     for report in store.reports:
         note(report)
     _say_ready(store, "store", {"directory": str(settings.directory)}, as_json)
-    reporting, watching = _report([host]), asyncio.create_task(host.watch_room())
+    watching = asyncio.create_task(host.watch_room())
     ends: set[asyncio.Future[Any]] = {interrupt, host.failed}
-    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-    await _cancelled(reporting)
+    async with _reported([host]):
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     await _cancelled(watching)
     await host.stop()
     if as_json:
@@ -294,16 +295,21 @@ async def _cancelled(task: "asyncio.Task[None]") -> None:
         await task
 
 
-def _interrupt() -> "asyncio.Future[None]":
+def _interrupt(log: Log | None = None) -> "asyncio.Future[None]":
     """Return a future that is done at the first signal that asks for the end (P-707).
 
     The second signal ends the process as a crash would (P-708). The loop may wait for a blocked disk, and every message
-    that was reported stable is durable already.
+    that was reported stable is durable already. The log has a line for each of the two.
     """
     stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def interrupted() -> None:
-        if stop.done():
+        second = stop.done()
+        if log is not None:
+            # The disk of the log may be the one that blocks, so another thread writes and may be left behind.
+            line = AT_ONCE if second else STOPPING
+            machine.threads.start("stablecast-signal", log.write, *line).join(LAST_LINE_SECONDS)
+        if second:
             machine.process.exit(INTERRUPTED)
         stop.set_result(None)
 

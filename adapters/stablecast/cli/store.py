@@ -184,3 +184,18 @@ def top_command(
     from stablecast.cli import store_operations
 
     raise typer.Exit(store_operations.top(where, order, rows, once, token))
+
+
+def fleet_command(
+    monitors: Annotated[
+        list[str], typer.Argument(help="The monitors of all store daemons: http://ip:port, or ip:port.")
+    ],
+    rows: Annotated[int, typer.Option(help="Number of sources to show.", min=1, max=1000)] = 20,
+    watch: Annotated[bool, typer.Option("--watch", help="Show it until interrupted.")] = False,
+    token: Token = None,
+    as_json: Json = False,
+) -> None:
+    """Show several stores as one: each source by its quorum, problems first; exit with 1 if one is critical."""
+    from stablecast.cli import fleet
+
+    raise typer.Exit(fleet.run(monitors, rows, watch, token, as_json))

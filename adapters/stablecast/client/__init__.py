@@ -15,8 +15,10 @@ from stablecast.client.errors import (
     MessageTooLarge,
     NotRegistered,
     NotStable,
+    PayloadError,
     RegistrationFailed,
 )
+from stablecast.client.event_details import EventDetails
 from stablecast.client.message import AckHandle, Batch, Message
 from stablecast.client.receiver import Receiver, RegIdRequest
 from stablecast.client.source import Sent, Source
@@ -29,10 +31,12 @@ __all__ = [
     "Closed",
     "Context",
     "EndpointFailed",
+    "EventDetails",
     "Message",
     "MessageTooLarge",
     "NotRegistered",
     "NotStable",
+    "PayloadError",
     "Receiver",
     "RegIdRequest",
     "RegistrationFailed",

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import TypeVar
 
 from stablecast.client.inbox import Inbox
 from stablecast.client.iteration import TURN_SECONDS
@@ -10,6 +11,8 @@ from stablecast.core.protocol.events import Event
 from stablecast.runtime import machine
 from stablecast.runtime.effect_execution import report
 
+EventT = TypeVar("EventT", bound=Event)
+
 STRIDE = 8
 """Calls between two readings of the clock, while calls are short."""
 
@@ -17,7 +20,7 @@ LONG_SECONDS = 0.001
 """Seconds for one stride. After a longer stride the clock is read after each call."""
 
 
-def notify(on_event: Callable[[Event], None] | None, event: Event, whose: str) -> None:
+def notify(on_event: Callable[[EventT], None] | None, event: EventT, whose: str) -> None:
     """Report an event to the application. An exception of its callback goes to the event loop's exception handler."""
     if on_event is None:
         return

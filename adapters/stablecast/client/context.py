@@ -1,7 +1,7 @@
 """A context: one request port, one pool of connections and one resolver for its sources and receivers."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -9,6 +9,7 @@ import attrs
 
 from stablecast.client import source_discovery
 from stablecast.client.advice import advise_of_options, advise_of_relations, advise_of_transport, transport_of
+from stablecast.client.claims import check_claims
 from stablecast.client.errors import Closed
 from stablecast.client.message import Message
 from stablecast.client.named_stores import NamedStores
@@ -26,7 +27,7 @@ from stablecast.config.transport_options import TransportConfig
 from stablecast.core.errors import ConfigError, MisuseError
 from stablecast.core.protocol import messages
 from stablecast.core.protocol.effects import AskLow
-from stablecast.core.protocol.events import Event, NoSource
+from stablecast.core.protocol.events import Event, NoSource, ReceiverGone, Reclaimed
 from stablecast.core.protocol.inputs import Arrived, Departed, Gone, Located, Reset
 from stablecast.core.protocol.settings import SourceConfig, StoreSpec
 from stablecast.evidence.trace import TraceError
@@ -58,6 +59,8 @@ class Context:
     Attributes:
         request_address: `ip:port` of the request port, empty before the context is open.
         oddities: How often each kind of malformed or unexpected input came, by kind.
+        on_event: Called in the event loop with the events of the context, which are `ReceiverGone` of each of its
+            sources (P-338). The `on_event` of that source gets the event, too. None calls nothing.
         prompt: False keeps the context from asking the kernel for quick wake-ups. Set it before the context is used.
     """
 
@@ -98,6 +101,7 @@ class Context:
         self.session_id = session_id
         self.store_names = {name: address.join(*address.parse(at)) for name, at in (store_names or {}).items()}
         self.trace = trace
+        self.on_event: Callable[[ReceiverGone], None] | None = None
         self.prompt = True
         self._courtesy = courtesy()
         self.oddities: Counter[str] = Counter()
@@ -159,6 +163,7 @@ class Context:
         stores: Sequence[str] = (),
         session_id: int | None = None,
         on_event: Callable[[Event], None] | None = None,
+        on_forced_reclaim: Callable[[Reclaimed], None] | None = None,
         within: float | None = REGISTRATION_SECONDS,
         wait: bool = True,
         options: Mapping[str, Value] | None = None,
@@ -170,6 +175,8 @@ class Context:
             stores: `ip:port[:regid]` or the name of each store (P-212). Without stores the source only streams.
             session_id: Replaces RegIDs. None uses the session id of the context, 0 means none.
             on_event: Called in the event loop with every event of the source (`stablecast.core.protocol.events`).
+            on_forced_reclaim: Called with each `Reclaimed` event whose messages were dropped by force, before
+                `on_event` is (P-660). The guide keeps it for older programs; `on_event` gets the same event.
             within: Seconds to wait for enough stores; None waits for ever.
             wait: False returns at once; then `await source.registered()` before sending.
             options: Documented options by name, for example `{"ume_flight_size": 2000}`.
@@ -191,6 +198,7 @@ class Context:
         advise_of_transport(transport, self.resolution)
         advise_of_relations(config)
         source = await self._start(config, on_event, advertise, transport)
+        source.on_forced_reclaim = on_forced_reclaim
         if wait:
             try:
                 await source.registered(within)
@@ -223,6 +231,7 @@ class Context:
             prepared.cancel()
             raise
         source.courtesy = self._courtesy if self.prompt else None
+        source.on_receiver_gone = self._on_receiver_gone
         self._sources[config.incarnation] = source
         source.on_close = lambda: self._forget_source(config.incarnation)
         try:
@@ -315,6 +324,10 @@ class Context:
         if self._resolver is not None:
             self._resolver.remove_receiver(receiver.topic)
 
+    def store_name(self, store: str) -> str:
+        """Return the name of the store at an address, empty if it has none here."""
+        return next((name for name, where in self.store_names.items() if where == store), "")
+
     def lost_source(self, topic: str, place: str, *, others: bool) -> None:
         """Look for the next life of the source that was joined at `place`; `others` of the topic are still joined."""
         if self._resolver is None:
@@ -362,6 +375,11 @@ class Context:
         receiver = self._receivers.get(topic)
         if receiver is not None:
             receiver.found(record.address, record.session_id, record.request_address)
+
+    def _on_receiver_gone(self, event: ReceiverGone) -> None:
+        """Report that a receiver is gone as an event of the context."""
+        if self.on_event is not None:
+            self.on_event(event)
 
     def _on_left(self, peer: Peer) -> None:
         """Notify sources that the receivers behind a connection are gone (P-338)."""
@@ -456,30 +474,3 @@ def _addressee(message: messages.Message) -> messages.Role | None:
             return None
         case _:
             return messages.Role.SOURCE
-
-
-def check_claims(config: SourceConfig, living: Iterable[SourceConfig]) -> None:
-    """Raise MisuseError if another living source claims the same session id or RegID.
-
-    Without the check the later source would take the RegID over, and the earlier one would end.
-    """
-    for other in living:
-        if not (config.stores and other.stores):
-            continue
-        if config.topic == other.topic and config.session_id and config.session_id == other.session_id:
-            claimed = f"session id {config.session_id}"
-        elif common := sorted(_reg_ids(config) & _reg_ids(other)):
-            claimed = "RegID {1} at store {0}".format(*common[0])
-        else:
-            continue
-        raise MisuseError(
-            f"this context has a source of '{other.topic}' with {claimed}: use that one, or give another session id or "
-            "other RegIDs"
-        )
-
-
-def _reg_ids(config: SourceConfig) -> set[tuple[str, int]]:
-    """Return the RegIDs that a source asks for, by store. A session id replaces them."""
-    if config.session_id:
-        return set()
-    return {(store.name or store.address, store.reg_id) for store in config.stores if store.reg_id}

@@ -25,6 +25,10 @@ class NotStable(StablecastError):  # noqa: N818
     """The source reclaimed the message by force before it was stable (P-323)."""
 
 
+class PayloadError(StablecastError):
+    """A payload is no object of the type that is read here. The text says what is wrong with it."""
+
+
 class Closed(StablecastError):  # noqa: N818
     """The context, source or receiver was closed. Make a new one."""
 

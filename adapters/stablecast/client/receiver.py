@@ -11,7 +11,7 @@ looks at it again, no sooner than it would join a new life.
 
 import asyncio
 import operator
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,9 @@ import attrs
 
 from stablecast.client.callbacks import CallbackDelivery, notify
 from stablecast.client.consumption import Consumption
+from stablecast.client.early_runs import EarlyRuns
 from stablecast.client.errors import EndpointFailed, RegistrationFailed
+from stablecast.client.event_details import EventDetails
 from stablecast.client.inbox import Inbox
 from stablecast.client.iteration import FIRST_BATCH, TURN_MESSAGES, InboxReader, MessageIterator
 from stablecast.client.message import Batch, Message
@@ -58,12 +60,6 @@ REJOIN_SECONDS = 0.2
 MAX_FINISHED = 16
 """Ended sessions that are not recovered or not consumed yet. Beyond that, the oldest is given up."""
 
-MAX_EARLY = 256
-"""Runs that are kept until their source announces itself. Beyond that, the oldest are lost."""
-
-MAX_EARLY_BYTES = 8 * 1024 * 1024
-"""Bytes of those runs: one read of the transport fits."""
-
 MAX_REG_ID = 0xFFFF_FFFF
 
 
@@ -96,6 +92,9 @@ class ReceiverContext(Protocol):
     def forget_receiver(self, receiver: "Receiver") -> None:
         """Stop finding sources for a receiver that was closed."""
 
+    def store_name(self, store: str) -> str:
+        """Return the name of the store at an address, empty if it has none here."""
+
     def lost_source(self, topic: str, place: str, *, others: bool) -> None:
         """Look for the next life of the source that was joined at `place`; `others` of the topic are still joined."""
 
@@ -111,33 +110,6 @@ class JoinPlan:
     session_id: int | None
     request: str
     timer: asyncio.TimerHandle
-
-
-@attrs.define
-class EarlyRuns:
-    """Runs that came before the announcement of their source, by session id, oldest first; `size` is their bytes.
-
-    Datagrams carry both, so a run may overtake the announcement.
-    """
-
-    runs: deque[tuple[int, Run]] = attrs.field(factory=deque)
-    size: int = 0
-
-    def keep(self, session_id: int, run: Run) -> None:
-        """Keep a copy of a run, because a slice of a read would keep the whole read in memory."""
-        self.runs.append((session_id, attrs.evolve(run, block=bytes(run.block))))
-        self.size += len(run.block)
-        while len(self.runs) > MAX_EARLY or self.size > MAX_EARLY_BYTES:
-            self.size -= len(self.runs.popleft()[1].block)
-
-    def remove(self, incarnation: int) -> list[Run]:
-        """Remove the runs of a life and return them in order."""
-        removed = [run for session_id, run in self.runs if codec.join(session_id, run.topic_index) == incarnation]
-        if removed:
-            others = [kept for kept in self.runs if codec.join(kept[0], kept[1].topic_index) != incarnation]
-            self.runs = deque(others)
-            self.size -= sum(len(run.block) for run in removed)
-        return removed
 
 
 class Receiver:
@@ -189,6 +161,7 @@ class Receiver:
         self._alone = MessageIterator(self._reader)
         self._paused = False
         self._closed = False
+        self._reporting = ""
 
     async def __aenter__(self) -> Self:
         """Return the receiver itself."""
@@ -474,9 +447,17 @@ class Receiver:
         report(text, error)
         self._reader.fail(EndpointFailed(text), error)
 
-    def on_notify(self, event: Event) -> None:
-        """Report an event to the application."""
+    def details(self, event: Event) -> EventDetails:
+        """Return more facts about an event: names, the session id, and during its `on_event` call the source."""
+        store = getattr(event, "store", "")
+        name = self._context.store_name(store) if store else ""
+        return EventDetails(store, name, self.config.session_id, self._reporting)
+
+    def on_notify(self, event: Event, source: str = "") -> None:
+        """Report an event to the application; `source` is the place of the source that it is about."""
+        self._reporting = source_string(source) if source else ""
         notify(self._on_event, event, f"receiver '{self.topic}'")
+        self._reporting = ""
 
     def on_control(self, message: ControlMessage) -> None:
         """Pass a control message from the request port to its session."""

@@ -48,8 +48,8 @@ class SessionOwner(Protocol):
     def choose_low(self, question: fx.AskLow) -> int | None:
         """Return the first number to deliver; None if there is no answer, so that nothing is delivered."""
 
-    def on_notify(self, event: events.Event) -> None:
-        """Report an event to the application."""
+    def on_notify(self, event: events.Event, source: str = "") -> None:
+        """Report an event to the application; `source` is the place of the source that it is about."""
 
     def on_consumed(self, session: "ClientSession") -> None:
         """Note that the application has consumed all messages of an ended session."""
@@ -314,7 +314,7 @@ class ClientSession:
         self._plain = False
         if cut:
             text = f"{cut} messages that waited have numbers that the source's next life uses again"
-            self._receiver.on_notify(events.Oddity("dead-tail", text))
+            self._receiver.on_notify(events.Oddity("dead-tail", text), self.transport)
         self._receiver.on_inherited()
 
     def dropped(self, count: int) -> None:
@@ -375,11 +375,11 @@ class ClientSession:
         if isinstance(event, events.UnrecoverableLoss):
             self._on_lost(event)
         elif not self.ended:
-            self._receiver.on_notify(event)
+            self._receiver.on_notify(event, self.transport)
 
     def _on_lost(self, event: events.UnrecoverableLoss) -> None:
         for first, stop in self.succession.lost(event.first, event.last + 1) if not self._stopped else ():
-            self._receiver.on_notify(attrs.evolve(event, first=first, last=stop - 1))
+            self._receiver.on_notify(attrs.evolve(event, first=first, last=stop - 1), self.transport)
         self._pieces.lose(event.first, event.last + 1)
         self._drop_useless()
 
@@ -402,4 +402,4 @@ class ClientSession:
             self._driver.feed(inputs.Useless(first, stop - 1))
         for low, high in lost:
             for first, stop in self.succession.lost(low, high):
-                self._receiver.on_notify(events.UnrecoverableLoss(first, stop - 1))
+                self._receiver.on_notify(events.UnrecoverableLoss(first, stop - 1), self.transport)

@@ -31,6 +31,7 @@ from stablecast.client.errors import (
     RegistrationFailed,
     RegistrationTroubles,
 )
+from stablecast.client.event_details import EventDetails, MessageTags, store_of
 from stablecast.client.outgoing_messages import FLUSH_BYTES, PROMPT_MESSAGES, TURN_MESSAGES, Block, Outgoing
 from stablecast.client.stability import Stability
 from stablecast.core.errors import OversizeError
@@ -47,6 +48,7 @@ from stablecast.runtime.driven_machine import Driven
 from stablecast.runtime.driver import Driver
 from stablecast.runtime.effect_execution import describe, report
 from stablecast.runtime.reliable_stream import ReliableStream
+from stablecast.runtime.source_strings import source_string
 from stablecast.runtime.stream import StreamServer
 from stablecast.runtime.wakeup_latency import Courtesy
 from stablecast.transports import codec
@@ -124,6 +126,8 @@ class Source:
         self.topic = config.topic
         self.place = config.transport
         self.on_close: Callable[[], None] | None = None
+        self.on_forced_reclaim: Callable[[events.Reclaimed], None] | None = None
+        self.on_receiver_gone: Callable[[events.ReceiverGone], None] | None = None
         self.stream: StreamServer | ReliableStream | None = None
         self.courtesy: Courtesy | None = None
         self.max_payload = MAX_PAYLOAD
@@ -153,6 +157,7 @@ class Source:
         self._whose = f"source '{config.topic}'"
         self._end_reason = f"{self._whose} was closed"
         self._stability = Stability.of(config)
+        self._tags = MessageTags(keeps_late=config.confirmations)
         self._troubles = RegistrationTroubles()
         self._written_info: tuple[SourceInfo, bytes] | None = None
         self._failure: EndpointFailed | None = None
@@ -302,12 +307,74 @@ class Source:
             self.flush()
         return number
 
-    async def send(self, payload: bytes, properties: Mapping[str, Value] | None = None) -> Sent:
+    async def send(
+        self,
+        payload: bytes,
+        properties: Mapping[str, Value] | None = None,
+        *,
+        tag: object = None,
+        number_info: bool = False,
+    ) -> Sent:
         """Send a message; wait for credit while the flight is full. A call that is cancelled has not sent.
 
-        Raises as `try_send` does.
+        `tag` and `number_info` are those of `try_send_tagged`. Raises as `try_send` does.
         """
-        return Sent(await self._send(payload, properties), self)
+        if tag is None and not number_info:
+            return Sent(await self._send(payload, properties), self)
+        if self._out.next % TURN_MESSAGES == 0:
+            await asyncio.sleep(0)
+        while (number := self.try_send_tagged(payload, tag, properties, number_info=number_info)) is None:
+            await self._room_for(*self._extent(payload, properties))
+        return Sent(number, self)
+
+    def try_send_tagged(
+        self,
+        payload: bytes,
+        tag: object,
+        properties: Mapping[str, Value] | None = None,
+        *,
+        number_info: bool = False,
+    ) -> int | None:
+        """Send like `try_send`, and attach an object of the application, which comes back with events (P-333).
+
+        Args:
+            payload: The message.
+            tag: The object; None attaches none. `details(event).tags` returns the objects of an event's messages.
+            properties: As for `try_send`.
+            number_info: Report `SequenceNumberInfo` for this message, even if it is not cut into pieces (P-334).
+        """
+        first = self._out.next
+        if tag is not None:
+            # Sending may report events at once, so the object must be there before.
+            self._tags.begin(first, tag)
+        number = None
+        try:
+            number = self.try_send(payload, properties)
+        finally:
+            if tag is not None:
+                self._tags.end(number)
+        if number_info and number == first:
+            self._on_notify(events.SequenceNumberInfo(first, first))
+        return number
+
+    def details(self, event: events.Event) -> EventDetails:
+        """Return more facts about an event: names, the session id, and the objects of its messages (P-333).
+
+        The objects of a message are known until the source has released it; with `ume_confirmed_delivery_notification`
+        the newest 10,000 of them are known longer.
+        """
+        store, name = store_of(event, self.config.stores, self._machine.status.registrations)
+        tags: tuple[object, ...] = ()
+        match event:
+            case (
+                events.Stable(first=first, last=last)
+                | events.NotStable(first=first, last=last)
+                | events.Confirmed(first=first, last=last)
+                | events.Reclaimed(first=first, last=last)
+                | events.SequenceNumberInfo(first=first, last=last)
+            ):
+                tags = self._tags.of(first, last)
+        return EventDetails(store, name, self.config.session_id, source_string(self.place), tags)
 
     async def send_many(self, messages: Iterable[bytes]) -> int | None:
         """Send several messages; wait for credit as needed. Return the extended number of the last, None if none.
@@ -383,10 +450,14 @@ class Source:
         if self._out.next % TURN_MESSAGES == 0:
             await asyncio.sleep(0)
         while (number := self.try_send(payload, properties)) is None:
-            block = wire_properties.block(properties) if properties else b""
-            size = len(payload) + len(block)
-            await self._room_for(size, fragments.count(size, len(block), self._room))
+            await self._room_for(*self._extent(payload, properties))
         return number
+
+    def _extent(self, payload: bytes, properties: Mapping[str, Value] | None) -> tuple[int, int]:
+        """Return the bytes of a message with its properties, and its pieces."""
+        block = wire_properties.block(properties) if properties else b""
+        size = len(payload) + len(block)
+        return size, fragments.count(size, len(block), self._room)
 
     async def _send_list(self, messages: Sequence[bytes]) -> int | None:
         """Send blocks while there is credit for several messages. Other messages go alone, which waits or raises."""
@@ -603,6 +674,8 @@ class Source:
                 self._on_notify(effect.event)
             case fx.Release():
                 self._out.retained.release(effect.number)
+                if self._tags:
+                    self._tags.release(effect.number)
             case fx.Send():
                 self._pool.send(effect.to, codec.encode(effect.message))
             case fx.Broadcast(message=message):
@@ -643,6 +716,10 @@ class Source:
             case events.Reclaimed():
                 self._stability.on_reclaimed(event.first, event.last)
                 self._changed.set()
+                if event.forced and self.on_forced_reclaim is not None:
+                    notify(self.on_forced_reclaim, event, self._whose)
+            case events.ReceiverGone():
+                notify(self.on_receiver_gone, event, self._whose)
             case events.Wakeup():
                 self._changed.set()
             case events.StoreUnresponsive() | events.RegistrationError():

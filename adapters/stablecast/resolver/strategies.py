@@ -7,7 +7,8 @@ are created.
 """
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import attrs
 
@@ -41,7 +42,8 @@ TOGETHER = 280 * SECOND
 OVER = 400 * SECOND
 """Ends of the phases: start, waiting, a minute of steady state, the outage (from APART to TOGETHER), the healing."""
 
-SENDER, WANTER = 0, 1
+SENDER, WANTER, SERVICE = 0, 1, 2
+NAMES = (b"sender..", b"wanter..")
 LATE = "made in the outage"
 PERCENT = 100
 
@@ -116,65 +118,13 @@ def _events(story: Story) -> Iterator[tuple[int, int, AddSource | AddReceiver]]:
     yield MADE, WANTER, AddReceiver(LATE)
 
 
-class _Datagrams:
-    """The story of two contexts in one group."""
+class _Network:
+    """The story of two contexts, and of the service between them if there is one."""
 
-    def __init__(self, story: Story, config: ResolutionConfig) -> None:
+    def __init__(self, story: Story, machines: Sequence[ResolutionContext | SrsContext | ResolutionService]) -> None:
         self.cost = StrategyCost()
         self._story = story
-        self._chance = Seeded(story.loss)
-        self._contexts = [
-            ResolutionContext.create(name, MulticastGroup(), config) for name in (b"sender..", b"wanter..")
-        ]
-        self._known: set[str] = set()
-        self._flying: list[tuple[int, int, int, bytes]] = []
-        self._count = 0
-
-    def play(self) -> StrategyCost:
-        """Play the story to its end."""
-        events = sorted(_events(self._story), key=lambda event: event[0])
-        while True:
-            dues = [(context.next_timeout(), at) for at, context in enumerate(self._contexts)]
-            timeout, at = min(((due, at) for due, at in dues if due is not None), default=(OVER, SENDER))
-            arrival = self._flying[0][0] if self._flying else OVER
-            now = min(timeout, arrival)
-            if events and events[0][0] <= now:
-                now, at, event = events.pop(0)
-                self._contexts[at].receive(event, now)
-            elif now >= OVER:
-                return self.cost
-            elif arrival <= timeout:
-                now, _, at, data = heapq.heappop(self._flying)
-                self._contexts[at].receive(DatagramArrived(data, "10.0.0.9:12965"), now)
-            else:
-                self._contexts[at].handle_timeout(now)
-            self._perform(at, now)
-
-    def _perform(self, at: int, now: int) -> None:
-        for effect in self._contexts[at].take_effects():
-            match effect:
-                case SendDatagram(_, data):
-                    self.cost.sent(len(data), now)
-                    if not _is_apart(now) and self._chance.below(PERCENT) >= self._story.loss:
-                        self._count += 1
-                        heapq.heappush(self._flying, (now + DELAY, self._count, 1 - at, data))
-                case Discovered(topic) if topic not in self._known:
-                    self._known.add(topic)
-                    self.cost.found(topic, now)
-                    self._contexts[at].receive(Resolved(topic), now)
-                case _:
-                    pass
-
-
-class _Services:
-    """The story of two contexts at one service. Loss only delays TCP, so it is left out; a partition is silence."""
-
-    def __init__(self, story: Story) -> None:
-        self.cost = StrategyCost()
-        self._story = story
-        self._service = ResolutionService(1)
-        names = (b"sender..", b"wanter..")
-        self._contexts = [SrsContext.create(name, ["srs:27000"], at) for at, name in enumerate(names)]
+        self._machines: Sequence[Any] = machines
         self._known: set[str] = set()
         self._flying: list[tuple[int, int, int, object]] = []
         self._count = 0
@@ -182,76 +132,78 @@ class _Services:
     def play(self) -> StrategyCost:
         """Play the story to its end."""
         events = sorted(_events(self._story), key=lambda event: event[0])
-        for now, at, event in events:
-            self._until(now)
-            self._contexts[at].receive(event, now)
-            self._perform_context(at, now)
-        self._until(OVER)
-        return self.cost
-
-    def _until(self, end: int) -> None:
-        machines: list[SrsContext | ResolutionService] = [*self._contexts, self._service]
         while True:
-            due = [(machine.next_timeout(), at) for at, machine in enumerate(machines)]
-            timeout, at = min(((when, at) for when, at in due if when is not None), default=(OVER, 0))
+            dues = [(machine.next_timeout(), at) for at, machine in enumerate(self._machines)]
+            timeout, at = min(((due, at) for due, at in dues if due is not None), default=(OVER, SENDER))
             arrival = self._flying[0][0] if self._flying else OVER
             now = min(timeout, arrival)
-            if now >= end:
-                return
-            if arrival <= timeout:
-                _, _, at, event = heapq.heappop(self._flying)
-                self._arrive(at, event, now)
+            if events and events[0][0] <= now:
+                now, at, event = events.pop(0)
+                self._machines[at].receive(event, now)
+            elif now >= OVER:
+                return self.cost
+            elif arrival <= timeout:
+                _, _, at, arrived = heapq.heappop(self._flying)
+                self._machines[at].receive(arrived, now)
             else:
-                machines[at].handle_timeout(now)
+                self._machines[at].handle_timeout(now)
             self._perform(at, now)
 
-    def _arrive(self, at: int, event: object, now: int) -> None:
-        if at < len(self._contexts):
-            assert isinstance(event, ConnectionOpened | BytesReceived | ConnectionClosed)
-            self._contexts[at].receive(event, now)
-        else:
-            assert isinstance(event, ConnectionAccepted | BytesReceived | ConnectionClosed)
-            self._service.receive(event, now)
-
     def _perform(self, at: int, now: int) -> None:
-        if at < len(self._contexts):
-            self._perform_context(at, now)
-        else:
-            self._perform_service(now)
+        for effect in self._machines[at].take_effects():
+            if not isinstance(effect, Discovered):
+                self._send(at, effect, now)
+            elif effect.topic not in self._known:
+                self._known.add(effect.topic)
+                self.cost.found(effect.topic, now)
+                self._machines[at].receive(Resolved(effect.topic), now)
 
-    def _perform_context(self, at: int, now: int) -> None:
-        service = len(self._contexts)
-        for effect in self._contexts[at].take_effects():
-            match effect:
-                case Connect(connection) if _is_apart(now):
-                    self._fly(at, ConnectionClosed(connection, "no route"), now)
-                case Connect(connection):
-                    self._fly(service, ConnectionAccepted(_number(at, connection), f"10.0.0.{at}:1"), now)
-                    self._fly(at, ConnectionOpened(connection, f"10.0.0.{at}:1"), now)
-                case SendBytes(connection, data):
-                    self._write(service, BytesReceived(_number(at, connection), data), now)
-                case Discovered(topic) if topic not in self._known and at == WANTER:
-                    self._known.add(topic)
-                    self.cost.found(topic, now)
-                case _:
-                    pass
+    def _send(self, at: int, effect: object, now: int) -> None:
+        """Put on its way what one machine sends."""
+        raise NotImplementedError
 
-    def _perform_service(self, now: int) -> None:
-        for effect in self._service.take_effects():
-            match effect:
-                case SendBytes(connection, data):
-                    self._write(connection % 2, BytesReceived(connection // 2, data), now)
-                case _:
-                    pass
+    def _fly(self, at: int, event: object, now: int) -> None:
+        self._count += 1
+        heapq.heappush(self._flying, (now + DELAY, self._count, at, event))
+
+
+class _Datagrams(_Network):
+    """The story of two contexts in one group."""
+
+    def __init__(self, story: Story, config: ResolutionConfig) -> None:
+        super().__init__(story, [ResolutionContext.create(name, MulticastGroup(), config) for name in NAMES])
+        self._chance = Seeded(story.loss)
+
+    def _send(self, at: int, effect: object, now: int) -> None:
+        if isinstance(effect, SendDatagram):
+            self.cost.sent(len(effect.data), now)
+            if not _is_apart(now) and self._chance.below(PERCENT) >= self._story.loss:
+                self._fly(1 - at, DatagramArrived(effect.data, "10.0.0.9:12965"), now)
+
+
+class _Services(_Network):
+    """The story of two contexts at one service. Loss only delays TCP, so it is left out; a partition is silence."""
+
+    def __init__(self, story: Story) -> None:
+        contexts = [SrsContext.create(name, ["srs:27000"], at) for at, name in enumerate(NAMES)]
+        super().__init__(story, [*contexts, ResolutionService(1)])
+
+    def _send(self, at: int, effect: object, now: int) -> None:
+        match effect:
+            case Connect(connection) if _is_apart(now):
+                self._fly(at, ConnectionClosed(connection, "no route"), now)
+            case Connect(connection):
+                self._fly(SERVICE, ConnectionAccepted(_number(at, connection), f"10.0.0.{at}:1"), now)
+                self._fly(at, ConnectionOpened(connection, f"10.0.0.{at}:1"), now)
+            case SendBytes(connection, data) if at == SERVICE:
+                self._write(connection % 2, BytesReceived(connection // 2, data), now)
+            case SendBytes(connection, data):
+                self._write(SERVICE, BytesReceived(_number(at, connection), data), now)
 
     def _write(self, at: int, event: BytesReceived, now: int) -> None:
         self.cost.sent(len(event.data), now)
         if not _is_apart(now):
             self._fly(at, event, now)
-
-    def _fly(self, at: int, event: object, now: int) -> None:
-        self._count += 1
-        heapq.heappush(self._flying, (now + DELAY, self._count, at, event))
 
 
 def _number(at: int, connection: int) -> int:

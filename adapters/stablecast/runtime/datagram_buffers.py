@@ -26,8 +26,6 @@ _ADDRESS = 16
 
 ReaderFactory = Callable[[machine.DatagramMemory], machine.DatagramReader]
 
-_joined = lru_cache(maxsize=4_096)(join)
-
 
 class DatagramBuffers:
     """Buffers for the datagrams of one read. All sockets of a thread share them, so that the cache holds them."""
@@ -65,7 +63,12 @@ def thread_buffers() -> DatagramBuffers:
 
 
 def _sender(name: bytes | bytearray) -> str:
-    return _joined(socket.inet_ntoa(name[4:8]), int.from_bytes(name[2:4]))
+    return _address(bytes(name[2:8]))
+
+
+@lru_cache(maxsize=4_096)
+def _address(octets: bytes) -> str:
+    return join(socket.inet_ntoa(octets[2:]), int.from_bytes(octets[:2]))
 
 
 def _by_sender(found: list[tuple[str, memoryview]]) -> list[Sent]:

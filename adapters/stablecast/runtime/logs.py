@@ -15,13 +15,14 @@ import gzip
 import re
 import time
 import zipfile
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 from shutil import copyfileobj
-from typing import BinaryIO, Protocol, TextIO
+from typing import BinaryIO, TextIO
 from zipfile import ZipInfo
 
 import attrs
@@ -195,9 +196,7 @@ class RollingFile:
     def _roll(self, now: datetime) -> None:
         model = f"{self._path.name}_{machine.process.pid()}.{self._began:%Y-%m-%d}."
         sequence = 1
-        while any(
-            machine.files.exists(self._path.with_name(f"{model}{sequence}{suffix}")) for suffix in _SUFFIXES.values()
-        ):
+        while self._is_taken(f"{model}{sequence}"):
             sequence += 1
         target = self._path.with_name(f"{model}{sequence}")
         try:
@@ -261,23 +260,23 @@ def _compress(path: Path, compression: Compression) -> None:
     machine.files.remove(path)
 
 
-class LineLog(Protocol):
+class LineLog(ABC):
     """A log that accepts lines of text, and adds their time and severity."""
 
-    def write(self, line: str) -> None:
+    @abstractmethod
+    def write(self, line: str, severity: Severity = Severity.INFO) -> None:
         """Write one line, without its end."""
 
     def warning(self, line: str) -> None:
         """Write one line that an operator should read."""
+        self.write(line, Severity.WARNING)
 
-    def reopen(self) -> None:
-        """Write the file anew at its path if it was moved away; do nothing on a console."""
-
+    @abstractmethod
     def close(self) -> None:
         """Close the log; the caller writes no more lines."""
 
 
-class ConsoleLog:
+class ConsoleLog(LineLog):
     """Lines with their time and severity on a stream, flushed one by one."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], datetime] = utc_now) -> None:
@@ -290,10 +289,6 @@ class ConsoleLog:
         self._stream.write(_stamped(self._clock(), line, severity) + "\n")
         self._stream.flush()
 
-    def warning(self, line: str) -> None:
-        """Write one line that an operator should read."""
-        self.write(line, Severity.WARNING)
-
     def reopen(self) -> None:
         """Do nothing: a console cannot be moved away."""
 
@@ -301,7 +296,7 @@ class ConsoleLog:
         """Do nothing: the stream belongs to its creator."""
 
 
-class PlainLog:
+class PlainLog(LineLog):
     """Lines with their time and severity in a file that rolls."""
 
     def __init__(self, path: Path, rolling: RollingPolicy, clock: Callable[[], datetime] = utc_now) -> None:
@@ -312,10 +307,6 @@ class PlainLog:
         """Write one line, without its end."""
         self._file.write(lambda now: _stamped(now, line, severity))
 
-    def warning(self, line: str) -> None:
-        """Write one line that an operator should read."""
-        self.write(line, Severity.WARNING)
-
     def reopen(self) -> None:
         """Write the file anew at its path if it was moved away."""
         self._file.reopen()
@@ -325,8 +316,14 @@ class PlainLog:
         self._file.close()
 
 
-def begun(log: PlainLog) -> PlainLog:
-    """Return the log of a daemon that starts, after its first lines: the release and the build (P-613)."""
+def daemon_log(path: Path | None, rolling: RollingPolicy, console: TextIO) -> LineLog:
+    """Return the log of a daemon that starts: its console, or a file.
+
+    A file begins with the release and the build (P-613). Raises OSError if it cannot be opened.
+    """
+    if path is None:
+        return ConsoleLog(console)
+    log = PlainLog(path, rolling)
     log.write(release())
     log.write(build())
     return log

@@ -6,8 +6,8 @@ stop: the daemon then runs as if it had none.
 """
 
 import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 
 import attrs
 
@@ -22,6 +22,11 @@ SIGNS_IN_TIMEOUT = 3
 
 GRACE_SECONDS = 10
 """Time by which a start is extended beyond a known wait, for what follows the wait."""
+
+
+async def _turn() -> None:
+    """Let the loop turn once."""
+    await asyncio.sleep(0)
 
 
 @attrs.frozen
@@ -40,31 +45,40 @@ class ServiceManager:
         watchdog_ns = int(watchdog) * MICROSECOND if watchdog.isdecimal() and mine else 0
         return cls(environment.get("NOTIFY_SOCKET", ""), watchdog_ns)
 
-    def ready(self, status: str) -> None:
-        """Report that the daemon serves."""
+    @asynccontextmanager
+    async def serving(
+        self, status: str, alive: Callable[[], Awaitable[object]] = _turn, wait_seconds: float = 0
+    ) -> AsyncIterator[None]:
+        """Report that the daemon is ready, that it lives, and at the end of the context that it stops.
+
+        Args:
+            status: The line that people read while the daemon is ready.
+            alive: Awaited before each sign of life. It hangs if the daemon does.
+            wait_seconds: Time until the daemon serves. It is not ready before, and asks for this time.
+        """
+        reporting = asyncio.create_task(self._report(status, alive, wait_seconds))
+        try:
+            yield
+        finally:
+            reporting.cancel()
+            with suppress(asyncio.CancelledError):
+                await reporting
+            self._send("STOPPING=1", _status("stops"))
+
+    async def _report(self, status: str, alive: Callable[[], Awaitable[object]], wait_seconds: float) -> None:
+        if wait_seconds:
+            extended = round((wait_seconds + GRACE_SECONDS) * SECOND) // MICROSECOND
+            self._send(_status(f"serves in {wait_seconds:.0f} s"), f"EXTEND_TIMEOUT_USEC={extended}")
+            await asyncio.sleep(wait_seconds)
         self._send("READY=1", _status(status))
-
-    def waiting(self, status: str, seconds: float) -> None:
-        """Report that the daemon runs and serves only after `seconds`, and ask for that time."""
-        extended = round((seconds + GRACE_SECONDS) * SECOND) // MICROSECOND
-        self._send(_status(status), f"EXTEND_TIMEOUT_USEC={extended}")
-
-    def stopping(self) -> None:
-        """Report that the daemon ends."""
-        self._send("STOPPING=1", _status("stops"))
-
-    async def keep_alive(self, alive: Callable[[], Awaitable[object]]) -> None:
-        """Send signs of life for ever, each after `alive` has ended. Return at once if nobody watches."""
-        if not (self.place and self.watchdog_ns):
-            return
-        while True:
+        while self.place and self.watchdog_ns:
             await alive()
             self._send("WATCHDOG=1")
             await asyncio.sleep(self.watchdog_ns / SECOND / SIGNS_IN_TIMEOUT)
 
     def _send(self, *lines: str) -> None:
         if self.place:
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 machine.process.notify(self.place, "\n".join(lines).encode())
 
 

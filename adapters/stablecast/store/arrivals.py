@@ -13,6 +13,7 @@ from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.effects import Join, Leave
 from stablecast.core.protocol.inputs import Arrived, Data, Ended, Gone, Lost, StoreInput
 from stablecast.core.protocol.messages import Message as ControlMessage
+from stablecast.core.protocol.messages import SourceInfo
 from stablecast.runtime.kept_runs import Continuity, Tokens
 from stablecast.runtime.request_port import Peer
 from stablecast.runtime.source_strings import Where, is_source_string
@@ -175,6 +176,10 @@ class StoreArrivals:
 
     def _on_announcement(self, item: Message) -> None:
         try:
-            self._feed(Arrived(codec.decode(item)))
+            message = codec.decode(item)
         except WireError:
             self._oddities["malformed-on-stream"] += 1
+            return
+        if isinstance(message, SourceInfo) and message.incarnation in self.traffic:
+            self.traffic[message.incarnation].groups = message.group_sizes
+        self._feed(Arrived(message))

@@ -15,6 +15,9 @@ from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import StoreMemory
 
+_text = json.JSONEncoder(separators=(",", ":")).encode
+"""`json.dumps` with separators makes an encoder for each call, and each acknowledgement has a record."""
+
 
 class RecordError(StablecastError):
     """A state record that this release cannot read. The text names the fault and the remedy."""
@@ -26,12 +29,12 @@ class RecordError(StablecastError):
 
 def client_record(client: Client) -> bytes:
     """Return the record of a client's newest state."""
-    return json.dumps({"client": _converter().unstructure(client)}, separators=(",", ":")).encode()
+    return _text({"client": _converter().unstructure(client)}).encode()
 
 
 def forget_record(reg_id: int) -> bytes:
     """Return the record of a forgotten client."""
-    return json.dumps({"forget": reg_id}, separators=(",", ":")).encode()
+    return _text({"forget": reg_id}).encode()
 
 
 def memory_record(memory: StoreMemory) -> bytes:

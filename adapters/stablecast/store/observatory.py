@@ -112,7 +112,7 @@ def source_view(store: "Store", known: ClientStatus, repository: RepositoryStatu
         holes=sum(stop - first for first, stop in repository.holes),
         lost=lost,
         burst_lost=burst_lost,
-        replicas=len(client.stores),
+        replicas=len(client.stores) or sum(store.traffic_of(client.incarnation).groups),
         proxied=client.election is not None,
         traffic=store.traffic_of(client.incarnation),
         receivers=tuple(
@@ -136,7 +136,7 @@ def store_view(store: "Store", index: int, topics: tuple[tuple[str, int, int], .
         state_directory=str(store.settings.state_directory or store.settings.directory),
         taken_ns=clock.now + clock.offset,
         started_ns=store.started_at + clock.offset,
-        requests=(config.request_rate, *status.rates(clock.now), since, service.dropped_since_start),
+        requests=(config.request_rate, *status.rates(clock.now, store.started_at), since, service.dropped_since_start),
         patterns=tuple(
             (rule.pattern, rule.kind.name.lower(), REPOSITORIES[rule.repository.kind]) for rule in config.topics
         ),

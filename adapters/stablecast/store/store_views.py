@@ -34,7 +34,8 @@ class ReceiverView:
 class Traffic:
     """Messages, payload bytes, reads and lost messages of a source's stream since the store joined it (P-920).
 
-    `naks` and `duplicates` are those of its session over LBT-RM or LBT-RU, which other sources may share.
+    `naks` and `duplicates` are those of its session over LBT-RM or LBT-RU, which other sources may share. `groups` has
+    the sizes of the groups of its stores, as its newest SRI names them.
     """
 
     received: int = 0
@@ -43,6 +44,7 @@ class Traffic:
     lost: int = 0
     naks: int = 0
     duplicates: int = 0
+    groups: tuple[int, ...] = ()
 
 
 @attrs.frozen
@@ -130,7 +132,7 @@ class StoreView:
     state_directory: str
     taken_ns: int
     started_ns: int
-    requests: tuple[int, int, int, int, int, int]
+    requests: tuple[int, float, float, float, int, int]
     patterns: tuple[tuple[str, str, str], ...]
     topics: tuple[tuple[str, int, int], ...]
     sources: int

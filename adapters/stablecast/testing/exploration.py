@@ -8,6 +8,7 @@ from typing import Final
 
 import attrs
 
+from stablecast.lab.world.world import prepared
 from stablecast.testing.faults import FaultKinds
 from stablecast.testing.minimal_schedule import MinimalSchedule
 from stablecast.testing.parallel_seeds import first_failing
@@ -99,9 +100,10 @@ class WorldExploration:
         """Run all worlds, and return the report. A failing schedule is minimised."""
         began = time.monotonic()
         try:
-            failing = self._first_failing()
-            if failing is not None:
-                self._minimise(failing)
+            with prepared():
+                failing = self._first_failing()
+                if failing is not None:
+                    self._minimise(failing)
         finally:
             self.report.seconds = time.monotonic() - began
         return self.report

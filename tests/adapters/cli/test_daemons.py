@@ -243,8 +243,9 @@ run_loop(serve(settings, True))
 """A store whose disk never answers the threads whose names begin so."""
 
 
+@pytest.mark.rows("P-708")
 def test_a_second_interrupt_waits_for_nothing(tmp_path: Path) -> None:
-    """P-708: not even for a disk that never answers."""
+    """Not even for a disk that never answers."""
     with running(tmp_path, "journal", program=(sys.executable, "-c", WAITING)) as program:
         address = program.json_line()["address"]
         with running("send", "orders", "--store", address):
@@ -256,8 +257,9 @@ def test_a_second_interrupt_waits_for_nothing(tmp_path: Path) -> None:
             assert program.end() == (130, "", "")
 
 
+@pytest.mark.rows("P-708")
 def test_a_second_interrupt_does_not_wait_for_a_loop_that_flushes(tmp_path: Path) -> None:
-    """P-708: a disk that never answers the loop's own thread."""
+    """A disk that never answers the loop's own thread."""
     with running(tmp_path, "store", program=(sys.executable, "-c", WAITING)) as program:
         address = program.json_line()["address"]
         with running("send", "orders", "--store", address), running("send", "others", "--store", address):

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from stablecast.cli.lbmrd import configured, dump_dtd, run
+from stablecast.cli.resolution_daemons import configured, dump, run_lbmrd
+from stablecast.resolver.lbmrd.config import DTD
 from stablecast.runtime.datagrams import bind
 from stablecast.transports.wire import lbmr
 from tests.support.tree import LAYERS, ROOT
@@ -81,8 +82,9 @@ CONFIG = """<lbmrd version="1.0">
 """
 
 
+@pytest.mark.rows("T-210", "T-213")
 def test_a_file_and_options_that_win_over_it(tmp_path: Path) -> None:
-    """T-210, T-213: the log tells of clients, and statistics as JSON."""
+    """The log tells of clients, and statistics as JSON."""
     config, log = tmp_path / "lbmrd.xml", tmp_path / "lbmrd.log"
     config.write_text(CONFIG.format(log=log), encoding="utf-8")
     options = ["-i", "lo", "-p", "0", "-a", "500", "-t", "2", "-r", "65536", "-s", "65536", "--statistics", "0.01"]
@@ -113,9 +115,9 @@ def test_a_file_is_checked_without_running(tmp_path: Path) -> None:
 
 
 def test_the_dtd_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert dump_dtd() == 0
+    assert dump(DTD) == 0
     assert "<!ELEMENT lbmrd (daemon?, domains, transformations)>" in capsys.readouterr().out
-    assert run(configured(None, None, None, None, {}), 0, validate=True, as_json=True) == 0
+    assert run_lbmrd(configured(None, None, None, None, {}), 0, validate=True, as_json=True) == 0
     assert json.loads(capsys.readouterr().out) == {"valid": True}
 
 
@@ -154,8 +156,8 @@ def test_a_hang_up_reopens_the_log(tmp_path: Path) -> None:
     assert "[INFO] cpython " in second
 
 
+@pytest.mark.rows("T-501")
 def test_lines_on_the_console_have_time_and_severity() -> None:
-    """T-501."""
     with lbmrd("--json") as process, bind("127.0.0.1", 0) as client:
         assert process.stdout is not None
         assert process.stderr is not None

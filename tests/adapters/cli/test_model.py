@@ -82,8 +82,8 @@ def test_a_counterexample_is_told(small_models: Path, tmp_path: Path, monkeypatc
     assert [moment["action"] for moment in told["counterexample"]["moments"]] == ["", "Up(1)"]
 
 
+@pytest.mark.rows("P-302", "P-306", "P-402")
 def test_traces_are_judged_by_rules_and_models(traced: Path) -> None:
-    """P-302, P-306, P-402."""
     done = run("trace", traced)
     assert done.exit_code == 0
     assert (
@@ -96,9 +96,8 @@ def test_traces_are_judged_by_rules_and_models(traced: Path) -> None:
     assert told["violations"] == []
 
 
+@pytest.mark.rows("P-302")
 def test_a_stranger_is_told_and_fails(traced: Path, tmp_path: Path) -> None:
-    """P-302."""
-
     def skip(records: list[Json]) -> None:
         sent = next(record["in"] for record in records if record["in"]["_"] == "Sent")
         sent["first"] += 1

@@ -2,10 +2,13 @@
 
 import json
 
+import pytest
+
 from tests.adapters.lab.prove.examples import example
 from tests.support.program import outcome
 
 
+@pytest.mark.rows("P-525")
 def test_a_loss_under_the_documented_rules() -> None:
     """P-525, formal design, 7.2."""
     status, out, err = outcome("prove", example("two_groups_of_one"), "--profile", "5.3")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.cli.srs import dump_xsd, run
+from stablecast.cli.resolution_daemons import dump, run_srs
+from stablecast.resolver.srs.xml_config import XSD
 from tests.support.tree import LAYERS, ROOT
 
 
@@ -28,8 +29,9 @@ def line(process: "subprocess.Popen[str]") -> str:
     return process.stdout.readline().rstrip("\n")
 
 
+@pytest.mark.rows("T-421", "T-422")
 def test_ready_and_stopped(tmp_path: Path) -> None:
-    """T-422, T-421: it tells where it listens, and at the end what it saw; log lines go to the file."""
+    """It tells where it listens, and at the end what it saw; log lines go to the file."""
     config = tmp_path / "srs.toml"
     pid = tmp_path / "srs.pid"
     config.write_text(
@@ -50,10 +52,10 @@ def test_ready_and_stopped(tmp_path: Path) -> None:
 def test_an_xml_file_and_what_it_comes_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = tmp_path / "srs.xml"
     config.write_text('<um-srs version="1.0"><daemon><log type="file">x.log</log></daemon></um-srs>')
-    assert run(config, None, 7, validate=False, dump=True, as_json=False) == 0
+    assert run_srs(config, None, 7, validate=False, dump=True, as_json=False) == 0
     effective = json.loads(capsys.readouterr().out)
     assert (effective["port"], effective["log"]["name"], effective["log"]["frequency"]) == (7, "x.log", "disable")
-    assert dump_xsd() == 0
+    assert dump(XSD) == 0
     assert '<xs:element name="um-srs">' in capsys.readouterr().out
     config.write_text("<um-srs>")
     with srs(str(config), "-v") as process:

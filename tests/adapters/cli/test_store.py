@@ -60,15 +60,15 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+@pytest.mark.rows("P-702")
 def test_the_document_type_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    """P-702."""
     assert daemons.dump() == 0
     assert capsys.readouterr().out == dtd(NEWEST)
 
 
+@pytest.mark.rows("P-703")
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_valid_file(as_json: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """P-703."""
     path = tmp_path / "guide.xml"
     path.write_text(GUIDE.replace("<pidfile>", "<log>again.log</log><pidfile>"))
     assert daemons.validate(path, "safe", as_json) == 0
@@ -77,8 +77,8 @@ def test_a_valid_file(as_json: bool, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert err == f"{path}:5: <log>: log is repeated: the last one counts\n"
 
 
+@pytest.mark.rows("P-703", "P-709")
 def test_a_file_that_is_not_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """P-703, P-709."""
     path = tmp_path / "guide.xml"
     path.write_text(GUIDE.replace('port="14567"', 'port="x"'))
     with pytest.raises(
@@ -102,8 +102,9 @@ def parsed(*words: str) -> Any:
     return 0
 
 
+@pytest.mark.rows("P-701", "P-704", "P-705", "P-706")
 def test_the_first_word_decides(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """P-701, P-704, P-705, P-706: a directory, a file, or a command of the group."""
+    """A directory, a file, or a command of the group."""
     calls: list[tuple[object, ...]] = []
 
     def called(*what: object) -> int:
@@ -130,8 +131,9 @@ def test_the_first_word_decides(config: Path, monkeypatch: pytest.MonkeyPatch) -
         parsed("store", "run")
 
 
+@pytest.mark.rows("P-125", "P-613", "P-706", "P-707", "P-803", "P-807")
 def test_a_daemon_runs_its_stores_until_it_is_interrupted(config: Path) -> None:
-    """P-125, P-706, P-707, P-803: ready lines, log, pidfile, monitor; all gone but the log afterwards."""
+    """Ready lines, log, pidfile, monitor; all gone but the log afterwards."""
     with running("store", config, "--new", "--json") as program:
         first, second, monitor = program.json_line(), program.json_line(), program.json_line()
         assert [(one["ready"], one["store"]) for one in (first, second)] == [(True, "a"), (True, "b")]
@@ -156,8 +158,22 @@ def test_a_daemon_runs_its_stores_until_it_is_interrupted(config: Path) -> None:
         "[INFO] b: ready: ",
         "[INFO] b: source-registered: ",
         "[INFO] a: stopped: ",
+        "[INFO] stopping: a signal asks for the end; ",
     ):
         assert line in log
+
+
+def test_the_log_tells_a_second_interrupt_from_the_first(config: Path) -> None:
+    """P-707, P-708: a line for each; nothing is reported as stopped."""
+    with running("store", config, "--new", "--json") as program:
+        program.json_line()
+        signals = (signal.SIGINT, signal.SIGTERM)  # two of a kind that come together are one
+        for number in signals:
+            program.process.send_signal(number)
+        assert program.process.wait() == 130
+    log = (config.parent / "stored.log").read_text()
+    first, second = log.index("[INFO] stopping: "), log.index("[WARNING] ended-at-once: a second signal ended")
+    assert first < second
 
 
 def test_a_first_start_without_new_names_the_cause_at_once(config: Path) -> None:
@@ -191,9 +207,9 @@ def test_a_store_whose_identity_is_known_is_not_new(config: Path) -> None:
     assert "stop it and start it with --new" not in err
 
 
+@pytest.mark.rows("P-705", "P-712")
 @pytest.mark.parametrize("words", [("store", "-h"), ("store", "run", "-h"), ("-h",), ("check", "-h"), ("srs", "-h")])
 def test_every_command_prints_its_help(words: tuple[str, ...]) -> None:
-    """P-705."""
     status, out, _ = outcome(*words)
     assert status == 0
     assert out == outcome(*words[:-1], "--help")[1]
@@ -250,8 +266,9 @@ def test_a_refused_registration_is_logged_with_topic_and_address(config: Path) -
     )
 
 
+@pytest.mark.rows("T-504")
 def test_a_log_of_an_earlier_day_rolls_at_the_start(config: Path) -> None:
-    """T-504: the daemon of that day is gone, and its lines are of that day."""
+    """The daemon of that day is gone, and its lines are of that day."""
     log = config.parent / "stored.log"
     config.write_text(config.read_text().replace('"stored.log"', '{ path = "stored.log", frequency = "daily" }'))
     log.write_text("of an earlier day\n")
@@ -297,8 +314,8 @@ def test_a_hang_up_reopens_the_log_and_reads_the_configuration_again(config: Pat
     assert "read again" not in moved.read_text()
 
 
+@pytest.mark.rows("P-709")
 def test_a_daemon_that_cannot_start_says_so_in_its_log(config: Path) -> None:
-    """P-709."""
     (config.parent / "b").rmdir()
     status, out, err = outcome("store", config, "--new")
     assert (status, out) == (1, "")
@@ -306,8 +323,8 @@ def test_a_daemon_that_cannot_start_says_so_in_its_log(config: Path) -> None:
     assert "[ERROR] daemon-failed: there is no state directory b" in (config.parent / "stored.log").read_text()
 
 
+@pytest.mark.rows("P-704")
 def test_a_detached_daemon_goes_on_alone(config: Path) -> None:
-    """P-704."""
     log = config.parent / "stored.log"
     config.write_text(config.read_text().replace('log = "stored.log"', f'log = "{log}"'))
     status, out, _ = outcome("store", config, "--new", "--detach")
@@ -321,8 +338,9 @@ def test_a_detached_daemon_goes_on_alone(config: Path) -> None:
     assert "[INFO] b: stopped: " in log.read_text()
 
 
+@pytest.mark.rows("P-704", "P-709")
 def test_a_daemon_that_cannot_be_detached_says_why(config: Path) -> None:
-    """P-704, P-709: the status is that of the daemon, and its last words come through."""
+    """The status is that of the daemon, and its last words come through."""
     (config.parent / "b").rmdir()
     status, out, err = outcome("store", config, "--new", "--detach")
     assert (status, out) == (1, "")

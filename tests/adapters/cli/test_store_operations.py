@@ -71,8 +71,9 @@ async def test_a_directory_is_inspected(tmp_path: Path, capsys: pytest.CaptureFi
     assert "quotes" in capsys.readouterr().out
 
 
+@pytest.mark.rows("P-711")
 async def test_a_directory_is_scrubbed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """P-711: damage is told by the exit status too."""
+    """Damage is told by the exit status too."""
     directory = await kept(tmp_path)
     assert store_operations.scrub(str(directory), None, as_json=True) == 0
     assert said(capsys)["clean"]

@@ -10,8 +10,9 @@ from stablecast.cli.strategies import run
 from stablecast.transports.resolution.udp.presets import PRESETS
 
 
+@pytest.mark.rows("T-301")
 def test_for_people(capsys: pytest.CaptureFixture[str]) -> None:
-    """T-301: cost figures, and when to take which."""
+    """Cost figures, and when to take which."""
     assert run(2, 1, 10, as_json=False) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("strategy")

@@ -22,6 +22,7 @@ def run(*words: object, typed: str = "") -> Result:
     return CliRunner().invoke(app, [str(word) for word in words], input=typed, catch_exceptions=False)
 
 
+@pytest.mark.rows("P-711", "M-013")
 def test_records_are_dumped(traces: Path) -> None:
     lines = run("dump", traces, "--endpoint", "source", "--kind", "Sent", "--json").output.splitlines()
     assert {json.loads(line)["in"]["_"] for line in lines} == {"Sent"}
@@ -45,6 +46,7 @@ def test_runs_are_analyzed(traces: Path) -> None:
     assert len(json.loads(run("analyze", traces, "--json").output)["traces"]) == len(list(traces.glob("*.sct")))
 
 
+@pytest.mark.rows("P-711", "M-013")
 def test_runs_are_pruned(traces: Path, tmp_path: Path) -> None:
     assert "frames" in run("prune", traces, "-o", tmp_path / "a", "--endpoint", "source").output
     told = json.loads(run("prune", traces, "-o", tmp_path / "b", "--endpoint", "source", "--json").output)

@@ -9,9 +9,10 @@ import pytest
 from tests.support.program import running
 
 
+@pytest.mark.rows("P-953", "M-016")
 @pytest.mark.parametrize("option", ["transport=lbtru", "transport=lbtrm"])
 def test_a_sender_tells_where_it_is_to_be_joined(option: str) -> None:
-    """P-953: without a resolver, a relay or a store; who joins hears what is sent from then on."""
+    """Without a resolver, a relay or a store; who joins hears what is sent from then on."""
     with running("send", "orders", "--option", option) as sender:
         assert sender.process.stderr is not None
         place = sender.process.stderr.readline().removeprefix("receivers join at ").strip()
@@ -33,9 +34,10 @@ AT_ONCE, PAUSE = 10, 0.01
 """1,000 messages a second."""
 
 
+@pytest.mark.rows("P-920", "P-953")
 @pytest.mark.parametrize("kind", ["lbtru", "lbtrm"])
 def test_a_receiver_that_drops_a_tenth_of_what_arrives_loses_nothing_and_its_counters_tell(kind: str) -> None:
-    """P-953, P-920: processes, at 1,000 messages a second; repairs are counted at both ends."""
+    """Processes, at 1,000 messages a second; repairs are counted at both ends."""
     hasty = f"transport_{kind}_ignore_interval=20"
     lossy = f"transport_{kind}_loss_rate=10"
     with running("send", "orders", "-o", f"transport={kind}", "-o", hasty, "--statistics", "--json") as sender:

@@ -17,8 +17,9 @@ async def net(tmp_path: Path) -> AsyncIterator[Network]:
         yield started
 
 
+@pytest.mark.rows("P-346", "P-347", "P-348")
 async def test_the_application_acknowledges_itself(net: Network) -> None:
-    """P-346..P-348: what it did not acknowledge comes again; a handle does when the message is gone."""
+    """Unacknowledged messages come again; a handle does when the message is gone."""
     _, source = await source_of(net, "a")
     context = await net.context(session_id=2)
     receiver = context.receiver("orders", options={"ume_explicit_ack_only": 1})
@@ -35,8 +36,9 @@ async def test_the_application_acknowledges_itself(net: Network) -> None:
     assert await take(again, 2) == [4, 5]
 
 
+@pytest.mark.rows("P-431")
 async def test_a_receiver_in_arrival_order(net: Network) -> None:
-    """P-431: with several sources of one topic and what stores have."""
+    """With several sources of one topic and what stores have."""
     _, source = await source_of(net, "a")
     await send(source, 5)
     receiver = (await net.context(session_id=2)).receiver("orders", options={"ordered_delivery": 0})
@@ -45,8 +47,9 @@ async def test_a_receiver_in_arrival_order(net: Network) -> None:
     assert sorted(await take(receiver, 2)) == [5, 6]
 
 
+@pytest.mark.rows("P-410", "M-002")
 async def test_messages_that_a_stream_lost_come_from_a_store(net: Network) -> None:
-    """P-410: the stream was broken and goes on with a gap."""
+    """The stream was broken and goes on with a gap."""
     _, source = await source_of(net, "a")
     receiver = (await net.context(session_id=2)).receiver("orders")
     await send(source, 2)

@@ -12,8 +12,9 @@ from tests.support.network import Events, Network
 from tests.support.traffic import source_of
 
 
+@pytest.mark.rows("P-412", "P-605", "P-680")
 async def test_late_join_is_switched_on_where_there_are_stores(net: Network, caplog: pytest.LogCaptureFixture) -> None:
-    """P-412, P-605, P-680: in the words of the guide; unless it is set, or there are none."""
+    """In the words of the guide; unless it is set, or there are none."""
     caplog.set_level(logging.INFO, "stablecast")
     await source_of(net, "a", topic="UME Example")
     said = 'Source "UME Example" Late Join not set, but UME store specified. Setting Late Join.'

@@ -83,9 +83,10 @@ async def test_a_source_that_is_recorded_tells_its_machine_at_the_end_of_the_tur
     assert source._machine.window.next == 2
 
 
+@pytest.mark.rows("P-959", "M-018")
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_batch_leaves_when_it_has_grown_to_the_minimum(net: Network, kind: str) -> None:
-    """P-959: a message is added first; a floor, not a ceiling, so 2000 + 500 bytes leave together."""
+    """A message is added first; a floor, not a ceiling, so 2000 + 500 bytes leave together."""
     source, left = await watched(net, {"transport": kind, **batching(2048, HOUR)})
     source.try_send(bytes(1988))
     await asyncio.sleep(0)

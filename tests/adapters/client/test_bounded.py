@@ -84,10 +84,11 @@ def payloads(size: int) -> Iterator[bytes]:
     return (number.to_bytes(4) * (size // 4) for number in range(MANY * SIZE // size))
 
 
+@pytest.mark.rows("P-011", "P-434")
 @pytest.mark.parametrize("size", [SIZE, LARGE])
 @pytest.mark.parametrize("kind", list(TRANSPORTS))
 async def test_no_queue_grows_beyond_its_bound_and_all_arrives_in_the_end(net: Network, kind: str, size: int) -> None:
-    """P-011, P-434: the source and the store do not wait for it; what it did not take the store has."""
+    """The source and the store do not wait for it; what it did not take the store has."""
     address = await net.store(size_threshold=STORED // 2, size_limit=STORED)
     sending, hearing = await net.context(), await net.context(session_id=5)
     source = await sending.source("orders", stores=[address], options=TRANSPORTS[kind] | SENDING)
@@ -110,8 +111,9 @@ async def test_no_queue_grows_beyond_its_bound_and_all_arrives_in_the_end(net: N
     await source.close()
 
 
+@pytest.mark.rows("P-011")
 async def test_a_stream_without_stores_drops_who_does_not_read(net: Network) -> None:
-    """P-011: nobody waits; what was dropped is reported lost, or came before the receiver joined again."""
+    """Nobody waits; what was dropped is reported lost, or came before the receiver joined again."""
     sending, hearing = await net.context(), await net.context()
     source = await sending.source("orders", options={"late_join": 0})
     receiver = hearing.receiver("orders", source=source.place)

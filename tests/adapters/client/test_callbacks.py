@@ -55,8 +55,9 @@ async def test_a_given_address_is_joined_again_after_a_pause(monkeypatch: pytest
 # The application's callbacks.
 
 
+@pytest.mark.rows("P-248", "P-249")
 async def test_reg_ids_are_the_application_s(net: Network) -> None:
-    """P-249: asked for each store, with what identifies the source."""
+    """Asked for each store, with what identifies the source."""
     asked: list[RegIdRequest] = []
     events = Events()
 
@@ -103,8 +104,8 @@ async def test_a_reg_id_callback_that_fails_is_told(net: Network, answer: Any, w
     await send(source, 1)
 
 
+@pytest.mark.rows("P-421", "P-651")
 async def test_the_application_chooses_where_to_start(net: Network) -> None:
-    """P-421."""
     asked: list[AskLow] = []
 
     def start_at(question: AskLow) -> int:
@@ -148,6 +149,7 @@ async def test_an_event_callback_that_raises_is_reported(net: Network) -> None:
     assert {report["message"] for report in reports} == {"the on_event callback of receiver 'orders' failed"}
 
 
+@pytest.mark.rows("P-342", "P-651")
 async def test_messages_can_be_handed_over_as_they_come(net: Network) -> None:
     """Each is consumed when its call has returned: a receiver that comes back gets only what came meanwhile."""
     _, source = await source_of(net, "a")

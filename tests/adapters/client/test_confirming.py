@@ -1,5 +1,7 @@
 """Delivery confirmations over real sockets: what a source hears of messages that a receiver lost for good."""
 
+import pytest
+
 from stablecast.config.option_kinds import Value
 from stablecast.core.protocol.events import Confirmed, Reclaimed, UnrecoverableLoss
 from tests.support.network import Events, Network, until
@@ -16,8 +18,9 @@ def numbers(events: list[Confirmed] | list[Reclaimed]) -> list[int]:
     return [number for event in events for number in range(event.first, event.last + 1)]
 
 
+@pytest.mark.rows("P-307", "P-349")
 async def test_messages_lost_for_good_are_not_confirmed(net: Network) -> None:
-    """P-349, P-307: 0 arrives. The stream loses 1 to 3, the store fetches them, the receiver gives them up."""
+    """0 arrives. The stream loses 1 to 3, the store fetches them, the receiver gives them up."""
     at_source, at_receiver = Events(), Events()
     context = await net.context(session_id=4)
     source = await context.source("orders", stores=[await net.store()], options=CONFIRMED, on_event=at_source)

@@ -185,8 +185,8 @@ async def test_a_source_that_is_one_too_many_is_closed(net: Network, monkeypatch
     assert not context._sources
 
 
+@pytest.mark.rows("P-243")
 async def test_session_ids_are_inherited_and_overridden(net: Network) -> None:
-    """P-243."""
     context = await net.context(session_id=3)
     inherited = await context.source("a")
     own = await context.source("b", session_id=4)

@@ -43,6 +43,7 @@ def flights(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     return found
 
 
+@pytest.mark.rows("P-306", "P-351", "P-617", "P-851")
 @pytest.mark.parametrize("flight", [1, 7, 100])
 async def test_never_more_in_flight_than_the_flight_size(
     net: Network, flight: int, flights: list[tuple[int, int]]
@@ -137,8 +138,9 @@ async def test_room_made_by_a_forced_reclaim_is_not_missed(net: Network) -> None
         await source.wait_stable_through(0)
 
 
+@pytest.mark.rows("P-310")
 async def test_notify_mode_sends_and_tells(net: Network) -> None:
-    """P-310: OVER once, UNDER once there is room again, and so on."""
+    """OVER once, UNDER once there is room again, and so on."""
     events = Events()
     context = await net.context()
     options: dict[str, int | str | bool] = {"ume_flight_size": 5, "ume_flight_size_behavior": "notify"}
@@ -150,8 +152,9 @@ async def test_notify_mode_sends_and_tells(net: Network) -> None:
         assert [event.over for event in events.of(FlightSize)] == [True, False] * (turn + 1)
 
 
+@pytest.mark.rows("P-308", "P-310")
 async def test_the_send_that_exceeds_the_flight_is_notified(net: Network) -> None:
-    """P-308, P-310: a full flight is not exceeded yet; it is below its limit when one fewer than the limit is left."""
+    """A full flight is not exceeded yet; it is below its limit when one fewer than the limit is left."""
     events = Events()
     context = await net.context()
     options: dict[str, int | str | bool] = {"ume_flight_size": 5, "ume_flight_size_behavior": "notify"}

@@ -62,7 +62,7 @@ class Side:
         elif message.payload == CLOSING:
             self.session.close()
 
-    def on_notify(self, event: Event) -> None:
+    def on_notify(self, event: Event, source: str = "") -> None:
         self.told.append(event)
 
     def choose_reg_id(self, question: AskRegId, transport: str) -> int:

@@ -194,8 +194,9 @@ def test_a_message_knows_its_number() -> None:
     assert repr(message) == "<Message 1, 3 bytes>"
 
 
+@pytest.mark.rows("P-346", "P-347", "P-348")
 def test_acknowledging_oneself() -> None:
-    """P-346..P-348: a message, a batch, and by a handle any number at any time; wire numbers will do."""
+    """A message, a batch, and by a handle any number at any time; wire numbers will do."""
     told = Told()
     batch = batch_of(5, first=serial.MODULUS - 2, told=told)
     message = Message(b"abc", batch, 3)

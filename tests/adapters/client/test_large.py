@@ -58,9 +58,10 @@ async def joined(receiver: Receiver) -> None:
     await until(lambda: any(session._machine.window.next is not None for session in receiver._sessions.values()))
 
 
+@pytest.mark.rows("P-129", "P-131", "P-334")
 @pytest.mark.parametrize("kind", KINDS)
 async def test_messages_of_all_sizes_arrive_whole_and_in_order(net: Network, kind: str) -> None:
-    """P-129, P-131, P-334: each piece has a number; events and messages tell the first and the last."""
+    """Each piece has a number; events and messages tell the first and the last."""
     events = Events()
     largest = 200_000 if kind == "tcp" else 20_000
     sent = contents(40, largest)
@@ -130,8 +131,9 @@ async def test_arrival_order_gives_whole_messages(net: Network) -> None:
     await source.close()
 
 
+@pytest.mark.rows("P-334", "P-335")
 async def test_stable_is_a_message_all_of_whose_pieces_are(net: Network) -> None:
-    """P-334, P-335: with notices for whole messages there is one, for all numbers."""
+    """With notices for whole messages there is one, for all numbers."""
     events = Events()
     context = await net.context()
     options: dict[str, Value] = {"ume_message_stability_notification": 3}
@@ -142,8 +144,9 @@ async def test_stable_is_a_message_all_of_whose_pieces_are(net: Network) -> None
     assert [(event.first, event.last) for event in whole] == [(0, sent.number)] == [(0, 3)]
 
 
+@pytest.mark.rows("P-313")
 async def test_a_message_that_was_cut_counts_once_in_the_flight(net: Network) -> None:
-    """P-313, U4: however many pieces it has, collected or sent, also as the first one with a flight of one."""
+    """U4: however many pieces it has, collected or sent, also as the first one with a flight of one."""
     context = await net.context()
     store = await net.store()
     single = await context.source("single", stores=[store], options={"ume_flight_size": 1})
@@ -163,8 +166,9 @@ async def test_a_message_that_was_cut_counts_once_in_the_flight(net: Network) ->
     assert source.credit == 4
 
 
+@pytest.mark.rows("P-314")
 async def test_a_flight_in_bytes_refuses_a_message_that_never_fits(net: Network) -> None:
-    """T14, P-314."""
+    """T14."""
     context = await net.context()
     source = await context.source("orders", stores=[await net.store()], options={"ume_flight_size_bytes": 1000})
     with pytest.raises(MessageTooLarge, match="a message of 1001 bytes exceeds the flight of 1000"):
@@ -236,6 +240,7 @@ async def test_a_message_that_began_before_the_application_is_passed_over(net: N
     await until(lambda: session._machine.window.acked == 4)
 
 
+@pytest.mark.rows("P-349")
 async def test_a_message_that_the_store_has_only_in_part_is_lost_and_not_confirmed(net: Network) -> None:
     """Its first pieces had to go. A new receiver begins with the next, of which no message comes (P-349)."""
     at_source, at_receiver = Events(), Events()
@@ -299,8 +304,9 @@ async def test_batches_and_callbacks_have_numbers_and_properties(net: Network) -
     await until(lambda: session._machine.window.acked == 6)
 
 
+@pytest.mark.rows("P-323")
 async def test_a_large_message_reclaimed_by_force_is_not_stable(net: Network) -> None:
-    """P-323: its pieces go together."""
+    """Its pieces go together."""
     context = await net.context()
     options: dict[str, Value] = {
         "retransmit_retention_size_limit": 200_000,

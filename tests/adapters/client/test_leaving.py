@@ -29,8 +29,9 @@ async def net(tmp_path: Path) -> AsyncIterator[Network]:
         yield started
 
 
+@pytest.mark.rows("P-584", "P-664", "P-665")
 async def test_a_source_deregisters(net: Network) -> None:
-    """P-584, P-664, P-665: its stores forget it and what it sent; then it is of no more use."""
+    """Its stores forget it and what it sent; then it is of no more use."""
     events = Events()
     _, source = await source_of(net, "a", "b", "c", on_event=events)
     await send(source, 5)
@@ -56,8 +57,9 @@ async def test_closing_ends_the_wait_for_a_store_that_is_away(net: Network) -> N
         await leaving
 
 
+@pytest.mark.rows("P-584", "P-588", "P-670", "P-671")
 async def test_a_receiver_deregisters(net: Network) -> None:
-    """P-584, P-588, P-670, P-671: messages are delivered still, and nothing is acknowledged."""
+    """Messages are delivered still, and nothing is acknowledged."""
     events = Events()
     _, source = await source_of(net, "a")
     receiver = (await net.context(session_id=2)).receiver("orders", on_event=events)
@@ -85,8 +87,9 @@ async def test_a_receiver_that_leaves_while_it_deregisters_waits_no_more(net: Ne
     await leaving
 
 
+@pytest.mark.rows("P-338")
 async def test_a_connection_that_ends_takes_its_receivers_along(net: Network) -> None:
-    """P-338: the source learns that a receiver which kept in touch is gone."""
+    """The source learns that a receiver which kept in touch is gone."""
     events = Events()
     context, source = await source_of(net, "a", on_event=events, options={"ume_source_liveness_timeout": 60_000})
     life = source.config.incarnation
@@ -98,8 +101,8 @@ async def test_a_connection_that_ends_takes_its_receivers_along(net: Network) ->
     assert (gone.receiver_reg_id, gone.session_id, gone.flags) == (5, 2, LivenessFlag.END)
 
 
+@pytest.mark.rows("P-203", "P-207", "P-680")
 async def test_a_store_is_found_by_its_name_and_may_move(net: Network) -> None:
-    """P-203, P-207."""
     events = Events()
     first = await net.store("a")
     context = await net.context(session_id=1, store_names={"alpha": first})
@@ -127,8 +130,9 @@ async def test_a_source_without_credit_is_notified_when_there_is_some(net: Netwo
     assert len(events.of(RegistrationComplete)) == 1
 
 
+@pytest.mark.rows("P-338")
 async def test_a_receiver_that_kept_in_touch_and_ends_is_gone_at_once(net: Network) -> None:
-    """P-338: its connection says so, long before the timeout."""
+    """Its connection says so, long before the timeout."""
     events = Events()
     _, source = await source_of(net, "a", on_event=events, options={"ume_source_liveness_timeout": 3_600_000})
     async with Context(resolver=[net.relays[0].address], session_id=1) as context:

@@ -57,8 +57,9 @@ class Recorded(Combined):
         self.asked.append(("alive", name))
 
 
+@pytest.mark.rows("P-203")
 async def test_a_context_without_resolution_warns(caplog: pytest.LogCaptureFixture) -> None:
-    """P-203: the address of a store that was given with the context is used."""
+    """The address of a store that was given with the context is used."""
     source = NamedSource()
     names = NamedStores(None, StoreHosts(lambda *_: None), {"store-A": AT}, SECOND)
     names.add(source)
@@ -68,8 +69,9 @@ async def test_a_context_without_resolution_warns(caplog: pytest.LogCaptureFixtu
     names.close()
 
 
+@pytest.mark.rows("T-201")
 async def test_names_are_queried_while_a_source_uses_them() -> None:
-    """T-201: sources of one name share a query, and what was found earlier is not trusted."""
+    """Sources of one name share a query, and what was found earlier is not trusted."""
     found, known = Recorded(), {"store-B": AT}
     names = NamedStores(found, StoreHosts(lambda *_: None), known, SECOND)
     one, other = NamedSource(), NamedSource()
@@ -87,8 +89,9 @@ async def test_names_are_queried_while_a_source_uses_them() -> None:
     names.close()
 
 
+@pytest.mark.rows("T-206")
 async def test_the_names_of_registered_stores_are_alive() -> None:
-    """T-206: store-B is not registered."""
+    """Store-B is not registered."""
     found = Recorded()
     names = NamedStores(found, StoreHosts(lambda *_: None), {}, 40_000_000)
     names.add(NamedSource())
@@ -117,8 +120,9 @@ def store_of(world: World, host: str) -> SimulatedProcess:
     return world.call(lambda: daemons.run_daemon(job), host)
 
 
+@pytest.mark.rows("P-206", "T-206", "T-207")
 def test_two_stores_of_one_name_do_not_take_turns(caplog: pytest.LogCaptureFixture) -> None:
-    """P-206, T-206, T-207: ten minutes of the shipped programs, each of which warns once."""
+    """Ten minutes of the shipped programs, each of which warns once."""
     world = World(1)
     caplog.set_level(logging.INFO, logger="stablecast")
 

@@ -28,8 +28,9 @@ def stable(events: list[Event]) -> set[int]:
     return {number for event in found for number in range(event.first, event.last + 1)}
 
 
+@pytest.mark.rows("P-242")
 async def test_a_second_source_with_the_same_session_is_refused_while_the_first_lives(net: Network) -> None:
-    """P-242: per request, or per task; one after the other is fine."""
+    """Per request, or per task; one after the other is fine."""
     store = await net.store()
     here = await net.context(session_id=7)
     first = await here.source("orders", stores=[store])
@@ -55,8 +56,9 @@ async def test_one_of_two_sources_made_together_is_refused(net: Network) -> None
     assert len(here._sources) == 1
 
 
+@pytest.mark.rows("P-017", "P-019")
 async def test_a_reg_id_belongs_to_one_source_of_a_context(net: Network) -> None:
-    """P-017, P-019: at one store, whatever the topic; sources without stores have none."""
+    """At one store, whatever the topic; sources without stores have none."""
     store = await net.store()
     here = await net.context()
     await here.source("orders", stores=[f"{store}:1000"])
@@ -78,8 +80,9 @@ async def test_a_source_that_failed_or_was_overtaken_blocks_no_other(net: Networ
     await here.source("orders", stores=[net.stores["store"].address])
 
 
+@pytest.mark.rows("P-019")
 async def test_a_life_that_is_replaced_in_its_context_ends(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
-    """P-019, 7.6: what the stores and the machines do where a client does not refuse the second source.
+    """7.6: what the stores and the machines do where a client does not refuse the second source.
 
     The later life holds the RegID at every store. The earlier one is not let in again: it hears `Overtaken`. Nothing is
     called stable by both, and what either called stable is delivered.

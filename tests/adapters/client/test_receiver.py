@@ -254,8 +254,9 @@ async def test_the_memory_of_earlier_lives_is_bounded(net: Network, monkeypatch:
     assert len(receiver._consumption.lives) == 2
 
 
+@pytest.mark.rows("P-410", "P-427")
 async def test_messages_missing_on_the_stream_come_from_the_store(net: Network) -> None:
-    """P-410, P-427: a receiver that runs fills its gap; it is told which messages those were."""
+    """A receiver that runs fills its gap; it is told which messages those were."""
     _, source = await source_of(net, "a")
     receiver = (await net.context(session_id=1)).receiver("orders")
     for number in range(2):  # the second one comes on the stream

@@ -16,8 +16,9 @@ PAYLOAD = bytes(100 - OVERHEAD_BYTES)
 """A message costs a repository 100 bytes."""
 
 
+@pytest.mark.rows("P-111")
 async def test_a_size_threshold_of_the_source_is_in_effect(net: Network) -> None:
-    """P-111: other sources have the threshold of the store."""
+    """Other sources have the threshold of the store."""
     context = await net.context()
     store = await net.store(kind=RepositoryType.MEMORY)
     sizes: dict[str, Value] = {"ume_repository_size_threshold": 1000, "ume_repository_size_limit": 100_000}
@@ -30,8 +31,9 @@ async def test_a_size_threshold_of_the_source_is_in_effect(net: Network) -> None
     assert sorted(one.messages for one in repositories.values()) == [10, 100]
 
 
+@pytest.mark.rows("P-592")
 async def test_a_write_delay_of_the_source_is_in_effect(net: Network) -> None:
-    """P-592: without it the message would be stable after a minute."""
+    """Without it the message would be stable after a minute."""
     context = await net.context()
     store = await net.store(write_delay_ns=60 * SECOND)
     source = await context.source("orders", stores=[store], options={"ume_write_delay": 0})
@@ -39,6 +41,7 @@ async def test_a_write_delay_of_the_source_is_in_effect(net: Network) -> None:
         await (await source.send(b"soon")).stable()
 
 
+@pytest.mark.rows("P-562", "P-592", "P-593")
 @pytest.mark.parametrize(
     "wish",
     [
@@ -49,7 +52,6 @@ async def test_a_write_delay_of_the_source_is_in_effect(net: Network) -> None:
     ],
 )
 async def test_a_store_refuses_more_than_it_permits(net: Network, wish: dict[str, Value]) -> None:
-    """P-562, P-592, P-593."""
     events = Events()
     context = await net.context()
     store = await net.store(write_delay_ns=SECOND)

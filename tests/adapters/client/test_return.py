@@ -185,8 +185,9 @@ async def test_one_of_three_stores_is_down(net: Network) -> None:
     assert await take(receiver, 40) == list(range(40))
 
 
+@pytest.mark.rows("P-028", "P-411")
 async def test_a_streaming_source(net: Network) -> None:
-    """P-028, P-411: from now on; late join is off."""
+    """From now on; late join is off."""
     events = Events()
     context = await net.context()
     source = await context.source("orders")
@@ -248,8 +249,9 @@ async def test_an_ended_session_is_still_told(net: Network) -> None:
     assert heard == [message]
 
 
+@pytest.mark.rows("P-411", "M-003")
 async def test_a_streaming_source_that_offers_late_join(net: Network) -> None:
-    """P-411, M-003: what it sent before comes from its copies, and what it sends meanwhile in its turn."""
+    """Earlier messages come from its copies, and those that it sends meanwhile in its turn."""
     context = await net.context()
     source = await context.source("orders", options={"late_join": 1})
     source.try_send(b"0")

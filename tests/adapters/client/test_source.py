@@ -97,8 +97,9 @@ async def test_a_refusal_is_told(net: Network) -> None:
     assert other.try_send(b"x") == 0
 
 
+@pytest.mark.rows("P-336")
 async def test_sending_stops_when_the_stores_are_gone_and_goes_on(net: Network) -> None:
-    """P-336: the error has a class and text of its own; `registered` waits until sending is possible again."""
+    """The error has a class and text of its own; `registered` waits until sending is possible again."""
     events = Events()
     store = await net.store()
     context = await net.context()
@@ -129,8 +130,8 @@ async def test_a_new_life_goes_on_where_the_last_one_ended(net: Network) -> None
             await source.wait_stable_through(10 * life + 9)
 
 
+@pytest.mark.rows("P-028")
 async def test_a_streaming_source_needs_no_store(net: Network) -> None:
-    """P-028."""
     context = await net.context()
     source = await context.source("orders")
     await source.send(b"one")

@@ -24,8 +24,9 @@ async def service(net: Network) -> SrsDaemon:
     return daemon
 
 
+@pytest.mark.rows("T-405")
 async def test_a_service_alone_is_enough(net: Network, caplog: pytest.LogCaptureFixture) -> None:
-    """T-405: no datagram is sent."""
+    """No datagram is sent."""
     caplog.set_level(logging.INFO, "stablecast")
     where = [(await service(net)).address]
     sending = await net.stack.enter_async_context(Context(resolver_service=where, session_id=1))
@@ -79,8 +80,9 @@ async def test_an_address_that_is_none(net: Network) -> None:
             context.receiver("orders")
 
 
+@pytest.mark.rows("T-007", "T-022", "T-305")
 async def test_contexts_meet_in_a_multicast_group(net: Network) -> None:
-    """T-007, T-022, T-305: over loopback, by a documented strategy."""
+    """Over loopback, by a documented strategy."""
     group: dict[str, Value] = {
         "resolver_multicast_address": "239.255.77.78",
         "resolver_multicast_port": unused_port(),
@@ -100,8 +102,9 @@ async def test_contexts_meet_in_a_multicast_group(net: Network) -> None:
     assert receiving.unresolved() == []
 
 
+@pytest.mark.rows("P-203", "T-010", "T-201", "T-206")
 async def test_a_store_is_found_by_its_name(net: Network) -> None:
-    """T-201, T-206, P-203: nobody tells the context where it is. Services know no names (T-010)."""
+    """Nobody tells the context where it is. Services know no names (T-010)."""
     where = await net.store()
     sending = await net.context(resolver_service=[(await service(net)).address], session_id=1)
     naming = await Resolver.start(LOCAL, [net.relays[0].address], Listeners(lambda *_: None))
@@ -112,8 +115,9 @@ async def test_a_store_is_found_by_its_name(net: Network) -> None:
     assert sending.store_names == {"store-A": where}
 
 
+@pytest.mark.rows("T-010")
 async def test_a_name_that_nobody_here_finds_is_told(net: Network, caplog: pytest.LogCaptureFixture) -> None:
-    """T-010: services know no names of stores, and without any resolution there is nobody to ask."""
+    """Services know no names of stores, and without any resolution there is nobody to ask."""
     over_service = await net.stack.enter_async_context(Context(resolver_service=[(await service(net)).address]))
     alone = await net.stack.enter_async_context(Context())
     for context in (over_service, alone):
@@ -156,8 +160,8 @@ async def test_a_request_for_resolution_may_be_made(net: Network) -> None:
         alone.request_resolution()
 
 
+@pytest.mark.rows("T-008")
 async def test_relays_win_over_multicast(net: Network) -> None:
-    """T-008."""
     both = resolution(options={"resolver_multicast_interface": "127.0.0.1"})
     sending = await net.context(resolution=both, session_id=1)
     receiver = (await net.context(resolution=both, session_id=2)).receiver("orders")
@@ -167,10 +171,11 @@ async def test_relays_win_over_multicast(net: Network) -> None:
     assert net.relays[0].statistics()["clients"] == 2
 
 
+@pytest.mark.rows("T-212")
 async def test_data_over_multicast_beside_resolution_over_unicast_is_told_of(
     net: Network, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """T-212: and nothing is told of sources over TCP."""
+    """And nothing is told of sources over TCP."""
     context = await net.context(session_id=1)
     await context.source("orders")
     assert "unicast" not in caplog.text
@@ -178,8 +183,9 @@ async def test_data_over_multicast_beside_resolution_over_unicast_is_told_of(
     assert "topics are resolved by unicast, and the source sends over LBT-RM" in caplog.text
 
 
+@pytest.mark.rows("T-011", "T-019")
 async def test_udp_may_be_switched_off(net: Network) -> None:
-    """T-011, T-019: resolver_disable_udp_topic_resolution."""
+    """Resolver_disable_udp_topic_resolution."""
     async with Context(resolver=[f"{LOCAL}:{unused_port()}"], resolution=resolution("tcp")) as context:
         assert context.unresolved() == []
         with pytest.raises(MisuseError, match="no way to find a source"):

@@ -161,6 +161,7 @@ async def test_a_message_in_hand_is_acknowledged_by_the_session_that_inherits_it
     assert [(await anext(receiver)).sequence_number for _ in range(2)] == [1, 2]
 
 
+@pytest.mark.rows("P-348")
 async def test_a_handle_acknowledges_whatever_session_answers_by_then(net: Network) -> None:
     """P-348, over two lives; what was never delivered is refused."""
     context, source = await source_of(net, "a")
@@ -288,8 +289,9 @@ def build_run(life: int, first: int, count: int) -> Run:
     return Run(index, serial.wire(first), count, 8 * count, build(index, serial.wire(first), contents))
 
 
+@pytest.mark.rows("P-349")
 def test_messages_that_an_earlier_session_lost_are_withheld_and_not_consumed() -> None:
-    """P-349: consumed would be confirmed to the source."""
+    """Consumed would be confirmed to the source."""
     inherited = Inheritance(lost=RangeSet([(3, 5)]), lives={1})
     assert inherited.deliver(1, 2, 6) == ([(2, 3), (5, 6)], [], [(3, 5)])
     assert inherited.deliver(1, 3, 5) == ([(3, 5)], [], [])

@@ -45,9 +45,10 @@ async def ready(source: Source, receiver: Receiver) -> None:
     assert source.credit
 
 
+@pytest.mark.rows("P-301", "P-953")
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_streaming_source_is_heard_by_receivers_that_name_it(net: Network, kind: str) -> None:
-    """P-301, P-953: in order, by two contexts."""
+    """In order, by two contexts."""
     sending = await net.context()
     source = await sending.source("orders", options=OPTIONS[kind])
     assert source.place.startswith("LBTRM:" if kind == "lbtrm" else "LBT-RU:")
@@ -61,11 +62,12 @@ async def test_a_streaming_source_is_heard_by_receivers_that_name_it(net: Networ
     await source.close()
 
 
+@pytest.mark.rows("P-301")
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_persistent_source_has_its_stores_over_tcp_and_its_receivers_on_the_transport(
     net: Network, kind: str
 ) -> None:
-    """P-301: receivers register, acknowledge and recover as over TCP."""
+    """Receivers register, acknowledge and recover as over TCP."""
     stores = [await net.store(name) for name in ("a", "b", "c")]
     sending, hearing = await net.context(), await net.context()
     source = await sending.source("orders", stores=stores, session_id=7, options=OPTIONS[kind])
@@ -80,10 +82,11 @@ async def test_a_persistent_source_has_its_stores_over_tcp_and_its_receivers_on_
     await source.close()
 
 
+@pytest.mark.rows("P-301", "T-405")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("over", ["relay", "service"])
 async def test_a_source_is_found_and_found_again_in_its_next_life(net: Network, kind: str, over: str) -> None:
-    """P-301, T-405: over a relay, or over services alone; nobody tells the receiver where its source is.
+    """Over a relay, or over services alone; nobody tells the receiver where its source is.
 
     LBT-RM says no farewell: the next life is joined beside the one that fell silent.
     """
@@ -272,11 +275,12 @@ async def test_an_option_of_a_transport_is_checked_like_any_other(net: Network) 
         await context.source("orders", options={"transport": "pigeon"})
 
 
+@pytest.mark.rows("P-011")
 @pytest.mark.parametrize("behavior", ["normal", "source_paced"])
 async def test_a_slow_receiver_over_tcp_holds_the_source_or_is_dropped_and_loses_nothing(
     net: Network, behavior: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """P-011: what waits for it is bounded either way; who is dropped joins again and recovers from the store."""
+    """The queue for it is bounded either way; who is dropped joins again and recovers from the store."""
     monkeypatch.setattr("stablecast.client.inbox.MAX_QUEUED_BYTES", 20_000)
     sending, hearing = await net.context(), await net.context()
     slow: dict[str, Value] = {

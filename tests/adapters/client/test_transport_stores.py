@@ -38,11 +38,12 @@ def lossy(kind: str) -> dict[str, Value]:
     return {**HASTY, f"transport_{kind}_loss_rate": 10}
 
 
+@pytest.mark.rows("P-301", "P-401")
 @pytest.mark.parametrize("kind", KINDS)
 async def test_stores_and_receivers_that_lose_a_tenth_lose_nothing_and_each_may_come_again(
     net: Network, kind: str
 ) -> None:
-    """P-301, P-401: one store, two receivers; receiver, store and source are restarted in turn."""
+    """One store, two receivers; receiver, store and source are restarted in turn."""
     transports, _ = split(lossy(kind))
     store = await net.store(transports=transports)
     sending = await net.context()
@@ -86,9 +87,10 @@ async def test_stores_and_receivers_that_lose_a_tenth_lose_nothing_and_each_may_
         assert await taken(receiver, 200) == expected
 
 
+@pytest.mark.rows("P-953")
 @pytest.mark.parametrize("kind", KINDS)
 async def test_topics_share_a_session_and_each_store_and_receiver_hears_its_own(net: Network, kind: str) -> None:
-    """P-953: sources that name the same place are on one session; a context that receives both joins it once."""
+    """Sources that name the same place are on one session; a context that receives both joins it once."""
     store = await net.store()
     sending, hearing = await net.context(), await net.context()
     place: dict[str, Value] = {"transport_lbtru_maximum_ports": 1, **OPTIONS[kind]}

@@ -30,9 +30,10 @@ async def service(net: Network) -> SrsDaemon:
     return daemon
 
 
+@pytest.mark.rows("T-307")
 @pytest.mark.parametrize("over", ["relay", "service"])
 async def test_a_receiver_with_another_source_does_not_wait_when_one_ends(net: Network, over: str) -> None:
-    """T-307: it is resolved, asks for others for a while and then no more, and finds a new life of the source."""
+    """It is resolved, asks for others for a while and then no more, and finds a new life of the source."""
     where = [(await service(net)).address] if over == "service" else []
 
     async def context(session_id: int) -> Context:

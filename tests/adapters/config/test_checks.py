@@ -49,6 +49,7 @@ def test_a_good_configuration_earns_nothing(tmp_path: Path) -> None:
 PACED: dict[str, Any] = {"repository-allow-receiver-paced-persistence": 1}
 
 
+@pytest.mark.rows("P-121", "P-124", "P-837")
 @pytest.mark.parametrize(
     ("options", "code", "level"),
     [
@@ -122,6 +123,7 @@ def test_a_sound_configuration_has_no_findings(tmp_path: Path) -> None:
     assert advice(tmp_path, **{**PACED, "repository-disk-file-size-limit": 1 << 30}) == []
 
 
+@pytest.mark.rows("P-339", "P-525", "P-526")
 @pytest.mark.parametrize(
     ("source", "code", "level"),
     [
@@ -135,7 +137,6 @@ def test_a_sound_configuration_has_no_findings(tmp_path: Path) -> None:
     ],
 )
 def test_relations_of_a_client(source: dict[str, Any], code: str, level: AdviceLevel) -> None:
-    """P-339, P-525, P-526."""
     found = check([], [client(**source)])
     assert (code, level) in {(one.code, one.level) for one in found}
     assert {one.where for one in found} == {"c.cfg"}
@@ -151,6 +152,7 @@ def test_a_batch_above_the_flight_is_found(length: int, interval: int, told: boo
     assert ("batch-above-flight" in {one.code for one in check([], [batching])}) is told
 
 
+@pytest.mark.rows("P-111", "P-840", "P-841")
 @pytest.mark.parametrize(
     ("options", "source", "code"),
     [
@@ -168,13 +170,12 @@ def test_a_batch_above_the_flight_is_found(length: int, interval: int, told: boo
 def test_relations_between_a_client_and_a_store(
     options: dict[str, Any], source: dict[str, Any], code: str, tmp_path: Path
 ) -> None:
-    """P-111, P-840, P-841."""
     found = advice(tmp_path, client(**source), **options)
     assert code in {one.code for one in found if one.where.startswith("c.cfg at")}
 
 
+@pytest.mark.rows("P-111", "P-592")
 def test_wishes_within_the_limits_of_a_store_pass(tmp_path: Path) -> None:
-    """P-111, P-592."""
     wishes: dict[str, Any] = {
         "ume_repository_size_threshold": 1 << 19,
         "ume_repository_size_limit": 1 << 20,

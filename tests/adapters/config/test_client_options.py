@@ -1,5 +1,7 @@
 """The table has all options of sources and receivers that the guide names."""
 
+import pytest
+
 from stablecast.config.client_options import RECEIVER_OPTIONS, SOURCE_OPTIONS
 from stablecast.config.option_names import MAX_SESSION_ID
 
@@ -25,6 +27,6 @@ def test_every_option_of_the_guide_is_in_the_table() -> None:
     assert set(NAMED.split()) <= table
 
 
+@pytest.mark.rows("P-241")
 def test_a_session_id_has_64_bits_and_one_value_less() -> None:
-    """P-241."""
     assert MAX_SESSION_ID == (1 << 64) - 2

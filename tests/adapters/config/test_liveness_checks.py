@@ -17,8 +17,8 @@ SOURCE = apply("source", SourceConfig("topic", 0, "", ""), SOURCE_OPTIONS)
 RECEIVER = apply("receiver", ReceiverConfig("topic", 0, ""), RECEIVER_OPTIONS)
 
 
+@pytest.mark.rows("P-339")
 def test_five_options_that_fit_are_enough() -> None:
-    """P-339."""
     assert liveness(SOURCE, RECEIVER) == ()
 
 
@@ -26,12 +26,14 @@ def test_defaults_need_no_liveness() -> None:
     assert liveness(SourceConfig("topic", 0, "", ""), ReceiverConfig("topic", 0, "")) == ()
 
 
+@pytest.mark.rows("P-340")
 def test_the_guides_own_sample_breaks_the_rule() -> None:
-    """P-340, C-04: 4000 is four times 1000."""
+    """C-04: 4000 is four times 1000."""
     sample = apply("source", SOURCE, {"ume_source_liveness_timeout": 4000})
     assert liveness(sample, RECEIVER) == ("ume_source_liveness_timeout must be 5 times ume_receiver_liveness_interval",)
 
 
+@pytest.mark.rows("P-339")
 @pytest.mark.parametrize(
     ("source", "receiver", "missing"),
     [
@@ -44,6 +46,5 @@ def test_the_guides_own_sample_breaks_the_rule() -> None:
     ],
 )
 def test_each_of_the_five_is_missed(source: SourceConfig, receiver: ReceiverConfig, missing: str) -> None:
-    """P-339."""
     (sentence,) = liveness(source, receiver)
     assert missing in sentence

@@ -16,8 +16,8 @@ receiver ume_session_id 17
 """
 
 
+@pytest.mark.rows("P-850", "P-851")
 def test_lines_are_scope_option_value(tmp_path: Path) -> None:
-    """P-850."""
     path = tmp_path / "client.cfg"
     path.write_text(SAMPLE)
     assert read(path) == (

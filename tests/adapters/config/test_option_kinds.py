@@ -42,8 +42,9 @@ def test_a_number_is_one_within_its_range(low: int, width: int, factor: int, num
             kind.merge("x", None, number)
 
 
+@pytest.mark.rows("P-241")
 def test_a_number_may_be_hexadecimal() -> None:
-    """P-241: session ids are often written so."""
+    """Session ids are often written so."""
     assert NumberKind(0, 1 << 64).merge("x", None, "0xFF") == 255
 
 
@@ -83,9 +84,9 @@ def test_anything_else_is_no_flag(value: Value) -> None:
         FlagKind().merge("x", None, value)
 
 
+@pytest.mark.rows("P-345")
 @given(st.sampled_from(AckMode), st.sampled_from([AckMode.BATCHED, AckMode.EXPLICIT]), st.booleans())
 def test_a_way_to_acknowledge_ends_the_other(before: AckMode, mode: AckMode, on: bool) -> None:
-    """P-345."""
     after = AckModeKind(mode).merge("x", before, on)
     if on:
         assert after is mode

@@ -94,9 +94,10 @@ TOGETHER = {
 """The options that are about the configuration as a whole, and the fields they change."""
 
 
+@pytest.mark.rows("P-853")
 @EACH
 def test_an_option_changes_its_field_and_no_other(scope: str, option: Option) -> None:
-    """P-853: each option does something, or says that it does nothing."""
+    """Each option does something, or says that it does nothing."""
     default = CONFIGS[scope]
     changed = [flat(apply(scope, default, {option.name: value})) for value in acceptable(option, default)]
     assert changed
@@ -214,8 +215,9 @@ def test_several_options_and_spellings() -> None:
     assert apply("receiver", config, {}) is config
 
 
+@pytest.mark.rows("P-827", "P-829", "P-837")
 def test_the_boundaries_of_sizes_on_disk() -> None:
-    """P-827, P-829: the smallest file has room for three of the smallest buffers. P-837, U16: rollback 0 is taken."""
+    """The smallest file has room for three of the smallest buffers. P-837, U16: rollback 0 is taken."""
     options: dict[str, Value] = {
         "repository-disk-file-size-limit": 196_992,
         "repository-disk-async-buffer-length": 65_664,
@@ -226,8 +228,9 @@ def test_the_boundaries_of_sizes_on_disk() -> None:
     assert (repository.disk_limit, repository.rollback) == (3 * 65_664, 0)
 
 
+@pytest.mark.rows("P-343", "P-345", "P-346")
 def test_the_last_of_two_ways_to_acknowledge_wins() -> None:
-    """P-343, P-345, P-346: batching and explicit acknowledgement exclude each other."""
+    """Batching and explicit acknowledgement exclude each other."""
     receiver = ReceiverConfig("topic", 0, "")
     for options, mode in (
         ({"ume_use_ack_batching": 1, "ume_explicit_ack_only": 1}, AckMode.EXPLICIT),
@@ -241,6 +244,7 @@ def test_the_last_of_two_ways_to_acknowledge_wins() -> None:
     assert apply("receiver", explicit, {"ume_explicit_ack_only": 0}).ack_mode is AckMode.IMMEDIATE
 
 
+@pytest.mark.rows("P-657")
 @pytest.mark.parametrize(
     ("level", "asked", "notification"),
     [
@@ -251,13 +255,13 @@ def test_the_last_of_two_ways_to_acknowledge_wins() -> None:
     ],
 )
 def test_confirmations_are_asked_for_by_their_events(level: int, asked: bool, notification: Notification) -> None:
-    """P-657."""
     config = apply("source", SourceConfig("topic", 0, "", ""), {"ume_confirmed_delivery_notification": level})
     assert (config.confirmations, config.confirmed_notification) == (asked, notification)
 
 
+@pytest.mark.rows("P-512", "P-513", "P-514", "P-516")
 def test_the_documented_thirteen_stores_in_three_groups() -> None:
-    """P-516, P-512, P-513, P-514: the guide's sample with groups of 5, 3 and 5."""
+    """The guide's sample with groups of 5, 3 and 5."""
     hosts = [f"10.29.3.{host}:15313:{reg_id}:{group}" for host, reg_id, group in zip(
         range(60, 73), range(101_000, 114_000, 1000), [0] * 5 + [1] * 3 + [2] * 5, strict=True
     )]  # fmt: skip
@@ -275,16 +279,17 @@ def test_the_documented_thirteen_stores_in_three_groups() -> None:
     assert config.stores[5] == StoreSpec("10.29.3.65:15313", 106_000, 1)
 
 
+@pytest.mark.rows("P-501", "P-504")
 def test_the_documented_round_robin_stores() -> None:
-    """P-501, P-504."""
     stores = "10.29.3.77:15313:150000:0 10.29.3.76:16313:160000:0 10.29.3.75:17313:170000:0"
     config = apply("source", SourceConfig("topic", 0, "", ""), {"ume_store": stores, "ume_store_behavior": "rr"})
     assert config.behavior is StoreBehavior.RR
     assert [store.reg_id for store in config.stores] == [150_000, 160_000, 170_000]
 
 
+@pytest.mark.rows("P-562", "P-565", "P-568", "P-595")
 def test_the_documented_receiver_paced_client() -> None:
-    """P-595, P-562, P-565, P-568: the guide's sample for clients, without what is for other transports."""
+    """The guide's sample for clients, without what is for other transports."""
     source = apply(
         "source",
         SourceConfig("topic", 0, "", ""),
@@ -317,8 +322,9 @@ def test_the_documented_receiver_paced_client() -> None:
     assert (receiver.pace, receiver.ack_mode) == (source.pace, AckMode.EXPLICIT)
 
 
+@pytest.mark.rows("P-596", "P-597", "P-848")
 def test_the_documented_receiver_paced_store() -> None:
-    """P-596, P-597, P-848: the guide's samples for stores."""
+    """The guide's samples for stores."""
     options: dict[str, Value] = {
         "repository-type": "disk",
         "repository-size-threshold": 104_857_600,
@@ -345,8 +351,9 @@ def test_old_names_are_accepted_with_a_notice(scope: str, old: str, new: str) ->
     assert notices(scope, {old: 1, new: 1}) == (f"option {old} is an old name: write {new}",)
 
 
+@pytest.mark.rows("P-824", "P-825", "P-826", "P-828", "P-830")
 def test_disk_options_are_checked_for_a_store_and_set_for_its_journal() -> None:
-    """P-824, P-825, P-826, P-828, P-830: given for a topic or a store, they are the journal's."""
+    """Given for a topic or a store, they are the journal's."""
     options: dict[str, Value] = {
         "repository-disk-max-async-cbs": 7,
         "repository-disk-file-preallocate": 1,

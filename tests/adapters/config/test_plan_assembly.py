@@ -42,8 +42,8 @@ def notices(store: dict[str, Any] | None = None, *, daemon: dict[str, Any] | Non
     return [one.text for one in made(store, daemon=daemon, **topic).notices]
 
 
+@pytest.mark.rows("P-210", "P-802", "P-803", "P-807", "P-810", "P-811", "P-812", "P-813", "P-815", "P-848")
 def test_the_example_of_the_guide(tmp_path: Path) -> None:
-    """P-802, P-803, P-807, P-810..P-813, P-815, P-848."""
     path = tmp_path / "guide.xml"
     path.write_text(GUIDE)
     whole = load(path)
@@ -62,8 +62,8 @@ def test_the_example_of_the_guide(tmp_path: Path) -> None:
     assert whole.notices == ()
 
 
+@pytest.mark.rows("P-108", "P-812", "P-813", "P-820")
 def test_the_defaults_of_a_store_and_of_a_profile() -> None:
-    """P-108, P-812, P-813, P-820."""
     store = only()
     assert (store.cache_directory, store.state_directory) == (Path("umestored-cache"), Path("umestored-state"))
     documented = build(outline({"store": [{"name": "a", "port": 1, "topic": [{"pattern": "t"}]}]}), "5.3")
@@ -71,15 +71,16 @@ def test_the_defaults_of_a_store_and_of_a_profile() -> None:
     assert documented.stores[0].disk.buffer_bytes == 65_664
 
 
+@pytest.mark.rows("P-814", "P-816")
 def test_options_of_a_store() -> None:
-    """P-814, P-816, C-13: numbers may have their thousands set apart."""
+    """C-13: numbers may have their thousands set apart."""
     options = {"allow-proxy-source": 1, "retransmission-request-processing-rate": "75,000", "context-name": "n-1"}
     store = only({"options": options})
     assert (store.config.allow_proxy, store.config.request_rate, store.context_name) == (True, 75_000, "n-1")
 
 
+@pytest.mark.rows("P-107", "P-817", "P-818", "P-826", "P-829")
 def test_options_of_a_topic_are_for_that_topic_and_those_of_the_disk_for_all() -> None:
-    """P-107, P-817, P-818, P-826, P-829."""
     topics = [
         {"pattern": "a", "options": {"repository-type": "memory", "repository-disk-async-buffer-length": 70_000}},
         {"pattern": "^b", "type": "pcre", "options": {"repository-type": "reduced-fd"}},
@@ -95,8 +96,8 @@ def test_options_of_a_topic_are_for_that_topic_and_those_of_the_disk_for_all() -
     assert store.disk.buffer_bytes == 1_024_000
 
 
+@pytest.mark.rows("P-835", "P-836", "P-838")
 def test_the_smallest_value_of_the_topics_holds_for_the_store() -> None:
-    """P-835, P-836, P-838."""
     topics = [
         {"pattern": "a", "options": {"source-check-interval": 50, "keepalive-interval": 600}},
         {"pattern": "b", "options": {"source-check-interval": 70}, "receiver": {"retransmit_request_interval": 9}},
@@ -111,8 +112,9 @@ def test_the_smallest_value_of_the_topics_holds_for_the_store() -> None:
     ]
 
 
+@pytest.mark.rows("P-845", "P-846", "P-852")
 def test_options_of_the_library() -> None:
-    """P-845, P-846, P-852: of receivers and sources for a topic, of the context for a store."""
+    """Options of receivers and sources for a topic, of the context for a store."""
     context = {"resolver_unicast_daemon": "0.0.0.0:0->127.0.0.1:15380, 127.0.0.1:15381", "request_tcp_port_low": 20_000,
                "request_tcp_port_high": 20_010, "transport_lbtrm_receiver_socket_buffer": 1_048_576}  # fmt: skip
     whole = made({"port": 0, "context": context}, source={"ume_flight_size": 7, "transport": "lbtru"})
@@ -127,8 +129,8 @@ def test_options_of_the_library() -> None:
     ]
 
 
+@pytest.mark.rows("P-805", "P-849")
 def test_the_option_file_of_the_daemon_comes_first_and_the_store_overrides_it(tmp_path: Path) -> None:
-    """P-805, P-849."""
     file = tmp_path / "lbm.cfg"
     file.write_text(
         "context default_interface 127.0.0.1\ncontext resolver_service 127.0.0.1:27000\n"
@@ -145,8 +147,9 @@ def test_the_option_file_of_the_daemon_comes_first_and_the_store_overrides_it(tm
     ]
 
 
+@pytest.mark.rows("P-845")
 def test_options_of_resolution_are_followed_and_checked() -> None:
-    """P-845: as a context's; what has no effect anywhere has none here."""
+    """As a context's; what has no effect anywhere has none here."""
     group = {"resolver_multicast_interface": "127.0.0.1", "resolver_multicast_ttl": "1"}
     plan = made({"context": {**group, "resolver_string_hash_function": "djb2"}})
     assert plan.stores[0].resolution == group
@@ -161,8 +164,8 @@ def test_options_that_a_proxy_has_from_its_source_are_not_followed() -> None:
     ]
 
 
+@pytest.mark.rows("P-824", "P-825")
 def test_old_names_and_unfollowed_options_have_a_notice() -> None:
-    """P-824, P-825."""
     assert notices(options={"repository-disk-max-async-cbs": 7, "repository-disk-max-write-async-cbs": 2}) == [
         "option repository-disk-max-async-cbs is an old name: write repository-disk-max-read-async-cbs",
         f"option {WRITES} is not followed: there is one write at a time, for all waiting messages",
@@ -171,6 +174,7 @@ def test_old_names_and_unfollowed_options_have_a_notice() -> None:
     assert only({"options": {"proxy-source-repo-quorum-required": 1}}).config.proxy_quorum
 
 
+@pytest.mark.rows("P-810", "P-815", "P-817", "P-827", "P-829", "P-845")
 @pytest.mark.parametrize(
     ("store", "told"),
     [
@@ -203,12 +207,11 @@ def test_old_names_and_unfollowed_options_have_a_notice() -> None:
     ],
 )  # fmt: skip
 def test_problems_of_a_store_are_reported(store: dict[str, Any], told: str) -> None:
-    """P-810, P-815, P-817, P-827, P-829, P-845."""
     assert any(told in one for one in problems(store)), problems(store)
 
 
+@pytest.mark.rows("P-845")
 def test_the_type_of_an_option_decides_its_place() -> None:
-    """P-845."""
     wrong = GUIDE.replace(
         'type="store" name="context-name" value="remote-store"', 'type="lbm-source" name="a" value="b"'
     )
@@ -221,13 +224,13 @@ def test_the_type_of_an_option_decides_its_place() -> None:
     ]
 
 
+@pytest.mark.rows("P-815", "M-028")
 def test_boundaries_of_a_name() -> None:
-    """P-815."""
     assert only({"options": {"context-name": "n" * 128}}).context_name == "n" * 128
 
 
+@pytest.mark.rows("P-125")
 def test_two_stores_share_nothing() -> None:
-    """P-125."""
     same = {"name": "a", "port": 1, "interface": "127.0.0.1", "options": {"context-name": "n"}}
     told = [one.partition(": ")[2] for one in problems(same, same)]
     assert told == [
@@ -242,8 +245,8 @@ def test_two_stores_share_nothing() -> None:
     assert len(build(outline({"store": two})).stores) == 2
 
 
+@pytest.mark.rows("P-803", "P-804", "P-806", "P-807", "P-808", "M-026")
 def test_entries_of_the_daemon() -> None:
-    """P-803, P-804, P-806, P-807, P-808."""
     whole = made(
         daemon={
             "log": {"path": "a.log", "frequency": "hourly", "size": "5"}, "uid": 65_534, "gid": 65_533,
@@ -261,16 +264,16 @@ def test_entries_of_the_daemon() -> None:
     ]
 
 
+@pytest.mark.rows("P-855")
 def test_the_last_of_repeated_entries_counts() -> None:
-    """P-855."""
     twice = GUIDE.replace("<log>stored.log</log>", "<log>a</log><log>b</log>")
     whole = build(xml_file.parse(twice.encode(), "f.xml"))
     assert whole.daemon.log.path == Path("b")
     assert [one.text for one in whole.notices] == ["log is repeated: the last one counts"]
 
 
+@pytest.mark.rows("P-802")
 def test_a_log_is_required_but_in_the_newest_version() -> None:
-    """P-802."""
     without = GUIDE.replace("<log>stored.log</log>", "")
     with pytest.raises(ConfigFileError, match="log is missing"):
         build(xml_file.parse(without.encode(), "f.xml"))
@@ -340,8 +343,9 @@ def test_unfollowed_options_of_statistics_have_a_notice() -> None:
         build(outline({"daemon": {"daemon-monitor": {"disc": 3}}}))
 
 
+@pytest.mark.rows("P-805")
 def test_an_option_file_that_is_not_there_is_one_problem_among_others() -> None:
-    """P-805: with the name of the entry, and not instead of what else is wrong."""
+    """With the name of the entry, and not instead of what else is wrong."""
     tables = {"daemon": {"lbm-config": "missing.cfg"}, "store": [{"name": "a", "port": 70_000}]}
     with pytest.raises(ConfigFileError) as raised:
         build(outline(tables))

@@ -47,6 +47,7 @@ def test_every_option_sets_its_field_and_shows_it(option: Option) -> None:
         assert show(option, after) == ("" if option.field is None else str(values[type_of(option.kind)]))
 
 
+@pytest.mark.rows("T-022", "T-117")
 @pytest.mark.parametrize(
     ("name", "value", "path", "expected"),
     [
@@ -65,12 +66,11 @@ def test_every_option_sets_its_field_and_shows_it(option: Option) -> None:
     ],
 )
 def test_units_and_places(name: str, value: Value, path: str, expected: object) -> None:
-    """T-022, T-117."""
     assert field(configured(NOTHING, {name: value}), path) == expected
 
 
+@pytest.mark.rows("T-023", "T-210", "T-411")
 def test_lists_are_appended_to_and_cleared() -> None:
-    """T-023, T-210, T-411."""
     settings = configured(
         NOTHING, {"resolver_unicast_daemon": "10.0.0.1:15380,10.0.0.2:15380", "resolver_service": "test1.example.com:7"}
     )
@@ -95,8 +95,8 @@ def test_what_cannot_be_is_refused(options: dict[str, Value], error: type[Except
         configured(NOTHING, options)
 
 
+@pytest.mark.rows("T-003")
 def test_options_of_one_topic() -> None:
-    """T-003."""
     options: dict[str, Value] = {"resolver_advertisement_sustain_interval": 500, "ume_flight_size": 7}
     advertise, others = own(AdvertiseOptions(), options)
     assert (advertise.pace.sustain, others) == (500 * MILLISECOND, {"ume_flight_size": 7})
@@ -106,8 +106,8 @@ def test_options_of_one_topic() -> None:
     assert pattern.linger == 5 * MILLISECOND
 
 
+@pytest.mark.rows("T-301", "T-303", "T-305", "T-307", "T-310")
 def test_strategies_by_name() -> None:
-    """T-301, T-303, T-305, T-307, T-310."""
     for name, preset in PRESETS.items():
         settings = strategy(name)
         assert settings.udp is (preset.config is not None)
@@ -141,3 +141,11 @@ def test_the_chapter_has_every_option() -> None:
         CHAPTER.write_text(wished, encoding="utf-8")
     assert CHAPTER.read_text(encoding="utf-8") == wished
     assert "| resolver_cache | flag |" in wished
+
+
+@pytest.mark.rows("T-014")
+def test_the_size_of_the_receivers_table_has_no_effect() -> None:
+    """The table grows as needed, and the option says so."""
+    assert configured(NOTHING, {"resolver_receiver_map_tablesz": 77}) == NOTHING
+    [option] = [one for one in CONTEXT if one.name == "resolver_receiver_map_tablesz"]
+    assert "without effect" in option.summary

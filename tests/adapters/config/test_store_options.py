@@ -1,5 +1,7 @@
 """The table has all options of stores that the guide names."""
 
+import pytest
+
 from stablecast.config.disk_options import DISK_OPTIONS, MIN_BUFFER
 from stablecast.config.store_options import MIN_DISK_LIMIT, STORE_OPTIONS, TOPIC_OPTIONS
 
@@ -21,6 +23,6 @@ def test_every_option_of_the_guide_is_in_the_table() -> None:
     assert set(TOPIC) <= {option.name for option in (*TOPIC_OPTIONS, *DISK_OPTIONS)}
 
 
+@pytest.mark.rows("P-827", "P-829")
 def test_the_smallest_file_has_room_for_three_of_the_smallest_buffers() -> None:
-    """P-827, P-829."""
     assert MIN_DISK_LIMIT == 3 * MIN_BUFFER

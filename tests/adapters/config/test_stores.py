@@ -26,6 +26,7 @@ GROUPS = st.integers(0, MAX_GROUP)
 NAMES = st.text("abcXYZ019-_", min_size=1, max_size=128)
 
 
+@pytest.mark.rows("P-201", "P-212")
 @given(
     st.none() | st.integers(0, MAX_DOMAIN),
     st.ip_addresses(v=4),
@@ -35,21 +36,22 @@ NAMES = st.text("abcXYZ019-_", min_size=1, max_size=128)
 def test_a_written_form_is_parsed_back(
     domain: int | None, host: object, port: int, rest: int | tuple[int, int] | None
 ) -> None:
-    """P-201, P-212: with and without domain, RegID and group."""
+    """With and without domain, RegID and group."""
     reg_id, group = rest if isinstance(rest, tuple) else (rest or 0, 0)
     tail = "" if rest is None else f":{reg_id}:{group}" if isinstance(rest, tuple) else f":{reg_id}"
     text = f"{'' if domain is None else f'{domain}:'}{host}:{port}{tail}"
     assert store_spec(text) == StoreSpec(f"{host}:{port}", reg_id, group)
 
 
+@pytest.mark.rows("P-212", "P-815")
 @given(NAMES, st.none() | REG_IDS | st.tuples(REG_IDS, GROUPS))
 def test_a_name_is_read(name: str, rest: int | tuple[int, int] | None) -> None:
-    """P-212, P-815."""
     reg_id, group = rest if isinstance(rest, tuple) else (rest or 0, 0)
     tail = "" if rest is None else f":{reg_id}:{group}" if isinstance(rest, tuple) else f":{reg_id}"
     assert named_store(name + tail) == StoreSpec("", reg_id, group, name)
 
 
+@pytest.mark.rows("P-201", "P-208", "P-212", "P-504")
 @pytest.mark.parametrize(
     ("text", "spec"),
     [
@@ -63,10 +65,10 @@ def test_a_name_is_read(name: str, rest: int | tuple[int, int] | None) -> None:
     ],
 )
 def test_every_store_of_the_guide_by_address(text: str, spec: StoreSpec) -> None:
-    """P-201, P-208, P-212, P-504."""
     assert store_spec(text) == spec
 
 
+@pytest.mark.rows("P-211", "P-212")
 @pytest.mark.parametrize(
     ("text", "spec"),
     [
@@ -76,10 +78,11 @@ def test_every_store_of_the_guide_by_address(text: str, spec: StoreSpec) -> None
     ],
 )
 def test_every_store_of_the_guide_by_name(text: str, spec: StoreSpec) -> None:
-    """P-211, P-212, C-06."""
+    """C-06."""
     assert named_store(text) == spec
 
 
+@pytest.mark.rows("P-213")
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -98,11 +101,12 @@ def test_every_store_of_the_guide_by_name(text: str, spec: StoreSpec) -> None:
     ],
 )
 def test_sentences(text: str, sentence: str) -> None:
-    """P-213: an address, not a host name."""
+    """An address, not a host name."""
     with pytest.raises((StoreListError, AddressError), match=sentence):
         store_spec(text)
 
 
+@pytest.mark.rows("P-815", "M-028")
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -114,13 +118,13 @@ def test_sentences(text: str, sentence: str) -> None:
     ],
 )
 def test_sentences_about_names(text: str, sentence: str) -> None:
-    """P-815: 128 characters are a name, 129 are none."""
+    """128 characters are a name, 129 are none."""
     with pytest.raises(StoreListError, match=sentence):
         named_store(text)
 
 
+@pytest.mark.rows("P-512")
 def test_the_stores_are_one_group_unless_groups_are_set() -> None:
-    """P-512."""
     two = add_store(add_store(SOURCE, "10.0.0.1:1"), "10.0.0.2:1:5")
     assert two.groups.sizes == (2,)
     assert two.stores == (StoreSpec("10.0.0.1:1"), StoreSpec("10.0.0.2:1", 5))
@@ -166,8 +170,9 @@ def test_anything_else_is_refused(text: str) -> None:
     assert 0 <= spec.reg_id <= MAX_REG_ID
 
 
+@pytest.mark.rows("P-511", "P-512")
 def test_a_group_keeps_its_size_whatever_order_stores_and_group_are_written_in() -> None:
-    """P-511, P-512: five stores for a group of three are backup stores, not a group of five."""
+    """Five stores for a group of three are backup stores, not a group of five."""
     stores = ",".join(f"10.0.0.{number}:1" for number in range(1, 6))
     for options in ({"ume_store_group": "0:3", "ume_store": stores}, {"ume_store": stores, "ume_store_group": "0:3"}):
         config = apply("source", SourceConfig("topic", 1, "me", "stream"), options)

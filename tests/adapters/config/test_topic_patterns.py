@@ -9,6 +9,7 @@ from stablecast.config.topic_patterns import TYPES, PatternError, expression
 from stablecast.core.protocol.settings import PatternType, RepositoryConfig, StoreConfig, TopicPattern, repository_for
 
 
+@pytest.mark.rows("P-817")
 @pytest.mark.parametrize(
     ("kind", "pattern", "topic", "matches"),
     [
@@ -25,7 +26,7 @@ from stablecast.core.protocol.settings import PatternType, RepositoryConfig, Sto
     ],
 )
 def test_a_pattern_matches_its_topics(kind: str, pattern: str, topic: str, matches: bool) -> None:
-    """P-817, C-13: anywhere in the topic."""
+    """C-13: anywhere in the topic."""
     rule = TopicPattern(expression(pattern, TYPES[kind]), RepositoryConfig(), TYPES[kind])
     config = attrs.evolve(StoreConfig("", 0), repository=None, topics=(rule,))
     assert (repository_for(config, topic) is not None) is matches

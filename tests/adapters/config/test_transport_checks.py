@@ -24,6 +24,7 @@ def test_the_defaults_go_together_but_for_the_ignore_interval(kind: str) -> None
     assert codes(kind, ignore_interval=500) == ["ignore-above-backoff"]
 
 
+@pytest.mark.rows("P-953")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("options", "code"),
@@ -40,7 +41,6 @@ def test_the_defaults_go_together_but_for_the_ignore_interval(kind: str) -> None
     ],
 )
 def test_each_relation_has_its_finding(kind: str, options: dict[str, Value], code: str) -> None:
-    """P-953."""
     assert code in codes(kind, **options)
 
 

@@ -83,8 +83,8 @@ def wrong(data: bytes) -> str:
     return str(told.value)
 
 
+@pytest.mark.rows("P-801", "P-809", "P-811", "P-817", "P-848")
 def test_the_example_of_the_guide_is_read_as_it_stands() -> None:
-    """P-801, P-809, P-811, P-817, P-848."""
     outline = parse(GUIDE.encode(), "f.xml")
     (only,) = outline.stores
     assert [name for name, _ in outline.daemon] == ["log", "pidfile", "web-monitor"]
@@ -97,19 +97,21 @@ def test_the_example_of_the_guide_is_read_as_it_stands() -> None:
     assert outline.log_required
 
 
+@pytest.mark.rows("P-845", "P-846")
 def test_the_other_example_is_refused_because_it_is_not_well_formed() -> None:
-    """P-845, P-846: closed, it is still no configuration, for the outermost element is another one."""
+    """Closed, it is still no configuration, for the outermost element is another one."""
     assert wrong(FRAGMENT.encode()).startswith("f.xml:7: <xml>: Opening and ending tag mismatch: option line 6")
     closed = FRAGMENT.replace('value="100">', 'value="100"/>')
     assert wrong(closed.encode()) == "f.xml:2: <stores>: the outermost element must be <ume-store>"
 
 
+@pytest.mark.rows("P-847")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_version_of_the_document_type_is_read(version: str) -> None:
-    """P-847."""
     assert len(parse(document(topic(), version), "f.xml").stores) == 1
 
 
+@pytest.mark.rows("P-854", "P-855")
 @pytest.mark.parametrize(
     "data",
     [
@@ -126,10 +128,11 @@ def test_every_version_of_the_document_type_is_read(version: str) -> None:
     ],
 )  # fmt: skip
 def test_documents_that_the_document_type_allows(data: bytes) -> None:
-    """P-854, P-855: one small file for each rule."""
+    """One small file for each rule."""
     assert isinstance(parse(data, "f.xml"), Outline)
 
 
+@pytest.mark.rows("P-810", "P-818", "P-854")
 @pytest.mark.parametrize(
     ("data", "told"),
     [
@@ -155,7 +158,6 @@ def test_documents_that_the_document_type_allows(data: bytes) -> None:
     ],
 )  # fmt: skip
 def test_problems_have_line_and_element(data: bytes, told: str) -> None:
-    """P-810, P-818, P-854."""
     assert told in wrong(data)
 
 

@@ -7,6 +7,8 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.resolver import Listeners, RelayDaemon, Resolver
 from stablecast.resolver.combined_resolver import Combined, Wait
@@ -43,6 +45,7 @@ def add(combined: Combined, topic: str, index: int) -> None:
     combined.add_source(AddSource(topic, RECORD.address, 7, index, RECORD.request_address, persistent=True))
 
 
+@pytest.mark.rows("T-401")
 async def test_a_source_that_both_find_is_reported_once() -> None:
     """T-401; again when it is asked for again, or was gone."""
     async with place() as here, AsyncExitStack() as stack:

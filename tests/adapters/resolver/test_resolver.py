@@ -154,8 +154,9 @@ async def test_a_closed_context_does_nothing(domain: Domain) -> None:
     assert resolver.statistics()["sent"] == 0
 
 
+@pytest.mark.rows("T-031", "T-201", "T-204")
 async def test_patterns_names_and_ends(domain: Domain) -> None:
-    """T-031, T-201, T-204: what a context can want besides topics, and whom it tells.
+    """A context can want more than topics, and tells some.
 
     Where the machine stops for a while a relay may be told to be inactive, and active again, at any time. The name is
     lost by silence, so it may not be lost soon until it was removed.
@@ -213,8 +214,9 @@ def group() -> MulticastSettings:
     return attrs.evolve(GROUP, port=unused_port())
 
 
+@pytest.mark.rows("T-007", "T-022")
 async def test_contexts_meet_in_a_group(group: MulticastSettings) -> None:
-    """T-007, T-022: default, joined lazily."""
+    """Default, joined lazily."""
     found: Found = asyncio.Queue()
     left = await Resolver.meet(group, Listeners(lambda *_: None), instance=b"context0")
     right = await Resolver.meet(group, Listeners(lambda *what: found.put_nowait(what)), instance=b"context1")

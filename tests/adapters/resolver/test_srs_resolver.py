@@ -21,8 +21,9 @@ async def here() -> AsyncIterator[Place]:
         yield started
 
 
+@pytest.mark.rows("T-402", "T-403", "T-412")
 async def test_two_contexts_find_each_other(here: Place) -> None:
-    """T-402, T-403, T-412: through the service alone, whoever comes first."""
+    """Through the service alone, whoever comes first."""
     service = await here.service()
     left = await here.context(service.address)
     right = await here.context(service.address, instance=b"neighbor")
@@ -40,8 +41,8 @@ async def test_two_contexts_find_each_other(here: Place) -> None:
     assert service.statistics()["malformed"] == 0
 
 
+@pytest.mark.rows("T-405")
 async def test_wildcard_receivers(here: Place) -> None:
-    """T-405."""
     service = await here.service()
     left, right = await here.context(service.address), await here.context(service.address, instance=b"neighbor")
     left.announce("fx.eur")
@@ -55,8 +56,9 @@ async def test_wildcard_receivers(here: Place) -> None:
     right.resolver.remove_receiver("bonds")
 
 
+@pytest.mark.rows("T-407", "T-408")
 async def test_a_restarted_service_learns_everything_again(here: Place) -> None:
-    """T-407, T-408: contexts try for as long as it takes."""
+    """Contexts try for as long as it takes."""
     service = await here.service()
     left, right = await here.context(service.address), await here.context(service.address, instance=b"neighbor")
     left.announce()
@@ -75,8 +77,9 @@ async def test_a_restarted_service_learns_everything_again(here: Place) -> None:
     assert right.found.empty()
 
 
+@pytest.mark.rows("T-401")
 async def test_one_of_two_services_is_enough(here: Place) -> None:
-    """T-401: hot/hot, found once."""
+    """Hot/hot, found once."""
     first, second = await here.service(), await here.service()
     left = await here.context(first.address, second.address)
     right = await here.context(f"{first.address}, {second.address}", instance=b"neighbor")
@@ -104,8 +107,8 @@ async def test_a_lost_session_makes_known_sources_reported_again(here: Place) ->
     assert await right.found.get() == ("orders", RECORD)
 
 
+@pytest.mark.rows("T-411")
 async def test_a_host_name_is_looked_up_and_a_missing_service_has_a_reason(here: Place) -> None:
-    """T-411."""
     service = await here.service()
     port = service.address.rpartition(":")[2]
     named = await here.context(f"localhost:{port}")

@@ -27,28 +27,30 @@ def check(topics: int, wanted: int) -> None:
     assert CHAPTER.read_text(encoding="utf-8") == wished
 
 
+@pytest.mark.rows("T-301", "T-311")
 @pytest.mark.no_cover
 def test_the_table_of_a_small_network() -> None:
-    """T-311, T-303 to T-310."""
+    """The table has one line for each strategy and loss."""
     check(10, 10)
 
 
 @pytest.mark.thorough
 @pytest.mark.timeout(300)  # seconds; half a minute on a quiet machine
 def test_the_table_of_a_network_with_few_wanted_sources() -> None:
-    """T-305, T-311."""
     check(200, 20)
 
 
+@pytest.mark.rows("T-012")
 def test_strategies_that_find_nothing_after_a_long_outage() -> None:
-    """T-012, T26: the documented defaults; TCP heals by itself, as do all whose phases never end."""
+    """T26: the documented defaults; TCP heals by itself, as do all whose phases never end."""
     healed = {name: measure(Story(name, 1, 1, 0)).healed for name in PRESETS}
     assert [name for name, found in healed.items() if found is None] == ["default"]
     assert all(found is None or found < 12 * SECOND for found in healed.values())
 
 
+@pytest.mark.rows("T-305", "T-306", "T-308", "T-310")
 def test_each_strategy_has_its_advantage() -> None:
-    """T-305, T-306, T-308, T-310: bytes of ten sources of which one is wanted."""
+    """Bytes of ten sources of which one is wanted."""
     costs = {name: measure(Story(name, 10, 1, 0)) for name in PRESETS}
     assert {cost.resolved for cost in costs.values()} == {1}
     steady = {name: cost.steady_bytes for name, cost in costs.items()}

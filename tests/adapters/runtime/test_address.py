@@ -69,6 +69,7 @@ def test_other_texts_are_no_places(text: str) -> None:
         parse_place(text)
 
 
+@pytest.mark.rows("T-411")
 @pytest.mark.parametrize(
     ("texts", "expected"),
     [
@@ -83,7 +84,6 @@ def test_other_texts_are_no_places(text: str) -> None:
     ],
 )
 def test_the_documented_forms_of_services(texts: list[str], expected: list[str]) -> None:
-    """T-411."""
     assert parse_services(texts) == expected
 
 

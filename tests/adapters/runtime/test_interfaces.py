@@ -50,8 +50,8 @@ def test_the_interfaces_of_this_machine() -> None:
     assert (loopback.up, loopback.loopback) == (True, True)
 
 
+@pytest.mark.rows("P-209", "P-810")
 def test_a_range_selects_the_first_address_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """P-810."""
     assert choose("127.0.0.9/8") == "127.0.0.1"
     monkeypatch.setattr(module, "interfaces", lambda: ALL)
     assert choose("10.29.3.16/25") == "10.29.3.41"

@@ -1,5 +1,6 @@
 """Runs behind tokens: bytes are kept until their last use, and retransmissions are joined."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -73,8 +74,9 @@ def test_pieces_of_large_messages_keep_their_headers() -> None:
     assert pieces(cut.block, 0, 1) == [ChainedPiece(b"bb", chain[0])]
 
 
+@pytest.mark.rows("P-436")
 def test_unrequested_retransmissions_are_marked() -> None:
-    """P-436: a proactive retransmission."""
+    """A proactive retransmission."""
     tokens = Tokens()
     messages = [Recovered(SESSION, LIFE, 1, b"a"), Recovered(SESSION, LIFE, 2, b"b", proactive=True)]
     found = list(tokens.keep_recovered(messages))

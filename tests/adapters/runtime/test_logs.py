@@ -4,11 +4,13 @@ import io
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from stablecast.runtime.logs import ConsoleLog, PlainLog, RollingPolicy
 
 
+@pytest.mark.rows("T-501")
 def test_the_console() -> None:
-    """T-501."""
     stream = io.StringIO()
     log = ConsoleLog(stream, lambda: datetime(2017, 8, 20, 23, 5, tzinfo=UTC))
     log.write("one")
@@ -18,8 +20,8 @@ def test_the_console() -> None:
     assert stream.getvalue() == "2017-08-20 23:05:00 [INFO] one\n2017-08-20 23:05:00 [WARNING] two\n"
 
 
+@pytest.mark.rows("T-501")
 def test_a_file_has_the_instant_of_each_line(tmp_path: Path) -> None:
-    """T-501."""
     log = PlainLog(tmp_path / "srs.log", RollingPolicy(), lambda: datetime(2017, 8, 20, 23, 5, tzinfo=UTC))
     log.write("one")
     log.close()

@@ -66,9 +66,10 @@ async def send(sources: ReliableSources, session: int, total: int = MESSAGES, at
         await asyncio.sleep(0.001)
 
 
+@pytest.mark.rows("P-301", "P-401", "P-953")
 @pytest.mark.parametrize("permille", [0, 10, 100, 300])
 async def test_unicast_loses_nothing_through_a_relay_that_drops(permille: int) -> None:
-    """P-301, P-401, P-953: two clients, data and NAKs dropped alike."""
+    """Two clients, data and NAKs dropped alike."""
     sources, receivers = ReliableSources(LbtruSources(), LOOPBACK), [ReliableReceivers(LOOPBACK) for _ in range(2)]
     session = sources.open(settings=QUICK)
     where = sources.where(session)
@@ -99,9 +100,10 @@ async def test_unicast_loses_nothing_through_a_relay_that_drops(permille: int) -
         relay.close()
 
 
+@pytest.mark.rows("P-301", "P-401", "P-953")
 @pytest.mark.parametrize("permille", [0, 10, 100, 300])
 async def test_multicast_loses_nothing_through_a_relay_that_drops(permille: int) -> None:
-    """P-301, P-401, P-953: two receivers at one socket's group, and one datagram serves both."""
+    """Two receivers at one socket's group, and one datagram serves both."""
     sources, receivers = ReliableSources(LbtrmSources(), LOOPBACK), [ReliableReceivers(LOOPBACK) for _ in range(2)]
     session = sources.open(f"{GROUP[0]}:{GROUP[1]}", QUICK)
     relay = MulticastRelay(GROUP, BEHIND, permille)

@@ -56,8 +56,9 @@ async def test_nonsense_is_counted_and_ends_one_connection() -> None:
     bad.close()
 
 
+@pytest.mark.rows("P-338")
 async def test_the_end_of_a_connection_is_reported() -> None:
-    """P-338: with the contexts that said over it that they live, as many as one connection may speak for."""
+    """With the contexts that said over it that they live, as many as one connection may speak for."""
     left: asyncio.Queue[list[int]] = asyncio.Queue()
 
     def take(items: list[Item], peer: Peer) -> None:

@@ -35,8 +35,9 @@ def model(date: str, sequence: int) -> str:
     return f"srs.log_{os.getpid()}.{date}.{sequence}"
 
 
+@pytest.mark.rows("T-502")
 def test_a_file_is_appended_to(tmp_path: Path) -> None:
-    """T-502: restarts do not overwrite."""
+    """Restarts do not overwrite."""
     path = tmp_path / "srs.log"
     for line in ("first", "second", "third"):
         log = PlainLog(path, RollingPolicy())
@@ -46,8 +47,9 @@ def test_a_file_is_appended_to(tmp_path: Path) -> None:
     assert rolled(tmp_path) == set()
 
 
+@pytest.mark.rows("T-503", "T-504", "T-506")
 def test_the_worked_example(tmp_path: Path) -> None:
-    """T-503, T-504, T-506: a million bytes an hour; rolls at 23:00 by size, and again at midnight by frequency."""
+    """A million bytes an hour; rolls at 23:00 by size, and again at midnight by frequency."""
     path, clock = tmp_path / "srs.log", Clock()
     log = PlainLog(path, RollingPolicy(Frequency.DAILY, 23 * MILLION), clock)
     for hour in range(24):
@@ -62,8 +64,9 @@ def test_the_worked_example(tmp_path: Path) -> None:
     log.close()
 
 
+@pytest.mark.rows("T-505")
 def test_it_rolls_with_the_next_line_only(tmp_path: Path) -> None:
-    """T-505: an hour without a line makes no file; an empty file does not roll."""
+    """An hour without a line makes no file; an empty file does not roll."""
     path, clock = tmp_path / "srs.log", Clock()
     log = PlainLog(path, RollingPolicy(Frequency.HOURLY), clock)
     clock.now += timedelta(hours=5)
@@ -81,9 +84,10 @@ def test_it_rolls_with_the_next_line_only(tmp_path: Path) -> None:
     log.close()
 
 
+@pytest.mark.rows("T-504")
 @pytest.mark.parametrize(("frequency", "hours"), [(Frequency.HOURLY, 1), (Frequency.DAILY, 24)])
 def test_a_restart_does_not_forget_the_period(frequency: Frequency, hours: int, tmp_path: Path) -> None:
-    """T-504: the lines of an earlier process belong to the period of the last one."""
+    """The lines of an earlier process belong to the period of the last one."""
     path, clock = tmp_path / "srs.log", Clock()
     for _ in range(3):
         log = PlainLog(path, RollingPolicy(frequency), clock)
@@ -127,6 +131,7 @@ def test_a_file_that_cannot_be_written_anew_gets_the_lines(tmp_path: Path) -> No
     assert [line[20:] for line in lines[1:]] == ["[INFO] one", "[INFO] two"]
 
 
+@pytest.mark.rows("T-507")
 @pytest.mark.parametrize(
     ("limits", "left"),
     [
@@ -140,7 +145,7 @@ def test_a_file_that_cannot_be_written_anew_gets_the_lines(tmp_path: Path) -> No
     ],
 )
 def test_the_oldest_are_deleted(tmp_path: Path, limits: RollingPolicy, left: int) -> None:
-    """T-507: by count and by total size, until neither applies. Other files of such names stay."""
+    """By count and by total size, until neither applies. Other files of such names stay."""
     other = tmp_path / "srs.log_backup.2017-08-20.1"
     other.touch()
     clock = Clock()

@@ -1,5 +1,6 @@
 """`service_manager` against a real datagram socket, and the shipped store under it."""
 
+import asyncio
 import os
 import signal
 import socket
@@ -35,27 +36,41 @@ def told(manager: socket.socket) -> list[str]:
     return manager.recv(4096).decode().splitlines()
 
 
-def test_states_are_datagrams(manager: socket.socket) -> None:
-    service = ServiceManager(manager.getsockname(), 0)
-    service.waiting("waits\nlong", 2.5)
-    assert told(manager) == ["STATUS=waits long", "EXTEND_TIMEOUT_USEC=12500000"]
-    service.ready("x" * 1000)
-    assert told(manager) == ["READY=1", "STATUS=" + "x" * STATUS_LENGTH]
-    service.stopping()
+async def test_states_are_datagrams(manager: socket.socket) -> None:
+    async with ServiceManager(manager.getsockname(), 0).serving("two\nlines" + "x" * 1000):
+        await asyncio.sleep(0)
+        assert told(manager) == ["READY=1", "STATUS=two lines" + "x" * (STATUS_LENGTH - 9)]
     assert told(manager) == ["STOPPING=1", "STATUS=stops"]
 
 
-def test_a_place_without_a_file(tmp_path: Path) -> None:
+async def test_a_daemon_that_hangs_gives_no_sign_of_life(manager: socket.socket) -> None:
+    hangs, asked = asyncio.Event(), asyncio.Event()
+
+    async def alive() -> None:
+        asked.set()
+        await hangs.wait()
+
+    async with ServiceManager(manager.getsockname(), 1_000_000).serving("serves", alive):
+        await asked.wait()
+        assert told(manager)[0] == "READY=1"
+        hangs.set()
+        await asyncio.sleep(0)
+        assert told(manager) == ["WATCHDOG=1"]
+
+
+async def test_a_place_without_a_file(tmp_path: Path) -> None:
     place = f"@{tmp_path}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiving:
         receiving.bind("\0" + place[1:])
         receiving.settimeout(PATIENCE_SECONDS)
-        ServiceManager(place, 0).stopping()
-        assert told(receiving)[0] == "STOPPING=1"
+        async with ServiceManager(place, 0).serving("serves"):
+            await asyncio.sleep(0)
+        assert told(receiving) == ["READY=1", "STATUS=serves"]
 
 
-def test_a_manager_that_is_gone_stops_nothing(tmp_path: Path) -> None:
-    ServiceManager(str(tmp_path / "nowhere"), 0).ready("serves")
+async def test_a_manager_that_is_gone_stops_nothing(tmp_path: Path) -> None:
+    async with ServiceManager(str(tmp_path / "nowhere"), 0).serving("serves"):
+        await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize(
@@ -91,13 +106,32 @@ def test_a_store_reports_its_life(data: Path, manager: socket.socket, monkeypatc
         assert store.end()[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        (["lbmrd", "--listen", "127.0.0.1:0"], "STATUS=serves at 127.0.0.1:"),
+        (["srs", "--interface", "127.0.0.1", "--port", "0"], "STATUS=serves at 127.0.0.1:"),
+    ],
+)
+def test_resolution_reports_its_life(
+    command: list[str], status: str, manager: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NOTIFY_SOCKET", manager.getsockname())
+    with running(*command) as program:
+        ready, shown = told(manager)
+        assert (ready, shown.startswith(status)) == ("READY=1", True)
+        program.interrupt(signal.SIGTERM)
+        assert told(manager) == ["STOPPING=1", "STATUS=stops"]
+        assert program.end()[0] == 0
+
+
 def test_a_store_that_does_not_grant_is_not_ready(
     data: Path, manager: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", manager.getsockname())
     with running("store", data, "--listen", "127.0.0.1:0", "--json") as store:
         status, extended = told(manager)
-        assert status.startswith("STATUS=grants no registration for ")
+        assert status.startswith("STATUS=serves in ")
         assert int(extended.removeprefix("EXTEND_TIMEOUT_USEC=")) > 10_000_000
         store.interrupt(signal.SIGTERM)
         assert told(manager) == ["STOPPING=1", "STATUS=stops"]

@@ -17,8 +17,9 @@ def test_a_written_form_is_parsed_back(where: Where) -> None:
     assert Where.parse(str(where)) == where
 
 
+@pytest.mark.rows("P-616")
 def test_the_documented_forms() -> None:
-    """P-616: and a topic index behind them is nobody's identity."""
+    """And a topic index behind them is nobody's identity."""
     multicast = Where("10.29.3.4", 14390, 0xCAFE1, "224.10.10.10:14400")
     assert str(multicast) == "LBTRM:10.29.3.4:14390:000cafe1:224.10.10.10:14400"
     assert Where.parse(f"{multicast}[77]") == multicast
@@ -26,8 +27,8 @@ def test_the_documented_forms() -> None:
     assert (str(unicast), unicast.address) == ("LBT-RU:10.29.3.4:14380:000cafe1", "10.29.3.4:14380")
 
 
+@pytest.mark.rows("P-616")
 def test_a_tcp_stream_is_known_by_its_address() -> None:
-    """P-616."""
     assert source_string("10.0.0.1:14371") == "TCP:10.0.0.1:14371"
     unicast = str(Where("10.0.0.1", 14380, 1))
     assert source_string(unicast) == unicast

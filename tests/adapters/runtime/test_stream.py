@@ -127,8 +127,9 @@ async def test_a_joiner_that_left_is_forgotten() -> None:
     await server.close()
 
 
+@pytest.mark.rows("P-011")
 async def test_a_joiner_that_does_not_keep_up_is_dropped() -> None:
-    """P-011: the others do not wait for it."""
+    """The others do not wait for it."""
     server, at = await server_of()
     server.maximum = 1 << 20
     deaf = await connected(at[1])
@@ -221,6 +222,7 @@ async def test_a_reader_that_was_closed_before_its_connection_hangs_up() -> None
         assert not reader.items
 
 
+@pytest.mark.rows("P-011")
 async def test_a_slow_joiner_can_hold_the_source_until_it_has_room() -> None:
     """P-011 the other way: documented as normal; what waits is bounded, and nobody is dropped."""
     held: list[bool] = []

@@ -63,8 +63,9 @@ def run(first: int, count: int) -> Run:
     return Run(TOPIC_INDEX, first, count, count, block)
 
 
+@pytest.mark.rows("P-917", "P-920")
 async def test_items_of_a_stream_are_fed_and_counted(bench: Bench) -> None:
-    """P-917, P-920: a gap is told behind the run that shows it."""
+    """A gap is told behind the run that shows it."""
     bench.inlet.join(Join(LIFE, "a:1"))
     bench.inlet.on_stream(SESSION, [run(0, 3), run(5, 1)])
     first, second, lost = bench.fed
@@ -151,11 +152,12 @@ class Over:
         return lambda: self.calls.append(name)
 
 
+@pytest.mark.rows("P-401")
 @pytest.mark.parametrize("place", ["LBT-RU:10.0.0.1:5:00000005", "LBTRM:10.0.0.1:5:00000005:224.1.1.1:6"])
 async def test_a_shared_session_feeds_the_topics_of_the_store_and_its_gaps_are_not_losses(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    """P-401: the transport repairs what is missing; only what it gives up is lost, and its end is no proof of one."""
+    """The transport repairs what is missing; only what it gives up is lost, and its end is no proof of one."""
     monkeypatch.setattr(shared_sessions, "ReliableJoiner", Over)
     Over.made.clear()
     bench.inlet.join(Join(LIFE, place))
@@ -186,10 +188,11 @@ async def test_a_session_that_cannot_be_joined_is_counted(bench: Bench, monkeypa
     assert (bench.oddities, bench.inlet.joiners) == ({"stream-not-joined": 1}, {})
 
 
+@pytest.mark.rows("P-250")
 async def test_a_session_is_joined_once_for_all_its_sources_and_left_with_the_last(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """P-250: what is announced is fed once, however many sources share the session."""
+    """An announcement is fed once, however many sources share the session."""
     monkeypatch.setattr(shared_sessions, "ReliableJoiner", Over)
     Over.made.clear()
     place, second = "LBT-RU:10.0.0.1:5:00000005", LIFE + 1

@@ -88,11 +88,12 @@ async def _grow(directory: Path, kind: str) -> None:
     assert seen.stable == seen.sent - 1 > 0
 
 
+@pytest.mark.rows("P-103", "P-104", "P-707")
 @pytest.mark.parametrize(("kind", "step"), CELLS, ids=[f"{kind}-{step}" for kind, step in CELLS])
 async def test_nothing_that_was_reported_is_lost(
     kind: str, step: str, templates: dict[str, Path], tmp_path: Path
 ) -> None:
-    """P-103, P-104, P-707: no stable message lost, no RegID changed, no acknowledgement taken back."""
+    """No stable message lost, no RegID changed, no acknowledgement taken back."""
     directory = tmp_path / "store"
     shutil.copytree(templates[kind], directory)
     before, seen = left(directory), Seen()
@@ -106,10 +107,11 @@ async def test_nothing_that_was_reported_is_lost(
     _check_messages(before, after, seen)
 
 
+@pytest.mark.rows("P-101", "P-102")
 @pytest.mark.parametrize("kind", IN_MEMORY)
 @pytest.mark.parametrize("step", ["restart-scanned", "restart-cut", "append", "written", "synced"])
 async def test_registrations_outlive_messages_in_memory_only(kind: str, step: str, tmp_path: Path) -> None:
-    """P-101, P-102: no RegID is changed and no acknowledgement taken back; no segment is begun or reclaimed here."""
+    """No RegID is changed and no acknowledgement taken back; no segment is begun or reclaimed here."""
     async with child(tmp_path, kind, "never", NEVER) as store:
         await live(store, Seen(), 6, kind)
     before = left(tmp_path)

@@ -60,25 +60,26 @@ def open_files(directory: Path) -> int:
     return sum(link.startswith(str(directory)) for link in links)
 
 
+@pytest.mark.rows("P-828", "P-829", "P-830")
 def test_the_journal_follows_the_options_of_the_disk() -> None:
-    """P-828..P-830."""
     disk = disk_of(DiskConfig(buffer_bytes=70_000, preallocate=True, checksum=False), StoreConfig("", 1))
     assert (disk.buffer_bytes, disk.preallocate, disk.verify, disk.open_files) == (70_000, True, False, MAX_OPEN_FILES)
 
 
+@pytest.mark.rows("P-105", "P-107")
 @pytest.mark.parametrize(
     ("kinds", "few"),
     [(["reduced-fd"], True), (["reduced-fd", "memory"], True), (["reduced-fd", "disk"], False), (["disk"], False)],
 )
 def test_descriptors_are_saved_where_that_is_asked_for(kinds: list[str], few: bool, tmp_path: Path) -> None:
-    """P-105, P-107."""
     topics = [kept(f"t{at}", repository_type=kind) for at, kind in enumerate(kinds)]
     settings = settings_of(plan(tmp_path, None, *topics), unheard)
     assert settings.disk.open_files == (FEW_OPEN_FILES if few else MAX_OPEN_FILES)
 
 
+@pytest.mark.rows("P-104", "P-105", "P-106")
 async def test_a_store_with_reduced_fd_has_five_descriptors_with_a_hundred_topics(tmp_path: Path) -> None:
-    """P-104, P-105: while it writes, and while it reads back."""
+    """While it writes, and while it reads back."""
     store = await started(plan(tmp_path, None, {**kept(".", repository_type="reduced-fd"), "type": "PCRE"}))
     async with Context(session_id=1) as context:
         sources = [await context.source(f"t{at}", stores=[store.address]) for at in range(100)]
@@ -113,8 +114,9 @@ async def test_port_0_is_the_first_free_one_of_the_range(tmp_path: Path) -> None
     assert all_settings(build(outline({})), unheard) == []
 
 
+@pytest.mark.rows("P-817", "P-828")
 async def test_a_topic_that_no_pattern_matches_is_refused(tmp_path: Path) -> None:
-    """P-817, P-828: and the segment of a topic that preallocates has its room at once."""
+    """And the segment of a topic that preallocates has its room at once."""
     store = await started(plan(tmp_path, None, kept(TOPIC, repository_disk_file_preallocate=1)))
     async with Context(session_id=1) as context:
         await context.source(TOPIC, stores=[store.address])
@@ -128,6 +130,7 @@ async def test_a_topic_that_no_pattern_matches_is_refused(tmp_path: Path) -> Non
     assert segment.stat().st_size < 10_000
 
 
+@pytest.mark.rows("P-812", "P-813")
 async def test_a_new_store_is_new_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """P-812, P-813; formal design, 7.6: a cache directory whose files are gone is not that of a new store."""
     made = plan(tmp_path)
@@ -148,8 +151,9 @@ async def test_a_new_store_is_new_once(tmp_path: Path, caplog: pytest.LogCapture
     ]
 
 
+@pytest.mark.rows("P-810")
 async def test_a_store_on_all_interfaces_announces_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """P-810: sources must be able to answer it."""
+    """Sources must be able to answer it."""
     monkeypatch.setattr(stores, "announced", lambda host: "127.0.0.1" if host == "0.0.0.0" else host)
     store = await started(plan(tmp_path, {"interface": "0.0.0.0", "context": {"request_tcp_port_low": 14_000}}))
     async with Context(session_id=1) as context:
@@ -160,8 +164,9 @@ async def test_a_store_on_all_interfaces_announces_one(tmp_path: Path, monkeypat
     assert store.config.address == store.address
 
 
+@pytest.mark.rows("P-109")
 async def test_a_former_disk_store_started_as_memory_is_one_on_disk(tmp_path: Path) -> None:
-    """P-109: old messages are found, so the repository stays what it was."""
+    """Old messages are found, so the repository stays what it was."""
     for kind in ("disk", "memory"):
         store = await started(plan(tmp_path, None, kept(TOPIC, repository_type=kind)))
         async with Context(session_id=1) as context:
@@ -193,8 +198,9 @@ async def test_restoring_the_last_hours_leaves_older_messages_out(
     await store.stop()
 
 
+@pytest.mark.rows("P-805", "P-845", "P-849")
 async def test_options_of_the_library_reach_a_running_store(tmp_path: Path) -> None:
-    """P-805, P-845, P-849: from the option file of the daemon, and over it from the store and its topics."""
+    """From the option file of the daemon, and over it from the store and its topics."""
     flat = tmp_path / "library.cfg"
     low = 20_000 + os.getpid() % 10_000
     flat.write_text(

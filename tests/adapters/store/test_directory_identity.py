@@ -15,6 +15,7 @@ def test_a_store_that_noted_itself_is_known(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [IDENTITY_NAME]
 
 
+@pytest.mark.rows("P-813")
 def test_the_directory_of_another_store_is_refused(tmp_path: Path) -> None:
     note(tmp_path, "a")
     with pytest.raises(IdentityError, match="is the state directory of store 'a', not of 'b'"):

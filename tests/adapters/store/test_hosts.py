@@ -29,7 +29,7 @@ RULE = TopicPattern("^orders", attrs.evolve(KEPT, size_limit=1_000_000), Pattern
 
 
 def settings(directory: Path, name: str, **more: object) -> StoreSettings:
-    directory.mkdir()
+    directory.mkdir(parents=True)
     config = attrs.evolve(StoreConfig("", 1), topics=(RULE,))
     return StoreSettings(f"{LOCAL}:0", directory, config, name=name, state_directory=directory, new=True, **more)  # type: ignore[arg-type]
 
@@ -38,8 +38,9 @@ def two(directory: Path, **more: object) -> Hosts:
     return Hosts([settings(directory / name, name, **more) for name in ("a", "b")], asyncio.new_event_loop)
 
 
+@pytest.mark.rows("P-030", "P-031", "P-125", "P-126")
 async def test_each_store_has_a_thread_and_serves(tmp_path: Path) -> None:
-    """P-125, P-126: two stores on two directories, in parallel."""
+    """Two stores on two directories, in parallel."""
     hosts = two(tmp_path)
     await hosts.start()
     names = {thread.name for thread in threading.enumerate()}
@@ -55,6 +56,26 @@ async def test_each_store_has_a_thread_and_serves(tmp_path: Path) -> None:
         assert [view.messages for view in await observatory.sources(index)] == [10]
     await hosts.stop()
     assert not {"store-a", "store-b"} & {thread.name for thread in threading.enumerate()}
+
+
+@pytest.mark.rows("P-035")
+@pytest.mark.parametrize("together", [True, False])
+async def test_stores_in_one_daemon_or_in_two_have_the_same_outcome(together: bool, tmp_path: Path) -> None:
+    daemons = [two(tmp_path)] if together else [two(tmp_path / "1"), two(tmp_path / "2")]
+    for daemon in daemons:
+        await daemon.start()
+    stores = [daemon.hosts[0 if together else index].store for index, daemon in enumerate(daemons)]
+    if together:
+        stores.append(daemons[0].hosts[1].store)
+    async with Context(session_id=1) as context:
+        source = await context.source(TOPIC, stores=[store.address for store in stores])
+        await source.send_many([b"x"] * 10)
+        await source.wait_stable_through(9)
+        receiver = context.receiver(TOPIC, source=source.config.transport)
+        assert [(await anext(receiver)).sequence_number for _ in range(10)] == list(range(10))
+    assert [[one.messages for one in store.machine.status.repositories.values()] for store in stores] == [[10], [10]]
+    for daemon in daemons:
+        await daemon.stop()
 
 
 async def test_if_one_cannot_start_the_others_are_stopped(tmp_path: Path) -> None:
@@ -196,6 +217,7 @@ def test_patience_grows_while_a_store_does_not_last() -> None:
     assert backoff.after(failed_stores.STEADY_SECONDS + 1) == 2.0
 
 
+@pytest.mark.rows("P-902", "P-903", "P-907", "P-909", "P-910", "P-914", "P-916", "P-919", "P-923")
 async def test_every_item_of_the_monitor_is_seen(tmp_path: Path) -> None:
     """P-902..P-923: index, stores, a store, its sources, and their receivers."""
     hosts = two(tmp_path)
@@ -239,7 +261,7 @@ async def test_every_item_of_the_monitor_is_seen(tmp_path: Path) -> None:
     assert seen.memory == (1120, RULE.repository.size_threshold, 1_000_000)
     assert (seen.sync, seen.in_progress, seen.holes, seen.lost) == ((9, 9, 9), (0, 0), 0, 0)
     assert seen.offsets == (0, 1120, RULE.repository.disk_limit)
-    assert (seen.bursts, seen.drops, seen.replicas, seen.proxied) == ((0, 0, 0), (0, 0), 0, False)
+    assert (seen.bursts, seen.drops, seen.replicas, seen.proxied) == ((0, 0, 0), (0, 0), 1, False)
     assert (seen.traffic.received, seen.traffic.payload_bytes) == (10, 1000)
     assert seen.transport == source.config.transport
     assert (reading.source_reg_id, reading.source_session_id, reading.session_id) == (reg_id, 1, 2)

@@ -59,10 +59,10 @@ async def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
+@pytest.mark.rows("P-116", "P-119")
 async def test_written_messages_are_served_from_memory_and_then_from_the_disk(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """P-116, P-119."""
     bench.persist(1, 0, 5)
     bench.persist(2, 5, 5)
     await bench.owner.until(2)
@@ -76,8 +76,8 @@ async def test_written_messages_are_served_from_memory_and_then_from_the_disk(
     await bench.owner.journal.close()
 
 
+@pytest.mark.rows("P-102")
 async def test_messages_for_the_memory_only_are_never_written(bench: Bench) -> None:
-    """P-102."""
     bench.cache(0, 5)
     assert bench.served(0, 9) == [b"0", b"1", b"2", b"3", b"4"]
     bench.shelf.change(fx.Reclaim(1, SOURCE, 2))
@@ -88,8 +88,9 @@ async def test_messages_for_the_memory_only_are_never_written(bench: Bench) -> N
     await bench.owner.journal.close()
 
 
+@pytest.mark.rows("P-578")
 async def test_messages_in_memory_may_be_written_later(bench: Bench) -> None:
-    """P-578: a part of one run, a whole one, and a part of the last."""
+    """A part of one run, a whole one, and a part of the last."""
     for first in (0, 10, 20):
         bench.cache(first, 10, skip=2 if first else 0)
     bench.shelf.change(fx.PersistCached(1, SOURCE, 3, 24))
@@ -100,8 +101,9 @@ async def test_messages_in_memory_may_be_written_later(bench: Bench) -> None:
     await bench.owner.journal.close()
 
 
+@pytest.mark.rows("P-118")
 async def test_forgotten_messages_go_everywhere_and_stay_gone(bench: Bench, tmp_path: Path) -> None:
-    """P-118: with the bytes that are left, and where the source begins."""
+    """With the bytes that are left, and where the source begins."""
     bench.persist(1, 0, 10)
     bench.persist(2, 10, 10)
     bench.shelf.change(fx.Cut(3, SOURCE, 15))

@@ -17,8 +17,8 @@ from tests.support.machine import replace
 from tests.support.processes import alive
 
 
+@pytest.mark.rows("P-803")
 def test_a_pidfile_names_the_process_and_goes_with_it(tmp_path: Path) -> None:
-    """P-803."""
     path = tmp_path / "pid"
     pidfile = Pidfile.write(path)
     assert path.read_text() == f"{os.getpid()}\n"
@@ -28,6 +28,7 @@ def test_a_pidfile_names_the_process_and_goes_with_it(tmp_path: Path) -> None:
     pidfile.remove()
 
 
+@pytest.mark.rows("P-803")
 def test_a_pidfile_of_a_daemon_that_runs_is_respected(tmp_path: Path) -> None:
     path = tmp_path / "pid"
     path.write_text(f"{os.getppid()}\n")
@@ -66,8 +67,8 @@ def test_a_pidfile_that_cannot_be_removed_stays(tmp_path: Path, monkeypatch: pyt
     assert (tmp_path / "pid").exists()
 
 
+@pytest.mark.rows("P-804")
 def test_a_process_without_root_keeps_its_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    """P-804."""
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(os, "setuid", lambda _: pytest.fail("not allowed"))
     become(0, 0, [])
@@ -77,11 +78,12 @@ def test_without_uid_and_gid_the_user_stays() -> None:
     become(None, None, [])
 
 
+@pytest.mark.rows("P-804")
 @pytest.mark.parametrize(("uid", "gid"), [(65_534, 65_533), (65_534, None), (None, 65_533)])
 def test_root_becomes_another_user(
     uid: int | None, gid: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """P-804: the group first, for a user without rights cannot change it."""
+    """The group first, for a user without rights cannot change it."""
     calls: list[tuple[object, ...]] = []
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     for name in ("chown", "setgroups", "setgid", "setuid"):
@@ -103,6 +105,7 @@ def test_a_refusal_of_the_system_is_reported(monkeypatch: pytest.MonkeyPatch) ->
         become(7, None, [])
 
 
+@pytest.mark.rows("P-804")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become somebody else")
 def test_a_process_really_becomes_nobody_who_must_be_able_to_read_it() -> None:
     program = """
@@ -152,8 +155,9 @@ def detached(told: Path, how: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 
+@pytest.mark.rows("P-704")
 def test_a_detached_daemon_leaves_its_terminal_and_its_parent_ends(tmp_path: Path) -> None:
-    """P-704: what reads the parent's output is not held up by the child."""
+    """A reader of the parent's output is not held up by the child."""
     told = tmp_path / "told"
     done = detached(told, "works")
     assert (done.returncode, done.stdout) == (0, "child\nparent 0\n")

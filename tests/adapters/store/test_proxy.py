@@ -28,8 +28,9 @@ def effect_for(*addresses: str, session_id: int = 9, reg_id: int = 5) -> StartPr
     return StartProxy(reg_id, "orders", session_id, TOKEN, tuple(reversed(stores)), (len(stores),))
 
 
+@pytest.mark.rows("P-540")
 def test_the_registration_of_a_proxy() -> None:
-    """P-540: the RegIDs of the source, or its session id, in the order of its stores; and the token."""
+    """The RegIDs of the source, or its session id, in the order of its stores; and the token."""
     config = proxy_config(effect_for("a:1", "a:2", session_id=0))
     assert [(store.address, store.reg_id, store.group) for store in config.stores] == [("a:1", 100, 0), ("a:2", 101, 0)]
     assert (config.topic, config.session_id, config.election, config.groups.sizes) == ("orders", 0, TOKEN, (2,))
@@ -38,8 +39,9 @@ def test_the_registration_of_a_proxy() -> None:
     assert (config.session_id, config.stores[0].reg_id) == (9, 0)
 
 
+@pytest.mark.rows("P-540")
 def test_a_proxy_calls_the_stores_as_its_source_does() -> None:
-    """P-540: though the store knows some of them only."""
+    """Though the store knows some of them only."""
     known = (StoreEntry(3, 1, "d:1", 103, 1), StoreEntry(1, 0, "b:1", 101, 1))
     config = attrs.evolve(proxy_config(attrs.evolve(effect_for(), stores=known, group_sizes=(3, 3))), incarnation=1)
     source = SourceEndpoint.create(config)
@@ -48,8 +50,9 @@ def test_a_proxy_calls_the_stores_as_its_source_does() -> None:
     assert [message.store_index for message in sent if isinstance(message, Register)] == [1, 3]
 
 
+@pytest.mark.rows("P-569")
 def test_a_proxy_asks_for_what_its_source_asked_for() -> None:
-    """P-569: other values would be refused."""
+    """Other values would be refused."""
     wishes = Wishes(size_threshold=5, flight_messages=7, flight_bytes=70)
     config = proxy_config(attrs.evolve(effect_for("a:1"), pace=Pace.RECEIVERS, wishes=wishes))
     config = attrs.evolve(config, incarnation=1, reply_to="p:1", transport="p:2")
@@ -59,8 +62,9 @@ def test_a_proxy_asks_for_what_its_source_asked_for() -> None:
     assert (request.pace, request.wishes) == (Pace.RECEIVERS, wishes)
 
 
+@pytest.mark.rows("P-540", "P-541")
 async def test_a_proxy_stands_in_for_a_source_that_is_gone(tmp_path: Path) -> None:
-    """P-540, P-541: a receiver that comes finds it, registers, and gets what the store has."""
+    """A receiver that comes finds it, registers, and gets what the store has."""
     async with network(tmp_path) as net:
         where = await net.store()
         context = await net.context(session_id=9)
@@ -144,8 +148,9 @@ async def test_a_proxy_that_cannot_start_is_told(tmp_path: Path, monkeypatch: py
         assert len(store._proxies) == 0
 
 
+@pytest.mark.rows("P-845")
 async def test_a_proxy_has_the_options_of_its_topic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """P-845: lbm-source, for the topic that the source sends on."""
+    """Lbm-source, for the topic that the source sends on."""
     asked: list[tuple[str, int]] = []
     hosted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 

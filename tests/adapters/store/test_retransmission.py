@@ -69,8 +69,9 @@ def texts(*numbers: int) -> list[bytes]:
     return [b"%d" % number for number in numbers]
 
 
+@pytest.mark.rows("P-826")
 async def test_the_records_read_at_one_time_are_limited(tmp_path: Path) -> None:
-    """P-826: outstanding reads of a source stay at the limit, and all are sent in the end."""
+    """Outstanding reads of a source stay at the limit, and all are sent in the end."""
     bench = Bench(tmp_path, (2, 1 << 20))
     await bench.write(5)
     bench.retrieval.serve(SendStored("a:1", 9, SOURCE, 0, 9))
@@ -84,8 +85,8 @@ async def test_the_records_read_at_one_time_are_limited(tmp_path: Path) -> None:
     await bench.close()
 
 
+@pytest.mark.rows("P-829")
 async def test_the_bytes_of_one_read_are_limited_and_a_larger_record_is_read_alone(tmp_path: Path) -> None:
-    """P-829."""
     bench = Bench(tmp_path, (100, 200))
     await bench.write(4)
     bench.retrieval.serve(SendStored("a:1", 9, SOURCE, 0, 7))
@@ -97,8 +98,9 @@ async def test_the_bytes_of_one_read_are_limited_and_a_larger_record_is_read_alo
     await bench.close()
 
 
+@pytest.mark.rows("P-119", "P-406")
 async def test_messages_in_memory_are_sent_at_once_and_do_not_wait_for_the_disk(tmp_path: Path) -> None:
-    """P-119, P-406: the disk is asked on a cache miss only."""
+    """The disk is asked on a cache miss only."""
     bench = Bench(tmp_path, (10, 1 << 20))
     await bench.write(1)
     block = data(2, b"2")

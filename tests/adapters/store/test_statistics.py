@@ -106,15 +106,17 @@ def test_the_process() -> None:
     assert (found.size, found.major, text) == (5 << 30, 0, b"1.2.3\0")
 
 
+@pytest.mark.rows("P-904", "P-905")
 def test_a_store_counts_requests() -> None:
-    """P-904, P-905: totals, not rates; what is more than a field holds is the most it holds."""
+    """Totals, not rates; what is more than a field holds is the most it holds."""
     found, rest = read(StatKind.STORE, statistics.store(2, (10, 7, 3, 60, 1 << 40)))
     assert (found.received, found.served, found.dropped, found.since, found.total) == (10, 7, 3, 60, 0xFFFF_FFFF)
     assert (found.store, rest) == (2, b"")
 
 
+@pytest.mark.rows("P-910", "P-911", "P-912", "P-914", "P-918")
 def test_a_source_and_its_window(views: Views) -> None:
-    """P-910, P-911, P-912, P-914, P-918: the numbers that the monitor shows."""
+    """The numbers that the monitor shows."""
     view = views[1][1001]
     found, rest = read(StatKind.SOURCE, statistics.source(view, 1, 4, PLAN))
     assert (found.topic, found.reg_id, found.map, found.store) == (4, 1001, 500, 1)
@@ -133,8 +135,8 @@ def test_a_source_that_has_sent_nothing_or_is_paced_says_so(views: Views) -> Non
     assert found.flags == 0x02 | 0x10 | 0x20
 
 
+@pytest.mark.rows("P-915", "P-916")
 def test_a_source_on_the_disk(views: Views) -> None:
-    """P-915, P-916."""
     view = views[1][1001]
     found, rest = read(StatKind.DISK, statistics.disk(view, 1, 4))
     assert (found.start, found.offset, found.most) == view.offsets
@@ -142,16 +144,17 @@ def test_a_source_on_the_disk(views: Views) -> None:
     assert (found.topic, found.reg_id, found.store, rest) == (4, 1001, 1, b"")
 
 
+@pytest.mark.rows("P-923")
 @pytest.mark.parametrize(("pace", "flags"), [("source", 0x04), ("receivers", 0x24), ("non_blocking", 0x64)])
 def test_a_receiver(views: Views, pace: str, flags: int) -> None:
-    """P-923."""
     [view] = views[1][1001].receivers
     found, rest = read(StatKind.RECEIVER, statistics.receiver(attrs.evolve(view, pace=pace), 1, 4))
     assert (found.reg_id, found.acknowledged, found.flags, rest) == (2001, 480, flags, b"")
 
 
+@pytest.mark.rows("P-903")
 def test_the_configuration_of_a_store_is_encoded(views: Views) -> None:
-    """P-903: the address is in network order, and strings are found by their offsets."""
+    """The address is in network order, and strings are found by their offsets."""
     data = statistics.framed(StatKind.STORE_CONFIG, statistics.store_config(views[0], 3), NOW)
     found, _ = read(StatKind.STORE_CONFIG, data[16:])
     texts = [data[at:].split(b"\0")[0] for at in (found.name, found.cache, found.state)]
@@ -160,24 +163,25 @@ def test_the_configuration_of_a_store_is_encoded(views: Views) -> None:
     assert (found.port, found.rate, found.store) == (14567, 262_144, 3)
 
 
+@pytest.mark.rows("P-907")
 def test_patterns_and_topics_end_with_a_zero() -> None:
-    """P-907: and take no more room than they need, nor more than there is."""
+    """And take no more room than they need, nor more than there is."""
     found, text = read(StatKind.PATTERN_CONFIG, statistics.pattern_config(PLAN, 1))
     assert (found.store, found.kind, text) == (1, 1, b"^orders\0")
     found, text = read(StatKind.TOPIC_CONFIG, statistics.topic_config("t" * 300, 1, 9))
     assert (found.topic, found.store, text) == (9, 1, b"t" * 255 + b"\0")
 
 
+@pytest.mark.rows("P-909", "P-913")
 def test_the_configuration_of_a_source_is_encoded(views: Views) -> None:
-    """P-909, P-913."""
     found, rest = read(StatKind.SOURCE_CONFIG, statistics.source_config(views[1][1001], 1, 4, PLAN))
     assert (found.flight, found.delay, found.writes, found.reads) == (9, 7, 1, DiskConfig().reads)
     assert (found.threshold, found.limit) == views[1][1001].memory[1:]
     assert (found.kind, found.ack_on_reception, rest) == (2, 0, b"")
 
 
+@pytest.mark.rows("P-922")
 def test_the_configuration_of_a_receiver_is_encoded(views: Views) -> None:
-    """P-922."""
     [view] = views[1][1001].receivers
     body = statistics.receiver_config(view, 1, 4)
     found, rest = read(StatKind.RECEIVER_CONFIG, body)

@@ -42,8 +42,9 @@ async def test_nothing_is_published_that_nobody_asked_for() -> None:
         await Publisher(plan(daemon), [Staged().watched()], lambda: pytest.fail("no source is needed")).run()
 
 
+@pytest.mark.rows("P-907")
 async def test_a_configuration_is_told_whole_each_time() -> None:
-    """P-907: each topic has one number, in every message."""
+    """Each topic has one number, in every message."""
     telling, seen = publisher(busy())
     first = await telling.news(seen, 0, "config")
     assert await telling.news(seen, 0, "config") == first

@@ -361,8 +361,9 @@ async def test_numbers_go_round_on_the_wire_only(tmp_path: Path) -> None:
         assert [text for _, text, _ in taken] == [b"0", b"1", b"2", b"3", b"4"]
 
 
+@pytest.mark.rows("P-917")
 async def test_losses_of_a_stream_are_requested_from_its_source(tmp_path: Path) -> None:
-    """P-917: a stream that was broken goes on with a gap, which the store asks its source for."""
+    """A stream that was broken goes on with a gap, which the store asks its source for."""
     async with serving(tmp_path) as store, Context(session_id=1) as context:
         source = await context.source(TOPIC, stores=[store.address])
         await source.send_many([b"x"] * 3)
@@ -385,8 +386,9 @@ async def test_events_are_counted(tmp_path: Path) -> None:
         assert store.statistics()["oddities"] == {"late-ack": 1}
 
 
+@pytest.mark.rows("P-102")
 async def test_messages_in_memory_only_are_served_from_there(tmp_path: Path) -> None:
-    """P-102: nothing of it is on disk."""
+    """Nothing of it is on disk."""
     config = StoreConfig(f"{LOCAL}:0", 1, repository=attrs.evolve(KEPT, kind=RepositoryType.MEMORY))
     async with serving(tmp_path, config=config) as store, Context(session_id=1) as context:
         source = await context.source(TOPIC, stores=[store.address])

@@ -64,8 +64,8 @@ async def test_a_failing_sync_ends_acknowledging_and_says_so(tmp_path: Path) -> 
         assert (await context.source(TOPIC, stores=[store.address])).next_number in (1, 6)
 
 
+@pytest.mark.rows("P-119", "P-406")
 async def test_messages_that_left_the_memory_are_read_by_another_thread(tmp_path: Path) -> None:
-    """P-119, P-406."""
     readers: set[str] = set()
     async with serving(tmp_path) as store, Context(session_id=1) as context, Context(session_id=2) as other:
         source = await context.source(TOPIC, stores=[store.address])

@@ -33,6 +33,7 @@ class Bench:
         return [code for _, _, code, _ in self.lines]
 
 
+@pytest.mark.rows("P-122", "P-680", "P-917")
 @pytest.mark.parametrize(
     ("event", "code", "severity"),
     [
@@ -47,7 +48,6 @@ class Bench:
     ],
 )
 def test_events_become_lines(event: Event, code: str, severity: Severity) -> None:
-    """P-122, P-917."""
     bench = Bench()
     bench.teller.event(event)
     assert [(line[0], line[1], line[2]) for line in bench.lines] == [(severity, "a", code)]

@@ -21,8 +21,9 @@ from tests.adapters.store.test_store import TOPIC, serving, started
 from tests.support.network import LOCAL, others, until, unused_port
 
 
+@pytest.mark.rows("P-201", "P-815")
 async def test_a_source_finds_its_store_by_name(tmp_path: Path) -> None:
-    """P-201, P-815: wherever it listens."""
+    """Wherever it listens."""
     relay = await RelayDaemon.start(LOCAL, 0)
     async with (
         serving(tmp_path, context_name="remote-store", resolver=[relay.address]) as store,
@@ -34,8 +35,9 @@ async def test_a_source_finds_its_store_by_name(tmp_path: Path) -> None:
     await relay.close()
 
 
+@pytest.mark.rows("P-815", "T-201")
 async def test_a_source_finds_its_store_by_name_in_a_multicast_group(tmp_path: Path) -> None:
-    """P-815, T-201: and at the pace that the store's options give."""
+    """And at the pace that the store's options give."""
     group: dict[str, Value] = {
         "resolver_multicast_address": "239.255.77.80",
         "resolver_multicast_port": unused_port(),
@@ -50,10 +52,10 @@ async def test_a_source_finds_its_store_by_name_in_a_multicast_group(tmp_path: P
         await (await source.send(b"one")).stable()
 
 
+@pytest.mark.rows("P-206", "P-680", "T-207")
 async def test_two_stores_of_one_name_are_logged_once_at_all_ends(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """P-206, T-207."""
     relay = await RelayDaemon.start(LOCAL, 0)
     lines: asyncio.Queue[tuple[Severity, str, str, str]] = asyncio.Queue()
     named: dict[str, Any] = {

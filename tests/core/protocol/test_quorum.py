@@ -46,14 +46,14 @@ def naive(quorums: Quorums, held: int, registered: int, registering: bool) -> bo
     return between[quorums.rules.intergroup]
 
 
+@pytest.mark.rows("P-026")
 def test_a_quorum_is_a_simple_majority() -> None:
-    """P-026."""
     assert [quorum_of(size) for size in range(1, 10)] == [1, 2, 2, 3, 3, 4, 4, 5, 5]
 
 
+@pytest.mark.rows("P-217", "P-513", "P-514", "P-515")
 @given(group_rules(), st.data())
 def test_the_rules_are_those_that_are_written_down(quorums: Quorums, data: st.DataObject) -> None:
-    """P-217, P-513, P-514, P-515."""
     held, registered = data.draw(masks(quorums)), data.draw(masks(quorums))
     assert quorums.stable(held, registered) == naive(quorums, held, registered, registering=False)
     assert quorums.registered(held) == naive(quorums, held, held, registering=True)
@@ -75,9 +75,10 @@ def test_a_quorum_of_the_rules_shares_a_store_with_what_is_stable(quorums: Quoru
         assert one & other
 
 
+@pytest.mark.rows("P-336")
 @given(group_rules())
 def test_the_number_needed_is_the_least_that_is_enough(quorums: Quorums) -> None:
-    """P-336: where all stores of the groups are listed, some choice of that many is enough and none of fewer."""
+    """Where all stores of the groups are listed, some choice of that many is enough and none of fewer."""
     enough = [mask.bit_count() for mask in range(sum(quorums.members) + 1) if quorums.registered(mask)]
     assert min(enough, default=quorums.needed) >= quorums.needed
     full = all(mask.bit_count() == size for mask, size in zip(quorums.members, quorums.rules.sizes, strict=True))
@@ -85,6 +86,7 @@ def test_the_number_needed_is_the_least_that_is_enough(quorums: Quorums) -> None
         assert min(enough) == quorums.needed
 
 
+@pytest.mark.rows("P-507", "P-508", "P-513")
 @pytest.mark.parametrize(
     ("rule", "held", "registered", "stable"),
     [
@@ -99,7 +101,7 @@ def test_the_number_needed_is_the_least_that_is_enough(quorums: Quorums) -> None
     ],
 )
 def test_inside_a_group_of_five(rule: Intragroup, held: int, registered: int, stable: bool) -> None:
-    """P-507, P-508, P-513: quorum, all, or every registered store and a quorum at least."""
+    """Quorum, all, or every registered store and a quorum at least."""
     quorums = Quorums.of(GroupRules((5,), rule), [0] * 5)
     assert quorums.intragroup(0, held, registered) is stable
 
@@ -112,15 +114,17 @@ BETWEEN = [
 ]
 
 
+@pytest.mark.rows("P-509", "P-514")
 @pytest.mark.parametrize(("rule", "expected"), BETWEEN)
 def test_between_three_groups(rule: Intergroup, expected: tuple[bool, ...]) -> None:
-    """P-509, P-514, C-23: of three groups of one store none, one, two and three hold it, all being registered."""
+    """C-23: of three groups of one store none, one, two and three hold it, all being registered."""
     quorums = Quorums.of(GroupRules((1, 1, 1), intergroup=rule), [0, 1, 2])
     assert tuple(quorums.stable(held, 0b111) for held in (0, 0b1, 0b11, 0b111)) == expected
 
 
+@pytest.mark.rows("P-523")
 def test_a_group_that_lost_its_quorum_is_not_active() -> None:
-    """P-523, C-24: without an active group nothing is stable and nobody is registered."""
+    """C-24: without an active group nothing is stable and nobody is registered."""
     quorums = Quorums.of(GroupRules((3, 1), intergroup=Intergroup.ALL_ACTIVE), [0, 0, 0, 1])
     assert quorums.active(0b1011) == [0, 1]
     assert quorums.active(0b1001) == [1]
@@ -130,16 +134,18 @@ def test_a_group_that_lost_its_quorum_is_not_active() -> None:
     assert not quorums.registered(0b0001)
 
 
+@pytest.mark.rows("P-523")
 def test_a_single_group_that_lost_its_quorum_is_not_active_either() -> None:
-    """P-523: the rule between groups counts where there is one group only; both stores hold it, one is registered."""
+    """The rule between groups counts where there is one group only; both stores hold it, one is registered."""
     for rule, stable in ((Intergroup.ANY, True), (Intergroup.ALL_ACTIVE, False)):
         quorums = Quorums.of(GroupRules((3,), intergroup=rule), [0, 0, 0])
         assert quorums.judge(0b011, 0b001) == ([True], stable)
         assert quorums.stable(0b011, 0b011)
 
 
+@pytest.mark.rows("P-516")
 def test_the_sample_of_thirteen_stores() -> None:
-    """P-516: groups of 5, 3 and 5, quorum inside, all-active between: 3, 2 and 3 of them are needed and suffice."""
+    """Groups of 5, 3 and 5, quorum inside, all-active between: 3, 2 and 3 of them are needed and suffice."""
     quorums = Quorums.of(GroupRules((5, 3, 5), Q, Intergroup.ALL_ACTIVE), [0] * 5 + [1] * 3 + [2] * 5)
     everyone = (1 << 13) - 1
     assert quorums.members == (0b11111, 0b111 << 5, 0b11111 << 8)
@@ -152,12 +158,13 @@ def test_the_sample_of_thirteen_stores() -> None:
         assert quorums.stable(held, dead_third) is (counts[0] >= 3 and counts[1] >= 2)
 
 
+@pytest.mark.rows("P-336")
 @pytest.mark.parametrize(
     ("intergroup", "needed"),
     [(Intergroup.ANY, 1), (Intergroup.MAJORITY, 3), (Intergroup.ALL, 6), (Intergroup.ALL_ACTIVE, 1)],
 )
 def test_the_least_number_of_stores_is_known(intergroup: Intergroup, needed: int) -> None:
-    """P-336: groups of 5, 1 and 3."""
+    """Groups of 5, 1 and 3."""
     assert Quorums(GroupRules((5, 1, 3), Q, intergroup), (0, 0, 0)).needed == needed
     assert Quorums(GroupRules((5, 1, 3), ALL, Intergroup.ALL), (0, 0, 0)).needed == 9
     assert Quorums(GroupRules(), ()).needed == 0
@@ -175,8 +182,8 @@ def test_a_store_belongs_to_a_group_that_is_configured() -> None:
         Quorums.of(GroupRules((1,)), [1])
 
 
+@pytest.mark.rows("P-028")
 def test_without_groups_everyone_is_registered() -> None:
-    """P-028."""
     assert Quorums(GroupRules(), ()).registered(0)
 
 

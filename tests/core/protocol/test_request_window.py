@@ -52,8 +52,9 @@ def test_targets_take_turns_and_the_window_bounds_what_is_asked() -> None:
     assert [(first, last) for _, first, last in asked(out)] == [(76, 78)]
 
 
+@pytest.mark.rows("P-429")
 def test_a_request_that_one_target_ignores_goes_to_the_next() -> None:
-    """P-429. Two requests are outstanding at two targets: neither may meet the same target again and again."""
+    """Two requests are outstanding at two targets: neither may meet the same target again and again."""
     machine, out = requests(), list[fx.Effect]()
     machine.want(0, 1)
     machine.want(5, 6)

@@ -27,14 +27,15 @@ def test_an_offer_of_nothing_is_empty() -> None:
     assert offer(registered(low=5, high=4), 0) == (5, 4)
 
 
+@pytest.mark.rows("P-413", "P-415", "P-416")
 @pytest.mark.parametrize(
     ("consensus", "expected"), [(Consensus.HIGHEST, 13), (Consensus.MAJORITY, 13), (Consensus.LOWEST, 11)]
 )
 def test_a_source_resumes_above_the_consensus(consensus: Consensus, expected: int) -> None:
-    """P-413, P-415, P-416."""
     assert resume_point(holding(10, 12, 12), consensus, ONE_GROUP) == expected
 
 
+@pytest.mark.rows("P-415")
 @pytest.mark.parametrize(
     ("highs", "expected"),
     [
@@ -43,7 +44,7 @@ def test_a_source_resumes_above_the_consensus(consensus: Consensus, expected: in
     ],
 )
 def test_the_newest_majority_of_several_groups_counts(highs: tuple[int, ...], expected: int) -> None:
-    """P-415, C-15, C-16: what is new at a minority of its group is in no majority; groups of 3, 3 and 2."""
+    """C-15, C-16: what is new at a minority of its group is in no majority; groups of 3, 3 and 2."""
     groups = Quorums.of(GroupRules((3, 3, 2)), [0, 0, 0, 1, 1, 1, 2, 2])
     assert resume_point(holding(*highs), Consensus.MAJORITY, groups) == expected
     assert resume_point(holding(*highs), Consensus.HIGHEST, groups) == max(highs) + 1
@@ -94,9 +95,10 @@ def test_a_history_begins_at_the_lowest_offer() -> None:
     assert receiver_low([registered(low=50), registered(low=0)], Consensus.HIGHEST, 0) == 0
 
 
+@pytest.mark.rows("P-424")
 @pytest.mark.parametrize(("wish", "start"), [(1, 4), (0, 0), (2, 2), (3, 3), (5, 5), (6, 6), (7, 7), (12, 7)])
 def test_the_application_may_choose_but_not_ask_for_what_it_was_offered(wish: int, start: int) -> None:
-    """P-424: numbers 0 to 6 were sent, 0 is consumed, the maximum is 2."""
+    """Numbers 0 to 6 were sent, 0 is consumed, the maximum is 2."""
     assert start_number(low=1, high=6, maximum=2, wish=wish) == start
 
 

@@ -26,13 +26,13 @@ def found(**changes: Any) -> set[tuple[str, bool]]:
     return {(finding.code, finding.fatal) for finding in relations(attrs.evolve(GOOD, **changes))}
 
 
+@pytest.mark.rows("P-519")
 def test_three_stores_in_one_group_are_fine() -> None:
-    """P-519."""
     assert found() == set()
     assert found(stores=(), groups=GroupRules()) == set()
 
 
-CASES: list[tuple[dict[str, Any], set[tuple[str, bool]]]] = [
+CASES: list[Any] = [
     ({"stores": (*stores(0, 0), StoreSpec())}, {("store-nowhere", True)}),
     ({"stores": (*stores(0, 0), StoreSpec(name="third"))}, set()),
     ({"stores": (*stores(0, 0), StoreSpec("0.0.0.0:1"))}, {("store-anywhere", True)}),
@@ -45,32 +45,43 @@ CASES: list[tuple[dict[str, Any], set[tuple[str, bool]]]] = [
     ({"wants_proxy": True, "stores": stores(0, 0, 0, reg_id=5)}, set()),
     ({"stores": stores(0, 0, 1)}, {("group-index", True)}),
     ({"stores": stores(0, 0, -1)}, {("group-index", True)}),
-    ({"stores": stores(0, 0, 0, 0)}, {("backup-stores", True)}),
-    ({"stores": stores(0, 0, 0, 0), "repairs": Repair.NONE}, {("backup-stores", False)}),
+    pytest.param({"stores": stores(0, 0, 0, 0)}, {("backup-stores", True)}, marks=pytest.mark.rows("P-511")),
+    pytest.param(
+        {"stores": stores(0, 0, 0, 0), "repairs": Repair.NONE},
+        {("backup-stores", False)},
+        marks=pytest.mark.rows("P-526"),
+    ),
     ({"stores": stores(0), "groups": GroupRules((1,))}, {("small-group", False)}),
     ({"stores": stores(0, 0, 0, 0), "groups": GroupRules((4,))}, {("even-group", False)}),
-    (
+    pytest.param(
         {"stores": stores(0, 1), "groups": GroupRules((1, 1))},
         {("one-store-group", False), ("small-group", False)},
+        marks=pytest.mark.rows("P-520", "P-525"),
     ),
-    ({"behavior": RR}, {("round-robin", False)}),
+    pytest.param({"behavior": RR}, {("round-robin", False)}, marks=pytest.mark.rows("P-505")),
     ({"behavior": RR, "groups": GroupRules((3, 3))}, {("round-robin", False), ("round-robin-groups", True)}),
     ({"behavior": RR, "stores": stores(0, 1)}, {("round-robin", False), ("round-robin-groups", True)}),
-    (
+    pytest.param(
         {"behavior": RR, "pace": Pace.RECEIVERS, "flight_bytes": 10},
         {("round-robin", False), ("round-robin-paced", True)},
+        marks=pytest.mark.rows("P-594", "P-970"),
     ),
-    (
+    pytest.param(
         {"behavior": RR, "wants_proxy": True, "session_id": 9},
         {("round-robin", False), ("round-robin-proxy", True)},
+        marks=pytest.mark.rows("P-543"),
     ),
-    ({"pace": Pace.RECEIVERS}, {("paced-without-bytes", True)}),
+    pytest.param({"pace": Pace.RECEIVERS}, {("paced-without-bytes", True)}, marks=pytest.mark.rows("P-565")),
     ({"pace": Pace.RECEIVERS, "flight_bytes": 10}, set()),
     ({"flight_messages": LARGE_FLIGHT}, set()),
     ({"flight_messages": LARGE_FLIGHT + 1}, {("large-flight", False)}),
-    ({"flight_bytes": 10, "retention": Retention(limit_bytes=9)}, {("retention-below-flight", False)}),
-    ({"consensus": Consensus.MAJORITY}, {("consensus", False)}),
-    ({"late_join": False}, {("late-join-set", False)}),
+    pytest.param(
+        {"flight_bytes": 10, "retention": Retention(limit_bytes=9)},
+        {("retention-below-flight", False)},
+        marks=pytest.mark.rows("P-327"),
+    ),
+    pytest.param({"consensus": Consensus.MAJORITY}, {("consensus", False)}, marks=pytest.mark.rows("P-416")),
+    pytest.param({"late_join": False}, {("late-join-set", False)}, marks=pytest.mark.rows("P-412")),
     ({"stores": (StoreSpec(), *stores(0, 0, reg_id=7)), "election": ElectionToken(5, 1)}, set()),
 ]
 
@@ -79,7 +90,7 @@ CASES: list[tuple[dict[str, Any], set[tuple[str, bool]]]] = [
     ("changes", "expected"), CASES, ids=lambda case: ",".join(case) if isinstance(case, dict) else ""
 )
 def test_a_contradiction_is_found(changes: dict[str, Any], expected: set[tuple[str, bool]]) -> None:
-    """P-411, P-412, P-416, P-505, P-511, P-520, P-525, P-526, P-543, P-565, P-594, P-970, U12, U20, C-05."""
+    """U12, U20, C-05."""
     assert found(**changes) == expected
 
 
@@ -89,17 +100,19 @@ def test_a_store_that_is_listed_twice_counts_once() -> None:
     assert without_duplicates(listed) == [0, 1, 3]
 
 
+@pytest.mark.rows("P-540")
 def test_a_place_that_a_proxy_keeps_for_a_store_it_does_not_know_is_none() -> None:
-    """P-540: the others keep the indices that they have for the source."""
+    """The others keep the indices that they have for the source."""
     assert without_duplicates((StoreSpec(), StoreSpec("a"), StoreSpec(), StoreSpec("b"))) == [1, 3]
 
 
+@pytest.mark.rows("P-412", "P-605")
 def test_the_sentence_on_late_join_is_that_of_the_guide() -> None:
-    """P-412, P-605."""
     [finding] = relations(attrs.evolve(GOOD, topic="UME Example", late_join=False))
     assert finding.text == 'Source "UME Example" Late Join not set, but UME store specified. Setting Late Join.'
 
 
+@pytest.mark.rows("P-433")
 @pytest.mark.parametrize(
     ("stores", "give_up_ns", "short"), [(3, 400, True), (3, 401, False), (1, 200, True), (0, 0, False)]
 )

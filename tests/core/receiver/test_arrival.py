@@ -123,8 +123,9 @@ def test_a_burst_of_the_transport_is_one_too() -> None:
     assert (shop.out, shop.machine.high) == ([], 4)
 
 
+@pytest.mark.rows("P-410")
 def test_a_loss_is_recovered_at_once_where_that_is_wanted() -> None:
-    """P-410: though the gap is not old enough yet, and though nothing came behind it."""
+    """Though the gap is not old enough yet, and though nothing came behind it."""
     shop = Shop()
     shop.machine.requests.delay_ns = 1000
     shop.data(0, 2)
@@ -160,8 +161,8 @@ def test_nothing_is_asked_for_that_would_only_wait_for_the_application() -> None
     assert shop.asked() == [(11, 13)]
 
 
+@pytest.mark.rows("P-349")
 def test_a_message_requested_in_vain_is_lost() -> None:
-    """P-349."""
     shop = Shop(high=2, retry_ns=10, give_up_ns=30)
     shop.asked()
     for now in range(10, 100, 10):
@@ -170,9 +171,10 @@ def test_a_message_requested_in_vain_is_lost() -> None:
     assert events(shop.out) == [UnrecoverableLoss(0, 2)]
 
 
+@pytest.mark.rows("P-347")
 @pytest.mark.parametrize("ordering", Ordering)
 def test_only_what_was_delivered_can_be_consumed_or_acknowledged(ordering: Ordering) -> None:
-    """P-347: in arrival order what came ahead may be."""
+    """In arrival order what came ahead may be."""
     shop = Shop(ordering=ordering, ack_mode=AckMode.EXPLICIT)
     shop.data(3, 3)
     if ordering is Ordering.ARRIVAL:
@@ -185,16 +187,17 @@ def test_only_what_was_delivered_can_be_consumed_or_acknowledged(ordering: Order
             shop.machine.on_acknowledged(Acknowledge(number))
 
 
+@pytest.mark.rows("P-345")
 def test_acknowledging_oneself_needs_the_mode_for_it() -> None:
-    """P-345."""
     shop = Shop()
     shop.data(0, 1)
     with pytest.raises(MisuseError, match="choose EXPLICIT"):
         shop.machine.on_acknowledged(Acknowledge(0))
 
 
+@pytest.mark.rows("P-422")
 def test_a_late_join_starts_where_the_source_begins() -> None:
-    """P-422: or at the request maximum; the range may be long."""
+    """Or at the request maximum; the range may be long."""
     assert Shop(start=None, high=9).machine.join(LateJoinInfo(LIFE, 1, 4, 12)) == 4
     assert Shop(start=None, high=9, request_maximum=2).machine.join(LateJoinInfo(LIFE, 1, 4, 12)) == 10
     assert Shop(start=None, high=9).machine.join(LateJoinInfo(LIFE, 1, 10, 9)) == 10
@@ -213,8 +216,9 @@ def test_a_late_join_begins_no_later_than_the_stream_has() -> None:
     assert shop.machine.join(LateJoinInfo(LIFE, 1, 0, 8)) == 4
 
 
+@pytest.mark.rows("P-588")
 def test_when_nobody_can_be_asked_what_is_missing_is_lost() -> None:
-    """P-588: what the stream brings is delivered, and what it leaves out is for the transport to fill."""
+    """Messages of the stream are delivered, and those that it leaves out are for the transport to fill."""
     shop = Shop(high=3)
     shop.data(6, 2)
     shop.machine.abandon(shop.out)

@@ -38,8 +38,9 @@ def window(*consumed: int) -> DeliveryWindow:
     return window
 
 
+@pytest.mark.rows("P-303")
 def test_every_store_is_told_under_the_names_it_knows() -> None:
-    """P-303, C-29: and the source is not, unless it asks."""
+    """C-29: and the source is not, unless it asks."""
     out: list[fx.Effect] = []
     acknowledger().acknowledge([registration(0), registration(2)], info(), (1 << 32) + 4, [(0, 5)], 0, out)
     assert sends(out) == [
@@ -48,8 +49,9 @@ def test_every_store_is_told_under_the_names_it_knows() -> None:
     ]
 
 
+@pytest.mark.rows("P-304", "P-329")
 def test_a_source_that_asks_counts_each_receiver_once() -> None:
-    """P-304, P-329: another store answers first from now on, the receiver stays the same to the source."""
+    """Another store answers first from now on, the receiver stays the same to the source."""
     machine, out = acknowledger(), list[fx.Effect]()
     machine.acknowledge([registration(1), registration(2)], ASKING, 4, [(3, 5)], 0, out)
     assert sends(drain(out))[-1] == ("source:1", ConsumptionAck(LIFE, 0, 71, 4, first=3))
@@ -57,9 +59,10 @@ def test_a_source_that_asks_counts_each_receiver_once() -> None:
     assert sends(drain(out))[-1] == ("source:1", ConsumptionAck(LIFE, 0, 71, 5, first=5))
 
 
+@pytest.mark.rows("P-572")
 @pytest.mark.parametrize(("low", "told"), [(3, True), (5, False), (9, False)])
 def test_a_store_hears_where_a_receiver_that_sets_the_pace_began(low: int, told: bool) -> None:
-    """P-572: else it would keep for this receiver what another store let go of, and take nothing more in the end."""
+    """Else it would keep for this receiver what another store let go of, and take nothing more in the end."""
     held, out = registration(1), list[fx.Effect]()
     held.granted = registered(store_index=1, low=low, high=20, pace=Pace.RECEIVERS)
     began = DeliveryWindow(100)
@@ -73,8 +76,9 @@ def test_a_store_hears_where_a_receiver_that_sets_the_pace_began(low: int, told:
     assert sends(out) == [("store1:1", ConsumptionAck(LIFE, 51, 71, 7))]
 
 
+@pytest.mark.rows("P-329")
 def test_the_source_alone_is_told_the_session_id() -> None:
-    """P-329: a receiver that returns may name another store's RegID."""
+    """A receiver that returns may name another store's RegID."""
     out: list[fx.Effect] = []
     acknowledger(session_id=9).acknowledge([registration(0)], ASKING, 4, [(3, 5)], 0, out)
     assert sends(out) == [
@@ -89,8 +93,9 @@ def test_a_receiver_may_refuse_confirmations() -> None:
     assert [to for to, _ in sends(out)] == ["store0:1"]
 
 
+@pytest.mark.rows("P-349")
 def test_lost_messages_are_in_no_confirmation() -> None:
-    """T3, P-349: the stores hear one number, the source hears ranges with a gap; a repetition has the same gap."""
+    """T3: the stores hear one number, the source hears ranges with a gap; a repetition has the same gap."""
     machine, done, out = acknowledger(), window(0, 1, 2, 4, 5, 6, 7, 8), list[fx.Effect]()
     done.lose(3, 4, [])
     number = machine.number(done)
@@ -113,8 +118,9 @@ def test_nobody_is_told_without_a_registration() -> None:
     assert out == []
 
 
+@pytest.mark.rows("P-321", "P-329")
 def test_a_confirmation_that_a_broken_connection_may_have_swallowed_is_repeated() -> None:
-    """P-321, P-329: a source that waits for it, with a full flight, would send nothing more that could be confirmed."""
+    """A source that waits for it, with a full flight, would send nothing more that could be confirmed."""
     machine, out = acknowledger(), list[fx.Effect]()
     held = [registration(0)]
     for address in ("store0:1", "source:1"):
@@ -130,6 +136,7 @@ def test_a_confirmation_that_a_broken_connection_may_have_swallowed_is_repeated(
     assert sends(out) == [("source:1", ConsumptionAck(LIFE, 0, 70, 1, first=0))]
 
 
+@pytest.mark.rows("P-330")
 @pytest.mark.parametrize(
     ("changes", "flags"),
     [
@@ -140,14 +147,14 @@ def test_a_confirmation_that_a_broken_connection_may_have_swallowed_is_repeated(
     ],
 )
 def test_a_confirmation_says_how_it_came_about(changes: dict[str, Any], flags: AckFlag) -> None:
-    """P-330: the source shows it; stores need not know."""
+    """The source shows it; stores need not know."""
     out: list[fx.Effect] = []
     acknowledger(**changes).acknowledge([registration(0)], ASKING, 4, [(3, 5)], 0, out)
     assert [message.flags for _, message in sends(out) if isinstance(message, ConsumptionAck)] == [AckFlag.NONE, flags]
 
 
+@pytest.mark.rows("P-343", "P-346")
 def test_consumption_is_acknowledged_at_once_or_an_interval_later_or_not_at_all() -> None:
-    """P-343, P-346."""
     assert acknowledger(ack_mode=AckMode.IMMEDIATE).plan(10)
     machine = acknowledger()
     assert not machine.plan(10)
@@ -158,13 +165,15 @@ def test_consumption_is_acknowledged_at_once_or_an_interval_later_or_not_at_all(
     assert machine.timers.next() is None
 
 
+@pytest.mark.rows("P-431")
 def test_only_prefixes_are_acknowledged_whatever_the_order() -> None:
-    """P-431: formal design, 7.7."""
+    """Formal design, 7.7."""
     for mode in (AckMode.IMMEDIATE, AckMode.BATCHED):
         machine = acknowledger(ack_mode=mode, ordering=Ordering.ARRIVAL)
         assert machine.number(window(0, 1, 5)) == 1
 
 
+@pytest.mark.rows("P-431")
 @pytest.mark.parametrize(
     ("mode", "ordering", "number"),
     [
@@ -174,14 +183,15 @@ def test_only_prefixes_are_acknowledged_whatever_the_order() -> None:
     ],
 )
 def test_the_documented_receiver_tells_the_highest_number(mode: AckMode, ordering: Ordering, number: int) -> None:
-    """P-431: at once, unless it batches what it delivers in order."""
+    """At once, unless it batches what it delivers in order."""
     machine = acknowledger(ack_mode=mode, ordering=ordering, repairs=DOCUMENTED)
     assert machine.plan(0) is (number == 5)
     assert machine.number(window(0, 1, 5)) == number
 
 
+@pytest.mark.rows("P-346")
 def test_only_the_application_acknowledges_in_explicit_mode() -> None:
-    """P-346: consumption alone acknowledges nothing."""
+    """Consumption alone acknowledges nothing."""
     machine, told = acknowledger(ack_mode=AckMode.EXPLICIT), window(0, 1, 2)
     assert machine.number(told) is None
     told.claim(1, 1)
@@ -191,8 +201,9 @@ def test_only_the_application_acknowledges_in_explicit_mode() -> None:
     assert machine.number(told) == 6
 
 
+@pytest.mark.rows("P-338")
 def test_a_receiver_shows_that_it_lives_while_it_confirms_nothing() -> None:
-    """P-338: an interval after the last confirmation; never without a RegID, never when it is off."""
+    """An interval after the last confirmation; never without a RegID, never when it is off."""
     machine, out = acknowledger(liveness_ns=100, session_id=9, context=3), list[fx.Effect]()
     machine.watch(0)
     machine.acknowledge([registration(1)], ASKING, 4, [(3, 5)], 50, drain(out))

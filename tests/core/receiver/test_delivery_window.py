@@ -115,10 +115,11 @@ class Pair:
         assert self.window.acked == self.twin.acked
 
 
+@pytest.mark.rows("P-347", "P-434")
 @given(st.integers(1, 20), st.booleans(), st.booleans(), STEPS)
 @settings(max_examples=150)
 def test_the_window_agrees_with_its_twin(proximity: int, in_order: bool, leaps: bool, steps: list[Any]) -> None:
-    """P-434, P-347, T4."""
+    """T4."""
     pair = Pair(proximity, in_order, leaps)
     for name, *arguments in steps:
         pair.step(name, arguments)
@@ -219,8 +220,8 @@ def test_before_the_start_nothing_is_behind_delivered_or_consumed() -> None:
     assert window.behind
 
 
+@pytest.mark.rows("P-431")
 def test_arrival_order_delivers_at_once_and_filters_duplicates() -> None:
-    """P-431."""
     window, out = begun(in_order=False), list[fx.Effect]()
     window.on_run(3, 6, 1, False, out)
     window.on_run(2, 7, 2, False, out)
@@ -254,8 +255,9 @@ def test_arrival_order_tells_a_loss_at_once_and_drops_what_comes_after_all() -> 
     assert window.next == 9
 
 
+@pytest.mark.rows("P-427", "P-674")
 def test_a_message_that_fills_a_gap_of_the_stream_is_marked() -> None:
-    """P-427, P-674: recovery of what was there before says so, and so does what came outside the transport."""
+    """Recovery of what was there before says so, and so does what came outside the transport."""
     window, out = DeliveryWindow(100), list[fx.Effect]()
     window.learn(4)
     window.begin(0, out)
@@ -299,8 +301,9 @@ def test_a_burst_over_what_was_known_is_consumed() -> None:
     assert window.acknowledge() == 3
 
 
+@pytest.mark.rows("P-347")
 def test_an_own_acknowledgement_fills_gaps_below_it() -> None:
-    """P-347. In arrival order it does not speak for what was not delivered yet."""
+    """In arrival order it does not speak for what was not delivered yet."""
     window, out = begun(), list[fx.Effect]()
     window.on_run(0, 9, 1, False, out)
     window.on_consumed(8, 9)
@@ -337,8 +340,9 @@ def test_in_arrival_order_an_own_acknowledgement_counts_below_it_what_is_consume
     assert window.acknowledge(explicit=True) == 8
 
 
+@pytest.mark.rows("P-431")
 def test_a_leap_goes_over_what_is_missing() -> None:
-    """P-431: the documented rule."""
+    """The documented rule."""
     window, out = begun(in_order=False), list[fx.Effect]()
     window.on_run(4, 9, 1, False, out)
     window.on_consumed(6, 7)

@@ -58,8 +58,9 @@ from tests.support.abstract_states import abstract
 SESSION = RegistrationFlag.SESSION
 
 
+@pytest.mark.rows("P-227")
 def test_the_sri_is_asked_for_while_none_comes() -> None:
-    """P-227: by unicast, at an interval, so many times."""
+    """By unicast, at an interval, so many times."""
     driver = ReceiverDriver()
     driver.feed(Start())
     asked, told = [], list[Event]()
@@ -160,8 +161,9 @@ def test_only_what_was_delivered_can_be_consumed() -> None:
         driver.feed(Consumed(1, 2))
 
 
+@pytest.mark.rows("P-349")
 def test_pieces_of_no_use_are_acknowledged_past_and_not_confirmed() -> None:
-    """P-349: 1 and 2 belong to a message that will never be whole. An acknowledgement never ends with them."""
+    """1 and 2 belong to a message that will never be whole. An acknowledgement never ends with them."""
     driver = ReceiverDriver()
     driver.inform(1, 1, 1, confirmations=True)
     driver.grant(0, 1, 2, low=0, high=MODULUS - 1)
@@ -221,8 +223,9 @@ def test_a_receiver_joins_a_source_without_stores_late() -> None:
     assert driver.sent(LateJoinRequest) == []
 
 
+@pytest.mark.rows("P-411")
 def test_a_source_that_does_not_answer_is_joined_from_now_on() -> None:
-    """P-411: the request is repeated, and not for ever."""
+    """The request is repeated, and not for ever."""
     driver = ReceiverDriver.joining()
     assert driver.machine.next_timeout() == 100
     driver.feed(Tick(), 100)
@@ -233,8 +236,9 @@ def test_a_source_that_does_not_answer_is_joined_from_now_on() -> None:
     assert driver.asked() == []
 
 
+@pytest.mark.rows("P-401", "P-410")
 def test_a_loss_of_the_transport_is_recovered_or_final() -> None:
-    """P-401, P-410: what is of no session is ignored."""
+    """Messages of no session are ignored."""
     driver = ReceiverDriver.active(otr=OtrTimes(delay_ns=500))
     driver.feed(Lost(LIFE, 0, 2))
     assert driver.asked() == [(0, 1)]
@@ -249,8 +253,9 @@ def test_a_loss_of_the_transport_is_recovered_or_final() -> None:
     assert driver.effects == []
 
 
+@pytest.mark.rows("P-101", "P-332")
 def test_a_store_without_a_cache_is_not_asked() -> None:
-    """P-101, P-332: what it says of the newest number does not count, and its number is not on offer."""
+    """Its word on the newest number does not count, and its number is not on offer."""
     driver = ReceiverDriver()
     driver.inform(1, 1, high=3)
     driver.grant(0, low=0, high=9, no_cache=True)
@@ -260,15 +265,17 @@ def test_a_store_without_a_cache_is_not_asked() -> None:
     assert [to for to, _ in driver.sent(RetransmitRequest)] == ["store1:1"]
 
 
+@pytest.mark.rows("P-338")
 def test_a_silent_receiver_shows_that_it_lives() -> None:
-    """P-338: from its registration on."""
+    """From its registration on."""
     driver = ReceiverDriver.active(liveness_ns=50, context=3)
     driver.feed(Tick(), 50)
     assert driver.sent(ReceiverAlive) == [("source:1", ReceiverAlive(LIFE, 70, 9, 3))]
 
 
+@pytest.mark.rows("P-584", "P-586", "P-588", "P-670", "P-671")
 def test_a_receiver_that_withdraws_is_forgotten_everywhere() -> None:
-    """P-584, P-586, P-588, P-670, P-671: it still receives, and acknowledges nothing."""
+    """It still receives, and acknowledges nothing."""
     driver = ReceiverDriver.active(high=1, liveness_ns=50)
     driver.data(4, 1)
     told = driver.feed(Withdraw())
@@ -292,8 +299,9 @@ def test_a_receiver_that_withdraws_is_forgotten_everywhere() -> None:
     assert driver.machine.next_timeout() is None
 
 
+@pytest.mark.rows("P-207", "P-586")
 def test_a_store_that_moves_is_asked_to_forget_where_it_is_now() -> None:
-    """P-586, P-207: the source tells where, whether the store still knows it by that RegID or not."""
+    """The source tells where, whether the store still knows it by that RegID or not."""
     driver = ReceiverDriver.active()
     driver.feed(Withdraw())
     assert [to for to, _ in driver.sent(Deregister)] == ["store0:1", "store1:1", "store2:1"]
@@ -304,9 +312,10 @@ def test_a_store_that_moves_is_asked_to_forget_where_it_is_now() -> None:
     assert [to for to, _ in driver.sent(Deregister)] == ["store0:2", "store1:1", "store2:1"]
 
 
+@pytest.mark.rows("P-588")
 @pytest.mark.parametrize("steps", range(3))
 def test_one_that_withdraws_early_receives_from_then_on(steps: int) -> None:
-    """P-588: before the SRI, while it registers, while the application chooses."""
+    """Before the SRI, while it registers, while the application chooses."""
     driver = ReceiverDriver(otr=OtrTimes(use=UseOtr.ON))
     driver.feed(Start())
     actions: list[Callable[[], object]] = [lambda: driver.inform(1, high=4), lambda: driver.grant(0, low=0, high=4)]
@@ -353,8 +362,8 @@ def test_an_answer_before_the_sri_is_of_no_use() -> None:
     assert driver.effects == []
 
 
+@pytest.mark.rows("P-223", "P-224")
 def test_an_sri_of_the_same_version_only_says_how_far_the_source_is() -> None:
-    """P-223, P-224."""
     driver = ReceiverDriver.active()
     driver.inform(1, 2, 1, high=3)
     assert driver.sent(Register) == []
@@ -363,8 +372,9 @@ def test_an_sri_of_the_same_version_only_says_how_far_the_source_is() -> None:
     assert [to for to, _ in driver.sent(Register)] == ["store1:1"]
 
 
+@pytest.mark.rows("P-411")
 def test_a_source_without_stores_is_followed_from_now_on() -> None:
-    """P-411: without late join, or where the source does not offer it."""
+    """Without late join, or where the source does not offer it."""
     driver = ReceiverDriver(late_join=False)
     driver.inform(high=4, low=2)
     driver.data(5, 3)
@@ -378,8 +388,8 @@ def test_a_source_without_stores_is_followed_from_now_on() -> None:
     assert abstract(driver.machine)[0] == "ACTIVE"
 
 
+@pytest.mark.rows("P-227", "P-411")
 def test_a_receiver_that_knows_where_to_begin_asks_no_more() -> None:
-    """P-227, P-411."""
     driver = ReceiverDriver()
     driver.inform(high=-1)
     driver.data(0, 2)
@@ -408,8 +418,9 @@ def test_messages_of_an_earlier_session_are_not_delivered_again() -> None:
     assert [message.number for _, message in driver.sent(ConsumptionAck)] == [3]
 
 
+@pytest.mark.rows("P-346", "P-347", "P-348")
 def test_an_application_may_acknowledge_itself() -> None:
-    """P-346, P-347, P-348: nothing is acknowledged by consumption, everything below by a call, however late."""
+    """Nothing is acknowledged by consumption, everything below by a call, however late."""
     driver = ReceiverDriver.active(ack_mode=AckMode.EXPLICIT)
     driver.data(0, 9)
     driver.feed(Consumed(0, 8))

@@ -119,8 +119,9 @@ def test_messages_that_a_source_without_stores_released_are_lost() -> None:
     assert told == [UnrecoverableLoss(8, 9)]
 
 
+@pytest.mark.rows("P-410")
 def test_off_transport_recovery_of_a_streaming_source_asks_the_source() -> None:
-    """P-410: where it is on, and not only for sources with stores; its SRI tells of a lost end too."""
+    """Where it is on, and not only for sources with stores; its SRI tells of a lost end too."""
     driver = ReceiverDriver.joining(otr=OtrTimes(use=UseOtr.ON))
     driver.hear(LateJoinInfo(LIFE, 1, 10, 9))
     driver.data(12, 1)
@@ -142,8 +143,9 @@ def test_a_persistent_source_may_be_joined_without_its_stores() -> None:
     assert not driver.machine.enrollment
 
 
+@pytest.mark.rows("P-411")
 def test_without_late_join_a_persistent_receiver_recovers_nothing() -> None:
-    """P-411: it starts behind the newest number, and acknowledges from there."""
+    """It starts behind the newest number, and acknowledges from there."""
     driver = ReceiverDriver.active(high=4, late_join=False)
     assert (driver.asked(), driver.machine.window.next) == ([], 5)
     driver.data(7, 1)
@@ -152,8 +154,9 @@ def test_without_late_join_a_persistent_receiver_recovers_nothing() -> None:
     assert driver.delivered == [7]
 
 
+@pytest.mark.rows("P-410", "P-433", "P-583")
 def test_gaps_are_recovered_when_they_are_old_enough() -> None:
-    """P-410, P-433, P-583: an old gap is asked for; given up after a time of its own."""
+    """An old gap is asked for; given up after a time of its own."""
     driver = ReceiverDriver.active(high=-1, otr=OtrTimes(delay_ns=500, give_up_ns=100))
     driver.data(2, 1, now=10)
     assert driver.asked() == []
@@ -163,8 +166,9 @@ def test_gaps_are_recovered_when_they_are_old_enough() -> None:
     assert told == [UnrecoverableLoss(0, 1)]
 
 
+@pytest.mark.rows("P-305", "P-402", "P-427", "P-434")
 def test_live_data_during_recovery_is_delivered_after_it() -> None:
-    """P-305, P-402, P-427, P-434: recovered messages say so, and are acknowledged like others."""
+    """Recovered messages say so, and are acknowledged like others."""
     driver = ReceiverDriver.active(high=3)
     driver.data(4, 2)
     assert driver.delivered == []
@@ -177,8 +181,8 @@ def test_live_data_during_recovery_is_delivered_after_it() -> None:
     assert {message.number for _, message in driver.sent(ConsumptionAck)} == {5}
 
 
+@pytest.mark.rows("P-403", "P-429", "P-430")
 def test_requests_go_to_the_stores_in_turn_and_to_another_one_when_in_vain() -> None:
-    """P-403, P-429, P-430."""
     driver = ReceiverDriver.active(high=129)
     stores = [to for to, _ in driver.sent(RetransmitRequest)]
     assert sorted(stores) == ["store0:1", "store1:1", "store2:1"]
@@ -189,8 +193,9 @@ def test_requests_go_to_the_stores_in_turn_and_to_another_one_when_in_vain() -> 
     assert to != stores[0]
 
 
+@pytest.mark.rows("P-330", "P-431")
 def test_arrival_order_delivers_at_once_and_acknowledges_prefixes() -> None:
-    """P-330, P-431: gaps are recovered all the same."""
+    """Gaps are recovered all the same."""
     driver = ReceiverDriver.active(ordering=Ordering.ARRIVAL, ack_mode=AckMode.IMMEDIATE)
     driver.inform(1, 1, 1, version=2, confirmations=True)
     driver.data(2, 2)
@@ -264,6 +269,7 @@ def test_a_number_that_ends_the_wrap_is_followed_by_0_on_the_wire() -> None:
     assert driver.asked() == [(3, 3)]
 
 
+@pytest.mark.rows("P-231", "P-402", "P-430", "P-432")
 @pytest.mark.no_cover
 @given(
     st.sampled_from(Ordering),
@@ -276,7 +282,7 @@ def test_a_number_that_ends_the_wrap_is_followed_by_0_on_the_wire() -> None:
 def test_everything_is_delivered_once_and_acknowledged(
     ordering: Ordering, mode: AckMode, delay_ns: int, proximity: int, runs: list[tuple[int, bool, bool]]
 ) -> None:
-    """P-231, P-402, P-430, P-432: whatever of the stream and of the first answers gets lost."""
+    """Any part of the stream and of the first answers may be lost."""
     otr = OtrTimes(delay_ns=delay_ns)
     driver = ReceiverDriver.active(ordering=ordering, ack_mode=mode, otr=otr, proximity=proximity, window=7)
     number, now, lossy = 0, 0, [lost for *_, lost in runs]

@@ -26,24 +26,27 @@ def chosen(starting: FirstNumberChoice, wish: int, high: int, everyone: bool = T
     return starting.choose(wish, high, everyone, out), events(out)
 
 
+@pytest.mark.rows("P-421", "P-422", "P-676")
 def test_the_application_hears_three_numbers() -> None:
-    """P-421, P-422, P-676: newest, lowest by the request maximum, lowest."""
+    """Newest, lowest by the request maximum, lowest."""
     assert asked(1, 6)[1] == [fx.AskLow(6, 1, 1)]
     assert asked(1, 6, request_maximum=2)[1] == [fx.AskLow(6, 4, 1)]
     assert asked(5, 6, request_maximum=2)[1] == [fx.AskLow(6, 5, 5)]
     assert asked(9, 6)[1] == [fx.AskLow(6, 7, 7)]
 
 
+@pytest.mark.rows("P-419", "P-423", "P-424")
 @pytest.mark.parametrize(("wish", "start"), [(0, 0), (1, 4), (2, 2), (3, 3), (5, 5), (6, 6), (7, 7)])
 def test_the_worked_example(wish: int, start: int) -> None:
-    """P-419, P-423, P-424, T9: seven messages, one consumed, maximum 2; any number but the unchanged one is taken."""
+    """T9: seven messages, one consumed, maximum 2; any number but the unchanged one is taken."""
     starting, _ = asked(1, 6, request_maximum=2)
     flags = RegistrationFlag.REQUEST_MAXIMUM if wish == 1 else NONE
     assert chosen(starting, wish, 6) == (start, [RegistrationComplete(start, flags)])
 
 
+@pytest.mark.rows("P-332", "P-424")
 def test_without_a_maximum_an_unchanged_number_is_taken() -> None:
-    """P-424, P-332: completed by a quorum, with a session id."""
+    """Completed by a quorum, with a session id."""
     starting, _ = asked(1, 6, session_id=9)
     told = [RegistrationComplete(1, QUORUM | RegistrationFlag.SESSION)]
     assert chosen(starting, 1, 6, everyone=False) == (1, told)
@@ -56,15 +59,16 @@ def test_nothing_starts_beyond_the_end() -> None:
     assert (start, code(told)) == (7, ["low-beyond-high"])
 
 
+@pytest.mark.rows("P-411", "P-426")
 def test_without_late_join_there_is_no_choice() -> None:
-    """P-411, P-426."""
     starting, out = asked(1, 6, recovers=False)
     assert drain(out) == [fx.AskLow(6, 7, 7)]
     assert chosen(starting, 3, 6) == (7, [RegistrationComplete(7, NONE)])
 
 
+@pytest.mark.rows("P-582")
 def test_a_receiver_that_sets_the_pace_gets_nothing_from_before() -> None:
-    """P-582: but it may begin later."""
+    """But it may begin later."""
     starting, _ = asked(3, 6, pace=Pace.RECEIVERS)
     assert chosen(starting, 1, 6)[0] == 3
     assert chosen(starting, 5, 6)[0] == 5

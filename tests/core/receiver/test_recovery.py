@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.messages import RetransmitRequest
 from stablecast.core.protocol.request_window import Target
@@ -27,8 +29,8 @@ def issued(machine: Recovery, now: int) -> list[tuple[int, int]]:
     return [(m.first, m.last) for _, m in sends(drain(out)) if isinstance(m, RetransmitRequest)]
 
 
+@pytest.mark.rows("P-410")
 def test_history_is_asked_for_at_once_and_gaps_when_they_are_old() -> None:
-    """P-410."""
     machine = recovery()
     machine.look([(5, 12), (14, 16)], 0)
     assert issued(machine, 0) == [(5, 9)]
@@ -65,8 +67,8 @@ def test_without_a_delay_gaps_do_not_wait() -> None:
     assert issued(machine, 0) == [(12, 13)]
 
 
+@pytest.mark.rows("P-401")
 def test_without_off_transport_recovery_gaps_are_left_to_the_transport() -> None:
-    """P-401."""
     machine = recovery(otr=False)
     machine.look([(5, 12), (14, 16)], 0)
     assert issued(machine, 0) == [(5, 9)]
@@ -74,8 +76,8 @@ def test_without_off_transport_recovery_gaps_are_left_to_the_transport() -> None
     assert not machine
 
 
+@pytest.mark.rows("P-432", "P-433")
 def test_history_and_gaps_have_windows_and_give_up_times_of_their_own() -> None:
-    """P-432, P-433."""
     machine = recovery(delay_ns=0, window=3)
     machine.look([(0, 8), (10, 20)], 0)
     assert issued(machine, 0) == [(0, 2), (10, 12)]

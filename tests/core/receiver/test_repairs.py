@@ -3,6 +3,8 @@
 Formal design, section 7; `stablecast.core.protocol.repairs`. The profile `safe` has all repairs, `5.3` has none.
 """
 
+import pytest
+
 from stablecast.core.protocol.events import Event, UnrecoverableLoss
 from stablecast.core.protocol.inputs import Consumed, Gone, History, LowChosen, Tick
 from stablecast.core.protocol.messages import ConsumptionAck, Registered, StoreEntry
@@ -25,8 +27,9 @@ def reused(repairs: Repair) -> ReceiverDriver:
     return driver
 
 
+@pytest.mark.rows("P-427")
 def test_a_number_that_is_used_again_is_delivered() -> None:
-    """7.4 TELL_LIVES, P-427."""
+    """7.4 TELL_LIVES."""
     assert reused(SAFE).delivered == [5, 6]
 
 
@@ -55,13 +58,15 @@ def crashed(repairs: Repair, ordering: Ordering) -> int:
     return int(answer.low)
 
 
+@pytest.mark.rows("P-431")
 def test_a_receiver_returns_to_what_it_never_consumed() -> None:
-    """7.7 PREFIX, P-431."""
+    """7.7 PREFIX."""
     assert [crashed(SAFE, ordering) for ordering in Ordering] == [0, 0]
 
 
+@pytest.mark.rows("P-431")
 def test_documented_a_receiver_acknowledges_past_what_it_never_consumed() -> None:
-    """7.7, P-431: 0 to 2 were never delivered, or never consumed, and it returns at 10."""
+    """7.7: 0 to 2 were never delivered, or never consumed, and it returns at 10."""
     assert [crashed(DOCUMENTED, ordering) for ordering in Ordering] == [10, 10]
 
 

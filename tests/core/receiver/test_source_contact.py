@@ -3,6 +3,7 @@
 from typing import Any
 
 import attrs
+import pytest
 
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.messages import LateJoinRequest, SourceInfoRequest, StoreEntry
@@ -17,8 +18,8 @@ def contact(**changes: Any) -> SourceContact:
     return SourceContact(ReceiverConfig("topic", LIFE, "me:1", "source:1", **{**spans, **changes}))
 
 
+@pytest.mark.rows("P-227")
 def test_the_sri_is_asked_for_so_many_times() -> None:
-    """P-227."""
     machine, out = contact(), list[fx.Effect]()
     assert not machine.expired(10**9)
     machine.begin(100)
@@ -32,8 +33,8 @@ def test_the_sri_is_asked_for_so_many_times() -> None:
     assert not machine.expired(10**9)
 
 
+@pytest.mark.rows("P-411")
 def test_the_range_of_a_late_join_is_asked_for_so_many_times() -> None:
-    """P-411."""
     machine, out = contact(), list[fx.Effect]()
     machine.on_info(info(request="elsewhere:1"), out)
     machine.begin(0)
@@ -44,8 +45,9 @@ def test_the_range_of_a_late_join_is_asked_for_so_many_times() -> None:
     assert machine.due is None
 
 
+@pytest.mark.rows("P-223")
 def test_the_highest_version_is_the_newest() -> None:
-    """P-223: whatever the order."""
+    """In any order."""
     machine, out = contact(), list[fx.Effect]()
     machine.begin(100)
     assert machine.on_info(info(version=3), out) is SourceNews.FIRST
@@ -75,8 +77,8 @@ def test_stores_count_if_they_are_to_be_used() -> None:
         assert machine.persistent is persistent
 
 
+@pytest.mark.rows("P-411")
 def test_recovery_needs_both_sides() -> None:
-    """P-411."""
     for ours, theirs in [(True, True), (True, False), (False, True)]:
         machine = contact(late_join=ours)
         machine.on_info(attrs.evolve(info(), late_join=theirs), [])

@@ -3,6 +3,7 @@
 from typing import Any
 
 import attrs
+import pytest
 
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import RegistrationChange, RegistrationError, RegistrationFlag, RegistrationSuccess
@@ -22,8 +23,8 @@ def enlistment(**changes: Any) -> StoreRegistrations:
     return StoreRegistrations(ReceiverConfig("topic", LIFE, "me:1", **changes))
 
 
+@pytest.mark.rows("P-675")
 def test_the_application_is_asked_for_a_reg_id() -> None:
-    """P-675."""
     machine, out = enlistment(), list[fx.Effect]()
     machine.begin(info(1, 1, group_sizes=(3,)), 0, out)
     assert drain(out) == [fx.AskRegId(0, "store0:1", 50), fx.AskRegId(1, "store1:1", 50)]
@@ -55,8 +56,9 @@ def test_a_session_id_stands_for_the_reg_ids() -> None:
     ]
 
 
+@pytest.mark.rows("P-673")
 def test_only_stores_that_changed_are_asked_again() -> None:
-    """P-673, T21."""
+    """T21."""
     machine, out = enlistment(session_id=9), list[fx.Effect]()
     machine.begin(info(1, 1, 1), 0, out)
     for index in range(3):
@@ -70,8 +72,9 @@ def test_only_stores_that_changed_are_asked_again() -> None:
     assert out == []
 
 
+@pytest.mark.rows("P-207", "P-673")
 def test_a_store_that_moved_is_asked_where_it_is_now() -> None:
-    """P-207, P-673: the source found it by its name, its receivers hear of it by the SRI."""
+    """The source found it by its name, its receivers hear of it by the SRI."""
     machine, out = enlistment(session_id=9), list[fx.Effect]()
     machine.begin(info(1), 0, out)
     drain(out)
@@ -143,8 +146,8 @@ def test_impossible_groups_make_one() -> None:
         assert machine.enrollment.quorums.members == (0b11,)
 
 
+@pytest.mark.rows("P-332", "P-666", "P-668")
 def test_a_success_says_all_there_is_to_know() -> None:
-    """P-332, P-666, P-668."""
     flag = RegistrationFlag
     machine = begun(0, 0, 0, sizes=(3,), pace=Pace.NON_BLOCKING)
     told = grant(machine, 0, reg_id=70, low=4, old=True, pace=Pace.NON_BLOCKING)
@@ -159,8 +162,9 @@ def test_a_success_says_all_there_is_to_know() -> None:
     assert grant(machine, 0, no_cache=True)[-1].flags == flag.NO_CACHE
 
 
+@pytest.mark.rows("P-573", "P-574", "P-669")
 def test_a_store_that_does_not_know_rpp_does_not_count() -> None:
-    """P-573, P-574, P-669: granted, but with an error."""
+    """Granted, but with an error."""
     machine = begun(0, sizes=(1,), pace=Pace.RECEIVERS)
     [told] = grant(machine, 0)
     assert isinstance(told, RegistrationError)
@@ -168,15 +172,16 @@ def test_a_store_that_does_not_know_rpp_does_not_count() -> None:
     assert not machine.enrollment.enough
 
 
+@pytest.mark.rows("P-672")
 def test_a_refusal_begins_nothing() -> None:
-    """P-672."""
     machine, out = begun(0, sizes=(1,)), list[fx.Effect]()
     assert machine.on_answer(Refused(Role.RECEIVER, 0, 1, 0, LIFE, Refusal.OTHER_TOPIC), 0, 0, out) is None
     assert [type(event) for event in events(out)] == [RegistrationError]
 
 
+@pytest.mark.rows("P-417", "P-418")
 def test_stores_that_know_the_receiver_say_where_it_goes_on() -> None:
-    """P-417, P-418: in two groups, of which the second lags behind."""
+    """In two groups, of which the second lags behind."""
     for consensus, low in [(Consensus.HIGHEST, 31), (Consensus.MAJORITY, 21), (Consensus.LOWEST, 6)]:
         machine = begun(0, 0, 0, 1, 1, 1, sizes=(3, 3), consensus=consensus)
         for index, number in enumerate((31, 21, 11, 9, 8)):
@@ -185,8 +190,9 @@ def test_stores_that_know_the_receiver_say_where_it_goes_on() -> None:
         assert machine.low(60) == low
 
 
+@pytest.mark.rows("P-420")
 def test_a_new_receiver_begins_at_the_lowest_number_on_offer() -> None:
-    """P-420: stores without a cache offer nothing."""
+    """Stores without a cache offer nothing."""
     machine = begun(0, 0, 0, sizes=(3,))
     grant(machine, 0, low=1, no_cache=True)
     assert machine.low(60) == 61
@@ -195,8 +201,9 @@ def test_a_new_receiver_begins_at_the_lowest_number_on_offer() -> None:
     assert machine.low(60) == 10
 
 
+@pytest.mark.rows("P-572")
 def test_a_new_receiver_that_sets_the_pace_begins_behind_all_that_went() -> None:
-    """P-572: what one store let go of was consumed by all; formal design, 7.8."""
+    """Messages that one store let go of were consumed by all; formal design, 7.8."""
     machine = begun(0, 0, sizes=(2,), pace=Pace.RECEIVERS)
     grant(machine, 0, low=20, pace=Pace.RECEIVERS)
     grant(machine, 1, low=10, pace=Pace.RECEIVERS)
@@ -210,8 +217,9 @@ def test_a_store_without_a_cache_knows_where_the_receiver_was() -> None:
     assert machine.low(60) == 30
 
 
+@pytest.mark.rows("P-429")
 def test_those_who_keep_messages_are_asked() -> None:
-    """P-429: the source where there is no store, or none that keeps any."""
+    """The source where there is no store, or none that keeps any."""
     assert enlistment().targets(SOURCE) == [SOURCE]
     machine = begun(0, 0, sizes=(2,))
     assert machine.targets(SOURCE) == []

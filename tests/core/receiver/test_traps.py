@@ -13,8 +13,9 @@ from tests.core.drivers import ACK_NS, RECEIVER, ReceiverDriver, SourceDriver, S
 from tests.core.samples import LIFE, register
 
 
+@pytest.mark.rows("P-349")
 def test_t3_cumulative_ack() -> None:
-    """T3, P-349: a receiver that lost 4 for good and acknowledges 8 returns at 9, and never confirms 4 to the source.
+    """T3: a receiver that lost 4 for good and acknowledges 8 returns at 9, and never confirms 4 to the source.
 
     The store counts 3 to 8 acknowledged: it only needs to know where the receiver resumes. The source hears of 3, and
     of 5 to 8; the gap tells it of the loss.
@@ -44,8 +45,9 @@ def test_t3_cumulative_ack() -> None:
     assert [(event.first, event.last) for event in told if isinstance(event, Confirmed)] == [(3, 3), (5, 8)]
 
 
+@pytest.mark.rows("P-344")
 def test_t4_contiguous_batching() -> None:
-    """T4, P-344: after 2, consumption in the order 4, 5, 7, 8, 6, 10, 3 gives one acknowledgement, for 8."""
+    """T4: after 2, consumption in the order 4, 5, 7, 8, 6, 10, 3 gives one acknowledgement, for 8."""
     driver = ReceiverDriver.active(high=10, low=3)
     driver.data(3, 8)
     for number in (4, 5, 7, 8, 6, 10, 3):
@@ -68,8 +70,9 @@ def test_t9_low_number_by_callback(wish: int, start: int) -> None:
     assert driver.asked() == [(start, 6)]
 
 
+@pytest.mark.rows("P-426")
 def test_t10_low_beyond_high() -> None:
-    """T10, P-426: a low number beyond the end is cut to the end, said so, and nothing is recovered."""
+    """T10: a low number beyond the end is cut to the end, said so, and nothing is recovered."""
     driver = ReceiverDriver()
     driver.inform(1, high=6)
     driver.grant(0, low=1, high=6)
@@ -79,8 +82,9 @@ def test_t10_low_beyond_high() -> None:
     assert driver.asked() == []
 
 
+@pytest.mark.rows("P-224")
 def test_t21_sri_version() -> None:
-    """T21, P-224: when one store's own version rose, the receiver registers again with that store only."""
+    """T21: when one store's own version rose, the receiver registers again with that store only."""
     driver = ReceiverDriver.active()
     driver.inform(1, 2, 1, version=2)
     assert [to for to, _ in driver.sent(Register)] == ["store1:1"]

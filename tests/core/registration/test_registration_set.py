@@ -71,6 +71,7 @@ def test_stores_that_count_fewer_lives_do_not_count_at_first() -> None:
     assert machine.term == 5
 
 
+@pytest.mark.rows("P-525")
 def test_a_quorum_of_every_group_must_know_the_term_of_who_returns() -> None:
     """P-525; formal design, 7.2 and 7.3."""
     machine = enrollment(stores=2)
@@ -120,6 +121,7 @@ def leases(machine: RegistrationSet) -> list[int | None]:
     return [r.timers.deadline(RegistrationTimer.LEASE) for r in machine.registrations.values()]
 
 
+@pytest.mark.rows("P-018")
 @pytest.mark.parametrize(("index", "renewed"), [(1, [1]), (ANY_STORE, [0, 1, 2]), (7, [])])
 def test_a_sign_of_life_is_for_one_store(index: int, renewed: list[int]) -> None:
     """RegIDs are scoped to a store (P-018): all three gave the same one, one of them answered a probe."""
@@ -185,8 +187,9 @@ def test_every_group_is_heard_by_those_that_may_have_lived_before() -> None:
         assert machine.complete
 
 
+@pytest.mark.rows("P-203")
 def test_stores_are_asked_once_and_only_where_they_are_known_to_be() -> None:
-    """P-203: one of them is known by name only."""
+    """One of them is known by name only."""
     machine, out = enrollment(started=False), list[fx.Effect]()
     machine.registrations[1].address = ""
     machine.ask(5, out)
@@ -196,8 +199,9 @@ def test_stores_are_asked_once_and_only_where_they_are_known_to_be() -> None:
     assert [to for to, _ in sends(out)] == ["store1:1"]
 
 
+@pytest.mark.rows("P-586", "P-665")
 def test_leaving_is_over_when_every_store_has_forgotten() -> None:
-    """P-586, P-665: one store never granted, so two are asked."""
+    """One store never granted, so two are asked."""
     machine, out = enrollment(), list[fx.Effect]()
     grant(machine, 0, 2)
     machine.withdraw(20, out)
@@ -234,8 +238,8 @@ def test_a_client_that_left_answers_no_question() -> None:
     assert out == []
 
 
+@pytest.mark.rows("P-502")
 def test_in_turn_the_store_whose_turn_it_is_is_everyone() -> None:
-    """P-502."""
     machine, out = enrollment(started=False), list[fx.Effect]()
     machine.quorums, machine.rotation = Rotation.quorums(3), Rotation()
     machine.ask(0, out)

@@ -1,5 +1,7 @@
 """Round robin: one store at a time, round and round."""
 
+import pytest
+
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.settings import RegistrationTimes
 from stablecast.core.registration.round_robin import Rotation
@@ -34,8 +36,9 @@ class Stores:
         assert registration.on_answer(registered(generation=registration.request.generation, reg_id=60), now, [])
 
 
+@pytest.mark.rows("P-502", "P-504")
 def test_the_next_store_is_tried_when_one_does_not_answer() -> None:
-    """P-502, P-504: in the order of the list, and from the last to the first."""
+    """In the order of the list, and from the last to the first."""
     stores = Stores("a", "b", "c")
     assert stores.review() == ["a"]
     assert stores.review() == []
@@ -43,8 +46,9 @@ def test_the_next_store_is_tried_when_one_does_not_answer() -> None:
     assert asked == ["b", "c", "a", "b"]
 
 
+@pytest.mark.rows("P-502")
 def test_a_store_that_answers_keeps_its_turn_until_it_stays_away() -> None:
-    """P-502: it is silent, asked again, and given up after another interval."""
+    """It is silent, asked again, and given up after another interval."""
     stores = Stores("a", "b")
     stores.review()
     stores.grant(5)
@@ -69,8 +73,8 @@ def test_a_single_store_is_asked_again_and_again() -> None:
     assert abstract(stores.registrations[0])[0] == "REGISTERING"
 
 
+@pytest.mark.rows("P-203")
 def test_stores_that_are_nowhere_yet_are_passed_over() -> None:
-    """P-203."""
     stores = Stores("", "")
     assert stores.review() == []
     stores.registrations[1].address = "b"

@@ -155,8 +155,9 @@ def test_a_second_grant_is_a_sign_of_life_only() -> None:
     assert store.machine.timers.deadline(RegistrationTimer.SILENCE) == 350
 
 
+@pytest.mark.rows("P-654", "P-672")
 def test_a_refusal_is_told_and_asked_again_later() -> None:
-    """P-654, P-672: a source and a receiver alike."""
+    """A source and a receiver alike."""
     store = Store()
     first = store.start()
     store.refuse(4, 1)
@@ -168,8 +169,9 @@ def test_a_refusal_is_told_and_asked_again_later() -> None:
     assert first in [message for _, message in sends(store.out)]
 
 
+@pytest.mark.rows("P-602", "P-654")
 def test_a_store_that_refuses_is_not_called_unresponsive() -> None:
-    """P-602, P-654: it answered. One that says nothing for an interval after that is; the turn passes on either way."""
+    """It answered. One that says nothing for an interval after that is; the turn passes on either way."""
     store = Store()
     store.start()
     store.refuse(4, 1)
@@ -204,6 +206,32 @@ def test_a_refused_renewal_no_longer_counts() -> None:
     store.refuse(22, generation)
     assert store.state == "UNRESPONSIVE"
     assert not store.machine.counts
+
+
+def test_a_store_that_refuses_a_renewal_and_then_ends_is_reported() -> None:
+    """P-658: the refusal was an answer, so its absence begins after it; reported once."""
+    store = granted()
+    store.machine.renew(20, store.out)
+    store.refuse(21, store.asked().generation)
+    store.time(31)
+    assert store.texts() == []
+    store.time(41)
+    assert store.texts() == ["store 0 [store:1] unresponsive - no registration response."]
+    store.time(51)
+    assert store.texts() == []
+
+
+def test_a_refusal_ends_an_absence() -> None:
+    """P-658: the store was away, refused, and is away again. Each absence is reported."""
+    store = Store()
+    store.start()
+    store.time(10)
+    assert store.texts() == ["store 0 [store:1] unresponsive - no registration response."]
+    store.refuse(15, 1)
+    store.time(25)
+    assert store.texts() == []
+    store.time(35)
+    assert store.texts() == ["store 0 [store:1] unresponsive - no registration response."]
 
 
 def test_a_broken_connection_means_asking_again_with_a_new_generation() -> None:
@@ -341,9 +369,10 @@ def in_state(state: str) -> Store:
     return store
 
 
+@pytest.mark.rows("P-203", "P-207")
 @pytest.mark.parametrize("state", STATES)
 def test_a_store_that_moved_is_asked_where_it_is_now(state: str) -> None:
-    """P-203, P-207: it goes on to count as one that broke a connection does."""
+    """It goes on to count as one that broke a connection does."""
     store = in_state(state)
     counted, generation = store.machine.counts, store.machine.request.generation
     store.machine.move("elsewhere:1", 40, store.out)
@@ -356,9 +385,10 @@ def test_a_store_that_moved_is_asked_where_it_is_now(state: str) -> None:
     assert store.machine.present
 
 
+@pytest.mark.rows("P-503")
 @pytest.mark.parametrize("state", ["REGISTERED", "RENEWING"])
 def test_a_store_that_is_there_is_not_parked(state: str) -> None:
-    """P-503: only who stays away loses its turn."""
+    """Only who stays away loses its turn."""
     store = in_state(state)
     with pytest.raises(MisuseError):
         store.machine.park(40, store.out)
@@ -377,9 +407,9 @@ def test_a_parked_registration_does_nothing_until_it_starts_again(state: str) ->
     assert store.grant(43)
 
 
+@pytest.mark.rows("P-584", "P-586", "P-664")
 @pytest.mark.parametrize("state", STATES[1:])
 def test_a_store_that_granted_is_asked_to_forget_until_it_has(state: str) -> None:
-    """P-584, P-586, P-664."""
     store = in_state(state)
     store.machine.withdraw(40, store.out)
     farewell = store.farewell()
@@ -407,6 +437,7 @@ def test_a_store_that_never_granted_need_not_forget(state: str) -> None:
     assert (store.state, store.out) == ("WITHDRAWN", [])
 
 
+@pytest.mark.rows("P-573", "P-574")
 @pytest.mark.parametrize(
     ("asked", "given", "granted"),
     [
@@ -419,7 +450,7 @@ def test_a_store_that_never_granted_need_not_forget(state: str) -> None:
     ],
 )
 def test_rpp_that_was_asked_for_must_be_acknowledged(asked: Pace, given: Pace, granted: bool) -> None:
-    """P-573, P-574: granted by an old store, that is an error."""
+    """Granted by an old store, that is an error."""
     store = Store()
     store.machine = Registration(register(generation=0, pace=asked), "store:1", TIMES)
     store.start()

@@ -1,5 +1,7 @@
 """Announcements: the time and the contents of an SRI."""
 
+import pytest
+
 from stablecast.core.machine.serial import MODULUS
 from stablecast.core.protocol.messages import StoreEntry
 from stablecast.core.protocol.quorum import GroupRules, Quorums
@@ -30,8 +32,8 @@ def enrolled() -> RegistrationSet:
     return machine
 
 
+@pytest.mark.rows("P-221", "P-222")
 def test_several_go_out_after_each_change() -> None:
-    """P-221, P-222."""
     machine = Announcements(CONFIG)
     assert not machine.take_due(0)
     machine.on_change(10)
@@ -43,8 +45,9 @@ def test_several_go_out_after_each_change() -> None:
     assert machine.version == 3
 
 
+@pytest.mark.rows("P-219", "P-220")
 def test_the_sri_says_where_receivers_register() -> None:
-    """P-219, P-220: store and group index, address, RegID and version of every store that granted."""
+    """Store and group index, address, RegID and version of every store that granted."""
     machine, enrollment = Announcements(CONFIG, version=4), enrolled()
     lineage = Lineage(resume_point=MODULUS + 5, term=2, lives=[(6, 3), (LIFE, MODULUS + 5)])
     info = machine.info(enrollment, lineage, MODULUS + 9)
@@ -53,8 +56,8 @@ def test_the_sri_says_where_receivers_register() -> None:
     assert (info.lives, info.late_join) == (((6, 3), (LIFE, 5)), True)
 
 
+@pytest.mark.rows("P-502")
 def test_in_turn_only_the_store_whose_turn_it_is_is_named() -> None:
-    """P-502."""
     machine, enrollment = Announcements(CONFIG), enrolled()
     enrollment.rotation = Rotation(1)
     enrollment.registrations[0].state = RegistrationState.UNRESPONSIVE

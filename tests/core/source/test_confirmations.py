@@ -15,9 +15,10 @@ def members(parts: list[tuple[int, int]]) -> set[int]:
     return {number for first, stop in parts for number in range(first, stop)}
 
 
+@pytest.mark.rows("P-020", "P-329", "P-349")
 @given(st.integers(0, 3), st.lists(RANGES, max_size=20))
 def test_confirmed_is_what_enough_receivers_consumed(unique: int, steps: list[tuple[int, int, int]]) -> None:
-    """P-329, P-349, P-020: counted message by message."""
+    """Counted message by message."""
     machine, known = Confirmations(unique), dict[int, set[int]]()
     enough: set[int] = set()
     for receiver, first, count in steps:
@@ -31,8 +32,9 @@ def test_confirmed_is_what_enough_receivers_consumed(unique: int, steps: list[tu
         assert members(machine.enough(0, 30)) == (enough if unique else set(range(30)))
 
 
+@pytest.mark.rows("P-312")
 def test_more_is_confirmed_by_enough_only_sometimes() -> None:
-    """P-312: two receivers are asked for."""
+    """Two receivers are asked for."""
     machine = Confirmations(2)
     assert machine.on_confirmed(7, 0, 6) == ([(0, 6)], [])
     assert machine.on_confirmed(8, 0, 4) == ([(0, 4)], [(0, 4)])

@@ -57,8 +57,9 @@ def stable(store: int, first: int, last: int) -> StableAck:
     return StableAck(store, LIFE, first % MODULUS, last % MODULUS)
 
 
+@pytest.mark.rows("P-028")
 def test_a_source_without_stores_streams() -> None:
-    """P-028: it may send at once, everything counts as settled."""
+    """It may send at once, everything counts as settled."""
     driver = SourceDriver(stores=0)
     assert driver.feed(Start()) == [RegistrationComplete(0, RegistrationFlag.NONE)]
     driver.feed(Sent(0, 5, 500))
@@ -203,8 +204,9 @@ def test_refusals_for_other_reasons_or_before_a_grant_end_no_life() -> None:
     assert documented.machine.state is SourceState.SUSPENDED
 
 
+@pytest.mark.rows("P-549")
 def test_a_proxy_that_is_refused_asks_on() -> None:
-    """T23, P-549: the election decides whether it is of use."""
+    """T23: the election decides whether it is of use."""
     driver = SourceDriver(stores=1, election=ElectionToken(5, 1))
     driver.feed(Start())
     driver.grant(0)
@@ -251,8 +253,8 @@ def test_a_late_store_raises_the_version() -> None:
     assert (info.version, len(info.stores)) == (2, 3)
 
 
+@pytest.mark.rows("P-221")
 def test_an_sri_is_repeated_at_its_interval_as_often_as_configured() -> None:
-    """P-221."""
     driver = SourceDriver.active(sri_interval_ns=100, sri_maximum=3)
     assert len(driver.infos()) == 1
     times = []
@@ -327,8 +329,9 @@ def test_a_store_is_not_located_nowhere() -> None:
         driver.machine.receive(Located("one", ""), 0)
 
 
+@pytest.mark.rows("P-201", "P-203", "P-212")
 def test_a_store_found_by_name_is_asked_when_it_is_found() -> None:
-    """P-201, P-203, P-212: before the start or after it; the others are not held up."""
+    """Before the start or after it; the others are not held up."""
     named = (StoreSpec(name="one"), StoreSpec(name="two"), StoreSpec("store2:1"))
     driver = SourceDriver(specs=named)
     driver.feed(Located("one", "store0:1"))
@@ -345,8 +348,9 @@ def test_a_store_found_by_name_is_asked_when_it_is_found() -> None:
     assert driver.machine.can_send
 
 
+@pytest.mark.rows("P-203", "P-207")
 def test_a_store_that_moved_is_told_of_and_registered_with_anew() -> None:
-    """P-203, P-207: the SRI names its new place."""
+    """The SRI names its new place."""
     driver = SourceDriver.active(specs=(StoreSpec("a:1", name="one"),))
     assert driver.feed(Located("one", "a:1"), 10) == []
     assert driver.feed(Located("one", "b:1"), 10) == [StoreMoved("one", "a:1", "b:1")]
@@ -357,8 +361,9 @@ def test_a_store_that_moved_is_told_of_and_registered_with_anew() -> None:
     assert [(entry.address, entry.version) for entry in info.stores] == [("b:1", 2)]
 
 
+@pytest.mark.rows("P-541", "P-549")
 def test_a_proxy_announces_and_never_sends() -> None:
-    """P-541, P-549, C-35: otherwise it is a source like any other; refused, it asks again."""
+    """C-35: otherwise it is a source like any other; refused, it asks again."""
     driver = SourceDriver(election=ElectionToken(5, 1))
     driver.feed(Start())
     assert {message.election for _, message in driver.sent(Register)} == {ElectionToken(5, 1)}
@@ -373,8 +378,9 @@ def test_a_proxy_announces_and_never_sends() -> None:
         driver.feed(Sent(5, 1, 10))
 
 
+@pytest.mark.rows("P-584", "P-586", "P-587", "P-664", "P-665")
 def test_a_source_that_withdrew_is_over_when_every_store_has_forgotten_it() -> None:
-    """P-584, P-586, P-587, P-664, P-665: sends are dropped, nothing else is of interest meanwhile."""
+    """Sends are dropped, nothing else is of interest meanwhile."""
     driver = SourceDriver.active(liveness_ns=50)
     driver.feed(Sent(0, 3, 30))
     assert driver.feed(Withdraw(), 10) == []
@@ -406,8 +412,8 @@ def test_a_source_that_no_store_knows_is_over_at_once(started: bool) -> None:
     assert driver.machine.take_effects() == []
 
 
+@pytest.mark.rows("P-338", "P-339", "P-679")
 def test_signs_of_life_of_receivers_are_watched() -> None:
-    """P-338, P-339, P-679."""
     driver = SourceDriver.active(liveness_ns=50)
     driver.hear(ReceiverAlive(LIFE, 70, 9, 5), 10)
     driver.hear(ReceiverAlive(LIFE, 71, 8, 6), 10)
@@ -415,8 +421,9 @@ def test_signs_of_life_of_receivers_are_watched() -> None:
     assert driver.feed(Tick(), 60) == [ReceiverGone(71, 8, LivenessFlag.TIMEOUT)]
 
 
+@pytest.mark.rows("P-309")
 def test_a_blocked_send_hears_of_credit() -> None:
-    """T13, P-309."""
+    """T13."""
     driver = SourceDriver.active(flight_messages=1)
     driver.feed(Sent(0, 1, 10))
     assert driver.feed(Blocked()) == []
@@ -425,7 +432,7 @@ def test_a_blocked_send_hears_of_credit() -> None:
     driver.machine.check_size(10)
 
 
+@pytest.mark.rows("P-594")
 def test_a_configuration_that_cannot_work_is_refused() -> None:
-    """P-594."""
     with pytest.raises(ConfigError, match="not round robin"):
         SourceDriver(behavior=StoreBehavior.RR, pace=Pace.RECEIVERS, flight_bytes=10)

@@ -57,6 +57,7 @@ def test_stores_that_count_fewer_lives_are_asked_again_before_it_may_send() -> N
     assert driver.machine.info().term == 4
 
 
+@pytest.mark.rows("P-217")
 def test_a_quorum_that_knows_the_term_is_enough_after_the_first_interval() -> None:
     """P-217; a store that does not say so does not count, and is asked every interval (T6)."""
     driver = SourceDriver()
@@ -83,9 +84,10 @@ def test_documented_and_alone_each_store_has_its_own_count(changes: dict[str, An
     assert driver.machine.can_send
 
 
+@pytest.mark.rows("P-329")
 @pytest.mark.parametrize(("session_id", "confirmed"), [(9, False), (0, True)])
 def test_a_receiver_that_returns_to_other_stores_confirms_once(session_id: int, confirmed: bool) -> None:
-    """P-329: it is told by its session id, or else by the RegID that it names."""
+    """It is told by its session id, or else by the RegID that it names."""
     driver = SourceDriver.active(confirmations=True, retention=Retention(unique_confirmations=2))
     driver.feed(Sent(0, 5, 50))
     driver.hear(ConsumptionAck(LIFE, 0, 70, 2, session_id=session_id))

@@ -1,5 +1,7 @@
 """The source endpoint in its other ways: in turn, all-active, receiver-paced, without late join, several groups."""
 
+import pytest
+
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import (
     QuorumLost,
@@ -33,8 +35,9 @@ def stable(store: int, first: int, last: int) -> StableAck:
     return StableAck(store, LIFE, first, last)
 
 
+@pytest.mark.rows("P-502", "P-503", "P-504", "P-528")
 def test_in_turn_one_store_after_the_other() -> None:
-    """P-502, P-503, P-504, P-528: the next one is filled by late join, and decides alone from then on."""
+    """The next one is filled by late join, and decides alone from then on."""
     driver = SourceDriver(behavior=StoreBehavior.RR)
     driver.feed(Start())
     assert [to for to, _ in driver.sent(Register)] == ["store0:1"]
@@ -52,8 +55,9 @@ def test_in_turn_one_store_after_the_other() -> None:
     assert Stable(1, 2, 1, GROUP_FLAGS) in driver.hear(stable(1, 1, 2))
 
 
+@pytest.mark.rows("P-521", "P-524")
 def test_a_store_that_falls_silent_no_longer_holds_up_all_active() -> None:
-    """P-521, P-524: at once, long before it no longer counts for sending."""
+    """At once, long before it no longer counts for sending."""
     rules = GroupRules((3,), Intragroup.ALL_ACTIVE)
     driver = SourceDriver.active(groups=rules)
     driver.feed(Sent(0, 3, 30))
@@ -64,8 +68,9 @@ def test_a_store_that_falls_silent_no_longer_holds_up_all_active() -> None:
     assert len(driver.machine.enrollment.counting) == 3
 
 
+@pytest.mark.rows("P-411", "P-412")
 def test_without_late_join_the_sri_says_so() -> None:
-    """P-411, P-412: a source with stores always has it."""
+    """A source with stores always has it."""
     assert SourceDriver.active(late_join=False).machine.info().late_join
     driver = SourceDriver(stores=0)
     driver.feed(Start())
@@ -78,8 +83,9 @@ def test_without_late_join_the_sri_says_so() -> None:
     assert driver.effects == [fx.Send("receiver:1", LateJoinInfo(LIFE, 9, 5, 4))]
 
 
+@pytest.mark.rows("P-573", "P-574", "P-663")
 def test_rpp_that_a_store_does_not_know_is_an_error() -> None:
-    """P-573, P-574, P-663: it granted, and does not count."""
+    """It granted, and does not count."""
     driver = SourceDriver(stores=1, pace=Pace.RECEIVERS, flight_bytes=10)
     driver.feed(Start())
     [event] = driver.grant(0)
@@ -91,8 +97,9 @@ def test_rpp_that_a_store_does_not_know_is_an_error() -> None:
     )
 
 
+@pytest.mark.rows("P-509", "P-510", "P-516", "P-518", "P-523")
 def test_thirteen_stores_in_three_groups() -> None:
-    """P-509, P-510, P-516, P-518, P-523: groups of 5, 3 and 5, all-active; the group that dies is left out at once."""
+    """Groups of 5, 3 and 5, all-active; the group that dies is left out at once."""
     groups = [0] * 5 + [1] * 3 + [2] * 5
     specs = tuple(StoreSpec(f"store{index}:1", group=group) for index, group in enumerate(groups))
     rules = GroupRules((5, 3, 5), intergroup=Intergroup.ALL_ACTIVE)
@@ -111,8 +118,9 @@ def test_thirteen_stores_in_three_groups() -> None:
     assert driver.machine.can_send
 
 
+@pytest.mark.rows("P-101", "P-321", "P-332")
 def test_a_source_without_stores_that_acknowledge_waits_for_receivers() -> None:
-    """P-101, P-321, P-332: its stores keep its state only."""
+    """Its stores keep its state only."""
     driver = SourceDriver(stores=1, retention=Retention(unique_confirmations=1))
     driver.feed(Start())
     told = driver.grant(0, no_cache=True)
@@ -123,8 +131,9 @@ def test_a_source_without_stores_that_acknowledge_waits_for_receivers() -> None:
     assert driver.machine.window.unsettled_messages == 0
 
 
+@pytest.mark.rows("P-328")
 def test_nothing_told_and_everything_freed() -> None:
-    """U1, P-328."""
+    """U1."""
     driver = SourceDriver.active(stable_notification=Notification.NONE, confirmed_notification=Notification.NONE)
     driver.feed(Sent(0, 3, 30))
     told = [event for store in (0, 1) for event in driver.hear(stable(store, 0, 2))]

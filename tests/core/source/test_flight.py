@@ -41,8 +41,9 @@ class Sender:
         return (self.machine.credit_messages(self.window), self.machine.credit_bytes(self.window))
 
 
+@pytest.mark.rows("P-306", "P-314")
 def test_credit_is_what_is_left() -> None:
-    """P-306, P-314: payload only."""
+    """Payload only."""
     sender = Sender(5, 100)
     assert sender.credit() == (5, 100)
     sender.send(3, 80)
@@ -51,33 +52,36 @@ def test_credit_is_what_is_left() -> None:
     assert sender.credit() == (0, 0)
 
 
+@pytest.mark.rows("P-024")
 def test_no_limit_is_no_limit() -> None:
-    """P-024."""
     sender = Sender()
     sender.send(10_000, 10_000_000)
     assert sender.credit() == (UNLIMITED, None)
 
 
+@pytest.mark.rows("P-308", "P-310", "P-661")
 @pytest.mark.parametrize(("count", "size", "over"), [(3, 30, False), (4, 30, True), (3, 31, True), (4, 31, True)])
 def test_whichever_limit_is_exceeded_first(count: int, size: int, over: bool) -> None:
-    """P-308, C-02: four rows; P-310, P-661: told once, and once when it is over."""
+    """C-02: four rows; P-310, P-661: told once, and once when it is over."""
     sender = Sender(3, 30, notify=True)
     assert sender.send(count, size) == ([FlightSize(True)] if over else [])
     assert sender.ack(0, count) == ([FlightSize(False)] if over else [])
     assert sender.ack(0, count) == []
 
 
+@pytest.mark.rows("P-310")
 @pytest.mark.parametrize("limits", [(3, 0), (0, 30)])
 def test_a_full_flight_is_neither_exceeded_nor_below_its_limit(limits: tuple[int, int]) -> None:
-    """P-310: a send that exceeds the limit is notified; so is the number in flight that falls below it."""
+    """A send that exceeds the limit is notified; so is the number in flight that falls below it."""
     sender = Sender(*limits, notify=True)
     assert [sender.send(1, 10) for _ in range(4)] == [[], [], [], [FlightSize(True)]]
     assert [sender.ack(at, at + 1) for at in range(3)] == [[], [FlightSize(False)], []]
     assert [sender.send(1, 10) for _ in range(3)] == [[], [], [FlightSize(True)]]
 
 
+@pytest.mark.rows("P-309")
 def test_a_blocked_send_is_woken_once() -> None:
-    """T13, P-309."""
+    """T13."""
     sender = Sender(2)
     assert sender.send(2, 0) == []
     assert sender.block() == []
@@ -103,8 +107,9 @@ def test_a_message_waits_for_room_for_all_of_it() -> None:
     assert sender.ack(7, 8) == [Wakeup()]
 
 
+@pytest.mark.rows("P-313")
 def test_a_message_that_was_cut_counts_once() -> None:
-    """P-313, U4: it is in flight until its last piece is settled."""
+    """U4: it is in flight until its last piece is settled."""
     sender = Sender(3)
     sender.send(8, 80, cut=True)
     sender.send(1, 10)
@@ -118,8 +123,9 @@ def test_a_message_that_was_cut_counts_once() -> None:
     assert sender.credit() == (3, None)
 
 
+@pytest.mark.rows("P-313")
 def test_a_message_that_was_cut_and_is_forced_out_leaves_the_flight() -> None:
-    """P-313, T12."""
+    """T12."""
     sender = Sender(3)
     sender.send(8, 80, cut=True)
     sender.ack(0, 3)

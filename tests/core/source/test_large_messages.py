@@ -22,9 +22,9 @@ def laid_out(layout: list[int]) -> tuple[LargeMessages, list[range]]:
     return large, messages
 
 
+@pytest.mark.rows("P-334", "P-335")
 @given(LAYOUTS, st.lists(st.tuples(st.integers(0, 31), st.integers(1, 8)), max_size=8))
 def test_a_whole_message_is_reported_once(layout: list[int], steps: list[tuple[int, int]]) -> None:
-    """P-334, P-335."""
     large, messages = laid_out(layout)
     held, told = RangeSet(), set[int]()
     for start, count in steps:
@@ -56,8 +56,8 @@ def test_a_message_that_two_parts_complete_is_told_once() -> None:
     assert large.whole(held.add(2, 7), held) == [(2, 6), (6, 7)]
 
 
+@pytest.mark.rows("P-334")
 def test_the_first_number_of_a_message() -> None:
-    """P-334."""
     large = LargeMessages()
     large.add(3, 5)
     assert [large.first_of(number) for number in range(2, 7)] == [2, 3, 3, 3, 6]

@@ -1,5 +1,7 @@
 """Lineage: the beginning of a life, and the other lives that matter to it."""
 
+import pytest
+
 from stablecast.core.protocol.quorum import Consensus, GroupRules, Quorums
 from stablecast.core.source.lineage import Lineage
 from tests.core.samples import LIFE, OLDER_LIFE, registered
@@ -17,8 +19,9 @@ def begun() -> Lineage:
     return machine
 
 
+@pytest.mark.rows("P-413", "P-415")
 def test_a_life_begins_behind_what_the_stores_have() -> None:
-    """T5, P-413, P-415."""
+    """T5."""
     machine = begun()
     assert (machine.resume_point, machine.term) == (7, 3)
     assert machine.lives == [(OLDER_LIFE, 0), (LIFE, 7)]

@@ -11,8 +11,9 @@ from tests.core.samples import drain, events
 TIMEOUT = 100
 
 
+@pytest.mark.rows("P-338", "P-340")
 def test_a_silent_receiver_is_gone() -> None:
-    """P-338, P-340: confirmations and signs of life count alike; told once."""
+    """Confirmations and signs of life count alike; told once."""
     machine, out = Liveness(TIMEOUT), list[fx.Effect]()
     machine.on_alive(70, 9, 5, 0)
     machine.on_alive(71, 8, 5, 10)
@@ -27,8 +28,9 @@ def test_a_silent_receiver_is_gone() -> None:
     assert machine.next() is None
 
 
+@pytest.mark.rows("P-338", "P-679")
 def test_receivers_whose_connection_ended_are_gone() -> None:
-    """P-338, P-679: all of that process, at once."""
+    """All of that process, at once."""
     machine, out = Liveness(TIMEOUT), list[fx.Effect]()
     machine.on_alive(70, 9, 5, 0)
     machine.on_alive(71, 8, 6, 0)
@@ -46,8 +48,9 @@ def test_a_confirmation_is_a_sign_of_life() -> None:
     assert events(out) == [ReceiverGone(70, 0, LivenessFlag.TIMEOUT)]
 
 
+@pytest.mark.rows("P-341")
 def test_the_two_false_cases() -> None:
-    """P-341: a path that failed looks like a death, and whoever is heard again is watched again; a receiver that was
+    """A path that failed looks like a death, and whoever is heard again is watched again; a receiver that was
     deleted while its process lives is seen by its silence only.
     """
     machine, out = Liveness(TIMEOUT), list[fx.Effect]()

@@ -49,8 +49,9 @@ def asked(**changes: Any) -> list[int]:
     return [r.request.reg_id for r in enrollment_of(config(**changes)).registrations.values()]
 
 
+@pytest.mark.rows("P-236", "P-241", "P-244")
 def test_a_session_id_stands_for_the_reg_ids() -> None:
-    """U20, P-236, P-241, P-244."""
+    """U20."""
     assert asked() == [40, 41, 42]
     assert asked(session_id=9) == [0, 0, 0]
 
@@ -59,8 +60,8 @@ def test_a_store_listed_twice_is_asked_once() -> None:
     assert list(enrollment_of(config(stores=(*STORES[:2], STORES[0]))).registrations) == [0, 1]
 
 
+@pytest.mark.rows("P-561", "P-567", "P-568")
 def test_a_request_for_rpp_names_the_flight() -> None:
-    """P-561, P-567, P-568."""
     wishes = Wishes(size_limit=7, ack_on_reception=True)
     paced = config(pace=Pace.RECEIVERS, wishes=wishes, flight_messages=5, flight_bytes=50)
     request = enrollment_of(paced).registrations[0].request
@@ -70,16 +71,17 @@ def test_a_request_for_rpp_names_the_flight() -> None:
     )
 
 
+@pytest.mark.rows("P-111", "P-562", "P-842")
 def test_a_source_that_sets_the_pace_asks_for_sizes_and_write_delay() -> None:
-    """P-111, P-562, P-842: acknowledgement at reception is for paced repositories."""
+    """Acknowledgement at reception is for paced repositories."""
     wishes = Wishes(1, 2, 3, write_delay_ms=4, ack_on_reception=True)
     (request, *_) = [one.request for one in enrollment_of(config(wishes=wishes)).registrations.values()]
     assert (request.pace, request.wishes) == (Pace.SOURCE, Wishes(1, 2, 3, write_delay_ms=4))
     assert enrollment_of(config(flight_messages=5, flight_bytes=50)).registrations[0].request.wishes == Wishes()
 
 
+@pytest.mark.rows("P-550", "P-554")
 def test_a_proxy_says_so() -> None:
-    """P-550, P-554."""
     token = ElectionToken(5, 1)
     request = enrollment_of(config(election=token)).registrations[0].request
     assert (request.election, request.wants_proxy) == (token, False)
@@ -120,14 +122,15 @@ def test_the_lease_is_a_repair() -> None:
         assert enrollment_of(config(repairs=repairs)).registrations[0].leased is bool(repairs)
 
 
+@pytest.mark.rows("P-501", "P-502")
 def test_round_robin_takes_one_store_at_a_time() -> None:
-    """P-501, P-502."""
     enrollment = enrollment_of(config(behavior=StoreBehavior.RR))
     assert enrollment.rotation == Rotation()
     assert enrollment.quorums.needed == 1
     assert enrollment_of(CONFIG).rotation is None
 
 
+@pytest.mark.rows("P-328")
 @pytest.mark.parametrize(
     ("wanted", "notices"),
     [
@@ -138,7 +141,6 @@ def test_round_robin_takes_one_store_at_a_time() -> None:
     ],
 )
 def test_the_events_of_the_application_are_configured(wanted: Notification, notices: Notices) -> None:
-    """P-328."""
     quorums = enrollment_of(CONFIG).quorums
     window = window_of(config(stable_notification=wanted), quorums)
     assert (window.stable_notices, window.confirmed_notices) == (notices, Notices(False, False))
@@ -146,15 +148,16 @@ def test_the_events_of_the_application_are_configured(wanted: Notification, noti
     assert window_of(asking, quorums).confirmed_notices == notices
 
 
+@pytest.mark.rows("P-306", "P-309", "P-310", "P-315")
 def test_the_flight_is_configured() -> None:
-    """P-306, P-309, P-310, P-315."""
     flight = flight_of(config(flight_messages=5, flight_bytes=50))
     assert (flight.messages, flight.payload_bytes, flight.notify) == (5, 50, False)
     assert flight_of(config(flight_behavior=FlightBehavior.NOTIFY)).notify
 
 
+@pytest.mark.rows("P-028", "P-439")
 def test_a_streaming_source_waits_for_nobody() -> None:
-    """P-028, P-439: it sends nothing again unasked, and retains for late join only."""
+    """It sends nothing again unasked, and retains for late join only."""
     streaming: dict[str, Any] = {"stores": (), "groups": GroupRules()}
     assert proactive_of(config(**streaming)).timeout_ns == 0
     assert proactive_of(CONFIG).timeout_ns == CONFIG.stability_timeout_ns
@@ -164,8 +167,9 @@ def test_a_streaming_source_waits_for_nobody() -> None:
     assert not keeps_nothing(CONFIG)
 
 
+@pytest.mark.rows("M-003")
 def test_copies_for_those_who_come_late_stay_as_told_or_up_to_the_limit() -> None:
-    """M-003. With stores nothing is kept longer than it must be (T11)."""
+    """With stores nothing is kept longer than it must be (T11)."""
     streaming: dict[str, Any] = {"stores": (), "groups": GroupRules(), "late_join": True}
     limit = Retention().limit_bytes
     assert retention_of(config(**streaming)) == Retention(threshold_bytes=limit)
@@ -174,8 +178,8 @@ def test_copies_for_those_who_come_late_stay_as_told_or_up_to_the_limit() -> Non
     assert retention_of(CONFIG) == CONFIG.retention
 
 
+@pytest.mark.rows("P-412")
 def test_stores_switch_late_join_on() -> None:
-    """P-412."""
     streaming: dict[str, Any] = {"stores": (), "groups": GroupRules()}
     assert [offers_late_join(config(late_join=late_join)) for late_join in (False, True)] == [True, True]
     assert [offers_late_join(config(**streaming, late_join=late_join)) for late_join in (False, True)] == [False, True]
@@ -188,8 +192,8 @@ def test_under_rpp_nothing_is_given_up() -> None:
     assert lifetime_of(config(pace=Pace.RECEIVERS, repairs=Repair.NONE)) == CONFIG.stability_lifetime_ns
 
 
+@pytest.mark.rows("P-101", "P-321")
 def test_stores_that_keep_nothing_do_not_acknowledge() -> None:
-    """P-101, P-321."""
     enrollment = enrollment_of(CONFIG)
     assert acknowledging(enrollment) == (0, False)
     for index, registration in enrollment.registrations.items():
@@ -202,8 +206,9 @@ def test_stores_that_keep_nothing_do_not_acknowledge() -> None:
     assert acknowledging(enrollment_of(config(stores=(), groups=GroupRules()))) == (0, True)
 
 
+@pytest.mark.rows("P-521", "P-524")
 def test_a_store_that_is_being_asked_again_does_not_hold_up_stability() -> None:
-    """P-521, P-524: it still counts for the right to send."""
+    """It still counts for the right to send."""
     enrollment = enrollment_of(CONFIG)
     registration = enrollment.registrations[0]
     registration.start(0, 0, [])
@@ -212,6 +217,7 @@ def test_a_store_that_is_being_asked_again_does_not_hold_up_stability() -> None:
     assert (enrollment.mask, acknowledging(enrollment)) == (0b001, (0, False))
 
 
+@pytest.mark.rows("P-332", "P-652", "P-662")
 @pytest.mark.parametrize(
     ("changes", "flags"),
     [
@@ -222,12 +228,12 @@ def test_a_store_that_is_being_asked_again_does_not_hold_up_stability() -> None:
     ],
 )
 def test_a_grant_is_told_with_its_flags(changes: dict[str, Any], flags: RegistrationFlag) -> None:
-    """P-332, P-652, P-662."""
     registration = enrollment_of(CONFIG).registrations[2]
     told = success(registered(store_index=2, **changes), registration, 8)
     assert told == RegistrationSuccess(2, "store2:1", 50, 0, 8, flags)
 
 
+@pytest.mark.rows("P-330")
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
@@ -238,5 +244,4 @@ def test_a_grant_is_told_with_its_flags(changes: dict[str, Any], flags: Registra
     ],
 )
 def test_the_way_of_acknowledging_is_reported(flags: AckFlag, told: ConfirmFlag) -> None:
-    """P-330."""
     assert confirm_flags(flags) == told

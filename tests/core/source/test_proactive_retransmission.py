@@ -35,8 +35,9 @@ class Flow:
         return self.machine.check(self.window, now)
 
 
+@pytest.mark.rows("P-436")
 def test_unstable_messages_go_to_the_stores_that_lack_them() -> None:
-    """P-436: not before its time, and to the stores that did not acknowledge it."""
+    """Not before its time, and to the stores that did not acknowledge it."""
     flow = Flow()
     flow.send(4, 0)
     flow.send(4, 1)
@@ -54,8 +55,8 @@ def test_runs_that_are_due_together_go_as_one_range() -> None:
     assert flow.check(TIMEOUT) == [(0, 0, 4), (0, 5, 10)]
 
 
+@pytest.mark.rows("P-437")
 def test_its_time_begins_anew() -> None:
-    """P-437."""
     flow = Flow(1)
     flow.send(4, 0)
     assert [flow.check(now) for now in (100, 199, 200)] == [[(0, 0, 4)], [], [(0, 0, 4)]]
@@ -80,8 +81,9 @@ def test_a_run_that_is_stable_above_a_hole_leaves_when_it_is_due() -> None:
     assert list(flow.machine.queue) == [(0, 1, 2 * TIMEOUT)]
 
 
+@pytest.mark.rows("P-441")
 def test_messages_lost_at_a_store_are_not_sent_to_it_again() -> None:
-    """P-441, T16."""
+    """T16."""
     flow = Flow()
     flow.send(4, 0)
     flow.window.on_nacked(1, 0, 4, flow.out)
@@ -95,8 +97,8 @@ def test_stores_that_are_away_get_nothing() -> None:
     assert flow.check(TIMEOUT) == [(2, 0, 4)]
 
 
+@pytest.mark.rows("P-439")
 def test_nothing_waits_without_a_timeout() -> None:
-    """P-439."""
     flow = Flow(timeout=0)
     flow.send(4, 0)
     assert not flow.machine

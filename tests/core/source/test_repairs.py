@@ -33,6 +33,7 @@ def first_number(told: list[Event]) -> int | None:
     return next((event.number for event in told if isinstance(event, RegistrationComplete)), None)
 
 
+@pytest.mark.rows("P-525")
 @pytest.mark.parametrize("rule", [Intergroup.ANY, Intergroup.ALL_ACTIVE])
 @pytest.mark.parametrize(("repairs", "resumes"), [(Repair.ALL, None), (DOCUMENTED, 0)])
 def test_numbers_stable_in_another_group_are_not_used_again(
@@ -77,6 +78,7 @@ def test_rules_that_need_every_group_are_unchanged(rule: Intergroup) -> None:
     assert (first_number(told) == 0) is (rule is Intergroup.MAJORITY)
 
 
+@pytest.mark.rows("P-511", "P-526")
 @pytest.mark.parametrize("repairs", [Repair.ALL, DOCUMENTED])
 def test_backup_stores_make_stable_messages_unavailable(repairs: Repair) -> None:
     """EVERY_GROUP, P-511, P-526: a group of three that lists four has two quorums without a store in common."""
@@ -123,6 +125,7 @@ def test_a_life_that_was_replaced_ends(repairs: Repair, over: bool) -> None:
     assert driver.machine.can_send is not over
 
 
+@pytest.mark.rows("P-416")
 @pytest.mark.parametrize(
     ("consensus", "highs", "safe"),
     [

@@ -28,19 +28,20 @@ def request(first: int, last: int, by: Role = Role.STORE) -> RetransmitRequest:
     return RetransmitRequest(by, LIFE, 0, 1, wire(first), wire(last), "asker:1")
 
 
+@pytest.mark.rows("P-317")
 @pytest.mark.parametrize(
     ("asked", "given"), [((0, 4), (2, 4)), ((3, 3), (3, 3)), ((8, 20), (8, 9)), ((0, 1), None), ((10, 11), None)]
 )
 def test_retained_messages_are_sent_again(asked: tuple[int, int], given: tuple[int, int] | None) -> None:
-    """P-317, C-26."""
+    """C-26."""
     out: list[fx.Effect] = []
     resend(request(FIRST + asked[0], FIRST + asked[1]), sent(), True, out)
     expected = [fx.Resend("asker:1", LIFE, FIRST + given[0], FIRST + given[1])] if given else []
     assert out == expected
 
 
+@pytest.mark.rows("P-411")
 def test_without_late_join_receivers_get_nothing_and_stores_do() -> None:
-    """P-411."""
     for by, late_join, served in [
         (Role.RECEIVER, False, False),
         (Role.RECEIVER, True, True),
@@ -51,11 +52,12 @@ def test_without_late_join_receivers_get_nothing_and_stores_do() -> None:
         assert bool(out) is served
 
 
+@pytest.mark.rows("P-411", "P-503")
 @pytest.mark.parametrize(
     ("asker", "late_join", "low"), [("store:1", False, 2), ("receiver:1", True, 2), ("receiver:1", False, 10)]
 )
 def test_the_retained_range_is_answered(asker: str, late_join: bool, low: int) -> None:
-    """P-411, P-503: an empty range where there is nothing for the asker."""
+    """An empty range where there is nothing for the asker."""
     out: list[fx.Effect] = []
     send_range(LateJoinRequest(LIFE, 9, asker), sent(), ["store:1"], late_join, out)
     assert out == [fx.Send(asker, LateJoinInfo(LIFE, 9, wire(FIRST + low), wire(FIRST + 9)))]

@@ -94,8 +94,9 @@ def test_repeated_acknowledgements_count() -> None:
     assert driver.hear(stable(2, 0, 4), 175) == [Stable(0, 4, 2, StableFlag.STORE)]
 
 
+@pytest.mark.rows("P-027")
 def test_a_silent_store_does_not_hold_the_second_round_up() -> None:
-    """P-027: of three the one that is lost is asked in vain, and later has to show the term like any other."""
+    """The one of three that is lost is asked in vain, and later has to show the term like any other."""
     driver = suspended()
     driver.grant(2, now=150, term=5)
     driver.feed(Tick(), 150 + INTERVAL_NS)

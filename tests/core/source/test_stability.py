@@ -55,6 +55,7 @@ RULES = st.builds(
 )
 
 
+@pytest.mark.rows("P-021", "P-023", "P-307", "P-313", "P-319", "P-320", "P-323", "P-329", "P-515")
 @given(
     rules=RULES,
     threshold=st.sampled_from([0, 100, 1000]),
@@ -67,7 +68,7 @@ RULES = st.builds(
 def test_the_window_agrees_with_its_twin(
     rules: tuple[GroupRules, list[list[int]]], threshold: int, limit: int, unique: int, age: int, steps: list[Any]
 ) -> None:
-    """P-021, P-023, P-307, P-313, P-319, P-320, P-323, P-329, P-515: in flight, stable, retained as defined."""
+    """In flight, stable, retained as defined."""
     of_store = {store: group for group, stores in enumerate(rules[1]) for store in stores}
     stores = len(of_store)
     quorums = Quorums.of(rules[0], [of_store[store] for store in range(stores)])
@@ -104,8 +105,9 @@ def test_a_timeout_forces_out_nothing_behind_the_last_unsettled_message() -> Non
     check_invariants(machine)
 
 
+@pytest.mark.rows("P-331", "P-517")
 def test_every_store_is_told_of_and_the_group_once() -> None:
-    """P-331, P-517, U17."""
+    """U17."""
     machine, out = window(threshold_bytes=10_000), list[fx.Effect]()
     machine.sent(4, 40, out)
     machine.on_acked(0, 0, 4, out)
@@ -130,8 +132,9 @@ def test_an_ack_that_is_news_in_part_makes_that_part_stable() -> None:
     assert list(machine.stable) == [(2, 4)]
 
 
+@pytest.mark.rows("P-331", "P-515", "P-517")
 def test_groups_are_told_of_before_the_rules_between_them_are_met() -> None:
-    """P-331, P-515, P-517: each group once, when the acknowledgement of one of its stores completed it."""
+    """Each group once, when the acknowledgement of one of its stores completed it."""
     machine = grouped([0, 0, 0, 1], GroupRules((3, 1), intergroup=Intergroup.ALL), threshold_bytes=10_000)
     out: list[fx.Effect] = []
     machine.sent(4, 40, out)
@@ -146,8 +149,9 @@ def test_groups_are_told_of_before_the_rules_between_them_are_met() -> None:
     assert events(drain(out)) == [Stable(0, 3, 2, StableFlag.STORE)]
 
 
+@pytest.mark.rows("P-521", "P-524")
 def test_a_store_that_falls_silent_can_make_messages_stable() -> None:
-    """P-521, P-524: all-active asks for every store that is there, and no longer for one that is away."""
+    """All-active asks for every store that is there, and no longer for one that is away."""
     machine = grouped([0, 0, 0], GroupRules((3,), Intragroup.ALL_ACTIVE), threshold_bytes=10_000)
     out: list[fx.Effect] = []
     machine.sent(4, 40, out)
@@ -161,8 +165,9 @@ def test_a_store_that_falls_silent_can_make_messages_stable() -> None:
     assert out == []
 
 
+@pytest.mark.rows("P-521", "P-523")
 def test_a_group_that_falls_silent_no_longer_counts() -> None:
-    """P-521, P-523: all-active between groups; what the other group holds is stable then."""
+    """All-active between groups; what the other group holds is stable then."""
     rules = GroupRules((1, 1), intergroup=Intergroup.ALL_ACTIVE)
     machine, out = grouped([0, 1], rules, threshold_bytes=10_000), list[fx.Effect]()
     machine.sent(4, 40, out)
@@ -172,8 +177,8 @@ def test_a_group_that_falls_silent_no_longer_counts() -> None:
     assert events(drain(out)) == [Stable(0, 3, -1, ACROSS)]
 
 
+@pytest.mark.rows("P-321")
 def test_without_stores_that_acknowledge_confirmations_release() -> None:
-    """P-321."""
     machine, out = window(size=1, unique_confirmations=1), list[fx.Effect]()
     machine.on_stores(0, True, out)
     machine.sent(4, 40, out)
@@ -191,6 +196,7 @@ def test_messages_are_settled_at_once_without_rules() -> None:
     assert (machine.unsettled_messages, machine.trail) == (0, 4)
 
 
+@pytest.mark.rows("P-328", "P-655")
 @pytest.mark.parametrize(
     ("notices", "expected"),
     [
@@ -208,7 +214,7 @@ def test_messages_are_settled_at_once_without_rules() -> None:
     ],
 )
 def test_numbers_or_whole_messages_or_both_are_told(notices: Notices, expected: list[Event]) -> None:
-    """P-328, P-655, U1: 2 to 4 are one message. Told or not, retention is freed by stability."""
+    """U1: 2 to 4 are one message. Told or not, retention is freed by stability."""
     machine, out = window(size=1), list[fx.Effect]()
     machine.stable_notices = notices
     machine.sent(6, 60, out)
@@ -223,9 +229,9 @@ def test_numbers_or_whole_messages_or_both_are_told(notices: Notices, expected: 
     assert machine.trail == 6
 
 
+@pytest.mark.rows("P-330", "P-657")
 @pytest.mark.parametrize("notices", [Notices(n, m) for n in (False, True) for m in (False, True)])
 def test_confirmations_of_numbers_or_whole_messages_or_both_are_told(notices: Notices) -> None:
-    """P-330, P-657."""
     machine, out = window(size=1), list[fx.Effect]()
     machine.confirmed_notices = notices
     machine.sent(6, 60, out)
@@ -243,8 +249,9 @@ def test_confirmations_of_numbers_or_whole_messages_or_both_are_told(notices: No
     assert told == expected + [Confirmed(2, 5, 7, ConfirmFlag.WHOLE_MESSAGE)] * notices.messages
 
 
+@pytest.mark.rows("P-020", "P-657")
 def test_a_released_message_can_still_be_confirmed() -> None:
-    """P-020, P-657: stability alone let it go."""
+    """Stability alone let it go."""
     machine, out = window(size=1, start=5), list[fx.Effect]()
     machine.sent(3, 30, out)
     machine.on_acked(0, 5, 8, out)
@@ -263,8 +270,9 @@ def test_a_part_of_a_large_message_is_not_told_of_as_a_whole() -> None:
     assert events(out) == []
 
 
+@pytest.mark.rows("P-441")
 def test_a_loss_at_a_store_is_reported_once_and_may_still_come() -> None:
-    """P-441, T16: the store says that it is lost there; a later acknowledgement counts all the same."""
+    """T16: the store says that it is lost there; a later acknowledgement counts all the same."""
     machine, out = window(threshold_bytes=10_000), list[fx.Effect]()
     machine.sent(4, 40, out)
     machine.on_nacked(1, 1, 3, out)
@@ -278,8 +286,9 @@ def test_a_loss_at_a_store_is_reported_once_and_may_still_come() -> None:
     assert machine.unacknowledged(0, 4) == [(0, 0, 4), (1, 0, 4)]
 
 
+@pytest.mark.rows("P-324", "P-325", "P-438", "P-656", "P-659")
 def test_an_unstable_message_is_given_up_in_time() -> None:
-    """P-324, P-325, P-438, P-656, P-659, C-36: told what was not stable, reclaimed by force, in flight no more.
+    """C-36: told what was not stable, reclaimed by force, in flight no more.
 
     What was settled and retained before it goes first, and not by force.
     """
@@ -302,8 +311,9 @@ def test_an_unstable_message_is_given_up_in_time() -> None:
     assert (machine.unsettled_messages, machine.unsettled_bytes, machine.trail) == (2, 20, 6)
 
 
+@pytest.mark.rows("P-319")
 def test_young_messages_are_not_released_yet() -> None:
-    """P-319: age is one of the conditions, the size limit overrides it."""
+    """Age is one of the conditions, the size limit overrides it."""
     machine, out = window(size=1, age_ns=100, limit_bytes=200), list[fx.Effect]()
     machine.sent(1, 40, out)
     machine.on_acked(0, 0, 1, out)
@@ -347,8 +357,9 @@ def test_confirmations_name_what_is_new() -> None:
     assert machine.unsettled_messages == 1
 
 
+@pytest.mark.rows("P-307", "P-349")
 def test_messages_lost_to_a_receiver_are_neither_confirmed_nor_let_go() -> None:
-    """P-349, P-307: 0 to 2 were lost, 3 to 5 consumed; what is let go first was given up by force."""
+    """0 to 2 were lost, 3 to 5 consumed; what is let go first was given up by force."""
     machine, out = window(size=1, unique_confirmations=1), list[fx.Effect]()
     machine.confirmed_notices = Notices(True, True)
     machine.sent(6, 60, out)
@@ -364,8 +375,9 @@ def test_messages_lost_to_a_receiver_are_neither_confirmed_nor_let_go() -> None:
     assert events(out) == [Reclaimed(0, 5, forced=True)]
 
 
+@pytest.mark.rows("P-334", "P-349")
 def test_a_message_that_lost_a_piece_is_not_confirmed_as_a_whole() -> None:
-    """P-349, P-334: 1 to 3 are one message, 2 was lost."""
+    """1 to 3 are one message, 2 was lost."""
     machine, out = window(size=1), list[fx.Effect]()
     machine.confirmed_notices = Notices(False, True)
     machine.sent(5, 50, out)

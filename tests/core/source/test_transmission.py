@@ -73,8 +73,9 @@ def test_numbers_go_on_from_run_to_run() -> None:
             flow.machine.on_sent(wrong, 0, flow.out)
 
 
+@pytest.mark.rows("P-334", "P-335", "P-678")
 def test_large_messages_are_told_with_their_numbers() -> None:
-    """P-334, P-335, P-678, U4."""
+    """U4."""
     assert Flow().send(6, large=TWO_MESSAGES) == [SequenceNumberInfo(0, 2), SequenceNumberInfo(4, 5)]
     assert Flow(stores=(), groups=GroupRules()).send(6, large=TWO_MESSAGES)[0] == SequenceNumberInfo(0, 2)
 
@@ -87,8 +88,9 @@ def test_large_messages_lie_in_their_run(large: tuple[tuple[int, int], ...]) -> 
     assert (flow.machine.window.next, flow.out) == (0, [])
 
 
+@pytest.mark.rows("P-302")
 def test_acknowledgements_count_for_what_was_sent() -> None:
-    """P-302, C-22."""
+    """C-22."""
     flow = Flow()
     flow.send(3)
     for first, last in ((0, 3), (2, 1), (-1, 1)):
@@ -100,8 +102,9 @@ def test_acknowledgements_count_for_what_was_sent() -> None:
     assert flow.told() == [NotStable(0, 1, 1, NotStableFlag.STORE | NotStableFlag.LOSS)]
 
 
+@pytest.mark.rows("P-305", "P-307", "P-310", "P-312")
 def test_stability_and_confirmations_free_the_flight() -> None:
-    """P-305, P-307, P-310, P-312: two stores of three and two receivers."""
+    """Two stores of three and two receivers."""
     retention = Retention(unique_confirmations=2)
     flow = Flow(confirmations=True, retention=retention, flight_messages=3, flight_behavior=FlightBehavior.NOTIFY)
     assert flow.send(4) == [FlightSize(True)]
@@ -117,8 +120,9 @@ def test_stability_and_confirmations_free_the_flight() -> None:
     ]
 
 
+@pytest.mark.rows("P-521")
 def test_a_blocked_send_is_woken_when_a_store_falls_silent() -> None:
-    """T13, P-521: with one store of two gone, all-active asks the other one only."""
+    """T13: with one store of two gone, all-active asks the other one only."""
     flow = Flow(flight_messages=1)
     flow.send(1)
     flow.machine.on_blocked(1, 0, flow.out)
@@ -130,8 +134,9 @@ def test_a_blocked_send_is_woken_when_a_store_falls_silent() -> None:
     assert flow.out == []
 
 
+@pytest.mark.rows("P-436")
 def test_the_window_is_looked_at_while_there_is_something_in_it() -> None:
-    """P-436: sent again after the timeout, at the next check; nothing is due once all is settled."""
+    """Sent again after the timeout, at the next check; nothing is due once all is settled."""
     flow = Flow(stability_timeout_ns=25)
     assert flow.machine.next() is None
     flow.send(3, now=3)
@@ -148,8 +153,8 @@ def test_the_window_is_looked_at_while_there_is_something_in_it() -> None:
     assert flow.machine.next() is None
 
 
+@pytest.mark.rows("P-324", "P-437", "P-438", "P-439")
 def test_a_message_that_takes_too_long_is_given_up() -> None:
-    """P-324, P-437, P-438, P-439."""
     flow = Flow(stability_timeout_ns=0, stability_lifetime_ns=50, flight_messages=3)
     flow.send(3)
     flow.machine.on_blocked(1, 0, flow.out)
@@ -164,8 +169,8 @@ def test_no_lifetime_gives_nothing_up() -> None:
     assert flow.time(10**15) == []
 
 
+@pytest.mark.rows("P-319")
 def test_settled_messages_are_checked_until_they_are_old() -> None:
-    """P-319."""
     flow = Flow(retention=Retention(age_ns=20))
     flow.send(3)
     flow.ack(0, 0, 2)
@@ -176,8 +181,8 @@ def test_settled_messages_are_checked_until_they_are_old() -> None:
     assert flow.machine.next() is None
 
 
+@pytest.mark.rows("P-028", "P-411")
 def test_a_streaming_source_forgets_unless_late_join_retains() -> None:
-    """P-028, P-411."""
     streaming: dict[str, Any] = {"stores": (), "groups": GroupRules()}
     flow = Flow(**streaming)
     assert flow.send(3) == []
@@ -188,8 +193,8 @@ def test_a_streaming_source_forgets_unless_late_join_retains() -> None:
     assert flow.machine.flight.credit_messages(flow.machine.window) == 1000
 
 
+@pytest.mark.rows("P-338")
 def test_receivers_that_fall_silent_are_told_of() -> None:
-    """P-338."""
     flow = Flow(liveness_ns=30)
     flow.machine.on_confirmed(ConsumptionAck(LIFE, 0, 70, 0), 5, flow.out)
     assert flow.machine.next() == 35

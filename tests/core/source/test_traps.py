@@ -73,6 +73,7 @@ def test_t5_two_consensus_answers(consensus: Consensus, first: int) -> None:
     assert told[-1] == RegistrationComplete(first, RegistrationFlag.NONE)
 
 
+@pytest.mark.rows("P-019", "P-530")
 def test_t6_own_request_lost() -> None:
     """T6: a source whose answer got lost asks again and succeeds; another with its RegID is refused until the timeout.
 
@@ -115,8 +116,9 @@ def test_t11_retention_threshold() -> None:
     assert window.trail == 4
 
 
+@pytest.mark.rows("P-323")
 def test_t12_forced_reclaim() -> None:
-    """T12, C-36, P-323: above the size limit an unstable message goes all the same, is reported as forced, and leaves
+    """T12, C-36: above the size limit an unstable message goes all the same, is reported as forced, and leaves
     the flight.
     """
     window, out = retaining(threshold=0, limit=250)
@@ -150,8 +152,9 @@ def test_t14_over_large_message() -> None:
         driver.machine.check_size(2000)
 
 
+@pytest.mark.rows("P-441")
 def test_t16_nack_ends_the_retries() -> None:
-    """T16, P-441: what a store has lost for good is not sent to it again, and the application hears why."""
+    """T16: what a store has lost for good is not sent to it again, and the application hears why."""
     driver = SourceDriver.active(stores=1, stability_timeout_ns=100, check_ns=100)
     driver.feed(Sent(0, 3, 30))
     driver.feed(Tick(), 100)

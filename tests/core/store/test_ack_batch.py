@@ -1,5 +1,7 @@
 """Stability acknowledgements: at once, or so many at a time, or when the interval is over."""
 
+import pytest
+
 from stablecast.core.machine.serial import MODULUS
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.messages import StableAck
@@ -16,16 +18,18 @@ def ranges(out: list[fx.Effect]) -> list[tuple[int, int]]:
     return [(ack.first, ack.last) for _, ack in sends(drain(out)) if isinstance(ack, StableAck)]
 
 
+@pytest.mark.rows("P-840")
 def test_a_minimum_of_one_acknowledges_at_once() -> None:
-    """P-840: the default."""
+    """The default."""
     acks, out = batch(1)
     acks.add(MODULUS - 1, MODULUS + 1, 5, out)
     assert sends(out) == [("source:1", StableAck(2, LIFE, MODULUS - 1, 0))]
     assert acks.due is None
 
 
+@pytest.mark.rows("P-840")
 def test_acknowledgements_are_collected_until_there_are_enough() -> None:
-    """P-840: always ranges, however many pieces they came in."""
+    """Always ranges, however many pieces they came in."""
     acks, out = batch(5)
     for first, stop in ((0, 2), (2, 4)):
         acks.add(first, stop, 7, out)
@@ -53,8 +57,9 @@ def test_acknowledgements_of_unwritten_messages_wait_for_the_disk() -> None:
     assert not acks.owed
 
 
+@pytest.mark.rows("P-839")
 def test_acknowledgements_do_not_wait_beyond_the_interval() -> None:
-    """P-839: a minimum above the flight size makes sending stop and go, at this interval."""
+    """A minimum above the flight size makes sending stop and go, at this interval."""
     acks, out = batch(1000)
     acks.add(0, 2, 7, out)
     acks.flush(106, out)
@@ -92,8 +97,8 @@ def test_a_message_that_is_no_longer_stable_is_not_acknowledged() -> None:
     assert acks.due == 350
 
 
+@pytest.mark.rows("P-441")
 def test_a_lost_message_is_refused_at_once() -> None:
-    """P-441."""
     acks, out = batch(5)
     acks.refuse(3, 5, out)
     assert sends(out) == [("source:1", StableAck(2, LIFE, 3, 4, nack=True))]

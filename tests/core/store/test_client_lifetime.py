@@ -13,9 +13,10 @@ def client(activity_ns: int = 30, lifetime_ns: int = 0) -> Lifetime:
     return Lifetime(activity_ns, lifetime_ns, heard_at=100)
 
 
+@pytest.mark.rows("P-532", "P-533", "P-534", "P-535")
 @pytest.mark.parametrize(("lifetime_ns", "deleted"), [(0, 130), (10, 130), (30, 130), (50, 150)])
 def test_deleted_when_both_spans_are_over(lifetime_ns: int, deleted: int) -> None:
-    """P-532..P-535: at the activity timeout the RegID is free, at the longer of both the state goes."""
+    """At the activity timeout the RegID is free, at the longer of both the state goes."""
     silent = client(lifetime_ns=lifetime_ns)
     assert not silent.check(129)
     assert abstract(silent) == "ACTIVE"
@@ -84,8 +85,9 @@ def test_state_follows_from_the_last_sign_of_life(steps: list[tuple[str, int]]) 
         assert machine.active is not (gone or expired)
 
 
+@pytest.mark.rows("P-835")
 def test_it_is_known_when_to_look_next() -> None:
-    """P-835: looking then is soon enough, whatever the state."""
+    """Looking then is soon enough, whatever the state."""
     known = client(lifetime_ns=50)
     assert known.next_timeout() == 130
     known.check(130)

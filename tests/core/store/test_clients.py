@@ -31,8 +31,8 @@ def found(machine: ClientTable, **changes: Any) -> ClientRecord | Refusal | None
     return machine.find(register(**changes))
 
 
+@pytest.mark.rows("P-017", "P-234", "P-235")
 def test_a_store_chooses_at_random_and_counts_up() -> None:
-    """P-017, P-234, P-235."""
     first, other = clients(1), clients(2)
     chosen = [first.add(register(), 0).client.reg_id for _ in range(3)]
     assert chosen == [chosen[0], chosen[0] + 1, chosen[0] + 2]
@@ -65,6 +65,7 @@ def test_a_port_has_one_owner() -> None:
     assert found(machine, reg_id=50) is record
 
 
+@pytest.mark.rows("P-018", "P-019", "P-246", "P-251", "P-252")
 @pytest.mark.parametrize(
     ("holder", "request_", "reason"),
     [
@@ -77,7 +78,7 @@ def test_a_port_has_one_owner() -> None:
     ],
 )
 def test_refusals_have_their_reason(holder: dict[str, Any], request_: dict[str, Any], reason: Refusal) -> None:
-    """P-018, P-019, P-246, P-251, P-252: a fixed number that a session holds is refused like any other."""
+    """A fixed number that a session holds is refused like any other."""
     machine = clients()
     held = machine.add(register(reg_id=60, **holder), 0).client
     assert found(machine, reg_id=held.reg_id, **request_) is reason
@@ -99,8 +100,9 @@ def test_a_full_store_takes_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found(machine, reg_id=50) is record
 
 
+@pytest.mark.rows("P-241", "P-242", "P-244", "P-245")
 def test_a_session_id_stands_for_topic_and_role() -> None:
-    """P-241, P-242, P-244, P-245, U20: a source and a receiver of each source; a RegID given beside it is ignored."""
+    """U20: a source and a receiver of each source; a RegID given beside it is ignored."""
     machine = clients()
     source = machine.add(register(session_id=9, reg_id=33), 0)
     assert source.client.reg_id != 33
@@ -142,6 +144,7 @@ def test_a_client_that_returns_may_move_but_keeps_its_timeouts() -> None:
     assert record.client.term == 2
 
 
+@pytest.mark.rows("P-531", "P-534", "P-834")
 @pytest.mark.parametrize(
     ("role", "asked_ms", "lifetime_ms", "expected"),
     [
@@ -155,13 +158,13 @@ def test_a_client_that_returns_may_move_but_keeps_its_timeouts() -> None:
 def test_the_clients_activity_timeout_and_the_shorter_lifetime(
     role: Role, asked_ms: int, lifetime_ms: int, expected: tuple[int, int]
 ) -> None:
-    """P-531, P-534."""
     record = clients().add(register(role=role, activity_timeout_ms=asked_ms, state_lifetime_ms=lifetime_ms), 0)
     assert (record.lifetime.activity_ns // SECOND, record.lifetime.lifetime_ns // SECOND) == expected
 
 
+@pytest.mark.rows("P-431")
 def test_acknowledgements_only_rise_once_there_is_one() -> None:
-    """P-431, C-39: a store keeps one number."""
+    """C-39: a store keeps one number."""
     machine = clients()
     record = machine.add(register(**RECEIVER), 0)
     record.client = attrs.evolve(record.client, acknowledged=49)
@@ -208,12 +211,13 @@ def test_another_context_at_the_same_address_ends_the_old_one(address: str, cont
     assert unnamed.lifetime.active
 
 
+@pytest.mark.rows("P-019")
 @pytest.mark.parametrize(
     ("context", "life", "taken"),
     [(5, 8, True), (5, 6, False), (0, 6, True), (5, 1 << 32 | 6, False), (5, 1 << 32 | 8, True)],
 )
 def test_the_later_life_of_one_context_holds_the_reg_id(context: int, life: int, taken: bool) -> None:
-    """P-019: the topic index counts a context's lives; who does not name its context is known by its address alone."""
+    """The topic index counts a context's lives; who does not name its context is known by its address alone."""
     machine = clients()
     record = machine.add(register(reg_id=50, context=context, incarnation=7), 0)
     asked = {"reg_id": 50, "context": context, "incarnation": life}
@@ -258,8 +262,8 @@ def test_time_runs_out_for_each_alone() -> None:
     assert abstract(machine) == ((50, "SOURCE", "EXPIRED", LIFE, -1), (60, "RECEIVER", "EXPIRED", LIFE, -1))
 
 
+@pytest.mark.rows("P-538", "P-836")
 def test_a_silent_client_is_asked_once_an_interval() -> None:
-    """P-538, P-836."""
     machine = ClientTable(attrs.evolve(CONFIG, keepalive_ns=5 * SECOND), Seeded(1))
     source = machine.add(register(reg_id=50), 0)
     machine.on_heard(source, 3 * SECOND)
@@ -270,8 +274,9 @@ def test_a_silent_client_is_asked_once_an_interval() -> None:
     assert machine.check(99 * SECOND) == ([], [])
 
 
+@pytest.mark.rows("P-537")
 def test_a_client_that_returns_has_its_timers_back() -> None:
-    """P-537: the look at it must not wait until its state would have been deleted."""
+    """The look at it must not wait until its state would have been deleted."""
     machine = clients()
     source = machine.add(register(reg_id=50), 0)
     assert machine.check(30 * SECOND) == ([], [])
@@ -280,8 +285,8 @@ def test_a_client_that_returns_has_its_timers_back() -> None:
     assert not source.lifetime.active
 
 
+@pytest.mark.rows("P-247", "P-250")
 def test_the_receivers_of_a_source_are_known() -> None:
-    """P-247, P-250."""
     machine = clients()
     receivers = [machine.add(register(**{**RECEIVER, "reg_id": n}), 0) for n in (62, 60, 61)]
     assert [record.client.reg_id for record in machine.receivers_of(50)] == [60, 61, 62]
@@ -305,6 +310,7 @@ def proxy_of(life: int) -> dict[str, Any]:
     return {"election": ElectionToken(7, 0, life)}
 
 
+@pytest.mark.rows("P-584")
 @pytest.mark.parametrize(
     ("holder", "change", "is_holder"),
     [
@@ -321,7 +327,7 @@ def proxy_of(life: int) -> dict[str, Any]:
     ],
 )
 def test_only_its_holder_gives_a_reg_id_back(holder: dict[str, Any], change: dict[str, Any], is_holder: bool) -> None:
-    """P-584. A source that was cut off has its proxies deregistered with it."""
+    """A source that was cut off has its proxies deregistered with it."""
     machine = clients()
     record = machine.add(register(reg_id=60, **holder), 0)
     request = attrs.evolve(Deregister(Role.SOURCE, 0, 1, 60, LIFE, 0, "client:1"), **change)

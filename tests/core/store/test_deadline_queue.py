@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,9 +28,10 @@ def test_a_dropped_key_is_not_due() -> None:
     assert agenda.due(99) == []
 
 
+@pytest.mark.rows("P-835")
 @given(st.lists(st.tuples(st.sampled_from(["wake", "drop", "due"]), st.integers(0, 5), st.integers(0, 9)), max_size=40))
 def test_the_agenda_agrees_with_its_twin(steps: list[Any]) -> None:
-    """P-835: a check costs what is due."""
+    """A check costs what is due."""
     agenda, twin, now = DeadlineQueue(), dict[int, int](), 0
     for step, key, span in steps:
         match step:

@@ -159,6 +159,7 @@ def test_a_gap_is_asked_of_the_source() -> None:
     assert [(m.first, m.last) for _, m in driver.sent(RetransmitRequest)] == [(0, 4)]
 
 
+@pytest.mark.rows("P-835")
 def test_time_is_looked_at_at_its_interval() -> None:
     driver = StoreDriver()
     driver.feed(Tick(), 5)
@@ -170,6 +171,7 @@ def test_time_is_looked_at_at_its_interval() -> None:
     assert driver.machine.next_timeout() == 25
 
 
+@pytest.mark.rows("P-831")
 def test_a_silent_source_goes_with_its_messages_and_its_receivers() -> None:
     driver = StoreDriver.with_receiver(source_activity_ns=30 * SECOND, receiver_activity_ns=60 * SECOND, **UNSET)
     driver.feed(Tick(), 30 * SECOND)
@@ -213,6 +215,7 @@ def test_clients_that_end_together_are_forgotten_once() -> None:
     assert len([effect for effect in driver.effects if isinstance(effect, fx.Forget)]) == 2
 
 
+@pytest.mark.rows("P-833")
 def test_a_silent_receiver_goes_alone() -> None:
     driver = StoreDriver.with_receiver(receiver_activity_ns=SECOND, **UNSET)
     driver.feed(Tick(), SECOND)
@@ -237,8 +240,9 @@ def test_a_broken_connection_alone_proves_nothing() -> None:
     assert {client[2] for client in abstract(driver.machine.clients)} == {"ACTIVE"}
 
 
+@pytest.mark.rows("P-004", "P-009")
 def test_a_restart_finds_everything_that_was_synced() -> None:
-    """P-004, P-009, C-37: and its timers start anew."""
+    """C-37: and its timers start anew."""
     before = StoreDriver.with_receiver()
     before.hear(ConsumptionAck(LIFE, 50, 70, 3))
     after = StoreDriver()
@@ -256,6 +260,7 @@ def test_a_restart_finds_everything_that_was_synced() -> None:
     assert [(answer.old, answer.low) for _, answer in after.sent(Registered)] == [(True, 4)]
 
 
+@pytest.mark.rows("P-009")
 def test_a_restart_goes_on_with_what_it_finds() -> None:
     """P-009; extents of sources that nobody knows are passed over. Formal design, 7.6: it grants nothing yet."""
     before = StoreDriver.with_receiver()
@@ -275,8 +280,8 @@ def test_messages_that_a_transport_lost_are_requested_at_once() -> None:
     assert driver.effects == []
 
 
+@pytest.mark.rows("P-586")
 def test_a_deregistration_is_answered_when_it_is_on_disk() -> None:
-    """P-586."""
     driver = StoreDriver.with_source()
     driver.hear(Deregister(Role.SOURCE, 0, 3, 50, LIFE, 0, "source:1"))
     assert driver.sent(Deregistered) == []
@@ -284,16 +289,18 @@ def test_a_deregistration_is_answered_when_it_is_on_disk() -> None:
     assert [to for to, _ in driver.sent(Deregistered)] == ["source:1"]
 
 
+@pytest.mark.rows("P-303")
 def test_an_acknowledgement_that_is_no_news_writes_nothing() -> None:
-    """P-303, T3: one number for each receiver, the highest."""
+    """T3: one number for each receiver, the highest."""
     driver = StoreDriver.with_receiver()
     for number, writes in ((4, 1), (4, 0), (3, 0), (9, 1)):
         driver.consume(number)
         assert len(driver.persisted()) == writes
 
 
+@pytest.mark.rows("P-538", "P-836")
 def test_a_silent_client_is_asked_for_a_sign_of_life() -> None:
-    """P-538, P-836: once an interval; not one that goes with its source in the same check."""
+    """Once an interval; not one that goes with its source in the same check."""
     driver = StoreDriver.with_receiver(keepalive_ns=SECOND, source_activity_ns=2 * SECOND, **UNSET)
     driver.feed(Tick(), SECOND)
     asked = [(to, message.role, message.respond) for to, message in driver.sent(Keepalive)]
@@ -305,8 +312,8 @@ def test_a_silent_client_is_asked_for_a_sign_of_life() -> None:
     assert abstract(driver.machine) == ((), ())
 
 
+@pytest.mark.rows("P-407")
 def test_retransmissions_leave_as_the_rate_allows() -> None:
-    """P-407."""
     driver = StoreDriver.with_receiver(request_rate=10)
     driver.hear(RetransmitRequest(Role.RECEIVER, LIFE, 50, 1, 0, 4, "receiver:1"))
     assert driver.effects == [fx.SendStored("receiver:1", LIFE, 50, 0, 0)]
@@ -315,8 +322,9 @@ def test_retransmissions_leave_as_the_rate_allows() -> None:
     assert driver.machine.next_timeout() is not None
 
 
+@pytest.mark.rows("P-835")
 def test_a_tick_costs_what_is_due() -> None:
-    """P-835: nothing is looked at whose time has not come."""
+    """Nothing is looked at whose time has not come."""
     driver = StoreDriver.with_receiver()
     looked = driver.machine.registry.agenda.deadlines
     assert looked == {}

@@ -42,6 +42,7 @@ def test_a_run_that_is_cut_keeps_its_share() -> None:
     assert (bool(kept), kept.messages, kept.payload_bytes) == (False, 0, 0)
 
 
+@pytest.mark.rows("P-110", "P-113", "P-114")
 @pytest.mark.parametrize(
     ("excess", "horizon", "number"),
     [
@@ -60,7 +61,7 @@ def test_a_run_that_is_cut_keeps_its_share() -> None:
     ],
 )
 def test_the_oldest_messages_must_go(excess: int, horizon: int | None, number: int) -> None:
-    """P-110, P-113, P-114: by size as much as is needed and no more; by age whole runs."""
+    """By size as much as is needed and no more; by age whole runs."""
     kept = Extents()
     kept.add(0, 10, 100, 1)
     kept.add(10, 20, 100, 2)
@@ -76,9 +77,10 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.rows("P-123")
 @given(STEPS)
 def test_sums_are_those_of_the_messages(steps: list[Any]) -> None:
-    """P-123: the cost is that of runs. Messages of one size have no rounding."""
+    """The cost is that of runs. Messages of one size have no rounding."""
     kept, twin = Extents(), set[int]()
     for step in steps:
         match step:

@@ -101,8 +101,9 @@ def test_the_earlier_of_two_timers_counts() -> None:
     assert shop.filling.next_timeout() == 5
 
 
+@pytest.mark.rows("P-917", "P-918")
 def test_a_burst_is_lost_at_once() -> None:
-    """P-917, P-918: one event for it, and the account of it."""
+    """One event for it, and the account of it."""
     shop = Shop()
     shop.filling.lose_burst([(3, 9), (12, 20)], shop.out)
     assert events(shop.out) == [LostAtStore(50, 3, 19, burst=True)]

@@ -55,8 +55,8 @@ class Shop:
         check_invariants(self.window)
 
 
+@pytest.mark.rows("P-103", "P-120", "P-576")
 def test_on_disk_a_message_is_written_and_held_in_memory() -> None:
-    """P-103, P-120, P-576."""
     shop = Shop()
     shop.store(0, 5)
     assert shop.out == [fx.PersistMessages(1, 50, LIFE, 1, 0, 5, 0, True)]
@@ -78,9 +78,10 @@ def test_a_run_is_kept_in_parts_where_some_is_held() -> None:
     assert shop.window.disk.payload_bytes == 6 * SIZE
 
 
+@pytest.mark.rows("P-102", "P-577")
 @pytest.mark.parametrize("terms", [MEMORY, Terms(pace=Pace.RECEIVERS, ack_on_reception=True)])
 def test_in_memory_nothing_is_written_and_what_was_received_counts(terms: Terms) -> None:
-    """P-102, P-577: a weaker promise."""
+    """A weaker promise."""
     shop = Shop(terms)
     shop.store(0, 5)
     assert shop.out == [fx.CacheMessages(50, LIFE, 1, 0, 5, 0, True)]
@@ -88,8 +89,9 @@ def test_in_memory_nothing_is_written_and_what_was_received_counts(terms: Terms)
     assert not shop.window.disk
 
 
+@pytest.mark.rows("P-579", "P-843")
 def test_the_write_delay_holds_writes_back() -> None:
-    """P-579, P-843: neighbours are written together."""
+    """Neighbours are written together."""
     shop = Shop(write_delay_ns=10)
     for first, now in ((0, 0), (2, 1), (6, 1), (8, 5)):
         shop.store(first, 2, now)
@@ -106,8 +108,8 @@ def test_the_write_delay_holds_writes_back() -> None:
     assert shop.window.sync(RangeSet()) == (9, 9, 3)
 
 
+@pytest.mark.rows("P-578")
 def test_messages_released_before_their_write_are_not_written() -> None:
-    """P-578."""
     shop = Shop(write_delay_ns=10)
     for first in (0, 2, 4):
         shop.store(first, 2)
@@ -129,8 +131,9 @@ def test_unwritten_messages_are_known() -> None:
     assert Shop(MEMORY).window.unwritten(0, 9) == []
 
 
+@pytest.mark.rows("P-914")
 def test_sync_numbers_are_those_of_the_monitor() -> None:
-    """P-914: eleven messages; 7 lost, or not known to be."""
+    """Eleven messages; 7 lost, or not known to be."""
     shop = Shop()
     shop.store(0, 7)
     shop.store(8, 3)
@@ -140,8 +143,9 @@ def test_sync_numbers_are_those_of_the_monitor() -> None:
     assert shop.window.sync(RangeSet([(7, 8)])) == (10, 10, 10)
 
 
+@pytest.mark.rows("P-116", "P-821", "P-911")
 def test_beyond_the_threshold_what_is_synced_leaves_the_memory() -> None:
-    """P-116, P-821, P-911: on disk it remains."""
+    """On disk it remains."""
     shop = Shop(size_threshold=500)
     for first in range(8):
         shop.store(first, 1, now=first)
@@ -155,8 +159,8 @@ def test_beyond_the_threshold_what_is_synced_leaves_the_memory() -> None:
     assert shop.window.overflow(9) == 0
 
 
+@pytest.mark.rows("P-116", "P-823", "P-913")
 def test_old_messages_leave_the_memory() -> None:
-    """P-116, P-823, P-913."""
     shop = Shop(age_ns=10)
     shop.store(0, 1, now=0)
     assert shop.window.next_timeout() is None
@@ -180,8 +184,9 @@ def test_a_reserve_keeps_the_memory_below_its_limit() -> None:
     assert shop.out == [fx.Uncache(50, 5)]
 
 
+@pytest.mark.rows("P-110", "P-118")
 def test_beyond_the_disk_limit_the_oldest_go() -> None:
-    """P-110, P-118: as many as it takes."""
+    """As many as it takes."""
     shop = Shop(disk_limit=1000)
     shop.store(0, 20)
     assert shop.window.overflow(0) == 0
@@ -192,8 +197,9 @@ def test_beyond_the_disk_limit_the_oldest_go() -> None:
     assert shop.window.overflow(0) == 10
 
 
+@pytest.mark.rows("P-118")
 def test_unwritten_messages_are_not_released() -> None:
-    """P-118: once it is gone it could never be acknowledged, though nothing was lost."""
+    """Once it is gone it could never be acknowledged, though nothing was lost."""
     shop = Shop(disk_limit=1000)
     shop.store(0, 4)
     shop.sync()
@@ -201,9 +207,9 @@ def test_unwritten_messages_are_not_released() -> None:
     assert shop.window.overflow(0) == 4
 
 
+@pytest.mark.rows("P-113", "P-114")
 @pytest.mark.parametrize(("change", "number"), [({"size_threshold": 300}, 7), ({"age_ns": 5}, 4), ({}, 0)])
 def test_in_memory_the_oldest_go_by_size_and_age(change: dict[str, Any], number: int) -> None:
-    """P-113, P-114."""
     shop = Shop(MEMORY, **change)
     for first in range(10):
         shop.store(first, 1, now=first)
@@ -217,16 +223,16 @@ def test_a_paced_repository_ages_not() -> None:
     assert shop.window.next_timeout() is None
 
 
+@pytest.mark.rows("P-127")
 def test_no_more_numbers_than_can_be_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """P-127."""
     monkeypatch.setattr(window_module, "MAX_NUMBERS", 5)
     shop = Shop()
     shop.store(0, 8)
     assert shop.window.overflow(0) == 3
 
 
+@pytest.mark.rows("P-115", "P-912", "P-919")
 def test_in_memory_the_limit_keeps_newcomers_out() -> None:
-    """P-115, P-912, P-919."""
     shop = Shop(MEMORY, size_limit=500)
     shop.store(0, 4)
     assert shop.admits(1)
@@ -234,8 +240,9 @@ def test_in_memory_the_limit_keeps_newcomers_out() -> None:
     assert shop.window.free_bytes() == 100
 
 
+@pytest.mark.rows("P-117", "P-822")
 def test_on_disk_only_what_is_not_synced_keeps_newcomers_out() -> None:
-    """P-117, P-822: the rest leaves the memory for them."""
+    """The rest leaves the memory for them."""
     shop = Shop(size_limit=500)
     shop.store(0, 3, now=1)
     shop.store(3, 2, now=2)
@@ -246,8 +253,9 @@ def test_on_disk_only_what_is_not_synced_keeps_newcomers_out() -> None:
     assert shop.out == [fx.Uncache(50, 3)]
 
 
+@pytest.mark.rows("P-128")
 def test_a_paced_repository_counts_payload_only_and_takes_no_more_than_its_disk() -> None:
-    """P-128, U15."""
+    """U15."""
     shop = Shop(pace=Pace.RECEIVERS, size_limit=2000, disk_limit=1000)
     shop.store(0, 9, size=100)
     assert shop.window.free_bytes() == 100
@@ -270,8 +278,9 @@ def test_a_dead_tail_is_cut_from_memory_and_disk() -> None:
     assert list(shop.window.synced) == [(0, 4)]
 
 
+@pytest.mark.rows("P-109", "P-911")
 def test_a_restart_finds_messages_on_disk_and_none_in_memory() -> None:
-    """P-109, P-911: a repository of which something is on disk is one on disk, whatever is configured now."""
+    """A repository of which something is on disk is one on disk, whatever is configured now."""
     shop = Shop(MEMORY)
     shop.window.trail = 3
     shop.window.restore(0, 10, 1000)

@@ -16,9 +16,10 @@ from tests.support.abstract_states import abstract
 S = ElectionState
 
 
+@pytest.mark.rows("P-547", "P-552", "P-838")
 @given(st.integers(0, 1 << 64), st.integers(1, 100))
 def test_the_wait_is_between_half_and_one_and_a_half_intervals(seed: int, interval: int) -> None:
-    """P-547, P-552: counted from when the source is seen to be silent."""
+    """Counted from when the source is seen to be silent."""
     station = Station(seed, interval_ns=interval)
     station.check(ACTIVITY - 1)
     assert station.state is S.WATCHING
@@ -26,8 +27,9 @@ def test_the_wait_is_between_half_and_one_and_a_half_intervals(seed: int, interv
     assert interval <= 2 * (turn - ACTIVITY) <= 3 * interval
 
 
+@pytest.mark.rows("P-540", "P-546", "P-553", "P-951")
 def test_a_store_stands_when_its_turn_comes() -> None:
-    """P-540, P-546, P-553, P-951: with all that a proxy needs, and a token of its own for the life it stands in for."""
+    """With all that a proxy needs, and a token of its own for the life it stands in for."""
     station = Station()
     station.check(station.silent() - 1)
     assert station.state is S.WAITING
@@ -52,8 +54,9 @@ def test_a_store_that_does_not_know_the_stores_of_the_source_waits_on() -> None:
     assert station.out == []
 
 
+@pytest.mark.rows("P-550")
 def test_a_store_that_may_not_stand_only_follows() -> None:
-    """P-550: but it knows whom. Without a state lifetime it keeps the state only while a proxy has the RegID."""
+    """But it knows whom. Without a state lifetime it keeps the state only while a proxy has the RegID."""
     station = Station(may_stand=False, lifetime_ns=30 * SECOND)
     station.silent()
     assert not station.check(29 * SECOND)
@@ -65,8 +68,9 @@ def test_a_store_that_may_not_stand_only_follows() -> None:
     assert not later.check(ACTIVITY - 1)
 
 
+@pytest.mark.rows("P-548", "P-553")
 def test_the_registration_of_another_stores_proxy_ends_the_wait() -> None:
-    """P-553: and the store's own turn never comes while that proxy lives; P-548: it does when it falls silent."""
+    """And the store's own turn never comes while that proxy lives; P-548: it does when it falls silent."""
     station = Station()
     station.silent()
     assert station.proxy(HIGHEST, ACTIVITY)
@@ -78,9 +82,10 @@ def test_the_registration_of_another_stores_proxy_ends_the_wait() -> None:
     assert station.machine.holder is None
 
 
+@pytest.mark.rows("P-554", "P-555")
 @pytest.mark.parametrize("serving", [False, True])
 def test_a_store_that_stands_gives_way_to_a_lower_token_only(serving: bool) -> None:
-    """P-554, P-555, C-14, T23."""
+    """C-14, T23."""
     station = Station()
     _, now = station.serve() if serving else station.stand()
     drain(station.out)
@@ -92,8 +97,9 @@ def test_a_store_that_stands_gives_way_to_a_lower_token_only(serving: bool) -> N
     assert isinstance(events(station.out)[0], ProxyEnded)
 
 
+@pytest.mark.rows("P-554")
 def test_a_store_that_follows_moves_to_a_lower_token_only() -> None:
-    """P-554: the proxy it follows may register again."""
+    """The proxy it follows may register again."""
     station = Station()
     station.silent()
     middle = ElectionToken(5, 5, LIFE)
@@ -125,9 +131,10 @@ def test_the_memory_of_ended_proxies_is_bounded() -> None:
     assert len(station.machine.ended) == MAX_PAST
 
 
+@pytest.mark.rows("P-541", "P-546")
 @pytest.mark.parametrize("serving", [False, True])
 def test_the_source_takes_its_reg_id_back_from_our_proxy(serving: bool) -> None:
-    """P-541, P-546: in the same step the proxy ends."""
+    """In the same step the proxy ends."""
     station = Station()
     _, now = station.serve() if serving else station.stand()
     drain(station.out)
@@ -138,8 +145,8 @@ def test_the_source_takes_its_reg_id_back_from_our_proxy(serving: bool) -> None:
     assert abstract(station.machine) == ("WATCHING", None, LIFE + 1)
 
 
+@pytest.mark.rows("P-541")
 def test_the_source_takes_its_reg_id_back_from_the_proxy_of_another_store() -> None:
-    """P-541."""
     station = Station()
     station.silent()
     station.proxy(LOWEST, ACTIVITY)
@@ -148,9 +155,10 @@ def test_the_source_takes_its_reg_id_back_from_the_proxy_of_another_store() -> N
     assert station.out == []
 
 
+@pytest.mark.rows("P-538")
 @pytest.mark.parametrize("standing", [False, True])
 def test_a_sign_of_life_of_the_source_ends_the_election(standing: bool) -> None:
-    """P-538: it was slow, not gone, and need not register again."""
+    """It was slow, not gone, and need not register again."""
     station = Station()
     now = station.stand()[1] if standing else station.silent()
     drain(station.out)
@@ -160,8 +168,9 @@ def test_a_sign_of_life_of_the_source_ends_the_election(standing: bool) -> None:
     assert bool(station.out) is standing
 
 
+@pytest.mark.rows("P-538", "P-548")
 def test_a_sign_of_life_of_a_proxy_that_was_thought_silent_brings_it_back() -> None:
-    """P-538, P-548: unless we stand by then, when its next registration and ours decide."""
+    """Unless we stand by then, when its next registration and ours decide."""
     station = Station()
     station.silent()
     station.proxy(HIGHEST, ACTIVITY)
@@ -176,8 +185,9 @@ def test_a_sign_of_life_of_a_proxy_that_was_thought_silent_brings_it_back() -> N
     assert station.machine.ours
 
 
+@pytest.mark.rows("P-548")
 def test_our_proxy_that_falls_silent_ends_and_the_election_begins_anew() -> None:
-    """P-548. A sign of life of the old one changes nothing then."""
+    """A sign of life of the old one changes nothing then."""
     station = Station()
     token, now = station.serve()
     turn = station.silent(now + ACTIVITY)
@@ -199,8 +209,9 @@ def test_our_proxy_that_does_not_register_in_time_ends_and_the_election_begins_a
     assert [type(effect) for effect in station.out][:1] == [StopProxy]
 
 
+@pytest.mark.rows("P-533")
 def test_the_state_lifetime_counts_from_the_source_and_ends_the_proxy() -> None:
-    """P-533, T7: whatever the proxy does in between."""
+    """T7: whatever the proxy does in between."""
     station = Station(lifetime_ns=60 * SECOND)
     station.serve()
     for now in range(20, 60, 5):
@@ -211,8 +222,9 @@ def test_the_state_lifetime_counts_from_the_source_and_ends_the_proxy() -> None:
     assert station.out[0] == StopProxy(50)
 
 
+@pytest.mark.rows("P-533")
 def test_a_state_lifetime_below_the_activity_timeout_ends_with_it() -> None:
-    """P-533, T7."""
+    """T7."""
     station = Station(lifetime_ns=1)
     assert not station.check(ACTIVITY - 1)
     assert station.check(ACTIVITY)
@@ -220,8 +232,9 @@ def test_a_state_lifetime_below_the_activity_timeout_ends_with_it() -> None:
     assert station.out == []
 
 
+@pytest.mark.rows("P-533", "P-547")
 def test_a_process_that_is_known_to_have_ended_is_replaced_at_once() -> None:
-    """P-533, P-547: but its state goes no earlier than otherwise."""
+    """But its state goes no earlier than otherwise."""
     station = Station(lifetime_ns=1)
     station.record.lifetime.on_gone(0)
     assert not station.check(0)
@@ -230,15 +243,16 @@ def test_a_process_that_is_known_to_have_ended_is_replaced_at_once() -> None:
     assert station.check(ACTIVITY)
 
 
+@pytest.mark.rows("P-535")
 def test_without_a_state_lifetime_the_state_is_kept() -> None:
-    """P-535, T7: a store that may run a proxy keeps what the proxy is for."""
+    """T7: a store that may run a proxy keeps what the proxy is for."""
     station = Station()
     station.silent()
     assert not any(station.check(now * SECOND) for now in range(10, 1000, 7))
 
 
+@pytest.mark.rows("P-530")
 def test_a_state_lifetime_ends_with_the_return_of_the_source() -> None:
-    """P-530."""
     station = Station(lifetime_ns=60 * SECOND)
     station.silent()
     station.source(59 * SECOND)
@@ -335,10 +349,11 @@ class World:
         return sum(station.machine.ours for station in self.stations)
 
 
+@pytest.mark.rows("P-544", "P-548", "P-554")
 @settings(max_examples=25, deadline=None)
 @given(st.data(), st.integers(1, 4))
 def test_when_faults_end_one_proxy_remains(data: st.DataObject, size: int) -> None:
-    """P-544, P-548, P-554, T23: never none for ever, never two that last; and none once the source is back."""
+    """T23: never none for ever, never two that last; and none once the source is back."""
     world = World(data, size)
     for _ in range(data.draw(st.integers(0, 60))):
         step = data.draw(st.integers(0, 19))

@@ -19,8 +19,9 @@ def state(station: Station) -> ElectionState:
     return station.state
 
 
+@pytest.mark.rows("P-554")
 def test_a_proxy_that_needs_a_quorum_serves_when_it_has_it_and_has_registered_here() -> None:
-    """P-554, C-40: in either order."""
+    """C-40: in either order."""
     first = quorate()
     token, now = first.stand()
     assert first.proxy(token, now)
@@ -53,9 +54,10 @@ def test_a_proxy_without_the_quorum_it_needs_ends_and_each_try_waits_twice_as_lo
         assert INTERVAL << doublings <= 2 * (turn - over) <= 3 * INTERVAL << doublings
 
 
+@pytest.mark.rows("P-541", "P-548")
 @pytest.mark.parametrize("back", [False, True])
 def test_a_registration_of_anybody_else_has_the_waits_begin_anew(back: bool) -> None:
-    """P-541, P-548, C-40."""
+    """C-40."""
     station = quorate()
     station.check(station.silent())
     turn = station.silent(station.machine.timers.next() or 0)

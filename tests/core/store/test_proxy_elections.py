@@ -35,9 +35,10 @@ def elections(*records: ClientRecord, allow_proxy: bool = True) -> Elections:
     return of_store
 
 
+@pytest.mark.rows("P-550", "P-814")
 @pytest.mark.parametrize(("allow_proxy", "wants_proxy"), [(True, True), (True, False), (False, True), (False, False)])
 def test_a_proxy_stands_only_if_store_and_source_want_it(allow_proxy: bool, wants_proxy: bool) -> None:
-    """P-550: the four-way table."""
+    """The four-way table."""
     record = known(wants_proxy=wants_proxy)
     of_store = elections(record, allow_proxy=allow_proxy)
     assert bool(of_store.running) is wants_proxy
@@ -60,8 +61,9 @@ def test_receivers_have_no_election() -> None:
     assert out == []
 
 
+@pytest.mark.rows("P-545")
 def test_one_store_runs_proxies_of_several_sources() -> None:
-    """P-545: of one topic, too. Each election is on its own; the seed makes their waits differ."""
+    """Also of one topic. Each election is on its own; the seed makes their waits differ."""
     records = {reg_id: known(reg_id=reg_id) for reg_id in (50, 51, 52)}
     of_store = elections(*records.values())
     for reg_id in (50, 52):
@@ -74,8 +76,9 @@ def test_one_store_runs_proxies_of_several_sources() -> None:
     assert waits[0] != waits[1]
 
 
+@pytest.mark.rows("P-019", "P-541", "P-554")
 def test_the_clients_that_may_register() -> None:
-    """P-019, P-541, P-554, T6: where the rule of all clients does not decide, the state or the token does."""
+    """T6: where the rule of all clients does not decide, the state or the token does."""
     record = known()
     of_store = elections(record)
     source, proxy = register(reg_id=50), register(reg_id=50, election=THEIRS)
@@ -92,8 +95,8 @@ def test_the_clients_that_may_register() -> None:
     assert of_store.admits(source, record) is True
 
 
+@pytest.mark.rows("P-550")
 def test_a_source_that_wished_for_no_proxy_gets_none_from_another_store_either() -> None:
-    """P-550."""
     record = known(wants_proxy=False)
     of_store = elections(record)
     assert of_store.admits(register(reg_id=50), record) is None
@@ -144,8 +147,9 @@ def test_a_restart_resumes_with_what_the_journal_kept() -> None:
     assert of_store.running[51].past == [life for life, _ in lives][-MAX_PAST:]
 
 
+@pytest.mark.rows("P-587")
 def test_the_proxy_of_a_source_that_is_forgotten_ends() -> None:
-    """T7, P-587."""
+    """T7."""
     record = known()
     record.lifetime = lifetime(10 * ACTIVITY)
     of_store = elections(record)

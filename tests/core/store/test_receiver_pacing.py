@@ -17,6 +17,7 @@ def receivers(*known: tuple[int, Pace]) -> list[Client]:
     ]
 
 
+@pytest.mark.rows("P-012", "P-563")
 @pytest.mark.parametrize(
     ("known", "floor", "required"),
     [
@@ -28,12 +29,13 @@ def receivers(*known: tuple[int, Pace]) -> list[Client]:
     ],
 )
 def test_the_slowest_receiver_decides(known: Sequence[tuple[int, Pace]], floor: int, required: int) -> None:
-    """P-012, P-563, T18, C-33: without any receiver all have consumed everything."""
+    """T18, C-33: without any receiver all have consumed everything."""
     paced = ReceiverPacing(consumed=1, required=1)
     paced.update(receivers(*known))
     assert (paced.floor(100), paced.required_floor(100)) == (floor, required)
 
 
+@pytest.mark.rows("P-566")
 @pytest.mark.parametrize(
     ("free_bytes", "messages", "room"),
     [(100, 0, True), (99, 0, False), (None, 0, True), (100, 10, True), (100, 11, False), (0, 11, False)],
@@ -41,11 +43,11 @@ def test_the_slowest_receiver_decides(known: Sequence[tuple[int, Pace]], floor: 
 def test_there_must_be_room_for_a_flight_in_bytes_and_messages(
     free_bytes: int | None, messages: int, room: bool
 ) -> None:
-    """P-566, T17."""
+    """T17."""
     paced = ReceiverPacing(capacity=15)
     assert paced.has_room(Terms(flight_bytes=100, flight_messages=5), free_bytes, messages) is room
 
 
+@pytest.mark.rows("P-127")
 def test_a_repository_spans_what_numbers_can_tell_apart() -> None:
-    """P-127."""
     assert ReceiverPacing().missing(Terms(flight_messages=1000), MAX_NUMBERS) == 1000

@@ -40,8 +40,9 @@ SOURCE_LEAVES = Deregister(Role.SOURCE, 0, 3, 50, LIFE, 0, "source:1")
 RECEIVER_LEAVES = Deregister(Role.RECEIVER, 0, 3, 70, LIFE, 50, "receiver:1")
 
 
+@pytest.mark.rows("P-584", "P-586", "P-587")
 def test_a_source_that_deregisters_goes_with_its_messages_and_receivers() -> None:
-    """P-584, P-586, P-587: answered when it is on disk, with the newest number that was stored."""
+    """Answered when it is on disk, with the newest number that was stored."""
     driver = StoreDriver.with_receiver()
     driver.hear(SOURCE_LEAVES)
     assert [(effect.role, effect.reg_id) for effect in driver.done(fx.Forget)] == [
@@ -70,8 +71,9 @@ def test_a_store_counts_no_fewer_lives_than_an_sri_tells_of() -> None:
     assert [answer.term for _, answer in driver.sent(Registered)] == [6]
 
 
+@pytest.mark.rows("P-584", "P-588")
 def test_a_receiver_that_deregisters_is_forgotten() -> None:
-    """P-584, P-588: what it acknowledged is told, and is not known any more when it comes again."""
+    """Its acknowledgement is told, and is not known any more when it comes again."""
     driver = StoreDriver.with_receiver()
     driver.consume(4)
     driver.hear(RECEIVER_LEAVES)
@@ -83,8 +85,8 @@ def test_a_receiver_that_deregisters_is_forgotten() -> None:
     assert [(answer.old, answer.low) for _, answer in driver.sent(Registered)] == [(False, 0)]
 
 
+@pytest.mark.rows("P-585")
 def test_a_paced_receiver_that_deregisters_holds_nothing_up_any_more() -> None:
-    """P-585."""
     driver = StoreDriver.paced()
     driver.hear(register(**{**RECEIVER, "reg_id": 71}, pace=Pace.RECEIVERS))
     driver.data(0, 10)
@@ -94,9 +96,10 @@ def test_a_paced_receiver_that_deregisters_holds_nothing_up_any_more() -> None:
     assert [effect.number for effect in driver.done(fx.Reclaim)] == [9]
 
 
+@pytest.mark.rows("P-586")
 @pytest.mark.parametrize("leaves", [SOURCE_LEAVES, RECEIVER_LEAVES])
 def test_an_unknown_client_stays_unknown(leaves: Deregister) -> None:
-    """P-586: the answer may have been lost. Nothing has to be written for it."""
+    """The answer may have been lost. Nothing has to be written for it."""
     driver = StoreDriver()
     assert code(driver.hear(leaves)) == ["unknown-deregistration"]
     assert [answer.number for _, answer in driver.sent(Deregistered)] == [0xFFFF_FFFF]
@@ -175,8 +178,8 @@ def test_a_store_without_memory_grants_nothing_for_an_activity_timeout() -> None
         assert len(driver.sent(Registered)) == 1
 
 
+@pytest.mark.rows("P-122")
 def test_a_receiver_whose_messages_had_to_go_is_named_once_a_registration() -> None:
-    """P-122."""
     driver = StoreDriver.with_source(kind=RepositoryType.MEMORY, size_threshold=60)
     driver.hear(register(**RECEIVER))
     assert driver.data(0, 10) == [ReleasedUnread(50, 70, 5)]
@@ -188,8 +191,8 @@ def test_a_receiver_whose_messages_had_to_go_is_named_once_a_registration() -> N
     assert driver.data(12, 1) == []
 
 
+@pytest.mark.rows("P-014", "P-101")
 def test_a_store_that_keeps_state_only_says_so() -> None:
-    """P-101, P-014."""
     driver = StoreDriver.with_source(kind=RepositoryType.NO_CACHE)
     driver.hear(register(**RECEIVER))
     driver.data(0, 10)
@@ -198,8 +201,8 @@ def test_a_store_that_keeps_state_only_says_so() -> None:
     assert [answer.no_cache for _, answer in driver.sent(Registered)] == [True]
 
 
+@pytest.mark.rows("P-107", "P-817", "P-820")
 def test_types_may_be_mixed_in_one_store() -> None:
-    """P-107, P-817."""
     topics = (TopicPattern("fast", RepositoryConfig(kind=RepositoryType.MEMORY)),)
     driver = StoreDriver(topics=topics)
     for number, topic in enumerate(("fast", "topic")):
@@ -208,6 +211,7 @@ def test_types_may_be_mixed_in_one_store() -> None:
     assert kinds == [RepositoryType.MEMORY, RepositoryType.DISK]
 
 
+@pytest.mark.rows("P-564", "P-572")
 def test_a_new_paced_receiver_is_recorded_behind_what_was_freed() -> None:
     """P-564, P-572; formal design, 7.8."""
     driver = StoreDriver.paced()
@@ -219,8 +223,9 @@ def test_a_new_paced_receiver_is_recorded_behind_what_was_freed() -> None:
     assert [(a.low, a.high, a.pace) for _, a in driver.sent(Registered)] == [(7, 9, Pace.NON_BLOCKING)]
 
 
+@pytest.mark.rows("P-572")
 def test_the_first_paced_receiver_gets_nothing_from_before_it() -> None:
-    """P-572, C-33."""
+    """C-33."""
     driver = StoreDriver(allow_rpp=True)
     driver.hear(register(**SOURCE, pace=Pace.RECEIVERS))
     driver.hear(info())
@@ -230,8 +235,8 @@ def test_the_first_paced_receiver_gets_nothing_from_before_it() -> None:
     assert [(answer.low, answer.high) for _, answer in driver.sent(Registered)][1:] == [(10, 9)]
 
 
+@pytest.mark.rows("P-536", "P-537")
 def test_an_early_exiting_receiver_comes_back_and_recovers_what_was_held_for_it() -> None:
-    """P-536, P-537."""
     driver = StoreDriver.paced(receiver_activity_ns=SECOND, receiver_lifetime_ns=9 * SECOND)
     driver.data(0, 5)
     driver.consume(1)
@@ -243,8 +248,9 @@ def test_an_early_exiting_receiver_comes_back_and_recovers_what_was_held_for_it(
     assert driver.machine.repositories[50].available(0, 99) == [(2, 10)]
 
 
+@pytest.mark.rows("P-009", "P-014", "P-569")
 def test_a_paced_restart_remembers_wishes_and_receivers() -> None:
-    """P-009, P-014, P-569: what all had consumed is not offered, and what waits for the others is."""
+    """Messages that all had consumed are not offered, and those that wait for the others are."""
     wishes = Wishes(flight_bytes=100, size_limit=1000)
     before = StoreDriver.paced(wishes=wishes)
     before.data(0, 10, size=10)
@@ -318,9 +324,9 @@ def test_a_receiver_begins_where_the_store_does() -> None:
     assert [(answer.old, answer.low, answer.high) for _, answer in driver.sent(Registered)] == [(False, 0, 9)]
 
 
+@pytest.mark.rows("P-837")
 @pytest.mark.parametrize(("rollback", "low"), [(0, 10), (3, 7), (99, 0)])
 def test_a_new_receiver_goes_back_as_far_as_it_may(rollback: int, low: int) -> None:
-    """P-837."""
     driver = StoreDriver.with_receiver(rollback=rollback)
     assert [(answer.low, answer.high) for _, answer in driver.sent(Registered)] == [(low, 9)]
 
@@ -364,8 +370,9 @@ def test_receivers_that_come_before_the_sri_wait_in_a_bounded_queue(monkeypatch:
     assert driver.machine.registry.early == []
 
 
+@pytest.mark.rows("P-019")
 def test_two_lives_of_one_context_do_not_take_the_reg_id_from_each_other() -> None:
-    """P-019: the later one replaces the earlier one, which is refused from then on, after a restart as well."""
+    """The later one replaces the earlier one, which is refused from then on, after a restart as well."""
     asked = {**SOURCE, "context": 5}
     driver = StoreDriver()
     driver.hear(register(**asked))
@@ -422,6 +429,7 @@ def test_the_sri_of_a_stranger_is_dropped() -> None:
     assert driver.effects == []
 
 
+@pytest.mark.rows("P-540")
 def test_the_stores_that_a_proxy_would_need_are_those_of_all_lives() -> None:
     """Formal design, 7.9: a life names the stores that granted it; P-540. The SRI of a proxy teaches nothing."""
     driver = StoreDriver()

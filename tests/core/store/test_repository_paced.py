@@ -42,8 +42,8 @@ class PacedDriver(RepositoryDriver):
         return [effect.number for effect in drain(self.out) if isinstance(effect, fx.Reclaim)]
 
 
+@pytest.mark.rows("P-012", "P-563")
 def test_a_paced_repository_keeps_what_some_receiver_has_not_consumed() -> None:
-    """P-012, P-563."""
     shop = PacedDriver()
     shop.data(0, 10)
     shop.sync()
@@ -66,9 +66,10 @@ def test_receivers_that_do_not_pace_do_not_count() -> None:
 DOCUMENTED = Repair.ALL & ~Repair.PACED
 
 
+@pytest.mark.rows("P-572")
 @pytest.mark.parametrize("numbers", [(), (9,)])
 def test_messages_that_all_consumed_are_not_kept(numbers: tuple[int, ...]) -> None:
-    """C-33, P-572: they were faster than the disk, or there is nobody; documented, both are acknowledged at once."""
+    """C-33: they were faster than the disk, or there is nobody; documented, both are acknowledged at once."""
     shop = PacedDriver(repairs=DOCUMENTED)
     shop.consumed(*numbers)
     shop.data(0, 5)
@@ -95,9 +96,9 @@ def test_messages_released_unwritten_are_acknowledged_when_that_is_synced(number
     assert shop.machine.newest == 4
 
 
+@pytest.mark.rows("P-577")
 @pytest.mark.parametrize(("changes", "at_once"), [({"ack_on_reception": True}, True), ({}, False)])
 def test_releases_in_memory_need_no_sync(changes: dict[str, Any], at_once: bool) -> None:
-    """P-577."""
     shop = PacedDriver(**changes)
     shop.consumed()
     shop.data(0, 5)
@@ -124,9 +125,10 @@ def test_a_life_that_has_not_said_where_it_begins_is_owed_nothing() -> None:
     assert not shop.machine.acks.owed
 
 
+@pytest.mark.rows("P-578")
 @pytest.mark.parametrize(("repairs", "at_once"), [(DOCUMENTED, True), (Repair.ALL, False)])
 def test_messages_consumed_before_their_write_are_never_written(repairs: Repair, at_once: bool) -> None:
-    """P-578, T19: and acknowledged, at once or when its end is synced."""
+    """T19: and acknowledged, at once or when its end is synced."""
     shop = PacedDriver(write_delay_ns=10, repairs=repairs)
     shop.data(0, 5)
     shop.consumed(2)
@@ -139,16 +141,17 @@ def test_messages_consumed_before_their_write_are_never_written(repairs: Repair,
     assert shop.acks() == [(3, 4)]
 
 
+@pytest.mark.rows("P-577", "P-591", "P-842")
 def test_acknowledgement_on_reception_writes_nothing() -> None:
-    """P-577, P-591."""
     shop = PacedDriver(ack_on_reception=True)
     shop.data(0, 5)
     assert [type(effect) for effect in shop.out] == [fx.CacheMessages, fx.Send]
     assert shop.acks() == [(0, 4)]
 
 
+@pytest.mark.rows("P-566")
 def test_a_resend_of_what_is_withheld_is_not_acknowledged() -> None:
-    """C-32, P-566."""
+    """C-32."""
     shop = PacedDriver()
     shop.data(0, 10, size=100)
     shop.sync()
@@ -159,8 +162,9 @@ def test_a_resend_of_what_is_withheld_is_not_acknowledged() -> None:
     assert shop.acks() == [(0, 0), (1, 9)]
 
 
+@pytest.mark.rows("P-013")
 def test_a_full_paced_repository_asks_again_for_what_it_refused() -> None:
-    """P-013: nothing is lost; whoever overran it, its source or that source's next life, sends it again."""
+    """Nothing is lost; whoever overran it, its source or that source's next life, sends it again."""
     shop = PacedDriver()
     shop.data(0, 10, size=100)
     shop.data(10, 1, size=100)
@@ -214,8 +218,9 @@ def test_a_paced_repository_is_found_as_far_as_it_was_freed() -> None:
     assert [(m.first, m.last) for _, m in sends(out) if isinstance(m, StableAck)] == [(5, 6), (7, 11)]
 
 
+@pytest.mark.rows("P-585")
 def test_messages_consumed_before_a_new_life_resumes_are_not_acknowledged() -> None:
-    """P-585: receivers of the life before go on consuming."""
+    """Receivers of the life before go on consuming."""
     shop = PacedDriver()
     shop.data(0, 10, size=100)
     shop.sync()
@@ -238,11 +243,12 @@ MOVES = st.lists(
 )
 
 
+@pytest.mark.rows("P-012", "P-013", "P-566", "P-580")
 @given(MOVES, st.sampled_from([0, 5]), st.booleans(), st.booleans())
 def test_a_source_that_keeps_its_flight_loses_nothing(
     moves: list[tuple[str, int]], delay: int, in_memory: bool, restarts: bool
 ) -> None:
-    """P-012, P-013, P-566, P-580: a flight of four messages, room for ten, two receivers, one of them idle at times.
+    """A flight of four messages, room for ten, two receivers, one of them idle at times.
 
     Without restarts nothing is ever refused; with them what is refused is asked for again. What is acknowledged is
     synced or consumed by all, and when everybody has consumed everything, everything is acknowledged.
@@ -292,8 +298,9 @@ def test_a_source_that_keeps_its_flight_loses_nothing(
     assert acked.contiguous_from(resumed) == sent
 
 
+@pytest.mark.rows("P-564")
 def test_a_store_released_nothing_that_it_never_had() -> None:
-    """P-564, C-34: a new receiver begins behind the trail; what a life sent without us is at other stores."""
+    """C-34: a new receiver begins behind the trail; what a life sent without us is at other stores."""
     for paced, trail in ((True, 0), (False, 8)):
         shop = PacedDriver() if paced else RepositoryDriver()
         shop.machine.begin_life(9, "new:1", 1)

@@ -20,8 +20,9 @@ from tests.support.invariants import check_invariants
 MEMORY = Terms(kind=RepositoryType.MEMORY)
 
 
+@pytest.mark.rows("P-101", "P-108")
 def test_state_only_keeps_nothing_and_acknowledges_nothing() -> None:
-    """P-101, P-108: the numbers it saw are remembered, so that a source that returns goes on behind them."""
+    """The numbers it saw are remembered, so that a source that returns goes on behind them."""
     shop = RepositoryDriver(terms=Terms(kind=RepositoryType.NO_CACHE))
     assert not shop.data(0, 5)
     shop.data(7, 3)
@@ -34,8 +35,8 @@ def test_state_only_keeps_nothing_and_acknowledges_nothing() -> None:
     assert shop.out == []
 
 
+@pytest.mark.rows("P-102", "P-576")
 def test_in_memory_a_message_is_acknowledged_at_its_reception() -> None:
-    """P-102, P-576."""
     shop = RepositoryDriver(terms=MEMORY)
     assert not shop.data(0, 5)
     assert fx.CacheMessages(50, LIFE, 1, 0, 5, 0, True) in shop.out
@@ -46,8 +47,9 @@ def test_in_memory_a_message_is_acknowledged_at_its_reception() -> None:
     assert shop.acks() == [(5, 7)]
 
 
+@pytest.mark.rows("P-110", "P-114", "P-440")
 def test_released_messages_are_not_offered_but_acknowledged_again() -> None:
-    """P-110, P-114, P-440: it was stable; its hole never was, and is passed over."""
+    """It was stable; its hole never was, and is passed over."""
     shop = RepositoryDriver(terms=attrs.evolve(MEMORY, size_threshold=4 * OVERHEAD_BYTES))
     shop.data(0, 3)
     shop.data(5, 5)
@@ -59,8 +61,8 @@ def test_released_messages_are_not_offered_but_acknowledged_again() -> None:
         assert shop.acks() == again
 
 
+@pytest.mark.rows("P-118", "P-827")
 def test_beyond_the_disk_limit_the_oldest_are_reclaimed() -> None:
-    """P-118."""
     shop = RepositoryDriver(terms=Terms(disk_limit=10 * OVERHEAD_BYTES))
     shop.data(0, 8)
     shop.sync()
@@ -69,8 +71,9 @@ def test_beyond_the_disk_limit_the_oldest_are_reclaimed() -> None:
     assert shop.machine.trail == 2
 
 
+@pytest.mark.rows("P-115", "P-822")
 def test_a_full_memory_drops_newcomers_and_goes_on_behind_them() -> None:
-    """P-115, C-31: dropped, counted, told, never acknowledged; the source that sends them again is refused."""
+    """C-31: dropped, counted, told, never acknowledged; the source that sends them again is refused."""
     shop = RepositoryDriver(terms=attrs.evolve(MEMORY, size_limit=5 * OVERHEAD_BYTES))
     shop.data(0, 5)
     shop.data(5, 2)
@@ -81,8 +84,9 @@ def test_a_full_memory_drops_newcomers_and_goes_on_behind_them() -> None:
     assert [message for _, message in sends(drain(shop.out))] == [StableAck(2, LIFE, 5, 6, nack=True)]
 
 
+@pytest.mark.rows("P-440", "P-441")
 def test_lost_messages_are_not_acknowledged_when_the_source_returns() -> None:
-    """P-440, P-441: what had to go was stable, but for its hole."""
+    """The removed messages were stable, but for its hole."""
     shop = RepositoryDriver(terms=attrs.evolve(MEMORY, size_threshold=4 * OVERHEAD_BYTES))
     shop.data(0, 3)
     shop.data(5, 5)
@@ -97,8 +101,9 @@ def test_lost_messages_are_not_acknowledged_when_the_source_returns() -> None:
     ]
 
 
+@pytest.mark.rows("P-440", "P-441")
 def test_after_a_restart_nobody_knows_whether_what_had_to_go_was_ever_stored() -> None:
-    """P-440, P-441: it is not acknowledged, and its source need not send it again."""
+    """It is not acknowledged, and its source need not send it again."""
     client = fx.Client(
         Role.SOURCE, 50, 2, "topic", 0, LIFE, 0, "source:1", "stream:1", 0, 0, -1, ((LIFE, 0),), lives_term=1
     )
@@ -114,8 +119,9 @@ def test_after_a_restart_nobody_knows_whether_what_had_to_go_was_ever_stored() -
     check_invariants(machine)
 
 
+@pytest.mark.rows("P-441")
 def test_a_proactive_run_is_taken_where_it_is_not_lost() -> None:
-    """P-441, T16."""
+    """T16."""
     shop = RepositoryDriver()
     shop.data(4, 1)
     shop.machine.on_late_join(LateJoinInfo(LIFE, 50, 2, 4), 0, drain(shop.out))
@@ -133,9 +139,10 @@ def test_messages_that_the_transport_lost_are_requested_at_once() -> None:
     assert shop.out == []
 
 
+@pytest.mark.rows("P-917")
 @pytest.mark.parametrize(("count", "burst"), [(3, True), (11, False)])
 def test_a_burst_is_lost_at_once(count: int, burst: bool) -> None:
-    """P-917, T30: as the transport says so, or by its length."""
+    """T30: as the transport says so, or by its length."""
     shop = RepositoryDriver(burst=10)
     shop.machine.on_lost(Lost(LIFE, 0, count, burst), 0, shop.out)
     assert events(shop.out) == [LostAtStore(50, 0, count - 1, burst=True)]
@@ -157,8 +164,8 @@ def test_a_gap_that_is_a_burst_is_not_asked_for() -> None:
     assert shop.acks() == [(0, 0), (12, 12)]
 
 
+@pytest.mark.rows("P-839", "P-840")
 def test_acknowledgements_are_collected() -> None:
-    """P-839, P-840."""
     shop = RepositoryDriver(terms=Terms(ack_minimum=5, ack_interval_ns=100))
     shop.data(0, 3)
     shop.sync(now=7)
@@ -167,8 +174,8 @@ def test_acknowledgements_are_collected() -> None:
     assert (shop.acks(), shop.machine.next_timeout()) == ([(0, 2)], None)
 
 
+@pytest.mark.rows("P-579", "P-843")
 def test_delayed_writes_are_acknowledged_when_they_are_synced() -> None:
-    """P-579."""
     shop = RepositoryDriver(terms=Terms(write_delay_ns=10))
     shop.data(0, 3)
     assert shop.machine.next_timeout() == 10
@@ -187,8 +194,9 @@ def test_after_the_resume_point_of_a_new_life_what_was_being_written_is_not_ackn
     assert list(shop.machine.window.synced) == [(0, 5)]
 
 
+@pytest.mark.rows("P-113")
 def test_an_old_life_may_have_to_go_before_the_new_one_resumes() -> None:
-    """P-113: nobody is told, for the new life has nothing to do with it."""
+    """Nobody is told, for the new life has nothing to do with it."""
     shop = RepositoryDriver(terms=attrs.evolve(MEMORY, age_ns=10))
     shop.data(0, 3)
     drain(shop.out)

@@ -19,8 +19,9 @@ def paced(**wishes: Any) -> Register:
     return register(pace=Pace.RECEIVERS, wishes=Wishes(**wishes))
 
 
+@pytest.mark.rows("P-111")
 def test_terms_without_a_wish_are_as_configured() -> None:
-    """P-111: 0 means the store's value."""
+    """0 means the store's value."""
     terms = terms_of(CONFIG, Pace.SOURCE, Wishes())
     assert (terms.size_threshold, terms.size_limit, terms.disk_limit) == (25_165_824, 50_331_648, 104_857_600)
     assert (terms.write_delay_ns, terms.flight_bytes, terms.flight_messages) == (SECOND, 4_194_304, 0)
@@ -28,8 +29,9 @@ def test_terms_without_a_wish_are_as_configured() -> None:
     assert terms_of(CONFIG, Pace.SOURCE, Wishes(write_delay_ms=UNSET)) == terms
 
 
+@pytest.mark.rows("P-562", "P-568", "P-592")
 def test_wishes_are_granted() -> None:
-    """P-562, P-568, P-592: a delay of 0 is a wish too."""
+    """A delay of 0 is a wish too."""
     wishes = Wishes(1, 2, 3, 4, 5, 0, ack_on_reception=True)
     terms = terms_of(CONFIG, Pace.RECEIVERS, wishes)
     sizes = (terms.size_threshold, terms.size_limit, terms.disk_limit, terms.flight_messages, terms.flight_bytes)
@@ -38,8 +40,8 @@ def test_wishes_are_granted() -> None:
     assert terms_of(CONFIG, Pace.SOURCE, Wishes(write_delay_ms=7)).write_delay_ns == 7 * MILLISECOND
 
 
+@pytest.mark.rows("P-581", "P-842")
 def test_in_memory_there_is_nothing_to_delay_and_nothing_sooner_than_reception() -> None:
-    """P-581, P-842."""
     config = attrs.evolve(CONFIG, kind=RepositoryType.MEMORY)
     terms = terms_of(config, Pace.RECEIVERS, Wishes(ack_on_reception=True))
     assert (terms.write_delay_ns, terms.ack_on_reception, terms.written) == (0, False, False)
@@ -60,6 +62,7 @@ def test_the_capacity_is_the_smaller_limit(terms: Terms, capacity: int | None) -
     assert terms.capacity == capacity
 
 
+@pytest.mark.rows("P-112", "P-562", "P-591", "P-592", "P-593", "P-844")
 @pytest.mark.parametrize(
     ("request_", "granted"),
     [
@@ -79,10 +82,11 @@ def test_the_capacity_is_the_smaller_limit(terms: Terms, capacity: int | None) -
     ],
 )
 def test_wishes_beyond_the_maxima_are_refused(request_: Register, granted: bool) -> None:
-    """P-112, P-562, P-591..P-593, U13."""
+    """U13."""
     assert acceptable(CONFIG, request_, Repair.ALL) is granted
 
 
+@pytest.mark.rows("P-561", "P-577", "P-841", "P-842")
 @pytest.mark.parametrize(
     ("change", "granted"),
     [
@@ -94,7 +98,6 @@ def test_wishes_beyond_the_maxima_are_refused(request_: Register, granted: bool)
     ],
 )
 def test_the_store_must_allow_pacing(change: dict[str, Any], granted: bool) -> None:
-    """P-561, P-577, P-841, P-842."""
     assert acceptable(attrs.evolve(CONFIG, **change), paced(ack_on_reception=True), Repair.ALL) is granted
 
 
@@ -106,18 +109,19 @@ def test_a_flight_must_fit() -> None:
     assert acceptable(CONFIG, paced(flight_bytes=1000, size_limit=1000), Repair.ALL)
 
 
+@pytest.mark.rows("P-569")
 def test_a_client_that_returns_must_ask_for_the_same() -> None:
-    """P-569."""
     assert consistent(Pace.RECEIVERS, Wishes(1), paced(size_threshold=1))
     assert not consistent(Pace.RECEIVERS, Wishes(1), paced(size_threshold=2))
     assert not consistent(Pace.SOURCE, Wishes(), paced())
     assert consistent(Pace.RECEIVERS, Wishes(1), register(election=ElectionToken(1, 1)))
 
 
+@pytest.mark.rows("P-570", "P-573")
 @pytest.mark.parametrize("repository", [Pace.SOURCE, Pace.RECEIVERS])
 @pytest.mark.parametrize("pace", list(Pace))
 def test_receivers_are_as_the_repository_is(repository: Pace, pace: Pace) -> None:
-    """P-570, P-573: the rows for receivers of the table."""
+    """The rows for receivers of the table."""
     terms = Terms(pace=repository)
     expected = (repository is Pace.SOURCE) == (pace is Pace.SOURCE)
     assert fits(terms, register(role=Role.RECEIVER, pace=pace)) is expected

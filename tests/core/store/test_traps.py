@@ -24,12 +24,13 @@ from tests.core.drivers import INTERVAL_NS, RECEIVER, SOURCE, ReceiverDriver, St
 from tests.core.samples import LIFE, SECOND, info, register
 
 
+@pytest.mark.rows("P-530", "P-531", "P-532", "P-533", "P-534", "P-535", "P-832")
 @pytest.mark.parametrize(
     ("own_ms", "lifetime_s", "free_s", "deleted_s"),
     [(0, 0, 30, 30), (5000, 0, 5, 5), (5000, 20, 5, 20), (0, 10, 30, 30)],
 )
 def test_t7_activity_versus_lifetime(own_ms: int, lifetime_s: int, free_s: int, deleted_s: int) -> None:
-    """P-530..P-535: the RegID is free at the activity timeout, the client's own if it has one; the state goes at the
+    """The RegID is free at the activity timeout, the client's own if it has one; the state goes at the
     longer span.
     """
     store = StoreDriver(source_activity_ns=30 * SECOND, source_lifetime_ns=lifetime_s * SECOND)
@@ -42,8 +43,9 @@ def test_t7_activity_versus_lifetime(own_ms: int, lifetime_s: int, free_s: int, 
     assert store.machine.clients.sources() == []
 
 
+@pytest.mark.rows("P-531")
 def test_t8_frozen_timeout() -> None:
-    """P-531: a source that registered with 5 s and returns with 60 s keeps 5 s."""
+    """A source that registered with 5 s and returns with 60 s keeps 5 s."""
     store = StoreDriver()
     store.hear(register(**SOURCE, activity_timeout_ms=5000))
     store.hear(register(**SOURCE, activity_timeout_ms=60_000))
@@ -68,8 +70,9 @@ def test_t15_stability_at_the_last_hole() -> None:
             assert [(ack.first, ack.last) for _, ack in store.sent(StableAck)] == [(5, 20)]
 
 
+@pytest.mark.rows("P-440")
 def test_t16_duplicate() -> None:
-    """P-440: a stored message that comes again, unasked, is acknowledged again and not stored again."""
+    """A stored message that comes again, unasked, is acknowledged again and not stored again."""
     store = StoreDriver.with_source()
     store.data(0, 5)
     store.sync()
@@ -78,8 +81,9 @@ def test_t16_duplicate() -> None:
     assert not [effect for effect in store.effects if isinstance(effect, fx.PersistMessages)]
 
 
+@pytest.mark.rows("P-441")
 def test_t16_a_duplicate_of_what_was_lost() -> None:
-    """P-441: declared lost and sent again unasked, it is refused and not stored; asked for, it is taken."""
+    """Declared lost and sent again unasked, it is refused and not stored; asked for, it is taken."""
     for proactive in (True, False):
         store = StoreDriver.with_source()
         store.data(2, 1)
@@ -92,8 +96,9 @@ def test_t16_a_duplicate_of_what_was_lost() -> None:
 FLIGHT = Wishes(flight_bytes=100, size_limit=1000, disk_limit=1000)
 
 
+@pytest.mark.rows("P-013", "P-566", "P-580")
 def test_t17_rpp_room() -> None:
-    """P-013, P-566, P-580: with room for ten flights acknowledgements stop when less than one is left, not at zero;
+    """With room for ten flights acknowledgements stop when less than one is left, not at zero;
     they go on when receivers acknowledge.
     """
     store = StoreDriver.paced(wishes=FLIGHT)
@@ -105,8 +110,9 @@ def test_t17_rpp_room() -> None:
     assert store.acks() == [(9, 9)]
 
 
+@pytest.mark.rows("P-566")
 def test_t17_rpp_room_in_messages() -> None:
-    """P-566: the same holds for the flight size in messages."""
+    """The same holds for the flight size in messages."""
     store = StoreDriver.paced(wishes=Wishes(flight_messages=2))
     store.machine.repositories[50].paced.capacity = 5
     store.data(0, 3)
@@ -119,8 +125,9 @@ def test_t17_rpp_room_in_messages() -> None:
     assert store.acks() == [(3, 3)]
 
 
+@pytest.mark.rows("P-536")
 def test_t18_rpp_inactive_receiver() -> None:
-    """P-536: an inactive receiver inside its lifetime holds the source up; when its lifetime ends, its messages go."""
+    """An inactive receiver inside its lifetime holds the source up; when its lifetime ends, its messages go."""
     store = StoreDriver.paced(wishes=FLIGHT, receiver_activity_ns=SECOND, receiver_lifetime_ns=5 * SECOND)
     store.data(0, 10, size=100)
     store.sync()
@@ -145,9 +152,10 @@ def test_t18_rpp_non_blocking_receiver() -> None:
     assert store.machine.repositories[50].trail == 6
 
 
+@pytest.mark.rows("P-578", "P-579")
 @pytest.mark.parametrize(("repairs", "at_once"), [(Repair.NONE, True), (Repair.ALL, False)])
 def test_t19_rpp_skipped_write(repairs: Repair, at_once: bool) -> None:
-    """P-578, P-579: with a write delay of one second, what all receivers consumed within it is not written. It is
+    """With a write delay of one second, what all receivers consumed within it is not written. It is
     acknowledged at once, or, repaired, when its end is synced: the disk must know that the number was used.
     """
     store = StoreDriver.paced(write_delay_ns=SECOND, repairs=repairs)

@@ -1,12 +1,15 @@
 """Trap T23: two stores that both stand."""
 
+import pytest
+
 from stablecast.core.protocol.effects import StopProxy
 from stablecast.core.store.proxy_election import ElectionState
 from tests.core.stations import ACTIVITY, HIGHEST, Station
 
 
+@pytest.mark.rows("P-554")
 def test_t23_proxy_election() -> None:
-    """T23, P-554: one proxy remains once both saw each other's registration; the source ends it."""
+    """T23: one proxy remains once both saw each other's registration; the source ends it."""
     stores = [Station(seed, seed) for seed in range(2)]
     tokens = [store.stand()[0] for store in stores]
     now = max(store.machine.timers.next() or 0 for store in stores)

@@ -27,8 +27,9 @@ def fragment(first: int = 0) -> h.Fragment:
     return h.Fragment(first_sqn=first, offset=0, len=9)
 
 
+@pytest.mark.rows("P-129")
 def test_pieces_of_a_large_message_are_one_run() -> None:
-    """P-129: the bytes stay where they are."""
+    """The bytes stay where they are."""
     payload = bytes(range(256)) * 8
     stream = b"".join(encode_pieces(7, 40, payload, ROOM))
     (run,) = StreamDecoder().feed(stream)

@@ -43,9 +43,10 @@ def over(kind: str, messages: list[bytes], path: Path) -> Path:
     return path
 
 
+@pytest.mark.rows("P-129")
 @pytest.mark.parametrize("kind", ["tcp", "again", "lbtrm", "lbtru"])
 def test_pieces_are_put_together_and_properties_are_read(kind: str, tmp_path: Path) -> None:
-    """P-129: on each transport and from stores, nothing is malformed."""
+    """On each transport and from stores, nothing is malformed."""
     messages = [
         *encode_pieces(7, 0, BODY + BLOCK, ROOM, len(BLOCK)),
         *encode_pieces(7, 8, b"small" + BLOCK, ROOM, len(BLOCK)),

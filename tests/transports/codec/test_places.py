@@ -29,11 +29,11 @@ TRANSPORTS = (
 MULTICAST = lbmr.LbtrmTransport("10.29.3.4", "224.10.10.10", 0x0102030A, 14_400, 14_390)
 
 
+@pytest.mark.rows("P-616")
 @given(TRANSPORTS)
 def test_a_written_source_string_is_read_back(
     transport: lbmr.TcpTransport | lbmr.LbtruTransport | lbmr.LbtrmTransport,
 ) -> None:
-    """P-616."""
     assert joinable(transport) == transport
     assert (
         from_source_string(source_string(transport))
@@ -44,8 +44,9 @@ def test_a_written_source_string_is_read_back(
     assert len(otid(transport, 1, b"instance")) == 32
 
 
+@pytest.mark.rows("P-616")
 def test_the_forms() -> None:
-    """P-616: TCP is joined at an address, the others at their source string."""
+    """TCP is joined at an address, the others at their source string."""
     tcp, unicast = lbmr.TcpTransport("10.0.0.1", 0x55, 14_371), lbmr.LbtruTransport("10.0.0.1", 0x55, 14_380)
     assert (place_of(tcp), source_string(tcp)) == ("10.0.0.1:14371", "TCP:10.0.0.1:14371:00000055")
     assert place_of(unicast) == source_string(unicast) == "LBT-RU:10.0.0.1:14380:00000055"

@@ -28,6 +28,7 @@ def sizes(datagrams: Sequence[bytes | memoryview]) -> list[int]:
     return [len(datagram) for datagram in datagrams]
 
 
+@pytest.mark.rows("P-959")
 def test_the_minimum_length_is_a_floor_not_a_ceiling() -> None:
     """A runner-up of the traps: 2000 + 500 bytes leave as one datagram of 2500. P-959."""
     batch = batcher()

@@ -41,11 +41,12 @@ def played(kind: str, faults: Faults, seed: int, receivers: int = 3) -> Network:
     return network
 
 
+@pytest.mark.rows("P-301", "P-401")
 @pytest.mark.no_cover
 @pytest.mark.parametrize("faults", NETWORKS.values(), ids=list(NETWORKS))
 @pytest.mark.parametrize("kind", KINDS)
 def test_everything_arrives_once_and_in_order(kind: str, faults: Faults) -> None:
-    """P-301, P-401: lost datagrams are retransmitted, for three receivers and three topics on one session."""
+    """Lost datagrams are retransmitted, for three receivers and three topics on one session."""
     network = played(kind, faults, seed=1)
     for receiver, orders in zip(network.receivers, network.orders, strict=True):
         statistics = receiver.machine.statistics
@@ -60,6 +61,7 @@ def test_everything_arrives_once_and_in_order(kind: str, faults: Faults) -> None
             assert (statistics.naks_sent, statistics.duplicate_data, statistics.lost) == (0, 0, 0)
 
 
+@pytest.mark.rows("M-017")
 @pytest.mark.no_cover
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("lost", [100, 300])

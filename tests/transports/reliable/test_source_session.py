@@ -160,8 +160,9 @@ def test_pending_messages_leave_before_the_marks() -> None:
     assert [len(packet.payload) for packet in sent if isinstance(packet, Datagram)] == [32, 16]
 
 
+@pytest.mark.rows("P-401")
 def test_nak_is_answered_by_the_datagram_again() -> None:
-    """P-401: with the current trail, ascending, and to the requester."""
+    """With the current trail, ascending, and to the requester."""
     driven = Driven()
     for _ in range(4):
         driven.send()

@@ -1,5 +1,7 @@
 """Counters, with the documented names."""
 
+import pytest
+
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.transports.reliable.statistics import ReceiverStatistics, SourceStatistics, Spread
 
@@ -24,8 +26,9 @@ def test_a_spread_knows_least_mean_and_most() -> None:
     assert (spread.least, spread.mean, spread.most) == (3, 5, 7)
 
 
+@pytest.mark.rows("P-920")
 def test_the_documented_counters_are_there() -> None:
-    """P-920: NAKs, losses, duplicates, unrecoverable datagrams, at both ends."""
+    """NAKs, losses, duplicates, unrecoverable datagrams, at both ends."""
     found = SourceStatistics(msgs_sent=4).as_dict((1, 2), (3, 4))
     assert set(found) >= SOURCE
     assert (found["msgs_sent"], found["txw_bytes"], found["rctlr_rx_msgs"]) == (4, 2, 4)

@@ -68,8 +68,8 @@ def test_keepalives_and_their_answers(packets: list[Packet]) -> None:
     assert {packet.fields["udp.srcport"][0] for packet in answers} == {"15380"}
 
 
+@pytest.mark.rows("T-021", "T-030")
 def test_two_topics_are_asked_for_in_one_datagram(packets: list[Packet]) -> None:
-    """T-021, T-030."""
     queries = [p for p in packets if "lbmr.tqr.name" in p.fields and p.fields["udp.srcport"] == ["14402"]]
     assert len(queries) == len(QUERIES)
     assert {tuple(packet.fields["lbmr.tqr.name"]) for packet in queries} == {("orders", "trades")}
@@ -127,8 +127,9 @@ def test_sources_on_other_transports(tmp_path: Path) -> None:
     assert {field: packets[-1].fields.get(field) for field in expected} == expected
 
 
+@pytest.mark.rows("T-022", "T-031", "T-201")
 def test_everything_else_in_a_group(tmp_path: Path) -> None:
-    """T-022, T-031, T-201: patterns, names of stores, requests, final advertisements; the group identifies them."""
+    """Patterns, names of stores, requests, final advertisements; the group identifies them."""
     domain = Domain()
     ending = attrs.evolve(SAFE, advertise=AdvertiseOptions(at_end=True))
     domain.member(SOURCE, ending)

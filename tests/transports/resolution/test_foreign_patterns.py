@@ -7,6 +7,7 @@ import pytest
 from stablecast.transports.resolution.patterns import compiled
 
 
+@pytest.mark.rows("T-405")
 @pytest.mark.parametrize(
     ("pattern", "yes", "no"),
     [
@@ -18,13 +19,13 @@ from stablecast.transports.resolution.patterns import compiled
     ],
 )
 def test_a_cheap_pattern_is_matched_unanchored(pattern: str, yes: str, no: str) -> None:
-    """T-405."""
     expression = compiled(pattern)
     assert expression is not None
     assert expression.search(yes)
     assert not expression.search(no)
 
 
+@pytest.mark.rows("T-405")
 @pytest.mark.parametrize(
     "pattern",
     [
@@ -43,7 +44,7 @@ def test_a_cheap_pattern_is_matched_unanchored(pattern: str, yes: str, no: str) 
     ],
 )
 def test_a_dear_or_foreign_pattern_matches_everything(pattern: str) -> None:
-    """T-405: the context receives more than it wants and chooses; the service stays responsive."""
+    """The context receives more than it wants and chooses; the service stays responsive."""
     assert compiled(pattern) is None
 
 

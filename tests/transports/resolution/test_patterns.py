@@ -7,6 +7,7 @@ from stablecast.transports.resolution.patterns import expression, foreign
 from stablecast.transports.wire.lbmr import PatternLanguage, WildcardQuery
 
 
+@pytest.mark.rows("T-031")
 @pytest.mark.parametrize(
     ("pattern", "kind", "topics"),
     [
@@ -20,7 +21,7 @@ from stablecast.transports.wire.lbmr import PatternLanguage, WildcardQuery
     ],
 )
 def test_patterns_are_searched(pattern: str, kind: int, topics: set[str]) -> None:
-    """C-12, C-13, T-031."""
+    """C-12, C-13."""
     found = expression(pattern, kind)
     assert {topic for topic in ("abc", "xabcx", "AB", "ABCC", "orders/1") if found.search(topic)} == topics
 

@@ -44,6 +44,7 @@ def test_through_the_wire_and_back(record: SourceRecord, topic: str) -> None:
     assert source_record(read, packet.options) == record
 
 
+@pytest.mark.rows("P-228")
 def test_the_block_is_the_long_form_and_a_stream_has_no_functionality() -> None:
     tir = advertisement("a", attrs.evolve(RECORD, persistent=False), 60)
     (functionality, instance) = tir.options
@@ -66,6 +67,7 @@ def test_options_that_say_nothing_to_us_are_passed_over() -> None:
     assert source_record(more, ()) == RECORD
 
 
+@pytest.mark.rows("T-027")
 @pytest.mark.parametrize(
     ("place", "transport"),
     [

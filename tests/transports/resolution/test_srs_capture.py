@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.udp.inputs import (
     AddPattern,
@@ -17,8 +19,9 @@ from tests.transports.resolution.srs_domain import SRS, SrsDomain, source
 PORTS = {"tcp.port==27000": "lbmsrs"}
 
 
+@pytest.mark.rows("T-402", "T-403", "T-405", "T-406", "T-410")
 def test_an_exchange_is_decoded_without_a_fault(tmp_path: Path) -> None:
-    """T-402, T-403, T-405, T-406, T-410: registration, exchange, changes, withdrawals, keepalives."""
+    """Registration, exchange, changes, withdrawals, keepalives."""
     played = SrsDomain()
     played.service()
     played.context("many")

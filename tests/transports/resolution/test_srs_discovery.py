@@ -1,6 +1,7 @@
 """A receiver that stays learns exactly the live sources, whatever happens to them."""
 
 import attrs
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,10 +17,11 @@ STEPS = st.tuples(
 )
 
 
+@pytest.mark.rows("T-403", "T-409", "T-412", "T-415")
 @given(st.lists(STEPS, max_size=30))
 @settings(max_examples=100, deadline=None)
 def test_a_receiver_that_stays_learns_exactly_the_live_sources(steps: list[tuple[str, int, int]]) -> None:
-    """T-403, T-409, T-412, T-415: after any actions of others, it knows every source of the service."""
+    """After any actions of others, it knows every source of the service."""
     played = Played(attrs.evolve(CONFIG, max_clients=9))
     heard: dict[bytes, srs.SourceInfo] = {}
     connection, online = 10, dict[int, int]()

@@ -43,8 +43,9 @@ def test_t26_quiet_is_not_dead() -> None:
     assert played.discovered("receiver") == ORDERS
 
 
+@pytest.mark.rows("T-407", "T-408", "T-413", "T-414")
 def test_t27_the_same_context_returns_inside_the_lifetime() -> None:
-    """T27, T-407, T-408, T-413, T-414: potentially down, announced again, invisible to others."""
+    """T27: potentially down, announced again, invisible to others."""
     played = domain()
     played.pair()
     assert played.discovered("receiver") == ORDERS
@@ -58,8 +59,9 @@ def test_t27_the_same_context_returns_inside_the_lifetime() -> None:
     assert (played.discovered("receiver"), played.withdrawn("receiver")) == ([], [])
 
 
+@pytest.mark.rows("T-415", "T-418")
 def test_t27_a_restarted_process_is_a_new_context() -> None:
-    """T27, T-415, T-418: the record of its former life waits for the end of its lifetime."""
+    """T27: the record of its former life waits for the end of its lifetime."""
     played = domain()
     played.pair()
     played.stop("source")
@@ -95,8 +97,8 @@ def test_a_leave_record_does_not_end_a_source_that_is_up() -> None:
     assert (played.discovered("receiver"), played.withdrawn("receiver")) == (ORDERS, [])
 
 
+@pytest.mark.rows("T-419")
 def test_an_outage_longer_than_the_lifetime_ends_and_creates_again() -> None:
-    """T-419."""
     played = domain()
     played.pair()
     played.discovered("receiver")
@@ -108,8 +110,9 @@ def test_an_outage_longer_than_the_lifetime_ends_and_creates_again() -> None:
     assert played.discovered("receiver") == ORDERS
 
 
+@pytest.mark.rows("T-416")
 def test_interest_has_a_lifetime_of_its_own() -> None:
-    """T-416: the topics of a disconnected context are forgotten after their lifetime."""
+    """The topics of a disconnected context are forgotten after their lifetime."""
     played = domain()
     played.pair()
     played.stop("receiver")
@@ -120,8 +123,9 @@ def test_interest_has_a_lifetime_of_its_own() -> None:
     assert played.services[SRS].counters()["clients"] == 1
 
 
+@pytest.mark.rows("T-409")
 def test_a_new_receiver_is_served_without_the_source() -> None:
-    """T-409: the service alone answers."""
+    """The service alone answers."""
     played = domain()
     played.context("source")
     played.feed("source", source())
@@ -132,8 +136,9 @@ def test_a_new_receiver_is_served_without_the_source() -> None:
     assert played.found == []
 
 
+@pytest.mark.rows("T-403", "T-404", "T-412")
 def test_only_contexts_that_want_a_topic_receive_its_records() -> None:
-    """T-403, T-404, T-412: creation and deletion go to interested contexts only; interest goes to none."""
+    """Creation and deletion go to interested contexts only; interest goes to none."""
     played = domain()
     played.pair()
     played.context("other")
@@ -145,8 +150,8 @@ def test_only_contexts_that_want_a_topic_receive_its_records() -> None:
     assert played.discovered("receiver") == [*ORDERS, ("orders", 2)]
 
 
+@pytest.mark.rows("T-405")
 def test_wildcard_interest_brings_every_topic_that_matches() -> None:
-    """T-405."""
     played = domain()
     played.context("source")
     played.feed("source", source("fx.eur", 1), source("fx.usd", 2), source("bonds", 3))
@@ -160,8 +165,9 @@ def test_wildcard_interest_brings_every_topic_that_matches() -> None:
     assert (played.discovered("receiver"), played.withdrawn("receiver")) == ([], [])
 
 
+@pytest.mark.rows("T-404")
 def test_flood_brings_every_source() -> None:
-    """T-404: a context may request all sources, wanted or not."""
+    """A context may request all sources, wanted or not."""
     played = domain()
     played.context("source")
     played.feed("source", source("orders", 1))
@@ -173,8 +179,9 @@ def test_flood_brings_every_source() -> None:
     assert played.discovered("receiver") == [("trades", 2), ("trades", 2)]
 
 
+@pytest.mark.rows("T-406")
 def test_keepalives_are_all_that_travels_when_nothing_changes() -> None:
-    """T-406, U7: the same bytes for any number of topics."""
+    """U7: the same bytes for any number of topics."""
 
     def steady(topics: int) -> int:
         played = domain()
@@ -187,8 +194,9 @@ def test_keepalives_are_all_that_travels_when_nothing_changes() -> None:
     assert steady(0) == steady(50) == 2 * 20 * (17 + 17)
 
 
+@pytest.mark.rows("T-401")
 def test_two_services_are_used_at_once() -> None:
-    """T-401: found once, and still known when one service is gone."""
+    """Found once, and still known when one service is gone."""
     played = domain()
     played.service(SECOND_SRS, LIFETIMES)
     played.context("source", SRS, SECOND_SRS)
@@ -202,8 +210,9 @@ def test_two_services_are_used_at_once() -> None:
     assert played.withdrawn("receiver") == ORDERS
 
 
+@pytest.mark.rows("T-402", "T-407")
 def test_a_restarted_service_receives_all_records_again() -> None:
-    """T-407, T-402: it knows nothing, and receivers lose nothing."""
+    """It knows nothing, and receivers lose nothing."""
     played = domain()
     played.pair()
     played.discovered("receiver")
@@ -291,9 +300,10 @@ def test_a_context_finds_its_own_sources() -> None:
     assert played.withdrawn("both") == ORDERS
 
 
+@pytest.mark.rows("T-415")
 @pytest.mark.parametrize("count", [0, 3])
 def test_lifetimes_of_zero_never_end(count: int) -> None:
-    """T-415: 0 keeps potentially down records forever."""
+    """0 keeps potentially down records forever."""
     played = domain(ServiceConfig(source_lifetime_ns=0, interest_lifetime_ns=0))
     played.context("source")
     played.feed("source", *(source(index=index) for index in range(count)))

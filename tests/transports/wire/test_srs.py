@@ -217,8 +217,9 @@ EXCHANGE: list[tuple[bool, Frame, dict[str, list[str]]]] = [
 ]
 
 
+@pytest.mark.rows("T-410")
 def test_public_dissectors_read_every_frame_that_we_send(tmp_path: Path) -> None:
-    """T-410: and find no fault."""
+    """And find no fault."""
     capture, path = Capture(), tmp_path / "srs.pcap"
     for from_client, frame, _ in EXCHANGE:
         ends = (CLIENT, SERVICE) if from_client else (SERVICE, CLIENT)

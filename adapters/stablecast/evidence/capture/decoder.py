@@ -20,7 +20,7 @@ from stablecast.evidence.capture import layers
 from stablecast.evidence.capture.connections import Direction
 from stablecast.evidence.capture.errors import CutError
 from stablecast.evidence.capture.files import CaptureFrame, FrameMark, frames
-from stablecast.evidence.capture.ip import TCP, UDP, Endpoint, TcpSegment, UdpDatagram, content
+from stablecast.evidence.capture.ip import TCP, UDP, Endpoint, PortUnreachable, TcpSegment, UdpDatagram, content
 from stablecast.evidence.capture.large_messages import CapturedLargeMessages
 from stablecast.evidence.capture.layers import Decoded, Layer, LayerProblem, undecoded
 from stablecast.evidence.capture.network import IpNetwork, WholePacket
@@ -56,6 +56,7 @@ class CapturePacket:
         settles: Earlier frames with PART, and their final verdicts.
         lost: Bytes of the stream before or between its messages that were not captured.
         anew: Whether it opens another connection between endpoints that had one.
+        refused: The datagram that a host without a listener refuses by ICMP.
     """
 
     number: int
@@ -72,6 +73,7 @@ class CapturePacket:
     settles: tuple[tuple[int, FrameVerdict], ...] = ()
     lost: int = 0
     anew: bool = False
+    refused: PortUnreachable | None = None
 
 
 def packets(
@@ -158,6 +160,8 @@ class CaptureDecoder:
                 yield self._datagram(datagram, carried.frames)
             case TcpSegment() as segment:
                 yield from self._segment(segment, carried.frames)
+            case PortUnreachable() as refused:
+                yield attrs.evolve(self._foreign(carried.frames), refused=refused)
             case _:
                 yield self._foreign(carried.frames)
 
@@ -235,8 +239,10 @@ class CaptureDecoder:
         """Return the packet, without a number, of an incomplete datagram; its first piece names its endpoints."""
         numbers = (*whole.frames, 0)
         first = content(whole.packet) if whole.packet.offset == 0 else None
-        kind = None if first is None else self._kind(whole.packet.protocol, first.source, first.target)
-        if first is None or kind is None:
+        if first is None or isinstance(first, PortUnreachable):
+            return self._foreign(numbers)
+        kind = self._kind(whole.packet.protocol, first.source, first.target)
+        if kind is None:
             return self._foreign(numbers)
         lost = undecoded(FrameVerdict.INCOMPLETE, "pieces of the datagram were not captured")
         return self._ours(kind, first, numbers, lost)

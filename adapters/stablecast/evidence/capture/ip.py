@@ -1,6 +1,7 @@
-"""IPv4, UDP and TCP headers."""
+"""IPv4, UDP, TCP and ICMP headers."""
 
 import struct
+from collections.abc import Callable
 from functools import lru_cache
 from typing import ClassVar
 
@@ -9,11 +10,17 @@ from stablecast.transports.wire import fields
 
 UDP = 17
 TCP = 6
+ICMP = 1
 """Protocol numbers of an IPv4 header."""
 
 _IPV4 = struct.Struct(">BBHHHBBH4s4s")
 _UDP = struct.Struct(">HHH2x")
 _TCP = struct.Struct(">HHIIBBH4x")
+_PORTS = struct.Struct(">HH")
+_ICMP_HEADER = 8
+"""Bytes before the packet that an ICMP message is about."""
+_PORT_UNREACHABLE = b"\x03\x03"
+"""Type and code of the ICMP message of a host without a listener at a port."""
 _FLOW = slice(12, 24)
 """Addresses and ports in an IPv4 packet whose header has no options."""
 _PLAIN = 0x45
@@ -188,8 +195,32 @@ def parse_tcp(packet: IpPacket) -> TcpSegment | None:
     return TcpSegment((packet.source, source), (packet.target, target), sequence, flags, octets, packet.missing)
 
 
-def content(packet: IpPacket) -> UdpDatagram | TcpSegment | None:
-    """Return the datagram or segment in a packet, or None."""
-    if packet.protocol == UDP:
-        return parse_udp(packet)
-    return parse_tcp(packet) if packet.protocol == TCP else None
+@record
+class PortUnreachable:
+    """The answer of a host at whose port `target` nothing listens, to a UDP datagram from `source`."""
+
+    source: Endpoint
+    target: Endpoint
+
+
+def parse_icmp(packet: IpPacket) -> PortUnreachable | None:
+    """Return the refused datagram's endpoints in a whole packet, or None."""
+    inner = parse(packet.payload[_ICMP_HEADER:], 0)
+    if packet.payload[:2] != _PORT_UNREACHABLE or inner is None or inner.protocol != UDP or inner.offset:
+        return None
+    if len(inner.payload) < _PORTS.size:
+        return None
+    source, target = _PORTS.unpack_from(inner.payload)
+    return PortUnreachable((inner.source, source), (inner.target, target))
+
+
+Content = UdpDatagram | TcpSegment | PortUnreachable
+"""The contents of a packet, as far as they are read."""
+
+_PARSERS: dict[int, Callable[[IpPacket], Content | None]] = {UDP: parse_udp, TCP: parse_tcp, ICMP: parse_icmp}
+
+
+def content(packet: IpPacket) -> Content | None:
+    """Return the datagram, segment or refusal in a packet, or None."""
+    parser = _PARSERS.get(packet.protocol)
+    return None if parser is None else parser(packet)

@@ -7,7 +7,7 @@ import attrs
 
 from stablecast.core.machine.records import record
 from stablecast.evidence.capture.files import CaptureFrame
-from stablecast.evidence.capture.ip import IpPacket, TcpSegment, UdpDatagram, content, intact, parse
+from stablecast.evidence.capture.ip import Content, IpPacket, content, intact, parse
 from stablecast.evidence.capture.link import ipv4_packet
 
 MAX_HELD = 4096
@@ -97,7 +97,7 @@ class Carried:
     `damaged`: a checksum is wrong, so every receiver drops it.
     """
 
-    content: UdpDatagram | TcpSegment | None
+    content: Content | None
     frames: tuple[int, ...]
     damaged: bool = False
 

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from stablecast.core.errors import StablecastError
+from stablecast.evidence.capture.doctor import Thresholds, parse_thresholds
+from stablecast.evidence.capture.errors import CaptureError
 from stablecast.evidence.capture.files import frames
-from stablecast.evidence.capture.judge import judged
+from stablecast.evidence.capture.judge import DEFAULTS, judged
 from stablecast.evidence.capture.judge.findings import CaptureFindings, RuleStanding
 from stablecast.evidence.capture.judge.report import points_of, summary_of
 from stablecast.evidence.capture.link import is_ipv6, is_read
@@ -17,6 +19,9 @@ from stablecast.evidence.verification.traces import CLEAN, EXPLAINED, UNREADABLE
 from stablecast.text import plural
 from stablecast.text.console import show, spinning
 from stablecast.text.exit_status import failed
+
+FOUND: Final = 1
+"""Exit status of the doctor if it advises something."""
 
 MEGABYTE: Final = 1 << 20
 """Unit of progress, in bytes."""
@@ -41,14 +46,16 @@ def run_judge(
     return worst(statuses)
 
 
-def _here(paths: Sequence[Path], told: list[str], as_json: bool) -> Iterator[CaptureFindings | str]:
+def _here(
+    paths: Sequence[Path], told: list[str], as_json: bool, thresholds: Thresholds = DEFAULTS
+) -> Iterator[CaptureFindings | str]:
     for path in paths:
         with spinning(as_json) as show:
 
             def watch(what: str, offset: int, path: Path = path, show: Callable[[str], None] = show) -> None:
                 show(f"{what} {path}, {offset / MEGABYTE:.0f} MB")
 
-            found = judged(path, told, watch)
+            found = judged(path, told, watch, thresholds)
         yield found
 
 
@@ -97,7 +104,12 @@ def as_object(findings: CaptureFindings) -> dict[str, Any]:
         {"rule": rule, "whose": whose, "verdict": standing.text, "times": findings.asked[rule, whose]}
         for (rule, whose), standing in sorted(findings.standings.items())
     ]
-    return {**findings.counts(), "verdicts": verdicts, "findings": [one.as_json() for one in findings.found]}
+    return {
+        **findings.counts(),
+        "verdicts": verdicts,
+        "findings": [one.as_json() for one in findings.found],
+        "advice": [one.as_json() for one in findings.advice],
+    }
 
 
 def _lines(path: Path, findings: CaptureFindings) -> Iterator[str]:
@@ -111,5 +123,34 @@ def _lines(path: Path, findings: CaptureFindings) -> Iterator[str]:
                 yield f"  {where}: {one.standing.text}: {one.text}"
     if findings.gravest is RuleStanding.BROKEN:
         yield EXPLAINED
+    yield from advice_lines(path, findings)
     counts = ", ".join(f"{count} {text}" for text, count in findings.counts().items())
     yield f"{path}: {counts}"
+
+
+def advice_lines(path: Path, findings: CaptureFindings) -> Iterator[str]:
+    """Yield the findings of the doctor for people: what the packets show, and what to change."""
+    for one in findings.advice:
+        where = f" (frames {', '.join(map(str, one.frames))})" if one.frames else ""
+        yield f"{path}: advice [{one.code}] {one.whose}: {one.text}{where}"
+        yield f"  {one.remedy}"
+
+
+def run_doctor(paths: Sequence[Path], told: list[str], given: list[str], as_json: bool) -> int:
+    """Examine captures and print the findings; return 1 if there is one, 2 if a capture cannot be read, else 0."""
+    try:
+        thresholds = parse_thresholds(given)
+    except CaptureError as error:
+        return failed(error, UNREADABLE)
+    statuses = []
+    for path, found in zip(paths, _here(paths, told, as_json, thresholds), strict=True):
+        if isinstance(found, str):
+            statuses.append(failed(found, UNREADABLE))
+            continue
+        if not found.ours:
+            statuses.append(failed(f"nothing in {path} can be examined{_why(path, found)}", UNREADABLE))
+            continue
+        lines = [*advice_lines(path, found), f"{path}: {plural(len(found.advice), 'finding')}"]
+        show({"file": str(path), "advice": [one.as_json() for one in found.advice]}, lines, as_json)
+        statuses.append(failed(found.cut, UNREADABLE) if found.cut else FOUND if found.advice else CLEAN)
+    return worst(statuses)

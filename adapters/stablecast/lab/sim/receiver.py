@@ -236,7 +236,7 @@ class Recipient:
         """Begin at the number that the stores report."""
         return question.low
 
-    def on_notify(self, event: Event) -> None:
+    def on_notify(self, event: Event, source: str = "") -> None:
         """Report a loss to the application."""
         if isinstance(event, UnrecoverableLoss):
             assert self.speaker is not None

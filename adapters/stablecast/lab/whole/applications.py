@@ -227,7 +227,7 @@ async def consume(history: ApplicationHistory, context: Context, job: Mapping[st
             number=message.sequence_number,
             life=message.incarnation,
             id=name.decode("ascii", "backslashreplace"),
-            whole=not rest.strip(b"."),
+            whole=rest == b"." * len(rest),
         )
 
     options = dict(job.get("options", {}))

@@ -16,6 +16,7 @@ import attrs
 
 from stablecast.lab.whole.runner import WholeReport, run, shrink
 from stablecast.lab.whole.schedule import WorldSchedule, WorldScheduleError, draw
+from stablecast.lab.world.world import prepared
 from stablecast.text import plural
 from stablecast.text.console import say
 
@@ -75,7 +76,8 @@ def run_whole(options: WholeSeeds, as_json: bool, replay: Path | None = None) ->
 
 def run_seeds(seeds: range) -> list[WholeReport]:
     """Run some seeds in this process; their lines stay here."""
-    reports = [_run(draw(seed), traced=seed % TRACED_SEEDS == 0) for seed in seeds]
+    with prepared():
+        reports = [_run(draw(seed), traced=seed % TRACED_SEEDS == 0) for seed in seeds]
     return [attrs.evolve(report, lines=()) for report in reports]
 
 

@@ -23,7 +23,7 @@ class HostClock:
     def monotonic_ns(self) -> int:
         """Return the monotonic time in ns."""
         passed = self._kernel.now - self._since
-        return self._base + passed + passed * self._drift // MILLION
+        return self._base + passed + (passed * self._drift // MILLION if self._drift else 0)
 
     def wall_ns(self) -> int:
         """Return the time since the epoch in ns."""
@@ -41,4 +41,4 @@ class HostClock:
     def true_wait(self, seconds: float) -> int:
         """Return the ns of the world in which seconds of this host pass, rounded up."""
         ns = int(seconds * 1e9)
-        return ns - ns * self._drift // (MILLION + self._drift) + 2
+        return (ns - ns * self._drift // (MILLION + self._drift) if self._drift else ns) + 2

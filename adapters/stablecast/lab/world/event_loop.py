@@ -15,6 +15,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, MutableMapping
 from concurrent.futures import Executor
 from contextlib import suppress
+from contextvars import Context
+from heapq import heappop
 from typing import Any, NoReturn, Protocol, TypeVar, TypeVarTuple, Unpack
 
 from stablecast.lab.world.clock import HostClock
@@ -27,6 +29,12 @@ SUBPROCESS = "start a program of its own with World.start"
 ResultT = TypeVar("ResultT")
 ArgsT = TypeVarTuple("ArgsT")
 
+
+FEW_TIMERS = 100
+"""Timers of a loop up to which asyncio keeps those that were cancelled."""
+
+LONGEST_WAIT = 86_400
+"""The longest wait of a turn in s, as in asyncio."""
 
 CLOSINGS = 100
 """Awaits in `finally` clauses that are ended when a process is disposed of."""
@@ -126,10 +134,14 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
     """An event loop of a process of the world."""
 
     _closed: bool
+    _debug: bool
+    _stopping: bool
+    _timer_cancelled_count: int
     _check_closed: Callable[[], None]
     _ready: deque[asyncio.Handle]
     _scheduled: list[asyncio.TimerHandle]
     _transports: MutableMapping[int, Any]
+    _process_events: Callable[[list[Any]], None]
 
     def __init__(self, process: LoopOwner) -> None:
         """Make a loop; the thread that calls it runs it."""
@@ -147,6 +159,45 @@ class SimulatedEventLoop(selector_events.BaseSelectorEventLoop):
     def time(self) -> float:
         """Return the monotonic time of the host in s."""
         return self._clock.monotonic_ns() / 1e9
+
+    def call_soon(
+        self, callback: Callable[[Unpack[ArgsT]], object], *args: *ArgsT, context: Context | None = None
+    ) -> asyncio.Handle:
+        """Call back in the next turn, as asyncio does, in fewer steps."""
+        if self._closed or self._debug:
+            return super().call_soon(callback, *args, context=context)
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def _run_once(self) -> None:
+        """Run one turn, as asyncio does, in fewer steps: worlds spend a fifth of their time between callbacks."""
+        scheduled, ready = self._scheduled, self._ready
+        if self._debug or len(scheduled) > FEW_TIMERS:  # asyncio discards timers that were cancelled.
+            super()._run_once()  # type: ignore[misc]
+            return
+        while scheduled and scheduled[0]._cancelled:
+            self._timer_cancelled_count -= 1
+            heappop(scheduled)._scheduled = False  # type: ignore[attr-defined]
+        timeout: float | None = None
+        if ready or self._stopping:
+            timeout = 0
+        elif scheduled:
+            timeout = min(max(0, scheduled[0]._when - self.time()), LONGEST_WAIT)  # type: ignore[attr-defined]
+        if events := self.alarms.select(timeout):
+            self._process_events(events)
+        if scheduled:
+            end = self.time() + self._clock_resolution
+            while scheduled and scheduled[0]._when < end:  # type: ignore[attr-defined]
+                timer = heappop(scheduled)
+                timer._scheduled = False  # type: ignore[attr-defined]
+                ready.append(timer)
+        handle: asyncio.Handle | None = None
+        for _ in range(len(ready)):  # Not those that these callbacks add.
+            handle = ready.popleft()
+            if not handle._cancelled:
+                handle._run()
+        events = handle = None  # type: ignore[assignment]  # An exception may refer to this frame.
 
     def next_number(self) -> int:
         """Return a number that no other task or future of the loop has."""

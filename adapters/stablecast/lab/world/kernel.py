@@ -10,11 +10,11 @@ by repeated looking comes to its end.
 """
 
 import asyncio
-import heapq
 import random
 import sys
 from asyncio import events
 from collections.abc import Callable
+from heapq import heappop, heappush
 from typing import Any, NoReturn, Protocol
 
 import greenlet
@@ -49,18 +49,17 @@ class ProcessGone(BaseException):
     """Raised in a thread of a process that has ended: it must not act any more. Nobody should catch it."""
 
 
-class Event:
-    """A call at a time; `cancel` forgets it."""
+class Event(list[Any]):
+    """A call at a time: the time in ns, two numbers that order the calls of one time, and the call.
 
-    __slots__ = ("act",)
+    A list needs neither a constructor in Python nor a second object in the heap. There are thousands in a world.
+    """
 
-    def __init__(self, act: Callable[[], object]) -> None:
-        """Prepare a call."""
-        self.act: Callable[[], object] | None = act
+    __slots__ = ()
 
     def cancel(self) -> None:
         """Forget the call; it will not be made."""
-        self.act = None
+        self[-1] = None
 
 
 class SimulatedThread:
@@ -115,7 +114,7 @@ class SimulatedThread:
         """Resume the thread soon if it blocks."""
         if self._waits and not self._woken and not self.ended:
             self._woken = True
-            self._kernel.after(1 + self._kernel.random.randrange(WAKE_NS), self._resume_woken)
+            self._kernel.after(1 + self._kernel.below(WAKE_NS), self._resume_woken)
 
     def join(self, timeout: float | None = None) -> None:
         """Block the calling thread until this one has ended, at most `timeout` seconds."""
@@ -131,27 +130,33 @@ class SimulatedThread:
     def block(self, deadline: int | None) -> bool:
         """Suspend this thread, which is the running one, until `wake` or a time; return whether it was woken."""
         kernel = self._kernel
-        self._leave_if_gone()
+        owner = self.owner
+        if owner.gone:
+            self.leave()
         self._waits, self._woken = True, False
         if deadline is not None:
-            self._timer = kernel.at(max(deadline, kernel.now), self._resume)
+            self._timer = kernel.at(max(kernel.now, deadline), self._resume)
         loop = events._get_running_loop()
         task = None if loop is None else _suspend_task(loop)
         hooks = sys.get_asyncgen_hooks()
-        self._switch_to_hub()
+        events._set_running_loop(None)
+        sys.set_asyncgen_hooks(None, None)
+        kernel.hub.switch()
         events._set_running_loop(loop)
         sys.set_asyncgen_hooks(*hooks)
         if loop is not None and task is not None:
             _resume_task(loop, task)
         woken = self._woken
-        self.owner.on_resume(self)
+        owner.on_resume(self)
         return woken
 
     def leave(self) -> NoReturn:
         """Run no more, because the process has ended; `dispose` raises `Gone` here."""
         while not self._disposing:
             self._waits = True
-            self._switch_to_hub()
+            events._set_running_loop(None)
+            sys.set_asyncgen_hooks(None, None)
+            self._kernel.hub.switch()
         raise ProcessGone
 
     def dispose(self) -> None:
@@ -166,15 +171,6 @@ class SimulatedThread:
             self.ended = True
             kernel.current = previous
 
-    def _leave_if_gone(self) -> None:
-        if self.owner.gone:
-            self.leave()
-
-    def _switch_to_hub(self) -> None:
-        events._set_running_loop(None)
-        sys.set_asyncgen_hooks(None, None)
-        self._kernel.hub.switch()
-
     def _resume_woken(self) -> None:
         if self._waits and self._woken:
             self._resume(woken=True)
@@ -183,20 +179,25 @@ class SimulatedThread:
         return self._waits and not self.ended and not self.owner.gone
 
     def _resume(self, woken: bool = False) -> None:
-        if not self._resumable():
+        owner, kernel = self.owner, self._kernel
+        if not self._waits or self.ended or owner.gone:
             return
-        if self._kernel.on_turn is not None and self.owner.runs:
-            self._kernel.on_turn(self)
+        if kernel.on_turn is not None and owner.runs:
+            kernel.on_turn(self)
             if not self._resumable():  # A fault at a turn may end the process.
                 return
-        if not self.owner.runs:
-            self.owner.postpone(lambda: self._resume(woken))
+        if not owner.runs:
+            owner.postpone(lambda: self._resume(woken))
             return
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self._waits, self._woken = False, woken
-        self._kernel.switch_to(self)
+        kernel.current = self
+        try:
+            self.green.switch()
+        finally:
+            kernel.current = None
 
     def _run(self) -> None:
         try:
@@ -260,7 +261,8 @@ class Kernel:
         self.current: SimulatedThread | None = None
         self.steps = 0
         self.on_turn: Callable[[SimulatedThread], object] | None = None
-        self._events: list[tuple[int, int, int, Event]] = []
+        self._events: list[Event] = []
+        self._bits = self.random.getrandbits
         self._numbers = 0
         self._looks = 0
         self._looked_at = 0
@@ -270,10 +272,18 @@ class Kernel:
         self._numbers += 1
         return self._numbers
 
+    def below(self, limit: int) -> int:
+        """Return what `random.randrange(limit)` returns, in a third of its time."""
+        bits = limit.bit_length()
+        while (number := self._bits(bits)) >= limit:
+            pass
+        return number
+
     def at(self, when: int, act: Callable[[], object]) -> Event:
         """Call `act` on the hub at a time in ns. The seed orders the calls of one moment."""
-        event = Event(act)
-        heapq.heappush(self._events, (when, self.random.getrandbits(16), self.next_number(), event))
+        self._numbers += 1
+        event = Event((when, self._bits(16), self._numbers, act))
+        heappush(self._events, event)
         return event
 
     def after(self, wait: int, act: Callable[[], object]) -> Event:
@@ -285,8 +295,8 @@ class Kernel:
 
         A run with such a call, and a run without it, are therefore the same up to that moment.
         """
-        event = Event(act)
-        heapq.heappush(self._events, (when, -1, self.next_number(), event))
+        event = Event((when, -1, self.next_number(), act))
+        heappush(self._events, event)
         return event
 
     def running(self) -> SimulatedThread:
@@ -308,10 +318,11 @@ class Kernel:
     def pay(self) -> None:
         """Let `TURN_NS` pass in the running thread. Other threads run if something is due meanwhile."""
         until = self.now + TURN_NS
+        current = self.current
         if self._events and self._events[0][0] <= until:
             self.sleep(TURN_NS)
-        elif self.current is not None and self.current.owner.gone:
-            self.current.leave()
+        elif current is not None and current.owner.gone:
+            current.leave()
         else:
             self.now = until
 
@@ -324,37 +335,32 @@ class Kernel:
             self._looks -= 1
             self.pay()
 
-    def switch_to(self, thread: SimulatedThread) -> None:
-        """Run a thread until it blocks or ends; only the hub calls this."""
-        self.current = thread
-        try:
-            thread.green.switch()
-        finally:
-            self.current = None
-
     def run(self, until: Callable[[], bool], deadline: int) -> None:
         """Carry out events until a condition holds.
 
         Raises:
             WorldError: Nothing is left to do, the deadline has passed, or a program repeats something for ever.
         """
+        events = self._events
         at_once, moment = 0, -1
         while not until():
-            if not self._events:
+            if not events:
                 raise WorldError("nothing will ever happen: every program waits for something that no other does")
-            when, _, _, event = heapq.heappop(self._events)
-            act = event.act
+            event = heappop(events)
+            when, _, _, act = event
             if act is None:
                 continue
             if when > deadline:
                 raise WorldError(f"the world did not end within {(deadline - START_NS) / 1e9:g} s of its time")
             self.steps += 1
             self.now = max(self.now, when)
-            at_once = at_once + 1 if moment == self.now else 0
-            moment = self.now
-            if at_once > EVENTS_AT_ONCE:
-                raise WorldError("a program does something for ever without letting time pass")
-            event.act = None
+            if moment == self.now:
+                at_once += 1
+                if at_once > EVENTS_AT_ONCE:
+                    raise WorldError("a program does something for ever without letting time pass")
+            else:
+                at_once, moment = 0, self.now
+            event[-1] = None
             act()
 
 

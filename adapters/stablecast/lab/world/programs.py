@@ -5,7 +5,7 @@ from pathlib import Path
 
 import attrs
 
-from stablecast.cli import daemons, lbmrd, srs
+from stablecast.cli import daemons, resolution_daemons
 from stablecast.cli.daemons import DaemonJob, StoreJob
 from stablecast.config.store_section import STORE_LEVEL
 from stablecast.lab.world.process import SimulatedProcess
@@ -140,7 +140,7 @@ def start_relay(world: World, name: str = "relay") -> SimulatedProcess:
 def start_service(world: World, name: str = "service") -> SimulatedProcess:
     """Start `stablecast srs` on a host."""
     settings = SrsConfig(interface=world.host(name).address)
-    return world.call(lambda: run_service(srs.serve(settings, as_json=False)), name)
+    return world.call(lambda: run_service(resolution_daemons.serve_srs(settings, as_json=False)), name)
 
 
 def relay_address(world: World, name: str = "relay") -> str:
@@ -149,4 +149,4 @@ def relay_address(world: World, name: str = "relay") -> str:
 
 
 def _relay(settings: LbmrdConfig) -> Callable[[], int]:
-    return lambda: lbmrd.run(settings, 0.0, validate=False, as_json=False)
+    return lambda: resolution_daemons.run_lbmrd(settings, 0.0, validate=False, as_json=False)

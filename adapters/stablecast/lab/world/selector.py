@@ -94,7 +94,7 @@ class Selector(selectors._BaseSelectorImpl):
         if self._turns >= FREE_TURNS:
             self._turns = 0
             kernel.pay()
-        ready = self._ready()
+        ready = self._ready() if self._candidates else []
         if not ready and not self._alarm and (timeout is None or timeout > 0):
             deadline = None if timeout is None else kernel.now + self._wait_ns(timeout)
             self._thread = kernel.running()
@@ -108,17 +108,19 @@ class Selector(selectors._BaseSelectorImpl):
     def _ready(self) -> list[tuple[selectors.SelectorKey, int]]:
         found: list[tuple[selectors.SelectorKey, int]] = []
         idle: list[int] = []
-        for descriptor, one in self._candidates.items():
-            key = self._fd_to_key[descriptor]
-            events = (READ if key.events & READ and one.readable else 0) | (
-                WRITE if key.events & WRITE and one.writable else 0
-            )
+        keys, candidates = self._fd_to_key, self._candidates
+        for descriptor, one in candidates.items():
+            key = keys[descriptor]
+            _, _, wanted, _ = key
+            events = READ if wanted & READ and one.readable else 0
+            if wanted & WRITE and one.writable:
+                events |= WRITE
             if events:
                 found.append((key, events))
             else:
                 idle.append(descriptor)
         for descriptor in idle:
-            del self._candidates[descriptor]
+            del candidates[descriptor]
         if len(found) > 1:
             self._kernel.random.shuffle(found)
         return found

@@ -25,6 +25,25 @@ COLLECTED_WORLDS = 16
 
 _opened = count(1)
 
+
+@contextmanager
+def prepared() -> Iterator[None]:
+    """Let the worlds of this context share the replacement of functions: it takes a tenth of the time of a small world.
+
+    All objects that live now are left out of the collections between worlds.
+    """
+    frozen = gc.get_freeze_count()
+    if not frozen:
+        gc.collect()
+        gc.freeze()
+    try:
+        with user_code.kept(), PatchedFiles(lambda: None):
+            yield
+    finally:
+        if not frozen:
+            gc.unfreeze()
+
+
 LIMIT_S = 3_600
 """Virtual time in s after which a world that has not ended is given up."""
 

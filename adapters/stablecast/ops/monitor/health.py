@@ -11,6 +11,7 @@ from functools import partial
 import attrs
 
 from stablecast.core.machine.units import SECOND
+from stablecast.ops.monitor.figures import short
 from stablecast.store.observatory import ReceiverView, SourceView, StoreView
 from stablecast.text import plural
 
@@ -114,8 +115,8 @@ def of_store(store: StoreView) -> Iterator[HealthFinding]:
         )
         yield _warning("slow-disk", text)
     _, _, _, dropped, _, ever_dropped = store.requests
-    if dropped:
-        yield _warning("requests-dropped", f"{dropped:,} requested messages per second are dropped")
+    if dropped >= 1:
+        yield _warning("requests-dropped", f"{short(dropped)} requested messages per second are dropped")
     elif ever_dropped:
         yield _notice("requests-were-dropped", f"{ever_dropped:,} requested messages were dropped so far")
     sources, messages = store.expired

@@ -39,6 +39,11 @@ class MonitorClient:
     remote: Remote
     token: str = ""
 
+    def daemon(self) -> dict[str, Any]:
+        """Return the record of the daemon, with all of its stores."""
+        with self._answer("/api/daemon", None) as answer:
+            return _object(answer.read(MAX_ANSWER_BYTES))
+
     def store(self) -> dict[str, Any]:
         """Return the record of the store."""
         return self._ask("")
@@ -76,7 +81,8 @@ class MonitorClient:
 
     @contextmanager
     def _answer(self, path: str, given: dict[str, Any] | None) -> Iterator[HTTPResponse]:
-        url = f"{self.remote.base}/api/stores/{self.remote.number}{path}"
+        within = "" if path.startswith("/api/") else f"/api/stores/{self.remote.number}"
+        url = f"{self.remote.base}{within}{path}"
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         body = None if given is None else json.dumps(given).encode()
         request = Request(url, data=body, headers=headers)  # noqa: S310 - the scheme was checked when it was parsed

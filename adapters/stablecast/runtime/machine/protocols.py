@@ -216,8 +216,8 @@ class DatagramReader(Protocol):
 class Thread(Protocol):
     """The handle of a thread that was started."""
 
-    def join(self) -> None:
-        """Wait for the end of the thread."""
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for the end of the thread, at most `timeout` seconds."""
 
 
 class Lock(Protocol):

@@ -56,5 +56,8 @@ def soonest(*deadlines: int | None) -> int | None:
     >>> soonest(None, 7, 5)
     5
     """
-    found = [deadline for deadline in deadlines if deadline is not None]
-    return min(found) if found else None
+    first = None
+    for deadline in deadlines:  # Drivers ask after most inputs, so this builds no list.
+        if deadline is not None and (first is None or deadline < first):
+            first = deadline
+    return first

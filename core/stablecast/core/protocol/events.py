@@ -190,12 +190,16 @@ class DeregistrationComplete:
 
 @attrs.frozen
 class Confirmed:
-    """A receiver consumed everything up to `last`; `first` is the first it had not confirmed before (P-657)."""
+    """A receiver consumed everything up to `last`; `first` is the first it had not confirmed before (P-657).
+
+    `session_id` is that of the receiver, 0 if it has none.
+    """
 
     first: int
     last: int
     receiver_reg_id: int
     flags: ConfirmFlag
+    session_id: int = 0
 
 
 @record

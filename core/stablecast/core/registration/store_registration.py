@@ -98,7 +98,7 @@ class RegistrationChart(Chart):
     retry = (
         states.REGISTERING.to.itself(internal=True, on=["report_no_response", "repeat"])
         | states.RENEWING.to(states.UNRESPONSIVE, on=["report_no_response", "repeat"])
-        | states.UNRESPONSIVE.to.itself(internal=True, on="repeat")
+        | states.UNRESPONSIVE.to.itself(internal=True, on=["report_no_response", "repeat"])
         | states.WITHDRAWING.to.itself(internal=True, on="repeat_farewell")
     )
     reset = states.REGISTERED.to(states.RENEWING, on="ask")
@@ -303,8 +303,9 @@ class Registration:
         self._lease_from(self.asked_at)
 
     def report_refusal(self, now: int, out: list[Effect], reason: str) -> None:
-        """Report the cause; the next try comes with the interval."""
+        """Report the cause; the next try comes with the interval. An answer ends an absence of the store."""
         self.refused = True
+        self.silence_reported = self.no_response_reported = False
         out.append(Notify(RegistrationError(self.request.store_index, self.address, reason)))
         self.timers.set(RegistrationTimer.RETRY, now + self.times.interval_ns)
 

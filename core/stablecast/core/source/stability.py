@@ -176,11 +176,11 @@ class StabilityWindow:
         if not news:
             return
         if self.confirmed_notices.numbers:
-            _report_confirmed(news, enough, receiver, flags, out)
+            _report_confirmed(news, enough, (receiver, session_id), flags, out)
         if self.confirmed_notices.messages:
             whole = self.large.whole(news, confirmations.confirmed[who].numbers)
             unique = self.large.whole(enough, confirmations.counted[-1]) if enough else []
-            _report_confirmed(whole, unique, receiver, flags | events.ConfirmFlag.WHOLE_MESSAGE, out)
+            _report_confirmed(whole, unique, (receiver, session_id), flags | events.ConfirmFlag.WHOLE_MESSAGE, out)
         if enough:
             self._settle(out)
 
@@ -363,17 +363,17 @@ class StabilityWindow:
 def _report_confirmed(
     parts: list[tuple[int, int]],
     unique: list[tuple[int, int]],
-    receiver: int,
+    receiver: tuple[int, int],
     flags: events.ConfirmFlag,
     out: list[Effect],
 ) -> None:
-    """Report confirmed ranges, cut where enough receivers have confirmed."""
+    """Report confirmed ranges, cut where enough receivers have confirmed. `receiver`: its RegID and session id."""
     enough = RangeSet(unique)
     for start, stop in parts:
         cut = [(part, flags | events.ConfirmFlag.UNIQUE) for part in enough.within(start, stop)]
         cut += [(part, flags) for part in enough.missing(start, stop)]
         for (first, end), flag in sorted(cut):
-            out.append(Notify(events.Confirmed(first, end - 1, receiver, flag)))
+            out.append(Notify(events.Confirmed(first, end - 1, receiver[0], flag, receiver[1])))
 
 
 def _split(held: RangeSet, low: int, high: int, mask: int, bit: int) -> list[tuple[int, int, int]]:

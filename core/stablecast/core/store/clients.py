@@ -9,6 +9,7 @@ are kept in a deadline queue: with ten thousand clients a check costs only what 
 """
 
 from bisect import bisect_left, insort
+from operator import attrgetter
 
 import attrs
 
@@ -19,6 +20,10 @@ from stablecast.core.protocol.messages import Address, Deregister, Refusal, Regi
 from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig, repository_for
 from stablecast.core.store.client_lifetime import Lifetime, LifetimeState
 from stablecast.core.store.deadline_queue import DeadlineQueue
+
+_NAMES = [field.name for field in attrs.fields(Client)]
+_VALUES = attrgetter(*_NAMES)
+_ACKNOWLEDGED, _HAS_ACKNOWLEDGED = _NAMES.index("acknowledged"), _NAMES.index("has_acknowledged")
 
 MAX_CLIENTS = 100_000
 """Sources and receivers that one store keeps."""
@@ -180,7 +185,9 @@ class ClientTable:
         client = record.client
         if client.has_acknowledged and number <= client.acknowledged:
             return False
-        record.client = attrs.evolve(client, acknowledged=number, has_acknowledged=True)
+        values = list(_VALUES(client))  # `attrs.evolve` takes four times as long, and every message comes here.
+        values[_ACKNOWLEDGED], values[_HAS_ACKNOWLEDGED] = number, True
+        record.client = Client(*values)
         return True
 
     def on_term(self, record: ClientRecord, term: int) -> None:

@@ -21,6 +21,7 @@ import attrs
 
 from stablecast.core.machine import serial
 from stablecast.core.machine.seeded import Seeded
+from stablecast.core.machine.timers import soonest
 from stablecast.core.protocol import inputs
 from stablecast.core.protocol import messages as msg
 from stablecast.core.protocol.effects import Client, Discard, Effect, Join, Notify, Send, StoreEffect
@@ -188,8 +189,7 @@ class StoreEndpoint:
 
     def next_timeout(self) -> int | None:
         """Return when `handle_timeout` is due (ns), or None."""
-        times = (self.check_at, self.registry.agenda.next(), self.serving.next())
-        return min((time for time in times if time is not None), default=None)
+        return soonest(self.check_at, self.registry.agenda.next(), self.serving.next())
 
     def take_effects(self) -> list[StoreEffect]:
         """Return the effects to perform, in order, and empty the outbox."""

@@ -116,11 +116,10 @@ class RetransmissionService:
         worthwhile = max(SECOND, min(self.queued * SECOND, self.rate * PACE_NS))
         return self.filled_at + max(0, -(-(worthwhile - self.credit) // self.rate))
 
-    def rates(self, now: int) -> tuple[int, int, int]:
-        """Return the messages a second that were received, served and dropped since the reset (P-905)."""
-        age = max(1, now - self.reset_at)
-        received, served, dropped = (n * SECOND // age for n in (self.received, self.served, self.dropped))
-        return (received, served, dropped)
+    def rates(self, now: int, started_at: int = 0) -> tuple[float, float, float]:
+        """Return the messages a second received, served and dropped since the reset or the start (P-409, P-905)."""
+        age = max(1, now - max(self.reset_at, started_at))
+        return (self.received * SECOND / age, self.served * SECOND / age, self.dropped * SECOND / age)
 
     def reset(self, now: int) -> None:
         """Count anew (P-906); the drops since the start stay."""

@@ -207,9 +207,9 @@ class StoreStatus:
         """The store's knowledge of sources that never registered here since its records began."""
         return self._registry.memory
 
-    def rates(self, now: int) -> tuple[int, int, int]:
-        """Return messages a second that were requested, served and dropped since the reset (P-905)."""
-        return self._serving.rates(now)
+    def rates(self, now: int, started_at: int = 0) -> tuple[float, float, float]:
+        """Return messages a second that were requested, served and dropped since the reset, or the start (P-905)."""
+        return self._serving.rates(now, started_at)
 
     @property
     def service(self) -> RetransmissionStatus:

@@ -78,6 +78,7 @@ def keeping(**stores: tuple[int, int]) -> dict[str, list[Fact]]:
     return {f"{name}:1": [fact("held", first, last, f"{name}:1")] for name, (first, last) in stores.items()}
 
 
+@pytest.mark.rows("P-302", "P-515")
 def test_stable_is_what_enough_stores_hold() -> None:
     """S1 of one group: a quorum must hold each number, and be there to say so. P-302, P-515."""
     group = asking((2, [A, B, C]))
@@ -93,6 +94,7 @@ def test_stable_is_what_enough_stores_hold() -> None:
     assert [text.partition(" ")[0] for text in finding.untold] == ["S1"]
 
 
+@pytest.mark.rows("P-517", "P-523")
 def test_as_many_groups_must_hold_a_number_as_the_source_asks_for() -> None:
     """S1 of several groups. P-517, P-523."""
     groups, stores = ((1, [A]), (1, [B]), (1, [C])), [store(A), store(B), store(C)]
@@ -104,6 +106,7 @@ def test_as_many_groups_must_hold_a_number_as_the_source_asks_for() -> None:
     assert rules(judged([*unsure, source()], s7=[*asking(*groups, enough=3), stable], **kept)) == [("S1", "s7", 5)]
 
 
+@pytest.mark.rows("P-207")
 def test_a_store_that_moved_is_known_by_all_its_addresses() -> None:
     """Rule S1 follows a moved store (P-207)."""
     facts = [*asking((1, [A])), fact("member", 0, 10, B), fact("stable", 0, 9)]
@@ -111,6 +114,7 @@ def test_a_store_that_moved_is_known_by_all_its_addresses() -> None:
     assert rules(judged([store(A), store(B), source()], s7=facts, **kept)) == []
 
 
+@pytest.mark.rows("P-502")
 def test_in_turns_one_store_must_hold_what_is_stable() -> None:
     """S1, P-502; another life may have a store of its own."""
     group, stores = asking((1, [A, B])), [store(A), store(B), source()]
@@ -119,6 +123,7 @@ def test_in_turns_one_store_must_hold_what_is_stable() -> None:
     assert rules(judged(stores, s7=[*group, fact("turned", 5, 20)], **kept)) == [("S1", "s7", 20)]
 
 
+@pytest.mark.rows("P-311")
 def test_no_life_uses_a_stable_number_again() -> None:
     """Rule S2 (P-311, T20)."""
     both = {
@@ -176,6 +181,7 @@ def test_numbers_that_a_store_lost_are_not_judged(
     ]
 
 
+@pytest.mark.rows("P-302", "P-346")
 def test_an_acknowledgement_was_given_by_whom_it_names() -> None:
     """Rules P6 and A3 (P-302, P-346)."""
     acked = [fact("acked", 0, 9, A)]
@@ -200,6 +206,7 @@ def test_delivered_numbers_were_sent() -> None:
     assert rules(judged([source(complete=False), reader()], s7=[fact("sent", 0, 5)], **delivered)) == []
 
 
+@pytest.mark.rows("P-540")
 def test_one_proxy_lasts() -> None:
     """Rule E4 (P-540, T23)."""
     long, short = store(A, ended=100), store(B, ended=100)

@@ -115,6 +115,7 @@ def confirmed(first: int, number: int) -> Send:
     return Send("a:1", ConsumptionAck(LIFE, 0, 2, wire(number), first=wire(first)))
 
 
+@pytest.mark.rows("P-349")
 @pytest.mark.parametrize("start", [0, WRAP - 2])
 def test_a_confirmation_names_only_what_was_consumed(start: int) -> None:
     """A1, P-349: a store hears one number, the source hears ranges; they may come again."""
@@ -138,6 +139,7 @@ def holds(life: int, context: int = 5, role: Role = Role.SOURCE) -> PersistClien
 FORGOTTEN = Forget(1, Role.SOURCE, 50)
 
 
+@pytest.mark.rows("P-019")
 @pytest.mark.parametrize(
     ("facts", "broken"),
     [
@@ -177,6 +179,7 @@ def test_s1_wants_the_ack_of_the_very_store() -> None:
     assert judged(source(), *facts, stable(0, 4, 2, StableFlag.NONE)) == []
 
 
+@pytest.mark.rows("P-513", "P-514")
 @pytest.mark.parametrize(
     ("rules", "enough", "too_few"),
     [
@@ -187,7 +190,7 @@ def test_s1_wants_the_ack_of_the_very_store() -> None:
     ],
 )
 def test_s1_knows_the_rules_of_groups(rules: GroupRules, enough: list[int], too_few: list[int]) -> None:
-    """P-513, P-514: stores 0, 2, 4 are group 0."""
+    """Stores 0, 2, 4 are group 0."""
     facts = (begins(0), Sent(0, 5, 1))
     assert judged(source(rules), *facts, *(ack(index, 0, 4) for index in enough), stable(0, 4)) == []
     assert judged(source(rules), *facts, *(ack(index, 0, 4) for index in too_few), stable(0, 4)) == [
@@ -195,6 +198,7 @@ def test_s1_knows_the_rules_of_groups(rules: GroupRules, enough: list[int], too_
     ]
 
 
+@pytest.mark.rows("P-502")
 def test_s1_asks_for_one_store_where_they_take_turns() -> None:
     """The store whose turn it is decides (P-502)."""
     machine = source(behavior=StoreBehavior.RR)
@@ -261,6 +265,7 @@ def test_d1_is_for_receivers_that_deliver_in_order() -> None:
     assert judged(machine, begins(3), consumed(3))[0][0] == "A1"
 
 
+@pytest.mark.rows("P-431")
 def test_d1_in_arrival_order_a_number_is_delivered_once() -> None:
     """A number comes once in any order (P-431)."""
     machine = receiver(ordering=Ordering.ARRIVAL)
@@ -276,6 +281,7 @@ def test_d1_in_arrival_order_a_number_is_delivered_once() -> None:
     assert judged(machine, deliver(3, 1))[0][0] == "D1"
 
 
+@pytest.mark.rows("P-346")
 def test_a1_acknowledgements_do_not_fall() -> None:
     """This holds for every peer, but the application may withdraw its own acknowledgement. P-346."""
     facts = (begins(3), deliver(3, 4), Consumed(3, 6), consumed(6))
@@ -286,8 +292,9 @@ def test_a1_acknowledgements_do_not_fall() -> None:
     assert judged(receiver(ack_mode=AckMode.EXPLICIT), *facts, consumed(5)) == []
 
 
+@pytest.mark.rows("P-347")
 def test_a1_lets_the_application_acknowledge() -> None:
-    """P-347: and everything below with it."""
+    """And everything below with it."""
     assert judged(receiver(), begins(3), deliver(3, 4), Acknowledge(5), consumed(5)) == []
 
 
@@ -334,6 +341,7 @@ def granted(reg_id: int, life: int = LIFE) -> Send:
     return Send("c:1", Registered(Role.SOURCE, 0, 1, reg_id, life, False, 0, 0, 0, 0))
 
 
+@pytest.mark.rows("P-010")
 def test_p1_where_receivers_set_the_pace_asks_for_what_was_kept_or_went() -> None:
     """Messages may wait in memory (P-010, T19)."""
     paced = known(5, pace=Pace.RECEIVERS)
@@ -349,8 +357,9 @@ def test_p1_where_receivers_set_the_pace_asks_for_what_was_kept_or_went() -> Non
     assert judged(machine, held(0, 5))[0][0] == "P1"
 
 
+@pytest.mark.rows("P-014")
 def test_a_store_grants_what_is_written_down() -> None:
-    """P-014: to this life, and not before the sync."""
+    """To this life, and not before the sync."""
     assert judged(store(), known(5), Persisted(1), granted(5)) == []
     assert judged(store(), known(5), granted(5)) == [
         ("R2", "RegID 5 is granted to life 0x7, which is not written down")
@@ -373,6 +382,7 @@ def test_p1_may_begin_anywhere() -> None:
     assert judged(machine, Persisted(4), held(0, 9)) == []
 
 
+@pytest.mark.rows("P-440")
 def test_p1_knows_what_had_to_go_and_what_older_lives_left() -> None:
     """Synced messages may be acknowledged again, by the life that sent them (P-440)."""
     machine = store()

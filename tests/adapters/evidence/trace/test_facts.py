@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import attrs
+import pytest
 
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.effects import (
@@ -139,6 +140,7 @@ def test_a_store_holds_what_is_synced_or_kept_in_memory() -> None:
     ]
 
 
+@pytest.mark.rows("P-575")
 def test_a_paced_store_holds_the_messages_that_it_acknowledges() -> None:
     """The source agreed to that (P-575)."""
     assert told(store(repository=RepositoryConfig(allow_rpp=True)), (TICK, [said(0, 4)])) == [

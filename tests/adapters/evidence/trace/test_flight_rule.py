@@ -3,6 +3,7 @@
 from typing import Any
 
 import attrs
+import pytest
 
 from stablecast.core.protocol.effects import Notify, Release
 from stablecast.core.protocol.events import NotStable, NotStableFlag, Reclaimed, Stable, StableFlag
@@ -31,6 +32,7 @@ def sent(first: int, count: int, **more: Any) -> Sent:
     return Sent(first, count, count, **more)
 
 
+@pytest.mark.rows("P-307")
 def test_no_more_than_the_flight_size_is_in_flight() -> None:
     """A send beyond the flight size is named (P-307)."""
     assert judged(sent(0, 10), Tick()) == []
@@ -47,8 +49,9 @@ def test_messages_that_are_stable_or_given_up_are_not_in_flight() -> None:
         assert judged(sent(0, 10), keeps, sent(10, 1)) == [TOO_MANY]
 
 
+@pytest.mark.rows("P-313")
 def test_a_message_that_was_cut_counts_once() -> None:
-    """P-313: until its last piece is stable, with gaps anywhere in it."""
+    """Until its last piece is stable, with gaps anywhere in it."""
     cut, holes = sent(0, 30, large=((0, 29),)), [Notify(Stable(at, at, 0, StableFlag.STABLE)) for at in range(29)]
     assert judged(cut, sent(30, 9)) == []
     assert judged(cut, sent(30, 10)) == [TOO_MANY]

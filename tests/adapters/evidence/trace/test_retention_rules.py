@@ -58,8 +58,9 @@ def test_c1_what_is_let_go_is_stable() -> None:
     assert judged(source(), "C1", BEGUN, SENT, *acks, gone(0, 9, forced=True)) == []
 
 
+@pytest.mark.rows("P-321", "P-323")
 def test_c1_copies_that_are_released_are_stable_or_had_to_go() -> None:
-    """P-321, P-323: from the first number of this life on."""
+    """From the first number of this life on."""
     acks = (ack(0, 0, 5), ack(1, 0, 3))
     assert judged(source(), "C1", BEGUN, SENT, *acks, Release(3), Release(4), Release(2)) == []
     assert judged(source(), "C1", BEGUN, SENT, *acks, Release(6)) == [

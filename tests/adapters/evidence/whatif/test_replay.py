@@ -49,8 +49,8 @@ def test_a_smaller_flight_exposes_less_and_makes_messages_wait(recording: Record
     assert 0 < bound.exposure < free.exposure
 
 
+@pytest.mark.rows("P-313")
 def test_a_message_that_was_cut_counts_once_in_the_flight(recording: Recording) -> None:
-    """P-313."""
     cut = attrs.evolve(recording, wishes=tuple(attrs.evolve(wish, cut=True) for wish in recording.wishes))
     outcome = replay(cut, configured(recording, {"ume_flight_size": 2}))
     assert (outcome.sent, outcome.stable, outcome.waits) == (80, 80, {0: 80})

@@ -17,8 +17,9 @@ SEEDS = (1, 6, 8, 18)
 """Takeovers, proxies, stores that crash, disks that forget nothing, and a source that lives three times."""
 
 
+@pytest.mark.rows("P-302", "P-306", "P-402")
 def test_every_step_of_simulated_runs_is_one_of_the_models_or_told_as_out_of_bounds(tmp_path: Path) -> None:
-    """P-302, P-306, P-402, T4, T5, T15."""
+    """T4, T5, T15."""
     for seed in SEEDS:
         simulate(draw(seed), traces=tmp_path / str(seed))
     tallies = followed(*(tmp_path / str(seed) for seed in SEEDS))

@@ -53,8 +53,9 @@ def test_a_search_that_was_cut_says_so() -> None:
     assert "100 states, and there are more: raise --bound" in said[-1]
 
 
+@pytest.mark.rows("P-415")
 def test_a_loss() -> None:
-    """P-415, T5."""
+    """T5."""
     status, said, _ = prove("one_group_of_three", profile="5.3")
     assert status == 1
     assert "  1. the source starts and reaches A, B, C" in said
@@ -64,8 +65,8 @@ def test_a_loss() -> None:
     assert said[-1].startswith("profile 5.3: loss (")
 
 
+@pytest.mark.rows("P-523")
 def test_a_loss_and_a_stall_as_json() -> None:
-    """P-523."""
     status, told = prove_json("three_groups_all_active", profile="5.3", bounds=ProofBounds())
     assert (status, told["verdict"]) == (1, "loss")
     assert told["lost"] == {"kind": "reused", "message": "0"}
@@ -110,8 +111,9 @@ def test_each_pass_is_told_until_one_finds_something(monkeypatch: pytest.MonkeyP
     ]
 
 
+@pytest.mark.rows("P-526")
 def test_refused() -> None:
-    """P-526: stores in reserve."""
+    """Stores in reserve."""
     status, said, noted = prove("backup_stores")
     assert (status, said) == (2, [])
     why = "group 0 of size 3 lists 5 stores: stable messages may become unavailable (P-526)"

@@ -54,8 +54,9 @@ def test_profiles_give_defaults_and_repairs(tmp_path: Path) -> None:
         read(tmp_path, text, profile="none")
 
 
+@pytest.mark.rows("P-501")
 def test_groups_mean_quorums(tmp_path: Path) -> None:
-    """P-501: under profile 5.3 round robin is the default, which knows no groups."""
+    """Under profile 5.3 round robin is the default, which knows no groups."""
     text = "source ume_store 10.0.0.1:14567:1\nsource ume_store_group 0:1\n"
     found = read(tmp_path, text, profile="5.3")
     assert found.source.behavior is StoreBehavior.QC
@@ -64,8 +65,9 @@ def test_groups_mean_quorums(tmp_path: Path) -> None:
     assert kept.source.behavior is StoreBehavior.RR
 
 
+@pytest.mark.rows("P-526")
 def test_a_size_before_the_stores_stays(tmp_path: Path) -> None:
-    """P-526: five stores in a group of three are two spare ones, wherever the size stands."""
+    """Five stores in a group of three are two spare ones, wherever the size stands."""
     stores = "".join(f"source ume_store 10.0.0.{n}:14567:{n}\n" for n in range(1, 6))
     for text in (f"source ume_store_group 0:3\n{stores}", f"{stores}source ume_store_group 0:3\n"):
         found = read(tmp_path, text)

@@ -9,6 +9,7 @@ from stablecast.lab.prove.world import ProofWorld
 from tests.adapters.lab.prove.examples import play, search
 
 
+@pytest.mark.rows("P-415", "P-511", "P-523", "P-525", "P-526")
 @pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("name", "steps"),
@@ -20,7 +21,7 @@ from tests.adapters.lab.prove.examples import play, search
     ],
 )
 def test_documented_a_stable_message_loses_its_number(name: str, steps: int) -> None:
-    """P-415, P-511, P-525, P-526, P-523, T5, T20: formal design, 7.1 and 7.2."""
+    """T5, T20: formal design, 7.1 and 7.2."""
     world, result = search(name, "5.3")
     assert result.verdict is ProofVerdict.LOSS
     assert result.loss is not None
@@ -30,9 +31,10 @@ def test_documented_a_stable_message_loses_its_number(name: str, steps: int) -> 
     assert world.loss(play(world, result.loss.run[:-1])) is None
 
 
+@pytest.mark.rows("P-440")
 @pytest.mark.no_cover
 def test_documented_a_store_acknowledges_what_it_never_stored() -> None:
-    """P-440: formal design, 7.3; the consensus of release 6.17 is the highest."""
+    """Formal design, 7.3; the consensus of release 6.17 is the highest."""
     _, result = search("one_group_of_three", "6.17")
     assert result.loss is not None
     assert result.loss.loss is not None
@@ -41,14 +43,15 @@ def test_documented_a_store_acknowledges_what_it_never_stored() -> None:
     assert len(result.stall.run) < len(result.loss.run)
 
 
+@pytest.mark.rows("P-505")
 def test_round_robin_loses_what_one_store_has() -> None:
-    """P-505."""
     for profile in ("5.3", "safe"):
         _, result = search("round_robin", profile)
         assert result.loss is not None
         assert [action[0] for action in result.loss.run] == [Deed.BEGIN, Deed.SEND, Deed.SYNC, Deed.LEAVE]
 
 
+@pytest.mark.rows("P-415", "P-511", "P-523")
 @pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("name", "bounds"),
@@ -59,7 +62,7 @@ def test_round_robin_loses_what_one_store_has() -> None:
     ],
 )
 def test_repaired_nothing_is_lost_and_nothing_stalls(name: str, bounds: ProofBounds) -> None:
-    """T5, P-415, P-511, P-523."""
+    """T5."""
     _, result = search(name, "safe", bounds=bounds)
     assert (result.verdict, result.complete) == (ProofVerdict.NONE, True)
 

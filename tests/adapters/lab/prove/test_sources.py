@@ -1,5 +1,7 @@
 """A source as a number."""
 
+import pytest
+
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol.effects import Resend
 from stablecast.core.protocol.events import QuorumLost, RegistrationComplete, Stable
@@ -46,8 +48,8 @@ def test_states_that_are_alike_are_one() -> None:
     assert known.views[begun].counting == (0, 1)
 
 
+@pytest.mark.rows("P-217", "P-331", "P-336")
 def test_what_the_application_is_told() -> None:
-    """P-217, P-331, P-336."""
     known = sources(1, 2, 3)
     begun, told = hear(known, known.new(1), Start(), granted(0), granted(1), Tick())
     assert [type(event) for event in told] == [RegistrationComplete]

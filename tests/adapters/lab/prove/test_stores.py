@@ -1,5 +1,7 @@
 """A store as a number."""
 
+import pytest
+
 from stablecast.core.protocol.inputs import Data
 from stablecast.core.protocol.messages import Register, Registered, Role, SourceInfo, StableAck
 from stablecast.core.protocol.repairs import Repair
@@ -37,8 +39,9 @@ def test_states_that_are_alike_are_one() -> None:
     assert stores.new() == new
 
 
+@pytest.mark.rows("P-302")
 def test_what_is_synced_survives() -> None:
-    """P-302: acknowledged is what is synced."""
+    """Acknowledged is what is synced."""
     stores = StoreStates.create(Repair.ALL)
     held = through(stores, stores.new(), *BEGUN, data(1, 0))
     assert (stores.views[held].dirty, stores.views[held].unsynced) == (True, frozenset({0}))

@@ -10,8 +10,9 @@ from stablecast.lab.prove.world import ProofWorld
 from tests.adapters.lab.prove.examples import read, search
 
 
+@pytest.mark.rows("P-525")
 def test_a_timeline() -> None:
-    """P-525: two groups of one store."""
+    """Two groups of one store."""
     world, result = search("two_groups_of_one", "5.3")
     assert result.loss is not None
     told = story.steps(world, result.loss)
@@ -77,15 +78,16 @@ def test_what_helps_is_found_by_trying() -> None:
     ]
 
 
+@pytest.mark.rows("P-526")
 @pytest.mark.no_cover
 def test_a_remedy_may_be_not_to_start() -> None:
-    """P-526."""
     world, result = search("backup_stores", "5.3")
     assert result.loss is not None
     *_, last = story.remedies(world.instance, result.loss)
     assert last.startswith("profile safe: the source does not start, group 0 of size 3 lists 5 stores")
 
 
+@pytest.mark.rows("P-505", "P-523", "P-525")
 @pytest.mark.no_cover
 def test_groups_and_rotation_have_remedies_of_their_own() -> None:
     """P-505, P-523, P-525; formal design, 7.2."""
@@ -97,8 +99,8 @@ def test_groups_and_rotation_have_remedies_of_their_own() -> None:
     assert story.remedies(world.instance, result.loss) == ["ume_store_behavior qc: this run is harmless"]
 
 
+@pytest.mark.rows("P-514")
 def test_the_rule_that_is_there_is_no_remedy() -> None:
-    """P-514."""
     world, result = search("two_groups_of_one", "5.3")
     assert result.loss is not None
     majority = read("two_groups_of_one", "5.3", "ume_retention_intergroup_stability_behavior=majority")

@@ -72,8 +72,9 @@ def test_equal_stores_may_change_places() -> None:
     assert list(world.actions(play(world, [begun]))) == [(Deed.STOP, ()), (Deed.SEND, ()), (Deed.LEAVE, (0,))]
 
 
+@pytest.mark.rows("P-502")
 def test_in_round_robin_no_store_is_like_another() -> None:
-    """P-502: the order of the list decides."""
+    """The order of the list decides."""
     world = ProofWorld.create(read("round_robin", "safe"))
     assert [there for _, there in world.actions(world.start())] == [(0, 1), (0,), (1,)]
     assert world.key(play(world, [(Deed.BEGIN, (0,))])) != world.key(play(world, [(Deed.BEGIN, (1,))]))
@@ -88,16 +89,18 @@ def test_a_store_that_comes_late_has_its_holes_filled() -> None:
     assert world.dirty(filled, 2)
 
 
+@pytest.mark.rows("P-440")
 def test_what_the_source_fills_reaches_only_who_asked() -> None:
-    """P-440: a late store also tells where it is; nobody answers that."""
+    """A late store also tells where it is; nobody answers that."""
     world = ProofWorld.create(read("one_group_of_three", "safe", bounds=ProofBounds(2)))
     run = [(Deed.BEGIN, (0, 1)), (Deed.SEND, ()), (Deed.SEND, ()), (Deed.RETURN, (2,)), (Deed.FILL, (2,))]
     filled = play(world, run)
     assert [world.store(filled, index).unsynced for index in world.indices] == [{0, 1}] * 3
 
 
+@pytest.mark.rows("P-319")
 def test_a_store_that_comes_when_all_is_stable_gets_nothing() -> None:
-    """P-319: what is stable is let go of."""
+    """A stable message is let go of."""
     world = ProofWorld.create(read("one_group_of_three", "safe"))
     run = [(Deed.BEGIN, (0, 1)), (Deed.SEND, ()), (Deed.SYNC, (0,)), (Deed.SYNC, (1,)), (Deed.RETURN, (2,))]
     late = play(world, run)
@@ -117,9 +120,10 @@ def test_a_stable_message_whose_disks_are_lost_is_gone() -> None:
     assert found.kind is LossKind.GONE
 
 
+@pytest.mark.rows("P-525")
 @pytest.mark.parametrize(("profile", "kind"), [("5.3", LossKind.REUSED), ("safe", None)])
 def test_a_source_that_returns_to_another_group_begins_anew(profile: str, kind: LossKind | None) -> None:
-    """P-525, T20: formal design, 7.2; the repaired source waits for both groups."""
+    """T20: formal design, 7.2; the repaired source waits for both groups."""
     world = ProofWorld.create(read("two_groups_of_one", profile))
     run = [(Deed.BEGIN, (0, 1)), (Deed.SEND, ()), (Deed.SYNC, (0,)), (Deed.STOP, (1,))]
     assert world.loss(play(world, run)) is None
@@ -143,9 +147,10 @@ def test_after_the_last_restart_nothing_begins() -> None:
     assert list(world.actions(world.do(begun, (Deed.STOP, ())).done())) == []
 
 
+@pytest.mark.rows("P-511")
 @pytest.mark.parametrize(("profile", "kind"), [("5.3", LossKind.UNRECOVERABLE), ("safe", None)])
 def test_a_receiver_gives_up_what_the_stores_there_do_not_have(profile: str, kind: LossKind | None) -> None:
-    """P-511: formal design, 7.2; the repaired receiver waits for a quorum of every group."""
+    """Formal design, 7.2; the repaired receiver waits for a quorum of every group."""
     world = ProofWorld.create(read("two_groups_of_one", profile))
     run = [(Deed.BEGIN, (0, 1)), (Deed.LEAVE, (1,)), (Deed.SEND, ()), (Deed.SYNC, (0,))]
     found = world.loss(play(world, [*run, (Deed.RETURN, (1,)), (Deed.LEAVE, (0,))]))

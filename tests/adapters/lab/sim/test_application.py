@@ -24,6 +24,7 @@ def report(habit: Habit, seed: int = 1, **changes: object) -> Report:
     return run(Schedule(seed, ((500, 150), (680, 20), (2800, 60), (3500, 20)), RETURNS, setup))
 
 
+@pytest.mark.rows("P-008", "P-402")
 @pytest.mark.no_cover
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("habit", Habit)
@@ -35,10 +36,10 @@ def test_each_message_is_handed_over_once_in_one_run(habit: Habit, arrival: bool
     assert found.counts["lives"] == 3
 
 
+@pytest.mark.rows("P-347", "P-348")
 @pytest.mark.no_cover
 @pytest.mark.parametrize("large", [0, 5])
 def test_threads_acknowledge_later_in_any_order(large: int) -> None:
-    """P-347, P-348."""
     found = report(Habit.THREADED, ack_mode=AckMode.EXPLICIT, large=large)
     assert found.violations == ()
 

@@ -80,8 +80,9 @@ def lively(setup: WorldSetup) -> Cluster:
     return cluster
 
 
+@pytest.mark.rows("P-203", "P-207")
 def test_stores_with_a_name_may_move() -> None:
-    """P-203, P-207: source and receivers follow."""
+    """Source and receivers follow."""
     cluster = lively(WorldSetup(named=True))
     cluster.suffer(Fault(0, Act.CRASH, "store0", "", 100, True))
     cluster.world.run(6 * SECOND)
@@ -95,8 +96,8 @@ def test_stores_with_a_name_may_move() -> None:
     assert trouble(cluster) is None
 
 
+@pytest.mark.rows("P-584", "P-586")
 def test_a_receiver_that_leaves_is_forgotten_and_comes_back_as_a_new_one() -> None:
-    """P-584, P-586."""
     cluster = lively(WorldSetup())
     first = cluster.processes[RECEIVERS[0]]
     suffer(cluster, Act.LEAVE, RECEIVERS[0], span_ms=500)
@@ -117,9 +118,10 @@ def test_a_receiver_that_is_gone_does_not_leave(cluster: Cluster) -> None:
     assert not receiver.leaving
 
 
+@pytest.mark.rows("P-540", "P-541")
 @pytest.mark.parametrize("quorate", [False, True])
 def test_an_orphaned_world_has_a_proxy_until_the_source_is_back(quorate: bool) -> None:
-    """P-540, P-541, C-40."""
+    """C-40."""
     cluster = lively(WorldSetup(proxies=True, quorate=quorate, orphaned=True))
     cluster.calm()
     assert trouble(cluster) is not None
@@ -218,8 +220,8 @@ def test_what_was_wanted_of_nobody_is_sent_by_the_first() -> None:
     assert cluster.checkers.facts.counts["stable"] == 3
 
 
+@pytest.mark.rows("P-586")
 def test_a_client_that_leaves_is_rid_of_its_stores_also_if_the_first_does_not_hear_it_at_first() -> None:
-    """P-586."""
     for seed in (1, 2, 3):
         cluster = Cluster(seeded(seed))
         cluster.world.run(2 * SECOND)
@@ -228,8 +230,9 @@ def test_a_client_that_leaves_is_rid_of_its_stores_also_if_the_first_does_not_he
         assert trouble(cluster) is None
 
 
+@pytest.mark.rows("P-502", "P-503")
 def test_stores_have_their_turns() -> None:
-    """P-502, P-503: and what an earlier one had goes with it."""
+    """And what an earlier one had goes with it."""
     cluster = lively(WorldSetup(turns=True))
     source = cluster.source
     assert source is not None

@@ -17,8 +17,9 @@ from tests.adapters.lab.sim.checker_world import (
 )
 
 
+@pytest.mark.rows("P-026")
 def test_what_was_only_on_disks_that_are_lost_is_nobodys_promise() -> None:
-    """P-026: one of two disks that have it is enough no more."""
+    """One of two disks that have it is enough no more."""
     checkers = world()
     store(checkers, 0, 2, STORES[:2])
     checkers.on_stable(LIFE, 0, 1, list(STORES))
@@ -70,8 +71,8 @@ def test_a_life_that_no_quorum_remembers_is_promised_nothing_beside_the_next(
     assert not [text for text in broken(checkers) if text not in ("P1", "R2")]
 
 
+@pytest.mark.rows("P-502", "P-505")
 def test_in_turns_nothing_is_promised_but_what_the_next_store_has() -> None:
-    """P-502, P-505."""
     checkers = world(turns=True)
     store(checkers, 0, 4, STORES[:1])
     store(checkers, 0, 2, STORES[1:2])
@@ -121,8 +122,9 @@ def spoil(checkers: Checkers, name: str, number: int) -> None:
     record.bad = True
 
 
+@pytest.mark.rows("P-026")
 def test_one_bad_copy_is_survived_and_two_are_not() -> None:
-    """P-026: the others are a quorum still, then no more."""
+    """The others are a quorum still, then no more."""
     checkers = world()
     stable(checkers, 0, 1)
     spoil(checkers, STORES[0], 0)
@@ -175,8 +177,9 @@ def test_a_store_may_say_that_it_has_what_is_bad_until_it_knows() -> None:
     assert broken(checkers) == ["P1", "P1"]
 
 
+@pytest.mark.rows("P-012", "P-026")
 def test_with_its_disk_a_store_forgets_what_it_let_go() -> None:
-    """P-012, P-026: what two of three do not know of is nobody's promise; what the third let go counts again."""
+    """A message that two of three do not know is nobody's promise; what the third let go counts again."""
     checkers = world(paced=True)
     stable(checkers, 0, 2)
     for name in STORES:

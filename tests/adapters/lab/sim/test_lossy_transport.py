@@ -2,6 +2,8 @@
 
 from random import Random
 
+import pytest
+
 from stablecast.lab.sim.coded_messages import Greeting, Item
 from stablecast.lab.sim.lossy_transport import GIVE_UP_NS, LATE_NS, Lossy, parted
 from stablecast.lab.sim.network import VirtualNetwork
@@ -17,8 +19,9 @@ class Bare(VirtualProcess):
     """Nothing to drive."""
 
 
+@pytest.mark.rows("P-410")
 def test_nothing_vanishes_without_a_word() -> None:
-    """P-410: what a transport gives up it tells."""
+    """A transport reports the messages that it gives up."""
     world = VirtualWorld(Random(3))
     process = Bare(VirtualNetwork(world), "bare", "10.0.0.9", VirtualClock(0, 0))
     arrived: list[tuple[int, Item]] = []

@@ -58,8 +58,8 @@ def start(cluster: Cluster) -> StoreProcess:
     return store
 
 
+@pytest.mark.rows("P-540", "P-541")
 def test_receivers_register_with_a_proxy(cluster: Cluster) -> None:
-    """P-540, P-541."""
     store = start(cluster)
     (proxy,) = store._proxies.values()
     cluster.world.run(cluster.world.now + 5 * SECOND)
@@ -82,8 +82,9 @@ def test_a_proxy_ends_with_its_process(cluster: Cluster) -> None:
     cluster.world.run(cluster.world.now + SECOND)
 
 
+@pytest.mark.rows("P-549")
 def test_a_proxy_minds_its_own_business(cluster: Cluster) -> None:
-    """P-549: it has no messages; what is for others, and who has gone, is none of its concern."""
+    """It has no messages; what is for others, and who has gone, is none of its concern."""
     store = start(cluster)
     (proxy,) = store._proxies.values()
     cluster.world.run(cluster.world.now + SECOND)

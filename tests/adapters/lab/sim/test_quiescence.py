@@ -61,9 +61,10 @@ def test_what_is_stable_is_to_be_everywhere(setup: WorldSetup, passed: str) -> N
     assert rule(cluster) == "L1"
 
 
+@pytest.mark.rows("P-586", "P-587")
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_source_that_leaves_is_to_be_forgotten(seed: int) -> None:
-    """P-586, P-587: whether its first farewell arrives or not."""
+    """Its first farewell may arrive or not."""
     cluster = quiet(WorldSetup(), seed)
     cluster.leave(SOURCE)
     assert rule(cluster) == "L1"
@@ -78,6 +79,7 @@ def test_a_source_that_leaves_is_to_be_forgotten(seed: int) -> None:
     assert trouble(cluster) is None
 
 
+@pytest.mark.rows("P-586")
 @pytest.mark.parametrize(
     ("reg_id", "source_reg_id", "same_life", "over"),
     [(9, 0, False, True), (9, 0, True, False), (None, 0, False, False), (9, None, False, False), (9, 8, False, True)],
@@ -85,7 +87,7 @@ def test_a_source_that_leaves_is_to_be_forgotten(seed: int) -> None:
 def test_who_registers_once_more_when_a_source_has_left_is_another(
     reg_id: int | None, source_reg_id: int | None, same_life: bool, over: bool
 ) -> None:
-    """P-586: an earlier life under a RegID of its own, and its receivers; None stands for the RegID of who left."""
+    """An earlier life under a RegID of its own, and its receivers; None stands for the RegID of who left."""
     cluster = quiet(WorldSetup())
     cluster.leave(SOURCE)
     cluster.world.run(cluster.world.now + SECOND)
@@ -99,8 +101,9 @@ def test_who_registers_once_more_when_a_source_has_left_is_another(
     assert (trouble(cluster) is None) is over
 
 
+@pytest.mark.rows("P-586", "P-588")
 def test_a_receiver_that_leaves_is_to_be_rid_of_its_stores() -> None:
-    """P-586, P-588: and what is sent then is none of its business."""
+    """And what is sent then is none of its business."""
     cluster = quiet(WorldSetup())
     cluster.leave(RECEIVERS[1])
     assert rule(cluster) == "L1"
@@ -109,8 +112,9 @@ def test_a_receiver_that_leaves_is_to_be_rid_of_its_stores() -> None:
     assert trouble(cluster) is None
 
 
+@pytest.mark.rows("P-540", "P-554")
 def test_a_source_that_is_away_is_to_have_one_proxy() -> None:
-    """P-540, P-554: if any store knows where a proxy would register."""
+    """If any store knows where a proxy would register."""
     cluster = quiet(WorldSetup(proxies=True, orphaned=True))
     cluster.calm()
     assert trouble(cluster) == ("E8", "nobody runs a proxy while source is away")
@@ -182,9 +186,10 @@ CONFIRMED_IN_VAIN = Schedule(
 """A receiver's process ends while its confirmation is on a broken connection; the next one begins after the message."""
 
 
+@pytest.mark.rows("P-349")
 @pytest.mark.no_cover
 def test_a_message_whose_confirmation_ended_with_its_process_stays_in_flight() -> None:
-    """P-349: until the stability lifetime ends."""
+    """Until the stability lifetime ends."""
     assert run(CONFIRMED_IN_VAIN).violations == ()
 
 
@@ -208,9 +213,10 @@ TURN_OVER = Schedule(5002600, (), (Fault(3223, Act.CRASH, "store2", "", 279, Tru
 """A store moves when its turn is over; then a receiver deregisters."""
 
 
+@pytest.mark.rows("P-502", "P-586")
 @pytest.mark.no_cover
 def test_a_receiver_that_leaves_cannot_find_a_store_that_moved_after_its_turn() -> None:
-    """P-502, P-586: SRIs name the store whose turn it is, and nothing else tells receivers where stores are."""
+    """SRIs name the store whose turn it is, and nothing else tells receivers where stores are."""
     assert run(TURN_OVER).violations == ()
 
 
@@ -239,9 +245,10 @@ SMALL_MEMORY = Schedule(
 """A store in memory lets the oldest messages go beyond its threshold, before it recovered what the stream lost."""
 
 
+@pytest.mark.rows("P-102", "P-438")
 @pytest.mark.no_cover
 def test_a_memory_beyond_its_threshold_lets_go_what_is_not_stable() -> None:
-    """P-102, P-438: the source gives such messages up after their stability lifetime, and tells its application."""
+    """The source gives such messages up after their stability lifetime, and tells its application."""
     assert run(SMALL_MEMORY).violations == ()
 
 

@@ -20,6 +20,7 @@ def some(numbers: str) -> list[str]:
     return [STORES[int(number)] for number in numbers]
 
 
+@pytest.mark.rows("P-023", "P-026", "P-513")
 @pytest.mark.parametrize(
     ("inside", "held", "active", "stable"),
     [
@@ -33,10 +34,11 @@ def some(numbers: str) -> list[str]:
     ],
 )
 def test_within_a_group(inside: Intragroup, held: str, active: str, stable: bool) -> None:
-    """P-023, P-026, P-513, T2."""
+    """T2."""
     assert judge((3,), inside).stable(some(held), some(active)) is stable
 
 
+@pytest.mark.rows("P-514", "P-515", "P-523")
 @pytest.mark.parametrize(
     ("between", "held", "active", "stable"),
     [
@@ -52,13 +54,13 @@ def test_within_a_group(inside: Intragroup, held: str, active: str, stable: bool
     ],
 )
 def test_between_groups(between: Intergroup, held: str, active: str, stable: bool) -> None:
-    """P-514, P-515, P-523, C-23, C-24."""
+    """C-23, C-24."""
     assert judge((1, 1, 1), Intragroup.QUORUM, between).stable(some(held), some(active)) is stable
 
 
+@pytest.mark.rows("P-502")
 @pytest.mark.parametrize(("held", "active", "stable"), [("1", "1", True), ("1", "", True), ("1", "2", False)])
 def test_in_turns_one_store_decides(held: str, active: str, stable: bool) -> None:
-    """P-502."""
     taking_turns = Judge(GroupRules((3,)), (frozenset(STORES[:3]),), turns=True)
     assert taking_turns.stable(some(held), some(active)) is stable
     assert taking_turns.recoverable(some(held))
@@ -69,6 +71,7 @@ def test_without_groups_nothing_is_stable() -> None:
     assert not judge((), Intragroup.QUORUM).stable([], [])
 
 
+@pytest.mark.rows("P-023", "P-217")
 @given(
     st.sampled_from([(3,), (1, 2), (2, 1), (1, 1, 1), (5,), (2, 3), (1, 1, 3)]),
     st.sampled_from(Intragroup),
@@ -79,7 +82,7 @@ def test_without_groups_nothing_is_stable() -> None:
 def test_the_core_comes_to_the_same(
     sizes: tuple[int, ...], inside: Intragroup, between: Intergroup, held: set[str], active: set[str]
 ) -> None:
-    """P-023, P-217: two ways to write the rules down."""
+    """Two ways to write the rules down."""
     groups = [group for group, size in enumerate(sizes) for _ in range(size)]
     there = set(STORES[: len(groups)])
     quorums = Quorums.of(GroupRules(sizes, inside, between), groups)

@@ -19,9 +19,9 @@ from tests.adapters.lab.sim.setups import KINDS, lively, world
 from tests.support.abstract_states import abstract
 
 
+@pytest.mark.rows("P-402", "P-410", "P-443", "P-584")
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_gets_through_worlds_of_every_kind(kind: str) -> None:
-    """P-402, P-410, P-443, P-584."""
     report = world(kind)
     assert report.violations == ()
     assert report.counts["delivered"] > 0
@@ -48,8 +48,9 @@ def test_what_nobody_here_listens_to_is_dropped() -> None:
     assert cluster.checkers.facts.violations == []
 
 
+@pytest.mark.rows("P-008", "P-410")
 def test_an_interrupted_stream_is_recovered_and_two_lives_follow_each_other() -> None:
-    """P-410, P-008: what the connection lost the stores have; a new life waits for the old one's messages."""
+    """The stores have the messages that the connection lost; a new life waits for the old one's messages."""
     cluster = lively(WorldSetup())
     receiver = receiver_of(cluster)
     for who in (RECEIVERS[0], SOURCE):
@@ -92,8 +93,8 @@ def test_a_new_life_waits_for_the_application_but_not_for_ever() -> None:
     assert session in receiver.every_session()
 
 
+@pytest.mark.rows("P-588")
 def test_who_leaves_leaves_new_lives_as_well() -> None:
-    """P-588."""
     cluster = lively(WorldSetup())
     receiver = receiver_of(cluster)
     (session,) = receiver.sessions.values()

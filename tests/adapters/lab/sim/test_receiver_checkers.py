@@ -115,8 +115,9 @@ def test_acknowledgements_do_not_fall_unless_the_application_says_so() -> None:
         assert broken(checkers) == rules
 
 
+@pytest.mark.rows("P-349")
 def test_confirmed_is_what_was_consumed_and_not_lost() -> None:
-    """P-349: ranges around a loss follow an acknowledgement to a store that covers the loss."""
+    """Ranges around a loss follow an acknowledgement to a store that covers the loss."""
     checkers = world()
     begin(checkers)
     checkers.receivers.on_given_up_run(PROCESS, LIFE, 1, 2)
@@ -182,8 +183,9 @@ def test_a_piece_is_given_up_only_of_a_message_that_cannot_be_whole() -> None:
     assert broken(checkers) == ["S3", "D1"]
 
 
+@pytest.mark.rows("P-584")
 def test_who_leaves_is_not_promised_the_pieces_that_are_left() -> None:
-    """P-584: what it had not had nobody keeps for it."""
+    """Nobody keeps for it the messages that it had not had."""
     checkers = world()
     checkers.on_sent(LIFE, 0, 3, (0, 0), [(0, 2)])
     stable(checkers, 0, 3)

@@ -94,8 +94,9 @@ def test_without_datagrams_receivers_get_nothing() -> None:
     assert trouble(lively(WorldSetup(resolution=40))) is None
 
 
+@pytest.mark.rows("T-004", "T-012")
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("kind", ["resolved", "resolved, with proxies"])
 def test_faults_do_no_harm(kind: str, seed: int) -> None:
-    """T-004, T-012: outages and restarts; a proxy is found like a source."""
+    """Outages and restarts; a proxy is found like a source."""
     assert not world(kind, seed).violations

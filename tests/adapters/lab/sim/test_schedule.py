@@ -21,8 +21,9 @@ def test_everything_is_over_at_the_horizon() -> None:
     assert str(faults[0])
 
 
+@pytest.mark.rows("P-505")
 def test_in_turns_no_second_life_of_the_source_begins_beside_the_first() -> None:
-    """P-505: they might have stores of their own."""
+    """They might have stores of their own."""
     drawn = [draw(seed) for seed in range(600)]
     turns = [schedule for schedule in drawn if schedule.setup.turns]
     assert len(turns) > 10
@@ -30,8 +31,8 @@ def test_in_turns_no_second_life_of_the_source_begins_beside_the_first() -> None
     assert any(fault.who == SOURCE and fault.act is Act.TAKEOVER for found in drawn for fault in found.faults)
 
 
+@pytest.mark.rows("P-207")
 def test_stores_with_a_name_come_back_elsewhere_at_once() -> None:
-    """P-207."""
     drawn = [schedule for schedule in map(draw, range(300)) if schedule.setup.named]
     quick = [fault for found in drawn for fault in found.faults if (fault.act, fault.span_ms) == (Act.CRASH, 1)]
     assert len([fault for fault in quick if fault.variant]) >= len(drawn) > 0
@@ -41,6 +42,7 @@ def test_disks_are_wiped_only_on_demand() -> None:
     assert any(fault.act is Act.WIPE for seed in range(50) for fault in draw(seed, wipe=True).faults)
 
 
+@pytest.mark.rows("P-502")
 def test_disks_go_bad_where_more_than_one_has_what_is_stable() -> None:
     """In turns the one store that has it is all there is (P-502)."""
     drawn = [draw(seed) for seed in range(300)]

@@ -19,9 +19,9 @@ from tests.adapters.lab.sim.setups import KINDS, dead_connection, lively, world
 from tests.support.abstract_states import abstract
 
 
+@pytest.mark.rows("P-302", "P-306", "P-336", "P-438")
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_gets_through_worlds_of_every_kind(kind: str) -> None:
-    """P-302, P-306, P-336, P-438."""
     report = world(kind)
     assert report.violations == ()
     assert report.counts["delivered"] > 0
@@ -33,8 +33,9 @@ def source_of(cluster: Cluster) -> SourceProcess:
     return source
 
 
+@pytest.mark.rows("P-129", "P-131", "P-334")
 def test_messages_of_many_sizes_are_cut_and_put_together() -> None:
-    """P-129, P-131, P-334: whoever crashes and whatever is lost, the application has whole messages."""
+    """With any crash and any loss, the application has whole messages."""
     report = world("large and lossy")
     assert report.violations == ()
     assert report.counts["cut"] > 10
@@ -76,8 +77,9 @@ def test_what_is_retained_no_more_is_not_sent_again() -> None:
     assert len(source.connections) == before
 
 
+@pytest.mark.rows("P-336", "P-337")
 def test_a_source_that_has_its_quorum_again_goes_on_where_it_was() -> None:
-    """P-336, P-337: sending ends with the quorum, and goes on in the same life."""
+    """Sending ends with the quorum, and goes on in the same life."""
     cluster = lively(WorldSetup())
     source = source_of(cluster)
     for store in STORES[:2]:
@@ -100,8 +102,8 @@ def test_what_the_application_is_told_the_checkers_hear() -> None:
     assert cluster.checkers.facts.counts["overtaken"] == 1
 
 
+@pytest.mark.rows("P-505")
 def test_in_turns_what_the_store_before_had_is_promised_no_more() -> None:
-    """P-505."""
     cluster = lively(WorldSetup(turns=True))
     assert len(cluster.checkers.facts.stable) == 10
     for store in STORES[:2]:
@@ -112,8 +114,8 @@ def test_in_turns_what_the_store_before_had_is_promised_no_more() -> None:
     assert cluster.checkers.facts.violations == []
 
 
+@pytest.mark.rows("P-587")
 def test_an_application_may_leave_before_it_began() -> None:
-    """P-587."""
     cluster = lively(WorldSetup(leaving=Leaving.HASTY_SOURCE))
     cluster.suffer(Fault(0, Act.CRASH, SOURCE, "", 10, False))
     cluster.world.run(cluster.world.now + 10 * MILLISECOND)

@@ -127,8 +127,8 @@ def test_without_stores_copies_may_go() -> None:
     assert broken(checkers) == []
 
 
+@pytest.mark.rows("P-549")
 def test_a_proxy_counts_as_the_newest_life() -> None:
-    """P-549."""
     checkers = world()
     checkers.on_proxy(NEXT)
     assert (checkers.facts.order, checkers.facts.stand_ins) == ({LIFE: 0, NEXT: 0}, [NEXT])

@@ -15,9 +15,9 @@ from tests.adapters.lab.sim.setups import KINDS, lively, world
 from tests.support.abstract_states import abstract
 
 
+@pytest.mark.rows("P-023", "P-101", "P-103")
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_gets_through_worlds_of_every_kind(kind: str) -> None:
-    """P-023, P-101, P-103."""
     report = world(kind)
     assert report.violations == ()
     assert report.counts["stable"] > 0 or not KINDS[kind].rules.sizes
@@ -70,8 +70,9 @@ def test_nothing_goes_bad_on_an_empty_disk() -> None:
     assert cluster.checkers.facts.counts["damaged"] == 0
 
 
+@pytest.mark.rows("P-026")
 def test_a_stream_that_broke_goes_on_behind_what_it_lost() -> None:
-    """P-026: which is stable without this store."""
+    """It is stable without this store."""
     cluster = lively(WorldSetup())
     cluster.suffer(Fault(0, Act.PART, SOURCE, STORES[0], 400, True))
     for _ in range(2):
@@ -106,8 +107,8 @@ def test_what_is_not_kept_is_not_sent_nor_looked_for() -> None:
     assert len(store.connections) == before
 
 
+@pytest.mark.rows("P-549")
 def test_a_proxy_hears_of_broken_connections_too() -> None:
-    """P-549."""
     cluster = lively(WorldSetup(proxies=True))
     cluster.suffer(Fault(0, Act.CRASH, SOURCE, "", 9000, False))
     cluster.world.run(cluster.world.now + 3 * SECOND)

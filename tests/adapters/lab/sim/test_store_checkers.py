@@ -26,8 +26,8 @@ from tests.adapters.lab.sim.checker_world import (
 )
 
 
+@pytest.mark.rows("P-549")
 def test_a_proxy_is_no_life_of_its_own() -> None:
-    """P-549."""
     checkers = world()
     checkers.on_proxy(NEXT)
     assert checkers.facts.order == {LIFE: 0, NEXT: 0}
@@ -67,9 +67,10 @@ def test_a_store_says_only_what_its_disk_has() -> None:
     assert broken(checkers) == ["P1", "R2"]
 
 
+@pytest.mark.rows("P-572")
 @pytest.mark.parametrize(("acknowledged", "excused"), [(True, []), (False, [(0, 2)])])
 def test_a_paced_store_owes_nothing_to_whom_no_quorum_knows(acknowledged: bool, excused: list[Any]) -> None:
-    """P-572: who has not acknowledged begins as a new one, behind all that went."""
+    """A receiver that has not acknowledged begins as a new one, behind all that went."""
     checkers = world(paced=True)
     for name in STORES[:2]:
         known = client(Role.RECEIVER, 70, Pace.RECEIVERS, has_acknowledged=acknowledged)
@@ -82,11 +83,12 @@ def test_a_paced_store_owes_nothing_to_whom_no_quorum_knows(acknowledged: bool, 
     assert list(checkers.receivers.ledgers[READER].excused) == excused
 
 
+@pytest.mark.rows("P-566")
 @pytest.mark.parametrize(("sizes", "excused"), [((2, 1), [(0, 2)]), ((3,), [])])
 def test_a_paced_receiver_may_begin_again_where_it_was_forgotten(
     sizes: tuple[int, ...], excused: list[tuple[int, int]]
 ) -> None:
-    """P-566: a group that forgot it suffices to register it anew, although another group still knows it."""
+    """A group that forgot it suffices to register it anew, although another group still knows it."""
     checkers = world(paced=True, rules=GroupRules(sizes, Intragroup.QUORUM, Intergroup.ANY))
     known = client(Role.RECEIVER, 70, Pace.RECEIVERS, has_acknowledged=True)
     for name in STORES:

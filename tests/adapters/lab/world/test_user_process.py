@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from stablecast.lab.world.world import prepared
 from tests.adapters.lab.world.scene import scene
 
 PORT = 8_000
@@ -255,3 +256,23 @@ def test_everything_is_as_before_afterwards() -> None:
     thread.start()
     thread.join()
     asyncio.run(asyncio.sleep(0))
+
+
+# ------------------------------------------------------------------------------------------------ many worlds in a row
+
+
+def test_worlds_in_a_row_share_their_replacements() -> None:
+    """A prepared interpreter keeps the functions of worlds between two of them, and has the real ones afterwards."""
+
+    def now() -> float:
+        return time.monotonic()
+
+    real = time.monotonic
+    alone = [run(now, seed) for seed in (1, 2)]
+    with prepared():
+        kept = time.monotonic
+        assert kept is not real
+        assert abs(time.monotonic() - real()) < 60  # Outside of programs it is the clock of this machine.
+        assert [run(now, seed) for seed in (1, 2)] == alone
+        assert time.monotonic is kept
+    assert time.monotonic is real

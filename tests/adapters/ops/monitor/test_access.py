@@ -17,11 +17,12 @@ async def test_looking_needs_nothing_on_loopback() -> None:
         assert all(answer.headers[name] == value for name, value in HEADERS.items())
 
 
+@pytest.mark.rows("P-807")
 @pytest.mark.parametrize(
     "path", ["/stores/0/reset", "/api/stores/0/evict", "/api/stores/0/drain", "/api/stores/0/scrub"]
 )
 async def test_read_only_refuses_every_change(path: str) -> None:
-    """P-807, P-924: read-only refuses POST."""
+    """Read-only refuses POST."""
     async with showing(busy()) as shown, shown.client.post(path) as answer:
         assert (answer.status, await answer.text()) == (403, "this monitor is read-only\n")
 

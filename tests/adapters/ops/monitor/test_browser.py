@@ -186,8 +186,9 @@ async def test_a_thousand_sources(opened: Browser) -> None:
         await tab.until("document.querySelector('#sources').innerText.includes('ff')")
 
 
+@pytest.mark.rows("P-807")
 async def test_who_may_only_look_has_no_buttons(opened: Browser) -> None:
-    """P-807: read-only."""
+    """Read-only."""
     async with looking(opened, busy().watched()) as (tab, base):
         for path in ("/stores/0", "/stores/0/1002"):
             await shown(tab, base + path)
@@ -195,8 +196,9 @@ async def test_who_may_only_look_has_no_buttons(opened: Browser) -> None:
         assert await tab.evaluate("fetch('/stores/0/reset', {method: 'POST'}).then(answer => answer.status)") == 403
 
 
+@pytest.mark.rows("P-807", "P-906")
 async def test_who_may_do_more_resets_rates_and_evicts(opened: Browser) -> None:
-    """P-906: a page that says so, with a link back; P-807: read-write."""
+    """A page that says so, with a link back; P-807: read-write."""
     staged = busy()
     staged.serving.received = 100
     async with looking(opened, staged.watched(), permission=Permission.READ_WRITE, token=TOKEN) as (tab, base):

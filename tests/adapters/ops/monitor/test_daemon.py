@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 
 from stablecast.client import Context, Receiver, Source
 from stablecast.ops.operations.inspection import inspect
@@ -66,8 +67,9 @@ async def at_work(store: str) -> AsyncIterator[tuple[Source, Receiver]]:
         yield source, receiver
 
 
+@pytest.mark.rows("P-614", "P-807", "P-903")
 async def test_a_daemon_is_watched_and_operated(tmp_path: Path) -> None:
-    """P-614, P-807: it answers at its port, with the configured permission; P-903: what it says of a store."""
+    """It answers at its port, with the configured permission; P-903: what it says of a store."""
     with daemon(tmp_path) as (store, base):
         async with at_work(store) as (source, receiver), aiohttp.ClientSession(base) as session:
 
@@ -106,8 +108,9 @@ STATISTICS = """
     </daemon-monitor>"""
 
 
+@pytest.mark.rows("P-966", "M-022")
 async def test_statistics_are_published_on_their_topic(tmp_path: Path) -> None:
-    """P-966: as documented, for whoever listens; a configuration at every interval, statistics when they change."""
+    """As documented, for whoever listens; a configuration at every interval, statistics when they change."""
     async with network(tmp_path) as net:
         listener = await net.context(session_id=3)
         relay = f'<option type="lbm-context" name="resolver_unicast_daemon" value="{net.relays[0].address}"/>'

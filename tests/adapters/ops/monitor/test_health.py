@@ -21,6 +21,7 @@ def test_nothing_is_findings_of_what_is_well() -> None:
     assert health.worst(said) is Urgency.OK
 
 
+@pytest.mark.rows("P-912", "P-917", "P-918", "P-919")
 @pytest.mark.parametrize(
     ("changes", "code", "level"),
     [
@@ -36,7 +37,7 @@ def test_nothing_is_findings_of_what_is_well() -> None:
     ],
 )
 def test_of_a_source(changes: dict[str, Any], code: str, level: Urgency) -> None:
-    """P-912, P-917, P-918, P-919: counters that are no longer 0 are warned of."""
+    """Counters that are no longer 0 are warned of."""
     assert codes(health.of_source(attrs.evolve(SOURCE, **changes))) == [(code, level)]
 
 
@@ -44,6 +45,7 @@ def test_a_full_disk_is_fine_where_the_oldest_may_go() -> None:
     assert codes(health.of_source(attrs.evolve(SOURCE, offsets=(0, 10_000, 10_000)))) == []
 
 
+@pytest.mark.rows("P-122", "P-923")
 @pytest.mark.parametrize(
     ("changes", "window", "code"),
     [
@@ -53,7 +55,7 @@ def test_a_full_disk_is_fine_where_the_oldest_may_go() -> None:
     ],
 )
 def test_of_a_receiver(changes: dict[str, Any], window: tuple[int, int, int], code: str) -> None:
-    """P-122: what had to go unread; P-923."""
+    """Messages had to go unread; P-923."""
     source = attrs.evolve(SOURCE, window=window)
     assert codes(health.of_receiver(attrs.evolve(RECEIVER, **changes), source)) == [(code, Urgency.WARNING)]
 
@@ -63,6 +65,7 @@ def test_a_receiver_may_be_behind_by_a_small_share() -> None:
     assert codes(health.of_receiver(attrs.evolve(RECEIVER, lag=5000), source)) == []
 
 
+@pytest.mark.rows("P-904")
 @pytest.mark.parametrize(
     ("changes", "code", "level"),
     [
@@ -79,5 +82,5 @@ def test_a_receiver_may_be_behind_by_a_small_share() -> None:
     ],
 )
 def test_of_a_store(changes: dict[str, Any], code: str, level: Urgency) -> None:
-    """P-904: requests above the rate are dropped, and that is seen."""
+    """Requests above the rate are dropped, and that is seen."""
     assert codes(health.of_store(attrs.evolve(STORE, **changes))) == [(code, level)]

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 
 import attrs
+import pytest
 
 from stablecast.ops.monitor import metrics
 from stablecast.ops.monitor.board import Snapshot, StoreHistory
@@ -31,8 +32,9 @@ def told(*stores: Snapshot) -> dict[tuple[str, str], float]:
     return {(match[1], match[2]): float(match[3]) for match in found if match}
 
 
+@pytest.mark.rows("P-966")
 def test_every_figure_is_told() -> None:
-    """P-966: monitoring and statistics."""
+    """Monitoring and statistics."""
     found = told(snapshot("a", "b"))
     counted = Counter(name for name, _ in found)
     assert counted == Counter(

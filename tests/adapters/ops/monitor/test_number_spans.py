@@ -1,12 +1,15 @@
 """The ranges of numbers of a source, and the stores that hold them."""
 
+import pytest
+
 from stablecast.ops.monitor import number_spans as tested
 from stablecast.ops.monitor.number_spans import MAX_SPANS, Spans, spans
 from tests.adapters.ops.monitor.staged_store import Staged, busy
 
 
+@pytest.mark.rows("P-909", "P-911")
 async def test_holes_are_named() -> None:
-    """P-909, P-911: what is shown is what the machine has."""
+    """The page shows the state of the machine."""
     staged = busy()
     assert await spans(staged.watched(), 1002) == Spans(
         newest=3999, acknowledged=1000, in_memory=3955, holes=((1000, 1039), (3040, 3044)), lost=()

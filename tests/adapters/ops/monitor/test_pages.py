@@ -47,8 +47,9 @@ async def shown(view: SourceView, writable: bool = False) -> Page:
     return pages.source((await board_of(busy())).stores[0], view, spans, writable)
 
 
+@pytest.mark.rows("P-901")
 async def test_the_overview_says_what_runs() -> None:
-    """P-901: version, build, library line, time, the way to the stores."""
+    """Version, build, library line, time, the way to the stores."""
     page = pages.index(await board_of(busy(), Staged("quotes")))
     about = items(page, "about")
     assert about["Version"].startswith("stablecast ")
@@ -58,16 +59,16 @@ async def test_the_overview_says_what_runs() -> None:
     assert "sources 3" in words(page.blocks["totals"])
 
 
+@pytest.mark.rows("P-902")
 async def test_stores_are_numbered_from_nought() -> None:
-    """P-902."""
     page = pages.stores(await board_of(*(Staged(f"s{index}") for index in range(5))))
     assert re.findall(r'href="/stores/(\d)">Store (\d): s(\d)<', page.blocks["stores"]) == [
         (str(index),) * 3 for index in range(5)
     ]
 
 
+@pytest.mark.rows("P-903", "P-904", "P-905", "P-907")
 async def test_a_store_has_all_its_items() -> None:
-    """P-903, P-904, P-905, P-907."""
     staged = busy()
     staged.serving.received = staged.serving.served = 1000
     staged.serving.dropped_since_start = 7
@@ -89,8 +90,20 @@ async def test_a_store_has_all_its_items() -> None:
     ]
 
 
+@pytest.mark.rows("P-409")
+async def test_slow_rates_have_decimals() -> None:
+    """Four requested messages in ten seconds."""
+    staged = busy()
+    staged.serving.received = 4
+    staged.started_at -= 10 * 10**9
+    board = await board_of(staged)
+    assert 0 < board.stores[0].view.requests[1] <= 0.4
+    service = items(pages.store(board, 0, Query(), writable=False), "service")
+    assert re.fullmatch(r"0\.\d/s", service["Request received rate"])
+
+
+@pytest.mark.rows("P-807")
 async def test_controls_are_for_those_who_may() -> None:
-    """P-807."""
     board = await board_of(busy())
     for writable in (False, True):
         page = pages.store(board, 0, Query(), writable)
@@ -126,6 +139,22 @@ async def test_a_store_shows_a_hundred_sources_at_a_time() -> None:
     assert Query("a&b", "lag", 3).link(2) == "?q=a%26b&sort=lag&page=2"
 
 
+@pytest.mark.rows(
+    "P-908",
+    "P-909",
+    "P-910",
+    "P-911",
+    "P-912",
+    "P-913",
+    "P-914",
+    "P-915",
+    "P-916",
+    "P-917",
+    "P-918",
+    "P-919",
+    "P-920",
+    "P-921",
+)
 async def test_a_source_has_all_its_items() -> None:
     """P-908..P-921, in the documented form: numbers of the window in hexadecimal."""
     view = attrs.evolve(SOURCE, window=(0, 0x9D5, 0xC2F), sync=(0xC2F, 0xC30, 0xC2E), bursts=(0, 0x1F, 2), lost=5)
@@ -153,8 +182,9 @@ async def test_a_source_has_all_its_items() -> None:
     assert 'href="/stores/0/2001">2001 (8)</a>' in page.blocks["receivers"]
 
 
+@pytest.mark.rows("P-920")
 async def test_a_source_over_datagrams_shows_its_naks() -> None:
-    """P-920: NAKs are an early warning; over TCP there are none."""
+    """NAKs are an early warning; over TCP there are none."""
     place = "LBTRM:10.1.0.1:14390:12e246c8:239.212.1.45:14400"
     view = attrs.evolve(SOURCE, transport=place, traffic=Traffic(100, 20_000, 4, 1, naks=1234, duplicates=2))
     transport = items(await shown(view), "facts")["Transport"]
@@ -163,8 +193,9 @@ async def test_a_source_over_datagrams_shows_its_naks() -> None:
     assert "NAKs" not in items(await shown(SOURCE), "facts")["Transport"]
 
 
+@pytest.mark.rows("P-911", "P-914", "P-915", "P-916")
 async def test_a_repository_in_memory_has_a_window_of_two() -> None:
-    """P-911: trail and lead; P-914..P-916 are of disk types only."""
+    """Trail and lead; P-914..P-916 are of disk types only."""
     facts = items(await shown(attrs.evolve(SOURCE, repository="memory", paced=True, replicas=0)), "facts")
     assert facts["Window"] == "[0, 63]"
     assert facts["Receiver-paced persistence"] == "1"
@@ -188,8 +219,8 @@ async def test_a_source_that_no_sweep_has_seen_has_a_page() -> None:
     assert items(page, "facts")["Topic"] == "“orders”"
 
 
+@pytest.mark.rows("P-922", "P-923")
 async def test_a_receiver_has_all_its_items() -> None:
-    """P-922, P-923."""
     fresh = pages.receiver(0, attrs.evolve(RECEIVER, acknowledged=-1, lag=3, active=False), SOURCE, writable=True)
     assert items(fresh, "facts")["ACK"] == "none yet"
     page = pages.receiver(0, attrs.evolve(RECEIVER, acknowledged=0xC93, lag=3, active=False), SOURCE, writable=True)

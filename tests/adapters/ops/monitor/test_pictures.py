@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from stablecast.ops.monitor.number_spans import Spans
 from stablecast.ops.monitor.pictures import EMPTY, gauge, sparkline, strip
 
@@ -30,8 +32,9 @@ def test_a_gauge_warms_up() -> None:
     assert "mark" not in gauge(8, 10)
 
 
+@pytest.mark.rows("P-911")
 def test_the_strip_shows_where_what_is() -> None:
-    """P-911: trail, memory trail, lead; and the holes between."""
+    """Trail, memory trail, lead; and the holes between."""
     spans = Spans(newest=99, acknowledged=50, in_memory=20, holes=((50, 59), (99, 99)), lost=((10, 10),))
     assert rects(strip(0, 80, 98, spans)) == [
         ("disk", 0, 800),

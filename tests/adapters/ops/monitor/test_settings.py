@@ -8,8 +8,9 @@ from stablecast.ops.monitor.settings import MonitorSettings, Permission
 ANY = "0.0.0.0"
 
 
+@pytest.mark.rows("P-807")
 def test_loopback_is_the_default() -> None:
-    """P-807: read-only unless told."""
+    """Read-only unless told."""
     assert MonitorSettings().on_loopback
     assert MonitorSettings().permission is Permission.READ_ONLY
     assert not MonitorSettings(ANY).on_loopback

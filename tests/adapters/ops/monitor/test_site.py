@@ -241,8 +241,9 @@ async def test_metrics_are_told() -> None:
         )
 
 
+@pytest.mark.rows("P-906")
 async def test_rates_are_reset_by_a_form_that_says_so() -> None:
-    """P-906: a confirmation with the way back."""
+    """A confirmation with the way back."""
     staged = busy()
     staged.serving.received, staged.serving.dropped_since_start = 50, 9
     async with showing(staged, permission=Permission.READ_WRITE) as shown:

@@ -19,8 +19,9 @@ def held(directory: Path, reg_id: int) -> list[tuple[int, int]]:
     return [(start, stop) for start, stop, _ in read(directory).index.pieces(reg_id)]
 
 
+@pytest.mark.rows("P-584", "P-587")
 async def test_a_source_goes_with_its_messages_and_receivers(tmp_path: Path) -> None:
-    """P-584, P-587: as if it had deregistered."""
+    """As if it had deregistered."""
     directory = await kept(tmp_path)
     assert await change(directory, evict(1001)) == {"forgotten": [1001, 2001, 2002]}
     assert sorted(read(directory).clients) == [1002]

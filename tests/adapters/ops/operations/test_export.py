@@ -196,8 +196,9 @@ def test_times_are_written_as_people_and_machines_do() -> None:
         instant("yesterday")
 
 
+@pytest.mark.rows("P-129")
 async def test_a_message_in_pieces_is_one_row_if_it_is_whole(tmp_path: Path) -> None:
-    """P-129: across runs; of one whose beginning is gone, or not wanted, there is none. Properties are beside it."""
+    """Across runs; of one whose beginning is gone, or not wanted, there is none. Properties are beside it."""
     told = properties.block({"symbol": "ABC"})
     large = [encode_pieces(7, 0, bytes([1]) * 900, 500), encode_pieces(7, 2, bytes([2]) * 800 + told, 500, len(told))]
     broken = encode_pieces(7, 6, b"xy" + told[:-1], 500, len(told) - 1)

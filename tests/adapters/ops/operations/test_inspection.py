@@ -14,8 +14,9 @@ from stablecast.store.journal import Journal
 from tests.adapters.ops.operations.store_directory import READER, SOURCE, block, fill, kept
 
 
+@pytest.mark.rows("P-711")
 async def test_everything_but_the_messages(tmp_path: Path) -> None:
-    """P-711: a tool that looks at store files."""
+    """A tool that looks at store files."""
     report = inspect(await kept(tmp_path))
     assert json.loads(json.dumps(report)) == report
     orders, quotes = report["sources"]

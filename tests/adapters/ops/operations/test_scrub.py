@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from stablecast.ops.operations.scrub import scrub, sentences
 from tests.adapters.ops.operations.store_directory import SOURCE, fill, kept
 
@@ -15,8 +17,9 @@ async def test_what_is_whole_is_clean(tmp_path: Path) -> None:
     assert "3 MESSAGES" in sentence
 
 
+@pytest.mark.rows("P-830")
 async def test_every_flipped_bit_is_found(tmp_path: Path) -> None:
-    """P-830: none of them can be delivered."""
+    """None of them can be delivered."""
     directory = await kept(tmp_path)
     await fill(directory, SOURCE)  # so that all before has been synced
     [path] = directory.glob("*.seg")

@@ -44,8 +44,8 @@ def write(tmp_path: Path, text: str) -> Path:
     return path
 
 
+@pytest.mark.rows("T-221", "T-222")
 def test_the_documented_example(tmp_path: Path) -> None:
-    """T-221, T-222."""
     config = load(write(tmp_path, NAT))
     assert (config.interface, config.port, config.activity, config.ttl) == ("127.0.0.1", 12_000, 30_000, 65_000)
     assert (config.log, config.receive_buffer, config.send_buffer) == (Path("lbmrd.log"), 2_097_152, 65_536)

@@ -39,8 +39,9 @@ async def test_a_port_in_use_is_reported_with_the_remedy() -> None:
     await daemon.close()
 
 
+@pytest.mark.rows("T-213")
 async def test_it_logs_new_clients_and_dropped_datagrams() -> None:
-    """T-213: the client table; statistics as JSON from time to time."""
+    """The client table; statistics as JSON from time to time."""
     lines: asyncio.Queue[str] = asyncio.Queue()
     daemon = await RelayDaemon.start(LOCAL, 0, log=lines.put_nowait, report_every=0.01)
     alive = lbmr.Packet(lbmr.PacketKind.RECEIVER_ALIVE, options=lbmr.standard_options(b"instance"))

@@ -33,8 +33,9 @@ compression = "gzip"
 """
 
 
+@pytest.mark.rows("T-417", "T-422")
 def test_the_defaults() -> None:
-    """T-417, T-422: a day for both, half a second of backoff, port 27000."""
+    """A day for both, half a second of backoff, port 27000."""
     config = parse({})
     assert config == SrsConfig()
     service = config.service()
@@ -43,8 +44,9 @@ def test_the_defaults() -> None:
     assert (config.port, config.log.name) == (27_000, None)
 
 
+@pytest.mark.rows("T-417")
 def test_a_file(tmp_path: Path) -> None:
-    """T-417: the old lifetime is the default of the two new ones."""
+    """The old lifetime is the default of the two new ones."""
     path = tmp_path / "srs.toml"
     path.write_text(EXAMPLE)
     config = load(path)

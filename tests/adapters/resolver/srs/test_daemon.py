@@ -72,8 +72,8 @@ async def test_a_flooding_client_is_cut_off_alone(here: Place, monkeypatch: pyte
     assert (await right.found.get())[0] == "orders"
 
 
+@pytest.mark.rows("T-421")
 async def test_statistics_are_logged_as_json_when_they_change(here: Place) -> None:
-    """T-421."""
     service = await here.service(publishing_interval=10)
     party = await here.context(service.address)
     await party.services.get()
@@ -117,8 +117,9 @@ async def test_a_client_that_does_not_read_is_cut_off(here: Place, monkeypatch: 
     assert (await party.found.get())[0] == "orders"
 
 
+@pytest.mark.rows("T-406")
 async def test_silence_ends_a_connection(here: Place) -> None:
-    """T-406: without keepalives a client counts as gone."""
+    """Without keepalives a client counts as gone."""
     service = await here.service()
     setup = rsocket.encode(rsocket.setup_frame(rsocket.RsocketSetup(100, 100)))
     with await raw(service.address) as client:

@@ -39,8 +39,8 @@ def write(tmp_path: Path, text: str) -> Path:
     return path
 
 
+@pytest.mark.rows("T-417", "T-421", "T-501", "T-504", "T-507")
 def test_the_documented_elements_in_any_order(tmp_path: Path) -> None:
-    """T-417, T-421, T-501, T-504, T-507."""
     config = load_xml(write(tmp_path, EXAMPLE))
     assert config == SrsConfig(
         "10.29.3.41",

@@ -35,8 +35,8 @@ async def filled(directory: Path, disk: Disk, count: int = 20) -> None:
     await owner.journal.close()
 
 
+@pytest.mark.rows("P-829")
 async def test_no_write_is_larger_than_the_buffer_but_for_a_single_large_message(tmp_path: Path) -> None:
-    """P-829."""
     sizes: list[list[int]] = []
     held = threading.Event()
 
@@ -59,8 +59,8 @@ async def test_no_write_is_larger_than_the_buffer_but_for_a_single_large_message
     assert [1000] in sizes
 
 
+@pytest.mark.rows("P-828")
 async def test_reserved_room_is_there_at_once_and_given_back(tmp_path: Path) -> None:
-    """P-828."""
     disk = Disk(segment_bytes=4000, preallocate=True)
     owner = opened(tmp_path, disk)
     owner.journal.append_state(b"{}", 1)
@@ -155,13 +155,14 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.mark.rows("P-830")
 @pytest.mark.parametrize("verify", [True, False])
 @given(draw=st.data())
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_flipped_bit_is_never_delivered(
     verify: bool, draw: st.DataObject, template: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """P-830: it is found at the restart, or when it is read; what is read is what was written."""
+    """It is found at the restart, or when it is read; what is read is what was written."""
     directory = tmp_path_factory.mktemp("flipped")
     for path in segments(template):
         (directory / path.name).write_bytes(path.read_bytes())
@@ -191,9 +192,10 @@ def test_a_flipped_bit_is_never_delivered(
     journal.abort()
 
 
+@pytest.mark.rows("P-830")
 @pytest.mark.parametrize("verify", [True, False])
 async def test_a_damaged_block_is_found_at_once_or_when_it_is_read(verify: bool, tmp_path: Path) -> None:
-    """P-830: either way it is never given out, and what lies behind it is."""
+    """Either way it is never given out, and what lies behind it is."""
     await filled(tmp_path, Disk(segment_bytes=300))
     victim = segments(tmp_path)[0]
     victim.write_bytes(victim.read_bytes().replace(b"message 000", b"message 999"))
@@ -207,8 +209,9 @@ async def test_a_damaged_block_is_found_at_once_or_when_it_is_read(verify: bool,
     journal.abort()
 
 
+@pytest.mark.rows("P-830")
 async def test_a_disowned_record_stays_hidden_after_a_later_open(tmp_path: Path) -> None:
-    """P-830: not even by one that verifies nothing; what was written since is."""
+    """Not even by one that verifies nothing; what was written since is."""
     await filled(tmp_path, Disk(segment_bytes=300))
     victim = segments(tmp_path)[0]
     victim.write_bytes(victim.read_bytes().replace(b"message 000", b"message 999"))

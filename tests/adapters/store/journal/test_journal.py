@@ -96,8 +96,9 @@ async def test_a_forgotten_stream_can_begin_again_lower(tmp_path: Path) -> None:
     await again.journal.close()
 
 
+@pytest.mark.rows("P-118")
 async def test_a_trail_outlives_the_messages_and_the_segments(tmp_path: Path) -> None:
-    """P-118: what was let go for good stays gone, and so does the knowledge of where the stream begins."""
+    """Messages that were given up stay gone, and so does the knowledge of where the stream begins."""
     owner = start(tmp_path, segment_bytes=200)
     owner.journal.append_messages(1, 0, 100, 1, b"", 1)
     owner.journal.trim(1, 100, 2)

@@ -89,9 +89,10 @@ async def test_an_open_from_summaries_finds_what_a_scan_finds(tmp_path: Path) ->
     assert by_summaries == (shown(tmp_path, Disk()),) * 2
 
 
+@pytest.mark.rows("P-830")
 @pytest.mark.parametrize("at", [30, 60, -1, -200])
 async def test_an_open_that_verifies_finds_every_damage_that_a_scan_finds(tmp_path: Path, at: int) -> None:
-    """P-830, T12: a summary tells where to look, never that all is well."""
+    """T12: a summary tells where to look, never that all is well."""
     await written(tmp_path)
     damaged = segments(tmp_path)[1]
     data = bytearray(damaged.read_bytes())

@@ -82,8 +82,9 @@ def test_the_first_sign_of_life_begins_the_session() -> None:
     assert isinstance(effect, Received)
 
 
+@pytest.mark.rows("P-401")
 def test_missing_datagrams_are_requested_at_the_port_in_the_header() -> None:
-    """P-401: by unicast to the source's NAK port."""
+    """By unicast to the source's NAK port."""
     machine = receiver()
     hear(machine, data(0), data(2), data(4))
     due = machine.next_timeout()

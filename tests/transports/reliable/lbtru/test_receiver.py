@@ -91,8 +91,9 @@ def test_a_connected_client_sends_signs_of_life() -> None:
     assert said([effect for _, effect in played(machine, SECOND)]) == [lbtru.Ack(sqn=2, options=SID)]
 
 
+@pytest.mark.rows("P-401")
 def test_it_asks_at_once_for_what_is_missing() -> None:
-    """P-401: the initial backoff is 0, because no other receiver can have lost the same datagram."""
+    """The initial backoff is 0, because no other receiver can have lost the same datagram."""
     machine = connected()
     assert said(hear(machine, data(0), data(2))) == [lbtru.Nak(sqns=(1,), options=SID)]
     assert said(hear(machine, data(3), now=1)) == []

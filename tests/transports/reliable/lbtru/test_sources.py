@@ -93,8 +93,9 @@ def test_each_client_gets_each_datagram() -> None:
     ]
 
 
+@pytest.mark.rows("P-401")
 def test_a_repair_goes_to_the_one_that_asked_and_an_ncf_too() -> None:
-    """U21, P-401: each requester has an ignore interval of its own."""
+    """U21: each requester has an ignore interval of its own."""
     machine = opened(A, B)
     submit(machine, 0)
     nak = lbtru.Nak(sqns=(0,), options=SID)

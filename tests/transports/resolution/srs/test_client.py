@@ -41,8 +41,8 @@ def test_the_rows_do_what_the_library_does(events: list[ClientEvent]) -> None:
     agree(ClientChart, CLIENT, ClientState.ANNOUNCING, list(events))
 
 
+@pytest.mark.rows("T-413")
 def test_a_lost_connection_makes_records_potentially_down() -> None:
-    """T-413."""
     lost = client()
     assert abstract(lost) == ("CURRENT", 2, 0, 1, 0)
     lost.lost(10)
@@ -53,8 +53,9 @@ def test_a_lost_connection_makes_records_potentially_down() -> None:
     assert lost.next_lapse() == 60
 
 
+@pytest.mark.rows("T-414")
 def test_a_record_announced_again_is_up() -> None:
-    """T-414: record by record, before the exchange is over."""
+    """Record by record, before the exchange is over."""
     back = client()
     back.lost(10)
     back.hello(2, 2, 20)
@@ -67,8 +68,9 @@ def test_a_record_announced_again_is_up() -> None:
     assert back.complete(40) == Dropped()
 
 
+@pytest.mark.rows("T-415", "T-416")
 def test_each_kind_has_its_lifetime() -> None:
-    """T-415, T-416: 50 for interest, 100 for sources; then the client is gone."""
+    """50 for interest, 100 for sources; then the client is gone."""
     lost = client()
     lost.lost(10)
     assert lost.lapse(60) == Dropped((), (ORDERS,))

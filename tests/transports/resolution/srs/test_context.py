@@ -44,6 +44,7 @@ def said(context: SrsContext, *messages: srs.Message) -> BytesReceived:
     return BytesReceived(context.links[0].connection, rsocket.encode(frame))
 
 
+@pytest.mark.rows("T-401")
 @pytest.mark.parametrize("count", [0, 6])
 def test_one_to_five_services(count: int) -> None:
     """T-401; a service that is named twice is used once."""
@@ -142,8 +143,9 @@ def test_interest_of_others_is_left_aside() -> None:
     assert context.counters()["services"] == 1
 
 
+@pytest.mark.rows("T-016")
 def test_a_deletion_is_believed_in_both_forms() -> None:
-    """T-016: a deleted source is no longer known."""
+    """A deleted source is no longer known."""
     played = domain()
     context = played.context("context")
     played.feed("context", AddReceiver("orders"))
@@ -210,8 +212,8 @@ def test_a_lost_transport_of_ours_is_no_ones_business() -> None:
     assert len(played.wire) == before
 
 
+@pytest.mark.rows("T-401", "T-402", "T-408")
 def test_each_service_receives_all_records_however_late_it_connects() -> None:
-    """T-401, T-402, T-408."""
     played = domain()
     played.context("source", SRS, SECOND_SRS)
     played.feed("source", source(), AddReceiver("trades"), AddPattern("^x"))
@@ -234,8 +236,8 @@ def test_an_echo_of_our_own_source_changes_nothing() -> None:
     assert played.withdrawn("both") == []
 
 
+@pytest.mark.rows("T-407", "T-418")
 def test_a_restarted_service_takes_away_what_nobody_announced_in_the_grace() -> None:
-    """T-407, T-418."""
     played = domain()
     played.pair()
     played.stop("source")
@@ -258,6 +260,7 @@ def test_the_grace_does_not_outlive_the_connection() -> None:
     assert context.counters()["known"] == 1
 
 
+@pytest.mark.rows("T-402")
 def test_interest_may_end_while_no_service_is_there() -> None:
     """The next full exchange does not name it (T-402); with flood, known sources stay known."""
     played = SrsDomain()

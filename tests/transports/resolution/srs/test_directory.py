@@ -3,6 +3,7 @@
 import re
 
 import attrs
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -59,10 +60,10 @@ def check(directory: Directory, naive: Naive) -> None:
         assert set(audience) == {client for client in CLIENTS if naive.told(client, source, naive.of(client))}
 
 
+@pytest.mark.rows("T-403", "T-404", "T-405", "T-409")
 @given(st.lists(STEPS, max_size=30))
 @settings(max_examples=150)
 def test_it_does_what_plain_lists_do(steps: list[tuple[object, ...]]) -> None:
-    """T-403, T-404, T-405, T-409."""
     directory, naive = Directory(), Naive()
     for step in steps:
         match step:

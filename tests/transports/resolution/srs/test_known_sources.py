@@ -1,6 +1,7 @@
 """The merged records of several services, against a naive twin."""
 
 import attrs
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,10 +23,11 @@ def entry(name: int, topic: str, version: int = 0) -> KnownSource:
     return KnownSource(bytes((name,)), topic, "TCP", SourceRecord(f"10.0.0.1:{version + 1}", 1, name))
 
 
+@pytest.mark.rows("T-401")
 @given(st.lists(STEPS, max_size=30))
 @settings(max_examples=200)
 def test_it_does_what_a_plain_table_does(steps: list[tuple[str, int, int, str, int]]) -> None:
-    """T-401: a source is known while a service holds it on a live connection."""
+    """A source is known while a service holds it on a live connection."""
     known = KnownSources()
     said: dict[bytes, dict[int, int]] = {}
     shown: dict[bytes, tuple[str, SourceRecord]] = {}
@@ -82,8 +84,9 @@ def test_a_changed_record_is_news_and_stays_held() -> None:
     assert list(known.of("orders")) == []
 
 
+@pytest.mark.rows("T-401")
 def test_one_service_takes_nothing_away_from_the_other() -> None:
-    """T-401: nor does a service that never announced the source."""
+    """Nor does a service that never announced the source."""
     known = KnownSources()
     live = {OWN: 0, 0: 1, 1: 1}
     known.put(entry(1, "orders"), 0, 1)

@@ -26,8 +26,9 @@ from tests.transports.resolution.srs_played import (
 )
 
 
+@pytest.mark.rows("T-402", "T-408")
 def test_registration_and_the_full_exchange() -> None:
-    """T-402, T-408: an answer with an ID that names the life of the service, every source of interest, then the end."""
+    """An answer with an ID that names the life of the service, every source of interest, then the end."""
     played = Played()
     played.join(1, info("orders", 1), info("trades", 2))
     heard = played.join(2, wants("orders"))
@@ -43,8 +44,9 @@ def test_registration_and_the_full_exchange() -> None:
     )  # fmt: skip
 
 
+@pytest.mark.rows("T-403")
 def test_changes_travel_one_by_one() -> None:
-    """T-403: creation, change, deletion in both forms; an unchanged record does not travel."""
+    """Creation, change, deletion in both forms; an unchanged record does not travel."""
     played = Played()
     played.join(1, info())
     played.join(2, wants("orders"))
@@ -68,8 +70,8 @@ def test_a_source_whose_topic_changes_is_another_one() -> None:
     assert list(played.service.directory.topics) == ["trades"]
 
 
+@pytest.mark.rows("T-404", "T-405")
 def test_interest_is_answered_at_once_and_its_end_is_sent_back() -> None:
-    """T-404, T-405."""
     played = Played()
     played.join(1, info("fx.eur", 1), info("bonds", 2))
     played.join(2)
@@ -84,8 +86,9 @@ def test_interest_is_answered_at_once_and_its_end_is_sent_back() -> None:
     assert played.service.counters()["topics_wanted"] == played.service.counters()["patterns_wanted"] == 0
 
 
+@pytest.mark.rows("T-402")
 def test_a_client_without_stream_or_connection_receives_no_records() -> None:
-    """T-402: the full exchange sends them."""
+    """The full exchange sends them."""
     played = Played()
     played.join(1)
     played.accept(2)
@@ -128,8 +131,9 @@ def test_a_source_that_is_up_belongs_to_who_announced_it() -> None:
     assert played.service.counters()["clients"] == 1
 
 
+@pytest.mark.rows("T-413", "T-415")
 def test_potentially_down_sources_go_after_their_lifetime_or_a_leave_record() -> None:
-    """T27, T-413, T-415."""
+    """T27."""
     played = Played()
     left = srs.LeaveInfo(otid=info("orders", 2).otid, topic="orders", source="", instance=b"instance")
     played.join(1, info("orders", 1), info("orders", 2))
@@ -173,8 +177,9 @@ def test_the_last_source_of_a_lost_client_takes_it_along() -> None:
     assert played.at(200 * SECOND) == {}
 
 
+@pytest.mark.rows("T-414")
 def test_a_client_that_came_back_is_not_forgotten() -> None:
-    """T-414: nothing is due for it."""
+    """Nothing is due for it."""
     played = Played()
     played.join(1, info())
     played.lose(1)
@@ -204,8 +209,9 @@ def test_a_newer_hello_ends_the_connection_before_and_an_older_one_is_refused() 
     assert played.cut == [1, 3, 2]
 
 
+@pytest.mark.rows("T-406")
 def test_silence_cuts_off() -> None:
-    """T-406, U7: before SETUP too; a peer that sends anything stays."""
+    """U7: before SETUP too; a peer that sends anything stays."""
     played = Played()
     played.accept(1)
     played.join(2)

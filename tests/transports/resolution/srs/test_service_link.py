@@ -72,8 +72,9 @@ def test_the_rows_do_what_the_library_does(events: list[LinkEvent]) -> None:
     agree(LinkChart, LINK, LinkState.WAITING, list(events))
 
 
+@pytest.mark.rows("T-402")
 def test_a_connection_from_the_first_attempt_to_the_end_of_the_exchange() -> None:
-    """T-402: SETUP, registration with a hello, and current once the service returns the request for the stream."""
+    """SETUP, registration with a hello, and current once the service returns the request for the stream."""
     driven = Driven()
     link = driven.link
     assert link.handle_timeout(0, 1) == [LinkTimer.RETRY]
@@ -106,8 +107,9 @@ def test_input_of_another_connection_is_late() -> None:
     assert not driven.link.is_on(4)
 
 
+@pytest.mark.rows("T-407")
 def test_attempts_never_end_and_their_waits_double_up_to_a_bound() -> None:
-    """T-407: each wait is shortened by up to a half; a series of failures is reported once."""
+    """Each wait is shortened by up to a half; a series of failures is reported once."""
     driven = Driven()
     link, now, waits = driven.link, 0, []
     for number in range(1, 12):
@@ -128,8 +130,9 @@ def test_attempts_never_end_and_their_waits_double_up_to_a_bound() -> None:
     assert link.wait_ns == 100 * MILLISECOND
 
 
+@pytest.mark.rows("T-406")
 def test_keepalives_go_out_and_are_answered() -> None:
-    """T-406, U7."""
+    """U7."""
     driven = Driven().current()
     assert driven.link.timers.next() == 5 * SECOND
     driven.link.handle_timeout(5 * SECOND, 2)
@@ -238,8 +241,9 @@ def test_a_service_that_knows_no_numbers_answers_no_withdrawal() -> None:
     assert driven.link.unanswered == {}
 
 
+@pytest.mark.rows("T-407", "T-418")
 def test_a_restarted_service_takes_nothing_away_for_a_grace() -> None:
-    """T-407, T-418: its memory is younger than the context's."""
+    """Its memory is younger than the context's."""
     driven = Driven().current(1)
     link = driven.link
     assert link.settled == link.epoch == 7

@@ -25,8 +25,9 @@ def test_records_share_frames_and_keep_their_order() -> None:
     assert session.take_bytes() == b""
 
 
+@pytest.mark.rows("T-402")
 def test_nothing_is_sent_before_the_stream_is_requested() -> None:
-    """T-402: the full exchange will tell it."""
+    """The full exchange will tell it."""
     session = ServiceSession(1, "10.0.0.1:41000", 0)
     session.say(b"record")
     session.answer(INFO)

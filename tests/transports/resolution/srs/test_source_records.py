@@ -25,17 +25,19 @@ def test_there_and_back(session: int, index: int, port: int, request: int, persi
     assert source_record(info) == record
 
 
+@pytest.mark.rows("T-418")
 def test_the_source_string_and_the_name() -> None:
-    """T-418: another life of the program is another source, whatever else is the same."""
+    """Another life of the program is another source, whatever else is the same."""
     info = source_info("orders", RECORD)
     assert info.source == "TCP:10.0.0.1:14371:00000055[77]"
     assert source_info("orders", attrs.evolve(RECORD, instance=b"reborn..")).otid != info.otid
     assert len(info.otid) == 32
 
 
+@pytest.mark.rows("T-418")
 @pytest.mark.parametrize("place", ["LBTRM:10.0.0.1:14390:00000055:239.1.1.1:14400", "LBT-RU:10.0.0.1:14380:00000055"])
 def test_sources_on_other_transports_are_recorded_by_their_places(place: str) -> None:
-    """T-418: the OTID begins with the transport."""
+    """The OTID begins with the transport."""
     record = attrs.evolve(RECORD, address=place)
     info = source_info("orders", record)
     assert info.source == f"{place}[77]"

@@ -30,8 +30,8 @@ def packet(*transports: lbmr.Transport, options: tuple[lbmr.TirOption, ...] = ()
     return lbmr.Packet(lbmr.PacketKind.NORMAL, (lbmr.TopicQuery("trades"),), tirs)
 
 
+@pytest.mark.rows("T-222")
 def test_clients_belong_to_the_first_domain_that_holds_them() -> None:
-    """T-222."""
     assert [TRANSLATION.domain_of(client) for client in ("10.1.1.50:1", "192.168.1.7:1", "10.2.0.1:1")] == [
         "A",
         "B",
@@ -39,8 +39,9 @@ def test_clients_belong_to_the_first_domain_that_holds_them() -> None:
     ]
 
 
+@pytest.mark.rows("T-223")
 def test_rules_have_a_direction() -> None:
-    """T28, T-223."""
+    """T28."""
     assert TRANSLATION.rules("A", "B") == RULES
     for pair in (("B", "A"), ("A", "A"), ("", "B"), ("A", "")):
         assert TRANSLATION.rules(*pair) == ()

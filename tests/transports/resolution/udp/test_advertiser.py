@@ -37,8 +37,9 @@ def told(effects: list[Transmit]) -> list[list[tuple[str, int]]]:
     return [[(tir.name, tir.index) for tir in effect.advertisements] for effect in effects]
 
 
+@pytest.mark.rows("T-025", "T-109")
 def test_the_whole_life_of_a_source() -> None:
-    """T-025, T-109: at creation with the first TTL, then by the schedule, as long as it lives."""
+    """At creation with the first TTL, then by the schedule, as long as it lives."""
     machine = Advertiser(INSTANCE)
     machine.receive(source(), 0)
     (created,) = machine.take_effects()
@@ -52,8 +53,9 @@ def test_the_whole_life_of_a_source() -> None:
     assert not machine
 
 
+@pytest.mark.rows("T-026")
 def test_a_query_is_answered_at_once_and_moves_no_timer() -> None:
-    """T-026: the answer is the same record. T25 as observed: no timer moves in the initial phase."""
+    """The answer is the same record. T25 as observed: no timer moves in the initial phase."""
     machine = Advertiser(INSTANCE)
     for add in (source("orders", 1), source("orders", 2), source("trades", 3)):
         machine.receive(add, 0)
@@ -66,8 +68,8 @@ def test_a_query_is_answered_at_once_and_moves_no_timer() -> None:
     assert machine.next_timeout() == due
 
 
+@pytest.mark.rows("T-029", "T-110", "T-116")
 def test_a_query_wakes_a_quiet_source_for_a_whole_duration() -> None:
-    """T-029, T-110, T-116."""
     machine = Advertiser(INSTANCE, ENDING)
     machine.receive(source(), 0)
     assert play(machine, 200 * SECOND)[-1][0] == 65_200
@@ -76,6 +78,7 @@ def test_a_query_wakes_a_quiet_source_for_a_whole_duration() -> None:
     assert [at for at, _ in play(machine, 500 * SECOND)] == [*range(301_000, 360_001, 1000)]
 
 
+@pytest.mark.rows("T-106")
 def test_the_next_turn_may_be_the_answer() -> None:
     """T-106 with resolver_advertisement_send_immediate_response 0."""
     machine = Advertiser(INSTANCE)
@@ -86,6 +89,7 @@ def test_the_next_turn_may_be_the_answer() -> None:
     assert machine.next_timeout() == 1010 * MS
 
 
+@pytest.mark.rows("T-031")
 def test_a_pattern_is_answered_with_all_topics_that_match() -> None:
     """T-031, in one datagram as observed."""
     machine = Advertiser(INSTANCE)
@@ -142,8 +146,9 @@ def test_sources_of_one_tick_share_datagrams() -> None:
     assert sorted(index for _, index in last) == list(range(30))
 
 
+@pytest.mark.rows("T-104")
 def test_new_sources_share_the_limit_with_the_initial_phase() -> None:
-    """T-104: the advertisement at creation waits, too."""
+    """The advertisement at creation waits, too."""
     machine = Advertiser(INSTANCE, limits=ResolutionLimits(initial_advertisements=RateLimit(records=20, bits=0)))
     for index in range(4):
         machine.receive(source(f"topic/{index}", index), 0)
@@ -153,8 +158,9 @@ def test_new_sources_share_the_limit_with_the_initial_phase() -> None:
     assert {tir.ttl for _, effect in done for tir in effect.advertisements} == {16}
 
 
+@pytest.mark.rows("T-117", "T-305")
 def test_aspects_may_be_switched_off() -> None:
-    """T-117, T-305: a source that only answers."""
+    """A source that only answers."""
     silent = AdvertiseOptions(attrs.evolve(ADVERTISING, shortest=0, sustain=0), at_creation=False)
     machine = Advertiser(INSTANCE, silent)
     machine.receive(source(), 0)
@@ -164,8 +170,9 @@ def test_aspects_may_be_switched_off() -> None:
     assert machine.next_timeout() is None
 
 
+@pytest.mark.rows("T-003")
 def test_options_of_a_topic() -> None:
-    """T-003: two topics, two intervals."""
+    """Two topics, two intervals."""
     machine = Advertiser(INSTANCE)
     slow = AdvertiseOptions(attrs.evolve(ADVERTISING, shortest=0, sustain=10 * SECOND), at_creation=False)
     machine.receive(source("slow", 1, options=slow), 0)

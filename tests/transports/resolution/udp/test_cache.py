@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,8 +16,8 @@ def record(index: int) -> SourceRecord:
     return SourceRecord("10.0.0.1:14371", 7, index)
 
 
+@pytest.mark.rows("T-005", "T-013")
 def test_sources_by_topic() -> None:
-    """T-005, T-013."""
     cache = SourceCache()
     cache.heard("orders", record(1), 0)
     cache.heard("orders", record(2), 0)
@@ -30,8 +31,9 @@ def test_sources_by_topic() -> None:
     assert (cache.of("orders"), cache.of("trades"), len(cache)) == ((record(2),), (), 1)
 
 
+@pytest.mark.rows("T-015")
 def test_a_source_that_is_made_anew_is_there_twice() -> None:
-    """T-015: no message ends the first one; the expiry, an extension of ours, forgets it."""
+    """No message ends the first one; the expiry, an extension of ours, forgets it."""
     cache = SourceCache(CacheOptions(forget_after=60 * SECOND))
     cache.heard("orders", record(1), 0)
     cache.heard("orders", record(2), 30 * SECOND)
@@ -44,6 +46,7 @@ def test_a_source_that_is_made_anew_is_there_twice() -> None:
     assert (cache.expired, cache.next()) == (2, None)
 
 
+@pytest.mark.rows("T-015")
 def test_without_expiry_nothing_is_forgotten() -> None:
     """T-015, as documented."""
     cache = SourceCache()

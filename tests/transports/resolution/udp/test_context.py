@@ -72,8 +72,9 @@ def test_a_receiver_finds_a_source_that_was_there_before() -> None:
     assert domain.found == [(20_020 * MS, B, "orders", RECORD)]
 
 
+@pytest.mark.rows("T-004", "T-028")
 def test_a_receiver_finds_sources_that_its_context_knows_at_once() -> None:
-    """T-004, T-028: no wait."""
+    """No wait."""
     domain = pair()
     domain.feed(B, AddReceiver("trades"))
     domain.feed(A, ORDERS)
@@ -168,8 +169,9 @@ def test_a_partition_of_any_length_heals() -> None:
     assert [(at, topic) for _, at, topic, _ in domain.found] == [(B, "orders")]
 
 
+@pytest.mark.rows("T-017")
 def test_a_restarted_relay_learns_its_clients_again() -> None:
-    """T-017: it has no other state to lose."""
+    """It has no other state to lose."""
     domain = pair()
     domain.feed(A, ORDERS)
     domain.feed(B, AddReceiver("orders"))
@@ -181,8 +183,9 @@ def test_a_restarted_relay_learns_its_clients_again() -> None:
     assert [record.index for _, _, _, record in domain.found] == [1, 2]
 
 
+@pytest.mark.rows("T-215")
 def test_keepalives_say_what_the_context_has_and_stop_with_it() -> None:
-    """T-215: with a relay that answers."""
+    """With a relay that answers."""
     domain = pair()
     domain.run(SECOND)
     assert domain.sent == []
@@ -203,8 +206,9 @@ def test_keepalives_say_what_the_context_has_and_stop_with_it() -> None:
     assert domain.nodes[RELAY].counters()["clients"] == 0
 
 
+@pytest.mark.rows("T-217")
 def test_a_context_may_keep_itself_known_from_the_start() -> None:
-    """T-217: resolver_unicast_force_alive."""
+    """Resolver_unicast_force_alive."""
     context = ResolutionContext.over_relays(
         b"instance", [RELAY], attrs.evolve(SAFE, relays=RelayTimes(force_alive=True))
     )
@@ -243,8 +247,9 @@ def test_contexts_at_different_relays_find_each_other() -> None:
     assert [(at, topic) for _, at, topic, _ in domain.found] == [(B, "orders")]
 
 
+@pytest.mark.rows("T-007", "T-022")
 def test_a_group_is_joined_when_there_is_something_to_resolve() -> None:
-    """T-007, T-022: all members receive all datagrams; own ones that return are dropped."""
+    """All members receive all datagrams; own ones that return are dropped."""
     domain = Domain()
     domain.member(A)
     domain.member(B)
@@ -269,8 +274,8 @@ def test_a_group_that_nobody_else_is_in() -> None:
     assert context.why("orders") == f"no other context was heard in the group {DEFAULT_GROUP}"
 
 
+@pytest.mark.rows("T-031")
 def test_patterns_find_sources_of_others_and_of_ours() -> None:
-    """T-031."""
     domain = pair()
     domain.feed(A, ORDERS)
     domain.run(20 * SECOND)

@@ -71,8 +71,9 @@ def quiet_pair() -> Domain:
     return domain
 
 
+@pytest.mark.rows("T-012")
 def test_quiet_is_not_dead_a_request_wakes_it() -> None:
-    """T26, T-012: deaf forever, until another context requests its records."""
+    """T26: deaf forever, until another context requests its records."""
     flags = lbmr.ResolutionRequest
     domain = quiet_pair()
     domain.feed(B, Wake(flags.ADVERTISEMENTS, SECOND, 2 * SECOND))
@@ -86,17 +87,18 @@ def test_quiet_is_not_dead_a_request_wakes_it() -> None:
     assert [(at, topic) for _, at, topic, _ in domain.found] == [(B, "orders")]
 
 
+@pytest.mark.rows("T-116")
 @pytest.mark.parametrize("event", [AddReceiver("orders"), Unresolved("orders")])
 def test_quiet_is_not_dead_a_new_object_or_a_loss_wakes_it(event: AddReceiver | Unresolved) -> None:
-    """T26, T-116."""
+    """T26."""
     domain = quiet_pair()
     domain.feed(B, event)
     domain.run(201 * SECOND)
     assert [(at, topic) for _, at, topic, _ in domain.found] == [(B, "orders")]
 
 
+@pytest.mark.rows("T-201", "T-204", "T-206")
 def test_stores_are_found_by_name() -> None:
-    """T-201, T-204, T-206."""
     domain = pair()
     domain.feed(B, AskName("store-A"))
     domain.run(SECOND)
@@ -111,8 +113,9 @@ def told_by(source_type: int, domain: int) -> bytes:
     return lbmr.encode(lbmr.Packet(lbmr.PacketKind.NORMAL, options=(*trailer, lbmr.UnknownOption(200, b"xx"))))
 
 
+@pytest.mark.rows("T-203")
 def test_the_domain_is_learnt_from_routers() -> None:
-    """T-203: and it is in the trailer of sent packets."""
+    """And it is in the trailer of sent packets."""
     context = ResolutionContext.over_relays(b"instance", [RELAY])
     context.receive(AddReceiver("orders"), 0)
     for source_type, domain in ((0, 9), (1, 0), (1, 7), (1, 7)):

@@ -1,5 +1,6 @@
 """The records that a limit admits in an interval, and in a second."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,8 +19,9 @@ def spent(limiter: Limiter, now: int, octets: int = 100, most: int = 1_000) -> i
     return count
 
 
+@pytest.mark.rows("T-104", "T-108")
 def test_the_number_of_records_is_limited() -> None:
-    """T-104, T-108: a tenth of the limit in each interval."""
+    """A tenth of the limit in each interval."""
     limiter = Limiter(RateLimit(records=1_000, bits=0))
     assert spent(limiter, 0) == 100
     assert spent(limiter, INTERVAL - 1) == 0
@@ -27,8 +29,9 @@ def test_the_number_of_records_is_limited() -> None:
     assert spent(limiter, INTERVAL) == 100
 
 
+@pytest.mark.rows("T-111", "T-114")
 def test_bits_are_limited_and_may_be_exceeded_by_one_record() -> None:
-    """T-111, T-114: 1 Mbit/s are 100,000 bits in an interval: 125 records of 800 bits, and 84 of 1200."""
+    """1 Mbit/s are 100,000 bits in an interval: 125 records of 800 bits, and 84 of 1200."""
     assert spent(Limiter(RateLimit(bits=1_000_000)), 0, 100) == 125
     assert spent(Limiter(RateLimit(bits=1_000_000)), 0, 150) == 84
 

@@ -37,6 +37,7 @@ def instants(topic: TopicTurns, until: int = 200 * SECOND) -> list[int]:
     return found
 
 
+@pytest.mark.rows("T-032", "T-102", "T-107")
 @pytest.mark.parametrize(
     ("pace", "expected"),
     [(ADVERTISING, ADVERTISEMENTS), (QUERYING, QUERIES), (PATTERN_QUERYING, PATTERN_QUERIES)],
@@ -46,21 +47,23 @@ def test_the_initial_phase(pace: PhasePace, expected: tuple[int, ...]) -> None:
     assert tuple(instants(begun(attrs.evolve(pace, sustain=0)))) == expected
 
 
+@pytest.mark.rows("T-205")
 def test_store_names() -> None:
-    """T-205."""
     assert instants(begun(NAMING), 5 * SECOND) == [0, 100, 300, 700, 1500, 2500, 3500, 4500]
 
 
+@pytest.mark.rows("T-109", "T-112", "T-116")
 def test_the_sustaining_phase_by_default() -> None:
-    """T-109, T-112: every second for 60 s, then nothing (T-116)."""
+    """Every second for 60 s, then nothing (T-116)."""
     topic = begun(ENDING)
     turns = instants(topic)[len(ADVERTISEMENTS) :]
     assert turns == [6200 + 1000 * turn for turn in range(60)]
     assert (topic.state, topic.due) == (Phase.QUIESCENT, NEVER)
 
 
+@pytest.mark.rows("T-109")
 def test_it_may_never_end() -> None:
-    """T-109: a duration of 0."""
+    """A duration of 0."""
     turns = instants(begun(ADVERTISING), 3_600 * SECOND)[len(ADVERTISEMENTS) :]
     assert len(turns) == 3_594
     assert {later - earlier for earlier, later in pairwise(turns)} == {1000}
@@ -75,16 +78,18 @@ def test_an_interval_that_is_no_multiple_of_the_tick_keeps_its_average() -> None
     assert instants(topic, 5 * SECOND) == [0, 1300, 2500, 3800, 5000]
 
 
+@pytest.mark.rows("T-102")
 def test_an_interval_below_the_tick_is_the_tick() -> None:
-    """T25, T-102."""
+    """T25."""
     assert instants(begun(PhasePace(10 * MS, 1 * MS, 5 * MS)), 40 * MS) == [0, 10, 20, 30, 40]
     assert instants(begun(PhasePace(10 * MS, 0, 0, sustain=1)), 300 * MS) == [0, 100, 200, 300]
 
 
+@pytest.mark.rows("T-101", "T-115", "T-117")
 @pytest.mark.parametrize(("shortest", "longest"), [(0, 1), (1, 0), (0, 0)])
 @pytest.mark.parametrize(("sustain", "state"), [(SECOND, Phase.SUSTAINING), (0, Phase.QUIESCENT)])
 def test_phases_may_be_switched_off(shortest: int, longest: int, sustain: int, state: Phase) -> None:
-    """T-101, T-115, T-117: an interval of 0, even with a duration of 0."""
+    """An interval of 0, even with a duration of 0."""
     topic = begun(PhasePace(10 * MS, shortest, longest, initial=0, sustain=sustain))
     assert topic.state is state
     assert (topic.due == NEVER) is (state is Phase.QUIESCENT)
@@ -112,8 +117,9 @@ def test_a_late_call_does_not_move_the_turns_after_it() -> None:
     assert topic.due == 60 * MS
 
 
+@pytest.mark.rows("T-104")
 def test_a_turn_held_back_by_a_limit_moves_what_follows() -> None:
-    """T-104: limits stretch phases."""
+    """Limits stretch phases."""
     topic = begun(ADVERTISING)
     topic.seen = 0
     topic.taken(SECOND)
@@ -134,6 +140,7 @@ def test_a_query_in_the_initial_phase_moves_nothing_once_answered() -> None:
     assert topic.due == 1130 * MS
 
 
+@pytest.mark.rows("T-106")
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [(40, [40, 80, 160]), (50, [50, 130, 290]), (60, [60, 140, 300]), (55, [60, 140, 300])],
@@ -173,8 +180,9 @@ def test_turns_never_stand_still(steps: list[tuple[str, int]], pace: PhasePace) 
         assert topic.interval >= max(pace.tick, 1)
 
 
+@pytest.mark.rows("T-110", "T-116")
 def test_a_query_starts_a_whole_sustaining_phase() -> None:
-    """T-110, T-116: in the sustaining phase and in the quiet."""
+    """In the sustaining phase and in the quiet."""
     topic = begun(ENDING)
     instants(topic, 30 * SECOND)
     topic.asked(30 * SECOND + MS, answered=True)
@@ -187,8 +195,8 @@ def test_a_query_starts_a_whole_sustaining_phase() -> None:
     assert topic.due == 200_010 * MS
 
 
+@pytest.mark.rows("T-307")
 def test_enough() -> None:
-    """T-307."""
     for pace in (ADVERTISING, attrs.evolve(ADVERTISING, shortest=0)):
         topic = begun(pace)
         topic.enough()

@@ -54,8 +54,9 @@ def found(machine: Querier) -> list[tuple[str, SourceRecord]]:
     return [(e.topic, e.record) for e in machine.take_effects() if isinstance(e, Discovered)]
 
 
+@pytest.mark.rows("T-107", "T-112")
 def test_an_unresolved_topic_is_asked_for_without_end() -> None:
-    """T-107, T-112, T26."""
+    """T26."""
     machine = Querier()
     machine.receive(AddReceiver("orders"), 0)
     done = asked(play(machine, 100 * SECOND))
@@ -66,8 +67,9 @@ def test_an_unresolved_topic_is_asked_for_without_end() -> None:
     assert not machine
 
 
+@pytest.mark.rows("T-112", "T-113")
 def test_the_documented_phases_end() -> None:
-    """T-112, T-113: any number of known sources, and a live session, change nothing."""
+    """Any number of known sources, and a live session, change nothing."""
     machine = Querier(DOCUMENTED.query)
     machine.receive(AddReceiver("orders"), 0)
     machine.receive(tells("orders", RECORD), 0)
@@ -83,8 +85,8 @@ def test_a_resolved_topic_is_asked_for_in_the_initial_phase_only() -> None:
     assert [at for at, _ in asked(play(machine, 100 * SECOND))] == list(QUERIES)
 
 
+@pytest.mark.rows("T-113")
 def test_a_topic_resolved_late_is_not_asked_for_again_until_it_is_lost() -> None:
-    """T-113."""
     machine = Querier()
     machine.receive(AddReceiver("orders"), 0)
     play(machine, 7 * SECOND)
@@ -114,8 +116,9 @@ def test_topics_lost_together_are_asked_for_together() -> None:
     assert asked(play(machine, 10 * SECOND)) == [(10_000, ["a", "b"])]
 
 
+@pytest.mark.rows("T-307", "T-308")
 def test_a_known_number_of_sources_is_enough() -> None:
-    """T-307, T-308: primary and standby; queries stop in any phase, and resume when one fails."""
+    """Primary and standby; queries stop in any phase, and resume when one fails."""
     two = QueryOptions(QUERYING, enough=2, until_resolved=False)
     machine = Querier()
     machine.receive(AddReceiver("orders", two), 0)
@@ -144,8 +147,9 @@ def test_a_source_is_reported_once_and_again_after_a_loss() -> None:
     assert found(machine) == [("orders", RECORD)]
 
 
+@pytest.mark.rows("T-005", "T-028")
 def test_a_known_source_is_joined_at_once() -> None:
-    """T-005, T-028: but not a lost source, which may be gone."""
+    """But not a lost source, which may be gone."""
     machine = Querier()
     machine.receive(tells("orders", RECORD), 0)
     assert found(machine) == []
@@ -191,8 +195,9 @@ def test_nobody_answers() -> None:
     assert [at for at, _ in asked(done)][-1] == 1900
 
 
+@pytest.mark.rows("T-031", "T-032", "T-309")
 def test_a_pattern_is_asked_for_and_finds_topics() -> None:
-    """T-031, T-032: one long phase."""
+    """One long phase."""
     machine = Querier(pattern_options=DOCUMENTED.patterns)
     machine.receive(tells("orders/1", RECORD), 0)
     machine.receive(AddPattern("^orders"), 0)

@@ -2,6 +2,7 @@
 
 from ipaddress import IPv4Network
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -51,16 +52,17 @@ def told(relay: RelayMachine) -> list[str]:
     return [effect.text for effect in relay.take_effects() if isinstance(effect, Remark)]
 
 
+@pytest.mark.rows("T-214")
 def test_a_datagram_goes_to_all_others_byte_for_byte() -> None:
-    """T28, T-214: without rules nothing is rewritten."""
+    """T28: without rules nothing is rewritten."""
     relay = known(A, B, C)
     relay.receive(DatagramArrived(QUERY, B), 1)
     assert relay.take_effects() == [SendCopies((A, C), QUERY)]
     assert (relay.counters()["forwarded"], relay.counters()["copies"]) == (1, 2)
 
 
+@pytest.mark.rows("T-213")
 def test_the_first_datagram_makes_a_client() -> None:
-    """T-213."""
     relay = known()
     relay.receive(DatagramArrived(QUERY, A), 0)
     assert relay.take_effects() == [Remark(f"client {A} is known")]
@@ -106,8 +108,9 @@ def tir(address: str, port: int) -> bytes:
     return lbmr.encode(lbmr.Packet(lbmr.PacketKind.NORMAL, (), (record,), TRAILER))
 
 
+@pytest.mark.rows("T-221", "T-222", "T-223")
 def test_rules_rewrite_what_goes_to_the_other_domain() -> None:
-    """T-221, T-222, T-223, T28: A to B is translated; A to A, B to A, B to B and to strangers is not."""
+    """T28: A to B is translated; A to A, B to A, B to B and to strangers is not."""
     inside, neighbour, outside, stranger = "10.1.1.50:14402", "10.1.1.51:1", "192.168.1.7:14402", "172.16.0.1:1"
     translation = Translation(
         (AddressDomain("A", (IPv4Network("10.1.0.0/16"),)), AddressDomain("B", (IPv4Network("192.168.1.0/24"),))),
@@ -132,8 +135,9 @@ def test_rules_rewrite_what_goes_to_the_other_domain() -> None:
     assert relay.counters()["rewritten"] == 1
 
 
+@pytest.mark.rows("T-213", "T-216")
 def test_a_silent_client_is_forgotten_at_the_first_check_after_its_time_to_live() -> None:
-    """T-213, T-216: client table only."""
+    """Client table only."""
     relay = known(A, B)
     relay.receive(DatagramArrived(QUERY, B), 10 * SECOND)
     relay.take_effects()

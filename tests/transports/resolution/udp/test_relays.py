@@ -41,8 +41,8 @@ def test_nothing_to_do_before_the_start_and_after_the_stop() -> None:
     assert (relays.next(), relays.take_keepalives(0), relays.running) == (None, [], False)
 
 
+@pytest.mark.rows("T-215")
 def test_keepalives_go_to_all_relays_at_once_and_when_nothing_else_was_sent() -> None:
-    """T-215."""
     relays = started(A, B)
     assert relays.next() == 0
     assert kept_alive(relays, 0) == [A, B]
@@ -68,8 +68,9 @@ def test_a_relay_that_is_only_sent_to_is_asked_for_a_sign_of_life() -> None:
     assert relays.next() == 1200 * MS
 
 
+@pytest.mark.rows("T-218")
 def test_active_relays_are_used_in_turn() -> None:
-    """T-218: each datagram to one of them, another one after 100 to 300 ms."""
+    """Each datagram to one of them, another one after 100 to 300 ms."""
     relays = started(A, B, C)
     used: Counter[str] = Counter()
     changes = [0]
@@ -102,8 +103,9 @@ def test_the_first_one_that_answers_is_used() -> None:
     assert relays.pick(7) == B
 
 
+@pytest.mark.rows("T-219")
 def test_a_silent_relay_is_inactive_and_logged() -> None:
-    """T-219: two of three may fail."""
+    """Two of three may fail."""
     relays = started(A, B, C)
     for address in (A, B, C):
         relays.on_heard(address, 0)

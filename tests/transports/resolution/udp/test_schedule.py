@@ -39,8 +39,9 @@ def test_turns_stand_on_the_grid_and_share_ticks() -> None:
     assert plan.next() == 20 * MS
 
 
+@pytest.mark.rows("T-003", "T-024")
 def test_topics_are_in_phases_of_their_own() -> None:
-    """T-003, T-024: three topics with paces of their own."""
+    """Three topics with paces of their own."""
     plan = rounds()
     plan.begin("initial", attrs.evolve(ADVERTISING, initial=0), 1, 0)
     plan.begin("sustaining", ADVERTISING, 1, 0)
@@ -64,8 +65,9 @@ def test_stopping_and_starting_leave_no_turn_of_the_past() -> None:
     assert plan.phase("a") is Phase.QUIESCENT
 
 
+@pytest.mark.rows("T-104", "T-105")
 def test_many_topics_share_the_limit_and_phases_stretch() -> None:
-    """T-104, T-105: 3,000 topics at 1,000 a second take 3 s a round; each has its 16 turns."""
+    """3,000 topics at 1,000 a second take 3 s a round; each has its 16 turns."""
     plan: TurnSchedule[int] = TurnSchedule(Limiter(RateLimit(records=1_000, bits=0)), Limiter(FREE))
     for key in range(3_000):
         plan.begin(key, attrs.evolve(ADVERTISING, sustain=0), 80, 0)
@@ -83,8 +85,9 @@ def test_many_topics_share_the_limit_and_phases_stretch() -> None:
     assert last == 47_900 * MS
 
 
+@pytest.mark.rows("T-111")
 def test_the_sustaining_phase_has_a_limit_of_its_own() -> None:
-    """T-111: both phases wait, each for its own limit."""
+    """Both phases wait, each for its own limit."""
     plan = rounds(RateLimit(records=10, bits=0), RateLimit(records=10, bits=0))
     for key in "ab":
         plan.begin(key, ADVERTISING, 1, 0)

@@ -27,8 +27,8 @@ def queries(done: list[tuple[int, NameEffect]]) -> list[int]:
     return [at for at, effect in done if effect == Tell(ASKS)]
 
 
+@pytest.mark.rows("T-201", "T-205", "T-206")
 def test_a_name_is_queried_until_it_is_answered() -> None:
-    """T-201, T-205, T-206."""
     machine = StoreNames(b"instance")
     machine.receive(AskName("store-A"), 0)
     assert queries(play(machine, 4 * SECOND)) == [0, 100, 300, 700, 1500, 2500, 3500]
@@ -37,8 +37,8 @@ def test_a_name_is_queried_until_it_is_answered() -> None:
     assert queries(play(machine, 60 * SECOND)) == []
 
 
+@pytest.mark.rows("P-205", "T-202", "T-204")
 def test_a_store_announces_its_name_at_start_and_on_query() -> None:
-    """T-202, T-204."""
     machine = StoreNames(b"store..1")
     machine.receive(AddName("store-A", AT), 0)
     answer = Tell(tells())
@@ -70,8 +70,8 @@ def test_a_silent_store_is_lost_and_asked_for_again() -> None:
     assert machine.take_effects() == [NameFound("store-A", AT)]
 
 
+@pytest.mark.rows("T-207")
 def test_a_store_that_moved_is_reported() -> None:
-    """T-207."""
     machine = StoreNames(b"instance")
     machine.receive(AskName("store-A"), 0)
     machine.heard(tells(), 0, 0)
@@ -85,8 +85,8 @@ def test_a_store_that_moved_is_reported() -> None:
     ]
 
 
+@pytest.mark.rows("T-207")
 def test_two_stores_of_one_name_are_reported_at_both_ends() -> None:
-    """T-207."""
     asking, owner = StoreNames(b"instance"), StoreNames(b"store..1")
     asking.receive(AskName("store-A"), 0)
     for address, instance in (("10.0.0.3", b"store..1"), ("10.0.0.4", b"store..2")):
@@ -105,8 +105,9 @@ def test_two_stores_of_one_name_are_reported_at_both_ends() -> None:
     assert owner.take_effects() == [Remark("another store at 10.0.0.4:14567 is called 'store-A' as well", warning=True)]
 
 
+@pytest.mark.rows("P-206", "T-207")
 def test_two_stores_of_one_name_are_reported_once_and_the_name_stays() -> None:
-    """T-207, P-206: while one of them lives, however often both answer."""
+    """While one of them lives, however often both answer."""
     asking, owner = StoreNames(b"instance"), StoreNames(b"store..1")
     asking.receive(AskName("store-A"), 0)
     owner.receive(AddName("store-A", AT), 0)

@@ -111,7 +111,10 @@ def control(*headers: h.Header) -> bytes:
 
 def find(message: lbmc.Message, kind: type[HeaderT]) -> HeaderT | None:
     """Return the first header of a kind, or None."""
-    return next((header for header in message.headers if isinstance(header, kind)), None)
+    for header in message.headers:
+        if isinstance(header, kind):
+            return header
+    return None
 
 
 def need(message: lbmc.Message, kind: type[HeaderT]) -> HeaderT:

@@ -16,7 +16,7 @@ are ordinary fields, because a decoded record must encode to the same bytes.
 import struct
 from collections.abc import Callable, Container, Iterable
 from operator import attrgetter
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 import attrs
 
@@ -164,6 +164,18 @@ Words = Annotated[tuple[int, ...], WORDS]
 
 
 RecordT = TypeVar("RecordT")
+
+
+class Coded:
+    """Give a record the code that announces it on the wire: `class Fragment(Coded, code=1)`."""
+
+    __slots__ = ()
+    CODE: ClassVar[int]
+
+    def __init_subclass__(cls, code: int | None = None) -> None:
+        """Keep the code. attrs makes each class a second time, with the attributes of the first one as its own."""
+        if code is not None:
+            cls.CODE = code
 
 
 @attrs.frozen

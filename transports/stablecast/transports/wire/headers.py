@@ -14,14 +14,14 @@ from stablecast.transports.wire.errors import WireError
 
 
 @attrs.frozen(kw_only=True)
-class _Flagged:
+class _Flagged(f.Coded):
     """The first field of most headers."""
 
     flags: f.U16 = 0
 
 
 @attrs.frozen(kw_only=True)
-class _ShortFlagged:
+class _ShortFlagged(f.Coded):
     """The same in one byte."""
 
     flags: f.U8 = 0
@@ -31,20 +31,18 @@ class _ShortFlagged:
 
 
 @attrs.frozen(kw_only=True)
-class Fragment(_Flagged):
+class Fragment(_Flagged, code=1):
     """FRAG: a piece of a message of `len` bytes; the number of the first piece identifies the message."""
 
-    CODE: ClassVar[int] = 1
     first_sqn: f.U32
     offset: f.U32
     len: f.U32
 
 
 @attrs.frozen(kw_only=True)
-class Batch(_Flagged):
+class Batch(_Flagged, code=2):
     """BATCH: the start or the end of an explicit batch."""
 
-    CODE: ClassVar[int] = 2
     START: ClassVar[int] = 0x0002
     END: ClassVar[int] = 0x0001
 
@@ -57,27 +55,24 @@ Request = f.read_only(
 
 
 @attrs.frozen(kw_only=True)
-class TopicName(_Flagged):
+class TopicName(_Flagged, code=5):
     """TOPICNAME: the name, and the number of NULs after it (none is needed)."""
 
-    CODE: ClassVar[int] = 5
     topic: f.Text
     nuls: f.Nuls = 0
 
 
 @attrs.frozen(kw_only=True)
-class Otid(_Flagged):
+class Otid(_Flagged, code=11):
     """OTID: originating transport ID, opaque."""
 
-    CODE: ClassVar[int] = 11
     otid: f.Octets32
 
 
 @attrs.frozen(kw_only=True)
-class CtxInstD(_Flagged):
+class CtxInstD(_Flagged, code=12):
     """CTXINSTD: context instance of the destination."""
 
-    CODE: ClassVar[int] = 12
     ctxinst: f.Octets8
 
 
@@ -90,20 +85,18 @@ SourceIndex = f.read_only("SourceIndex", 14, flags=f.Spare(f.U16), srcidx=f.U64)
 
 
 @attrs.frozen(kw_only=True)
-class LjInfo(_Flagged):
+class LjInfo(_Flagged, code=30):
     """LJ_INFO: the numbers that a source can send again, in answer to the request `qidx`."""
 
-    CODE: ClassVar[int] = 30
     low_seqnum: f.U32
     high_seqnum: f.U32
     qidx: f.U32
 
 
 @attrs.frozen(kw_only=True)
-class Tsni:
+class Tsni(f.Coded, code=32):
     """TSNI: pairs of a topic index and the highest number sent on it; the lower 15 bits of `flags` count them."""
 
-    CODE: ClassVar[int] = 32
     MAX_RECORDS: ClassVar[int] = 31
     flags: f.U16
     records: f.Pairs
@@ -115,18 +108,16 @@ class Tsni:
 
 
 @attrs.frozen(kw_only=True)
-class CtxInst(_Flagged):
+class CtxInst(_Flagged, code=66):
     """CTXINST: context instance of the sender."""
 
-    CODE: ClassVar[int] = 66
     ctxinst: f.Octets8
 
 
 @attrs.frozen(kw_only=True)
-class LjiReq(_Flagged):
+class LjiReq(_Flagged, code=78):
     """LJI_REQ: late join information request; the flags mark the valid ones of the last three fields."""
 
-    CODE: ClassVar[int] = 78
     LOW_SQN: ClassVar[int] = 0x0001
     RX_REQ_MAX: ClassVar[int] = 0x0002
     RX_REQ_OUTSTANDING_MAX: ClassVar[int] = 0x0004
@@ -142,19 +133,17 @@ class LjiReq(_Flagged):
 
 
 @attrs.frozen(kw_only=True)
-class TopicIdx(_ShortFlagged):
+class TopicIdx(_ShortFlagged, code=101):
     """TOPIC_IDX: index of a topic on its transport."""
 
-    CODE: ClassVar[int] = 101
     res: f.U8 = 0
     tidx: f.U32
 
 
 @attrs.frozen(kw_only=True)
-class TopicSourceExfunc(_Flagged):
+class TopicSourceExfunc(_Flagged, code=104):
     """TOPIC_SOURCE_EXFUNC: the request port of a source and the services that the source offers."""
 
-    CODE: ClassVar[int] = 104
     LATE_JOIN: ClassVar[int] = 0x1
     UME: ClassVar[int] = 0x2
     UMQ: ClassVar[int] = 0x4
@@ -166,18 +155,16 @@ class TopicSourceExfunc(_Flagged):
 
 
 @attrs.frozen(kw_only=True)
-class TcpSid(_Flagged):
+class TcpSid(_Flagged, code=107):
     """TCP_SID: session ID of a TCP source, the same as in its advertisement; sent before its first data."""
 
-    CODE: ClassVar[int] = 107
     sid: f.U32
 
 
 @attrs.frozen(kw_only=True)
-class ExtendedOption(_ShortFlagged):
+class ExtendedOption(_ShortFlagged, code=254):
     """EXTOPT: an option of a kind (`subtype`), in several headers if it exceeds one."""
 
-    CODE: ClassVar[int] = 254
     IGNORE: ClassVar[int] = 0x80  # who does not know the header, or the subtype, may ignore it
     IGNORE_SUBTYPE: ClassVar[int] = 0x40
     MORE_FRAGMENTS: ClassVar[int] = 0x20
@@ -192,10 +179,9 @@ class ExtendedOption(_ShortFlagged):
 
 
 @attrs.frozen(kw_only=True)
-class Preg(_ShortFlagged):
+class Preg(_ShortFlagged, code=18):
     """PREG: registration request to a store, which answers to `resp_ip:resp_port`."""
 
-    CODE: ClassVar[int] = 18
     NO_ACK_FORWARDING: ClassVar[int] = 0x40
     PROXY_SOURCE: ClassVar[int] = 0x20
     RECEIVER_PACED: ClassVar[int] = 0x10
@@ -213,10 +199,9 @@ class Preg(_ShortFlagged):
 
 
 @attrs.frozen(kw_only=True)
-class PregResp:
+class PregResp(f.Coded, code=19):
     """PREG_RESP: answer to a registration; with `ERROR` the lower four bits of `code` are the reason instead."""
 
-    CODE: ClassVar[int] = 19
     OLD_CLIENT: ClassVar[int] = 0x40
     ERROR: ClassVar[int] = 0x20
     NO_ACKS: ClassVar[int] = 0x10
@@ -235,14 +220,13 @@ class PregResp:
 
 
 @attrs.frozen(kw_only=True)
-class Ack(_ShortFlagged):
+class Ack(_ShortFlagged, code=20):
     """ACK: `id_2` is the topic index from a store (STABLE), the source's registration ID from a receiver (CDELV).
 
     `NACK` is an extension of ours: a STABLE acknowledgement with it states that the store has lost the messages
     (P-441).
     """
 
-    CODE: ClassVar[int] = 20
     ARRIVAL_ORDER: ClassVar[int] = 0x40
     NO_ACK_FORWARDING: ClassVar[int] = 0x20
     USER_REG_ID: ClassVar[int] = 0x10
@@ -258,10 +242,9 @@ class Ack(_ShortFlagged):
 
 
 @attrs.frozen(kw_only=True)
-class RxReq(_Flagged):
+class RxReq(_Flagged, code=21):
     """RXREQ: requests one message again, which is to be sent to `rx_ip:rx_port`."""
 
-    CODE: ClassVar[int] = 21
     TSNI: ClassVar[int] = 0x4000
     MARKER_MASK: ClassVar[int] = 0x00FF
     request_idx: f.U32
@@ -274,10 +257,9 @@ class RxReq(_Flagged):
 
 
 @attrs.frozen(kw_only=True)
-class Keepalive(_ShortFlagged):
+class Keepalive(_ShortFlagged, code=22):
     """KEEPALIVE: a client or a store is alive; `type` is its role."""
 
-    CODE: ClassVar[int] = 22
     RESPONSE_REQUESTED: ClassVar[int] = 0x40
     NO_TIR_SEEN: ClassVar[int] = 0x20
     STORE: ClassVar[int] = 0  # values of `type`
@@ -290,19 +272,17 @@ class Keepalive(_ShortFlagged):
 
 
 @attrs.frozen(kw_only=True)
-class StoreId:
+class StoreId(f.Coded, code=23):
     """STOREID: one store of a source, in the lower 15 bits of `flags`."""
 
-    CODE: ClassVar[int] = 23
     ID_MASK: ClassVar[int] = 0x7FFF
     flags: f.U16
 
 
 @attrs.frozen(kw_only=True)
-class RangedAck(_Flagged):
+class RangedAck(_Flagged, code=24):
     """RANGED_ACK: the ACK before it acknowledges this whole inclusive range."""
 
-    CODE: ClassVar[int] = 24
     first_seqnum: f.U32
     last_seqnum: f.U32
 
@@ -312,28 +292,25 @@ AckId = f.read_only("AckId", 25, flags=f.Spare(f.U16), id=f.U32)
 
 
 @attrs.frozen(kw_only=True)
-class Capability(_Flagged):
+class Capability(_Flagged, code=26):
     """CAPABILITY: the capabilities of the sender."""
 
-    CODE: ClassVar[int] = 26
     QUORUM_CONSENSUS: ClassVar[int] = 0x4000
     CLIENT_LIFETIME: ClassVar[int] = 0x2000
 
 
 @attrs.frozen(kw_only=True)
-class ProxySource(_Flagged):
+class ProxySource(_Flagged, code=27):
     """PROXY_SRC: the source wants a proxy after its end."""
 
-    CODE: ClassVar[int] = 27
     ENABLE: ClassVar[int] = 0x4000
     COMPATIBLE: ClassVar[int] = 0x2000
 
 
 @attrs.frozen(kw_only=True)
-class StoreGroup(_ShortFlagged):
+class StoreGroup(_ShortFlagged, code=28):
     """STORE_GROUP: a group of the source's stores and its size."""
 
-    CODE: ClassVar[int] = 28
     grp_idx: f.U8
     grp_sz: f.U16
     res1: f.U16 = 0
@@ -349,10 +326,8 @@ class _StoreEntry(_ShortFlagged):
 
 
 @attrs.frozen(kw_only=True)
-class Store(_StoreEntry):
+class Store(_StoreEntry, code=29):
     """STORE: a store of the source."""
-
-    CODE: ClassVar[int] = 29
 
 
 StoreCtxInst = f.read_only("StoreCtxInst", 60, flags=f.Spare(f.U16), ctxinst=f.Octets8)
@@ -364,10 +339,9 @@ StoreName = f.read_only("StoreName", 61, flags=f.Spare(f.U16), store=f.Text, nul
 
 
 @attrs.frozen(kw_only=True)
-class ProxyElection(_Flagged):
+class ProxyElection(_Flagged, code=65):
     """PSER: election of a proxy source; the flags mark the valid instances, both of which always have their place."""
 
-    CODE: ClassVar[int] = 65
     SOURCE_INSTANCE: ClassVar[int] = 0x4000
     STORE_INSTANCE: ClassVar[int] = 0x2000
     REELECTION: ClassVar[int] = 0x1000
@@ -382,47 +356,42 @@ class ProxyElection(_Flagged):
 
 
 @attrs.frozen(kw_only=True)
-class ClientLifetime(_Flagged):
+class ClientLifetime(_Flagged, code=70):
     """CLIENT_LIFETIME: timeouts that the client requests, in milliseconds."""
 
-    CODE: ClassVar[int] = 70
     activity_tmo: f.U32
     lifetime: f.U32
     ttl: f.U32 = 0
 
 
 @attrs.frozen(kw_only=True)
-class UmeSessionId(_Flagged):
+class UmeSessionId(_Flagged, code=71):
     """UME_SID: session ID of the registering client."""
 
-    CODE: ClassVar[int] = 71
     sid: f.U64
 
 
 @attrs.frozen(kw_only=True)
-class ReceiverKeepalive(_Flagged):
+class ReceiverKeepalive(_Flagged, code=80):
     """RCV_KEEPALIVE: a receiver informs the source that it is alive."""
 
-    CODE: ClassVar[int] = 80
     rcv_regid: f.U32
     session_id: f.U64
     ctxinst: f.Octets8
 
 
 @attrs.frozen(kw_only=True)
-class SriReq(_Flagged):
+class SriReq(_Flagged, code=83):
     """SRI_REQ: requests the registration information of a source."""
 
-    CODE: ClassVar[int] = 83
     transport_idx: f.U32
     topic_idx: f.U32
 
 
 @attrs.frozen(kw_only=True)
-class Sri(_Flagged):
+class Sri(_Flagged, code=85):
     """SRI: source registration information; the stores follow as further headers."""
 
-    CODE: ClassVar[int] = 85
     ACK_TO_SOURCE: ClassVar[int] = 0x0001
     INITIAL_SQN_KNOWN: ClassVar[int] = 0x0002
     version: f.U32
@@ -431,19 +400,17 @@ class Sri(_Flagged):
 
 
 @attrs.frozen(kw_only=True)
-class StoreExt(_StoreEntry):
+class StoreExt(_StoreEntry, code=105):
     """STORE_EXT: a store of the source, with its domain and the version of this entry."""
 
-    CODE: ClassVar[int] = 105
     domain_id: f.U32 = 0
     version: f.U32
 
 
 @attrs.frozen(kw_only=True)
-class ElectionToken(_ShortFlagged):
+class ElectionToken(_ShortFlagged, code=106):
     """ELECTION_TOKEN: the bid of a store in a proxy election; the lowest token wins, then the lowest index."""
 
-    CODE: ClassVar[int] = 106
     store_index: f.U8
     token: f.U32
 
@@ -452,15 +419,14 @@ class ElectionToken(_ShortFlagged):
 
 
 @attrs.frozen(kw_only=True)
-class ApplicationHeader(_Flagged):
+class ApplicationHeader(_Flagged, code=6):
     """APPHDR: bytes of the application, whose code is the lower 15 bits of `flags`."""
 
-    CODE: ClassVar[int] = 6
     data: f.Rest
 
 
 @attrs.frozen(kw_only=True)
-class ApplicationChain:
+class ApplicationChain(f.Coded, code=7):
     """APPHDR_CHAIN: a chain of the application's elements; `elements` splits it.
 
     Attributes:
@@ -468,7 +434,6 @@ class ApplicationChain:
         chain: The elements, each a kind of the next element, a length, two reserved bytes, and data.
     """
 
-    CODE: ClassVar[int] = 7
     PROPERTIES: ClassVar[int] = 6
     NONE: ClassVar[int] = 255
     LEAD: ClassVar[int] = 4

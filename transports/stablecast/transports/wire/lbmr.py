@@ -10,6 +10,7 @@ The observed product sets the Ignore bit in every option, so the bit is the defa
 import struct
 from collections.abc import Iterable
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any, ClassVar, TypeVar, assert_never, get_args
 
 import attrs
@@ -22,24 +23,23 @@ from stablecast.transports.wire.errors import WireError
 
 
 @attrs.frozen(kw_only=True)
-class _Optional:
+class _Optional(f.Coded):
     """The first field of most options."""
 
     flags: f.U16 = f.IGNORE
 
 
 @attrs.frozen(kw_only=True)
-class _ShortOptional:
+class _ShortOptional(f.Coded):
     """The same in one byte."""
 
     flags: f.U8 = f.IGNORE_SHORT
 
 
 @attrs.frozen(kw_only=True)
-class Ume(_Optional):
+class Ume(_Optional, code=1):
     """The source is persistent. The option holds its first store, for old receivers."""
 
-    CODE: ClassVar[int] = 1
     LATE_JOIN: ClassVar[int] = 0x4000
     STORES: ClassVar[int] = 0x2000
     QUORUM_CONSENSUS: ClassVar[int] = 0x1000
@@ -56,10 +56,9 @@ class Ume(_Optional):
 
 
 @attrs.frozen(kw_only=True)
-class UmeStore(_ShortOptional):
+class UmeStore(_ShortOptional, code=2):
     """A store of the persistent source."""
 
-    CODE: ClassVar[int] = 2
     CONTEXT_ID: ClassVar[int] = 0x40
     group_index: f.U8
     store_port: f.U16
@@ -80,10 +79,9 @@ UmeStoreGroup = f.read_only(
 
 
 @attrs.frozen(kw_only=True)
-class LateJoin(_Optional):
+class LateJoin(_Optional, code=4):
     """The source can send the messages `low_sqn` to `high_sqn` again."""
 
-    CODE: ClassVar[int] = 4
     ACK_TO_SOURCE: ClassVar[int] = 0x4000
     source_port: f.U16
     reserved: f.U16 = 0
@@ -98,18 +96,16 @@ Cost = f.read_only("Cost", 7, flags=f.Spare(f.U8, f.IGNORE_SHORT), hop_count=f.U
 
 
 @attrs.frozen(kw_only=True)
-class OriginatingTransport(_Optional):
+class OriginatingTransport(_Optional, code=8):
     """The transport at the source's own end, opaque."""
 
-    CODE: ClassVar[int] = 8
     otid: f.Octets32
 
 
 @attrs.frozen(kw_only=True)
-class ContextInstance(_ShortOptional):
+class ContextInstance(_ShortOptional, code=9):
     """Instance of the source's context."""
 
-    CODE: ClassVar[int] = 9
     index: f.U8 = 0
     instance: f.Octets8
 
@@ -125,10 +121,9 @@ DomainId = f.read_only("DomainId", 13, flags=f.Spare(f.U16, f.IGNORE), domain=f.
 
 
 @attrs.frozen(kw_only=True)
-class ExtendedFunctionality(_Optional):
+class ExtendedFunctionality(_Optional, code=14):
     """Request port of the source's context, and the services that the source offers; sent for every source."""
 
-    CODE: ClassVar[int] = 14
     LATE_JOIN: ClassVar[int] = 0x1
     UME: ClassVar[int] = 0x2
     UMQ: ClassVar[int] = 0x4
@@ -140,18 +135,16 @@ class ExtendedFunctionality(_Optional):
 
 
 @attrs.frozen(kw_only=True)
-class SourceId(_Optional):
+class SourceId(_Optional, code=129):
     """Context instance of the sender of the packet."""
 
-    CODE: ClassVar[int] = 129
     source_id: f.Octets8
 
 
 @attrs.frozen(kw_only=True)
-class SourceType(_ShortOptional):
+class SourceType(_ShortOptional, code=130):
     """The type of the sender of the packet: application, gateway or store."""
 
-    CODE: ClassVar[int] = 130
     APPLICATION: ClassVar[int] = 0
     GATEWAY: ClassVar[int] = 1
     STORE: ClassVar[int] = 2
@@ -159,10 +152,9 @@ class SourceType(_ShortOptional):
 
 
 @attrs.frozen(kw_only=True)
-class Version:
+class Version(f.Coded, code=131):
     """Release of the sender: one byte each of major, minor, service, patch."""
 
-    CODE: ClassVar[int] = 131
     UME: ClassVar[int] = 0x0001
     UMQ: ClassVar[int] = 0x0002
     flags: f.U16 = f.IGNORE | 0x0001
@@ -170,15 +162,14 @@ class Version:
 
 
 @attrs.frozen(kw_only=True)
-class LocalDomain(_Optional):
+class LocalDomain(_Optional, code=132):
     """Domain of the sender; 0 without gateways."""
 
-    CODE: ClassVar[int] = 132
     domain: f.U32
 
 
 @attrs.frozen
-class _UnicastTransport:
+class _UnicastTransport(f.Coded):
     """The address at which a source listens; old sources have no session ID."""
 
     address: f.Ipv4
@@ -187,24 +178,19 @@ class _UnicastTransport:
 
 
 @attrs.frozen
-class TcpTransport(_UnicastTransport):
+class TcpTransport(_UnicastTransport, code=0x00):
     """The address at which a TCP source listens."""
 
-    CODE: ClassVar[int] = 0x00
-
 
 @attrs.frozen
-class LbtruTransport(_UnicastTransport):
+class LbtruTransport(_UnicastTransport, code=0x01):
     """The address at which an LBT-RU source listens."""
 
-    CODE: ClassVar[int] = 0x01
-
 
 @attrs.frozen
-class LbtrmTransport:
+class LbtrmTransport(f.Coded, code=0x10):
     """The session of an LBT-RM source: its group, and its unicast port for NAKs."""
 
-    CODE: ClassVar[int] = 0x10
     source_address: f.Ipv4
     group: f.Ipv4
     session_id: f.U32
@@ -303,6 +289,12 @@ def trailer_start(data: bytes, least: int) -> int:
 
 
 # Records.
+
+SHORT_PACKET = 512
+"""Length in bytes of the longest packets that are remembered. Longer ones have many records, and rarely the same."""
+
+REMEMBERED_PACKETS = 256
+"""Packets that are remembered."""
 
 _TIR = struct.Struct(">BBHI")
 _TRANSPORT_OPTIONS = 0x80
@@ -638,7 +630,7 @@ def decode(data: bytes) -> AnyPacket:
 
 
 def decode_partly(data: bytes) -> DecodedPacket:
-    """Decode as much of a datagram as possible.
+    """Decode as much of a datagram as possible. The newest short ones are remembered: contexts repeat themselves.
 
     In a plain packet, a malformed advertisement is skipped. If a record exceeds the packet, only the records before it
     are
@@ -647,6 +639,10 @@ def decode_partly(data: bytes) -> DecodedPacket:
     Raises:
         WireError: If the datagram is no packet of a known kind, or if no record of it can be decoded.
     """
+    return _remembered(data) if len(data) <= SHORT_PACKET else _decode_anew(data)
+
+
+def _decode_anew(data: bytes) -> DecodedPacket:
     frame = _decode_frame(data)
     records = LbmrRecordReader(data, frame.end)
     if data[0] & _KIND_MASK != _EXTENDED:
@@ -660,6 +656,9 @@ def decode_partly(data: bytes) -> DecodedPacket:
         packet = _decode_context(records, frame)
     records.finish()
     return DecodedPacket(packet)
+
+
+_remembered = lru_cache(REMEMBERED_PACKETS)(_decode_anew)
 
 
 def is_foreign(data: bytes) -> bool:

@@ -73,7 +73,7 @@ class _ElectionHead:
 
 
 @attrs.frozen(kw_only=True)
-class Election:
+class Election(f.Coded, code=1):
     """PSER: a proxy for a source is elected (`dep_type` 0) or elected again (1).
 
     Attributes:
@@ -81,7 +81,6 @@ class Election:
             for options.
     """
 
-    EXTENSION: ClassVar[int] = 1
     OPTIONS: ClassVar[int] = 0x8000
     dep_type: int = 0
     flags: int = 0
@@ -96,10 +95,9 @@ class Election:
 
 
 @attrs.frozen(kw_only=True)
-class DomainRoute:
+class DomainRoute(f.Coded, code=6):
     """The domains that a gateway reaches."""
 
-    EXTENSION: ClassVar[int] = 6
     count: f.U16
     address: f.Ipv4
     port: f.U16
@@ -147,10 +145,9 @@ class _RemoteHead:
 
 
 @attrs.frozen(kw_only=True)
-class RemoteContexts:
+class RemoteContexts(f.Coded, code=7):
     """Addresses of contexts, across domains."""
 
-    EXTENSION: ClassVar[int] = 7
     length: int
     reserved: int = 0
     records: tuple[RemoteRecord, ...]
@@ -207,7 +204,7 @@ def _encode_body(body: Body, lead: int) -> bytes:
             octets = _encode_remote(body)
         case _:
             assert_never(body)
-    return _LEAD.pack(lead | EXTENDED, body.EXTENSION) + octets
+    return _LEAD.pack(lead | EXTENDED, body.CODE) + octets
 
 
 def _encode_records(records: tuple[TopicRecord, ...]) -> bytes:
@@ -316,8 +313,8 @@ def _decode_remote(octets: bytes) -> RemoteContexts:
 
 
 _DECODERS: dict[int, Callable[[bytes], Body]] = {
-    Election.EXTENSION: _decode_election,
-    Gateway.EXTENSION: decode_gateway,
-    DomainRoute.EXTENSION: _ROUTE.unpack,
-    RemoteContexts.EXTENSION: _decode_remote,
+    Election.CODE: _decode_election,
+    Gateway.CODE: decode_gateway,
+    DomainRoute.CODE: _ROUTE.unpack,
+    RemoteContexts.CODE: _decode_remote,
 }

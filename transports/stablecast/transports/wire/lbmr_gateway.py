@@ -66,10 +66,9 @@ def _encode_interest(records: tuple[InterestRecord, ...]) -> bytes:
 
 
 @attrs.frozen(kw_only=True)
-class GatewayInterest:
+class GatewayInterest(f.Coded, code=0):
     """The topics and patterns that are wanted on a gateway's other side."""
 
-    TYPE: ClassVar[int] = 0
     length: f.U16
     records: Annotated[tuple[InterestRecord, ...], f.Tail(_decode_interest, _encode_interest)] = ()
 
@@ -103,10 +102,9 @@ def _encode_options(options: tuple[object, ...]) -> bytes:
 
 
 @attrs.frozen(kw_only=True)
-class GatewayContext:
+class GatewayContext(f.Coded, code=1):
     """The address of a context, or a request for it."""
 
-    TYPE: ClassVar[int] = 1
     QUERY: ClassVar[int] = 0x8000_0000  # flags1
     GATEWAY_SOURCE: ClassVar[int] = 0x4000_0000
     GATEWAY_RECEIVER: ClassVar[int] = 0x2000_0000
@@ -120,10 +118,9 @@ class GatewayContext:
 
 
 @attrs.frozen(kw_only=True)
-class GatewayRequest:
+class GatewayRequest(f.Coded, code=2):
     """Requests all contexts to repeat what they have stopped sending."""
 
-    TYPE: ClassVar[int] = 2
     length: f.U16
 
 
@@ -139,10 +136,9 @@ GatewayBody = GatewayInterest | GatewayContext | GatewayRequest | UnknownMessage
 
 
 @attrs.frozen(kw_only=True)
-class Gateway:
+class Gateway(f.Coded, code=5):
     """A message from one gateway to another."""
 
-    EXTENSION: ClassVar[int] = 5
     length: int
     reserved: int = 0
     body: GatewayBody
@@ -157,14 +153,14 @@ class _Head:
 
 
 _HEAD = f.Layout(_Head)
-_BODIES = {body.TYPE: f.Layout[Any](body) for body in (GatewayInterest, GatewayContext, GatewayRequest)}
+_BODIES = {body.CODE: f.Layout[Any](body) for body in (GatewayInterest, GatewayContext, GatewayRequest)}
 
 
 def encode_gateway(message: Gateway) -> bytes:
     """Return the bytes of a message, without the two bytes of every packet. Raises WireError or struct.error."""
     body = message.body
-    kind = body.type if isinstance(body, UnknownMessage) else body.TYPE
-    if isinstance(body, UnknownMessage) and kind <= GatewayRequest.TYPE:
+    kind = body.type if isinstance(body, UnknownMessage) else body.CODE
+    if isinstance(body, UnknownMessage) and kind <= GatewayRequest.CODE:
         raise WireError(f"type {kind} of a gateway's message is not an unknown type")
     rest = body.body if isinstance(body, UnknownMessage) else _BODIES[kind].pack(body)
     head = _Head(length=message.length, type=kind, reserved=message.reserved, rest=rest)

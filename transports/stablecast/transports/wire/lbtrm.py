@@ -13,7 +13,7 @@ import attrs
 
 from stablecast.transports.wire.chained_headers import check_length
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.fields import U8, U16, U32
+from stablecast.transports.wire.fields import U8, U16, U32, Coded
 from stablecast.transports.wire.reliable_packets import NO_OPTION, Format, PacketCodec, ReasonAndFormat, Sqns
 
 HEADER = struct.Struct(">BBHI")
@@ -40,7 +40,7 @@ class Option:
 
 
 @attrs.frozen(kw_only=True)
-class _Header:
+class _Header(Coded):
     """The fields of every datagram.
 
     Attributes:
@@ -54,7 +54,7 @@ class _Header:
 
 
 @attrs.frozen(kw_only=True)
-class Data(_Header):
+class Data(_Header, code=0):
     """Messages, sent for the first time or again.
 
     Attributes:
@@ -65,7 +65,6 @@ class Data(_Header):
         payload: LBMC messages, back to back.
     """
 
-    KIND: ClassVar[int] = 0
     UNICAST_NAKS: ClassVar[int] = 0x80
     MULTICAST_NAKS: ClassVar[int] = 0x40
     RETRANSMISSION: ClassVar[int] = 0x20
@@ -84,7 +83,7 @@ class Data(_Header):
 
 
 @attrs.frozen(kw_only=True)
-class SessionMessage(_Header):
+class SessionMessage(_Header, code=2):
     """SM: the source is alive, and these are the limits of its window.
 
     Attributes:
@@ -94,7 +93,6 @@ class SessionMessage(_Header):
         flags, group_shift: As in `Data`.
     """
 
-    KIND: ClassVar[int] = 2
     sm_sqn: U32
     lead: U32
     trail: U32
@@ -104,19 +102,17 @@ class SessionMessage(_Header):
 
 
 @attrs.frozen(kw_only=True)
-class Nak(_Header):
+class Nak(_Header, code=3):
     """NAK: a receiver requests these numbers, in ascending order. The lower four bits of `format` are a `Format`."""
 
-    KIND: ClassVar[int] = 3
     sqns: Sqns
     format: U16 = Format.SELECTIVE
 
 
 @attrs.frozen(kw_only=True)
-class Ncf(_Header):
+class Ncf(_Header, code=4):
     """NCF: the source has received these NAKs and does not send the data, for a `Reason`."""
 
-    KIND: ClassVar[int] = 4
     trail: U32
     sqns: Sqns
     reserved: U8 = 0
@@ -145,7 +141,7 @@ def encode_data(
 
     This is faster than `encode`, because the datagrams share most of their header.
     """
-    head = HEADER.pack(Data.KIND, NO_OPTION, nak_port, session_id)
+    head = HEADER.pack(Data.CODE, NO_OPTION, nak_port, session_id)
     pack, found = _DATA.pack, []
     for payload in payloads:
         found.append(b"".join((head, pack(sqn, trail, flags, GROUP_SHIFT, sqn & _SYMBOLS), payload)))
@@ -158,7 +154,7 @@ def read_data(octets: bytes) -> tuple[int, int, int, int, int, memoryview] | Non
 
     This is faster than `decode`.
     """
-    if len(octets) < _PLAIN.size or octets[0] != Data.KIND or octets[1] != NO_OPTION:
+    if len(octets) < _PLAIN.size or octets[0] != Data.CODE or octets[1] != NO_OPTION:
         return None
     _, _, nak_port, session_id, sqn, trail, flags, _, _ = _PLAIN.unpack_from(octets)
     return nak_port, session_id, sqn, trail, flags, memoryview(octets)[_PLAIN.size :]

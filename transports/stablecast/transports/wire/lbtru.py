@@ -11,7 +11,7 @@ from typing import ClassVar, get_args
 
 import attrs
 
-from stablecast.transports.wire.fields import U8, U16, U32, CodeSpace
+from stablecast.transports.wire.fields import U8, U16, U32, Coded, CodeSpace
 from stablecast.transports.wire.reliable_packets import NO_OPTION, Format, PacketCodec, ReasonAndFormat, Sqns
 
 HEADER = struct.Struct(">BBH")
@@ -28,19 +28,17 @@ _LAST = 0xFFFF_FFFF
 
 
 @attrs.frozen(kw_only=True)
-class SessionId:
+class SessionId(Coded, code=1):
     """SID: the session of the source's transport, the same as in its advertisement."""
 
-    CODE: ClassVar[int] = 1
     flags: U16 = 0
     session_id: U32
 
 
 @attrs.frozen(kw_only=True)
-class ClientId:
+class ClientId(Coded, code=2):
     """CID: the receiving client on the session."""
 
-    CODE: ClassVar[int] = 2
     flags: U16 = 0
     client_id: U32
 
@@ -49,7 +47,7 @@ Option = SessionId | ClientId
 
 
 @attrs.frozen(kw_only=True)
-class Data:
+class Data(Coded, code=0):
     """Messages, sent for the first time or again.
 
     Attributes:
@@ -58,7 +56,6 @@ class Data:
         payload: LBMC messages, back to back.
     """
 
-    KIND: ClassVar[int] = 0
     RETRANSMISSION: ClassVar[int] = 0x4000
     flags: U16 = 0
     sqn: U32
@@ -68,10 +65,9 @@ class Data:
 
 
 @attrs.frozen(kw_only=True)
-class SessionMessage:
+class SessionMessage(Coded, code=2):
     """SM: the source is alive, and these are the limits of its window. With `SYN` it accepts a client."""
 
-    KIND: ClassVar[int] = 2
     SYN: ClassVar[int] = 0x8000
     flags: U16 = 0
     sm_sqn: U32
@@ -81,10 +77,9 @@ class SessionMessage:
 
 
 @attrs.frozen(kw_only=True)
-class Nak:
+class Nak(Coded, code=3):
     """NAK: a receiver requests these numbers, in ascending order. The lower four bits of `format` are a `Format`."""
 
-    KIND: ClassVar[int] = 3
     reserved: U16 = 0
     sqns: Sqns
     format: U16 = Format.SELECTIVE
@@ -92,10 +87,9 @@ class Nak:
 
 
 @attrs.frozen(kw_only=True)
-class Ncf:
+class Ncf(Coded, code=4):
     """NCF: the source has received these NAKs and does not send the data, for a `Reason`."""
 
-    KIND: ClassVar[int] = 4
     reserved: U16 = 0
     trail: U32
     sqns: Sqns
@@ -106,30 +100,27 @@ class Ncf:
 
 
 @attrs.frozen(kw_only=True)
-class Ack:
+class Ack(Coded, code=5):
     """ACK: a receiver is alive and has everything up to this number."""
 
-    KIND: ClassVar[int] = 5
     reserved: U16 = 0
     sqn: U32
     options: tuple[Option, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
-class Request:
+class Request(Coded, code=6):
     """CREQ: a receiver requests a connection; `SYN` is the only request known."""
 
-    KIND: ClassVar[int] = 6
     SYN: ClassVar[int] = 0
     request: U16 = SYN
     options: tuple[Option, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
-class Reset:
+class Reset(Coded, code=7):
     """RST: the source does not know the session, or ends it; 0 is the only reason known."""
 
-    KIND: ClassVar[int] = 7
     reason: U16 = 0
 
 
@@ -155,7 +146,7 @@ def encode_data(
     their header.
     """
     first, option = (SessionId.CODE, _session_option(session_id)) if session_id else (NO_OPTION, b"")
-    head, pack, found = HEADER.pack(Data.KIND, first, flags), _DATA.pack, []
+    head, pack, found = HEADER.pack(Data.CODE, first, flags), _DATA.pack, []
     for payload in payloads:
         found.append(b"".join((head, pack(sqn, trail), option, payload)))
         sqn = sqn + 1 & _LAST
@@ -171,7 +162,7 @@ def read_data(octets: bytes) -> tuple[int, int, int, int, memoryview] | None:
 
     This is faster than `decode`.
     """
-    if len(octets) < _PLAIN.size or octets[0] != Data.KIND or octets[1] != SessionId.CODE:
+    if len(octets) < _PLAIN.size or octets[0] != Data.CODE or octets[1] != SessionId.CODE:
         return None
     _, _, flags, sqn, trail, following, length, _, session_id = _PLAIN.unpack_from(octets)
     if following != NO_OPTION or length != _SESSION_LENGTH:
@@ -188,7 +179,7 @@ def read_series(
     number that the first datagram must have.
     """
     unpack, size, count, trail = _SERIES.unpack_from, _SERIES.size, 0, 0
-    lead, named = HEADER.pack(Data.KIND, SessionId.CODE, 0), _session_option(session_id)
+    lead, named = HEADER.pack(Data.CODE, SessionId.CODE, 0), _session_option(session_id)
     for octets in datagrams:
         if len(octets) < size:
             break

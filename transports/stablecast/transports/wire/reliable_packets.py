@@ -94,7 +94,7 @@ class PacketCodec(Generic[PacketT, OptionT]):
         unpack: Callable[[int, bytes], OptionT],
     ) -> None:
         self._layouts: dict[type[Any], _PacketLayout] = {packet: _PacketLayout(packet) for packet in packets}
-        self._by_kind = {layout.record.KIND: layout for layout in self._layouts.values()}
+        self._by_kind = {layout.record.CODE: layout for layout in self._layouts.values()}
         self._pack, self._unpack = pack, unpack
 
     def encode(self, packet: PacketT) -> bytes:
@@ -103,7 +103,7 @@ class PacketCodec(Generic[PacketT, OptionT]):
         layout = self._layouts[type(packet)]
         first, options = encode_chain(record.options if layout.has_options else (), NO_OPTION, self._pack)
         payload = record.payload if layout.has_payload else b""
-        return bytes((record.KIND, first)) + layout.encode(packet) + options + payload
+        return bytes((record.CODE, first)) + layout.encode(packet) + options + payload
 
     def decode(self, octets: bytes) -> PacketT:
         """Decode a datagram.

@@ -80,10 +80,9 @@ Domains = Annotated[tuple[int, ...], COUNTED_WORDS]
 
 
 @attrs.frozen(kw_only=True)
-class RegistrationRequest:
+class RegistrationRequest(f.Coded, code=1):
     """The first message of a context. Address and port are those of its connection; both IDs name the context."""
 
-    ID: ClassVar[int] = 1
     APPLICATION: ClassVar[int] = 0
     app_type: f.U8 = 0
     address: f.Ipv4
@@ -96,28 +95,25 @@ class RegistrationRequest:
 
 
 @attrs.frozen(kw_only=True)
-class RegistrationResponse:
+class RegistrationResponse(f.Coded, code=2):
     """The service's answer to a registration."""
 
-    ID: ClassVar[int] = 2
     client_id: f.U64
     domain: f.U32 = 0
     version: f.U8 = 1
 
 
 @attrs.frozen(kw_only=True)
-class StreamRequest:
+class StreamRequest(f.Coded, code=3):
     """The context has sent all its records and requests those of others. The service returns it after its records."""
 
-    ID: ClassVar[int] = 3
     unused: f.U8 = 0
 
 
 @attrs.frozen(kw_only=True)
-class SourceInfo:
+class SourceInfo(f.Coded, code=4):
     """A source exists (SIR), or, with the cost `ENDED`, has ended (SER)."""
 
-    ID: ClassVar[int] = 4
     otid: f.Octets32
     topic: Counted
     source: Counted
@@ -141,16 +137,15 @@ class SourceInfo:
 
 
 @attrs.frozen(kw_only=True)
-class SourceDelete:
+class SourceDelete(f.Coded, code=5):
     """The context of a source reports its end (SDR)."""
 
-    ID: ClassVar[int] = 5
     otid: f.Octets32
     topic: Counted
 
 
 @attrs.frozen(kw_only=True)
-class _Interest:
+class _Interest(f.Coded):
     """The fields of all records of interest; `name` is a topic or a pattern."""
 
     name: Counted
@@ -163,52 +158,39 @@ class _Interest:
 
 
 @attrs.frozen(kw_only=True)
-class ReceiverInfo(_Interest):
+class ReceiverInfo(_Interest, code=6):
     """A context has receivers of a topic (RIR)."""
 
-    ID: ClassVar[int] = 6
-
 
 @attrs.frozen(kw_only=True)
-class ReceiverDelete(_Interest):
+class ReceiverDelete(_Interest, code=7):
     """A context has no more receivers of a topic (RDR). The service returns it; records before it may be outdated."""
 
-    ID: ClassVar[int] = 7
-
 
 @attrs.frozen(kw_only=True)
-class ReceiverEnd(_Interest):
+class ReceiverEnd(_Interest, code=8):
     """No context has a receiver of a topic (RER), for routers."""
 
-    ID: ClassVar[int] = 8
-
 
 @attrs.frozen(kw_only=True)
-class PatternInfo(_Interest):
+class PatternInfo(_Interest, code=9):
     """A context has wildcard receivers of a pattern (WIR)."""
 
-    ID: ClassVar[int] = 9
-
 
 @attrs.frozen(kw_only=True)
-class PatternDelete(_Interest):
+class PatternDelete(_Interest, code=10):
     """A context has no more wildcard receivers of a pattern (WDR). The service returns it, like `ReceiverDelete`."""
 
-    ID: ClassVar[int] = 10
-
 
 @attrs.frozen(kw_only=True)
-class PatternEnd(_Interest):
+class PatternEnd(_Interest, code=11):
     """No context has a wildcard receiver of a pattern (WER), for routers."""
 
-    ID: ClassVar[int] = 11
-
 
 @attrs.frozen(kw_only=True)
-class LeaveInfo:
+class LeaveInfo(f.Coded, code=12):
     """A context has lost the transport of a source (SLR)."""
 
-    ID: ClassVar[int] = 12
     otid: f.Octets32
     topic: Counted
     source: Counted
@@ -220,7 +202,7 @@ class LeaveInfo:
 
 
 @attrs.frozen(kw_only=True)
-class _Route:
+class _Route(f.Coded):
     """The fields of all records of routers."""
 
     domains: Domains
@@ -235,24 +217,19 @@ class _Route:
 
 
 @attrs.frozen(kw_only=True)
-class RouteInfo(_Route):
+class RouteInfo(_Route, code=13):
     """A router reaches these domains (RTIR)."""
 
-    ID: ClassVar[int] = 13
-
 
 @attrs.frozen(kw_only=True)
-class RouteEnd(_Route):
+class RouteEnd(_Route, code=14):
     """A router no longer reaches these domains (RTER)."""
 
-    ID: ClassVar[int] = 14
-
 
 @attrs.frozen(kw_only=True)
-class DomainInfo:
+class DomainInfo(f.Coded, code=15):
     """The domain of the contexts of a service (DIR), as routers report it."""
 
-    ID: ClassVar[int] = 15
     domain: f.U32
     instance: f.Octets8
     context_type: f.U8 = 1
@@ -262,14 +239,12 @@ class DomainInfo:
 
 
 @attrs.frozen(kw_only=True)
-class NameQuery(_Interest):
+class NameQuery(_Interest, code=16):
     """A context requests the address of the store with a name (CNQR)."""
-
-    ID: ClassVar[int] = 16
 
 
 @attrs.frozen(kw_only=True)
-class _Named:
+class _Named(f.Coded):
     """The address of the store with a name; `origin` is the store's context, `instance` the context of the sender."""
 
     name: Counted
@@ -285,17 +260,13 @@ class _Named:
 
 
 @attrs.frozen(kw_only=True)
-class NameInfo(_Named):
+class NameInfo(_Named, code=17):
     """The store with a name has this address (CNIR)."""
-
-    ID: ClassVar[int] = 17
 
 
 @attrs.frozen(kw_only=True)
-class NameEnd(_Named):
+class NameEnd(_Named, code=18):
     """The store with a name no longer has this address."""
-
-    ID: ClassVar[int] = 18
 
 
 Message = (
@@ -320,7 +291,7 @@ Message = (
 )
 
 
-_CLASSES: dict[int, type[Message]] = {record.ID: record for record in get_args(Message)}
+_CLASSES: dict[int, type[Message]] = {record.CODE: record for record in get_args(Message)}
 _ALONE = (RegistrationRequest, RegistrationResponse, StreamRequest)
 
 
@@ -339,7 +310,7 @@ _PARTS = {record: _parts(record) for record in _CLASSES.values()}
 
 def encode(message: Message) -> bytes:
     """Encode a message. Raises WireError if a field does not fit."""
-    octets = [_ID.pack(message.ID)]
+    octets = [_ID.pack(message.CODE)]
     for part in _PARTS[type(message)]:
         if isinstance(part, f.FixedPart):
             octets.append(part.octets(message))

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import attrs
 
+from stablecast.evidence.capture.doctor.findings import CaptureAdvice
 from stablecast.evidence.capture.judge.timeline import Timeline
 
 MAX_FINDINGS: Final = 100
@@ -49,10 +50,16 @@ class CaptureFinding:
 
 @attrs.define
 class CaptureFindings:
-    """All findings; `asked` counts the applications of a rule to an endpoint.
+    """All findings.
 
-    `timeline` is the progress of all endpoints, `now_ns` the time of the current packet. `ours` counts packets that
-    were decoded, `strange` those that are ours by their ports and malformed. `cut` states where a cut file ends.
+    Attributes:
+        now_ns: The time of the current packet.
+        timeline: The progress of all endpoints.
+        asked: Applications of a rule to an endpoint.
+        ours: Packets that were decoded.
+        strange: Packets that are ours by their ports and malformed.
+        cut: States where a cut file ends.
+        advice: The findings of the doctor.
     """
 
     now_ns: int = 0
@@ -64,6 +71,7 @@ class CaptureFindings:
     ours: int = 0
     strange: int = 0
     cut: str = ""
+    advice: list[CaptureAdvice] = attrs.field(factory=list)
 
     def fine(self, rule: str, whose: str, times: int = 1) -> None:
         """Note that the rule was applied `times` times and holds."""

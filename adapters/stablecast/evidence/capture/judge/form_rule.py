@@ -11,7 +11,7 @@ import attrs
 from stablecast.evidence.capture.decoder import CapturePacket
 from stablecast.evidence.capture.ip import endpoint_text
 from stablecast.evidence.capture.judge.findings import CaptureFindings, RuleStanding
-from stablecast.evidence.capture.judge.statements import Ends
+from stablecast.evidence.capture.statements import Ends
 from stablecast.evidence.capture.verdicts import FrameVerdict
 
 MAX_SENDERS: Final = 1 << 16

@@ -11,7 +11,7 @@ import attrs
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.messages import Address, Incarnation, Pace, Registered, Role
 from stablecast.evidence.capture.judge.findings import CaptureFindings
-from stablecast.evidence.capture.judge.statements import At
+from stablecast.evidence.capture.statements import At
 
 ALIVE_NS: Final = 2 * SECOND
 """A process that uses a RegID for this time after another one got it is alive."""

@@ -14,7 +14,7 @@ from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.messages import Incarnation, SourceInfo
 from stablecast.evidence.capture.ip import Endpoint
 from stablecast.evidence.capture.judge.findings import RuleStanding
-from stablecast.evidence.capture.judge.statements import At, Ends
+from stablecast.evidence.capture.statements import At, Ends
 
 RETENTION_BYTES: Final = 24 << 20
 """Payload that a source keeps by default before a release is forced (retransmit_retention_size_limit)."""

@@ -15,8 +15,8 @@ from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.evidence.capture.ip import Endpoint
 from stablecast.evidence.capture.judge.findings import CaptureFindings, RuleStanding
-from stablecast.evidence.capture.judge.statements import At, Ends, Reliable, StatedDatagram, is_repair
 from stablecast.evidence.capture.ports import TransportKey
+from stablecast.evidence.capture.statements import At, Ends, Reliable, StatedDatagram, is_repair
 from stablecast.transports.reliable.settings import SourceSettings
 from stablecast.transports.wire import lbtrm, lbtru
 from stablecast.transports.wire.reliable_packets import Reason
@@ -317,10 +317,10 @@ class Multicast:
     now_ns: int = 0
     recent: dict[tuple[Ends, Reliable], int] = attrs.field(factory=dict)
 
-    def judge_datagram(self, datagram: StatedDatagram) -> None:
-        """Judge the next datagram of any session."""
+    def judge_datagram(self, datagram: StatedDatagram) -> bool:
+        """Judge the next datagram of any session; return False if it was captured before."""
         if self._copied(datagram):
-            return
+            return False
         self._resume(datagram.at.time_ns)
         key = datagram.session, datagram.client
         if key not in self.sessions:
@@ -328,6 +328,7 @@ class Multicast:
                 self.sessions.pop(next(iter(self.sessions))).close(self.now_ns)
             self.sessions[key] = DatagramSession(_name(*key), self.findings)
         self.sessions[key].judge_datagram(datagram.at, datagram.packet)
+        return True
 
     def _resume(self, now_ns: int) -> None:
         """Settle all sessions after a long pause: sessions never rest, so the capture stopped or the clock was set."""

@@ -32,7 +32,7 @@ from stablecast.evidence.capture.judge.findings import CaptureFindings, RuleStan
 from stablecast.evidence.capture.judge.holder_rules import RegIdHolders
 from stablecast.evidence.capture.judge.lives import CapturedLife
 from stablecast.evidence.capture.judge.release_rule import CopyRelease, Releases
-from stablecast.evidence.capture.judge.statements import (
+from stablecast.evidence.capture.statements import (
     At,
     Ends,
     MissingBytes,

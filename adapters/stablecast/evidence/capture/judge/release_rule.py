@@ -9,7 +9,7 @@ import attrs
 from stablecast.core.protocol.messages import Address
 from stablecast.evidence.capture.judge.findings import CaptureFindings, RuleStanding
 from stablecast.evidence.capture.judge.lives import RETENTION_BYTES, CapturedLife
-from stablecast.evidence.capture.judge.statements import At
+from stablecast.evidence.capture.statements import At
 
 MAX_WAITING = 1 << 12
 """Releases that wait for the end; later ones are not judged."""

@@ -33,9 +33,9 @@ from contextlib import contextmanager
 
 from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.user_code import clocks, entropy, process_calls, sockets, threads
-from stablecast.lab.world.user_code.replacement import Replacements, installation, nobody
+from stablecast.lab.world.user_code.replacement import Replacements, installation
 
-__all__ = ["installed"]
+__all__ = ["installed", "kept"]
 
 _REPLACEMENTS: list[Replacements] = []
 """The replacements of this interpreter; the first installation makes them."""
@@ -46,6 +46,17 @@ def _replacements() -> Replacements:
         table = [*clocks.table(), *entropy.table(), *threads.table(), *process_calls.table(), *sockets.table()]
         _REPLACEMENTS.append(Replacements(table))
     return _REPLACEMENTS[0]
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """Leave the replacements in place between the worlds of this context. Outside of programs they do nothing."""
+    everything = _replacements()
+    everything.install()
+    try:
+        yield
+    finally:
+        everything.remove()
 
 
 @contextmanager
@@ -62,13 +73,11 @@ def installed(current: Callable[[], SimulatedProcess | None], *, echo: bool = Fa
     streams = Replacements(process_calls.streams())
     everything = _replacements()
     streams.install()
-    if previous[0] is nobody:
-        everything.install()
+    everything.install()
     try:
         yield
     finally:
-        if previous[0] is nobody:
-            everything.remove()
+        everything.remove()
         streams.remove()
         threads.release()
         installation.programs, installation.echoes = previous

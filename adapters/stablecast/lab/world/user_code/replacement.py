@@ -111,7 +111,7 @@ def _named_like(call: Callable[..., Any], real: Any) -> Callable[..., Any]:
 
 
 class Replacements:
-    """All replacements; `install` and `remove` change the modules."""
+    """All replacements; `install` and `remove` change the modules. Only the outermost of nested pairs does so."""
 
     def __init__(self, table: Table, untouched: Collection[str] = ()) -> None:
         """Prepare the replacements of a table; the modules named by `untouched` keep the real functions."""
@@ -120,12 +120,18 @@ class Replacements:
         self._everywhere = {id(old): (old, one.new) for one in table if one.everywhere for old in (_held(one),)}
         self._places: dict[types.ModuleType, list[tuple[str, Any, Any]]] = {}
         self._removals: list[Callable[[], None]] = []
+        self._depth = 0
 
     def install(self) -> None:
         """Replace everything in the table."""
+        self._depth += 1
+        if self._depth > 1:
+            return
         for one in self._table:
             if not one.everywhere:
                 self._removals.append(_set(one))
+        if not self._everywhere:
+            return
         for module in list(sys.modules.values()):
             for name, old, new in self._places_in(module):
                 if vars(module).get(name) is old:
@@ -134,7 +140,8 @@ class Replacements:
 
     def remove(self) -> None:
         """Put the real functions back."""
-        while self._removals:
+        self._depth -= 1
+        while self._removals and not self._depth:
             self._removals.pop()()
 
     def _places_in(self, module: Any) -> list[tuple[str, Any, Any]]:

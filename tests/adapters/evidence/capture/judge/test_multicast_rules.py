@@ -9,7 +9,7 @@ import pytest
 
 from stablecast.evidence.capture.judge import CaptureFindings, RuleStanding, judge
 from stablecast.evidence.capture.judge.multicast_rules import MAX_NUMBERS, DatagramSession
-from stablecast.evidence.capture.judge.statements import At
+from stablecast.evidence.capture.statements import At
 from stablecast.transports.reliable.settings import SourceSettings
 from stablecast.transports.wire import lbmc, lbtrm
 from stablecast.transports.wire.reliable_packets import Reason

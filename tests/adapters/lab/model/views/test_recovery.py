@@ -2,14 +2,16 @@
 
 from pathlib import Path
 
+import pytest
+
 from stablecast.evidence.trace.converter import Json
 from tests.adapters.lab.model.views.trace_edits import edited, followed, having, said
 
 VIEW = "Recovery.receiver"
 
 
+@pytest.mark.rows("P-402", "P-443")
 def test_what_comes_is_delivered_consumed_and_acknowledged(traced: Path) -> None:
-    """P-402, P-443."""
     tally = followed(traced)[VIEW]
     assert tally.strangers == 0
     assert set(tally.outside) == {"the application consumed it in an earlier session"}
@@ -17,8 +19,9 @@ def test_what_comes_is_delivered_consumed_and_acknowledged(traced: Path) -> None
     assert {"delivered, open", "consumed, open", "consumed acked, open"} <= after
 
 
+@pytest.mark.rows("P-402")
 def test_a_number_that_is_delivered_out_of_its_turn_is_found(traced: Path, tmp_path: Path) -> None:
-    """P-402, T4."""
+    """T4."""
 
     def skip(records: list[Json]) -> None:
         for record in records:
@@ -34,9 +37,8 @@ def test_a_number_that_is_delivered_out_of_its_turn_is_found(traced: Path, tmp_p
     assert "open, delivered" in {one.after for one in tally.told} | {one.before for one in tally.told}
 
 
+@pytest.mark.rows("P-402")
 def test_a_number_that_is_delivered_twice_is_found(traced: Path, tmp_path: Path) -> None:
-    """P-402."""
-
     def again(records: list[Json]) -> None:
         record = next(record for record in records if any(effect["_"] == "Deliver" for effect in record["out"]))
         record["out"] += [effect for effect in record["out"] if effect["_"] == "Deliver"]
@@ -45,8 +47,9 @@ def test_a_number_that_is_delivered_twice_is_found(traced: Path, tmp_path: Path)
     assert (first.before, first.after, first.says) == ("delivered", "delivered", "again")
 
 
+@pytest.mark.rows("P-344")
 def test_an_acknowledgement_of_what_was_not_consumed_is_found(traced: Path, tmp_path: Path) -> None:
-    """P-344, T3."""
+    """T3."""
 
     def unread(records: list[Json]) -> None:
         for record in records:

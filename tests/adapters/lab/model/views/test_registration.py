@@ -2,14 +2,16 @@
 
 from pathlib import Path
 
+import pytest
+
 from stablecast.evidence.trace.converter import Json
 from tests.adapters.lab.model.views.trace_edits import edited, followed, having, said
 
 VIEW = "Registration.client"
 
 
+@pytest.mark.rows("P-217", "P-602")
 def test_a_source_asks_is_granted_and_asks_again(traced: Path) -> None:
-    """P-217, P-602."""
     tally = followed(traced)[VIEW]
     assert (tally.strangers, dict(tally.outside)) == (0, {})
     seen = {(step.before, step.action, step.after, step.says) for step in tally.seen["any"]}
@@ -33,9 +35,8 @@ def test_a_late_grant_that_is_taken_is_found(traced: Path, tmp_path: Path) -> No
     assert (first.before, first.actions, first.after) == ("REGISTERING", ("ToClient(late grant)",), "REGISTERED")
 
 
+@pytest.mark.rows("P-217")
 def test_believing_in_a_registration_that_nobody_granted_is_found(traced: Path, tmp_path: Path) -> None:
-    """P-217."""
-
     def believe(records: list[Json]) -> None:
         granted = next(record for record in records if said(record, "RegistrationSuccess"))
         granted["in"] = {"_": "Tick"}

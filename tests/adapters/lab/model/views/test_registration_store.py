@@ -2,21 +2,24 @@
 
 from pathlib import Path
 
+import pytest
+
 from stablecast.evidence.trace.converter import Json
 from tests.adapters.lab.model.views.trace_edits import edited, followed, having, said
 
 VIEW = "Registration.store"
 
 
+@pytest.mark.rows("P-217", "P-532")
 def test_who_asks_is_written_down_and_then_granted(traced: Path) -> None:
-    """P-217, P-532."""
     tally = followed(traced)[VIEW]
     assert (tally.strangers, dict(tally.outside)) == (0, {})
     assert {step.says for step in tally.seen["any"]} >= {"grant A"}
 
 
+@pytest.mark.rows("P-532")
 def test_a_grant_before_the_sync_is_found(traced: Path, tmp_path: Path) -> None:
-    """P-532, T7."""
+    """T7."""
 
     def early(records: list[Json]) -> None:
         asked = next(record for record in records if record["in"].get("message", {}).get("role") == 2)
@@ -29,8 +32,9 @@ def test_a_grant_before_the_sync_is_found(traced: Path, tmp_path: Path) -> None:
     assert first.after == "holder A, unsynced A, disk -"
 
 
+@pytest.mark.rows("P-584")
 def test_a_holder_who_is_forgotten_before_he_is_silent_is_out_of_bounds(traced: Path, tmp_path: Path) -> None:
-    """P-584: what is done to a store by hand is no business of the model."""
+    """Acts of an operator are no business of the model."""
 
     def forget(records: list[Json]) -> None:
         persisted = next(record for record in records if said(record, "Registered"))

@@ -2,14 +2,16 @@
 
 from pathlib import Path
 
+import pytest
+
 from stablecast.evidence.trace.converter import Json
 from tests.adapters.lab.model.views.trace_edits import edited, followed, having, said
 
 VIEW = "Stability.source"
 
 
+@pytest.mark.rows("P-302", "P-306")
 def test_every_number_is_sent_acknowledged_and_stable(traced: Path) -> None:
-    """P-302, P-306."""
     tally = followed(traced)[VIEW]
     assert (tally.strangers, dict(tally.outside)) == (0, {})
     seen = {(step.before, step.action, step.after) for step in tally.seen["groups of 3, quorum"]}
@@ -20,9 +22,8 @@ def test_every_number_is_sent_acknowledged_and_stable(traced: Path) -> None:
     }
 
 
+@pytest.mark.rows("P-302")
 def test_a_number_that_is_skipped_is_found(traced: Path, tmp_path: Path) -> None:
-    """P-302."""
-
     def skip(records: list[Json]) -> None:
         sent = next(record["in"] for record in records if record["in"]["_"] == "Sent")
         sent["first"] += 1
@@ -33,8 +34,9 @@ def test_a_number_that_is_skipped_is_found(traced: Path, tmp_path: Path) -> None
     assert (first.before, first.after, first.actions) == ("later", "sent, held by 0 of 3", ("Send",))
 
 
+@pytest.mark.rows("P-413")
 def test_a_number_that_is_used_again_is_found(traced: Path, tmp_path: Path) -> None:
-    """P-413, T5: the second life begins at a number that was stable."""
+    """T5: the second life begins at a number that was stable."""
 
     def again(records: list[Json]) -> None:
         for record in records:
@@ -51,9 +53,8 @@ def test_a_number_that_is_used_again_is_found(traced: Path, tmp_path: Path) -> N
     assert tally.told[0].record == sent[0] > at[0]
 
 
+@pytest.mark.rows("P-306")
 def test_stability_that_nobody_bears_out_is_found(traced: Path, tmp_path: Path) -> None:
-    """P-306."""
-
     def silence(records: list[Json]) -> None:
         """One store acknowledged another life's messages; the messages that it made stable are still reported."""
         stable = next(record for record in records if any(event["flags"] & 4 for event in said(record, "Stable")))
@@ -65,8 +66,9 @@ def test_stability_that_nobody_bears_out_is_found(traced: Path, tmp_path: Path) 
     assert "is no step of the model by ToSource(late acks)" in first.sentence()
 
 
+@pytest.mark.rows("P-306")
 def test_copies_that_go_before_they_may_are_found(traced: Path, tmp_path: Path) -> None:
-    """P-306, T13."""
+    """T13."""
 
     def release(records: list[Json]) -> None:
         sent = next(record for record in records if record["in"]["_"] == "Sent")

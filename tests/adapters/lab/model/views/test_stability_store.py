@@ -2,14 +2,17 @@
 
 from pathlib import Path
 
+import pytest
+
 from stablecast.evidence.trace.converter import Json
 from tests.adapters.lab.model.views.trace_edits import edited, followed, having, said
 
 VIEW = "Stability.store"
 
 
+@pytest.mark.rows("P-302")
 def test_what_comes_is_written_synced_and_acknowledged(traced: Path) -> None:
-    """P-302, T15."""
+    """T15."""
     tally = followed(traced)[VIEW]
     assert (tally.strangers, dict(tally.outside)) == (0, {})
     seen = {(step.before, step.action, step.after) for step in tally.seen["any"]}
@@ -22,8 +25,9 @@ def test_what_comes_is_written_synced_and_acknowledged(traced: Path) -> None:
     } <= seen
 
 
+@pytest.mark.rows("P-302")
 def test_an_acknowledgement_before_the_sync_is_found_with_its_record(traced: Path, tmp_path: Path) -> None:
-    """P-302, T15."""
+    """T15."""
 
     def early(records: list[Json]) -> None:
         """The synced messages are reported with the data already."""
@@ -42,9 +46,8 @@ def test_an_acknowledgement_before_the_sync_is_found_with_its_record(traced: Pat
     assert first.window.startswith("registration ID ")
 
 
+@pytest.mark.rows("P-302")
 def test_an_acknowledgement_of_what_never_came_is_found(traced: Path, tmp_path: Path) -> None:
-    """P-302."""
-
     def further(records: list[Json]) -> None:
         for record in records:
             for ack in said(record, "StableAck"):
@@ -54,9 +57,8 @@ def test_an_acknowledgement_of_what_never_came_is_found(traced: Path, tmp_path: 
     assert ("new", "new told") in {(one.before, one.after) for one in tally.told}
 
 
+@pytest.mark.rows("P-413")
 def test_a_tail_that_is_cut_of_its_own_life_is_found(traced: Path, tmp_path: Path) -> None:
-    """P-413."""
-
     def cut(records: list[Json]) -> None:
         synced = next(record for record in records if said(record, "StableAck"))
         (write,) = [effect for record in records for effect in record["out"] if effect["_"] == "PersistMessages"][:1]

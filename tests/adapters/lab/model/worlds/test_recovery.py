@@ -38,6 +38,7 @@ def after(actions: list[Action], **changes: Value) -> RecoveryWorld:
     return world
 
 
+@pytest.mark.rows("P-349", "P-417", "P-418", "P-429", "P-432", "P-433")
 @pytest.mark.no_cover
 @pytest.mark.parametrize(
     "changes",
@@ -75,6 +76,7 @@ ONE_KNOWS: list[Action] = [
 """Everything is consumed; store 2 knows it, store 1 knows of the first message."""
 
 
+@pytest.mark.rows("P-418", "P-431")
 @pytest.mark.parametrize("consensus", ["lowest", "majority", "highest"])
 def test_arrival_order_loses_what_came_later_as_documented(consensus: str) -> None:
     """P-418, P-431; formal design, 7.7: `doc_arrival_*`, and what the repair makes of it."""
@@ -88,18 +90,20 @@ def test_arrival_order_loses_what_came_later_as_documented(consensus: str) -> No
     assert broken(repaired) == []
 
 
+@pytest.mark.rows("P-416", "P-418")
 @pytest.mark.parametrize(
     ("consensus", "low", "breaks"), [("lowest", 2, ["NoRepeat"]), ("majority", 2, ["NoRepeat"]), ("highest", 3, [])]
 )
 def test_the_highest_number_repeats_least(consensus: str, low: int, breaks: list[str]) -> None:
-    """P-416, P-418: `doc_lowest`, `doc_majority`."""
+    """`doc_lowest`, `doc_majority`."""
     world = after([*ONE_KNOWS, *AGAIN], Consensus=consensus, Room=3)
     assert world.application.low == low
     assert broken(world) == breaks
 
 
+@pytest.mark.rows("P-422")
 def test_a_request_maximum_passes_over_what_is_older() -> None:
-    """P-422, T9: `doc_maximum`."""
+    """T9: `doc_maximum`."""
     world = after([("Start",), ("Register", 1), ("Register", 2)], Messages=3, Maximum=1)
     assert world.application.low == 2
     assert broken(world) == ["NoGap"]
@@ -112,6 +116,7 @@ def test_a_number_told_twice_is_a_violation() -> None:
     assert broken(world) == ["InOrder"]
 
 
+@pytest.mark.rows("P-430")
 def test_a_store_that_is_away_keeps_a_message_from_being_given_up() -> None:
     """P-430; formal design, 7.2: `doc_one_group`."""
     changes: dict[str, Value] = {"Groups": 2, "Lacks1": frozenset({1}), "Room": 3, "Faults": frozenset()}
@@ -121,8 +126,9 @@ def test_a_store_that_is_away_keeps_a_message_from_being_given_up() -> None:
     assert documented.application.lost == {1}
 
 
+@pytest.mark.rows("P-417")
 def test_a_crash_takes_what_was_not_synced() -> None:
-    """T3, P-417."""
+    """T3."""
     changes: dict[str, Value] = {"Messages": 1, "Faults": faults("crash", "restart")}
     actions: list[Action] = [("Start",), ("Register", 1), ("Register", 2), ("ToStore", 2), ("ToReceiver", 2)]
     actions += [("Consume", 1), ("ToStore", 1), ("ToStore", 2), ("Sync", 2), ("Crash", 1), ("Crash", 2)]

@@ -21,6 +21,7 @@ CONSTANTS: dict[str, Value] = {
 }
 
 
+@pytest.mark.rows("P-530", "P-531", "P-532", "P-533", "P-534", "P-535")
 @pytest.mark.no_cover
 @pytest.mark.parametrize(
     "changes",

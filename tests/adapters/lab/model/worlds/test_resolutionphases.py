@@ -22,6 +22,7 @@ CONSTANTS: dict[str, Value] = {
 }
 
 
+@pytest.mark.rows("T-024", "T-103", "T-106", "T-113", "T-307")
 @pytest.mark.no_cover
 @pytest.mark.parametrize(
     "changes",
@@ -33,7 +34,7 @@ CONSTANTS: dict[str, Value] = {
     ],
 )
 def test_the_abstraction_forgets_nothing_that_matters(changes: dict[str, Value]) -> None:
-    """T-024, T-103, T-106, T-113, T-307: Q1 holds everywhere."""
+    """Q1 holds everywhere."""
     found = explore(ResolutionPhasesWorld.create({**CONSTANTS, **changes}), twins=2)
     assert len(found.graph.states) > 100
     assert found.twins > 100

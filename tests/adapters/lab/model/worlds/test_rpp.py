@@ -48,6 +48,7 @@ def seen(made: RppWorld, variable: str, field: str) -> Value:
     return value
 
 
+@pytest.mark.rows("P-012", "P-013", "P-536", "P-563", "P-585")
 @pytest.mark.no_cover
 @pytest.mark.parametrize(
     "changes",
@@ -67,8 +68,9 @@ def test_the_abstraction_forgets_nothing_that_matters(changes: dict[str, Value])
     assert violations(found.graph, RPP) == set()
 
 
+@pytest.mark.rows("P-566", "P-580")
 def test_acknowledgements_are_withheld_until_there_is_room() -> None:
-    """P-566, P-580, T17: two messages are kept, and the second is acknowledged when one has been consumed."""
+    """T17: two messages are kept, and the second is acknowledged when one has been consumed."""
     made = world(*JOIN, *STORED, ("ToSource",), *STORED)
     assert seen(made, "source", "open") == frozenset({1})
     assert ("ToSource",) not in list(made.actions())
@@ -85,8 +87,9 @@ def test_as_documented_they_wait_for_new_data() -> None:
     assert list(made.actions()) == [("Consume", 1)]
 
 
+@pytest.mark.rows("P-578", "P-579")
 def test_what_is_consumed_before_it_is_written_is_never_written() -> None:
-    """P-578, P-579, T19: and acknowledged when the disk knows that it went."""
+    """T19: and acknowledged when the disk knows that it went."""
     made = world(*JOIN, ("Send",), ("ToStore",), *CONSUMED, Delay=True)
     assert seen(made, "written", "messages") == frozenset()
     assert made.abstract()["acks"] == frozenset()
@@ -94,8 +97,9 @@ def test_what_is_consumed_before_it_is_written_is_never_written() -> None:
     assert made.abstract()["acks"] == frozenset({0})
 
 
+@pytest.mark.rows("P-536")
 def test_who_is_silent_for_long_holds_up_nobody() -> None:
-    """P-536, T18."""
+    """T18."""
     made = world(*JOIN, *STORED, ("ToSource",), *STORED, ("Expire", 1), ("ToSource",), Faults=frozenset({"expire"}))
     assert seen(made, "store", "held") == frozenset()
     assert seen(made, "source", "open") == frozenset()

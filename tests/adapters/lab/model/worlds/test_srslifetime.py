@@ -59,8 +59,9 @@ def connected(**changes: Value) -> SrsLifetimeWorld:
     return world
 
 
+@pytest.mark.rows("T-413", "T-415")
 def test_a_source_is_found_and_goes_with_its_lifetime() -> None:
-    """T-413, T-415: not before."""
+    """Not before."""
     world = connected(Faults=frozenset({"break", "away"}))
     assert world.abstract()["knows"] == (("no", "no"), ("cur", "no"))
     world.do(("Break", 1))

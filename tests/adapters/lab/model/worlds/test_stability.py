@@ -43,6 +43,7 @@ INFORMED: tuple[Action, ...] = (*REGISTERED, ("Inform", 1), ("Sync", 1))
 """The only store keeps what the first life sends."""
 
 
+@pytest.mark.rows("P-023", "P-302", "P-415", "P-515")
 @pytest.mark.no_cover
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(
@@ -61,6 +62,7 @@ def test_the_abstraction_forgets_nothing_that_matters(changes: dict[str, Value])
     assert violations(found.graph, STABILITY) == set()
 
 
+@pytest.mark.rows("P-416", "P-511", "P-526")
 @pytest.mark.no_cover
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(
@@ -76,8 +78,8 @@ def test_the_core_shows_the_documented_dangers(invariant: str, changes: dict[str
     assert invariant in violations(explore(world(**changes)).graph, STABILITY)
 
 
+@pytest.mark.rows("P-023", "P-302")
 def test_a_stable_message_is_on_disk_and_its_copy_goes() -> None:
-    """P-302, P-023."""
     here = played(*INFORMED, ("Send",), ("ToStore", 1))
     assert here.stores[0].back == []
     for action in (("Sync", 1), ("ToSource", 1)):
@@ -87,8 +89,9 @@ def test_a_stable_message_is_on_disk_and_its_copy_goes() -> None:
     assert here.source.window.trail == 1
 
 
+@pytest.mark.rows("P-441")
 def test_what_was_not_synced_is_gone_and_fetched_again() -> None:
-    """P-441, T15: the store asks for what the source still has."""
+    """T15: the store asks for what the source still has."""
     here = played(*INFORMED, ("Send",), ("ToStore", 1), ("Crash", 1), ("Restart", 1), ("Ask", 1), ("Sync", 1))
     assert here.stores[0].synced.messages == {}
     for action in (("ToSource", 1), ("Inform", 1), ("Fill", 1), ("Sync", 1), ("ToSource", 1)):

@@ -137,9 +137,13 @@ class ResolutionContext:
 
     def next_timeout(self) -> int | None:
         """Return when `handle_timeout` is due, in nanoseconds."""
-        machines = (self.advertiser, self.querier, self.names)
-        wakes = (due for due, _, _ in self.wakes)
-        return soonest(self.carrier.next(), *(machine.next_timeout() for machine in machines), *wakes)
+        first = soonest(
+            self.carrier.next(),
+            self.advertiser.next_timeout(),
+            self.querier.next_timeout(),
+            self.names.next_timeout(),
+        )
+        return soonest(first, *(due for due, _, _ in self.wakes)) if self.wakes else first
 
     def take_effects(self) -> list[effects.ContextEffect]:
         """Return the effects since the last call, in order."""

@@ -1,0 +1,301 @@
+"""Findings about sessions of LBT-RM and LBT-RU."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import attrs
+
+from stablecast.core.machine.units import MILLISECOND
+from stablecast.evidence.capture.doctor.findings import (
+    MAX_FRAMES,
+    CaptureAdvice,
+    histogram,
+    milliseconds,
+    percent,
+    quantile,
+)
+from stablecast.evidence.capture.doctor.session_history import ANSWER_NS, AskedLoss, SessionHistory
+from stablecast.evidence.capture.doctor.thresholds import Thresholds
+from stablecast.evidence.capture.ip import Endpoint, endpoint_text
+from stablecast.text import plural
+from stablecast.transports.wire.reliable_packets import Reason
+
+BURST: Final = 8
+"""Losses are bursts if this many datagrams in a row are lost on average."""
+
+RANDOM_LOW: Final = 0.5
+"""Delays of NAKs are random, from half of their option on."""
+
+MARGIN: Final = 0.8
+"""An advised interval is this part of the measured bound."""
+
+SLOWEST: Final = 0.99
+"""The share of losses whose recovery time is compared with the threshold."""
+
+
+@attrs.frozen
+class SessionFindings:
+    """The findings of one session.
+
+    Attributes:
+        history: The session.
+        thresholds: Values from which on something is a finding.
+        end_ns: Time of the last packet of the capture.
+        unreachable: Number of ICMP messages by the receiver that got them for a NAK to this session.
+    """
+
+    history: SessionHistory
+    thresholds: Thresholds
+    end_ns: int
+    unreachable: Mapping[Endpoint, int]
+
+    def all(self) -> Iterator[CaptureAdvice]:
+        """Yield all findings of the session."""
+        losses = self._by_receiver()
+        for receiver, lost in losses.items():
+            yield from self._of_receiver(receiver, lost)
+        yield from self._early_exit(losses)
+        yield from self._of_source()
+        yield from self._missing()
+
+    def _by_receiver(self) -> dict[Endpoint, dict[int, AskedLoss]]:
+        found: dict[Endpoint, dict[int, AskedLoss]] = {}
+        for (receiver, number), loss in self.history.losses.items():
+            found.setdefault(receiver, {})[number] = loss
+        return found
+
+    def _option(self, name: str) -> str:
+        return f"{self.history.prefix}_{name}"
+
+    def _reported(self, code: str, whose: str, value: float) -> "partial[CaptureAdvice] | None":
+        """Return what makes the advice if the value is a finding."""
+        threshold = getattr(self.thresholds, code.replace("-", "_"))
+        if value < threshold or not value:
+            return None
+        return partial(CaptureAdvice, code, whose, value=value, threshold=threshold)
+
+    def _of_receiver(self, receiver: Endpoint, lost: Mapping[int, AskedLoss]) -> Iterator[CaptureAdvice]:
+        whose = f"{endpoint_text(receiver)} of {self.history.name}"
+        yield from self._losses(whose, lost)
+        yield from self._slow(whose, lost)
+        yield from self._refused(whose, lost)
+        yield from self._tails(whose, lost)
+        yield from self._unrepaired(whose, lost)
+
+    def _losses(self, whose: str, lost: Mapping[int, AskedLoss]) -> Iterator[CaptureAdvice]:
+        sent = max(self.history.sent, len(lost))
+        share = len(lost) / sent
+        reported = self._reported("loss", whose, share)
+        if reported is None:
+            return
+        runs = _runs(sorted(lost))
+        again = sum(bool(loss.repeats_ns) for loss in lost.values())
+        here = sum(loss.passed for loss in lost.values())
+        text = f"lost {len(lost):,} of {sent:,} datagrams ({percent(share)}) in {plural(len(runs), 'gap')}"
+        text += f", the longest {max(runs)}; {plural(again, 'repair', 'was', 'were')} lost, too"
+        if here < len(lost):
+            text += f"; {plural(len(lost) - here, 'datagram', 'is', 'are')} not in the capture either"
+        yield reported(
+            text=text,
+            remedy=self._loss_remedy(len(lost) / len(runs), here == len(lost)),
+            frames=_frames(lost.values()),
+            figures={"lost": len(lost), "sent": sent, "gaps": len(runs), "longest_gap": max(runs), "again": again},
+        )
+
+    def _loss_remedy(self, mean: float, behind: bool) -> str:
+        where = "between the place of the capture and the receiver" if behind else "before the place of the capture"
+        if mean >= BURST:
+            return (
+                f"Bursts are lost {where}. Raise {self._option('receiver_socket_buffer')} and the system's limit, "
+                f"let the receiver's thread do less, or lower {self._option('data_rate_limit')} at the source."
+            )
+        return (
+            f"Single datagrams are lost {where}. Compare the drop counters of the network cards, switches and "
+            "sockets on that way."
+        )
+
+    def _slow(self, whose: str, lost: Mapping[int, AskedLoss]) -> Iterator[CaptureAdvice]:
+        times = sorted(loss.repaired_ns - loss.sent_ns for loss in lost.values() if loss.repaired_ns is not None)
+        if not times:
+            return
+        slowest = quantile(times, SLOWEST)
+        reported = self._reported("slow-recovery", whose, milliseconds(slowest))
+        if reported is None:
+            return
+        middle = milliseconds(quantile(times, 0.5))
+        late = [loss for loss in lost.values() if loss.repaired_ns and loss.repaired_ns - loss.sent_ns >= slowest]
+        yield reported(
+            text=f"of {plural(len(times), 'repaired datagram')}, half took {middle:,} ms from sending "
+            f"to repair, 99 % took {milliseconds(slowest):,} ms, the slowest {milliseconds(times[-1]):,} ms",
+            remedy="The other findings of this receiver say where the time goes: the first NAK, a refused NAK, or a "
+            f"lost repair. The first NAK comes {self._option('nak_initial_backoff_interval')} after the gap shows.",
+            frames=_frames(late),
+            figures={"median": middle, "p99": milliseconds(slowest), "histogram": histogram(times)},
+        )
+
+    def _refused(self, whose: str, lost: Mapping[int, AskedLoss]) -> Iterator[CaptureAdvice]:
+        refused = [loss for loss in lost.values() if loss.refused]
+        reported = self._reported("refused", whose, len(refused))
+        if reported is None:
+            return
+        repeats = sorted(repeat for loss in lost.values() for repeat in loss.repeats_ns)
+        low, high = milliseconds(repeats[0]), milliseconds(repeats[-1])
+        bounds = f"longer than {milliseconds(self.history.refused_ns):,} ms"
+        ignore_ms = self.history.refused_ns / MILLISECOND
+        if self.history.served_ns is not None:
+            ignore_ms = max(ignore_ms, self.history.served_ns / MILLISECOND)
+            bounds += f" and at most {milliseconds(self.history.served_ns):,} ms"
+        soon, late = max(1, int(MARGIN * low)), int(ignore_ms / RANDOM_LOW / MARGIN)
+        yield reported(
+            text=f"{plural(len(refused), 'repair', 'was', 'were')} lost, and the next NAK was refused. It came "
+            f"{low:,} to {high:,} ms after the repair, inside the ignore interval of the source, which is {bounds}",
+            remedy=f"Set the source's {self._option('ignore_interval')} to {soon} ms, below the shortest time to the "
+            f"next NAK. Or set the receiver's {self._option('nak_backoff_interval')} to {late} ms, because a NAK is "
+            f"repeated after half of it at the earliest. After a refusal the receiver waits "
+            f"{self._option('nak_suppress_interval')}.",
+            frames=_frames(refused),
+            figures={"shortest_repeat": low, "longest_repeat": high, "ignore_interval": soon, "nak_backoff": late},
+        )
+
+    def _tails(self, whose: str, lost: Mapping[int, AskedLoss]) -> Iterator[CaptureAdvice]:
+        tails = [loss for loss in lost.values() if loss.tail]
+        reported = self._reported("tail-loss", whose, len(tails))
+        if reported is None:
+            return
+        shown = sorted(loss.asked_ns - loss.sent_ns for loss in tails)
+        healed = sum(loss.repaired_ns is not None for loss in tails)
+        yield reported(
+            text=f"{plural(len(tails), 'datagram', 'was', 'were')} lost before a pause of the source. Only a session "
+            f"message showed the loss, and the first NAK came {milliseconds(shown[0]):,} to "
+            f"{milliseconds(shown[-1]):,} ms after the datagram; {healed} of them were repaired",
+            remedy=f"Lower the source's {self._option('sm_minimum_interval')}, the time to the first session message "
+            "after data, if the end of a burst must not be late.",
+            frames=_frames(tails),
+            figures={"repaired": healed, "longest": milliseconds(shown[-1])},
+        )
+
+    def _unrepaired(self, whose: str, lost: Mapping[int, AskedLoss]) -> Iterator[CaptureAdvice]:
+        gone = [
+            loss
+            for loss in lost.values()
+            if loss.repaired_ns is None and min(self.history.source_ns, self.end_ns) - loss.last_ns > ANSWER_NS
+        ]
+        reported = self._reported("unrepaired", whose, len(gone))
+        if reported is None:
+            return
+        asked = max(loss.last_ns - loss.asked_ns for loss in gone)
+        dropped = self.history.confirmed[Reason.NO_RETRY]
+        text = f"{plural(len(gone), 'datagram', 'was', 'were')} never repaired, and no longer asked for; the receiver "
+        text += f"asked for up to {milliseconds(asked):,} ms"
+        if dropped:
+            text += f". The source had let go of {plural(dropped, 'datagram')} (NCF)"
+        yield reported(
+            text=text,
+            remedy=f"Raise the source's {self._option('transmission_window_size')} if it had let go of them, else the "
+            f"receiver's {self._option('nak_generation_interval')}. With stores, receivers recover such messages.",
+            frames=_frames(gone),
+            figures={"let_go": dropped, "asked": milliseconds(asked)},
+        )
+
+    def _early_exit(self, losses: Mapping[Endpoint, Mapping[int, AskedLoss]]) -> Iterator[CaptureAdvice]:
+        """Report receivers that were still asking when the source ended for good."""
+        ended_ns = self.history.source_ns
+        if self.end_ns - ended_ns <= ANSWER_NS:
+            return
+        for receiver, lost in losses.items():
+            left = [loss for loss in lost.values() if loss.repaired_ns is None and loss.last_ns > ended_ns]
+            reported = self._reported("early-exit", f"{endpoint_text(receiver)} of {self.history.name}", len(left))
+            if reported is None:
+                continue
+            asked = max(loss.last_ns for loss in left) - ended_ns
+            answers = self.unreachable.get(receiver, 0)
+            text = f"the source ended while {plural(len(left), 'datagram', 'was', 'were')} asked for; the receiver "
+            text += f"went on to ask for {milliseconds(asked):,} ms"
+            if answers:
+                text += f", and its host answered that nothing listens there ({plural(answers, 'ICMP message')})"
+            yield reported(
+                text=text,
+                remedy=f"Keep a source open after its last message, longer than the slowest recovery "
+                f"({self._slowest_recovery(lost):,} ms here), or for {self._option('nak_generation_interval')}. With "
+                "stores, receivers recover the messages of a source that has ended.",
+                frames=_frames(left),
+                figures={"asked": milliseconds(asked), "icmp": answers},
+            )
+
+    def _slowest_recovery(self, lost: Mapping[int, AskedLoss]) -> float:
+        times = [loss.repaired_ns - loss.sent_ns for loss in lost.values() if loss.repaired_ns is not None]
+        return milliseconds(max(times, default=0))
+
+    def _of_source(self) -> Iterator[CaptureAdvice]:
+        history = self.history
+        asked, frame = history.rate
+        reported = self._reported("storm", history.name, asked)
+        if reported is not None:
+            yield reported(
+                text=f"receivers asked for {asked:,} datagrams in one second",
+                remedy=f"Raise {self._option('nak_backoff_interval')} at the receivers, so that they ask less often, "
+                f"and mend the losses first.",
+                frames=(frame,),
+            )
+        reported = self._reported("duplicates", history.name, history.unasked / max(1, history.repairs))
+        if reported is not None:
+            yield reported(
+                text=f"{history.unasked:,} of {plural(history.repairs, 'repair')} followed no NAK in the capture",
+                remedy="The NAKs are lost on their way to the place of the capture, or the network doubles packets. "
+                f"If neither is so, raise the source's {self._option('ignore_interval')}.",
+                frames=_first(history.unasked_frames),
+            )
+        limited = history.confirmed[Reason.DELAYED] + history.confirmed[Reason.SHED]
+        reported = self._reported("limited", history.name, limited)
+        if reported is not None:
+            yield reported(
+                text=f"{plural(limited, 'datagram', 'was', 'were')} not repaired at once, because the source had "
+                "reached its limit of repairs",
+                remedy=f"Raise {self._option('retransmit_rate_limit')}, and mend the losses first.",
+                frames=_first(history.limited_frames),
+                figures={"shed": history.confirmed[Reason.SHED]},
+            )
+        reported = self._reported("silence", history.name, milliseconds(history.pause.length_ns))
+        if reported is not None:
+            yield reported(
+                text=f"the source sent nothing for {milliseconds(history.pause.length_ns):,} ms, not even a session "
+                "message",
+                remedy=f"Receivers give a silent session up after {self._option('activity_timeout')}. Keep "
+                f"{self._option('sm_maximum_interval')} well below it, and let the source's thread run.",
+                frames=(history.pause.frame,),
+            )
+
+    def _missing(self) -> Iterator[CaptureAdvice]:
+        history = self.history
+        asked = {number for _, number in history.losses}
+        missing = sum(stop - start for start, stop in history.unseen)
+        missing -= sum(number in history.unseen for number in asked)
+        sent = history.sent + missing
+        reported = self._reported("missing", history.name, missing / max(1, sent))
+        if reported is not None:
+            yield reported(
+                text=f"{missing:,} of {sent:,} datagrams are not in the capture, and no receiver asks for them",
+                remedy="The capture itself lost them: capture with a larger buffer, or on another host. Figures of "
+                "this session are then too low.",
+                figures={"missing": missing},
+            )
+
+
+def _runs(numbers: Sequence[int]) -> list[int]:
+    """Return the lengths of the runs of consecutive numbers."""
+    lengths: list[int] = []
+    for index, number in enumerate(numbers):
+        if index and number == numbers[index - 1] + 1:
+            lengths[-1] += 1
+        else:
+            lengths.append(1)
+    return lengths
+
+
+def _frames(losses: Any) -> tuple[int, ...]:
+    return _first(sorted({loss.frame for loss in losses}))
+
+
+def _first(frames: Sequence[int]) -> tuple[int, ...]:
+    return tuple(frames[:MAX_FRAMES])

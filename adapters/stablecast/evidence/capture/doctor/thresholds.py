@@ -1,0 +1,50 @@
+"""The thresholds of the doctor, each an option `name=value`."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
+import attrs
+
+from stablecast.evidence.capture.errors import CaptureError
+
+
+def _threshold(default: float, unit: str, meaning: str) -> Any:
+    return attrs.field(default=default, metadata={"unit": unit, "meaning": meaning})
+
+
+@attrs.frozen
+class Thresholds:
+    """The values from which on something is a finding."""
+
+    loss: float = _threshold(0.001, "share", "datagrams of a session that a receiver asks for again")
+    slow_recovery: float = _threshold(500, "ms", "time from sending to repair that one of 100 losses exceeds")
+    refused: float = _threshold(1, "datagrams", "repairs that were lost and then refused by the ignore interval")
+    tail_loss: float = _threshold(1, "datagrams", "losses that only a session message shows, because nothing follows")
+    unrepaired: float = _threshold(1, "datagrams", "losses that a living source does not repair")
+    early_exit: float = _threshold(1, "datagrams", "losses that are open when the source ends")
+    storm: float = _threshold(1000, "numbers/s", "numbers that receivers of a session ask for in one second")
+    duplicates: float = _threshold(0.01, "share", "repairs that nobody asked for")
+    limited: float = _threshold(1, "datagrams", "NAKs that a rate limit delays")
+    silence: float = _threshold(12_000, "ms", "time in which a living source sends nothing")
+    unwanted: float = _threshold(0.5, "share", "messages of its sessions that a receiver does not want")
+    deaf: float = _threshold(10, "queries", "queries for a topic in a row without an advertisement")
+    missing: float = _threshold(0.001, "share", "datagrams that the capture misses, and that no receiver asks for")
+
+
+def parse_thresholds(texts: Iterable[str]) -> Thresholds:
+    """Return the default thresholds with those of `name=value` texts. Raise CaptureError for any other text."""
+    given: dict[str, float] = {}
+    names = {field.name.replace("_", "-"): field.name for field in attrs.fields(Thresholds)}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if name not in names:
+            near = get_close_matches(name, names, 1) or sorted(names)
+            raise CaptureError(f"there is no threshold '{name}'; there are {', '.join(near)}")
+        try:
+            given[names[name]] = float(value)
+        except ValueError:
+            raise CaptureError(f"threshold {name} must be a number, not '{value}'") from None
+        if not given[names[name]] >= 0:
+            raise CaptureError(f"threshold {name} must be at least 0, not {value}")
+    return Thresholds(**given)

@@ -1,0 +1,131 @@
+"""The copies of each source at the surveyed stores, and what they say together."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import attrs
+
+from stablecast.ops.fleet.survey import Survey, SurveyedStore
+
+Life = tuple[str, int, int]
+"""A life of a source: topic, session and topic index of its transport."""
+
+
+@attrs.frozen
+class SourceCopy:
+    """The copy of a source's messages at one store."""
+
+    store: SurveyedStore
+    record: dict[str, Any]
+
+    @property
+    def serving(self) -> bool:
+        """Return whether the store takes messages of the source."""
+        return bool(self.record["active"]) and not self.store.record["failure"]
+
+    @property
+    def synced(self) -> int:
+        """Return the extended number through which the store has synced all messages, -1 for none."""
+        return int(self.record["sync"][2])
+
+
+@attrs.frozen
+class FleetSource:
+    """A source with all of its copies.
+
+    Attributes:
+        life: Which source this is.
+        copies: Its copies at the surveyed stores.
+    """
+
+    life: Life
+    copies: list[SourceCopy]
+
+    @property
+    def topic(self) -> str:
+        """Return the source's topic."""
+        return self.life[0]
+
+    @property
+    def replicas(self) -> int:
+        """Return the number of stores that the source names; if no store knows it, the stores that have it."""
+        return max([len(self.copies), *(int(copy.record["replicas"]) for copy in self.copies)])
+
+    @property
+    def needed(self) -> int:
+        """Return how many stores make a message stable by a majority of one group, the default rule."""
+        return self.replicas // 2 + 1
+
+    @property
+    def serving(self) -> int:
+        """Return how many of the surveyed stores take its messages."""
+        return sum(copy.serving for copy in self.copies)
+
+    @property
+    def unknown(self) -> int:
+        """Return how many of its stores were not surveyed, or do not have it."""
+        return self.replicas - len(self.copies)
+
+    @property
+    def active(self) -> bool:
+        """Return whether a store hears from the source."""
+        return any(copy.record["active"] for copy in self.copies)
+
+    @property
+    def newest(self) -> int:
+        """Return the newest extended number that a store has."""
+        return max(int(copy.record["window"][2]) for copy in self.copies)
+
+    @property
+    def safe_through(self) -> int:
+        """Return the number through which enough surveyed stores have synced everything; -1 if too few have it."""
+        synced = sorted((copy.synced for copy in self.copies), reverse=True)
+        return synced[self.needed - 1] if len(synced) >= self.needed else -1
+
+    @property
+    def missing(self) -> int:
+        """Return the sum of the messages that stores lack and still want."""
+        return sum(int(copy.record["holes"]) for copy in self.copies)
+
+    @property
+    def lag(self) -> int:
+        """Return how many messages its slowest receiver has not acknowledged at the store where it is furthest."""
+        acknowledged: dict[tuple[str, int], int] = {}
+        for copy in self.copies:
+            for receiver in copy.record["receivers"]:
+                key = receiver["address"], receiver["session_id"]
+                acknowledged[key] = max(acknowledged.get(key, -1), int(receiver["acknowledged"]))
+        return max((self.newest - number for number in acknowledged.values()), default=0)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the source for programs."""
+        topic, session_index, topic_index = self.life
+        return {
+            "topic": topic,
+            "session_index": session_index,
+            "topic_index": topic_index,
+            "active": self.active,
+            "stores": [copy.store.name for copy in self.copies],
+            "replicas": self.replicas,
+            "needed": self.needed,
+            "serving": self.serving,
+            "newest": self.newest,
+            "safe_through": self.safe_through,
+            "missing": self.missing,
+            "lag": self.lag,
+        }
+
+
+def joined(surveyed: Survey) -> list[FleetSource]:
+    """Return all sources of all stores, by topic."""
+    found: dict[Life, list[SourceCopy]] = {}
+    for store, record in _records(surveyed.stores):
+        life = record["topic"], record["session_index"], record["topic_index"]
+        found.setdefault(life, []).append(SourceCopy(store, record))
+    return [FleetSource(life, copies) for life, copies in sorted(found.items())]
+
+
+def _records(stores: Sequence[SurveyedStore]) -> Iterator[tuple[SurveyedStore, dict[str, Any]]]:
+    for store in stores:
+        for record in store.sources:
+            yield store, record

@@ -1,0 +1,105 @@
+"""The findings of a fleet: each once, named by its stores and topics, the most urgent first."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import attrs
+
+from stablecast.core.machine.units import SECOND
+from stablecast.ops.fleet.copies import FleetSource
+from stablecast.ops.fleet.survey import Survey, SurveyedStore
+from stablecast.ops.monitor import figures
+from stablecast.ops.monitor.health import Urgency
+from stablecast.text import plural
+
+FAR_BEHIND: Final = 1000
+"""Messages that a store may lack of what another store has synced."""
+
+CLOCK_NS: Final = 1 * SECOND
+"""Difference of two hosts' clocks that confuses people who compare logs, in ns."""
+
+
+@attrs.frozen
+class FleetFinding:
+    """A finding: its level, stable code, what it is about, and one sentence."""
+
+    level: Urgency
+    code: str
+    subjects: tuple[str, ...]
+    text: str
+
+    @property
+    def line(self) -> str:
+        """Return the finding for people."""
+        return f"{figures.among(self.subjects[0], len(self.subjects))}: {self.text}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the finding for programs."""
+        return {"level": self.level.name, "code": self.code, "subjects": [*self.subjects], "text": self.text}
+
+
+def findings(surveyed: Survey, sources: Sequence[FleetSource]) -> list[FleetFinding]:
+    """Return all findings, those of equal text joined, the most urgent first."""
+    found = [*_of_monitors(surveyed), *_of_stores(surveyed.stores), *_of_clocks(surveyed.stores)]
+    for source in sources:
+        found += _of_source(source)
+    together: dict[tuple[Urgency, str, str], list[str]] = {}
+    for one in found:
+        together.setdefault((one.level, one.code, one.text), []).extend(one.subjects)
+    joined = [FleetFinding(*key[:2], tuple(dict.fromkeys(names)), key[2]) for key, names in together.items()]
+    return sorted(joined, key=lambda one: -one.level)
+
+
+def _of_monitors(surveyed: Survey) -> Iterator[FleetFinding]:
+    for monitor, text in surveyed.silent.items():
+        yield FleetFinding(Urgency.CRITICAL, "silent", (monitor,), f"{text}. Its stores count as unknown")
+
+
+def _of_stores(stores: Sequence[SurveyedStore]) -> Iterator[FleetFinding]:
+    """Yield what stores know of themselves, and of their sources and receivers."""
+    for store in stores:
+        for one in store.record["findings"]:
+            yield FleetFinding(Urgency[one["level"]], one["code"], (f"store {store.name}",), one["text"])
+        for source in store.sources:
+            names = [(f"topic {source['topic']}", source)]
+            names += [(f"topic {source['topic']}, receiver {one['reg_id']}", one) for one in source["receivers"]]
+            for name, client in names:
+                for one in client["findings"]:
+                    yield FleetFinding(Urgency[one["level"]], one["code"], (name,), one["text"])
+
+
+def _of_clocks(stores: Sequence[SurveyedStore]) -> Iterator[FleetFinding]:
+    ordered = sorted(stores, key=lambda store: store.clock_ns)
+    if len(ordered) > 1:
+        first, last = ordered[0], ordered[-1]
+        apart = last.clock_ns - first.clock_ns
+        if apart - first.error_ns - last.error_ns > CLOCK_NS:
+            text = f"its clock is {figures.span(apart)} ahead of that of {first.name}: set both by one time service"
+            yield FleetFinding(Urgency.WARNING, "clock", (f"store {last.name}",), text)
+
+
+def _of_source(source: FleetSource) -> Iterator[FleetFinding]:
+    topic = (f"topic {source.topic}",)
+    stores = f"{source.serving} of {plural(source.replicas, 'store')} serve it, and {source.needed} are needed"
+    if source.active and source.serving < source.needed:
+        known = f"; {source.unknown} of them are not among those that answered" if source.unknown else ""
+        yield FleetFinding(
+            Urgency.CRITICAL, "no-quorum", topic, f"{stores}: nothing more becomes stable by a majority{known}"
+        )
+    elif source.active and source.serving == source.needed < source.replicas:
+        yield FleetFinding(
+            Urgency.WARNING, "last-quorum", topic, f"{stores}: when one more store goes, nothing becomes stable"
+        )
+    if source.unknown and not (source.active and source.serving < source.needed):
+        text = f"{source.unknown} of its {plural(source.replicas, 'store')} did not answer or are not asked"
+        yield FleetFinding(Urgency.NOTICE, "unknown-store", topic, text)
+    ahead = max(copy.synced for copy in source.copies)
+    for copy in source.copies:
+        if ahead - copy.synced > FAR_BEHIND:
+            text = f"store {copy.store.name} lacks {ahead - copy.synced:,} messages that another store has synced"
+            yield FleetFinding(Urgency.WARNING, "behind", topic, text)
+
+
+def worst(found: Sequence[FleetFinding]) -> Urgency:
+    """Return the level of the most urgent finding."""
+    return max((one.level for one in found), default=Urgency.OK)

@@ -1,0 +1,50 @@
+"""A fleet in the terminal: problems first, then the sources with the least safety."""
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from stablecast.ops.fleet.copies import FleetSource
+from stablecast.ops.fleet.findings import FleetFinding, worst
+from stablecast.ops.fleet.survey import Survey
+from stablecast.ops.monitor import figures
+from stablecast.ops.operations.top import COLOURS
+from stablecast.text import plural
+
+MAX_FINDINGS = 20
+"""Findings that a screen shows, at most."""
+
+
+def screen(
+    surveyed: Survey, sources: Sequence[FleetSource], found: Sequence[FleetFinding], rows: int
+) -> RenderableType:
+    """Return the screen with at most so many sources."""
+    level = worst(found).name
+    head = Text.assemble(
+        (f"{plural(len(surveyed.stores), 'store')}, {plural(len(sources), 'source')}  ", "bold"),
+        (level, f"bold {COLOURS[level]}"),
+    )
+    problems = [
+        Text(f"{one.level.name.lower()}: {one.line}", style=COLOURS[one.level.name]) for one in found[:MAX_FINDINGS]
+    ]
+    if len(found) > MAX_FINDINGS:
+        problems.append(Text(f"and {len(found) - MAX_FINDINGS} more", style="dim"))
+    table = Table(expand=True, box=None, header_style="bold", pad_edge=False)
+    table.add_column("topic", no_wrap=True)
+    for name in ("stores", "needed", "newest", "safe through", "missing", "lag"):
+        table.add_column(name, justify="right")
+    ordered = sorted(sources, key=lambda source: (source.serving - source.needed, -source.lag, source.topic))
+    for source in ordered[:rows]:
+        table.add_row(
+            source.topic,
+            f"{source.serving}/{source.replicas}",
+            str(source.needed),
+            str(source.newest),
+            str(source.safe_through),
+            figures.short(source.missing),
+            figures.short(source.lag),
+        )
+    shown = Text(f"{min(rows, len(sources))} of {plural(len(sources), 'source')}, the least safe first", style="dim")
+    return Group(head, *problems, Text(), table, shown)

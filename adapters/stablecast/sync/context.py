@@ -1,0 +1,331 @@
+"""Contexts, sources, receivers and messages with calls that block.
+
+Each class stands for the one of the same name in `stablecast.client`, and has its methods with their arguments. A
+method of the other class is made to block here, so that both always agree.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from inspect import signature
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+
+import attrs
+
+from stablecast import client
+from stablecast.sync.loop_thread import LoopThread
+from stablecast.transports.wire.properties import Value
+
+P = ParamSpec("P")
+T = TypeVar("T")
+InnerT = TypeVar("InnerT")
+FacadeT = TypeVar("FacadeT")
+
+
+class Facade(Generic[InnerT]):
+    """An object of the asyncio client, and the thread of its event loop."""
+
+    def __init__(self, inner: InnerT, thread: LoopThread) -> None:
+        """Stand for `inner`, which lives in `thread`."""
+        self._inner = inner
+        self._thread = thread
+
+
+def awaited(
+    method: Callable[Concatenate[InnerT, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Facade[InnerT], P], T]:
+    """Return a method that runs a coroutine method to its end."""
+
+    @wraps(method)
+    def blocking(self: Facade[InnerT], /, *arguments: P.args, **more: P.kwargs) -> T:
+        return self._thread.run(method(self._inner, *arguments, **more))
+
+    return blocking
+
+
+def called(method: Callable[Concatenate[InnerT, P], T]) -> Callable[Concatenate[Facade[InnerT], P], T]:
+    """Return a method that calls a plain method in the thread of the loop."""
+
+    @wraps(method)
+    def blocking(self: Facade[InnerT], /, *arguments: P.args, **more: P.kwargs) -> T:
+        return self._thread.call(method, self._inner, *arguments, **more)
+
+    return blocking
+
+
+def like(
+    model: Callable[Concatenate[Any, P], Any],
+) -> Callable[[Callable[Concatenate[FacadeT, ...], T]], Callable[Concatenate[FacadeT, P], T]]:
+    """Return a decorator that gives a method the arguments of another one."""
+
+    def given(method: Callable[Concatenate[FacadeT, ...], T]) -> Callable[Concatenate[FacadeT, P], T]:
+        method.__signature__ = signature(model)  # type: ignore[attr-defined] # for `help`
+        return method
+
+    return given
+
+
+@attrs.frozen
+class Sent:
+    """A message that was sent.
+
+    Attributes:
+        number: Its extended number, which never wraps; of a message that was cut, that of the last piece.
+        source: The source that sent it.
+    """
+
+    number: int
+    source: "Source"
+
+    def stable(self) -> None:
+        """Wait until enough stores have synced the message. Raises NotStable or Closed."""
+        self.source.wait_stable(self.number)
+
+
+class Source(Facade[client.Source]):
+    """A source of one topic, made by `Context.source`. Use it inside `with`, or call `close`."""
+
+    try_send = called(client.Source.try_send)
+    send_many = awaited(client.Source.send_many)
+    registered = awaited(client.Source.registered)
+    wait_stable = awaited(client.Source.wait_stable)
+    wait_stable_through = awaited(client.Source.wait_stable_through)
+    details = called(client.Source.details)
+    flush = called(client.Source.flush)
+    deregister = awaited(client.Source.deregister)
+    close = awaited(client.Source.close)
+
+    @property
+    def topic(self) -> str:
+        """Return the name under which sources and receivers find each other."""
+        return self._inner.topic
+
+    @property
+    def next_number(self) -> int:
+        """Return the extended number that the next message gets."""
+        return self._thread.call(lambda: self._inner.next_number)
+
+    @property
+    def stable_through(self) -> int:
+        """Return the extended number through which all messages are stable."""
+        return self._thread.call(lambda: self._inner.stable_through)
+
+    @like(client.Source.send)
+    def send(self, *arguments: Any, **more: Any) -> Sent:
+        """Send a message; wait for credit while the flight is full."""
+        return Sent(self._thread.run(self._inner.send(*arguments, **more)).number, self)
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Send the messages of a `with` block together when it ends, or whenever a block is full."""
+        batch = self._inner.batch()
+        self._thread.call(batch.__enter__)
+        try:
+            yield
+        finally:
+            self._thread.call(batch.__exit__, None, None, None)
+
+    def __enter__(self) -> Self:
+        """Return the source itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the source."""
+        self.close()
+
+
+class Message(Facade[client.Message]):
+    """One message.
+
+    Attributes:
+        payload: The bytes that the source sent.
+    """
+
+    __slots__ = ("_inner", "_thread", "payload")
+
+    ack = called(client.Message.ack)
+    consumed = called(client.Message.consumed)
+
+    def __init__(self, inner: client.Message, thread: LoopThread) -> None:
+        """Stand for `inner`."""
+        super().__init__(inner, thread)
+        self.payload = inner.payload
+
+    @property
+    def sequence_number(self) -> int:
+        """Return the 32-bit sequence number; of a message that was cut, that of the last piece."""
+        return self._inner.sequence_number
+
+    @property
+    def properties(self) -> dict[str, Value]:
+        """Return the properties that the source sent with the payload."""
+        return self._inner.properties
+
+    @property
+    def incarnation(self) -> int:
+        """Return the life of the source that sent it. With the sequence number it identifies the message."""
+        return self._inner.incarnation
+
+    @property
+    def recovered(self) -> bool:
+        """Return True if the message was retransmitted instead of received on the live stream."""
+        return self._inner.recovered
+
+    def __repr__(self) -> str:
+        """Return the number and the size, for debugging."""
+        return repr(self._inner)
+
+
+class Receiver(Facade[client.Receiver]):
+    """A receiver of a topic, made by `Context.receiver`. Iterate it, or call `next`.
+
+    A message is consumed when the next one is asked for. One task of the loop reads for all threads. Two threads that
+    read share the messages, and a message then counts as consumed when either thread asks for the next one.
+    """
+
+    deregister = awaited(client.Receiver.deregister)
+    details = called(client.Receiver.details)
+
+    def __init__(self, inner: client.Receiver, thread: LoopThread) -> None:
+        """Stand for `inner`, and start the task that reads it at the first wish."""
+        super().__init__(inner, thread)
+        self._wishes: asyncio.Queue[asyncio.Future[client.Message | None]] = asyncio.Queue()
+        self._kept: client.Message | None = None
+        self._reading: asyncio.Task[None] | None = None
+
+    @property
+    def topic(self) -> str:
+        """Return the name under which sources and receivers find each other."""
+        return self._inner.topic
+
+    def next(self, timeout: float | None = None) -> Message:
+        """Wait for the next message, and return it.
+
+        Args:
+            timeout: Seconds to wait; None waits for ever.
+
+        Raises:
+            TimeoutError: No message came in time.
+            StopIteration: The receiver is closed.
+            RegistrationFailed, EndpointFailed, MisuseError: As a loop over the client's receiver.
+        """
+        message = self._thread.run(self._next(timeout))
+        if message is None:
+            raise StopIteration
+        return Message(message, self._thread)
+
+    def __iter__(self) -> Self:
+        """Return the receiver itself."""
+        return self
+
+    def __next__(self) -> Message:
+        """Return the next message. Raises like `next`."""
+        return self.next()
+
+    def close(self) -> None:
+        """Acknowledge the consumed messages and leave all sources. Iteration ends."""
+        self._thread.run(self.end())
+
+    def __enter__(self) -> Self:
+        """Return the receiver itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the receiver."""
+        self.close()
+
+    async def _next(self, seconds: float | None) -> client.Message | None:
+        """Return the next message, or None at the end. One that comes too late is kept for the next call."""
+        if self._reading is None:
+            self._reading = asyncio.create_task(self._read())
+        wish: asyncio.Future[client.Message | None] = asyncio.get_running_loop().create_future()
+        self._wishes.put_nowait(wish)
+        try:
+            async with asyncio.timeout(seconds):
+                return await wish
+        except BaseException:
+            if wish.done() and not wish.cancelled() and wish.exception() is None:
+                self._kept = wish.result()
+            raise
+
+    async def _read(self) -> None:
+        """Fulfil wishes, one by one. A receiver is read by one task only."""
+        messages = aiter(self._inner)
+        while True:
+            wish = await self._wishes.get()
+            if wish.cancelled():
+                continue
+            try:
+                message = self._kept or await anext(messages, None)
+            except Exception as error:  # noqa: BLE001 - it is raised in the thread that waits
+                if not wish.cancelled():
+                    wish.set_exception(error)
+                continue
+            self._kept = message if wish.cancelled() else None
+            if not wish.cancelled():
+                wish.set_result(message)
+
+    async def end(self) -> None:
+        """Close the receiver, in the thread of the loop."""
+        await self._inner.close()
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.wait([self._reading])
+        while not self._wishes.empty():
+            wish = self._wishes.get_nowait()
+            if not wish.done():
+                wish.set_result(None)
+
+
+class Context(Facade[client.Context]):
+    """The shared part of sources and receivers. Use it inside `with`; leaving closes them all.
+
+    Attributes:
+        on_event: Called in the thread of the loop, as that of `stablecast.client.Context`.
+    """
+
+    @like(client.Context.__init__)
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        """Configure a context, with the arguments of `stablecast.client.Context`; `with` opens it."""
+        super().__init__(client.Context(*arguments, **more), LoopThread())
+        self._receivers: list[Receiver] = []
+
+    def __enter__(self) -> Self:
+        """Start the thread and open the context. Raises like that of the client."""
+        self._thread.start()
+        try:
+            self._thread.run(self._inner.__aenter__())
+        except BaseException:
+            self._thread.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the context."""
+        self.close()
+
+    def close(self) -> None:
+        """Close receivers, sources and connections, and end the thread. Sent messages are written first."""
+        if self._thread.running:
+            try:
+                self._thread.run(self._closed())
+            finally:
+                self._thread.stop()
+
+    @like(client.Context.source)
+    def source(self, *arguments: Any, **more: Any) -> Source:
+        """Make a source and wait until it may send."""
+        return Source(self._thread.run(self._inner.source(*arguments, **more)), self._thread)
+
+    @like(client.Context.receiver)
+    def receiver(self, *arguments: Any, **more: Any) -> Receiver:
+        """Make a receiver of a topic. It joins every source of the topic that it finds."""
+        receiver = Receiver(self._thread.call(self._inner.receiver, *arguments, **more), self._thread)
+        self._receivers.append(receiver)
+        return receiver
+
+    async def _closed(self) -> None:
+        for receiver in self._receivers:
+            await receiver.end()
+        await self._inner.close()

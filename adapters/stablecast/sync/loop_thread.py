@@ -1,0 +1,108 @@
+"""An event loop in a thread of its own, and calls into it that block."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, TypeVar
+
+from stablecast.client import Closed
+from stablecast.core.errors import MisuseError
+from stablecast.runtime import machine
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """A thread that runs an event loop from `start` until `stop`."""
+
+    def __init__(self) -> None:
+        """Make a thread that has not started."""
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._ident = 0
+        self._thread: machine.Thread | None = None
+
+    @property
+    def running(self) -> bool:
+        """Return whether it has started and was not stopped."""
+        return self._thread is not None
+
+    def start(self) -> None:
+        """Start the thread. Raises MisuseError if it runs."""
+        if self._thread is not None:
+            raise MisuseError("the context is open already: make another Context")
+        started: Any = machine.threads.future()
+        self._thread = machine.threads.start("stablecast-sync", self._run, started)
+        self._loop: asyncio.AbstractEventLoop = started.result()
+
+    def _run(self, started: Any) -> None:
+        loop = machine.process.new_loop()
+        self._ident = machine.threads.ident()
+        asyncio.set_event_loop(loop)
+        started.set_result(loop)
+        try:
+            loop.run_forever()
+            loop.run_until_complete(loop.shutdown_asyncgens())
+        finally:
+            loop.close()
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the thread and return its result.
+
+        A caller that is interrupted cancels it.
+
+        Raises:
+            MisuseError: This is the thread itself, which would wait for itself.
+            Closed: The thread has stopped.
+        """
+        try:
+            self._check()
+        except BaseException:
+            coroutine.close()
+            raise
+        result: Any = machine.threads.future()
+        began: list[asyncio.Task[T]] = []
+        self._loop.call_soon_threadsafe(self._begin, coroutine, result, began)
+        try:
+            found: T = result.result()
+        except KeyboardInterrupt:
+            self._loop.call_soon_threadsafe(lambda: [task.cancel() for task in began])
+            raise
+        return found
+
+    def call(self, function: Callable[..., T], *arguments: Any, **more: Any) -> T:
+        """Call a function in the thread and return its result. Raises like `run`."""
+
+        async def called() -> T:
+            return function(*arguments, **more)
+
+        return self.run(called())
+
+    def stop(self) -> None:
+        """End the loop and the thread. A second call does nothing."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            thread.join()
+
+    def _check(self) -> None:
+        if self._thread is None:
+            raise Closed("the context is not open: use it inside 'with'")
+        if machine.threads.ident() == self._ident:
+            raise MisuseError(
+                "a callback must not block: give the work to another thread, or use stablecast.client with asyncio"
+            )
+
+    def _begin(self, coroutine: Coroutine[Any, Any, T], result: Any, began: list["asyncio.Task[T]"]) -> None:
+        task = self._loop.create_task(coroutine)
+        began.append(task)
+        self._tasks.add(task)
+        task.add_done_callback(partial(self._end, result))
+
+    def _end(self, result: Any, task: "asyncio.Task[Any]") -> None:
+        self._tasks.discard(task)
+        if task.cancelled():
+            result.set_exception(Closed("the call was cancelled, because the context is closed"))
+        elif (error := task.exception()) is not None:
+            result.set_exception(error)
+        else:
+            result.set_result(task.result())

@@ -1,0 +1,211 @@
+"""`stablecast.sync`: the client for programs without an event loop, against a real store."""
+
+import inspect
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from stablecast import client
+from stablecast.core.errors import MisuseError
+from stablecast.core.protocol.events import Event
+from stablecast.sync import Context, Message, Receiver, Source
+from stablecast.sync.loop_thread import LoopThread
+from tests.support.daemons import daemon
+from tests.support.program import running
+
+PATIENCE_SECONDS = 30
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with daemon(tmp_path_factory.mktemp("store")) as one:
+        yield one.store
+
+
+@pytest.fixture(scope="module")
+def relay() -> Iterator[str]:
+    with running("lbmrd", "--listen", "127.0.0.1:0", "--json") as program:
+        yield f"127.0.0.1:{program.json_line()['port']}"
+
+
+@pytest.fixture
+def context(relay: str) -> Iterator[Context]:
+    with Context(resolver=[relay]) as opened:
+        yield opened
+
+
+def taken(receiver: Receiver, count: int) -> list[bytes]:
+    return [receiver.next(PATIENCE_SECONDS).payload for _ in range(count)]
+
+
+def test_the_loop_of_the_documentation(context: Context, store: str) -> None:
+    source = context.source("orders", stores=[store], session_id=1)
+    receiver = context.receiver("orders", session_id=2)
+    sent = source.send(b"one", {"symbol": "ABC"})
+    sent.stable()
+    assert (sent.number, source.stable_through, source.next_number, source.topic) == (0, 0, 1, "orders")
+    source.send_many([b"two", b"three"])
+    with source.batch():
+        source.try_send(b"four")
+    source.wait_stable_through(3)
+    found: list[Message] = []
+    for message in receiver:
+        found.append(message)
+        if len(found) == 4:
+            break
+    assert [message.payload for message in found] == [b"one", b"two", b"three", b"four"]
+    assert [message.sequence_number for message in found] == [0, 1, 2, 3]
+    assert (found[0].properties, found[0].recovered, repr(found[0])) == (
+        {"symbol": "ABC"},
+        False,
+        "<Message 0, 3 bytes>",
+    )
+    assert len({message.incarnation for message in found}) == 1
+
+
+def test_a_message_is_consumed_when_the_next_one_is_asked_for(relay: str, store: str) -> None:
+    with Context(resolver=[relay]) as sending:
+        source = sending.source("again", stores=[store], session_id=3)
+        source.send_many([b"one", b"two", b"three"])
+        source.wait_stable_through(2)
+        with Context(resolver=[relay]) as first:
+            assert taken(first.receiver("again", session_id=4), 2) == [b"one", b"two"]
+        with Context(resolver=[relay]) as second:
+            assert taken(second.receiver("again", session_id=4), 2) == [b"two", b"three"]
+
+
+def test_explicit_acknowledgement_from_any_thread(relay: str, store: str) -> None:
+    explicit = {"ume_explicit_ack_only": 1}
+    with Context(resolver=[relay]) as sending:
+        source = sending.source("explicit", stores=[store], session_id=5)
+        source.send_many([b"one", b"two"])
+        source.wait_stable_through(1)
+        with Context(resolver=[relay]) as first, ThreadPoolExecutor() as workers:
+            receiver = first.receiver("explicit", session_id=6, options=explicit)
+            one = receiver.next(PATIENCE_SECONDS)
+            receiver.next(PATIENCE_SECONDS)
+            workers.submit(one.ack).result()
+        with Context(resolver=[relay]) as second:
+            assert taken(second.receiver("explicit", session_id=6, options=explicit), 1) == [b"two"]
+
+
+def test_a_wait_ends_and_loses_nothing(context: Context, store: str) -> None:
+    source = context.source("late", stores=[store], session_id=7)
+    receiver = context.receiver("late", session_id=8)
+    for _ in range(2):
+        with pytest.raises(TimeoutError):
+            receiver.next(0.01)
+    source.send(b"one").stable()
+    source.send(b"two").stable()
+    assert taken(receiver, 2) == [b"one", b"two"]
+
+
+def test_all_threads_share_a_source_and_a_receiver(context: Context, store: str) -> None:
+    source = context.source("shared", stores=[store], session_id=9)
+    receiver = context.receiver("shared", session_id=10)
+    with ThreadPoolExecutor(8) as workers:
+        numbers = [*workers.map(lambda number: source.send(b"%d" % number).number, range(100))]
+        payloads = [*workers.map(lambda _: receiver.next(PATIENCE_SECONDS).payload, range(100))]
+    assert sorted(numbers) == [*range(100)]
+    assert sorted(map(int, payloads)) == [*range(100)]
+
+
+def test_closing_ends_a_loop_in_another_thread(context: Context) -> None:
+    receiver = context.receiver("nothing")
+    reading = threading.Event()
+
+    def read() -> list[Message]:
+        reading.set()
+        return [*receiver]
+
+    with ThreadPoolExecutor() as workers:
+        found = workers.submit(read)
+        reading.wait()
+        context.close()
+        assert found.result(PATIENCE_SECONDS) == []
+    with pytest.raises(client.Closed, match="use it inside 'with'"):
+        receiver.next()
+
+
+def test_a_callback_must_not_block(context: Context, store: str) -> None:
+    sources: list[Source] = []
+    told: list[str] = []
+    ready = threading.Event()
+
+    def on_event(_: Event) -> None:
+        if sources and not told:
+            try:
+                sources[0].send(b"from a callback")
+            except MisuseError as error:
+                told.append(str(error))
+                ready.set()
+
+    sources.append(context.source("events", stores=[store], on_event=on_event))
+    sources[0].send(b"one").stable()
+    assert ready.wait(PATIENCE_SECONDS)
+    assert told == ["a callback must not block: give the work to another thread, or use stablecast.client with asyncio"]
+
+
+def test_errors_are_those_of_the_client(context: Context) -> None:
+    with pytest.raises(client.RegistrationFailed):
+        context.source("orders", stores=["127.0.0.1:9"], within=0.01)
+    with pytest.raises(MisuseError, match="open already"):
+        context.__enter__()
+    closed = Context()
+    with pytest.raises(client.Closed):
+        closed.receiver("orders")
+    closed.close()
+
+
+def test_an_error_reaches_the_caller() -> None:
+    thread = LoopThread()
+    thread.start()
+    with pytest.raises(ZeroDivisionError):
+        thread.call(lambda: 1 // 0)
+    thread.stop()
+    thread.stop()
+
+
+def test_names_and_arguments_are_those_of_the_client() -> None:
+    for mine, other in ((Context, client.Context), (Source, client.Source)):
+        for name in ("__init__", "source", "receiver", "send", "try_send", "send_many", "registered"):
+            if name in vars(mine) and name in vars(other):
+                assert inspect.signature(getattr(mine, name)) == inspect.signature(getattr(other, name)), name
+
+
+def test_a_program_of_the_readme(tmp_path: Path, relay: str, store: str) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(
+        "from stablecast.sync import Context\n"
+        f"with Context(resolver=[{relay!r}]) as context:\n"
+        f"    source = context.source('program', stores=[{store!r}])\n"
+        "    source.send(b'one').stable()\n"
+        "    for message in context.receiver('program', session_id=7):\n"
+        "        print(message.payload.decode())\n"
+        "        break\n"
+    )
+    with running(program=(sys.executable, "-X", "dev", str(path))) as program:
+        assert program.line() == "one"
+        assert program.end() == (0, "", "")
+
+
+def test_an_interrupt_ends_a_wait_and_closes_the_context(tmp_path: Path, relay: str) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(
+        "from stablecast.sync import Context\n"
+        "try:\n"
+        f"    with Context(resolver=[{relay!r}]) as context:\n"
+        "        receiver = context.receiver('nothing')\n"
+        "        print('waits', flush=True)\n"
+        "        receiver.next()\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n"
+    )
+    with running(program=(sys.executable, "-X", "dev", str(path))) as program:
+        assert program.line() == "waits"
+        program.interrupt()
+        assert program.end() == (0, "interrupted\n", "")

@@ -1,0 +1,46 @@
+"""The units of systemd: verified by its own tools, with the program of this environment."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.tree import ROOT, name
+
+UNITS = sorted((ROOT / "packaging/systemd").glob("*.service"))
+PROGRAM = "/usr/bin/stablecast"
+MOST_EXPOSURE = 15
+"""Largest exposure that systemd may find in a unit, in tenths; a unit without hardening has 96."""
+
+pytestmark = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="this machine has no systemd-analyze")
+
+
+@pytest.fixture(params=UNITS, ids=name)
+def unit(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """One unit, as an instance if it is a template, with the installed program in place of the packaged one."""
+    program = str(Path(sys.executable).with_name("stablecast"))
+    packaged: Path = request.param
+    made = tmp_path / packaged.name.replace("@.", "@orders.")
+    made.write_text(packaged.read_text().replace(PROGRAM, program))
+    return made
+
+
+def analysis(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
+    command = ["systemd-analyze", "--no-pager", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_systemd_finds_no_mistake(unit: Path) -> None:
+    done = analysis("verify", "--man=no", unit)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_unit_may_do_little(unit: Path) -> None:
+    done = analysis("security", "--offline=true", f"--threshold={MOST_EXPOSURE}", unit)
+    assert done.returncode == 0, done.stdout[-200:]
+
+
+def test_the_program_reports_that_it_is_ready(unit: Path) -> None:
+    assert "\nType=notify\n" in unit.read_text()

@@ -1,0 +1,118 @@
+"""Join rows, tests and planted faults: which tests show a row, and which faults make one of them fail."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from tests.mutants.mutant import Mutant, Test
+from tests.mutants.table import MUTANTS
+from tests.rows.chapter import ABSENT, Row, committed
+from tests.rows.marks import test_files, tests_by_row
+
+# fmt: off
+WITHOUT_FAULT: Final = frozenset({
+    "address translation",
+    "advertising",
+    "batching",
+    "captures",
+    "client configuration",
+    "daemon start",
+    "disk files",
+    "documentation",
+    "events",
+    "features beside pacing",
+    "flight",
+    "forwarded requests",
+    "groups of stores",
+    "liveness checks",
+    "missing stores",
+    "monitor statistics",
+    "off-transport recovery",
+    "parallel path",
+    "pattern queries",
+    "phases",
+    "querying",
+    "recovery start",
+    "relay",
+    "repository wishes",
+    "resolution messages",
+    "retention options",
+    "rolled logs",
+    "sample configuration",
+    "saved RegIDs",
+    "service client",
+    "service lifetimes",
+    "service statistics",
+    "store addresses",
+    "store names",
+    "strategies",
+    "streaming",
+    "trace tools",
+    "transports",
+    "unread messages",
+})
+# fmt: on
+"""Groups of which no fault is planted yet. The list may only shrink."""
+
+
+@attrs.frozen
+class Evidence:
+    """A row with the node ids of its tests and the names of the faults that one of them finds."""
+
+    row: Row
+    tests: tuple[str, ...] = ()
+    mutants: tuple[str, ...] = ()
+
+    @property
+    def needs_test(self) -> bool:
+        """True if a user sees the row, in whatever way, and no test shows it."""
+        return self.row.status != ABSENT and not self.tests
+
+    def json(self) -> dict[str, object]:
+        """Return the row as `stablecast rows --json` prints it."""
+        row = self.row
+        return {
+            "id": row.row_id,
+            "text": row.text,
+            "part": row.part,
+            "group": row.group,
+            "status": row.status,
+            "reason": row.reason,
+            "tests": list(self.tests),
+            "mutants": list(self.mutants),
+        }
+
+
+def finds(test: str, mutant: Mutant) -> bool:
+    """Return whether the killer of a fault is this test, a case of it, or the file that has it."""
+    if not isinstance(mutant.killer, Test):
+        return False
+    return f"{test}::".startswith(f"tests/{mutant.killer.node.partition('[')[0]}::")
+
+
+def join(table: Iterable[Row], tests: Mapping[str, Sequence[str]], mutants: Sequence[Mutant]) -> list[Evidence]:
+    """Return the evidence of each row, in the order of the table."""
+    return [
+        Evidence(
+            row,
+            tuple(tests.get(row.row_id, ())),
+            tuple(one.name for one in mutants if any(finds(test, one) for test in tests.get(row.row_id, ()))),
+        )
+        for row in table
+    ]
+
+
+def committed_evidence() -> list[Evidence]:
+    """Return the evidence of the project's own rows."""
+    return join(committed().values(), tests_by_row(test_files()), MUTANTS)
+
+
+def mutants_of_groups(evidence: Iterable[Evidence]) -> dict[str, list[str]]:
+    """Return the faults of each group: those that a test of one of its rows finds. An empty list is a gap."""
+    found: dict[str, list[str]] = {}
+    for one in evidence:
+        if one.row.status != ABSENT:
+            names = found.setdefault(one.row.group, [])
+            names += [name for name in one.mutants if name not in names]
+    return found
