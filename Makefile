@@ -102,7 +102,7 @@ tools:
 trace-rows: .venv  ## documented rows that no test shows, groups without a fault (ARGS=--all, --groups, --json)
 	@$(BIN)/python -m tests.rows $(ARGS)
 
-mutants: .venv  ## plant faults in core, transports and programs: every one must be found (ARGS=NAME...: these only)
+mutants: .venv  ## plant faults in core, transports and programs: every one must be found (ARGS=NAME... or --rows)
 	@$(BIN)/python -m tests.mutants $(ARGS)
 	@$(PYTEST) --no-cov -k fault -m "thorough or not thorough" tests/models
 

@@ -69,7 +69,7 @@ def test_the_programs_have_mutants_that_whole_worlds_find() -> None:
     programs = {mutant.name: mutant for mutant in MUTANTS if mutant.module.startswith("adapters/")}
     found = [mutant.killer for mutant in programs.values() if isinstance(mutant.killer, WholeWorlds)]
     assert len(programs) >= LEAST
-    assert {mutant.package.name for mutant in programs.values()} == {"client", "runtime", "store", "resolver"}
+    assert {mutant.package.name for mutant in programs.values()} >= {"client", "runtime", "store", "resolver"}
     assert len({killer.rule for killer in found}) > 3
     assert max(killer.count for killer in found) <= MOST_WORLDS
 

@@ -60,8 +60,8 @@ ELSEWHERE = """## Not options here
 |---|---|
 | ume_registration_extended_function | the argument `reg_id` of `Context.receiver` |
 | ume_recovery_sequence_number_info_function | the argument `start_at` of `Context.receiver` |
-| ume_force_reclaim_function | the argument `on_forced_reclaim` of `Context.source`, or the event `Reclaimed` with `forced` |
-| request_tcp_bind_request_port | none: every context has a request port |
+| ume_force_reclaim_function | `on_forced_reclaim` of `Context.source`, or the event `Reclaimed` with `forced` |
+| request_tcp_bind_request_port | an option of [files](configuration.md): 0 refuses stores |
 | disk-cache-directory, disk-state-directory, context-name | store entries in a [configuration](store_daemon.md) |
 """
 

@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+from tests.mutants.mutant import Test as KillerTest
+from tests.mutants.table import MUTANTS
 from tests.rows import __main__ as command
 from tests.rows import chapter, evidence, marks
 from tests.support.program import outcome
@@ -143,3 +145,14 @@ def test_the_shipped_command_prints_every_row_as_json() -> None:
     [stability] = [row for row in rows if row["id"] == "P-302"]
     assert stability["tests"]
     assert stability["mutants"]
+
+
+def test_the_faults_of_rows_are_those_that_marked_tests_find() -> None:
+    names = evidence.mutants_of_rows()
+    assert {"both-limits-of-the-flight-must-be-exceeded", "a-log-begins-without-the-build"} <= set(names)
+    by_name = {mutant.name: mutant for mutant in MUTANTS}
+    marked = {test for one in EVIDENCE for test in one.tests}
+    for name_of_fault in names:
+        killer = by_name[name_of_fault].killer
+        assert isinstance(killer, KillerTest)
+        assert any(evidence.finds(test, by_name[name_of_fault]) for test in marked)

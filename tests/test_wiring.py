@@ -71,7 +71,6 @@ FIXED: Final = "no documented option sets it"
 UNSET: Final[Mapping[str, str]] = {
     "CacheOptions.forget_after": "documented sources stay for ever (T-015); `most` bounds the cache",
     "CacheOptions.most": BOUND,
-    "ClientConfig.flood": "a judge of all sources needs it, receivers do not",
     "ClientConfig.grace_ns": FIXED,
     "ClientConfig.lifetime_ns": "three keepalives, and `keepalive_ns` has an option",
     "ClientConfig.retry_max_ns": FIXED,
@@ -95,10 +94,7 @@ UNSET: Final[Mapping[str, str]] = {
 }
 UNCALLED: Final[Mapping[str, str]] = {
     "name_found": "the client sets this listener by its position, `Context.locate`",
-    "remove_name": "a store announces its name until its process ends",
 }
-UNTIL_PATTERNS: Final = frozenset({"add_pattern", "remove_pattern"})
-"""Methods that only a receiver of a pattern calls."""
 
 
 def classes(unions: tuple[Any, ...]) -> set[type]:
@@ -132,9 +128,9 @@ def test_a_machine_produces_each_event_and_its_chapter_describes_it(union: Any) 
     """The client hands every event of a source or receiver to the application's `on_event`."""
     machines = uses(tuple(python_files("core/stablecast/core")))
     found = classes((union,))
-    from_resolution = {core_events.NoSource}
-    assert found - machines.called - from_resolution == set()
-    assert found & from_resolution <= production().called
+    from_client = {core_events.NoSource, core_events.HotNumbersMissed}
+    assert found - machines.called - from_client == set()
+    assert found & from_client <= production().called
     chapter = (ROOT / "spec" / "events.md").read_text(encoding="utf-8")
     described = set(re.findall(r"^\| `?(\w+)`? \|", chapter, re.MULTILINE))
     assert {one.__name__ for one in found} <= described
@@ -152,7 +148,7 @@ def test_programs_call_each_method_of_a_resolver_and_set_each_listener() -> None
     outside = uses(tuple(path for path in production_files() if path.parent.name != "resolver"))
     public = {name for kind in RESOLVERS for name in dir(kind) if not name.startswith("_")}
     public |= {field.name for field in attrs.fields(Listeners)}
-    assert public - outside.attributes - UNTIL_PATTERNS == UNCALLED.keys()
+    assert public - outside.attributes == UNCALLED.keys()
 
 
 def test_code_that_feeds_nothing_is_found() -> None:

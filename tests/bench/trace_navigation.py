@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from stablecast.evidence.trace.tools.travel_prompt import TravelSession
+from stablecast.evidence.trace.tools.travel import TravelSession
 
 PLACES: Final = 40
 SEED: Final = 7

@@ -39,9 +39,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from stablecast.evidence.trace.file_names import find, traces_of
+from stablecast.evidence.trace.frame_judge import RecordWatch
 from stablecast.evidence.trace.frame_replay import Answering
 from stablecast.evidence.trace.trace_judge import TraceJudge, judge_paths, summarize
-from stablecast.evidence.trace.watch import RecordWatch
 from tests.bench import command_line, process_traces, synthetic_traces
 from tests.bench.roles import BenchError
 
@@ -110,8 +110,11 @@ def _timed(name: str, kind: type, step: str, stages: dict[str, float]) -> None:
 def on_spark(files: list[Path], master: str) -> dict[str, Any]:
     """Verify traces on Spark; return the measurements. Its start and a first small run are measured apart."""
     from stablecast.evidence.spark import connect, verification_job  # noqa: PLC0415 - an extra that the other half does without
-    from stablecast.evidence.spark.piece_judge import SCHEMA, judge_with  # noqa: PLC0415
-    from stablecast.evidence.spark.piece_plan import plan  # noqa: PLC0415
+    from stablecast.evidence.spark.piece_judge import (  # noqa: PLC0415
+        SCHEMA,
+        judge_with,
+        plan,
+    )
     from stablecast.evidence.spark.spark_session import cores_of  # noqa: PLC0415
 
     starting = time.perf_counter()
@@ -151,8 +154,11 @@ def rules_on(files: list[Path], master: str, wanted: int) -> dict[str, Any]:
     from pyspark.sql import functions as f  # noqa: PLC0415 - an extra that the other half does without
 
     from stablecast.evidence.spark import connect, verification_job  # noqa: PLC0415
-    from stablecast.evidence.spark.piece_judge import SCHEMA, judge_with  # noqa: PLC0415
-    from stablecast.evidence.spark.piece_plan import plan  # noqa: PLC0415
+    from stablecast.evidence.spark.piece_judge import (  # noqa: PLC0415
+        SCHEMA,
+        judge_with,
+        plan,
+    )
 
     spark = connect(master)
     pieces = plan(files)

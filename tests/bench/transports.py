@@ -15,11 +15,10 @@ from pathlib import Path
 import uvloop
 
 from stablecast.runtime import datagrams, multicast, ports
-from stablecast.runtime.datagram_buffers import MAX_DATAGRAM
+from stablecast.runtime.datagrams import MAX_DATAGRAM
 from stablecast.runtime.reliable_receivers import ReliableReceivers
 from stablecast.runtime.reliable_sources import ReliableSources
-from stablecast.runtime.stream import Item, StreamServer
-from stablecast.runtime.stream_joiner import StreamJoiner
+from stablecast.runtime.stream import Item, StreamJoiner, StreamServer
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run, build
 from stablecast.transports.reliable import effects as fx

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.chart import Chart, fire
 from stablecast.core.receiver import RECEIVER, ReceiverChart, ReceiverState, ReceiverStep
+from stablecast.core.receiver.hot_failover import HOT, HotChart, HotEvent, HotState
 from stablecast.core.registration.store_registration import (
     REGISTRATION,
     RegistrationChart,
@@ -28,6 +29,7 @@ CHARTS: list[tuple[type[Chart], Table, type[IntEnum], type[IntEnum]]] = [
     (RegistrationChart, REGISTRATION, RegistrationState, RegistrationEvent),
     (SourceChart, SOURCE, SourceState, SourceStep),
     (ReceiverChart, RECEIVER, ReceiverState, ReceiverStep),
+    (HotChart, HOT, HotState, HotEvent),
 ]
 
 
@@ -86,6 +88,7 @@ def test_every_pair_is_classified(
         RegistrationChart: 8,
         SourceChart: 25,
         ReceiverChart: 19,
+        HotChart: 8,
     }
     assert len(rejected) == expected[chart]
     assert {target for rows in table.values() for row in rows for target in [row.target]} <= set(states)

@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.evidence.capture.counts import FAULTS
-from stablecast.evidence.capture.decoder import packets
+from stablecast.evidence.capture.decoder import FAULTS, packets
+from stablecast.evidence.capture.ip import FrameVerdict
 from stablecast.evidence.capture.judge import RuleStanding, judge
-from stablecast.evidence.capture.verdicts import FrameVerdict
 from tests.support import tshark
 from tests.support.captures import count
 from tests.support.program import outcome

@@ -8,8 +8,7 @@ import pytest
 from stablecast.client import Receiver, Source
 from stablecast.config.option_kinds import Value
 from stablecast.config.transport_options import split
-from stablecast.evidence.capture.counts import FAULTS
-from stablecast.evidence.capture.decoder import packets
+from stablecast.evidence.capture.decoder import FAULTS, packets
 from tests.e2e.test_capture import captured
 from tests.support import tshark
 from tests.support.captures import count

@@ -55,7 +55,7 @@ def files(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.glob("UME-*"))
 
 
-@pytest.mark.rows("P-238", "P-239", "P-240", "P-603", "P-608", "P-610", "P-611", "P-616", "P-619", "M-027")
+@pytest.mark.rows("P-238", "P-239", "P-240", "P-603", "P-608", "P-610", "P-611", "P-616", "M-027")
 def test_running_the_examples(source: Start, receiver: Start, tmp_path: Path) -> None:
     with receiver() as receiving, source() as sending:
         assert receiving.end() == 0

@@ -44,8 +44,9 @@ def numbers(lines: list[str]) -> list[int]:
     return [int(found[1]) for line in lines if (found := re.search(r"'UME Message (\d\d)'", line))]
 
 
+@pytest.mark.rows("P-604")
 def test_stage_one_streams(cluster: Cluster, tmp_path: Path) -> None:
-    """P-604: without a store, to a receiver that was there before the first message."""
+    """Without a store, to a receiver that was there before the first message."""
     arguments = ("--resolver", cluster[1])
     with (
         example("guide/stage_1_receiver.py", tmp_path, *arguments) as receiving,
@@ -58,8 +59,9 @@ def test_stage_one_streams(cluster: Cluster, tmp_path: Path) -> None:
     assert found == list(range(found[0], 21))
 
 
+@pytest.mark.rows("P-604", "P-605")
 def test_stage_one_with_a_store_sets_late_join(cluster: Cluster, tmp_path: Path) -> None:
-    """P-604, P-605: the source prints the guide's message, and the receiver gets all messages and names no store."""
+    """The source prints the guide's message, and the receiver gets all messages and names no store."""
     with example("guide/stage_1_receiver.py", tmp_path, "--resolver", cluster[1]) as receiving:
         words = ("--store", cluster[0], "--resolver", cluster[1], "--interval", "0.02")
         with example("guide/stage_1_source.py", tmp_path, *words) as sending:
@@ -70,8 +72,9 @@ def test_stage_one_with_a_store_sets_late_join(cluster: Cluster, tmp_path: Path)
     assert "event RegistrationComplete" in receiving.lines
 
 
+@pytest.mark.rows("P-606", "P-607")
 def test_stage_two_continues_under_fixed_ids(cluster: Cluster, tmp_path: Path) -> None:
-    """P-606, P-607: kill each and bring it back; a second source with the RegID is refused meanwhile."""
+    """Kill each and bring it back; a second source with the RegID is refused meanwhile."""
     source = ("--store", cluster[0], "--resolver", cluster[1])
     with example("guide/stage_2_receiver.py", tmp_path, "--resolver", cluster[1]) as receiving:
         with example("guide/stage_2_source.py", tmp_path, *source, "--interval", "1") as sending:
@@ -94,8 +97,9 @@ def test_stage_two_continues_under_fixed_ids(cluster: Cluster, tmp_path: Path) -
     assert found == list(range(found[0], 21))
 
 
+@pytest.mark.rows("P-618")
 def test_a_receiver_keeps_the_ids_of_several_sources(cluster: Cluster, tmp_path: Path) -> None:
-    """P-618: two sources of one topic. A second run asks each of them for the RegID that belongs to it."""
+    """Two sources of one topic. A second run asks each of them for the RegID that belongs to it."""
     script = ("guide/several_sources.py", tmp_path, "--resolver", cluster[1])
     source = ("--store", cluster[0], "--resolver", cluster[1], "--interval", "1")
     with (
@@ -118,8 +122,9 @@ def test_a_receiver_keeps_the_ids_of_several_sources(cluster: Cluster, tmp_path:
     )
 
 
+@pytest.mark.rows("P-326", "P-425", "P-619")
 def test_the_samples_of_a_source_and_a_receiver(cluster: Cluster, tmp_path: Path) -> None:
-    """P-326, P-425, P-619: the printed lines of the guide's samples, with the application's number of each message."""
+    """The printed lines of the guide's samples, with the application's number of each message."""
     arguments = ("--resolver", cluster[1])
     with (
         example("guide/receiver_samples.py", tmp_path, *arguments, "--count", "4", "--offset", "-1") as receiving,
@@ -134,8 +139,9 @@ def test_the_samples_of_a_source_and_a_receiver(cluster: Cluster, tmp_path: Path
         assert re.search(pattern, heard), f"{pattern}\n{heard}"
 
 
+@pytest.mark.rows("P-424", "P-425", "P-606")
 def test_the_samples_of_recovery(cluster: Cluster, tmp_path: Path) -> None:
-    """P-424, P-425, P-606: a receiver returns with an offset of its own, and the source with its saved RegID."""
+    """A receiver returns with an offset of its own, and the source with its saved RegID."""
     arguments = ("--resolver", cluster[1])
     source = ("guide/source_samples.py", tmp_path, "--store", cluster[0], *arguments, "--receivers", "1")
     with example(*source) as sending:

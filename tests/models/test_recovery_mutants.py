@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from stablecast.core.protocol.request_window import RequestWindow, Target
-from stablecast.core.receiver import ReceiverSession, first_number, store_registrations
+from stablecast.core.receiver import ReceiverSession, arrival, store_registrations
 from stablecast.core.receiver.consumption_acks import Acknowledger
 from stablecast.core.receiver.delivery_window import DeliveryWindow
 from stablecast.core.receiver.recovery import Recovery
@@ -155,7 +155,7 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
     "who is away is asked": ("graph_stores", changed(StoreRegistrations, "targets", all_that_count)),
     "the request maximum does not count": (
         "graph_maximum",
-        changed(first_number, "start_number", lambda low, high, maximum, wish: wish),
+        changed(arrival, "start_number", lambda low, high, maximum, wish: wish),
     ),
     "the lowest number counts": (
         "graph_small",

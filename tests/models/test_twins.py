@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from stablecast.lab.model import catalog, equal
-from stablecast.lab.model.canonical import Value
-from stablecast.lab.model.errors import ForgetfulError
+from stablecast.lab.model.canonical import ForgetfulError, Value
 
 MODELS = catalog.folder()
 KNOWN = catalog.load(MODELS)

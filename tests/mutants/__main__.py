@@ -1,5 +1,7 @@
 """`python -m tests.mutants [NAME...]`: plant each fault, run its killer, and print each verdict and the kill rate.
 
+`python -m tests.mutants --rows` plants the faults that tests of documented rows must find (`spec/rows.md`).
+
 All killers run without a fault first. A killer that fails without a fault proves nothing.
 """
 
@@ -11,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tests.mutants.mutant import CORE, Graph, Mutant, Test, WholeWorlds, Worlds, run, run_tests
 from tests.mutants.table import MUTANTS
+from tests.rows.evidence import mutants_of_rows
 
 
 def false_alarms(mutants: Sequence[Mutant]) -> list[str]:
@@ -30,7 +33,12 @@ def false_alarms(mutants: Sequence[Mutant]) -> list[str]:
 
 
 def main(names: list[str]) -> int:
-    """Return the exit status: 0 if every mutant was killed, 1 if one survived, 2 if the killers prove nothing."""
+    """Plant all faults, the named ones, or with `--rows` those that tests of documented rows find.
+
+    Return the exit status: 0 if every mutant was killed, 1 if one survived, 2 if the killers prove nothing.
+    """
+    if names == ["--rows"]:
+        names = mutants_of_rows()
     unknown = set(names) - {mutant.name for mutant in MUTANTS}
     if unknown:
         print(f"there is no mutant {', '.join(sorted(unknown))}; the files of tests/mutants list them", file=sys.stderr)

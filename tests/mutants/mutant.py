@@ -15,7 +15,7 @@ from typing import Final
 
 import attrs
 
-from tests.support.tree import ROOT
+from tests.support.tree import FAULTY, ROOT
 
 CORE: Final = ROOT / "core" / "stablecast" / "core"
 TRANSPORTS: Final = ROOT / "transports" / "stablecast" / "transports"
@@ -30,6 +30,9 @@ MEASURING: Final = ("COVERAGE_", "COV_CORE_")
 
 TIMEOUT_S: Final = 300
 """Time limit of a killer, in seconds."""
+
+TEST_TIMEOUT_S: Final = 30
+"""Time limit of one test of a killer, in seconds. A test that hangs with a fault fails, so it has found the fault."""
 
 
 @attrs.frozen
@@ -161,7 +164,19 @@ def run_tests(core: Path, *tests: Test) -> tuple[str, ...]:
     # pytest puts its own paths before PYTHONPATH, so the option must name the copy.
     paths = f"pythonpath={core} . core transports adapters"
     nodes = (f"tests/{test.node}" for test in tests)
-    return ("pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-cov", "-o", paths, *nodes)
+    return (
+        "pytest",
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--no-cov",
+        "-o",
+        paths,
+        "--timeout",
+        f"{TEST_TIMEOUT_S}",
+        *nodes,
+    )
 
 
 def run(command: Sequence[str], core: Path) -> tuple[int, str]:
@@ -175,7 +190,13 @@ def run(command: Sequence[str], core: Path) -> tuple[int, str]:
     done = subprocess.run(
         [sys.executable, "-m", *command],
         cwd=ROOT,
-        env={**inherited, "PYTHONPATH": f"{core}:{ROOT}", "PYTHONDONTWRITEBYTECODE": "1", "CI": "true"},
+        env={
+            **inherited,
+            "PYTHONPATH": f"{core}:{ROOT}",
+            FAULTY: str(core),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "CI": "true",
+        },
         capture_output=True,
         text=True,
         check=False,

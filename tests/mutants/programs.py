@@ -18,6 +18,20 @@ PROGRAMS: Final = (
         ),
     ),
     Mutant(
+        "a-session-starts-with-messages-of-an-earlier-run",
+        "adapters/client/session",
+        "inputs.LowChosen(self.succession.low(effect, low))",
+        "inputs.LowChosen(low)",
+        Test("adapters/client/test_going_on.py::test_a_session_starts_no_lower_than_this_run_did"),
+    ),
+    Mutant(
+        "consumed-messages-wait-for-the-next-input",
+        "adapters/client/session",
+        "    def _before_timer(self) -> None:\n        self.report_consumed()\n",
+        "    def _before_timer(self) -> None:\n",
+        Test("adapters/client/test_going_on.py::test_consumed_messages_are_reported_when_the_driver_settles"),
+    ),
+    Mutant(
         "a-receiver-forgets-what-waits-when-a-life-returns",
         "adapters/client/receiver",
         "        earlier = [other for other in heirless if self._identity.same(other.incarnation, info.incarnation)]\n",
@@ -161,21 +175,21 @@ PROGRAMS: Final = (
     ),
     Mutant(
         "an-unreachable-source-is-given-up",
-        "adapters/runtime/stream_joiner",
+        "adapters/runtime/stream",
         "            return  # Unreachable: the life may go on, so the joiner tries again.\n",
         "            self._finish()\n",
         Test("adapters/runtime/test_stream_joiner.py::test_a_peer_out_of_reach_is_tried_again"),
     ),
     Mutant(
         "a-source-that-refuses-is-joined-for-ever",
-        "adapters/runtime/stream_joiner",
+        "adapters/runtime/stream",
         "        except ConnectionRefusedError:\n            self._finish()\n",
         "        except ConnectionRefusedError:\n            return\n",
         Test("adapters/runtime/test_stream_joiner.py::test_a_refusal_means_gone"),
     ),
     Mutant(
         "another-life-at-the-place-is-accepted",
-        "adapters/runtime/stream_joiner",
+        "adapters/runtime/stream",
         "self._expected in (None, session_id)",
         "True",
         WholeWorlds("hang", first=7, count=15),
@@ -394,12 +408,12 @@ PROGRAMS: Final = (
         (
             "        for kind in self._kinds:\n"
             "            kind.feed(event)\n"
-            "        if isinstance(event, AddReceiver | Unresolved)"
+            "        if isinstance(event, inputs.AddReceiver):"
         ),
         (
             "        for kind in self._kinds[:1]:\n"
             "            kind.feed(event)\n"
-            "        if isinstance(event, AddReceiver | Unresolved)"
+            "        if isinstance(event, inputs.AddReceiver):"
         ),
         Test("adapters/resolver/test_combined_resolver.py::test_every_kind_gets_every_input"),
     ),
@@ -427,9 +441,30 @@ PROGRAMS: Final = (
     Mutant(
         "a-service-ignores-new-connections",
         "adapters/resolver/srs/daemon",
-        "        self.feed(ConnectionAccepted(number, address))\n",
+        "        self.feed(events.ConnectionAccepted(number, address))\n",
         "        pass\n",
         WholeWorlds("hang", first=10, count=15),
+    ),
+    Mutant(
+        "a-service-keeps-clients-that-left",
+        "adapters/resolver/srs/daemon",
+        "        self.feed(ConnectionClosed(number))\n",
+        "",
+        Test("adapters/resolver/srs/test_daemon.py::test_a_client_that_left_is_counted_no_more"),
+    ),
+    Mutant(
+        "a-service-does-not-disconnect",
+        "adapters/resolver/srs/daemon",
+        "            case Disconnect(connection):\n                self._abort(connection)\n",
+        "            case Disconnect():\n                pass\n",
+        Test("adapters/resolver/srs/test_daemon.py::test_a_malformed_client_is_cut_off_alone"),
+    ),
+    Mutant(
+        "a-service-that-closes-waits-for-ever",
+        "adapters/resolver/srs/daemon",
+        "        if not self._peers:\n            self._empty.set()\n",
+        "",
+        Test("adapters/resolver/srs/test_daemon.py::test_a_client_that_left_is_counted_no_more"),
     ),
     Mutant(
         "a-context-ignores-what-a-service-found",
@@ -453,10 +488,52 @@ PROGRAMS: Final = (
         Test("adapters/resolver/test_endpoint.py::test_every_datagram_of_a_sender_is_fed"),
     ),
     Mutant(
+        "a-pattern-deregisters-its-first-topic-only",
+        "adapters/client/wildcard",
+        "for receiver in self._topics.values()))",
+        "for receiver in [*self._topics.values()][:1]))",
+        Test("adapters/client/test_wildcard.py::test_all_topics_deregister"),
+    ),
+    Mutant(
+        "a-pattern-makes-no-receiver-of-a-new-topic",
+        "adapters/client/wildcard",
+        "receiver = self._topics.get(topic) or self._create(topic)",
+        "receiver = self._topics.get(topic)",
+        Test("adapters/client/test_wildcard_worlds.py::test_each_message_of_each_topic_is_booked_once_and_in_order"),
+    ),
+    Mutant(
+        "an-abandoned-topic-is-kept",
+        "adapters/client/wildcard",
+        "            receiver.retire(partial(self._delete, topic))\n",
+        "            pass\n",
+        Test("adapters/client/test_wildcard.py::test_a_run_of_unanswered_queries_is_an_event_of_the_topic"),
+    ),
+    Mutant(
         "a-group-is-left-for-good",
         "adapters/resolver/resolver",
         "        self._member = self._endpoint.read(joined)\n",
         "        self._endpoint.read(joined)\n",
         Test("adapters/resolver/test_resolver.py::test_contexts_meet_in_a_group"),
+    ),
+    Mutant(
+        "later-copies-of-a-hot-number-are-delivered",
+        "adapters/client/hot_inbox",
+        "            if fresh:\n                return batch\n",
+        "            return batch\n",
+        Test("adapters/client/test_hot_failover.py::test_each_number_comes_once"),
+    ),
+    Mutant(
+        "the-object-of-the-message-before-comes-back",
+        "adapters/client/event_details",
+        "        begin = bisect_left(self._lasts, first)\n        end",
+        "        begin = max(0, bisect_left(self._lasts, first) - 1)\n        end",
+        Test("adapters/client/test_event_details.py::test_objects_are_found_by_any_number_of_their_message"),
+    ),
+    Mutant(
+        "the-memory-of-one-source-is-planned-for-all",
+        "adapters/config/capacity",
+        "        return self.memory_each * self.load.sources\n",
+        "        return self.memory_each\n",
+        Test("adapters/config/test_capacity.py::test_sizes_apply_to_each_source"),
     ),
 )

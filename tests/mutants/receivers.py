@@ -260,7 +260,7 @@ RECEIVERS: Final = (
     ),
     Mutant(
         "a-paced-receiver-may-go-back",
-        "receiver/first_number",
+        "receiver/arrival",
         "            start = max(start, self.low)\n",
         "            pass\n",
         Test("core/receiver/test_first_number.py::test_a_receiver_that_sets_the_pace_gets_nothing_from_before"),
@@ -306,5 +306,19 @@ RECEIVERS: Final = (
         "            case inputs.Finish():\n                self._acknowledge(now)\n",
         "            case inputs.Finish():\n                pass\n",
         Test("core/receiver/test_endpoint.py::test_a_session_that_ends_acknowledges_first"),
+    ),
+    Mutant(
+        "each-copy-of-a-hot-number-is-the-first",
+        "receiver/hot_failover",
+        "        fresh = bool(self.taken.add(number, number + 1))\n",
+        "        fresh = self.taken.add(number, number + 1) is not None\n",
+        Test("core/receiver/test_hot_failover.py::test_the_first_copy_wins"),
+    ),
+    Mutant(
+        "numbers-are-missed-while-a-source-may-bring-them",
+        "receiver/hot_failover",
+        "passed = min((self.floor",
+        "passed = max((self.floor",
+        Test("core/receiver/test_hot_failover.py::test_a_gap_waits_for_the_slower_source"),
     ),
 )

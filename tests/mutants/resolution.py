@@ -59,10 +59,17 @@ RESOLUTION: Final = (
         PHASES,
     ),
     fault(
+        "a-pattern-does-not-search-the-cache",
+        "udp/querier",
+        "for topic in self.cache.matching(found):",
+        "for topic in ():",
+        Test("transports/resolution/udp/test_querier.py::test_a_pattern_is_asked_for_and_finds_topics"),
+    ),
+    fault(
         "one-more-source-is-needed",
         "udp/querier",
-        "if len(interest.known) >= interest.options.enough:",
-        "if len(interest.known) > interest.options.enough:",
+        "return len(self.known) >= self.options.enough",
+        "return len(self.known) > self.options.enough",
         Graph("ResolutionPhases/graph_enough"),
     ),
     fault(
@@ -179,7 +186,7 @@ RESOLUTION: Final = (
     ),
     fault(
         "a-limit-is-exceeded-by-one-record",
-        "udp/limiter",
+        "udp/schedule",
         "PER_SECOND * self.records >= records",
         "PER_SECOND * self.records > records",
         Test("transports/resolution/udp/test_limiter.py::test_the_number_of_records_is_limited"),

@@ -167,7 +167,7 @@ SOURCES: Final = (
         "source/stability",
         "            pieces.append((at, first, mask))\n        pieces",
         "            pieces.append((at, first, mask | bit))\n        pieces",
-        Test("core/source/test_stability.py::test_the_window_agrees_with_its_twin"),
+        Test("core/source/test_stability.py::test_an_ack_that_is_news_in_part_makes_that_part_stable"),
     ),
     Mutant(
         "forced-reclaim-leaves-messages-in-flight",
@@ -293,21 +293,21 @@ SOURCES: Final = (
     ),
     Mutant(
         "proactive-retransmission-happens-once-only",
-        "source/proactive_retransmission",
+        "source/retransmission",
         "            if gaps:\n",
         "            if not gaps:\n",
         Test("core/source/test_proactive_retransmission.py::test_its_time_begins_anew"),
     ),
     Mutant(
         "the-budget-of-a-check-is-ignored",
-        "source/proactive_retransmission",
+        "source/retransmission",
         "                    left -= end - start\n",
         "",
         Test("core/source/test_proactive_retransmission.py::test_a_check_sends_no_more_than_its_share"),
     ),
     Mutant(
         "round-robin-does-not-advance",
-        "registration/round_robin",
+        "registration/registration_set",
         "for index in order if index > self.turn)",
         "for index in order if index >= self.turn)",
         Test("core/registration/test_round_robin.py::test_the_next_store_is_tried_when_one_does_not_answer"),
@@ -384,7 +384,7 @@ SOURCES: Final = (
     ),
     Mutant(
         "the-sri-version-does-not-change",
-        "source/announcements",
+        "source/transmission",
         "        self.version += 1\n",
         "",
         Test("core/source/test_announcements.py::test_several_go_out_after_each_change"),

@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.programs import PROGRAMS
 from tests.mutants.receivers import RECEIVERS
 from tests.mutants.resolution import RESOLUTION
+from tests.mutants.rows import ROWS
 from tests.mutants.shared import SHARED
 from tests.mutants.sources import SOURCES
 from tests.mutants.stores import STORES
@@ -23,4 +24,5 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *RESOLUTION,
     *JOURNAL,
     *PROGRAMS,
+    *ROWS,
 )

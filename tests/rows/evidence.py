@@ -1,7 +1,6 @@
 """Join rows, tests and planted faults: which tests show a row, and which faults make one of them fail."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
 import attrs
 
@@ -9,51 +8,6 @@ from tests.mutants.mutant import Mutant, Test
 from tests.mutants.table import MUTANTS
 from tests.rows.chapter import ABSENT, Row, committed
 from tests.rows.marks import test_files, tests_by_row
-
-# fmt: off
-WITHOUT_FAULT: Final = frozenset({
-    "address translation",
-    "advertising",
-    "batching",
-    "captures",
-    "client configuration",
-    "daemon start",
-    "disk files",
-    "documentation",
-    "events",
-    "features beside pacing",
-    "flight",
-    "forwarded requests",
-    "groups of stores",
-    "liveness checks",
-    "missing stores",
-    "monitor statistics",
-    "off-transport recovery",
-    "parallel path",
-    "pattern queries",
-    "phases",
-    "querying",
-    "recovery start",
-    "relay",
-    "repository wishes",
-    "resolution messages",
-    "retention options",
-    "rolled logs",
-    "sample configuration",
-    "saved RegIDs",
-    "service client",
-    "service lifetimes",
-    "service statistics",
-    "store addresses",
-    "store names",
-    "strategies",
-    "streaming",
-    "trace tools",
-    "transports",
-    "unread messages",
-})
-# fmt: on
-"""Groups of which no fault is planted yet. The list may only shrink."""
 
 
 @attrs.frozen
@@ -116,3 +70,8 @@ def mutants_of_groups(evidence: Iterable[Evidence]) -> dict[str, list[str]]:
             names = found.setdefault(one.row.group, [])
             names += [name for name in one.mutants if name not in names]
     return found
+
+
+def mutants_of_rows() -> list[str]:
+    """Return the names of the faults that a test of some row of the project finds, without repetition."""
+    return list(dict.fromkeys(name for one in committed_evidence() for name in one.mutants))

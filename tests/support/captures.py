@@ -4,8 +4,7 @@ import struct
 from collections.abc import Iterable
 from pathlib import Path
 
-from stablecast.evidence.capture.counts import CaptureTally
-from stablecast.evidence.capture.decoder import CapturePacket
+from stablecast.evidence.capture.decoder import CapturePacket, CaptureTally
 from tests.support.pcap import SECOND, Address, Capture, checksum, write_pcap
 
 ETHERNET, NULL, RAW, COOKED, COOKED_2 = 1, 0, 101, 113, 276

@@ -38,6 +38,7 @@ from stablecast.config.store_options import STORE_OPTIONS, TOPIC_OPTIONS
 from stablecast.config.transport_options import TRANSPORT_OPTIONS, TransportConfig
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.receiver import RECEIVER, ReceiverState
+from stablecast.core.receiver.hot_failover import HOT, HotState
 from stablecast.core.registration.store_registration import REGISTRATION, RegistrationState
 from stablecast.core.source import SOURCE, SourceState
 from stablecast.core.store.client_lifetime import LIFETIME, LifetimeState
@@ -59,6 +60,7 @@ CHARTS: Mapping[str, tuple[Any, Any]] = {
     "source": (SOURCE, SourceState.IDLE),
     "receiver": (RECEIVER, ReceiverState.WAITING),
     "lifetime": (LIFETIME, LifetimeState.ACTIVE),
+    "hot_failover": (HOT, HotState.EMPTY),
     "election": (ELECTION, ElectionState.WATCHING),
     "phases": (PHASES, Phase.QUIESCENT),
     "client": (CLIENT, ClientState.ANNOUNCING),

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -58,13 +58,16 @@ def _default_hang_up() -> None:
 
 @contextmanager
 def running(
-    *arguments: str | Path, program: Sequence[str] = PROGRAM, directory: Path | None = None
+    *arguments: str | Path,
+    program: Sequence[str] = PROGRAM,
+    directory: Path | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[Program]:
     """Run `stablecast`, or another program, with these arguments; interrupt it at the end if it still runs."""
     process = subprocess.Popen(
         [*program, *map(str, arguments)],
         cwd=directory,
-        env={**os.environ, "PYTHONPATH": PYTHON_PATH},
+        env={**os.environ, "PYTHONPATH": PYTHON_PATH, **(environment or {})},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

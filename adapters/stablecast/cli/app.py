@@ -98,6 +98,14 @@ Interface = Annotated[
 Options = Annotated[
     list[str] | None, typer.Option("--option", "-o", help="name=value of a documented option. Repeatable.")
 ]
+Configs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--config", "-c", help="Option file, XML or TOML file with options, below those of the command. Repeatable."
+    ),
+]
+Application = Annotated[str, typer.Option("--application", help="Application of XML files.")]
+ContextName = Annotated[str, typer.Option("--context", help="Context of that application.")]
 Statistics = Annotated[
     bool, typer.Option("--statistics", help="Print the counters of each transport session as JSON at the end.")
 ]
@@ -120,21 +128,28 @@ def demo_command(
     as_json: Json = False,
 ) -> None:
     """Run the guide's failure scenarios on loopback with real crashes, and judge the result."""
-    from stablecast.lab.demo import show
+    from stablecast.lab.demo import run
 
-    raise typer.Exit(show.run(messages, seconds, seed, keep, as_json))
+    raise typer.Exit(run.run(messages, seconds, seed, keep, as_json))
 
 
 @app.command("up")
 def up_command(
     stores: Annotated[int, typer.Option(help="Number of stores.", min=1, max=9)] = 3,
     directory: Annotated[Path, typer.Option(help="Directory for the files of the stores.")] = Path("stablecast-data"),
+    config: Annotated[
+        list[Path] | None,
+        typer.Option("--config", "-c", help="File of a client or a store daemon: run the daemons that it names."),
+    ] = None,
+    application: Application = "",
+    context: ContextName = "",
     as_json: Json = False,
 ) -> None:
-    """Run a local cluster of one lbmrd and several stores until interrupted."""
+    """Run a local cluster until interrupted: one lbmrd and several stores, or the daemons that files name."""
     from stablecast.cli import cluster
 
-    raise typer.Exit(cluster.run(stores, directory, as_json))
+    job = cluster.ClusterJob(stores, directory, as_json, config or [], application, context)
+    raise typer.Exit(cluster.run(job))
 
 
 @app.command("plan")
@@ -251,6 +266,9 @@ def send_command(
     session_id: Session = 0,
     file: Annotated[Path | None, typer.Option(help="File whose lines are sent; default: standard input.")] = None,
     option: Options = None,
+    config: Configs = None,
+    application: Application = "",
+    context: ContextName = "",
     profile: Profile = SAFE,
     timeout: Annotated[float, typer.Option(help="Seconds to wait until enough stores are registered.", min=0)] = 10,
     linger: Annotated[float, typer.Option(help="Seconds to wait after the last message is stable.", min=0)] = 1,
@@ -262,16 +280,18 @@ def send_command(
     from stablecast.cli import send
     from stablecast.cli.client_options import Participant
 
-    participant = Participant(
-        resolver or [], service or [], strategy, multicast, interface, session_id, option or [], profile, trace
-    )
+    given = (resolver or [], service or [], strategy, multicast, interface, session_id, option or [], profile, trace)
+    participant = Participant(*given, config or [], application, context)
     job = send.SendJob(topic, store or [], participant, file, timeout, linger, as_json, statistics)
     raise typer.Exit(send.run(job))
 
 
 @app.command("receive")
 def receive_command(
-    topic: str,
+    topic: Annotated[str, typer.Argument(help="The topic; none with --pattern.")] = "",
+    pattern: Annotated[
+        str, typer.Option("--pattern", help="Receive all topics that match this PCRE; print each topic, too.")
+    ] = "",
     resolver: Resolvers = None,
     service: Services = None,
     strategy: Strategy = "safe",
@@ -281,6 +301,9 @@ def receive_command(
     session_id: Session = 0,
     count: Annotated[int, typer.Option(help="Exit after this number of messages; 0: never.", min=0)] = 0,
     option: Options = None,
+    config: Configs = None,
+    application: Application = "",
+    context: ContextName = "",
     profile: Profile = SAFE,
     trace: Trace = None,
     statistics: Statistics = False,
@@ -290,13 +313,16 @@ def receive_command(
     from stablecast.cli import receive
     from stablecast.cli.client_options import Participant
 
-    participant = Participant(
-        resolver or [], service or [], strategy, multicast, interface, session_id, option or [], profile, trace
-    )
+    if bool(topic) is bool(pattern) or (pattern and source is not None):
+        raise typer.BadParameter("give a topic, or a pattern that finds topics and their sources: --pattern '^orders'")
+    given = (resolver or [], service or [], strategy, multicast, interface, session_id, option or [], profile, trace)
+    participant = Participant(*given, config or [], application, context)
     if source is None and not participant.resolves():
-        places = "--resolver ip:port, --resolver-service host:port, --multicast interface or --source ip:port"
+        places = (
+            "--resolver ip:port, --resolver-service host:port, --multicast interface, --config FILE or --source ip:port"
+        )
         raise typer.BadParameter(f"the receiver has no way to find sources: give {places}")
-    raise typer.Exit(receive.run(receive.ReceiveJob(topic, participant, source, count, as_json, statistics)))
+    raise typer.Exit(receive.run(receive.ReceiveJob(topic, participant, source, count, as_json, statistics, pattern)))
 
 
 @app.command("sim")

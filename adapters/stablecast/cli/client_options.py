@@ -5,10 +5,13 @@ from pathlib import Path
 
 import attrs
 
-from stablecast.client import Context, resolution
+from stablecast.client import Context
+from stablecast.config import client_files
+from stablecast.config.client_configuration import ClientConfiguration, of_context
 from stablecast.config.options import Value, parse_options
-from stablecast.config.resolution_options import ResolutionSettings, of_contexts
+from stablecast.config.resolution_options import configured, strategy, with_old_relay
 from stablecast.runtime.interfaces import choose
+from stablecast.text.console import note
 
 
 @attrs.frozen
@@ -18,6 +21,8 @@ class Participant:
     Attributes:
         option: Documented options, of the context's resolution and of the source or receiver.
         multicast: Interface of multicast; empty: no multicast unless an option asks for it.
+        files: Configuration files, below the options.
+        application, context_name: Of XML files.
     """
 
     resolvers: Sequence[str]
@@ -29,31 +34,45 @@ class Participant:
     option: Sequence[str]
     profile: str
     trace: Path | None
+    files: Sequence[Path] = ()
+    application: str = ""
+    context_name: str = ""
 
     def context(self) -> Context:
-        """Return a new context. Raises AddressError, InterfaceError, OptionError."""
+        """Return a new context, and print the notices about its files.
+
+        Raises AddressError, ConfigError, ConfigFileError, InterfaceError, OptionError, OSError.
+        """
+        configuration = self.configuration()
+        for notice in configuration.notices:
+            note(f"{notice.path}:{notice.place}: {notice.text}")
         return Context(
             resolver=self.resolvers,
             resolver_service=self.services,
-            resolution=self.resolution(),
+            resolution=strategy(self.strategy),
             interface=self.interface and choose(self.interface),
             session_id=self.session_id,
             profile=self.profile,
             trace=self.trace,
+            configuration=configuration,
         )
+
+    def configuration(self) -> ClientConfiguration:
+        """Return the files of the command and of the environment, with the context's options of the command above them.
+
+        Raises ConfigFileError, OptionError, OSError.
+        """
+        found = client_files.load(self.files, self.application, self.context_name)
+        given: dict[str, Value] = {"resolver_multicast_interface": self.multicast} if self.multicast else {}
+        given |= {name: value for name, value in parse_options(self.option).items() if of_context(name)}
+        return found.above("context", given)
 
     def options(self) -> dict[str, Value]:
         """Return the options of the source or receiver. Raises OptionError."""
-        return of_contexts(parse_options(self.option))[1]
-
-    def resolution(self) -> ResolutionSettings:
-        """Return how the context resolves topics, without relays and services. Raises AddressError, OptionError."""
-        given = {"resolver_multicast_interface": self.multicast} if self.multicast else {}
-        return resolution(self.strategy, {**given, **of_contexts(parse_options(self.option))[0]})
+        return {name: value for name, value in parse_options(self.option).items() if not of_context(name)}
 
     def resolves(self) -> bool:
-        """Return whether the context can find sources. Raises AddressError, OptionError."""
-        found = self.resolution()
-        return bool(
-            self.services or found.services or (found.udp and (self.resolvers or found.relays or found.multicast))
-        )
+        """Return whether the context can find sources. Raises like `configuration`."""
+        found = configured(strategy(self.strategy), self.configuration().of_context()[0])
+        relays = self.resolvers or with_old_relay(found).relays
+        return bool(self.services or found.services or (found.udp and (relays or found.multicast)))

@@ -3,32 +3,82 @@
 import asyncio
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from stablecast.lab.demo.processes import Child, ChildError, start_all
+import attrs
+
+from stablecast.config.file_kinds import FileKind, kind_of
+from stablecast.lab.demo.processes import Child, ChildError, Report, start_all
 from stablecast.runtime.event_loop import on_ending
 from stablecast.text.console import note, say
 
-
-def run(stores: int, directory: Path, as_json: bool) -> int:
-    """Run one lbmrd and `stores` stores until interrupted; return the exit status."""
-    directory.mkdir(parents=True, exist_ok=True)
-    return asyncio.run(_up(stores, directory, as_json))
+End = Callable[[ChildError | None], None]
+"""Ends the cluster, with the error of the child that ended it."""
 
 
-async def _up(stores: int, directory: Path, as_json: bool) -> int:
+@attrs.frozen
+class ClusterJob:
+    """Hold the arguments of `stablecast up`."""
+
+    stores: int
+    directory: Path
+    as_json: bool
+    files: Sequence[Path] = ()
+    application: str = ""
+    context: str = ""
+
+
+def run(job: ClusterJob) -> int:
+    """Run one lbmrd and several stores, or what files name, until interrupted; return the exit status."""
+    job.directory.mkdir(parents=True, exist_ok=True)
+    return asyncio.run(_configured(job) if job.files else _up(job))
+
+
+async def _up(job: ClusterJob) -> int:
+    def children(end: End) -> list[Child]:
+        return [_lbmrd(end), *(_store(index, job.directory, end) for index in range(job.stores))]
+
+    def explain(ready: Sequence[Report]) -> None:
+        _explain(f"127.0.0.1:{ready[0]['port']}", [report["address"] for report in ready[1:]], job.as_json)
+
+    return await _run(children, explain)
+
+
+async def _configured(job: ClusterJob) -> int:
+    from stablecast.cli.configured_cluster import named_daemons  # noqa: PLC0415 - the usual cluster reads no files
+
+    named = named_daemons(job.files, job.application, job.context, job.directory)
+
+    def children(end: End) -> list[Child]:
+        return [Child(one.name, ["stablecast.cli.main", *one.arguments], end) for one in named]
+
+    def explain(ready: Sequence[Report]) -> None:
+        stores = [report["address"] for one, report in zip(named, ready, strict=True) if one.kind == "store"]
+        if job.as_json:
+            say({"ready": True, "daemons": [one.name for one in named], "stores": stores})
+            return
+        note(f"{', '.join(one.name for one in named)}; interrupt to stop.")
+        note("Try in two other terminals (each line you type to the second is a message):")
+        files = " ".join(f"--config {path}" for path in job.files if kind_of(path) is FileKind.CLIENT)
+        of = f" --application {job.application}" if job.application else ""
+        say(f"{_program()} receive orders {files}{of}")
+        say(f"{_program()} send orders {files}{of}")
+
+    return await _run(children, explain)
+
+
+async def _run(make: Callable[[End], list[Child]], explain: Callable[[Sequence[Report]], None]) -> int:
     over: asyncio.Future[ChildError | None] = asyncio.get_running_loop().create_future()
 
     def end(error: ChildError | None) -> None:
         if not over.done():
             over.set_result(error)
 
-    children = [_lbmrd(end), *(_store(index, directory, end) for index in range(stores))]
+    children = make(end)
     on_ending(lambda: end(None))
     try:
-        ready = await start_all(children)
-        _explain(f"127.0.0.1:{ready[0]['port']}", [report["address"] for report in ready[1:]], as_json)
+        explain(await start_all(children))
         error = await over
         if error is not None:
             raise error
@@ -36,6 +86,11 @@ async def _up(stores: int, directory: Path, as_json: bool) -> int:
     finally:
         await asyncio.gather(*(child.kill() for child in children))
     return 0
+
+
+def _program() -> str:
+    """Return the words that run this program in a terminal."""
+    return "stablecast" if shutil.which("stablecast") else f"{sys.executable} -m stablecast.cli.main"
 
 
 def _lbmrd(end: Callable[[ChildError], None]) -> Child:
@@ -53,7 +108,7 @@ def _explain(resolver: str, addresses: list[str], as_json: bool) -> None:
     if as_json:
         say({"ready": True, "resolver": resolver, "stores": addresses})
         return
-    program = "stablecast" if shutil.which("stablecast") else f"{sys.executable} -m stablecast.cli.main"
+    program = _program()
     places = " ".join(f"--store {address}" for address in addresses)
     note(f"lbmrd at {resolver}, stores at {', '.join(addresses)}; interrupt to stop.")
     note("Try in two other terminals (each line you type to the second is a message):")

@@ -40,6 +40,26 @@ def check_command(
     raise typer.Exit(command.check(names or [], models, jar, as_json))
 
 
+@app.command("prove")
+def prove_command(
+    names: Annotated[list[str] | None, typer.Argument(help="Models with a proof; default: all.")] = None,
+    jobs: Jobs = 0,
+    as_json: Json = False,
+) -> None:
+    """Prove the guarantees for any number of stores, lives and messages, with two solvers."""
+    from stablecast.lab.proof import command
+
+    raise typer.Exit(command.prove(names or [], jobs, as_json))
+
+
+@app.command("tie")
+def tie_command(names: Names = None, models: Models = None, as_json: Json = False) -> None:
+    """Compare the proofs with the recorded graphs of the core, both ways and without a solver."""
+    from stablecast.lab.proof import command
+
+    raise typer.Exit(command.tied(names or [], models, as_json))
+
+
 @app.command("trace")
 def trace_command(
     paths: TracePaths,

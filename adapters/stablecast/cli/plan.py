@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from stablecast.cli.check import DAEMONS
-from stablecast.config import client_file
+from stablecast.config import client_files
 from stablecast.config.capacity import Load, PatternNeed, StoreNeed, need_of
+from stablecast.config.file_kinds import FileKind, kind_of
 from stablecast.config.plan import StoreLimits, StorePlan
 from stablecast.config.plan_assembly import load as load_plan
 from stablecast.config.profiles import profile
@@ -29,8 +29,10 @@ def run(files: Sequence[Path], load: Load, profile_name: str, as_json: bool) -> 
 
     Raises what reading the files raises.
     """
-    plans = [load_plan(path, profile_name) for path in files if path.suffix in DAEMONS]
-    sources = [client_file.load(path, profile_name).source for path in files if path.suffix not in DAEMONS]
+    kinds = {path: kind_of(path) for path in files}
+    plans = [load_plan(path, profile_name) for path in files if kinds[path] is FileKind.DAEMON]
+    named = [path for path in files if kinds[path] is FileKind.CLIENT]
+    sources = [client_files.load_clients(path, profile_name)[0].source for path in named]
     found = [(_of_store(store, load, sources), store.limits) for plan in plans for store in plan.stores]
     if not found:
         repository = profile(profile_name).store.repository or RepositoryConfig()

@@ -10,7 +10,7 @@ from stablecast.config.option_names import SAFE
 from stablecast.lab.prove.bounds import MAX_STATES, TakeoverFault
 
 Configs = Annotated[
-    list[Path] | None, typer.Argument(help="Files of `scope option value` lines; later files override.")
+    list[Path] | None, typer.Argument(help="Option files, XML or TOML files with options; later files override.")
 ]
 Options = Annotated[
     list[str] | None, typer.Option("--option", "-o", help="name=value of a source's option. Repeatable.")
@@ -28,6 +28,9 @@ Faults = Annotated[
         "or several with commas. Default: both, with one message, if there are at most three stores.",
     ),
 ]
+Application = Annotated[str, typer.Option("--application", help="Application of XML files.")]
+ContextName = Annotated[str, typer.Option("--context", help="Context of that application.")]
+Topic = Annotated[str, typer.Option("--topic", help="Topic whose section of XML or TOML files counts; default: none.")]
 Bound = Annotated[int, typer.Option("--bound", help="Maximum number of states to explore.", min=1)]
 
 
@@ -40,6 +43,9 @@ def prove_command(
     wipes: Wipes = 0,
     faults: Faults = "",
     bound: Bound = MAX_STATES,
+    application: Application = "",
+    context: ContextName = "",
+    topic: Topic = "",
     as_json: Json = False,
 ) -> None:
     """Search for the shortest run in which a source with this configuration loses a stable message or stalls."""
@@ -48,7 +54,8 @@ def prove_command(
     from stablecast.text.console import note, say
 
     bounds = ProofBounds(messages, restarts, wipes, bound, _faults(faults))
-    raise typer.Exit(command.run(command.ProofJob(configs or [], option or [], profile, bounds, as_json), say, note))
+    job = command.ProofJob(configs or [], option or [], profile, bounds, as_json, (application, context), topic or None)
+    raise typer.Exit(command.run(job, say, note))
 
 
 def _faults(words: str) -> tuple[TakeoverFault, ...] | None:

@@ -1,11 +1,12 @@
 """Print received messages, for `stablecast receive`."""
 
 import asyncio
+from collections.abc import Callable
 
 import attrs
 
 from stablecast.cli.client_options import Participant
-from stablecast.client import Message, Receiver
+from stablecast.client import Context, Message, Receiver, WildcardReceiver
 from stablecast.core.protocol.events import Event, RegistrationError, StoreUnresponsive, UnrecoverableLoss
 from stablecast.runtime import machine
 from stablecast.runtime.event_loop import on_ending, run_loop
@@ -20,7 +21,7 @@ A resolver over UDP cannot report that it is absent.
 
 @attrs.frozen
 class ReceiveJob:
-    """Hold the arguments of `stablecast receive`."""
+    """Hold the arguments of `stablecast receive`; `topic` is empty if there is a `pattern`."""
 
     topic: str
     participant: Participant
@@ -28,6 +29,7 @@ class ReceiveJob:
     count: int
     as_json: bool
     statistics: bool = False
+    pattern: str = ""
 
 
 def run(job: ReceiveJob) -> int:
@@ -43,7 +45,7 @@ async def _receive(job: ReceiveJob) -> int:
             hint.cancel()
             _report(event)
 
-        receiver = context.receiver(job.topic, source=job.source, on_event=report, options=job.participant.options())
+        receiver = _receiver(context, job, report)
         task = asyncio.current_task()
         assert task is not None
         on_ending(task.cancel)
@@ -58,29 +60,40 @@ async def _receive(job: ReceiveJob) -> int:
     return 0
 
 
+def _receiver(context: Context, job: ReceiveJob, report: Callable[[Event], None]) -> Receiver | WildcardReceiver:
+    options = job.participant.options()
+    if job.pattern:
+        return context.receiver(pattern=job.pattern, on_event=lambda _, event: report(event), options=options)
+    return context.receiver(job.topic, source=job.source, on_event=report, options=options)
+
+
 def _silence_hint(job: ReceiveJob) -> str:
+    if job.pattern:
+        return f"no topic matches '{job.pattern}' yet: start a source that uses the same resolver, or correct --pattern"
     if job.source is not None:
         return f"no message from a source at {job.source} yet: start the source, or correct --source"
     return f"no source of '{job.topic}' found yet: start one that uses the same resolver, or correct --resolver"
 
 
-async def _print(receiver: Receiver, job: ReceiveJob, hint: asyncio.TimerHandle) -> None:
+async def _print(receiver: Receiver | WildcardReceiver, job: ReceiveJob, hint: asyncio.TimerHandle) -> None:
     left = job.count
     async for message in receiver:
         hint.cancel()
-        _show(message, job.as_json)
+        _show(message, job)
         message.consumed()
         left -= 1
         if left == 0:
             return
 
 
-def _show(message: Message, as_json: bool) -> None:
-    if as_json:
+def _show(message: Message, job: ReceiveJob) -> None:
+    if job.as_json:
         text = message.payload.decode("utf-8", "backslashreplace")
-        say({"number": message.sequence_number, "payload": text, "recovered": message.recovered})
+        topic = {"topic": message.topic} if job.pattern else {}
+        say({**topic, "number": message.sequence_number, "payload": text, "recovered": message.recovered})
     else:
-        machine.process.output().buffer.write(message.payload + b"\n")
+        topic_column = message.topic.encode() + b"\t" if job.pattern else b""
+        machine.process.output().buffer.write(topic_column + message.payload + b"\n")
         machine.process.output().buffer.flush()
 
 
@@ -90,5 +103,3 @@ def _report(event: Event) -> None:
             note(event.text)
         case UnrecoverableLoss():
             note(f"lost, unrecoverable: {event.first}..{event.last}")
-        case _:
-            pass

@@ -1,8 +1,8 @@
 """Run the daemons of topic resolution in the foreground, for `stablecast lbmrd` and `stablecast srs`."""
 
 import asyncio
-from collections.abc import Coroutine
-from contextlib import suppress
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager, suppress
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -88,6 +88,8 @@ def run_srs(
     if dump:
         say(attrs.asdict(settings, value_serializer=_plain))
         return 0
+    for notice in settings.notices:
+        note(f"{config}:{notice}")
     if validate:
         return _say_valid(as_json)
     return run_service(serve_srs(settings, as_json))
@@ -115,6 +117,18 @@ async def serve_srs(settings: SrsConfig, as_json: bool) -> int:
     return await _serve("srs", starting, log, as_json, settings.pid_file)
 
 
+@asynccontextmanager
+async def _statistics_of(daemon: RelayDaemon | SrsDaemon, log: LineLog) -> AsyncIterator[dict[str, str]]:
+    """Publish the statistics of a service and serve its monitor, if it has them; yield the address of the monitor."""
+    if isinstance(daemon, RelayDaemon) or not (daemon.config.debug.enabled or daemon.config.monitor.topic):
+        yield {}
+        return
+    from stablecast.cli import srs_statistics  # noqa: PLC0415 - most services have neither
+
+    async with srs_statistics.serving(daemon, log.warning) as fields:
+        yield fields
+
+
 def _say_valid(as_json: bool) -> int:
     """Print that a configuration is valid; return the exit status."""
     say({"valid": True} if as_json else "the configuration is valid")
@@ -140,9 +154,11 @@ async def _serve(
         if pid_file is not None:
             machine.files.write_bytes(pid_file, f"{machine.process.pid()}\n".encode())
         place = {"port": daemon.port} if isinstance(daemon, RelayDaemon) else {"address": daemon.address}
-        say({"ready": True, **place} if as_json else f"{name} is ready on {daemon.address}")
-        async with ServiceManager.of_environment().serving(f"serves at {daemon.address}"):
-            await interrupted
+        async with _statistics_of(daemon, log) as more:
+            at = f"; monitor at http://{more['monitor']}" if more else ""
+            say({"ready": True, **place, **more} if as_json else f"{name} is ready on {daemon.address}{at}")
+            async with ServiceManager.of_environment().serving(f"serves at {daemon.address}"):
+                await interrupted
         counted = daemon.statistics()
         await daemon.close()
         if pid_file is not None:

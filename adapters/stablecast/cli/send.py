@@ -60,11 +60,12 @@ async def _send(job: SendJob, descriptor: int) -> int:
             last = await _send_until_accepted(source, line)
             sent += 1
         source.flush()
-        if last is not None and job.stores:
+        stores = bool(source.config.stores)
+        if last is not None and stores:
             await source.wait_stable_through(last)
         await asyncio.sleep(job.linger)
         counters = context.transports.statistics()
-    summary = {"topic": job.topic, "sent": sent, "first": first, "last": last, "stable": sent if job.stores else 0}
+    summary = {"topic": job.topic, "sent": sent, "first": first, "last": last, "stable": sent if stores else 0}
     if job.statistics:
         say({"statistics": counters})
     if job.as_json:
@@ -89,5 +90,3 @@ def _report(event: Event) -> None:
             note(event.text)
         case QuorumLost():
             note(f"registered with {plural(event.registered, 'store')}, {event.needed} needed: waiting")
-        case _:
-            pass

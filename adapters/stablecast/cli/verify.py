@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from stablecast.evidence.capture.capture_paths import captures_in
-from stablecast.evidence.capture.files import is_capture
+from stablecast.evidence.capture.files import captures_in, is_capture
 from stablecast.evidence.trace.file_names import is_pattern, matching, traces_in
 from stablecast.evidence.verification.captures import run_judge
 from stablecast.evidence.verification.traces import Paper, VerificationRequest, publish, run_verify, worst

@@ -20,9 +20,11 @@ from stablecast.client.errors import (
 )
 from stablecast.client.event_details import EventDetails
 from stablecast.client.message import AckHandle, Batch, Message
-from stablecast.client.receiver import Receiver, RegIdRequest
+from stablecast.client.receiver import Receiver
+from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.client.source import Sent, Source
 from stablecast.client.source_discovery import resolution
+from stablecast.client.wildcard import WildcardReceiver
 from stablecast.runtime.tls import use as use_certificates
 
 __all__ = [
@@ -42,6 +44,7 @@ __all__ = [
     "RegistrationFailed",
     "Sent",
     "Source",
+    "WildcardReceiver",
     "resolution",
     "use_certificates",
 ]

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Mapping
 
 from stablecast.config import transport_options
-from stablecast.config.options import Value, notices
+from stablecast.config.options import ConfigT, Value, apply, notices
 from stablecast.config.resolution_options import ResolutionSettings
 from stablecast.config.transport_options import Transport, TransportConfig
 from stablecast.core.protocol.setting_relations import relations
@@ -17,10 +17,19 @@ from stablecast.core.protocol.settings import SourceConfig
 log = logging.getLogger("stablecast")
 
 
-def advise_of_options(scope: str, options: Mapping[str, Value]) -> None:
-    """Log old names and options without effect."""
-    for notice in notices(scope, options):
+def advised(
+    scope: str, config: ConfigT, options: Mapping[str, Value], given: Mapping[str, Value] | None = None
+) -> ConfigT:
+    """Return the configuration with these options. Log old names and options without effect.
+
+    `given` are those that the application gave, if others come from files, whose notices are logged already.
+
+    Raises OptionError, AddressError, StoreListError.
+    """
+    new = options if given is None else {name: value for name, value in options.items() if name in given}
+    for notice in notices(scope, new):
         log.warning(notice)
+    return apply(scope, config, options)
 
 
 def transport_of(options: Mapping[str, Value], defaults: TransportConfig) -> tuple[TransportConfig, dict[str, Value]]:

@@ -9,7 +9,7 @@ from stablecast.client.iteration import TURN_SECONDS
 from stablecast.client.message import Batch, Message
 from stablecast.core.protocol.events import Event
 from stablecast.runtime import machine
-from stablecast.runtime.effect_execution import report
+from stablecast.runtime.driver import report
 
 EventT = TypeVar("EventT", bound=Event)
 
@@ -56,6 +56,15 @@ class CallbackDelivery:
         self._stride = 1
         self._spent = 0.0
         self._waits = self._refused = False
+
+    def deliver_queued(self, batch: Batch) -> None:
+        """Deliver a batch through the inbox, which may hold some of its messages back."""
+        if self._refused:
+            return
+        self._inbox.put(batch)
+        if not self._waits:
+            self._waits = True
+            self._call_waiting()
 
     def deliver(self, batch: Batch) -> None:
         """Deliver a batch now, or queue it if a call is running or the turn of the event loop is over."""

@@ -4,23 +4,36 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any, overload
 
 import attrs
 
-from stablecast.client import source_discovery
-from stablecast.client.advice import advise_of_options, advise_of_relations, advise_of_transport, transport_of
+from stablecast.client import configured_options, source_discovery
+from stablecast.client.advice import advise_of_relations, advise_of_transport, advised, transport_of
 from stablecast.client.claims import check_claims
 from stablecast.client.errors import Closed
 from stablecast.client.message import Message
 from stablecast.client.named_stores import NamedStores
-from stablecast.client.receiver import Receiver, RegIdRequest
+from stablecast.client.receiver import Receiver
+from stablecast.client.reg_id_request import RegIdRequest
+from stablecast.client.request_inputs import RequestInputs
 from stablecast.client.source import Source
 from stablecast.client.source_discovery import Advertise, OnEvent
 from stablecast.client.store_hosts import StoreHosts
 from stablecast.client.transport_sessions import Transports, checked
+from stablecast.client.wildcard import (
+    OnCreate,
+    OnDelete,
+    OnTopicEvent,
+    RegIdOfTopic,
+    StartOfTopic,
+    WildcardReceiver,
+    Wildcards,
+)
 from stablecast.config import profiles
+from stablecast.config.client_configuration import NO_FILES, ClientConfiguration
 from stablecast.config.option_names import SAFE
-from stablecast.config.options import ConfigT, Value, apply
+from stablecast.config.options import Value
 from stablecast.config.resolution_options import ResolutionSettings, own
 from stablecast.config.stores import store_spec
 from stablecast.config.transport_options import TransportConfig
@@ -28,21 +41,20 @@ from stablecast.core.errors import ConfigError, MisuseError
 from stablecast.core.protocol import messages
 from stablecast.core.protocol.effects import AskLow
 from stablecast.core.protocol.events import Event, NoSource, ReceiverGone, Reclaimed
-from stablecast.core.protocol.inputs import Arrived, Departed, Gone, Located, Reset
-from stablecast.core.protocol.settings import SourceConfig, StoreSpec
+from stablecast.core.protocol.inputs import Gone, Located, Reset
+from stablecast.core.protocol.settings import ReceiverConfig, SourceConfig, StoreSpec
 from stablecast.evidence.trace import TraceError
 from stablecast.resolver.combined_resolver import Combined, Wait
 from stablecast.runtime import address, machine, ports
 from stablecast.runtime.connection_pool import ConnectionPool
-from stablecast.runtime.request_port import Peer, RequestPort
+from stablecast.runtime.request_port import RequestPort
 from stablecast.runtime.source_strings import ports_of
-from stablecast.runtime.stream import Item
 from stablecast.runtime.wakeup_latency import courtesy, short_slices
 from stablecast.transports import codec
-from stablecast.transports.codec.lbttcp import RetransmissionSeries, Run
 from stablecast.transports.resolution.records import SourceRecord, check_topic
-from stablecast.transports.wire.errors import WireError
+from stablecast.transports.resolution.udp.settings import PatternOptions
 
+Options = Mapping[str, Value]
 REGISTRATION_SECONDS = 30.0
 """Seconds that `Context.source` waits for enough stores by default."""
 
@@ -64,7 +76,7 @@ class Context:
         prompt: False keeps the context from asking the kernel for quick wake-ups. Set it before the context is used.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keywords only, each of which has a default
         self,
         *,
         resolver: Sequence[str] = (),
@@ -75,6 +87,7 @@ class Context:
         store_names: Mapping[str, str] | None = None,
         profile: str = SAFE,
         trace: Path | None = None,
+        configuration: ClientConfiguration = NO_FILES,
     ) -> None:
         """Configure a context; `async with` opens it.
 
@@ -89,13 +102,19 @@ class Context:
             store_names: The address `ip:port` of each store that sources know by name (P-203); see `locate`.
             profile: The defaults of options: `safe`, or those documented for `5.3` or `6.17`.
             trace: A directory for traces. The variable STABLECAST_TRACE in the environment does the same.
+            configuration: The options of files, which all arguments override; see `from_config`.
 
         Raises:
             AddressError: An address is malformed.
-            OptionError: There is no such profile.
+            OptionError: There is no such profile, or an option has a wrong value.
+            InterfaceError: No interface of this host matches a configured one.
+            ConfigError: The range of request ports is empty.
         """
-        self.resolution = source_discovery.plan(resolution, resolver, resolver_service)
-        self.interface = address.check_ip(interface or source_discovery.interface_of(self.resolution))
+        self.configuration = configuration
+        settings, self.config = configured_options.of_context(configuration, resolution, resolver, resolver_service)
+        self.resolution = source_discovery.plan(settings, resolver, resolver_service)
+        own = interface or configured_options.interface_of(self.config)
+        self.interface = address.check_ip(own or source_discovery.interface_of(self.resolution))
         self.resolver_port = 0
         self._defaults = profiles.profile(profile)
         self.session_id = session_id
@@ -111,24 +130,36 @@ class Context:
         self.transports = Transports(self.interface)
         self._sources: dict[int, Source] = {}
         self._receivers: dict[str, Receiver] = {}
+        self._wildcards = Wildcards(self, self._receivers, self._defaults.transport)
+        self.abandoned = self._wildcards.abandoned
+        self.lives: dict[int, Receiver] = {}
         self._resolver: Combined | None = None
         self._names: NamedStores | None = None
         self._hosts = StoreHosts(self.locate)
         self._open = False
         self._closing = AsyncExitStack()
 
+    @classmethod
+    def from_config(cls, *files: str | Path, **arguments: Any) -> "Context":
+        """Make a context from option files, XML and TOML; arguments and errors are those of `configured_options`."""
+        return configured_options.from_config(cls, *files, **arguments)
+
     async def __aenter__(self) -> "Context":
         """Open the request port and start resolution. Raises PortError, InterfaceError, MisuseError if open already."""
         if self._open:
             raise MisuseError("the context is open already: make another Context")
-        listening = ports.listen_in_range(self.interface, ports.REQUEST_PORTS)
+        if self.config.request_port:
+            listening = ports.listen(self.interface, self.config.request_port, "request_tcp_port")
+        else:
+            listening = ports.listen_in_range(self.interface, self.config.ports)
         self.request_address = address.join(self.interface, listening.getsockname()[1])
         self.pool = ConnectionPool(
             lambda peer: self._on_broken(Reset(peer)), lambda peer: self._on_broken(Gone(peer)), self.interface
         )
         async with AsyncExitStack() as stack:
             stack.callback(self.transports.close)
-            port = RequestPort(listening, self._on_items, self._on_left)
+            inputs = RequestInputs(self._sources, self.lives, self.oddities)
+            port = RequestPort(listening, inputs.on_items, inputs.on_left)
             stack.push_async_callback(port.close)
             await port.start()
             stack.push_async_callback(self.pool.close)
@@ -155,6 +186,8 @@ class Context:
                 stack.push_async_callback(source.close)
             for receiver in self._receivers.values():
                 stack.push_async_callback(receiver.close)
+            for wildcard in self._wildcards:  # They close their receivers first.
+                stack.push_async_callback(wildcard.close)
 
     async def source(
         self,
@@ -166,7 +199,7 @@ class Context:
         on_forced_reclaim: Callable[[Reclaimed], None] | None = None,
         within: float | None = REGISTRATION_SECONDS,
         wait: bool = True,
-        options: Mapping[str, Value] | None = None,
+        options: Options | None = None,
     ) -> Source:
         """Make a source and wait until it may send.
 
@@ -192,9 +225,10 @@ class Context:
         """
         self._check_open()
         check_topic(topic)
-        advertise, options = own(self.resolution.config.advertise, options or {})
+        options = self.options_of("source", topic, given := options or {}, session_id, stores)
+        advertise, options = own(self.resolution.config.advertise, options)
         transport, options = transport_of(options, self._defaults.transport)
-        config = self._with("source", self._source_config(topic, stores, session_id), options)
+        config = advised("source", self._source_config(topic, stores, session_id), options, given)
         advise_of_transport(transport, self.resolution)
         advise_of_relations(config)
         source = await self._start(config, on_event, advertise, transport)
@@ -207,16 +241,21 @@ class Context:
                 raise
         return source
 
-    async def host(self, config: SourceConfig, on_event: OnEvent | None = None) -> Source:
+    async def host(
+        self, config: SourceConfig, on_event: OnEvent | None = None, transport: TransportConfig | None = None
+    ) -> Source:
         """Make a source of this configuration and return without waiting. Raises like `source`.
 
         The context fills in the incarnation, its own id and the request address.
         """
         self._check_open()
-        config = attrs.evolve(
-            config, incarnation=self._new_life(), context=self._context_id, reply_to=self.request_address
-        )
-        return await self._start(config, on_event, None, TransportConfig())
+        given: dict[str, Any] = {
+            "incarnation": self._new_life(),
+            "context": self._context_id,
+            "reply_to": self.request_address,
+        }
+        config = attrs.evolve(config, **given)
+        return await self._start(config, on_event, None, transport or TransportConfig())
 
     async def _start(
         self, config: SourceConfig, on_event: OnEvent | None, advertise: Advertise, transport: TransportConfig
@@ -244,6 +283,7 @@ class Context:
             raise
         return source
 
+    @overload
     def receiver(
         self,
         topic: str,
@@ -254,12 +294,34 @@ class Context:
         reg_id: Callable[[RegIdRequest], int] | None = None,
         start_at: Callable[[AskLow], int] | None = None,
         on_message: Callable[[Message], object] | None = None,
-        options: Mapping[str, Value] | None = None,
-    ) -> Receiver:
-        """Make a receiver of a topic. It joins every source of the topic that it finds.
+        hot_failover: bool = False,
+        options: Options | None = None,
+    ) -> Receiver: ...
+
+    @overload
+    def receiver(
+        self,
+        *,
+        pattern: str,
+        session_id: int | None = None,
+        on_event: OnTopicEvent | None = None,
+        reg_id: RegIdOfTopic | None = None,
+        start_at: StartOfTopic | None = None,
+        on_message: Callable[[Message], object] | None = None,
+        on_create: OnCreate | None = None,
+        on_delete: OnDelete | None = None,
+        options: Options | None = None,
+    ) -> WildcardReceiver: ...
+
+    def receiver(  # noqa: D417  # the overloads name the other arguments
+        self, topic: str = "", *, pattern: str | None = None, **arguments: Any
+    ) -> Receiver | WildcardReceiver:
+        """Make a receiver of a topic, or of all topics that match a pattern. It joins every source that it finds.
 
         Args:
             topic: The topic.
+            pattern: A pattern of PCRE instead, which may match anywhere in a topic. Then `on_event`, `reg_id` and
+                `start_at` get the topic before their other argument.
             source: The place of the only source to join, `ip:port` or a source string. None asks the resolver.
             session_id: Replaces RegIDs. None uses the session id of the context, 0 means none.
             on_event: Called in the event loop with every event of the receiver.
@@ -270,37 +332,63 @@ class Context:
             on_message: Called in the event loop with every message; then the receiver cannot be iterated. It is faster
                 than iterating. A message is consumed when the call returns. If a call raises, deliveries end, and
                 that message and all later ones are not acknowledged.
+            on_create: Called with a topic before a pattern's receiver of it is made. It may return options for that
+                receiver.
+            on_delete: Called with a topic before a pattern's receiver of it is closed.
+            hot_failover: Deliver each hot number once, whichever source of the topic brings it first (`hot_number` of
+                `Source.send`). Not for receivers that acknowledge explicitly, and not for patterns.
             options: Documented options by name, for example `{"ume_use_ack_batching": 0}`.
 
         Raises:
-            MisuseError: There is neither a resolver nor a source address, the context has a receiver of this topic, or
-                the topic cannot be encoded.
+            MisuseError: There is neither a resolver nor a source address, the context has a receiver of this topic or
+                pattern, the topic cannot be encoded, the pattern is malformed or could take too long, or
+                `hot_failover` meets explicit acknowledgement.
             OptionError, AddressError: An option or address is wrong.
             Closed: The context is not open.
         """
         self._check_open()
+        if pattern is None:
+            return self._receiver(topic, **arguments)
+        if topic or "source" in arguments:
+            raise MisuseError("a pattern finds topics and sources: give neither topic nor source with it")
+        return self._wildcards.make(pattern, **arguments)
+
+    def _receiver(  # noqa: PLR0913 - each is a choice of its own
+        self,
+        topic: str,
+        *,
+        source: str | None = None,
+        session_id: int | None = None,
+        on_event: Callable[[Event], None] | None = None,
+        reg_id: Callable[[RegIdRequest], int] | None = None,
+        start_at: Callable[[AskLow], int] | None = None,
+        on_message: Callable[[Message], object] | None = None,
+        hot_failover: bool = False,
+        options: Mapping[str, Value] | None = None,
+    ) -> Receiver:
         check_topic(topic)
         if topic in self._receivers:
             raise MisuseError(
                 f"this context has a receiver of '{topic}': use that one, or make another Context with a session id of "
                 "its own"
             )
+        if (owner := self._wildcards.matching(topic)) is not None:
+            raise MisuseError(
+                f"the pattern '{owner.pattern}' of this context receives '{topic}': read it there, make its receiver "
+                "before the pattern's, or make another Context with a session id of its own"
+            )
         if source is None and self._resolver is None:
             raise MisuseError("no way to find a source: give Context(resolver=...) or receiver(source=...)")
-        template = attrs.evolve(
-            self._defaults.receiver,
-            topic=topic,
-            reply_to=self.request_address,
-            session_id=self.session_id if session_id is None else session_id,
-            context=self._context_id,
-        )
+        template = attrs.evolve(self.template(session_id), topic=topic)
         where = None if source is None else checked(source)
-        query, options = own(self.resolution.config.query, options or {})
+        given = options or {}
+        options = self.options_of("receiver", topic, given, session_id)
+        query, options = own(self.resolution.config.query, options)
         transport, options = transport_of(options, self._defaults.transport)
-        receiver = Receiver(self, self._with("receiver", template, options), on_event, reg_id, start_at, on_message)
+        config = advised("receiver", template, options, given)
+        receiver = Receiver(self, config, on_event, reg_id, start_at, on_message, hot_failover=hot_failover)
         receiver.transport = transport
-        if self.prompt and not self._receivers:
-            short_slices()
+        self.prepare_thread()
         self._receivers[topic] = receiver
         if where is None:
             assert self._resolver is not None
@@ -308,6 +396,22 @@ class Context:
         else:
             receiver.join(where)
         return receiver
+
+    def add_pattern(self, pattern: str, query: PatternOptions) -> None:
+        """Find the sources of all topics that match; sources that are known are reported again. Raises MisuseError."""
+        if self._resolver is None:
+            raise MisuseError("no way to find sources: give Context(resolver=...)")
+        self._resolver.add_pattern(pattern, query.kind, query)
+
+    def remove_pattern(self, pattern: str) -> None:
+        """Stop finding the sources of a pattern."""
+        if self._resolver is not None:
+            self._resolver.remove_pattern(pattern)
+
+    def prepare_thread(self) -> None:
+        """Ask the kernel for quick wake-ups when the context gets its first receiver."""
+        if self.prompt and not self._receivers:
+            short_slices()
 
     def locate(self, name: str, where: str) -> None:
         """Set the address `ip:port` of the store with this name; sources that use it move there (P-207).
@@ -374,52 +478,14 @@ class Context:
     def _on_found(self, topic: str, record: SourceRecord) -> None:
         receiver = self._receivers.get(topic)
         if receiver is not None:
-            receiver.found(record.address, record.session_id, record.request_address)
+            receiver.found(record.address, record.session_id, record.request_address, record.index)
+        elif (wildcard := self._wildcards.matching(topic)) is not None:
+            wildcard.found(topic, record)
 
     def _on_receiver_gone(self, event: ReceiverGone) -> None:
         """Report that a receiver is gone as an event of the context."""
         if self.on_event is not None:
             self.on_event(event)
-
-    def _on_left(self, peer: Peer) -> None:
-        """Notify sources that the receivers behind a connection are gone (P-338)."""
-        for context in peer.contexts:
-            for source in list(self._sources.values()):
-                source.receive(Departed(context))
-
-    def _on_items(self, items: list[Item], peer: Peer) -> None:
-        recovered: dict[int, list[codec.Recovered | codec.RecoveredRun]] = {}
-        for item in items:
-            if isinstance(item, Run):
-                self.oddities["data-on-request-port"] += 1
-                continue
-            try:
-                if item.kind in codec.RECOVERED_KINDS:
-                    again = (
-                        codec.decode_series(item)
-                        if isinstance(item, RetransmissionSeries)
-                        else codec.decode_recovered(item)
-                    )
-                    recovered.setdefault(again.session, []).append(again)
-                else:
-                    message = codec.decode(item)
-                    if isinstance(message, messages.ReceiverAlive):
-                        peer.alive(message.context)
-                    self._route(message)
-            except WireError:
-                self.oddities["malformed-on-request-port"] += 1
-        for incarnation, again_sent in recovered.items():
-            for receiver in self._receivers.values():
-                receiver.on_recovered(incarnation, again_sent)
-
-    def _route(self, message: messages.Message) -> None:
-        role = _addressee(message)
-        source = self._sources.get(message.incarnation)
-        if role is not messages.Role.RECEIVER and source is not None:
-            source.receive(Arrived(message))
-        if role is not messages.Role.SOURCE:
-            for receiver in self._receivers.values():
-                receiver.on_control(message)
 
     def _on_broken(self, event: Reset | Gone) -> None:
         self._hosts.lost(event.address)
@@ -429,6 +495,15 @@ class Context:
             receiver.on_broken(event)
 
     # --------------------------------------------------------------------------------------------------- configuration
+
+    def template(self, session_id: int | None) -> ReceiverConfig:
+        """Return the configuration of a receiver without a topic."""
+        return attrs.evolve(
+            self._defaults.receiver,
+            reply_to=self.request_address,
+            session_id=self.session_id if session_id is None else session_id,
+            context=self._context_id,
+        )
 
     def _source_config(self, topic: str, stores: Sequence[str], session_id: int | None) -> SourceConfig:
         session = self.session_id if session_id is None else session_id
@@ -445,10 +520,14 @@ class Context:
             context=self._context_id,
         )
 
-    def _with(self, scope: str, config: ConfigT, options: Mapping[str, Value] | None) -> ConfigT:
-        """Return the configuration with these options. Raises OptionError, AddressError, StoreListError."""
-        advise_of_options(scope, options or {})
-        return apply(scope, config, options or {})
+    def options_of(
+        self, scope: str, topic: str, given: Options, session_id: int | None, stores: Sequence[str] = ()
+    ) -> Options:
+        """Return the options of an endpoint: those of the files, below those given. Raises like `source`."""
+        session = self.session_id or None if session_id is None else session_id
+        return configured_options.of_endpoint(
+            self.configuration, scope, topic, given, stores=stores, session_id=session, binds=self.config.binds
+        )
 
     def _new_life(self) -> messages.Incarnation:
         """Return an incarnation that is unique. Stores rely on the order: later lives have higher indexes."""
@@ -458,19 +537,3 @@ class Context:
     def _check_open(self) -> None:
         if not self._open:
             raise Closed("the context is not open: use it inside 'async with'")
-
-
-def _addressee(message: messages.Message) -> messages.Role | None:
-    """Return whether a message to the request port is for a source or a receiver; None means either.
-
-    A store's keepalive has only a RegID, which both may have.
-    """
-    match message:
-        case messages.Registered() | messages.Refused() | messages.Deregistered():
-            return message.role
-        case messages.SourceInfo() | messages.LateJoinInfo():
-            return messages.Role.RECEIVER
-        case messages.Keepalive():
-            return None
-        case _:
-            return messages.Role.SOURCE

@@ -38,13 +38,13 @@ class InboxReader:
         now: The monotonic clock in seconds. It is kept here because it is read for each message.
     """
 
-    def __init__(self, inbox: Inbox[Batch], patience: float, topic: str, refusal: str = "") -> None:
+    def __init__(self, inbox: Inbox[Batch], patience: float, whose: str, refusal: str = "") -> None:
         """Read an inbox.
 
         Args:
             inbox: The queue to read.
             patience: The interval of acknowledgements, in seconds.
-            topic: The receiver's topic, for errors.
+            whose: The receiver in errors, for example `receiver 'orders'`.
             refusal: The reason why nobody may read; empty if reading is allowed.
         """
         self.inbox = inbox
@@ -52,7 +52,7 @@ class InboxReader:
         self.left = 0
         self.until = 0.0
         self._patience = patience
-        self._topic = topic
+        self._whose = whose
         self._refusal = refusal
         self.now = machine.clock.monotonic
         self._loop = asyncio.get_running_loop()
@@ -76,13 +76,13 @@ class InboxReader:
             raise MisuseError(self._refusal)
         if asyncio.get_running_loop() is not self._loop:
             raise MisuseError(
-                f"receiver '{self._topic}' belongs to another event loop: read it there, and hand messages over from it"
+                f"{self._whose} belongs to another event loop: read it there, and hand messages over from it"
             )
         iterator = None if self._iterator is None else self._iterator()
         task = None if iterator is None else iterator.task
         if self._busy or (task is not None and task is not asyncio.current_task() and not task.done()):
             raise MisuseError(
-                f"another task reads receiver '{self._topic}': read a receiver in one task only, and hand messages over"
+                f"another task reads {self._whose}: read a receiver in one task only, and hand messages over"
             )
 
     def fail(self, failure: StablecastError, cause: Exception) -> None:
@@ -160,8 +160,10 @@ class InboxReader:
                 continue
             if self._due():
                 await self._turn()
-            if inbox and not self._closed:  # A session may have dropped what waited in that turn.
-                return inbox.next_batch(most)
+            # A session may have dropped what waited in that turn, and a hot-failover inbox drops later copies.
+            batch = inbox.next_batch(most) if inbox and not self._closed else None
+            if batch is not None:
+                return batch
         return None
 
     def _due(self) -> bool:

@@ -23,6 +23,10 @@ class BatchOwner(Protocol):
 
     succession: Succession
 
+    @property
+    def topic(self) -> str:
+        """Return the topic of the session."""
+
     def dropped(self, count: int) -> None:
         """Note that `count` delivered numbers will not be consumed."""
 
@@ -108,6 +112,11 @@ class Batch:
         self.otr = otr
         self.reported = 0
 
+    @property
+    def topic(self) -> str:
+        """Return the topic of the messages."""
+        return self.owner.topic
+
     def __len__(self) -> int:
         """Return the number of messages."""
         return self.count
@@ -176,6 +185,10 @@ class Batch:
         """Return the properties of a message by its index; empty if it has none, or they cannot be decoded."""
         return {}
 
+    def hot_numbers(self) -> list[int | None]:
+        """Return the hot-failover number of each message, 32 bits; None for a message without one."""
+        return [None] * self.count
+
     def ack_handle(self, index: int | None = None) -> AckHandle:
         """Return a handle that acknowledges a message and all before it, now or later; None means the last message."""
         return AckHandle(self.first, self.numbers(self.count - 1 if index is None else index)[1], self.owner)
@@ -227,6 +240,10 @@ class AssembledBatch(Batch):
         except WireError:
             return {}
 
+    def hot_numbers(self) -> list[int | None]:
+        """Return the hot-failover number of each message, 32 bits; None for a message without one."""
+        return [whole.hot_number for whole in self._wholes]
+
     def spans(self, begin: int, end: int) -> list[tuple[int, int]]:
         """Return the numbers of messages [begin, end) as ranges [first, stop), ascending."""
         spans: list[tuple[int, int]] = []
@@ -266,6 +283,11 @@ class Message:
         self._index = index
 
     @property
+    def topic(self) -> str:
+        """Return the topic of the message."""
+        return self._batch.topic
+
+    @property
     def sequence_number(self) -> int:
         """Return the 32-bit sequence number; of a message that was cut, that of the last piece."""
         return serial.wire(self._batch.numbers(self._index)[1])
@@ -280,6 +302,11 @@ class Message:
     def properties(self) -> dict[str, Value]:
         """Return the properties that the source sent with the payload."""
         return self._batch.properties(self._index)
+
+    @property
+    def hot_number(self) -> int | None:
+        """Return the number of the message among those of all its sources, 32 bits; None if it has none."""
+        return self._batch.hot_numbers()[self._index]
 
     @property
     def incarnation(self) -> int:

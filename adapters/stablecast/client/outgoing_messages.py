@@ -71,9 +71,9 @@ class Outgoing:
         self.joined = 0
         self.retained = Retained(incarnation)
 
-    def cut(self, payload: bytes, properties: int, room: int) -> int:
+    def cut(self, payload: bytes, properties: int, room: int, hot_number: int | None = None) -> int:
         """Collect a message in pieces of up to `room` bytes; return the number of the last. `properties` are bytes."""
-        pieces = fragments.encode_pieces(self.topic_index, self.next, payload, room, properties)
+        pieces = fragments.encode_pieces(self.topic_index, self.next, payload, room, properties, hot_number)
         if len(pieces) > 1:
             self.large.append((self.next, self.next + len(pieces) - 1))
             self.joined += len(pieces) - 1

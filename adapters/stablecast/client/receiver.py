@@ -19,33 +19,33 @@ from typing import Protocol, Self
 
 import attrs
 
-from stablecast.client.callbacks import CallbackDelivery, notify
+from stablecast.client.callbacks import notify
 from stablecast.client.consumption import Consumption
+from stablecast.client.delivery import Delivery
 from stablecast.client.early_runs import EarlyRuns
 from stablecast.client.errors import EndpointFailed, RegistrationFailed
 from stablecast.client.event_details import EventDetails
-from stablecast.client.inbox import Inbox
-from stablecast.client.iteration import FIRST_BATCH, TURN_MESSAGES, InboxReader, MessageIterator
+from stablecast.client.iteration import MessageIterator
 from stablecast.client.message import Batch, Message
 from stablecast.client.precedence import PassedOver
+from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.client.session import ClientSession
 from stablecast.client.source_identity import SourceIdentity
 from stablecast.client.transport_sessions import Transports
 from stablecast.config.transport_options import TransportConfig
-from stablecast.core.errors import StablecastError
+from stablecast.core.errors import MisuseError, StablecastError
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import Event, RegistrationError
 from stablecast.core.protocol.inputs import Gone, Lost, Reset
 from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.core.protocol.messages import SourceInfo
-from stablecast.core.protocol.settings import ReceiverConfig
+from stablecast.core.protocol.settings import AckMode, ReceiverConfig
 from stablecast.runtime.connection_pool import ConnectionPool
-from stablecast.runtime.effect_execution import report
+from stablecast.runtime.driver import report
 from stablecast.runtime.reliable_joiner import ReliableJoiner
 from stablecast.runtime.source_strings import is_source_string, source_string
-from stablecast.runtime.stream import Item
-from stablecast.runtime.stream_joiner import StreamJoiner
+from stablecast.runtime.stream import Item, StreamJoiner
 from stablecast.transports import codec
 from stablecast.transports.codec.identity import TOPIC_BITS
 from stablecast.transports.codec.lbttcp import Run
@@ -63,31 +63,24 @@ MAX_FINISHED = 16
 MAX_REG_ID = 0xFFFF_FFFF
 
 
-@attrs.frozen
-class RegIdRequest:
-    """The question for the RegID of a receiver at one store (P-249).
+class ReceiverContext(Protocol):
+    """The services of a context that a receiver uses.
 
     Attributes:
-        store_index: The index of the store in the source's list.
-        store: Its address `ip:port`.
-        source_reg_id: The RegID of the source there.
-        source: The source's transport, as `TCP:ip:port` or a source string.
+        request_address: `ip:port` of the request port.
+        pool: The connections to stores and sources.
+        trace: The directory for traces, or None.
+        oddities: How often each kind of malformed or unexpected input came.
+        transports: The transports that receivers join.
+        lives: The receiver that has a session with each life of a source.
     """
-
-    store_index: int
-    store: str
-    source_reg_id: int
-    source: str
-
-
-class ReceiverContext(Protocol):
-    """The services of a context that a receiver uses."""
 
     request_address: str
     pool: ConnectionPool
     trace: Path | None
     oddities: Counter[str]
     transports: Transports
+    lives: "dict[int, Receiver]"
 
     def forget_receiver(self, receiver: "Receiver") -> None:
         """Stop finding sources for a receiver that was closed."""
@@ -132,8 +125,13 @@ class Receiver:
         reg_id: Callable[[RegIdRequest], int] | None,
         start_at: Callable[[fx.AskLow], int] | None,
         on_message: Callable[[Message], object] | None = None,
+        delivery: Delivery | None = None,
+        hot_failover: bool = False,
     ) -> None:
-        """Make a receiver of `config.topic`; `config` is the template of its sessions."""
+        """Make a receiver of `config.topic`; `config` is the template of its sessions.
+
+        `delivery` takes the messages of several receivers to the application; None makes one for this receiver alone.
+        """
         self.topic = config.topic
         self.config = config
         self._context = context
@@ -144,6 +142,7 @@ class Receiver:
         self._static: str | None = None
         self._rejoin: asyncio.TimerHandle | None = None
         self._joiners: dict[str, StreamJoiner | ReliableJoiner] = {}
+        self._indexes: dict[str, set[int]] = {}
         self._early = EarlyRuns()
         self._sessions: dict[int, ClientSession] = {}
         self._finished: list[ClientSession] = []
@@ -151,14 +150,16 @@ class Receiver:
         self._identity = SourceIdentity()
         self._plans: dict[str, JoinPlan] = {}
         self._passed_over: PassedOver[JoinPlan] = PassedOver()
-        self.inbox: Inbox[Batch] = Inbox(self._resume)
-        self.deliver, refusal = self.inbox.put, ""
-        patience = config.ack_interval_ns / SECOND
-        if on_message is not None:
-            self.deliver = CallbackDelivery(on_message, f"receiver '{self.topic}'", self.inbox, patience).deliver
-            refusal = f"receiver '{self.topic}' gives its messages to on_message: it cannot be iterated, too"
-        self._reader = InboxReader(self.inbox, patience, self.topic, refusal)
-        self._alone = MessageIterator(self._reader)
+        if hot_failover and config.ack_mode is AckMode.EXPLICIT:
+            raise MisuseError("a hot-failover receiver acknowledges by itself: switch ume_explicit_ack_only off")
+        if delivery is None:
+            missed = self.on_notify if hot_failover else None
+            delivery = Delivery(f"receiver '{self.topic}'", config.ack_interval_ns / SECOND, on_message, missed=missed)
+        self._delivery = delivery
+        self._hot = delivery.hot
+        self.inbox, self.deliver = delivery.inbox, delivery.deliver
+        delivery.add(self)
+        self._emptied: Callable[[], None] | None = None
         self._paused = False
         self._closed = False
         self._reporting = ""
@@ -176,7 +177,7 @@ class Receiver:
         if self._closed:
             return
         self._closed = True
-        self._reader.close()
+        self._delivery.remove(self)
         if self._rejoin is not None:
             self._rejoin.cancel()
         for plan in self._plans.values():
@@ -185,6 +186,8 @@ class Receiver:
             joiner.abandon()
         for session in (*self._sessions.values(), *self._finished):
             session.close()
+        for session in (*self._sessions.values(), *self._finished):
+            self._context.lives.pop(session.incarnation, None)
         self._context.forget_receiver(self)
         for joiner in tuple(self._joiners.values()):
             await joiner.close()
@@ -210,25 +213,23 @@ class Receiver:
             EndpointFailed: The receiver could not do what its protocol decided.
             MisuseError: Another task iterates, another event loop runs, or the receiver has `on_message`.
         """
-        return self._reader.claim()
+        return self._delivery.reader.claim()
 
     async def __anext__(self) -> Message:
         """Return the next message; raises as a loop does."""
-        self._reader.check()
-        return await self._alone.__anext__()
+        self._delivery.reader.check()
+        return await self._delivery.alone.__anext__()
 
-    async def batches(self) -> AsyncGenerator[Batch, None]:
-        """Yield runs of messages. A run is consumed when the loop asks for the next. Ends and raises as a loop does.
+    def batches(self) -> AsyncGenerator[Batch, None]:
+        """Return the runs of messages, to iterate over. A run is consumed when the loop asks for the next.
 
-        The first run is one message, and each next one may be twice as long. An application that crashes on each start
-        therefore still advances.
+        Ends and raises as a loop does. The first run is one message, and each next one may be twice as long. An
+        application that crashes on each start therefore still advances.
         """
-        iterator, most = self._reader.claim(), FIRST_BATCH
-        while (batch := await iterator.batch(most)) is not None:
-            yield batch
-            most = min(2 * most, 2 * TURN_MESSAGES)
+        return self._delivery.batches()
 
-    def _resume(self) -> None:
+    def resume(self) -> None:
+        """Read the joined streams again, because the inbox has room."""
         self._paused = False
         for joiner in self._joiners.values():
             joiner.resume()
@@ -240,11 +241,24 @@ class Receiver:
         self._static = transport
         self.found(transport, None, "")
 
-    def found(self, transport: str, session_id: int | None, request: str) -> None:
-        """Join the source at `transport` once the messages of ended lives are consumed, or after `DRAIN_SECONDS`."""
+    def found(self, transport: str, session_id: int | None, request: str, index: int | None = None) -> None:
+        """Join the source at `transport` once the messages of ended lives are consumed, or after `DRAIN_SECONDS`.
+
+        With its topic index, the items of other topics of its session are not looked at.
+        """
+        self._emptied = None
+        if index is not None:
+            self._indexes.setdefault(transport, set()).add(index)
+            if transport in self._joiners:
+                self._joiners[transport].claim(index)
         if self._closed or transport in self._joiners or transport in self._plans:
             return
         self._plan(transport, session_id, request)
+        self._settle()
+
+    def retire(self, emptied: Callable[[], None]) -> None:
+        """Call `emptied` once all messages are recovered and consumed, unless a source is found before."""
+        self._emptied = emptied
         self._settle()
 
     def _plan(self, transport: str, session_id: int | None, request: str) -> None:
@@ -271,15 +285,18 @@ class Receiver:
             if self._static is None:
                 self._context.transports.pass_over(transport, error)
             else:
-                self._reader.fail(error, error)
+                self._delivery.reader.fail(error, error)
             return
         self._joiners[transport] = joiner
+        for index in self._indexes.get(transport, ()):
+            joiner.claim(index)
         if self._paused:
             joiner.pause()
 
     def _gone(self, transport: str) -> None:
         """End the sessions of the life at `transport`. They may still recover, and their messages may be consumed."""
         self._joiners.pop(transport, None)
+        self._indexes.pop(transport, None)
         if self._passed_over.remove(transport) and transport in self._plans:
             self._plans.pop(transport).timer.cancel()
         for session in [session for session in self._sessions.values() if session.transport == transport]:
@@ -319,10 +336,17 @@ class Receiver:
                 self._finished.remove(session)
                 self._remember(session)
                 session.close()
+                if not self._of(session.incarnation):
+                    self._context.lives.pop(session.incarnation, None)
+                if self._hot is not None:
+                    self._hot.leave(session.incarnation)
         if not self._finished and not self._closed:
             for transport in list(self._plans):
                 if transport in self._plans:  # A session that begins settles, too.
                     self._join(transport)
+            if self._emptied is not None and not (self._joiners or self._sessions):
+                emptied, self._emptied = self._emptied, None
+                emptied()
 
     def _remember(self, session: ClientSession) -> None:
         """Note the consumed messages, so that no later session delivers them again."""
@@ -385,14 +409,17 @@ class Receiver:
         try:
             session = ClientSession(self, config, self._context.pool, self._context.trace, plan.transport)
         except StablecastError as error:
-            self._reader.fail(error, error)
+            self._delivery.reader.fail(error, error)
             return None
-        owners = [batch.owner for batch, _, _ in self.inbox.unconsumed() if isinstance(batch.owner, ClientSession)]
+        owners = [session for session in self._delivery.owners() if session.topic == self.topic]
         others = dict.fromkeys((*owners, *self._finished, *self._sessions.values()))
         for other in others:
             self._remember(other)
         related = self._identity.begin(info, self._sessions)
         self._sessions[info.incarnation] = session
+        self._context.lives[info.incarnation] = self
+        if self._hot is not None:
+            self._hot.numbers.join(info.incarnation)
         self._passed_over.drop(info.incarnation)
         self._context.met_source(self.topic)
         heirless = [other for other in others if other.succession.heir is None]
@@ -434,7 +461,7 @@ class Receiver:
     def _fail(self, callback: str, store_index: int, store: str, error: Exception) -> None:
         """Report that a callback failed: as an event, to the event loop, and to the task that iterates."""
         text = f"the {callback} callback of receiver '{self.topic}' failed: {type(error).__name__}: {error}"
-        self._reader.fail(RegistrationFailed(text), error)
+        self._delivery.reader.fail(RegistrationFailed(text), error)
         report(text, error)
         self.on_notify(RegistrationError(store_index, store, text))
 
@@ -445,7 +472,7 @@ class Receiver:
         """
         text = f"receiver '{self.topic}' ended: {what} failed: {type(error).__name__}: {error}; make a new receiver"
         report(text, error)
-        self._reader.fail(EndpointFailed(text), error)
+        self._delivery.reader.fail(EndpointFailed(text), error)
 
     def details(self, event: Event) -> EventDetails:
         """Return more facts about an event: names, the session id, and during its `on_event` call the source."""

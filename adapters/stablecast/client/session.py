@@ -21,9 +21,7 @@ from stablecast.core.receiver import ReceiverSession, ReceiverState
 from stablecast.evidence.trace import recorder
 from stablecast.runtime import machine
 from stablecast.runtime.connection_pool import ConnectionPool
-from stablecast.runtime.driven_machine import Driven
-from stablecast.runtime.driver import Driver
-from stablecast.runtime.effect_execution import describe
+from stablecast.runtime.driver import Driven, Driver, describe
 from stablecast.runtime.kept_runs import Continuity, Tokens
 from stablecast.runtime.source_strings import is_source_string
 from stablecast.transports import codec
@@ -123,6 +121,11 @@ class ClientSession:
         """Return the consumed numbers as [first, stop), by the life that sent them."""
         self.report_consumed()
         return self.succession.consumed()
+
+    @property
+    def topic(self) -> str:
+        """Return the topic of the session."""
+        return self.config.topic
 
     @property
     def info(self) -> SourceInfo | None:

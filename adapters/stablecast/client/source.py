@@ -44,9 +44,7 @@ from stablecast.core.protocol.settings import FlightBehavior, SourceConfig
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.evidence.trace import recorder
 from stablecast.runtime.connection_pool import ConnectionPool
-from stablecast.runtime.driven_machine import Driven
-from stablecast.runtime.driver import Driver
-from stablecast.runtime.effect_execution import describe, report
+from stablecast.runtime.driver import Driven, Driver, describe, report
 from stablecast.runtime.reliable_stream import ReliableStream
 from stablecast.runtime.source_strings import source_string
 from stablecast.runtime.stream import StreamServer
@@ -314,42 +312,53 @@ class Source:
         *,
         tag: object = None,
         number_info: bool = False,
+        hot_number: int | None = None,
     ) -> Sent:
         """Send a message; wait for credit while the flight is full. A call that is cancelled has not sent.
 
-        `tag` and `number_info` are those of `try_send_tagged`. Raises as `try_send` does.
+        `tag`, `number_info` and `hot_number` are those of `try_send_as`. Raises as `try_send` does.
         """
-        if tag is None and not number_info:
+        if tag is None and not number_info and hot_number is None:
             return Sent(await self._send(payload, properties), self)
         if self._out.next % TURN_MESSAGES == 0:
             await asyncio.sleep(0)
-        while (number := self.try_send_tagged(payload, tag, properties, number_info=number_info)) is None:
-            await self._room_for(*self._extent(payload, properties))
-        return Sent(number, self)
+        while True:
+            number = self.try_send_as(payload, properties, tag=tag, number_info=number_info, hot_number=hot_number)
+            if number is not None:
+                return Sent(number, self)
+            await self._room_for(*self._extent(payload, properties, hot_number))
 
-    def try_send_tagged(
+    def try_send_as(
         self,
         payload: bytes,
-        tag: object,
         properties: Mapping[str, Value] | None = None,
         *,
+        tag: object = None,
         number_info: bool = False,
+        hot_number: int | None = None,
     ) -> int | None:
-        """Send like `try_send`, and attach an object of the application, which comes back with events (P-333).
+        """Send like `try_send`, with what plain messages do not have.
 
         Args:
             payload: The message.
-            tag: The object; None attaches none. `details(event).tags` returns the objects of an event's messages.
             properties: As for `try_send`.
+            tag: An object of the application, which comes back with events: `details(event).tags` (P-333).
             number_info: Report `SequenceNumberInfo` for this message, even if it is not cut into pieces (P-334).
+            hot_number: The number, 0 to 2^32 - 1, that all sources give to the same message. Receivers with
+                `hot_failover` get each number once. It must ascend by one for each message; 0 follows the highest.
         """
         first = self._out.next
+        if hot_number is not None and not 0 <= hot_number < serial.MODULUS:
+            raise ValueError(f"a hot number is from 0 to {serial.MODULUS - 1}, not {hot_number}")
         if tag is not None:
             # Sending may report events at once, so the object must be there before.
             self._tags.begin(first, tag)
         number = None
         try:
-            number = self.try_send(payload, properties)
+            if hot_number is None:
+                number = self.try_send(payload, properties)
+            else:
+                number = self._try_other(payload, properties or {}, hot_number)
         finally:
             if tag is not None:
                 self._tags.end(number)
@@ -453,11 +462,13 @@ class Source:
             await self._room_for(*self._extent(payload, properties))
         return number
 
-    def _extent(self, payload: bytes, properties: Mapping[str, Value] | None) -> tuple[int, int]:
+    def _extent(
+        self, payload: bytes, properties: Mapping[str, Value] | None, hot_number: int | None = None
+    ) -> tuple[int, int]:
         """Return the bytes of a message with its properties, and its pieces."""
         block = wire_properties.block(properties) if properties else b""
         size = len(payload) + len(block)
-        return size, fragments.count(size, len(block), self._room)
+        return size, fragments.count(size, len(block), self._room, hot_number)
 
     async def _send_list(self, messages: Sequence[bytes]) -> int | None:
         """Send blocks while there is credit for several messages. Other messages go alone, which waits or raises."""
@@ -479,17 +490,17 @@ class Source:
                 await asyncio.sleep(0)
         return number
 
-    def _try_other(self, payload: bytes, properties: Mapping[str, Value]) -> int | None:
-        """Send a message with properties, or one that is cut."""
+    def _try_other(self, payload: bytes, properties: Mapping[str, Value], hot_number: int | None = None) -> int | None:
+        """Send a message with properties or a hot number, or one that is cut."""
         block = wire_properties.block(properties) if properties else b""
         size = len(payload) + len(block)
-        count = fragments.count(size, len(block), self._room)
+        count = fragments.count(size, len(block), self._room, hot_number)
         self._check(size, payload, count)
         if self._out.parts or not self._fits(size):
             self.flush()
             if not self._fits(size) and not self._block(size):
                 return None
-        number = self._out.cut(payload + block, len(block), self._room)
+        number = self._out.cut(payload + block, len(block), self._room, hot_number)
         self._renew_credit()
         if self._out.pieces_bytes >= self._out.floor:
             self.flush()

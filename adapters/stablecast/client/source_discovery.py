@@ -3,13 +3,14 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Protocol
 
 import attrs
 
 from stablecast.client.advice import log
 from stablecast.config.option_kinds import Value
-from stablecast.config.resolution_options import ResolutionSettings, configured, strategy
+from stablecast.config.resolution_options import ResolutionSettings, configured, strategy, with_old_relay
 from stablecast.core.protocol.events import Event
 from stablecast.core.protocol.settings import SourceConfig
 from stablecast.resolver import Listeners, Resolver
@@ -19,6 +20,7 @@ from stablecast.runtime import address
 from stablecast.runtime.address import parse_services
 from stablecast.runtime.interfaces import choose_device, facing, interfaces
 from stablecast.transports import codec
+from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS
 from stablecast.transports.resolution.udp.inputs import AddSource
 from stablecast.transports.resolution.udp.settings import AdvertiseOptions
 from stablecast.transports.wire import lbmr
@@ -48,6 +50,9 @@ class ResolvingContext(Protocol):
     def no_source(self, topic: str, queries: int) -> None:
         """Report to the receiver of the topic that this many queries found no source."""
 
+    def abandoned(self, topic: str) -> None:
+        """Close the receiver of a topic that only patterns want."""
+
 
 def resolution(name: str = "safe", options: Mapping[str, Value] | None = None) -> ResolutionSettings:
     """Return the settings of a strategy (T-301), for `Context(resolution=...)`.
@@ -66,7 +71,7 @@ def resolution(name: str = "safe", options: Mapping[str, Value] | None = None) -
 
 def plan(settings: ResolutionSettings | None, relays: Sequence[str], services: Sequence[str]) -> ResolutionSettings:
     """Return the settings with these relays and services added. Raises AddressError."""
-    settings = settings or ResolutionSettings()
+    settings = with_old_relay(settings or ResolutionSettings())
     more_relays = tuple(address.join(*address.parse_place(relay)) for relay in relays)
     more_services = tuple(parse_services(services))
     return attrs.evolve(settings, relays=settings.relays + more_relays, services=settings.services + more_services)
@@ -104,11 +109,17 @@ async def start(
     over_udp = settings.udp and bool(settings.relays or settings.multicast)
     if not over_udp and not settings.services:
         return None
-    found = Combined(on_found, _log_waits)
+    found = Combined(on_found, _log_waits, context.abandoned)
     stack.push_async_callback(found.close)
     if over_udp:
         listeners = Listeners(
-            found.found, found.gone, context.no_source, context.locate, name_lost=_log_lost_name, remark=_log_remark
+            found.found,
+            found.gone,
+            context.no_source,
+            context.locate,
+            name_lost=_log_lost_name,
+            remark=_log_remark,
+            abandoned=partial(found.abandoned, "udp"),
         )
         resolver = await _over_udp(context.interface, settings, listeners, instance)
         context.resolver_port = resolver.port
@@ -120,7 +131,10 @@ async def start(
             found.found,
             on_gone=found.gone,
             on_service=_log_service,
+            on_abandoned=partial(found.abandoned, "services"),
             instance=instance,
+            config=attrs.evolve(CLIENT_DEFAULTS, flood=settings.flood),
+            ends=settings.ends,
         )
         found.add([service])
     return found
@@ -128,7 +142,15 @@ async def start(
 
 async def _over_udp(interface: str, settings: ResolutionSettings, listeners: Listeners, instance: bytes) -> Resolver:
     if settings.relays or settings.multicast is None:
-        return await Resolver.start(interface, settings.relays, listeners, instance=instance, config=settings.config)
+        return await Resolver.start(
+            interface,
+            settings.relays,
+            listeners,
+            instance=instance,
+            config=settings.config,
+            unicast=settings.unicast,
+            ends=settings.ends,
+        )
     return await Resolver.meet(settings.multicast, listeners, instance=instance, config=settings.config)
 
 

@@ -20,8 +20,7 @@ from stablecast.runtime.reliable_sources import ReliableSources
 from stablecast.runtime.reliable_stream import ReliableStream
 from stablecast.runtime.session_pool import SessionPool
 from stablecast.runtime.source_strings import Where, is_source_string
-from stablecast.runtime.stream import Item, StreamServer
-from stablecast.runtime.stream_joiner import StreamJoiner
+from stablecast.runtime.stream import Item, StreamJoiner, StreamServer
 from stablecast.transports import codec
 from stablecast.transports.reliable import high_water_marks
 from stablecast.transports.reliable.lbtrm import LbtrmSources

@@ -25,7 +25,6 @@ _OF_STATISTICS = {
 _UNUSED = {
     "lbm-license-file": "no licence is needed",
     "lbm-password-file": "there is no queue browser",
-    "xml-config": "write options of the library into lbm-config, or into the stores",
 }
 _FREQUENCIES = {one.value: one for one in Frequency}
 
@@ -48,6 +47,8 @@ def daemon_plan(outline: Outline, found: ConfigFindings) -> DaemonPlan:
         uid=_id(entries.get("uid"), "uid", found),
         gid=_id(entries.get("gid"), "gid", found),
         options=_path(entries.get("lbm-config")),
+        xml_options=_path(entries.get("xml-config")),
+        application=entries["xml-config"].attributes.get("application-name", "") if "xml-config" in entries else "",
         monitor=None if monitor is None else _monitor(monitor, found),
         tls=_path(entries.get("tls")),
         statistics=_statistics(entries.get("daemon-monitor"), found),

@@ -25,10 +25,11 @@ class ConfigPlace:
 
 @attrs.frozen
 class ConfigProblem:
-    """A sentence about a place in a configuration."""
+    """A sentence about a place in a configuration; `path` is the file if several were read."""
 
     place: ConfigPlace
     text: str
+    path: str = ""
 
 
 class ConfigFileError(StablecastError):

@@ -10,7 +10,7 @@ from pathlib import Path
 from stablecast.config.client_options import RECEIVER_OPTIONS
 from stablecast.config.options import ALIASES, SCOPES, suggestion
 from stablecast.config.store_options import STORE_OPTIONS
-from stablecast.config.transport_options import OF_RECEIVERS
+from stablecast.config.transport_options import OF_RECEIVERS, TRANSPORT_OPTIONS
 from stablecast.runtime import machine
 
 CONTEXT = (
@@ -22,6 +22,9 @@ CONTEXT = (
     "default_interface",
 )
 """Context options that a store follows, in addition to those of resolution."""
+
+OF_TRANSPORTS = frozenset(option.name for option in TRANSPORT_OPTIONS)
+"""Options of the transports, which a store follows in its receivers and its proxies (P-845)."""
 
 OF_RESOLUTION = ("resolver_", "resolution_")
 """The first words of options of resolution."""
@@ -70,10 +73,12 @@ def documented() -> frozenset[tuple[str, str]]:
 def followed(scope: str, name: str) -> bool:
     """Return whether an option has an effect at a store; `scope` is context, receiver or source."""
     if scope == "context":
-        return name in CONTEXT or _of_resolution(name)
+        return name in CONTEXT or name in OF_TRANSPORTS or _of_resolution(name)
     if scope == "receiver":
         return name in OF_RECEIVERS or ALIASES["receiver"].get(name, name) in RECEIVER
     known = ALIASES["source"].get(name, name)
+    if name in OF_TRANSPORTS:
+        return True
     return known not in OF_THE_SOURCE and any(option.name == known for option in SCOPES["source"])
 
 

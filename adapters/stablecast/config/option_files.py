@@ -21,12 +21,17 @@ class FlatFileError(StablecastError):
 
 @attrs.frozen
 class Setting:
-    """One line of an option file: scope, option, value and line number."""
+    """One option of a file: scope, option, value, line number, and the name of the file if it matters.
+
+    `hyphens` is true if the file has hyphens for the underscores of the name, as the guide prints some names.
+    """
 
     scope: str
     name: str
     value: str
     line: int
+    path: str = attrs.field(default="", eq=False)
+    hyphens: bool = attrs.field(default=False, eq=False)
 
 
 def read(path: Path) -> tuple[Setting, ...]:
@@ -48,4 +53,4 @@ def parse(text: str, where: str) -> Iterator[Setting]:
         scope = words[0].lower()
         if scope not in SCOPES:
             raise FlatFileError(f"{where}:{number}: there is no scope '{words[0]}': write one of {', '.join(SCOPES)}")
-        yield Setting(scope, words[1].lower(), words[2].strip(), number)
+        yield Setting(scope, words[1].lower(), words[2].strip(), number, where)

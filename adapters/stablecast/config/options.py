@@ -13,6 +13,7 @@ from stablecast.config.disk_options import DISK_OPTIONS, DiskConfig
 from stablecast.config.option import Option
 from stablecast.config.option_kinds import OptionError, Value
 from stablecast.config.store_options import STORE_OPTIONS, TOPIC_OPTIONS
+from stablecast.config.stores import has_domain
 from stablecast.config.transport_options import TRANSPORT_OPTIONS, TransportConfig
 from stablecast.core.protocol.settings import ReceiverConfig, RepositoryConfig, SourceConfig, StoreConfig
 from stablecast.text import nearest
@@ -76,6 +77,7 @@ _TABLES = {scope: {option.name: option for option in options} for scope, options
 
 
 WRITES = "repository-disk-max-write-async-cbs"
+_ACK_FLAGS = ("ume_explicit_ack_only", "ume_use_ack_batching")
 GROUPS = "ume_store_group"
 """The option that is set after all stores, because each store enlarges a group without an explicit size."""
 
@@ -98,8 +100,8 @@ def disk_options(options: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def notices(scope: str, options: Mapping[str, Value]) -> tuple[str, ...]:
-    """Return notices for the user about accepted options: old names, and a number of writes that is not followed."""
-    found = []
+    """Return notices for the user about accepted options: old names, and values that are not followed."""
+    found = [f"the domain of store {text} is ignored: there are no routers" for text in _with_domain(scope, options)]
     for name in options:
         option = _find(scope, name)
         if name != option.name:
@@ -107,6 +109,28 @@ def notices(scope: str, options: Mapping[str, Value]) -> tuple[str, ...]:
         if option.name == WRITES and str(options[name]) != "1":
             found.append(f"option {name} is not followed: there is one write at a time, for all waiting messages")
     return tuple(found)
+
+
+def _with_domain(scope: str, options: Mapping[str, Value]) -> list[str]:
+    """Return the entries of stores that name a domain (P-201)."""
+    if scope != "source":
+        return []
+    return [text for text in str(options.get("ume_store", "")).replace(",", " ").split() if has_domain(text)]
+
+
+def contradictions(scope: str, options: Mapping[str, Value], stores: Iterable[object] = ()) -> tuple[str, ...]:
+    """Return notices about options of one source or receiver that contradict each other, and which of them counts.
+
+    `stores` are those that the caller gives beside the options.
+    """
+    if scope == "receiver":
+        flags = [name for name in options if name in _ACK_FLAGS and str(options[name]) == "1"]
+        if len(flags) > 1:
+            return (f"options {' and '.join(_ACK_FLAGS)} contradict each other: {flags[-1]}, the last one, counts",)
+    off = scope == "source" and str(options.get("late_join", options.get("ume_late_join", 1))) == "0"
+    if off and (any(stores) or any(str(options.get(name, "")) for name in ("ume_store", "ume_store_name"))):
+        return ("option late_join 0 contradicts the stores: a source with stores always serves late receivers",)
+    return ()
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

@@ -49,13 +49,18 @@ class StatisticsConfig:
 
 @attrs.frozen
 class DaemonPlan:
-    """The process: `uid` and `gid` None keep those of its start; `tls` is a directory with certificates."""
+    """The process: `uid` and `gid` None keep those of its start; `tls` is a directory with certificates.
+
+    `options` and `xml_options` are files with options of the library, the latter those of an `application`.
+    """
 
     log: LogConfig = LogConfig()
     pidfile: Path | None = None
     uid: int | None = None
     gid: int | None = None
     options: Path | None = None
+    xml_options: Path | None = None
+    application: str = ""
     monitor: MonitorConfig | None = None
     tls: Path | None = None
     statistics: StatisticsConfig | None = None

@@ -36,7 +36,10 @@ def build(outline: Outline, profile_name: str = SAFE, read_flat: ReadFlat = read
     defaults = profile(profile_name)
     daemon = daemon_plan(outline, found)
     settings = _settings(daemon, found, read_flat)
-    stores = [StoreBuilder(defaults, settings, found).build(store) for store in outline.stores]
+    stores = [
+        StoreBuilder(defaults, (*_xml_settings(daemon, store.name, found), *settings), found).build(store)
+        for store in outline.stores
+    ]
     _compare(stores, found)
     if not stores:
         found.notice(ConfigPlace(0, "stores"), "there are no stores: the daemon serves nothing")
@@ -53,6 +56,27 @@ def _settings(daemon: DaemonPlan, found: ConfigFindings, read_flat: ReadFlat) ->
     except OSError as error:
         found.problem(ConfigPlace(0, "lbm-config"), unread(daemon.options, error))
         return ()
+
+
+def _xml_settings(daemon: DaemonPlan, store: str, found: ConfigFindings) -> tuple[Setting, ...]:
+    """Return the settings of the daemon's XML file of options, which its option file overrides."""
+    path = daemon.xml_options
+    if path is None:
+        return ()
+    from stablecast.config import client_xml  # noqa: PLC0415 - most daemons have no such file
+
+    selection = client_xml.Selection(daemon.application, usual_context=store)
+    place = ConfigPlace(0, "xml-config")
+    try:
+        layer = found.attempt(place, None, lambda: client_xml.load(path, selection))
+    except OSError as error:
+        found.problem(place, unread(path, error))
+        return ()
+    if layer is None:
+        return ()
+    if layer.sections:
+        found.notice(place, f"{path}: sections of topics have no effect: write options into the topics of the store")
+    return layer.settings
 
 
 def _compare(stores: Sequence[StorePlan], found: ConfigFindings) -> None:

@@ -15,12 +15,23 @@ from stablecast.config.options import suggestion
 from stablecast.config.stores import NOWHERE
 from stablecast.runtime import address
 from stablecast.runtime.address import parse_services
+from stablecast.runtime.interfaces import ANY
 from stablecast.runtime.multicast import MulticastSettings
+from stablecast.runtime.unicast import LocalEnd, UnicastSettings
 from stablecast.transports.resolution.udp import settings as udp
 from stablecast.transports.resolution.udp.presets import PRESETS
+from stablecast.transports.wire.lbmr import PatternLanguage
 
 MAX_RATE = 1 << 50
+OLD_RELAY_PORT = 15_380
+"""Documented port of a relay (resolver_unicast_destination_port)."""
 MAX_DATAGRAM_OPTION = 65_535
+
+
+def plain_interface(text: str) -> str:
+    """Return an interface without quotation marks; empty for 0.0.0.0, which leaves the choice to the context."""
+    plain = text.strip('"')
+    return "" if plain == ANY else plain
 
 
 @attrs.frozen
@@ -33,6 +44,10 @@ class ResolutionSettings:
         services: Addresses of services (SRS).
         multicast: Group for resolution; None: no multicast.
         udp: Whether topics are resolved over UDP.
+        unicast: The local end of resolution through relays.
+        ends: The local end for single relays and services, by their address (`interface:port->address`).
+        old_relay: The relay of the deprecated options, address and port; its address is 0.0.0.0 for none.
+        flood: Whether services send every source, not only wanted ones.
     """
 
     config: udp.ResolutionConfig = udp.SAFE
@@ -40,8 +55,13 @@ class ResolutionSettings:
     services: tuple[str, ...] = ()
     multicast: MulticastSettings | None = None
     udp: bool = True
+    unicast: UnicastSettings = UnicastSettings()
+    ends: Mapping[str, LocalEnd] = attrs.field(factory=dict)
+    old_relay: tuple[str, int] = (ANY, OLD_RELAY_PORT)
+    flood: bool = False
 
 
+_LANGUAGES = k.words(pcre=PatternLanguage.PCRE, regex=PatternLanguage.REGEX)
 RATE = k.NumberKind(0, MAX_RATE, "per second")
 BITS = k.NumberKind(0, MAX_RATE, "bit/s")
 COUNT = k.NumberKind(0, k.MAX_UINT32)
@@ -81,10 +101,12 @@ RECEIVER = (
 # fmt: on
 # fmt: off
 PATTERN = (
+    Option("pattern_type", "kind", _LANGUAGES, "language of the pattern; regex is deprecated and read like pcre"),
     Option("resolver_query_minimum_interval", "pace.shortest", k.SPAN, "first interval; 0: no queries for patterns"),
     Option("resolver_query_maximum_interval", "pace.longest", k.SPAN, "longest interval; 0: no queries for patterns"),
     Option("resolver_query_minimum_duration", "pace.initial", k.SECONDS, "time of queries for patterns; 0: endless"),
-    Option("resolver_no_source_linger_timeout", "linger", k.SPAN, "time after which a topic without a source is left"),
+    Option("resolver_no_source_linger_timeout", "linger", k.SPAN,
+           "time after the last unanswered query until a topic of a pattern is left"),
 )
 # fmt: on
 
@@ -100,21 +122,65 @@ def _limit(name: str, field: str, plural: str) -> tuple[Option, Option]:
 def _relay(settings: ResolutionSettings, text: str) -> ResolutionSettings:
     if text == NOWHERE:
         return attrs.evolve(settings, relays=())
-    return attrs.evolve(settings, relays=(*settings.relays, address.join(*address.parse_place(text))))
+    end, where = _parted(text)
+    relay = address.join(*address.parse_place(where))
+    ends = settings.ends if end is None else {**settings.ends, relay: end}
+    return attrs.evolve(settings, relays=(*settings.relays, relay), ends=ends)
 
 
 def _service(settings: ResolutionSettings, text: str) -> ResolutionSettings:
     if text == NOWHERE:
         return attrs.evolve(settings, services=())
-    return attrs.evolve(settings, services=(*settings.services, *parse_services([text])))
+    end, where = _parted(text)
+    services = parse_services([where])
+    ends = settings.ends if end is None else {**settings.ends, services[0]: end}
+    return attrs.evolve(settings, services=(*settings.services, *services), ends=ends)
+
+
+def _parted(text: str) -> tuple[LocalEnd | None, str]:
+    """Return the local end of `interface[:port]->address`, None without one, and the address. Raises OptionError."""
+    local, arrow, where = text.rpartition("->")
+    if not arrow:
+        return None, text
+    interface, _, port = local.partition(":")
+    if not interface or (port and not (port.isascii() and port.isdecimal() and int(port) <= address.MAX_PORT)):
+        raise k.OptionError(f"'{local}' is not a local end: write interface->ip:port or interface:port->ip:port")
+    return LocalEnd(plain_interface(interface), int(port or 0)), where
+
+
+def _old_address(settings: ResolutionSettings, text: str) -> ResolutionSettings:
+    host = str(k.AddressKind().merge("resolver_unicast_address", None, text))
+    return attrs.evolve(settings, old_relay=(host, settings.old_relay[1]))
+
+
+def _old_port(settings: ResolutionSettings, text: str) -> ResolutionSettings:
+    port = k.PORT.merge("resolver_unicast_destination_port", None, text)
+    assert isinstance(port, int)
+    return attrs.evolve(settings, old_relay=(settings.old_relay[0], port))
+
+
+def _old_local_port(settings: ResolutionSettings, text: str) -> ResolutionSettings:
+    port = k.PORT.merge("resolver_unicast_port", None, text)
+    assert isinstance(port, int)
+    unicast = attrs.evolve(settings.unicast, low=port, high=port) if port else settings.unicast
+    return attrs.evolve(settings, unicast=unicast)
 
 
 # fmt: off
 CONTEXT = (
-    Option("resolver_unicast_daemon", "", k.ListKind(_relay, "ip:port"),
+    Option("resolver_unicast_daemon", "", k.ListKind(_relay, "[interface[:port]->]ip:port"),
            "relays (lbmrd); 0.0.0.0:0 clears the list", "a relay switches multicast off"),
-    Option("resolver_service", "", k.ListKind(_service, "host:port"),
+    Option("resolver_unicast_interface", "unicast.interface", k.TextKind("a.b.c.d[/n], device, host", plain_interface),
+           "local interface of resolution through relays; 0.0.0.0: the interface of the context"),
+    Option("resolver_unicast_port_low", "unicast.low", k.PORT, "first local port of resolution through relays"),
+    Option("resolver_unicast_port_high", "unicast.high", k.PORT,
+           "last local port; if none is free, any port", "each relay with a local end of its own needs one more"),
+    Option("resolver_unicast_receiver_socket_buffer", "unicast.receive_buffer", k.NumberKind(0, 1 << 30, "bytes"),
+           "0: the system's size"),
+    Option("resolver_service", "", k.ListKind(_service, "[interface[:port]->]host:port"),
            "services (SRS), five at most; 0.0.0.0:0 clears the list", "a service does not switch UDP off"),
+    Option("resolver_service_interest_mode", "flood", k.words(filter=False, flood=True),
+           "sources that a service sends: wanted ones, or all of them"),
     Option("resolver_disable_udp_topic_resolution", "udp", k.numbers([True, False]), "1: do not resolve over UDP"),
     Option("resolver_cache", "config.cache.on", k.FLAG, "keep a cache of advertised sources", "patterns need it"),
     Option("resolver_datagram_max_size", "config.datagrams.size", SIZE,
@@ -157,6 +223,8 @@ CONTEXT = (
            "0: the system's size"),
     Option("resolver_receiver_map_tablesz", None, COUNT, "accepted without effect: tables grow as needed"),
     Option("resolver_source_map_tablesz", None, COUNT, "accepted without effect: tables grow as needed"),
+    Option("resolver_wildcard_receiver_map_tablesz", None, COUNT,
+           "accepted without effect: each topic is compared with all patterns"),
     *(option.below("config.advertise") for option in SOURCE),
     *(option.below("config.query") for option in RECEIVER),
     *(option.below("config.patterns") for option in PATTERN),
@@ -164,8 +232,18 @@ CONTEXT = (
 # fmt: on
 """The options of a context."""
 
+OLD = {
+    "resolver_unicast_address": ("resolver_unicast_daemon", _old_address),
+    "resolver_unicast_destination_port": ("resolver_unicast_daemon", _old_port),
+    "resolver_unicast_port": ("resolver_unicast_port_low and _high", _old_local_port),
+}
+"""Deprecated options of relays: the option to write instead, and the change that the old one makes."""
+
 _BOTH_WAYS = ("resolver_multicast_address", "resolver_multicast_port")
 _OUTGOING = ("resolver_multicast_outgoing_address", "resolver_multicast_outgoing_port")
+
+ALL_CONTEXT_NAMES = frozenset({option.name for option in CONTEXT}.union(_BOTH_WAYS, _OUTGOING, OLD))
+"""The names of all options of resolution that a context has."""
 
 GroupT = TypeVar("GroupT", udp.AdvertiseOptions, udp.QueryOptions, udp.PatternOptions)
 TABLES: Mapping[type, tuple[Option, ...]] = {
@@ -197,6 +275,8 @@ def configured(settings: ResolutionSettings, options: Mapping[str, k.Value]) -> 
             settings = attrs.evolve(settings, multicast=attrs.evolve(settings.multicast, outgoing=""))
         elif name in _OUTGOING:
             settings = _outgoing(settings, name, value)
+        elif name in OLD:
+            settings = OLD[name][1](settings, str(value))
         else:
             settings = _find(name).set(settings, value)
     return settings
@@ -204,9 +284,21 @@ def configured(settings: ResolutionSettings, options: Mapping[str, k.Value]) -> 
 
 def of_contexts(options: Mapping[str, k.Value]) -> tuple[dict[str, k.Value], dict[str, k.Value]]:
     """Return the options of resolution that a context has, and the other options."""
-    names = {option.name for option in CONTEXT}.union(_BOTH_WAYS, _OUTGOING)
-    ours = {name: value for name, value in options.items() if name in names}
-    return ours, {name: value for name, value in options.items() if name not in names}
+    ours = {name: value for name, value in options.items() if name in ALL_CONTEXT_NAMES}
+    return ours, {name: value for name, value in options.items() if name not in ALL_CONTEXT_NAMES}
+
+
+def with_old_relay(settings: ResolutionSettings) -> ResolutionSettings:
+    """Return the settings with the relay of the deprecated options, if they name one, among the relays."""
+    host, port = settings.old_relay
+    if host == ANY:
+        return settings
+    return attrs.evolve(settings, relays=(*settings.relays, address.join(host, port)), old_relay=(ANY, port))
+
+
+def notices(options: Mapping[str, k.Value]) -> tuple[str, ...]:
+    """Return a notice for each deprecated option."""
+    return tuple(f"option {name} is deprecated: write {OLD[name][0]}" for name in options if name in OLD)
 
 
 def own(defaults: GroupT, options: Mapping[str, k.Value]) -> tuple[GroupT, dict[str, k.Value]]:

@@ -57,6 +57,11 @@ class LibraryOptions:
         else:
             getattr(self, scope)[ALIASES.get(scope, {}).get(given.name, given.name)] = given.value
 
+    @property
+    def transports(self) -> dict[str, Value]:
+        """Return the options of transports that are set for the context: they hold for its receivers and proxies."""
+        return {name: value for name, value in self.context.items() if name in library_options.OF_TRANSPORTS}
+
     def copy(self) -> "LibraryOptions":
         """Return a copy that can be changed."""
         return LibraryOptions(dict(self.context), dict(self.receiver), dict(self.source))
@@ -87,8 +92,12 @@ class StoreBuilder:
         own = {given.name: given.value for given in outline.options if given.name in STORE_LEVEL}
         base = attrs.evolve(self.profile.store, address=address.join(host, port), repository=None)
         none: dict[str, Value] = {}
-        transports, received = found.attempt(place, (TransportConfig(), none), lambda: split(asked.receiver))
-        config = found.attempt(place, base, lambda: apply("store", base, {**received, **self.wide, **own}))
+        # Options of transports that a topic sets for its receivers hold for the whole store, like its other ones.
+        of_receivers = {**asked.transports, **asked.receiver, **self.wide}
+        transports, received = found.attempt(place, (TransportConfig(), none), lambda: split(of_receivers))
+        for entry in _with_local_ends(asked.context):
+            found.notice(place, f"the local end of {entry} has no effect at a store: its interface is used")
+        config = found.attempt(place, base, lambda: apply("store", base, {**received, **own}))
         return StorePlan(
             name=outline.name,
             host=host,
@@ -198,11 +207,12 @@ class StoreBuilder:
             found.problem(place, f"the type of a pattern must be direct, PCRE or regexp, not '{outline.kind}'")
         pattern = found.attempt(place, "", lambda: expression(outline.pattern, kind or PatternType.DIRECT))
         kept = apply("topic", self.profile.store.repository or RepositoryConfig(), own)
-        found.attempt(place, None, lambda: _check_source(asked.source))
+        of_proxies = {**asked.transports, **asked.source}
+        found.attempt(place, None, lambda: _check_source(of_proxies))
         return TopicPlan(
             TopicPattern(pattern, kept, kind or PatternType.DIRECT),
             apply("disk", self.profile.disk, disk_options(own)),
-            asked.source,
+            of_proxies,
             self._hours(outline.restore_last or store.restore_last),
         )
 
@@ -239,7 +249,14 @@ def _check(given: Given) -> None:
 
 
 def _check_source(options: Mapping[str, Value]) -> None:
-    apply("source", Profile().source, options)
+    apply("source", Profile().source, split(options)[1])
+
+
+def _with_local_ends(options: Mapping[str, Value]) -> Iterable[str]:
+    """Return the entries of relays and services that name a local interface or port, which a store does not follow."""
+    named = (options.get(name, "") for name in ("resolver_unicast_daemon", "resolver_service"))
+    entries = (entry for value in named for entry in str(value).replace(",", " ").split())
+    return (entry for entry in entries if entry.rpartition("->")[0] not in ("", ANY, f"{ANY}:0"))
 
 
 def _entries(value: Value) -> Iterable[str]:

@@ -35,8 +35,10 @@ class StoreListError(StablecastError):
 
 def store_spec(text: str) -> StoreSpec:
     """Parse one store by address or host: `127.0.0.1:14567:1000` (P-213). Raises StoreListError or AddressError."""
+    if text.startswith("["):
+        address.check_ip(text[: text.find("]") + 1])  # It raises: a store has no IPv6 address.
     parts = text.split(":")
-    if len(parts) > 2 and parts[0].isdecimal() and "." in parts[1]:
+    if has_domain(text):
         _number(parts.pop(0), "a domain", MAX_DOMAIN)
     if len(parts) > 4:
         raise StoreListError(f"'{text}' is not a store: write ip:port, ip:port:regid or ip:port:regid:group")
@@ -44,6 +46,12 @@ def store_spec(text: str) -> StoreSpec:
     reg_id, group = _reg_id_and_group(parts[2:])
     # The machines know a store by its address. A host, like the name of a store, gets one when it is located.
     return StoreSpec("", reg_id, group, where) if address.is_host(where) else StoreSpec(where, reg_id, group)
+
+
+def has_domain(text: str) -> bool:
+    """Return whether the entry of a store begins with a domain: `1:10.0.0.7:14567` (P-201)."""
+    parts = text.split(":")
+    return len(parts) > 2 and parts[0].isdecimal() and "." in parts[1]
 
 
 def named_store(text: str) -> StoreSpec:

@@ -38,7 +38,7 @@ STORE_KEYS = frozenset({
 _TOPIC_KEYS = frozenset({"pattern", "type", "options", "receiver", "source", "restore-last"})
 _SCOPES = {"options": "store", "context": "lbm-context", "receiver": "lbm-receiver", "source": "lbm-source"}
 # fmt: on
-DAEMON_KEYS = frozenset(DAEMON_TEXTS) - {"xml-config"} | {"daemon-monitor", "tls"}
+DAEMON_KEYS = frozenset(DAEMON_TEXTS) | {"daemon-monitor", "tls"}
 
 
 def read(path: Path) -> dict[str, Any]:

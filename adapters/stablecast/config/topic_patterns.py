@@ -1,15 +1,14 @@
 """Topic patterns (P-817): exact, Perl compatible or POSIX extended, all translated to regular expressions of Python.
 
 Python's expressions lack few constructs of Perl's (recursion, verbs, resetting the start of a match). A pattern that
-uses them is refused, never misread. The named classes of POSIX are translated. A pattern may match anywhere in a topic
-(C-13).
+uses them is refused, never misread (`pcre`). A pattern may match anywhere in a topic (C-13).
 """
 
 import re
 
 from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.settings import PatternType
-from stablecast.transports.resolution.patterns import CLASS, CLASSES
+from stablecast.transports.resolution.pcre import UnsupportedSyntaxError, python_expression
 
 TYPES = {"direct": PatternType.DIRECT, "pcre": PatternType.PCRE, "regexp": PatternType.REGEXP}
 """Kinds by their names in lower case: examples of the documentation also write `pcre`."""
@@ -30,16 +29,9 @@ def expression(pattern: str, kind: PatternType) -> str:
     """
     if kind is PatternType.DIRECT:
         return pattern
-    python = CLASS.sub(_named, pattern) if kind is PatternType.REGEXP else pattern
     try:
+        python = python_expression(pattern)
         re.compile(python)
-    except re.error as error:
+    except (re.error, UnsupportedSyntaxError) as error:
         raise PatternError(f"'{pattern}' is not an expression that can be used here: {error}") from None
     return python
-
-
-def _named(found: "re.Match[str]") -> str:
-    known = CLASSES.get(found[1])
-    if known is None:
-        raise PatternError(f"[:{found[1]}:] is not a character class: there are {', '.join(CLASSES)}")
-    return known

@@ -135,6 +135,9 @@ class TransportConfig:
 
 GROUP = k.AddressKind(empty="0.0.0.0")  # noqa: S104 - the documented word for none
 GROUP_NUMBER = k.AddressKind(numeric=True)
+_KINDS = k.words(
+    tcp=Transport.TCP, lbtrm=Transport.LBTRM, lbtru=Transport.LBTRU, lbt_rm=Transport.LBTRM, lbt_ru=Transport.LBTRU
+)
 BITS = k.NumberKind(1, MAX_BITS, "bit/s")
 _DATAGRAM = k.NumberKind(settings.MIN_DATAGRAM, settings.MAX_DATAGRAM, "bytes")
 
@@ -167,7 +170,7 @@ _EACH = (
 
 # fmt: off
 TRANSPORT_OPTIONS: tuple[Option, ...] = (
-    Option("transport", "kind", k.words(tcp=Transport.TCP, lbtrm=Transport.LBTRM, lbtru=Transport.LBTRU),
+    Option("transport", "kind", _KINDS,
            "transport of the data to receivers and stores"),
     Option("implicit_batching_minimum_length", "batching.minimum_bytes", k.NumberKind(1, MAX_BATCH, "bytes"),
            "size at which a batch of messages is sent"),

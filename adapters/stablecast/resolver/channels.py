@@ -2,11 +2,12 @@
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from stablecast.runtime import tls
-from stablecast.runtime.address import join
+from stablecast.runtime.address import is_ip6, join, split_service
 from stablecast.runtime.keepalive import keep_alive
+from stablecast.runtime.unicast import NO_ENDS, LocalEnd
 from stablecast.text import refusal
 from stablecast.transports.resolution.srs.events import BytesReceived, ConnectionClosed, ConnectionOpened
 
@@ -51,9 +52,12 @@ class Channel(asyncio.Protocol):
 class Channels:
     """The connections of one machine; `on_event` gets the events of those that the machine did not cut."""
 
-    def __init__(self, interface: str, on_event: Callable[[Happening], None]) -> None:
-        """Connect from the address `interface`."""
+    def __init__(
+        self, interface: str, on_event: Callable[[Happening], None], ends: Mapping[str, LocalEnd] = NO_ENDS
+    ) -> None:
+        """Connect from the address `interface`, or from the local end of a peer."""
         self._interface = interface
+        self._ends = ends
         self._on_event = on_event
         self._connecting: dict[int, asyncio.Task[None]] = {}
         self._open: dict[int, asyncio.Transport] = {}
@@ -104,7 +108,9 @@ class Channels:
         """Keep a connection that was made, and report it."""
         self._open[number] = transport
         self._empty.clear()
-        self.report(ConnectionOpened(number, join(*transport.get_extra_info("sockname"))))
+        host, port = transport.get_extra_info("sockname")[:2]
+        # The service is told an IPv4 address, also by a context that reached it over IPv6.
+        self.report(ConnectionOpened(number, join(self._interface if is_ip6(host) else host, port)))
 
     def on_lost(self, number: int, reason: str) -> None:
         """Forget a connection that is over, and report its end."""
@@ -115,16 +121,18 @@ class Channels:
             self._empty.set()
 
     async def _connect(self, number: int, address: str) -> None:
-        host, _, port = address.rpartition(":")
+        host, port = split_service(address)
+        over_ip6 = is_ip6(host)
         loop = asyncio.get_running_loop()
         channel = Channel(self, number)
+        end = self._ends.get(address, LocalEnd())
         try:
             await loop.create_connection(
                 lambda: channel,
                 host,
-                int(port),
-                family=socket.AF_INET,
-                local_addr=(self._interface, 0),
+                port,
+                family=socket.AF_INET6 if over_ip6 else socket.AF_INET,
+                local_addr=None if over_ip6 else (end.address(self._interface), end.port),
                 ssl=tls.client(),
                 ssl_handshake_timeout=tls.handshake(),
             )

@@ -1,10 +1,12 @@
 """Several kinds of resolution of one context: a source that two of them find is reported once.
 
 Every kind gets every input. A reported source is forgotten when the receiver asks again, or when a kind reports the end
-of the source. Receivers that stay without a source are reported, with the reasons that each kind knows.
+of the source. Receivers that stay without a source are reported, with the reasons that each kind knows. A topic that
+only patterns want is abandoned when every kind has abandoned it since its receiver lost its last source.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import attrs
 
@@ -14,14 +16,7 @@ from stablecast.resolver.srs_resolver import OnRecord
 from stablecast.runtime import machine
 from stablecast.runtime.alarm import Alarm
 from stablecast.transports.resolution.records import SourceRecord
-from stablecast.transports.resolution.udp.inputs import (
-    AddReceiver,
-    RemoveReceiver,
-    ResolutionInput,
-    Resolved,
-    SourceLost,
-    Unresolved,
-)
+from stablecast.transports.resolution.udp import inputs
 from stablecast.transports.resolution.unresolved_receivers import UnresolvedTopics
 
 
@@ -34,13 +29,28 @@ class Wait:
     reason: str
 
 
-class Combined(Resolution):
-    """The kinds of one context. Pass `found` and `gone` to them as their callbacks, then `add` them."""
+def _nothing(_: Any) -> None:
+    """Ignore a report that no callback was given for."""
 
-    def __init__(self, on_found: OnRecord, on_wait: Callable[[Sequence[Wait]], None] = lambda _: None) -> None:
-        """Report sources to `on_found` and waiting receivers to `on_wait`; both may call back and must not raise."""
+
+class Combined(Resolution):
+    """The kinds of one context. Pass `found`, `gone` and `abandoned` to them as their callbacks, then `add` them."""
+
+    def __init__(
+        self,
+        on_found: OnRecord,
+        on_wait: Callable[[Sequence[Wait]], None] = _nothing,
+        on_abandoned: Callable[[str], None] = _nothing,
+    ) -> None:
+        """Report sources to `on_found`, waiting receivers to `on_wait`, and abandoned topics to `on_abandoned`.
+
+        The callbacks may call back and must not raise.
+        """
         self._on_found = on_found
         self._on_wait = on_wait
+        self._on_abandoned = on_abandoned
+        self._wanted: set[str] = set()
+        self._abandoned: dict[str, set[str]] = {}
         self._kinds: list[Resolution] = []
         self._reported: dict[str, set[SourceRecord]] = {}
         self._waiting = UnresolvedTopics()
@@ -52,6 +62,7 @@ class Combined(Resolution):
 
     def found(self, topic: str, record: SourceRecord) -> None:
         """Report a source that a kind found, unless it is reported already."""
+        self._abandoned.pop(topic, None)
         reported = self._reported.setdefault(topic, set())
         if record not in reported:
             reported.add(record)
@@ -65,15 +76,31 @@ class Combined(Resolution):
         """Forget a source whose end a kind reports, so that it is reported when it is found again."""
         self._reported.get(topic, set()).discard(record)
 
-    def feed(self, event: ResolutionInput) -> None:
+    def abandoned(self, kind: str, topic: str) -> None:
+        """Note that the kind of this name has abandoned a topic that only patterns want."""
+        kinds = self._abandoned.setdefault(topic, set())
+        kinds.add(kind)
+        if len(kinds) == len(self._kinds):
+            del self._abandoned[topic]
+            self._reported.pop(topic, None)
+            self._on_abandoned(topic)
+
+    def feed(self, event: inputs.ResolutionInput) -> None:
         """Pass one input to every kind, and note which receivers wait. Raises MisuseError."""
-        if isinstance(event, AddReceiver | RemoveReceiver | Unresolved):
+        if isinstance(event, inputs.AddReceiver | inputs.RemoveReceiver | inputs.Unresolved):
             self._reported.pop(event.topic, None)  # The receiver starts anew: all sources are reported to it again.
-        if isinstance(event, RemoveReceiver | Resolved):
+            self._abandoned.pop(event.topic, None)
+        if isinstance(event, inputs.AddPattern):
+            self._reported = {topic: known for topic, known in self._reported.items() if topic in self._wanted}
+        if isinstance(event, inputs.RemoveReceiver | inputs.Resolved):
             self._waiting.end(event.topic)
+        if isinstance(event, inputs.RemoveReceiver):
+            self._wanted.discard(event.topic)
         for kind in self._kinds:
             kind.feed(event)
-        if isinstance(event, AddReceiver | Unresolved):
+        if isinstance(event, inputs.AddReceiver):
+            self._wanted.add(event.topic)
+        if isinstance(event, inputs.AddReceiver | inputs.Unresolved) and event.topic in self._wanted:
             self._waiting.begin(event.topic, machine.clock.monotonic_ns())
             self._alarm.set(self._waiting.next())
 
@@ -86,7 +113,7 @@ class Combined(Resolution):
         for record in [record for record in reported if record.address == address]:
             reported.discard(record)
             for kind in self._kinds:
-                kind.feed(SourceLost(topic, record.session_id, record.index))
+                kind.feed(inputs.SourceLost(topic, record.session_id, record.index))
 
     def ask_name(self, name: str) -> bool:
         """Find the store of a name; return False if no kind can find stores. Raises MisuseError."""

@@ -5,17 +5,16 @@ the kernel does not accept at once is dropped, as the network would drop it.
 """
 
 import asyncio
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Generic, Protocol, TypeVar
 
-from stablecast.runtime import driven_machine
+from stablecast.runtime import driver, machine
 from stablecast.runtime.address import parse
-from stablecast.runtime.datagram_buffers import Sent
-from stablecast.runtime.datagrams import DatagramSocket
-from stablecast.runtime.effect_execution import describe, report
+from stablecast.runtime.datagrams import DatagramSocket, Sent
+from stablecast.runtime.driver import UntracedDriver, describe, report
 from stablecast.runtime.machine import Socket
-from stablecast.runtime.untraced_driver import UntracedDriver
 from stablecast.transports.resolution.udp.effects import SendCopies, SendDatagram
 from stablecast.transports.resolution.udp.inputs import DatagramArrived
 
@@ -30,9 +29,7 @@ EffectT_co = TypeVar("EffectT_co", covariant=True)
 EffectT = TypeVar("EffectT")
 
 
-class CountingMachine(
-    driven_machine.Machine[InputT_contra | DatagramArrived, EffectT_co], Protocol[InputT_contra, EffectT_co]
-):
+class CountingMachine(driver.Machine[InputT_contra | DatagramArrived, EffectT_co], Protocol[InputT_contra, EffectT_co]):
     """The machine contract (`stablecast.transports.resolution`), with counters."""
 
     def counters(self) -> dict[str, int]:
@@ -53,6 +50,10 @@ class Endpoint(Generic[InputT, EffectT]):
         self._read_errors = 0
         self._on_effect = on_effect
         self._sending: Socket | None = None
+        self._branches: dict[str, Socket] = {}
+        self._moved: dict[str, str] = {}
+        self._named: dict[str, str] = {}
+        self._heard: dict[str, float] = {}
         self._sockets: list[DatagramSocket] = []
         self._driver: UntracedDriver[InputT | DatagramArrived, EffectT] | None = None
 
@@ -61,6 +62,25 @@ class Endpoint(Generic[InputT, EffectT]):
         self._sending = sock
         self._driver = UntracedDriver(self.machine, self._perform, self._on_failed)
         self.read(sock)
+
+    def branch(self, to: str, sock: Socket) -> None:
+        """Send to the peer `to` from this socket, and read it."""
+        self._branches[to] = sock
+        self.read(sock)
+
+    def move(self, peer: str, to: str) -> None:
+        """Send what is for `peer` to the address `to`, and hear it as `peer`: the machine knows its first address."""
+        self._named = {place: name for place, name in self._named.items() if name != peer}
+        self._moved[peer] = to
+        self._named[to] = peer
+
+    def watch(self, peers: Iterable[str]) -> None:
+        """Note when a datagram of each of these peers arrives, for `heard_within`."""
+        self._heard = dict.fromkeys(peers, -math.inf)
+
+    def heard_within(self, peer: str, seconds: float) -> bool:
+        """Return whether a watched peer was heard in the last `seconds`."""
+        return machine.clock.monotonic() - self._heard[peer] < seconds
 
     def read(self, sock: Socket) -> DatagramSocket:
         """Read one more socket until `shut`."""
@@ -103,8 +123,12 @@ class Endpoint(Generic[InputT, EffectT]):
         }
 
     def _on_read(self, found: list[Sent]) -> None:
-        if self._driver is not None:
-            self._driver.feed_all(DatagramArrived(bytes(one), sender) for sender, those in found for one in those)
+        if self._driver is None:
+            return
+        if self._heard:
+            found = [(self._named.get(sender, sender), those) for sender, those in found]
+            self._heard |= {sender: machine.clock.monotonic() for sender, _ in found if sender in self._heard}
+        self._driver.feed_all(DatagramArrived(bytes(one), sender) for sender, those in found for one in those)
 
     def _perform(self, effect: EffectT) -> None:
         match effect:
@@ -124,7 +148,8 @@ class Endpoint(Generic[InputT, EffectT]):
         if self._sending is None:
             return
         try:
-            self._sending.sendto(data, _parsed(to))
+            sending = self._branches.get(to, self._sending) if self._branches else self._sending
+            sending.sendto(data, _parsed(self._moved.get(to, to) if self._moved else to))
         except BlockingIOError:
             self.send_drops += 1
         except Exception:  # noqa: BLE001 - peers name some addresses, which may be malformed

@@ -2,17 +2,7 @@
 
 from abc import ABC, abstractmethod
 
-from stablecast.transports.resolution.udp.inputs import (
-    AddPattern,
-    AddReceiver,
-    AddSource,
-    RemovePattern,
-    RemoveReceiver,
-    RemoveSource,
-    ResolutionInput,
-    Resolved,
-    Unresolved,
-)
+from stablecast.transports.resolution.udp import inputs
 from stablecast.transports.resolution.udp.settings import PatternOptions, QueryOptions
 from stablecast.transports.wire.lbmr import PatternLanguage
 
@@ -21,7 +11,7 @@ class Resolution(ABC):
     """Topic resolution of one context: `Resolver` over UDP, `SrsResolver` over services, `Combined` for several."""
 
     @abstractmethod
-    def feed(self, event: ResolutionInput) -> None:
+    def feed(self, event: inputs.ResolutionInput) -> None:
         """Process one input; do nothing once closed. Raises MisuseError."""
 
     @abstractmethod
@@ -48,7 +38,7 @@ class Resolution(ABC):
     async def close(self) -> None:
         """Stop resolution and close all sockets; nothing is reported afterwards."""
 
-    def add_source(self, source: AddSource) -> None:
+    def add_source(self, source: inputs.AddSource) -> None:
         """Advertise a source until `remove_source`; its advertising options concern UDP only.
 
         Raises:
@@ -58,7 +48,7 @@ class Resolution(ABC):
 
     def remove_source(self, session_id: int, index: int) -> None:
         """Stop advertising a source; receivers learn its end from the transport or the service."""
-        self.feed(RemoveSource(session_id, index))
+        self.feed(inputs.RemoveSource(session_id, index))
 
     def add_receiver(self, topic: str, options: QueryOptions | None = None) -> None:
         """Find the sources of `topic` until `remove_receiver`; for a second receiver, report all of them again.
@@ -66,11 +56,11 @@ class Resolution(ABC):
         Raises:
             MisuseError: The topic cannot be written on the wire, or is one too many.
         """
-        self.feed(AddReceiver(topic, options))
+        self.feed(inputs.AddReceiver(topic, options))
 
     def remove_receiver(self, topic: str) -> None:
         """Stop finding the sources of `topic`; nothing is reported afterwards."""
-        self.feed(RemoveReceiver(topic))
+        self.feed(inputs.RemoveReceiver(topic))
 
     def add_pattern(
         self, pattern: str, kind: int = PatternLanguage.PCRE, options: PatternOptions | None = None
@@ -80,16 +70,16 @@ class Resolution(ABC):
         Raises:
             MisuseError: The pattern is malformed, cannot be written on the wire, or is one too many.
         """
-        self.feed(AddPattern(pattern, kind, options))
+        self.feed(inputs.AddPattern(pattern, kind, options))
 
     def remove_pattern(self, pattern: str) -> None:
         """Stop finding the sources of a pattern."""
-        self.feed(RemovePattern(pattern))
+        self.feed(inputs.RemovePattern(pattern))
 
     def resolved(self, topic: str) -> None:
         """Note that the receiver of `topic` has a live session: queries stop after the initial phase."""
-        self.feed(Resolved(topic))
+        self.feed(inputs.Resolved(topic))
 
     def unresolved(self, topic: str) -> None:
         """Note that the receiver of `topic` has no live session any more: ask again, and report all sources again."""
-        self.feed(Unresolved(topic))
+        self.feed(inputs.Unresolved(topic))

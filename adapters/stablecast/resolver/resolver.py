@@ -1,47 +1,29 @@
 """Topic resolution of one context over UDP: through relays, or in a multicast group."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
 
+from stablecast.core.errors import StablecastError
 from stablecast.core.machine.units import SECOND
 from stablecast.resolver.endpoint import Endpoint
+from stablecast.resolver.relay_hosts import RelayHosts
 from stablecast.resolver.resolution import Resolution
-from stablecast.runtime import datagrams, machine, multicast
-from stablecast.runtime.address import check_ip, is_host, join, parse
+from stablecast.runtime import machine, multicast
+from stablecast.runtime.address import is_host, join, parse
 from stablecast.runtime.datagrams import DatagramSocket
 from stablecast.runtime.interfaces import ANY, choose_device, interfaces, resolved_place
 from stablecast.runtime.multicast import MulticastSettings
 from stablecast.runtime.ports import PortError
+from stablecast.runtime.unicast import ANY_PORT, NO_ENDS, LocalEnd, UnicastSettings, bound
 from stablecast.transports.resolution.records import INSTANCE_BYTES, SourceRecord
+from stablecast.transports.resolution.udp import effects as fx
+from stablecast.transports.resolution.udp import inputs
 from stablecast.transports.resolution.udp.carriers import MulticastGroup
 from stablecast.transports.resolution.udp.context import ResolutionContext
-from stablecast.transports.resolution.udp.effects import (
-    ContextEffect,
-    Discovered,
-    Listen,
-    NameFound,
-    NameLost,
-    Remark,
-    SourceNotFound,
-    Withdrawn,
-)
-from stablecast.transports.resolution.udp.inputs import (
-    AddName,
-    AskName,
-    ContextInput,
-    ForgetName,
-    NameAlive,
-    RemoveName,
-    ResolutionInput,
-    Wake,
-)
 from stablecast.transports.resolution.udp.settings import SAFE, ResolutionConfig
-
-LOCAL_PORTS = (14_402, 14_406)
-"""Local ports of contexts, by which public dissectors recognise resolution; if all are in use, any port serves."""
 
 JOIN_SECONDS = 5.0
 """Pause before a group that could not be joined is tried again."""
@@ -64,6 +46,7 @@ class Listeners:
         name_found: `name_found(name, address)` when the store of a name is known, or moved.
         name_lost: `name_lost(name)` when the store of a name was silent for too long.
         remark: `remark(text, warning)` for a log line.
+        abandoned: `abandoned(topic)` when a topic that only patterns want has had no source for too long.
     """
 
     found: OnFound
@@ -72,6 +55,7 @@ class Listeners:
     name_found: Callable[[str, str], None] = _nothing
     name_lost: Callable[[str], None] = _nothing
     remark: Callable[[str, bool], None] = _nothing
+    abandoned: Callable[[str], None] = _nothing
 
 
 class Resolver(Resolution):
@@ -81,10 +65,11 @@ class Resolver(Resolution):
         """Prepare the endpoint of a machine in the running loop."""
         self._machine = machine
         self._listeners = listeners
-        self._endpoint: Endpoint[ContextInput, ContextEffect] = Endpoint(machine, self._on_effect)
+        self._endpoint: Endpoint[inputs.ContextInput, fx.ContextEffect] = Endpoint(machine, self._on_effect)
         self._group: tuple[MulticastSettings, str] | None = None
         self._member: DatagramSocket | None = None
         self._joining: asyncio.TimerHandle | None = None
+        self._hosts: RelayHosts | None = None
 
     @classmethod
     async def start(
@@ -95,24 +80,38 @@ class Resolver(Resolution):
         *,
         instance: bytes | None = None,
         config: ResolutionConfig = SAFE,
+        unicast: UnicastSettings = ANY_PORT,
+        ends: Mapping[str, LocalEnd] = NO_ENDS,
     ) -> "Resolver":
         """Start to resolve from the address `interface` through `relays`, in the running loop.
 
-        Each relay is `ip:port` or `host:port`. A host is looked up once.
+        Each relay is `ip:port` or `host:port`. A host is looked up again at intervals while its relay is silent.
 
-        `instance` is the name of the context in 8 bytes, random by default.
+        `instance` is the name of the context in 8 bytes, random by default. `unicast` is the local end for all relays,
+        and `ends` those of single relays.
 
         Raises:
             AddressError: An address has the wrong form, or a host has no address.
             PortError: This machine has no such interface.
             MisuseError: There is no relay, or too many, or `instance` has another length.
         """
-        addresses = [
-            await machine.threads.call(resolved_place, relay) if is_host(relay) else join(*parse(relay))
+        places = {
+            relay: await machine.threads.call(resolved_place, relay) if is_host(relay) else join(*parse(relay))
             for relay in relays
-        ]
-        resolver = cls(ResolutionContext.over_relays(_name(instance), addresses, config), listeners)
-        resolver._endpoint.open(datagrams.bind_near(check_ip(interface), *LOCAL_PORTS))
+        }
+        context = ResolutionContext.over_relays(_name(instance), list(places.values()), config)
+        resolver = cls(context, listeners)
+        resolver._endpoint.open(bound(unicast, interface))
+        try:
+            for relay, end in ends.items():
+                if relay in places:
+                    resolver._endpoint.branch(places[relay], bound(unicast, interface, end))
+        except StablecastError:
+            await resolver.close()
+            raise
+        resolver._hosts = RelayHosts(
+            {relay: place for relay, place in places.items() if is_host(relay)}, resolver._endpoint, listeners.remark
+        )
         return resolver
 
     @classmethod
@@ -138,34 +137,30 @@ class Resolver(Resolution):
         resolver._endpoint.open(multicast.sending(interface, settings.ttl, settings.loop))
         return resolver
 
-    def feed(self, event: ResolutionInput) -> None:
+    def feed(self, event: inputs.ResolutionInput) -> None:
         """Feed one input to the machine; do nothing once closed. Raises MisuseError."""
         self._endpoint.feed(event)
 
     def add_name(self, name: str, address: str) -> None:
         """Answer queries for the store `name` with `address` (T-204). Raises MisuseError."""
-        self._endpoint.feed(AddName(name, address))
-
-    def remove_name(self, name: str) -> None:
-        """Stop answering queries for the store `name`."""
-        self._endpoint.feed(RemoveName(name))
+        self._endpoint.feed(inputs.AddName(name, address))
 
     def ask_name(self, name: str) -> bool:
         """Find the store of this name (T-201); return True, because UDP can find stores. Raises MisuseError."""
-        self._endpoint.feed(AskName(name))
+        self._endpoint.feed(inputs.AskName(name))
         return True
 
     def forget_name(self, name: str) -> None:
         """Stop finding the store of this name."""
-        self._endpoint.feed(ForgetName(name))
+        self._endpoint.feed(inputs.ForgetName(name))
 
     def name_alive(self, name: str) -> None:
         """Note that the store of this name sends to this context, so that its name needs no queries (T-206)."""
-        self._endpoint.feed(NameAlive(name))
+        self._endpoint.feed(inputs.NameAlive(name))
 
     def wake(self, flags: int, interval: float = 0, duration: float = 0) -> None:
         """Ask quiet contexts to advertise and query again (T26), every `interval` for `duration` seconds."""
-        self._endpoint.feed(Wake(flags, int(interval * SECOND), int(duration * SECOND)))
+        self._endpoint.feed(inputs.Wake(flags, int(interval * SECOND), int(duration * SECOND)))
 
     def why(self, topic: str) -> str:
         """Return the likely reason why the receiver of `topic` has no session."""
@@ -189,27 +184,30 @@ class Resolver(Resolution):
         """Stop resolution and close the sockets."""
         if self._joining is not None:
             self._joining.cancel()
+        if self._hosts is not None:
+            self._hosts.close()
         await self._endpoint.close()
 
-    def _on_effect(self, effect: ContextEffect) -> None:
+    def _on_effect(self, effect: fx.ContextEffect) -> None:
         listeners = self._listeners
         match effect:
-            case Discovered(topic, record):
+            case fx.Discovered(topic, record):
                 listeners.found(topic, record)
-            case Withdrawn(topic, record):
+            case fx.Withdrawn(topic, record):
                 listeners.gone(topic, record)
-            case SourceNotFound(topic, queries):
+            case fx.SourceNotFound(topic, queries):
                 listeners.no_source(topic, queries)
-            case NameFound(name, address):
+            case fx.Abandoned(topic):
+                listeners.abandoned(topic)
+            case fx.NameFound(name, address):
                 listeners.name_found(name, address)
-            case NameLost(name):
+            case fx.NameLost(name):
                 listeners.name_lost(name)
-            case Remark(text, warning):
+            case fx.Remark(text, warning):
                 listeners.remark(text, warning)
-            case Listen(on) if self._group is not None and self._group[0].group != ANY:
+            case fx.Listen(on) if self._group is not None and self._group[0].group != ANY:
                 self._listen(*self._group, on)
-            case _:
-                pass  # Datagrams of relays arrive on the socket that sends.
+            # Datagrams of relays arrive on the socket that sends.
 
     def _listen(self, settings: MulticastSettings, interface: str, on: bool) -> None:
         """Join the group, or leave it; try again to join later, because the machine counts on it."""

@@ -1,27 +1,19 @@
 """Topic resolution of one context over services (SRS)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import assert_never
 
 from stablecast.resolver.channels import Channels
 from stablecast.resolver.resolution import Resolution
 from stablecast.runtime import machine
 from stablecast.runtime.address import check_ip, parse_services
-from stablecast.runtime.effect_execution import describe, report
-from stablecast.runtime.untraced_driver import UntracedDriver
+from stablecast.runtime.driver import UntracedDriver, describe, report
+from stablecast.runtime.unicast import NO_ENDS, LocalEnd
 from stablecast.transports.resolution.records import INSTANCE_BYTES, SourceRecord
+from stablecast.transports.resolution.srs import events as srs
 from stablecast.transports.resolution.srs.context import SrsContext
-from stablecast.transports.resolution.srs.events import (
-    Connect,
-    ConnectionClosed,
-    Disconnect,
-    SendBytes,
-    ServiceChanged,
-    SrsContextEffect,
-    SrsContextInput,
-)
 from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS, ClientConfig
-from stablecast.transports.resolution.udp.effects import Discovered, Withdrawn
+from stablecast.transports.resolution.udp.effects import Abandoned, Discovered, Withdrawn
 from stablecast.transports.resolution.udp.inputs import ResolutionInput
 
 OnRecord = Callable[[str, SourceRecord], None]
@@ -38,20 +30,23 @@ class SrsResolver(Resolution):
         on_found: OnRecord,
         on_gone: OnRecord | None,
         on_service: OnService | None,
+        on_abandoned: Callable[[str], None] | None,
+        ends: Mapping[str, LocalEnd],
     ) -> None:
         """Drive `machine` in the running loop, from its first timeout on."""
         self._machine = machine
         self._on_found = on_found
         self._on_gone = on_gone
         self._on_service = on_service
+        self._on_abandoned = on_abandoned
         self._closed = False
-        self._driver: UntracedDriver[SrsContextInput, SrsContextEffect] = UntracedDriver(
+        self._driver: UntracedDriver[srs.SrsContextInput, srs.SrsContextEffect] = UntracedDriver(
             machine, self._perform, self._on_failed
         )
-        self._channels = Channels(interface, self._driver.feed)
+        self._channels = Channels(interface, self._driver.feed, ends)
 
     @classmethod
-    async def start(
+    async def start(  # noqa: PLR0913 - each is a choice of its own
         cls,
         interface: str,
         services: Sequence[str],
@@ -59,15 +54,19 @@ class SrsResolver(Resolution):
         *,
         on_gone: OnRecord | None = None,
         on_service: OnService | None = None,
+        on_abandoned: Callable[[str], None] | None = None,
         instance: bytes | None = None,
         config: ClientConfig = CLIENT_DEFAULTS,
+        ends: Mapping[str, LocalEnd] = NO_ENDS,
     ) -> "SrsResolver":
         """Start to resolve from the address `interface` through `services` (`host:port` each), in the running loop.
 
         `on_found(topic, record)` is called for each source of a wanted topic, perhaps more than once, and `on_gone` at
         the end of such a source. `on_service(address, up, reason)` is called when a service begins or ceases to inform
-        this context. They may call back and must not raise. `instance` is the name of the context in 8 bytes, random by
-        default. This method returns at once, and connections are made in the background.
+        this context. `on_abandoned(topic)` is called when a topic that only patterns want has had no source for too
+        long. They may call back and must not raise. `instance` is the name of the context in 8 bytes, random by
+        default. `ends` are the local ends of connections to single services. This method returns at once, and
+        connections are made in the background.
 
         Raises:
             AddressError: An address has the wrong form.
@@ -76,7 +75,7 @@ class SrsResolver(Resolution):
         name = machine.entropy.octets(INSTANCE_BYTES) if instance is None else instance
         seed = int.from_bytes(machine.entropy.octets(8))
         client = SrsContext.create(name, parse_services(services), seed, config)
-        return cls(client, check_ip(interface), on_found, on_gone, on_service)
+        return cls(client, check_ip(interface), on_found, on_gone, on_service, on_abandoned, ends)
 
     def ask_name(self, name: str) -> bool:
         """Return False: services know no names of stores, which are found over UDP (T-010)."""
@@ -115,26 +114,29 @@ class SrsResolver(Resolution):
         A source or a service that could not be reported is reported again when its receiver asks again.
         """
         report(f"{describe(effect)} of the resolver service failed", error)
-        if isinstance(effect, SendBytes | Connect):
+        if isinstance(effect, srs.SendBytes | srs.Connect):
             self._channels.cut(effect.connection)
-            self._driver.feed(ConnectionClosed(effect.connection, f"{type(error).__name__}: {error}"))
+            self._driver.feed(srs.ConnectionClosed(effect.connection, f"{type(error).__name__}: {error}"))
 
-    def _perform(self, effect: SrsContextEffect) -> None:
+    def _perform(self, effect: srs.SrsContextEffect) -> None:
         if self._closed:
             return  # A callback of an earlier effect closed this resolver.
         match effect:
-            case SendBytes(connection, data):
+            case srs.SendBytes(connection, data):
                 self._channels.write(connection, data)
-            case Connect(connection, address):
+            case srs.Connect(connection, address):
                 self._channels.connect(connection, address)
-            case Disconnect(connection):
+            case srs.Disconnect(connection):
                 self._channels.cut(connection)
             case Discovered(topic, record):
                 self._on_found(topic, record)
             case Withdrawn(topic, record):
                 if self._on_gone is not None:
                     self._on_gone(topic, record)
-            case ServiceChanged(address, up, reason):
+            case Abandoned(topic):
+                if self._on_abandoned is not None:
+                    self._on_abandoned(topic)
+            case srs.ServiceChanged(address, up, reason):
                 if self._on_service is not None:
                     self._on_service(address, up, reason)
             case _:

@@ -14,15 +14,8 @@ import attrs
 
 from stablecast.core.machine.seeded import Seeded
 from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.transports.resolution.srs import events as srs
 from stablecast.transports.resolution.srs.context import SrsContext
-from stablecast.transports.resolution.srs.events import (
-    BytesReceived,
-    Connect,
-    ConnectionAccepted,
-    ConnectionClosed,
-    ConnectionOpened,
-    SendBytes,
-)
 from stablecast.transports.resolution.srs.service import ResolutionService
 from stablecast.transports.resolution.udp.carriers import MulticastGroup
 from stablecast.transports.resolution.udp.context import ResolutionContext
@@ -190,17 +183,17 @@ class _Services(_Network):
 
     def _send(self, at: int, effect: object, now: int) -> None:
         match effect:
-            case Connect(connection) if _is_apart(now):
-                self._fly(at, ConnectionClosed(connection, "no route"), now)
-            case Connect(connection):
-                self._fly(SERVICE, ConnectionAccepted(_number(at, connection), f"10.0.0.{at}:1"), now)
-                self._fly(at, ConnectionOpened(connection, f"10.0.0.{at}:1"), now)
-            case SendBytes(connection, data) if at == SERVICE:
-                self._write(connection % 2, BytesReceived(connection // 2, data), now)
-            case SendBytes(connection, data):
-                self._write(SERVICE, BytesReceived(_number(at, connection), data), now)
+            case srs.Connect(connection) if _is_apart(now):
+                self._fly(at, srs.ConnectionClosed(connection, "no route"), now)
+            case srs.Connect(connection):
+                self._fly(SERVICE, srs.ConnectionAccepted(_number(at, connection), f"10.0.0.{at}:1"), now)
+                self._fly(at, srs.ConnectionOpened(connection, f"10.0.0.{at}:1"), now)
+            case srs.SendBytes(connection, data) if at == SERVICE:
+                self._write(connection % 2, srs.BytesReceived(connection // 2, data), now)
+            case srs.SendBytes(connection, data):
+                self._write(SERVICE, srs.BytesReceived(_number(at, connection), data), now)
 
-    def _write(self, at: int, event: BytesReceived, now: int) -> None:
+    def _write(self, at: int, event: srs.BytesReceived, now: int) -> None:
         self.cost.sent(len(event.data), now)
         if not _is_apart(now):
             self._fly(at, event, now)

@@ -13,6 +13,10 @@ HOST = re.compile(r"(?=.{1,253}\Z)(?:[A-Za-z0-9_-]{1,63}\.)*(?=[0-9-]*[A-Za-z])[
 """The form of a host name. Its last label has a letter, so that a mistyped IPv4 address is no host name."""
 
 
+ONLY_IP4 = "the messages of the protocol carry IPv4 addresses only: write the IPv4 address of that host"
+"""The reason why stores, relays, sources and contexts have IPv4 addresses; services and monitors need none."""
+
+
 class AddressError(StablecastError):
     """An address that cannot be used; the message names it and the expected form."""
 
@@ -44,7 +48,18 @@ def check_ip(text: str) -> str:
     try:
         return str(ipaddress.IPv4Address(text))
     except ipaddress.AddressValueError:
+        if is_ip6(text):
+            raise AddressError(f"'{text}' is an IPv6 address, and {ONLY_IP4}") from None
         raise AddressError(f"'{text}' is not an IPv4 address; host names are not resolved here") from None
+
+
+def is_ip6(text: str) -> bool:
+    """Return whether a text is an IPv6 address, with or without brackets."""
+    try:
+        ipaddress.IPv6Address(text.removeprefix("[").removesuffix("]"))
+    except ipaddress.AddressValueError:
+        return False
+    return True
 
 
 def join(host: str, port: int) -> str:
@@ -52,13 +67,27 @@ def join(host: str, port: int) -> str:
     return f"{host}:{port}"
 
 
+def join_any(host: str, port: int) -> str:
+    """Return `host:port`, or `[host]:port` for an IPv6 address."""
+    return join(f"[{host}]" if ":" in host else host, port)
+
+
 def parse_services(texts: Sequence[str]) -> list[str]:
     """Return the addresses of texts, each a list of `host:port` with commas (T-411). Raises AddressError."""
     return [_service(part.strip()) for text in texts for part in text.split(",")]
 
 
+def split_service(text: str) -> tuple[str, int]:
+    """Split the address of a service, `host:port` or `[IPv6 address]:port`; the host is without brackets."""
+    host, _, port = text.rpartition(":")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
 def _service(text: str) -> str:
     host, colon, port = text.rpartition(":")
-    if not colon or not host or ":" in host or not port.isdecimal() or not 0 < int(port) <= MAX_PORT:
-        raise AddressError(f"'{text}' is not the address of a service: write host:port, for example localhost:27000")
+    bracketed = host.startswith("[") and host.endswith("]") and is_ip6(host)
+    known = bool(host) and (bracketed or not {":", "[", "]"} & set(host))
+    if not colon or not known or not port.isdecimal() or not 0 < int(port) <= MAX_PORT:
+        form = "write host:port, for example localhost:27000 or [::1]:27000"
+        raise AddressError(f"'{text}' is not the address of a service: {form}")
     return join(host, int(port))

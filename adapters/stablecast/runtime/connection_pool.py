@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from stablecast.runtime import tls
 from stablecast.runtime.address import parse
-from stablecast.runtime.effect_execution import report
+from stablecast.runtime.driver import report
 from stablecast.runtime.keepalive import keep_alive
 
 MAX_QUEUED_BYTES = 16 * 1024 * 1024

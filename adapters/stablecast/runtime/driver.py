@@ -1,25 +1,138 @@
-"""The loop that drives every traced endpoint: feed, record, drain, perform, re-arm."""
+"""The loop that drives every traced endpoint: feed, record, drain, perform, re-arm.
+
+A machine and its recorder: the trace has every input that the machine receives.
+
+Execution of a machine's effects such that none is lost.
+
+A machine counts on each effect that it returned. If performing one raises, the effects after it are still performed,
+and the endpoint is notified. The endpoint feeds the failure to its machine, or ends and reports why.
+
+The loop that drives a machine without a trace: feed, drain, perform, re-arm.
+"""
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Generic, Protocol, TypeVar
 
 from stablecast.core.protocol.effects import Effect
 from stablecast.core.protocol.inputs import Input, Tick
 from stablecast.runtime import machine
 from stablecast.runtime.alarm import Alarm
-from stablecast.runtime.driven_machine import Driven
-from stablecast.runtime.effect_execution import describe, guard, perform_all
 
-EventT_contra = TypeVar("EventT_contra", bound=Input, contravariant=True)
-EffectT = TypeVar("EffectT", bound=Effect)
-T = TypeVar("T")
+AnyEffectT = TypeVar("AnyEffectT")
+
+
+def perform_all(
+    effects: Iterable[AnyEffectT], perform: Callable[[AnyEffectT], None], failed: Callable[[object, Exception], None]
+) -> None:
+    """Perform effects in order, and hand each one that raises to `failed`.
+
+    If `failed` raises, the exception handler of the running loop gets that exception, and no effect is skipped.
+    """
+    left = iter(effects)
+    while True:
+        # One `try` for all effects: a turn without a failure pays only for the loop.
+        effect: AnyEffectT | None = None
+        try:
+            for effect in left:
+                perform(effect)
+        except Exception as error:  # noqa: BLE001 - the other effects must be performed after any failure
+            assert effect is not None
+            guard(f"handling the failure of {describe(effect)} failed", failed, effect, error)
+        else:
+            return
+
+
+def guard(text: str, act: Callable[..., None], *arguments: object) -> None:
+    """Call `act`; report an exception that it raises, with this text."""
+    try:
+        act(*arguments)
+    except Exception as error:  # noqa: BLE001 - `act` is one of several callbacks, and the others must be called
+        report(text, error)
+
+
+def report(text: str, error: Exception) -> None:
+    """Hand an exception that nobody awaits to the exception handler of the running loop, which logs it."""
+    asyncio.get_running_loop().call_exception_handler({"message": text, "exception": error})
+
+
+def describe(effect: object) -> str:
+    """Return the name of an effect for a sentence; a text is returned as it is."""
+    return effect if isinstance(effect, str) else f"the effect '{type(effect).__name__}'"
+
+
+AnyInput_contra = TypeVar("AnyInput_contra", contravariant=True)
+AnyEffect_co = TypeVar("AnyEffect_co", covariant=True)
+InputT_contra = TypeVar("InputT_contra", bound=Input, contravariant=True)
+EffectT_co = TypeVar("EffectT_co", bound=Effect, covariant=True)
 
 _TICK = Tick()
 
 
-class Driver(Generic[EventT_contra, EffectT]):
+class Machine(Protocol[AnyInput_contra, AnyEffect_co]):
+    """The contract of an endpoint (`stablecast.core` package docs); times are ns of one monotonic clock."""
+
+    def receive(self, event: AnyInput_contra, now: int) -> None:
+        """Process one input. Raises MisuseError."""
+
+    def handle_timeout(self, now: int) -> None:
+        """Do the work whose time has come."""
+
+    def next_timeout(self) -> int | None:
+        """Return the time of the next `handle_timeout`, or None."""
+
+    def take_effects(self) -> Sequence[AnyEffect_co]:
+        """Return the effects that the driver must perform, in order, and forget them."""
+
+
+class InputRecorder(Protocol):
+    """Record the inputs of a machine with their effects; `stablecast.evidence.trace.Recorder` writes them to a file."""
+
+    def record(self, event: Input, now: int, effects: Sequence[Effect]) -> None:
+        """Record one step; the caller must not change the effects afterwards."""
+
+    def close(self) -> None:
+        """End the record; no step follows."""
+
+
+class Driven(Generic[InputT_contra, EffectT_co]):
+    """A machine and, if it is traced, its recorder."""
+
+    def __init__(self, machine: Machine[InputT_contra, EffectT_co], recorder: InputRecorder | None = None) -> None:
+        self.machine = machine
+        self.recorder = recorder
+
+    def feed(self, event: InputT_contra, now: int) -> Sequence[EffectT_co]:
+        """Feed one input and return its effects. Raises MisuseError like `receive`."""
+        machine = self.machine
+        machine.receive(event, now)
+        effects = machine.take_effects()
+        if self.recorder is not None:
+            self.recorder.record(event, now, effects)
+        return effects
+
+    def timeout(self, now: int) -> Sequence[EffectT_co]:
+        """Let the machine handle its timeout, and return the effects."""
+        # A replay cannot know when a timer fired, so the trace records it as an input of its own.
+        machine = self.machine
+        machine.handle_timeout(now)
+        effects = machine.take_effects()
+        if self.recorder is not None:
+            self.recorder.record(_TICK, now, effects)
+        return effects
+
+    def close(self) -> None:
+        """End the trace, if there is one."""
+        if self.recorder is not None:
+            self.recorder.close()
+
+
+EffectT = TypeVar("EffectT", bound=Effect)
+T = TypeVar("T")
+
+
+class Driver(Generic[InputT_contra, EffectT]):
     """Drive one machine on the running event loop.
 
     Inputs that arise while effects are performed wait until those are done, so a machine is never re-entered. The timer
@@ -29,7 +142,7 @@ class Driver(Generic[EventT_contra, EffectT]):
 
     def __init__(
         self,
-        driven: Driven[EventT_contra, EffectT],
+        driven: Driven[InputT_contra, EffectT],
         perform: Callable[[EffectT], None],
         failed: Callable[[object, Exception], None],
         before: Callable[[], None] | None = None,
@@ -44,7 +157,7 @@ class Driver(Generic[EventT_contra, EffectT]):
         self._perform = perform
         self._failed = failed
         self._loop = asyncio.get_running_loop()
-        self._inputs: deque[EventT_contra] = deque()
+        self._inputs: deque[InputT_contra] = deque()
         self.idle = self._unseen = driven.recorder is None
         self._busy = False
         self._closed = False
@@ -52,7 +165,7 @@ class Driver(Generic[EventT_contra, EffectT]):
         self._settling = False
         self._alarm = Alarm(self._wake)
 
-    def feed(self, event: EventT_contra) -> None:
+    def feed(self, event: InputT_contra) -> None:
         """Feed one input and perform its effects, then those of inputs fed meanwhile; do nothing once closed."""
         if self._closed:
             return
@@ -104,7 +217,7 @@ class Driver(Generic[EventT_contra, EffectT]):
         if self._closed:
             self._driven.close()  # An effect may have closed this driver; the trace ends after the last effect.
 
-    def feed_all(self, events: Iterable[EventT_contra]) -> None:
+    def feed_all(self, events: Iterable[InputT_contra]) -> None:
         """Feed several inputs, one after the other."""
         for event in events:
             self.feed(event)
@@ -144,3 +257,73 @@ class Driver(Generic[EventT_contra, EffectT]):
             self._rearm()
         else:
             self.feed(_TICK)  # type: ignore[arg-type]  # every union of inputs has this one
+
+
+InputT = TypeVar("InputT")
+
+
+class UntracedDriver(Generic[InputT, AnyEffectT]):
+    """Drive one machine on the running event loop; `perform` may feed it again."""
+
+    def __init__(
+        self,
+        machine: Machine[InputT, AnyEffectT],
+        perform: Callable[[AnyEffectT], None],
+        failed: Callable[[object, Exception], None],
+    ) -> None:
+        """Hand the effects of a machine to `perform`.
+
+        `failed` gets each effect that `perform` raised on, with the exception. It must repair the failure, because the
+        machine counts on the effect. All other effects are performed.
+        """
+        self.machine = machine
+        self._perform = perform
+        self._failed = failed
+        self._alarm = Alarm(self.wake)
+        self._busy = False
+        self._closed = False
+        self._rearm()
+
+    def feed(self, event: InputT) -> None:
+        """Feed one input and perform its effects; do nothing once closed. Raises what the machine raises."""
+        if not self._closed:
+            try:
+                self.machine.receive(event, machine.clock.monotonic_ns())
+            finally:
+                self._drain()  # A machine that refuses an input may have effects of earlier ones.
+
+    def feed_all(self, events: Iterable[InputT]) -> None:
+        """Feed the inputs of one read and perform their effects together. Raises like `feed`."""
+        if self._closed:
+            return
+        receive = self.machine.receive
+        try:
+            for event in events:
+                receive(event, machine.clock.monotonic_ns())
+        finally:
+            self._drain()
+
+    def wake(self) -> None:
+        """Let the machine handle its timeout now, without waiting for the timer."""
+        if not self._closed:
+            self.machine.handle_timeout(machine.clock.monotonic_ns())
+            self._drain()
+
+    def close(self) -> None:
+        """Ignore all further inputs and timeouts."""
+        self._closed = True
+        self._rearm()
+
+    def _drain(self) -> None:
+        if self._busy:
+            return  # The caller that performs effects now performs these after its own: machines are not re-entered.
+        self._busy = True
+        try:
+            while effects := self.machine.take_effects():
+                perform_all(effects, self._perform, self._failed)
+        finally:
+            self._busy = False
+            self._rearm()
+
+    def _rearm(self) -> None:
+        self._alarm.set(None if self._closed else self.machine.next_timeout())

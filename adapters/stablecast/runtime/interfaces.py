@@ -8,7 +8,7 @@ import attrs
 
 from stablecast.core.errors import StablecastError
 from stablecast.runtime import machine
-from stablecast.runtime.address import HOST, AddressError, check_ip, join, parse_place
+from stablecast.runtime.address import HOST, AddressError, check_ip, is_ip6, join, parse_place
 
 LOOPBACK = "127.0.0.1"
 ANY = "0.0.0.0"  # noqa: S104 - the documented default of a store's interface
@@ -92,6 +92,8 @@ def facing(peers: Iterable[str]) -> str:
     """
     for peer in peers:
         host, _, _ = peer.rpartition(":")
+        if is_ip6(host):
+            return announced(ANY)  # Peers need an IPv4 address, and no route leads from it to this one.
         with contextlib.suppress(OSError):
             return machine.network.route(_resolved(host))
     return LOOPBACK

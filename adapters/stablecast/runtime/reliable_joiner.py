@@ -1,53 +1,57 @@
-"""The receiver's side of a source's session over LBT-RM or LBT-RU, as `stream_joiner` is of a TCP stream."""
+"""The receiver's side of a source's session over LBT-RM or LBT-RU, as `StreamJoiner` is of a TCP stream."""
 
 import asyncio
 from collections.abc import Callable
 
+import attrs
+
 from stablecast.core.protocol.inputs import Lost
 from stablecast.runtime.reliable_receivers import Joined, ReliableReceivers
 from stablecast.runtime.source_strings import Where
-from stablecast.runtime.stream import Item
-from stablecast.runtime.stream_joiner import RETRY_SECONDS
+from stablecast.runtime.stream import RETRY_SECONDS, Item
 from stablecast.transports import codec
 from stablecast.transports.reliable import effects as fx
 from stablecast.transports.reliable.settings import ReceiverSettings
 
 
+@attrs.define(eq=False)
 class ReliableJoiner:
     """One joined session. `on_items` gets its ID and the items of all topics, in the order of arrival.
 
     `on_lost` gets the losses of one topic of the session; `on_end(True)` reports the end of the session. A `patient`
     joiner reports `on_end(False)` and joins again, because silence is no proof that the source is gone. Callbacks may
-    call the joiner.
+    call the joiner. LBT-RU uses the first free port of `ports`, (0, 0): of the documented range.
+
+    Raises:
+        PortError: The session cannot be joined, because no port is free.
     """
 
-    def __init__(
-        self,
-        receivers: ReliableReceivers,
-        where: Where,
-        settings: ReceiverSettings,
-        on_items: Callable[[int, list[Item]], None],
-        on_lost: Callable[[Lost], None],
-        on_end: Callable[[bool], None],
-        patient: bool = False,
-        ports: tuple[int, int] = (0, 0),
-    ) -> None:
-        """Join; LBT-RU uses the first free port of `ports`, (0, 0): of the documented range. Raises PortError."""
-        self._receivers = receivers
-        self._where = where
-        self._settings = settings
-        self._on_items = on_items
-        self._on_lost = on_lost
-        self._on_end = on_end
-        self._patient = patient
-        self._ports = ports
-        self._paused = False
-        self._again: asyncio.TimerHandle | None = None
-        self._joined: Joined | None = receivers.join(where, self._perform, settings, ports)
+    _receivers: ReliableReceivers
+    _where: Where
+    _settings: ReceiverSettings
+    _on_items: Callable[[int, list[Item]], None]
+    _on_lost: Callable[[Lost], None]
+    _on_end: Callable[[bool], None]
+    _patient: bool = False
+    _ports: tuple[int, int] = (0, 0)
+    _paused: bool = False
+    _claims: set[int] = attrs.field(init=False, factory=set)
+    _again: asyncio.TimerHandle | None = None
+    _joined: Joined | None = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Join."""
+        self._joined = self._receivers.join(self._where, self._perform, self._settings, self._ports)
 
     def repairs(self) -> tuple[int, int]:
         """Return the numbers that the session requested by NAKs, and those that arrived twice."""
         return (0, 0) if self._joined is None else self._joined.repairs()
+
+    def claim(self, topic: int) -> None:
+        """Get the items of this topic index and of others that are claimed, instead of all (`Joined.claim`)."""
+        self._claims.add(topic)
+        if self._joined is not None:
+            self._joined.claim(topic)
 
     def pause(self) -> None:
         """Stop reading; the kernel keeps some datagrams, and the protocol requests the others again."""
@@ -67,6 +71,7 @@ class ReliableJoiner:
 
     def abandon(self) -> None:
         """Leave the session; no callback is called afterwards."""
+        # The timer exists only between a silence and the next attempt.
         if self._again is not None:
             self._again.cancel()
         self._leave()
@@ -89,10 +94,11 @@ class ReliableJoiner:
                 if self._patient:  # Before `on_end`, which may abandon this joiner and cancel the timer.
                     self._again = asyncio.get_running_loop().call_later(RETRY_SECONDS, self._join_again)
                 self._on_end(not self._patient)
-            case _:  # Began, and lost datagrams: only lost messages concern the application.
-                pass
+            # Began, and lost datagrams: only lost messages concern the application.
 
     def _join_again(self) -> None:
         self._joined = self._receivers.join(self._where, self._perform, self._settings, self._ports)
+        for topic in self._claims:
+            self._joined.claim(topic)
         if self._paused:
             self._joined.pause()

@@ -1,21 +1,23 @@
 """The LBT-RM and LBT-RU sessions that the receivers of a context joined, on sockets."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import attrs
 
 from stablecast.runtime import datagrams, machine, multicast
 from stablecast.runtime.address import check_ip, join, parse
-from stablecast.runtime.datagram_buffers import Sent
-from stablecast.runtime.datagrams import DatagramSocket
-from stablecast.runtime.effect_execution import guard, report
+from stablecast.runtime.datagrams import DatagramSocket, Sent
+from stablecast.runtime.driver import UntracedDriver, guard, report
 from stablecast.runtime.source_strings import Where
-from stablecast.runtime.untraced_driver import UntracedDriver
+from stablecast.transports import codec
+from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.reliable import effects as fx
 from stablecast.transports.reliable.inputs import LeaveSession, ReceiverInput, SessionDatagrams
 from stablecast.transports.reliable.lbtrm import LbtrmReceiver, by_name, name_of
 from stablecast.transports.reliable.lbtru import LbtruReceiver
 from stablecast.transports.reliable.settings import LBTRM_RECEIVER, LBTRU_RECEIVER, ReceiverSettings
+from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.lbmc import Message
 
 PORTS = (14360, 14379)
 """Ports of LBT-RU receivers (transport_lbtru_port_low, _high of a receiver); after them, one of the system's choice."""
@@ -25,7 +27,7 @@ Listener = Callable[[fx.ReceiverEffect], None]
 
 
 class Joined:
-    """The membership of one listener in a session."""
+    """The membership of one listener in a session. It gets the items of all topics until it claims some."""
 
     def __init__(self, session: "_JoinedSession", listener: Listener) -> None:
         """Add a listener to a session; `ReliableReceivers.join` calls this."""
@@ -56,6 +58,13 @@ class Joined:
         counted = self._session.machine.statistics
         return counted.naks_sent, counted.duplicate_data
 
+    def claim(self, topic: int) -> None:
+        """Get the items of this topic index, and of others that are claimed, instead of all items.
+
+        Thousands of receivers may share one session. Each would otherwise look at the messages of all others.
+        """
+        self._session.claim(self, topic)
+
     def pause(self) -> None:
         """Stop reading the socket, also for the other sessions that share it."""
         self._session.hearing.pause(self)
@@ -70,27 +79,23 @@ class Joined:
         self._session.leave(self)
 
 
+@attrs.define(eq=False)
 class _JoinedSession:
     """A session and its listeners; the last one to leave ends it."""
 
-    def __init__(
-        self,
-        where: Where,
-        machine: LbtrmReceiver | LbtruReceiver,
-        hearing: DatagramSocket,
-        saying: DatagramSocket,
-        on_closed: Callable[[], None],
-    ) -> None:
-        self.where = where
-        self.machine = machine
-        self.hearing = hearing
-        self.joined: list[Joined] = []
-        self._saying = saying
-        self._on_closed = on_closed
-        self._closed = False
-        self._driver: UntracedDriver[ReceiverInput, fx.ReceiverEffect] = UntracedDriver(
-            machine, self._perform, self._on_failed
-        )
+    where: Where
+    machine: LbtrmReceiver | LbtruReceiver
+    hearing: DatagramSocket
+    _saying: DatagramSocket
+    _on_closed: Callable[[], None]
+    joined: dict[Joined, set[int]] = attrs.field(factory=dict)
+    _claimed: dict[int, dict[Joined, None]] = attrs.field(factory=dict)
+    _closed: bool = False
+    _driver: UntracedDriver[ReceiverInput, fx.ReceiverEffect] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Begin to drive the machine."""
+        self._driver = UntracedDriver(self.machine, self._perform, self._on_failed)
 
     def arrived(self, found: list[memoryview]) -> None:
         """Feed the datagrams of one read."""
@@ -100,10 +105,18 @@ class _JoinedSession:
         """Return the counters of the session, and the number of its listeners."""
         return {**self.machine.statistics.as_dict(), "joined": len(self.joined)}
 
+    def claim(self, who: Joined, topic: int) -> None:
+        """Pass a listener the items of a topic index, and no others but those that it claims."""
+        if who in self.joined:
+            self.joined[who].add(topic)
+            self._claimed.setdefault(topic, {})[who] = None
+
     def leave(self, who: Joined) -> None:
         """Remove a listener; end the session after the last one."""
-        if who in self.joined:
-            self.joined.remove(who)
+        for topic in self.joined.pop(who, ()):
+            del self._claimed[topic][who]
+            if not self._claimed[topic]:
+                del self._claimed[topic]
         if not self.joined:
             self.close()
 
@@ -121,12 +134,37 @@ class _JoinedSession:
             return
         if isinstance(effect, fx.SessionEnded):
             self.close()  # Before the listeners are called: one that joins again must get a new session.
-        for one in tuple(self.joined):
-            guard(f"a listener to {self.where} failed", one.listener, effect)
+        for one, theirs in self._shares(effect):
+            guard(f"a listener to {self.where} failed", one.listener, theirs)
+
+    def _shares(self, effect: fx.ReceiverEffect) -> Sequence[tuple[Joined, fx.ReceiverEffect]]:
+        """Return the part of an effect for each listener: its topics, if it claimed any."""
+        if len(self.joined) == 1 or not isinstance(effect, fx.Received | fx.TopicLost):
+            return [(one, effect) for one in self.joined]  # A single listener drops what it did not claim.
+        shares: list[tuple[Joined, fx.ReceiverEffect]] = [
+            (one, effect) for one, claims in self.joined.items() if not claims
+        ]
+        if isinstance(effect, fx.TopicLost):
+            return shares + [(one, effect) for one in self._claimed.get(effect.topic_index, ())]
+        items: dict[Joined, list[Run | Message]] = {}
+        for item in effect.items:
+            for one in self._claimed.get(_topic_of(item), ()):
+                items.setdefault(one, []).append(item)
+        return shares + [(one, fx.Received(theirs)) for one, theirs in items.items()]
 
     def _on_failed(self, effect: object, error: Exception) -> None:
         """Report the error; the protocol repeats a NAK or a request that was not sent."""
         report(f"the session {self.where} could not send", error)
+
+
+def _topic_of(item: Run | Message) -> int:
+    """Return the topic index of an item; -1 if it is malformed. Control messages have it in their headers."""
+    if isinstance(item, Run):
+        return item.topic_index
+    try:
+        return codec.split(codec.decode(item).incarnation)[1]
+    except WireError:
+        return -1
 
 
 @attrs.define
@@ -170,7 +208,7 @@ class ReliableReceivers:
             begun = self._join_group(where, settings) if where.group else self._connect(where, settings, ports)
             session = self._sessions[where] = begun
         joined = Joined(session, listener)
-        session.joined.append(joined)
+        session.joined[joined] = set()
         return joined
 
     def all_statistics(self) -> dict[str, dict[str, int]]:

@@ -8,12 +8,10 @@ import attrs
 
 from stablecast.runtime import datagrams, machine, multicast
 from stablecast.runtime.address import check_ip
-from stablecast.runtime.datagram_buffers import Sent
-from stablecast.runtime.datagrams import DatagramSocket
-from stablecast.runtime.effect_execution import describe, guard, report
+from stablecast.runtime.datagrams import DatagramSocket, Sent
+from stablecast.runtime.driver import UntracedDriver, describe, guard, report
 from stablecast.runtime.ports import PortError
 from stablecast.runtime.source_strings import Where
-from stablecast.runtime.untraced_driver import UntracedDriver
 from stablecast.transports.reliable import effects as fx
 from stablecast.transports.reliable.batches import BatchMark
 from stablecast.transports.reliable.inputs import (
@@ -258,8 +256,7 @@ class ReliableSources:
                     guard("a source that waited for the rate limit failed", self._wanting.popleft())
             case fx.SourceClosed(number):
                 self._end(number)
-            case _:  # Clients that come and go are visible in the counters.
-                pass
+            # Clients that come and go are visible in the counters.
 
     def _on_failed(self, effect: object, error: Exception) -> None:
         """Report the error; receivers request datagrams that were not sent."""

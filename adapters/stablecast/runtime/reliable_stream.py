@@ -8,6 +8,8 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
+import attrs
+
 from stablecast.runtime.reliable_sources import ReliableSources
 from stablecast.transports.reliable.batches import BatchMark
 from stablecast.transports.wire.lbmc import MessageKind
@@ -31,32 +33,24 @@ LOOK_SECONDS = 0.01
 """Interval at which closing checks that."""
 
 
+@attrs.define(eq=False)
 class ReliableStream:
     """The sending side of one source, with the same methods as `StreamServer`.
 
     `standing` returns the greeting; `hold` gets whether the source must wait; `on_close` is called when the source has
-    left the session.
+    left the session. `on_failed` gets exceptions that no caller of `write` can catch.
     """
 
-    def __init__(
-        self,
-        sources: ReliableSources,
-        session: int,
-        standing: Callable[[], bytes],
-        hold: Callable[[bool], None],
-        on_close: Callable[[], None],
-        on_failed: Callable[[Exception], None] | None = None,
-    ) -> None:
-        """Write to an open session; `on_failed` gets exceptions that no caller of `write` can catch."""
-        self._sources = sources
-        self._session = session
-        self._standing = standing
-        self._hold = hold
-        self._on_failed = on_failed
-        self._on_close: Callable[[], None] | None = on_close
-        self._waiting: deque[bytes] = deque()
-        self._timer: asyncio.TimerHandle | None = None
-        self._held = self._wants = False
+    _sources: ReliableSources
+    _session: int
+    _standing: Callable[[], bytes]
+    _hold: Callable[[bool], None]
+    _on_close: Callable[[], None] | None
+    _on_failed: Callable[[Exception], None] | None = None
+    _waiting: deque[bytes] = attrs.field(factory=deque)
+    _timer: asyncio.TimerHandle | None = None
+    _held: bool = False
+    _wants: bool = False
 
     async def start(self) -> None:
         """Begin to send the greeting at its interval."""

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
+import attrs
+
 from stablecast.runtime import machine, ports, tls
 from stablecast.runtime.stream import Item, StreamReader
 
@@ -13,23 +15,20 @@ MAX_CONTEXTS = 16
 """Contexts that are remembered for one connection; usually a connection serves the one context of a process."""
 
 
+@attrs.define(eq=False)
 class RequestPort:
-    """Accept peers and hand over their messages; `malformed` counts connections with bytes that are no message."""
+    """Accept peers on a listening socket, which it owns, and hand over their messages.
 
-    def __init__(
-        self,
-        listening: machine.Socket,
-        on_items: Callable[[list[Item], "Peer"], None],
-        on_left: Callable[["Peer"], None] | None = None,
-    ) -> None:
-        """Serve peers on a listening socket and own it; `on_left` gets each peer whose connection ended."""
-        self._listening = listening
-        self._on_items = on_items
-        self._on_left = on_left
-        self._peers: dict[Peer, None] = {}  # A set would close them in an order that no seed repeats.
-        self._server: asyncio.Server | None = None
-        self._closed = False
-        self.malformed = 0
+    `on_left` gets each peer whose connection ended. `malformed` counts connections with bytes that are no message.
+    """
+
+    _listening: machine.Socket
+    _on_items: Callable[[list[Item], "Peer"], None]
+    _on_left: Callable[["Peer"], None] | None = None
+    _peers: "dict[Peer, None]" = attrs.field(factory=dict)  # A set would close them in an order that no seed repeats.
+    _server: asyncio.Server | None = None
+    _closed: bool = False
+    malformed: int = 0
 
     def __len__(self) -> int:
         """Return the number of connected peers."""

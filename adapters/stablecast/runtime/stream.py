@@ -7,14 +7,25 @@ slowest joiner has room.
 The server writes to the last joiner at once, and to the others at the end of the loop's turn, all blocks together.
 Stores join when the source registers, and receivers usually join later. On few cores, a store that wakes first would
 occupy the core that the receiver or the source needs. A store that reads several blocks at once also flushes once.
+
+The receiver's side of a source's TCP stream: it joins, and joins again after a broken connection.
+
+The greeting shows whether the port still belongs to the expected life of the source, because another life may listen
+there after a restart. A refused connection, or the greeting of another session, means that the life is over. Every
+other end concerns only the connection: the joiner joins again, at most once in `RETRY_SECONDS`.
 """
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
+
+import attrs
 
 from stablecast.runtime import machine, ports, tls
-from stablecast.runtime.effect_execution import report
+from stablecast.runtime.address import parse_place
+from stablecast.runtime.driver import report
 from stablecast.runtime.keepalive import keep_alive
+from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.lbmc import Message
@@ -77,33 +88,27 @@ class Subscriber(asyncio.Protocol):
         self._server.remove(self)
 
 
+@attrs.define(eq=False, slots=False)  # a test replaces `write`
 class StreamServer:
-    """The server of a source's stream; `subscribers` are its joiners, the last one first."""
+    """The server of a source's stream on a listening socket that it owns.
 
-    def __init__(
-        self,
-        listening: machine.Socket,
-        greet: Callable[[], bytes],
-        maximum: int = MAX_QUEUED_BYTES,
-        hold: Callable[[bool], None] | None = None,
-    ) -> None:
-        """Serve joiners on a listening socket and own it; `greet` returns the first bytes for each joiner.
+    `subscribers` are its joiners, the last one first; `greet` returns the first bytes for each of them. A joiner is
+    slow when `maximum` bytes wait for it. `hold` gets whether the source must wait for slow joiners; without `hold`
+    they are dropped.
+    """
 
-        A joiner is slow when `maximum` bytes wait for it. `hold` gets whether the source must wait for slow joiners;
-        without `hold` they are dropped.
-        """
-        self._listening = listening
-        self.greet = greet
-        self.maximum = maximum
-        self.hold = hold
-        self._slow: set[Subscriber] = set()
-        self.subscribers: list[Subscriber] = []
-        self._server: asyncio.Server | None = None
-        self._loop = asyncio.get_running_loop()
-        self._turn: list[bytes] = []
-        self._turn_bytes = 0
-        self._closed = False
-        self.dropped = 0
+    _listening: machine.Socket
+    greet: Callable[[], bytes]
+    maximum: int = MAX_QUEUED_BYTES
+    hold: Callable[[bool], None] | None = None
+    _slow: set[Subscriber] = attrs.field(factory=set)
+    subscribers: list[Subscriber] = attrs.field(factory=list)
+    _server: asyncio.Server | None = None
+    _loop: asyncio.AbstractEventLoop = attrs.field(factory=asyncio.get_running_loop)
+    _turn: list[bytes] = attrs.field(factory=list)
+    _turn_bytes: int = 0
+    _closed: bool = False
+    dropped: int = 0
 
     async def start(self) -> None:
         """Begin to accept joiners on the listening socket."""
@@ -270,3 +275,123 @@ class StreamReader(asyncio.Protocol):
         self.abort()
         if self._transport is not None:
             await self.ended.wait()
+
+
+RETRY_SECONDS = 0.2
+"""Time from one attempt to join to the next."""
+
+JOIN_SECONDS = 5.0
+"""Time limit of one attempt. After a long partition the kernel would repeat its request only once a minute."""
+
+
+@attrs.define(eq=False)
+class StreamJoiner:
+    """One joined stream. `on_items` gets the session ID and the items, `on_end(gone)` each end of the connection.
+
+    A `session_id` of None accepts any life at `transport`. The items begin after the greeting. After `on_end(True)` the
+    joiner has given up; otherwise it joins again by itself. All callbacks may call the joiner.
+    """
+
+    transport: str
+    _expected: int | None = attrs.field(alias="session_id")
+    _on_items: Callable[[int, list[Item]], None]
+    _on_end: Callable[[bool], None]
+    _reader: StreamReader | None = None
+    _over: bool = False
+    _paused: bool = False
+    _bytes: int = 0
+    _messages: int = 0
+    _task: "asyncio.Task[None]" = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Begin to join."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def claim(self, topic: int) -> None:
+        """Do nothing: a stream has one topic."""
+
+    def pause(self) -> None:
+        """Stop reading until `resume`."""
+        self._paused = True
+        if self._reader is not None:
+            self._reader.pause()
+
+    def resume(self) -> None:
+        """Continue to read after `pause`."""
+        self._paused = False
+        if self._reader is not None:
+            self._reader.resume()
+
+    def statistics(self) -> dict[str, int]:
+        """Return the bytes and messages received since the joiner was created."""
+        # The reader of an earlier connection has been added to the sums; the current one counts by itself.
+        octets, messages = self._bytes, self._messages
+        if self._reader is not None:
+            octets, messages = octets + self._reader.bytes_rcved, messages + self._reader.messages_rcved
+        return {"bytes_rcved": octets, "lbmc_msgs_rcved": messages}
+
+    async def close(self) -> None:
+        """Leave, and wait until no task is left."""
+        self.abandon()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    def abandon(self) -> None:
+        """Leave; neither `on_items` nor `on_end` is called afterwards."""
+        self._over = True
+        if self._reader is not None:
+            self._reader.abort()
+        self._task.cancel()
+
+    async def _run(self) -> None:
+        host, port = parse_place(self.transport)  # The loop looks a host up at each attempt.
+        loop = asyncio.get_running_loop()
+        while not self._over:
+            started = loop.time()
+            await self._stay_joined(host, port)
+            if not self._over:
+                await asyncio.sleep(RETRY_SECONDS - (loop.time() - started))
+
+    async def _stay_joined(self, host: str, port: int) -> None:
+        reader = self._reader = StreamReader(self._on_greeting)
+        connected = False
+        try:
+            async with asyncio.timeout(JOIN_SECONDS):
+                await asyncio.get_running_loop().create_connection(lambda: reader, host, port, ssl=tls.client())
+            connected = True
+            if self._paused:
+                reader.pause()
+            await reader.ended.wait()
+        except ConnectionRefusedError:
+            self._finish()
+        except OSError:
+            return  # Unreachable: the life may go on, so the joiner tries again.
+        finally:
+            self._reader = None
+            self._bytes += reader.bytes_rcved
+            self._messages += reader.messages_rcved
+            reader.abort()
+            if connected:  # A connection cancelled while it was made may never report its end.
+                await reader.ended.wait()
+        if not self._over:
+            self._on_end(False)
+
+    def _on_greeting(self, items: list[Item]) -> None:
+        """Accept the stream if its greeting is of the expected life; else leave it."""
+        reader = self._reader
+        if reader is None:
+            return
+        session_id = None if isinstance(items[0], Run) else codec.session_of(items[0])
+        if session_id is not None and self._expected in (None, session_id):
+            self._expected = session_id
+            reader.on_items = partial(self._on_items, session_id)
+            if rest := items[1:]:
+                reader.on_items(rest)
+            return
+        reader.abort()
+        if session_id is not None:
+            self._finish()
+
+    def _finish(self) -> None:
+        if not self._over:
+            self._over = True
+            self._on_end(True)

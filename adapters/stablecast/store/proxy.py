@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from stablecast.config.options import Value, apply
+from stablecast.config.transport_options import split
 from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.effects import StartProxy
 from stablecast.core.protocol.events import Event, QuorumLost, RegistrationComplete
@@ -66,30 +67,23 @@ def context_for(settings: StoreSettings, host: str) -> "Context":
     )
 
 
+@attrs.define(eq=False)
 class Proxies:
-    """The proxies of one store, by the RegID of the source there."""
+    """The proxies of one store, by the RegID of the source there.
 
-    def __init__(
-        self,
-        context: "Callable[[], Context]",
-        on_failed: Callable[[int, Exception], None],
-        on_quorum: Callable[[ProxyQuorum], None],
-        options: Callable[[str], Mapping[str, Value]] = no_options,
-    ) -> None:
-        """Make a set without proxies.
+    Attributes:
+        context: Makes the context of each proxy.
+        on_failed: Called with the RegID of the source and the error if its proxy fails.
+        on_quorum: Called when a proxy gets or loses its quorum.
+        options: Returns the source options of a topic (P-845).
+    """
 
-        Args:
-            context: Makes the context of each proxy.
-            on_failed: Called with the RegID of the source and the error if its proxy fails.
-            on_quorum: Called when a proxy gets or loses its quorum.
-            options: Returns the source options of a topic (P-845).
-        """
-        self._context = context
-        self._options = options
-        self._on_failed = on_failed
-        self._on_quorum = on_quorum
-        self._running: dict[int, asyncio.Task[None]] = {}
-        self._ending: set[asyncio.Task[None]] = set()
+    _context: "Callable[[], Context]"
+    _on_failed: Callable[[int, Exception], None]
+    _on_quorum: Callable[[ProxyQuorum], None]
+    _options: Callable[[str], Mapping[str, Value]] = no_options
+    _running: dict[int, asyncio.Task[None]] = attrs.field(factory=dict)
+    _ending: set[asyncio.Task[None]] = attrs.field(factory=set)
 
     def __len__(self) -> int:
         """Return the number of proxies."""
@@ -119,8 +113,9 @@ class Proxies:
         try:
             async with self._context() as context:
                 config = proxy_config(effect)
-                config = apply("source", config, self._options(config.topic))
-                source = await context.host(config, lambda event: self._on_event(effect, event))
+                transport, options = split(self._options(config.topic))
+                config = apply("source", config, options)
+                source = await context.host(config, lambda event: self._on_event(effect, event), transport)
                 raise await source.until_failed()  # Otherwise it runs until it is cancelled.
         except StablecastError as error:
             self._running.pop(effect.source_reg_id, None)

@@ -52,36 +52,27 @@ class Lane:
     reading: int = 0
 
 
+@attrs.define(eq=False)
 class Retrieval:
-    """The retransmission service of a store. The machine limits the rate before."""
+    """The retransmission service of a store. The machine limits the rate before.
 
-    def __init__(
-        self,
-        storage: MessageStorage,
-        journal: Journal,
-        limits: tuple[int, int],
-        send: Callable[[Address, bytes], None],
-        damaged: Callable[[int, MessagePiece, JournalError], None],
-        oddities: Counter[str],
-    ) -> None:
-        """Serve messages in memory and on the disk.
+    Attributes:
+        storage: The messages in memory.
+        journal: The disk.
+        limits: Records of one source, and bytes, that are read at one time.
+        send: Sends bytes to an address.
+        damaged: Called with the source, the piece that cannot be read, and the reason.
+        oddities: Counts the dropped messages.
+    """
 
-        Args:
-            storage: The messages in memory.
-            journal: The disk.
-            limits: Records of one source, and bytes, that are read at one time.
-            send: Sends bytes to an address.
-            damaged: Called with the source, the piece that cannot be read, and the reason.
-            oddities: Counts the dropped messages.
-        """
-        self.waiting = 0
-        self._limit, self._buffer_bytes = limits
-        self._storage = storage
-        self._journal = journal
-        self._send = send
-        self._damaged = damaged
-        self._oddities = oddities
-        self._lanes: dict[int, Lane] = {}
+    _storage: MessageStorage
+    _journal: Journal
+    _limits: tuple[int, int]
+    _send: Callable[[Address, bytes], None]
+    _damaged: Callable[[int, MessagePiece, JournalError], None]
+    _oddities: Counter[str]
+    waiting: int = 0
+    _lanes: dict[int, Lane] = attrs.field(factory=dict)
 
     def reading(self, source_reg_id: int) -> int:
         """Return the number of records of this source that are being read."""
@@ -120,7 +111,7 @@ class Retrieval:
         records = size = 0
         for piece in pieces:
             length = 0 if piece.record is None else piece.record.size
-            full = length and (records + 1 > self._limit or size + length > self._buffer_bytes)
+            full = length and (records + 1 > self._limits[0] or size + length > self._limits[1])
             if not portions or (full and records):
                 portions.append([])
                 records = size = 0
@@ -132,7 +123,7 @@ class Retrieval:
         lane = self._lanes.get(source_reg_id)
         while lane is not None and lane.waiting:
             records = lane.waiting[0].records
-            if lane.reading and lane.reading + len(records) > self._limit:
+            if lane.reading and lane.reading + len(records) > self._limits[0]:
                 return
             task = lane.waiting.popleft()
             lane.reading += len(records)

@@ -23,9 +23,7 @@ from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace import recorder
 from stablecast.runtime import address, machine, ports
 from stablecast.runtime.connection_pool import ConnectionPool
-from stablecast.runtime.driven_machine import Driven
-from stablecast.runtime.driver import Driver
-from stablecast.runtime.effect_execution import describe, report
+from stablecast.runtime.driver import Driven, Driver, describe, report
 from stablecast.runtime.interfaces import announced
 from stablecast.runtime.request_port import RequestPort
 from stablecast.store import directory_identity

@@ -124,5 +124,3 @@ class StoreLog:
                 if self._events[kind] % EVERY == 1:
                     code = "messages-dropped" if isinstance(event, events.MessagesDropped) else "requests-dropped"
                     self.write(Severity.WARNING, code, f"{self._events[kind]} times so far: {event}")
-            case _:
-                pass

@@ -13,8 +13,9 @@ from stablecast.cli.manual import pages
 from tests.support.program import outcome
 
 
+@pytest.mark.rows("P-705", "P-712")
 def test_every_command_has_a_page_with_all_its_options(tmp_path: Path) -> None:
-    """P-705: the pages name each command and each option, so they are as current as the help."""
+    """The pages name each command and each option, so they are as current as the help."""
     status, out, err = outcome("manual", tmp_path / "man1")
     assert (status, err) == (0, "")
     written = {path.name: path.read_text() for path in (tmp_path / "man1").iterdir()}

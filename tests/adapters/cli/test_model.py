@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 from stablecast.cli.model import app
 from stablecast.evidence.trace.converter import Json
 from stablecast.lab.model import catalog
-from stablecast.lab.model.errors import ModelError
+from stablecast.lab.model.canonical import ModelError
 from stablecast.lab.model.graph import Graph
 from stablecast.lab.model.views import VIEWS
 from tests.adapters.lab.model import small

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.support.program import outcome
 
 DAEMON = """
@@ -27,8 +29,9 @@ repository-size-threshold = 52428800
 """
 
 
+@pytest.mark.rows("P-033")
 def test_the_sums_of_the_guide() -> None:
-    """P-033: without a file, one store with default values."""
+    """Without a file, one store with default values."""
     status, out, err = outcome("plan", "--sources", "1000")
     assert (status, err) == (0, "")
     assert "memory 48 MB x 1,000 = 48 GB; disk 100 MB x 1,000 = 100 GB" in out

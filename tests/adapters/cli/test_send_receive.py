@@ -35,6 +35,40 @@ def test_lines_become_stable_messages_and_lines_again(tmp_path: Path) -> None:
         assert summary == {"topic": "orders", "sent": 4, "first": 0, "last": 3, "stable": 4}
 
 
+def test_a_pattern_receives_several_topics(tmp_path: Path) -> None:
+    """M-005: each line has its topic."""
+    with lbmrd() as (_, resolver), store(tmp_path) as (_, address):
+        where = ["--resolver", resolver, "--session-id", "7"]
+        receive = ["receive", "--pattern", "^orders[.]", *where, "--count"]
+        for number, form in enumerate(([], ["--json"])):
+            with (
+                running(*receive, "2", *form) as receiver,
+                running("send", "orders.a", *where, "--store", address) as first,
+                running("send", "orders.b", *where, "--store", address) as second,
+            ):
+                first.write("one\n")
+                lines = [receiver.line()]
+                second.write("two\n")
+                lines.append(receiver.line())
+                assert receiver.end() == (0, "", "")
+            if form:
+                found = [json.loads(line) for line in lines]
+                assert [(one["topic"], one["number"], one["payload"]) for one in found] == [
+                    ("orders.a", number, "one"),
+                    ("orders.b", number, "two"),
+                ]
+            else:
+                assert lines == ["orders.a\tone", "orders.b\ttwo"]
+        for wrong in (
+            ["receive"],
+            ["receive", "a", "--pattern", "b"],
+            ["receive", "--pattern", "b", "--source", "x:1"],
+        ):
+            status, _, err = outcome(*wrong, "--resolver", resolver)
+            assert status == 2
+            assert "give a topic, or a pattern" in err
+
+
 def test_a_source_goes_on_where_it_ended_and_an_interrupted_receiver_too(tmp_path: Path) -> None:
     with lbmrd() as (_, resolver), store(tmp_path / "store") as (_, address):
         where = ["--resolver", resolver, "--session-id", "7"]

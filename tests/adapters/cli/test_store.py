@@ -163,8 +163,9 @@ def test_a_daemon_runs_its_stores_until_it_is_interrupted(config: Path) -> None:
         assert line in log
 
 
+@pytest.mark.rows("P-707", "P-708")
 def test_the_log_tells_a_second_interrupt_from_the_first(config: Path) -> None:
-    """P-707, P-708: a line for each; nothing is reported as stopped."""
+    """A line for each; nothing is reported as stopped."""
     with running("store", config, "--new", "--json") as program:
         program.json_line()
         signals = (signal.SIGINT, signal.SIGTERM)  # two of a kind that come together are one

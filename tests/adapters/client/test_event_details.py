@@ -1,5 +1,6 @@
 """The facts beside an event: objects of messages, names of stores, session ids, and the callbacks of older programs."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,8 +34,9 @@ class Tagged(dict[type, list[object]]):
             self.setdefault(type(event), []).extend(self.source.details(event).tags)  # type: ignore[attr-defined]
 
 
+@pytest.mark.rows("P-333")
 async def test_the_object_of_a_message_comes_back_with_its_events(net: Network) -> None:
-    """P-333: with stability, confirmation and reclaim, each once for each event."""
+    """With stability, confirmation and reclaim, each once for each event."""
     tagged = Tagged()
     context = await net.context(session_id=3)
     source = tagged.source = await context.source(
@@ -55,8 +57,9 @@ async def test_the_object_of_a_message_comes_back_with_its_events(net: Network) 
     assert tagged[Confirmed][0] is objects[0]
 
 
+@pytest.mark.rows("P-334", "P-335")
 async def test_a_send_can_ask_for_its_numbers(net: Network) -> None:
-    """P-334, P-335: a small message has one number, a large one a range, and both come with the object."""
+    """A small message has one number, a large one a range, and both come with the object."""
     found: list[tuple[int, int, tuple[object, ...]]] = []
     context = await net.context()
 
@@ -78,12 +81,13 @@ async def test_a_message_that_was_not_sent_leaves_no_object(net: Network) -> Non
     source = await context.source("orders", stores=[await net.store()], options={"ume_flight_size": 1})
     await net.stop()
     await source.send(b"fills the flight", tag="first")
-    assert source.try_send_tagged(b"no room", "second") is None
+    assert source.try_send_as(b"no room", tag="second") is None
     assert source.details(Stable(0, 9, 0, StableFlag.STORE)).tags == ("first",)
 
 
+@pytest.mark.rows("P-652", "P-655", "P-657", "P-666")
 async def test_events_name_the_store_and_the_session(net: Network) -> None:
-    """P-652, P-655, P-657, P-666: the name of the store, the session ids, and the source at a receiver."""
+    """The name of the store, the session ids, and the source at a receiver."""
     at_source, at_receiver = Events(), Events()
     address = await net.store()
     context = await net.context(store_names={"backup-one": address})
@@ -107,8 +111,9 @@ async def test_events_name_the_store_and_the_session(net: Network) -> None:
     assert details[index] == EventDetails(address, "backup-one", 9, f"TCP:{source.place}")
 
 
+@pytest.mark.rows("P-325", "P-660")
 async def test_the_callback_for_forced_reclaims(net: Network) -> None:
-    """P-325, P-660: it gets what `on_event` gets with `forced`, and nothing else."""
+    """It gets what `on_event` gets with `forced`, and nothing else."""
     forced: list[Reclaimed] = []
     events = Events()
     context = await net.context()
@@ -123,8 +128,9 @@ async def test_the_callback_for_forced_reclaims(net: Network) -> None:
     assert forced == [event for event in events.of(Reclaimed) if event.forced] == [Reclaimed(1, 1, forced=True)]
 
 
+@pytest.mark.rows("P-338")
 async def test_the_context_learns_of_receivers_that_are_gone(net: Network) -> None:
-    """P-338: the event of the source is an event of its context, too."""
+    """The event of the source is an event of its context, too."""
     gone: list[ReceiverGone] = []
     events = Events()
     options: dict[str, Value] = {**CONFIRMED, "ume_source_liveness_timeout": 500}
@@ -144,6 +150,7 @@ async def test_the_context_learns_of_receivers_that_are_gone(net: Network) -> No
     assert gone[0].session_id == 6
 
 
+@pytest.mark.rows("P-333")
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), max_size=30), st.integers(0, 100), st.integers(0, 20))
 def test_objects_are_found_by_any_number_of_their_message(
     messages: list[tuple[int, int]], first: int, count: int

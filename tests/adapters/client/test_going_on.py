@@ -6,6 +6,7 @@ from typing import Any
 from unittest import mock
 
 import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -148,3 +149,28 @@ async def test_a_continuing_run_is_an_input_only_where_it_is_recorded(tmp_path: 
         assert side.told[-3:] == taken
         assert session._tokens._last == fed
         session.close()
+
+
+@pytest.mark.rows("P-676")
+async def test_a_session_starts_no_lower_than_this_run_did() -> None:
+    """The machine learns the number that the succession of sessions permits, not the one that it asked about."""
+    side = Side()
+    places: dict[str, Any] = {"reply_to": f"{LOCAL}:1", "source_request": f"{LOCAL}:2"}
+    config = attrs.evolve(ReceiverDriver().machine.config, **places)
+    side.session = ClientSession(side, config, side, None, f"{LOCAL}:4")  # type: ignore[arg-type]  # what it needs of them
+    side.session.start({LIFE: [(7, 10)]})
+    store = StoreEntry(0, 0, f"{LOCAL}:3", 50, 1)
+    side.session.on_message(info(1, stores=(store,), request=f"{LOCAL}:2", low=0, high=29, lives=((LIFE, 0),)))
+    side.session.on_message(registered(store_index=0, generation=1, low=0, high=29))
+    assert side.session._machine.requests.cared.ranges == [(7, 30)]
+
+
+async def test_consumed_messages_are_reported_when_the_driver_settles() -> None:
+    """Before that, one report for all messages of a turn waits. Else a quiet session would acknowledge nothing."""
+    side = Side()
+    session = session_of(side)
+    session.on_run(Run(TOPIC_INDEX, wire(START), 2, 2, build(TOPIC_INDEX, wire(START), [b"x", b"y"])))
+    assert session._consumed is not None
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert session._consumed is None

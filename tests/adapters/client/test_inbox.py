@@ -18,6 +18,7 @@ class Told:
 
     consumptions: list[tuple[int, int]] = attrs.field(factory=list)
     acknowledged: list[tuple[int, int]] = attrs.field(factory=list)
+    topic: str = "orders"
 
     succession: Succession = attrs.field(init=False)
 

@@ -25,7 +25,7 @@ def reader_of(*batches: Batch, patience: float = 3600.0) -> tuple[InboxReader, M
     inbox: Inbox[Batch] = Inbox(lambda: None)
     for batch in batches:
         inbox.put(batch)
-    reader = InboxReader(inbox, patience, "orders")
+    reader = InboxReader(inbox, patience, "receiver 'orders'")
     return reader, reader.claim()
 
 

@@ -16,7 +16,7 @@ from stablecast.core.protocol.events import (
 )
 from stablecast.core.protocol.inputs import Reset
 from stablecast.evidence.trace import TraceError
-from stablecast.runtime.stream_joiner import StreamJoiner
+from stablecast.runtime.stream import StreamJoiner
 from stablecast.transports import codec
 from stablecast.transports.resolution.records import SourceRecord
 from tests.adapters.runtime.peers import data, hello, listener

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stablecast.client.context import _addressee
+from stablecast.client.request_inputs import addressee
 from stablecast.core.protocol.messages import (
     Deregistered,
     Keepalive,
@@ -33,8 +33,8 @@ from tests.core import samples
 def test_answers_go_to_the_asker_announcements_to_receivers_and_all_else_to_sources(
     message: Message, expected: Role
 ) -> None:
-    assert _addressee(message) is expected
+    assert addressee(message) is expected
 
 
 def test_a_keepalive_goes_to_source_and_receivers() -> None:
-    assert _addressee(Keepalive(Role.STORE, 7, 0, False)) is None
+    assert addressee(Keepalive(Role.STORE, 7, 0, False)) is None

@@ -10,7 +10,7 @@ from stablecast.core.protocol.events import RegistrationComplete, UnrecoverableL
 from stablecast.resolver.srs import SrsConfig, SrsDaemon
 from stablecast.runtime import datagrams
 from stablecast.runtime.address import AddressError
-from stablecast.runtime.datagram_buffers import READ_DATAGRAMS
+from stablecast.runtime.datagrams import READ_DATAGRAMS
 from stablecast.runtime.ports import PortError
 from tests.support.network import LOCAL, Events, Network, until
 

@@ -15,6 +15,7 @@ from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol.settings import PatternType, RepositoryType
 from stablecast.runtime.logs import Frequency
 from tests.adapters.config.test_xml_file import GUIDE
+from tests.support.configurations import document, options
 
 
 def made(store: dict[str, Any] | None = None, *, daemon: dict[str, Any] | None = None, **topic: Any) -> Plan:
@@ -115,17 +116,21 @@ def test_the_smallest_value_of_the_topics_holds_for_the_store() -> None:
 @pytest.mark.rows("P-845", "P-846", "P-852")
 def test_options_of_the_library() -> None:
     """Options of receivers and sources for a topic, of the context for a store."""
-    context = {"resolver_unicast_daemon": "0.0.0.0:0->127.0.0.1:15380, 127.0.0.1:15381", "request_tcp_port_low": 20_000,
-               "request_tcp_port_high": 20_010, "transport_lbtrm_receiver_socket_buffer": 1_048_576}  # fmt: skip
+    relays = "0.0.0.0:0->127.0.0.1:15380, 127.0.0.1:7->127.0.0.1:15381"
+    context = {"resolver_unicast_daemon": relays, "request_tcp_port_low": 20_000,
+               "request_tcp_port_high": 20_010, "transport_lbtrm_receiver_socket_buffer": 1_048_576,
+               "transport_lbtru_rate_interval": 100}  # fmt: skip
     whole = made({"port": 0, "context": context}, source={"ume_flight_size": 7, "transport": "lbtru"})
     store = whole.stores[0]
     assert store.resolver == ("127.0.0.1:15380", "127.0.0.1:15381")
     assert (store.port, store.ports) == (0, (20_000, 20_010))
-    assert store.proxy_options("t") == {"ume_flight_size": "7"}
+    rates = {"transport_lbtru_rate_interval": "100"}
+    assert store.proxy_options("t") == {**rates, "ume_flight_size": "7", "transport": "lbtru"}
+    assert store.transports.lbtru.rates.interval_ns == 100 * MILLISECOND
     assert store.proxy_options("another") == {}
     assert [one.text for one in whole.notices] == [
         "transport_lbtrm_receiver_socket_buffer has no effect at this store",
-        "transport has no effect at this store",
+        "the local end of 127.0.0.1:7->127.0.0.1:15381 has no effect at a store: its interface is used",
     ]
 
 
@@ -351,3 +356,24 @@ def test_an_option_file_that_is_not_there_is_one_problem_among_others() -> None:
         build(outline(tables))
     assert "missing.cfg cannot be read: No such file or directory; correct the path" in str(raised.value)
     assert "port must be" in str(raised.value)
+
+
+@pytest.mark.rows("P-808", "P-849")
+def test_the_xml_file_of_the_daemon_lies_below_its_option_file(tmp_path: Path) -> None:
+    """The application that the daemon names, and its context with the name of the store."""
+    xml, flat = tmp_path / "um.xml", tmp_path / "um.cfg"
+    ports = options("context", request_tcp_port_low=20_000, request_tcp_port_high=20_010)
+    waits = options("receiver", retransmit_request_interval=70)
+    of_store = f'<context name="a">{ports}{waits}</context>'
+    xml.write_text(
+        document("", f'<application name="stores"><contexts><context/>{of_store}</contexts></application>'),
+        encoding="utf-8",
+    )
+    flat.write_text("context request_tcp_port_high 20020\n", encoding="utf-8")
+    daemon = {"xml-config": {"path": str(xml), "application-name": "stores"}, "lbm-config": str(flat)}
+    table = {"name": "a", "port": 1, "topic": [{"pattern": "t"}]}
+    (store,) = build(outline({"daemon": daemon, "store": [table]})).stores
+    assert (store.ports, store.config.retry_ns) == ((20_000, 20_020), 70 * MILLISECOND)
+    daemon["xml-config"] = {"path": str(xml), "application-name": "other"}
+    with pytest.raises(ConfigFileError, match="there is no application 'other': it has stores"):
+        build(outline({"daemon": daemon, "store": [table]}))

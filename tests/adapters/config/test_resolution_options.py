@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from stablecast.config.option import Option
-from stablecast.config.option_kinds import OptionError, Value
+from stablecast.config.option_kinds import ChoiceKind, OptionError, Value
 from stablecast.config.resolution_options import CONTEXT, ResolutionSettings, configured, own, strategy
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.runtime.address import AddressError
@@ -29,11 +29,10 @@ def field(settings: object, path: str) -> object:
 
 @pytest.mark.parametrize("option", CONTEXT, ids=lambda option: option.name)
 def test_every_option_sets_its_field_and_shows_it(option: Option) -> None:
-    """T-003, T-014, T-023, T-101 to T-117, T-205, T-215, T-217, T-218, T-307."""
     values: dict[str, Value] = {
         "flag": 1,
         "number": 777 if unit_of(option.kind) == "bytes" else 77,
-        "choice": 1,
+        "choice": option.kind.words[-1][0] if isinstance(option.kind, ChoiceKind) else "",
         "address": "239.1.1.1",
         "text": "eth0",
     }

@@ -19,7 +19,7 @@ def shown() -> dict[str, tuple[str, str]]:
 
 
 def test_every_option_has_a_test_that_shows_it() -> None:
-    """P-812..P-846: the effect of each."""
+    """The tests of the table carry the rows."""
     options = {option.name for option in (*STORE_OPTIONS, *TOPIC_OPTIONS, *DISK_OPTIONS)} | set(DAEMON)
     assert sorted(options ^ shown().keys()) == []
 

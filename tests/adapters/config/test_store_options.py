@@ -18,7 +18,7 @@ TOPIC = ["retransmission-request-forwarding", "repository-type", "repository-siz
 
 
 def test_every_option_of_the_guide_is_in_the_table() -> None:
-    """P-814, P-816, P-819..P-844: without the directories and the name, which a store is told otherwise."""
+    """Without the directories and the name, which a store is told otherwise."""
     assert set(STORE) <= {option.name for option in STORE_OPTIONS}
     assert set(TOPIC) <= {option.name for option in (*TOPIC_OPTIONS, *DISK_OPTIONS)}
 

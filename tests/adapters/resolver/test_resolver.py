@@ -10,10 +10,10 @@ import pytest
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.resolver import Listeners, MulticastSettings, RelayDaemon, Resolver
-from stablecast.resolver.resolver import LOCAL_PORTS
 from stablecast.runtime.address import AddressError
 from stablecast.runtime.datagrams import bind_near
 from stablecast.runtime.ports import PortError
+from stablecast.runtime.unicast import LOCAL_PORTS
 from stablecast.transports.resolution.records import SourceRecord
 from stablecast.transports.resolution.udp.inputs import AddSource, SourceLost
 from stablecast.transports.resolution.udp.settings import SAFE, AdvertiseOptions, NameOptions, QueryOptions, RelayTimes
@@ -190,7 +190,7 @@ async def test_patterns_names_and_ends(domain: Domain) -> None:
         ("no source", "nobody's"),
         ("name", "store-A"),
     }
-    source.remove_name("store-A")
+    source._machine.names.own.clear()
     receiver._machine.names.options = NameOptions(activity_timeout=200 * MILLISECOND)
     assert await told.get() == ("name lost", "store-A")
     receiver.forget_name("store-A")

@@ -3,8 +3,7 @@
 from stablecast.core.machine.seeded import Seeded
 from stablecast.runtime import datagrams, multicast
 from stablecast.runtime.address import join
-from stablecast.runtime.datagram_buffers import Sent
-from stablecast.runtime.datagrams import DatagramSocket
+from stablecast.runtime.datagrams import DatagramSocket, Sent
 
 LOOPBACK = "127.0.0.1"
 

@@ -39,7 +39,8 @@ def test_anything_else_is_an_address_error(text: str) -> None:
         ("127.0.0.1:65536", "write ip:port"),
         ("127.0.0.1:-1", "write ip:port"),
         ("localhost:1", "host names are not resolved here"),
-        ("::1:80", "host names are not resolved here"),
+        ("::1:80", "is an IPv6 address, and the messages of the protocol carry IPv4 addresses only"),
+        ("[fe80::1]:80", "is an IPv6 address, and the messages of the protocol carry IPv4 addresses only"),
         ("", "write ip:port"),
     ],
 )

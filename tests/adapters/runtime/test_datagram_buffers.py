@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from stablecast.runtime.datagram_buffers import MAX_DATAGRAM, READ_DATAGRAMS, DatagramBuffers
-from stablecast.runtime.datagrams import bind
+from stablecast.runtime.datagrams import MAX_DATAGRAM, READ_DATAGRAMS, DatagramBuffers, bind
 from stablecast.runtime.machine import datagram_reading
 
 HOST = "127.0.0.1"

@@ -8,8 +8,7 @@ import pytest
 
 from stablecast.runtime import datagrams
 from stablecast.runtime.address import join
-from stablecast.runtime.datagram_buffers import READ_DATAGRAMS, Sent
-from stablecast.runtime.datagrams import DatagramSocket, bind, bind_near
+from stablecast.runtime.datagrams import READ_DATAGRAMS, DatagramSocket, Sent, bind, bind_near
 from stablecast.runtime.ports import PortError
 from tests.support.network import until
 

@@ -12,7 +12,7 @@ from stablecast.core.protocol.settings import SourceConfig
 from stablecast.core.source import SourceEndpoint
 from stablecast.evidence.trace.trace_judge import verify_file
 from stablecast.evidence.trace.trace_recorder import Recorder
-from stablecast.runtime.driven_machine import Driven
+from stablecast.runtime.driver import Driven
 from tests.adapters.evidence.trace.traced import read_frames
 
 

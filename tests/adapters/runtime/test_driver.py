@@ -11,8 +11,7 @@ from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol.effects import Effect, Notify
 from stablecast.core.protocol.events import Oddity
 from stablecast.core.protocol.inputs import Ended, Input, Tick
-from stablecast.runtime.driven_machine import Driven
-from stablecast.runtime.driver import Driver
+from stablecast.runtime.driver import Driven, Driver
 from tests.support.machine import replace
 
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from stablecast.runtime import multicast
-from stablecast.runtime.datagram_buffers import Sent
-from stablecast.runtime.datagrams import DatagramSocket
+from stablecast.runtime.datagrams import DatagramSocket, Sent
 from stablecast.runtime.ports import PortError
 from tests.support.network import until, unused_port
 

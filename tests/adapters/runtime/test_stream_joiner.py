@@ -7,10 +7,9 @@ import pytest
 
 from stablecast.core.machine.units import SECOND
 from stablecast.lab.world.world import World
-from stablecast.runtime import stream_joiner as module
+from stablecast.runtime import stream as module
 from stablecast.runtime.address import join
-from stablecast.runtime.stream import Item
-from stablecast.runtime.stream_joiner import StreamJoiner
+from stablecast.runtime.stream import Item, StreamJoiner
 from tests.adapters.runtime.peers import LOCAL, data, hello, listener
 from tests.support.network import unused_port
 

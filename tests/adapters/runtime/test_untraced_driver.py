@@ -6,7 +6,7 @@ import time
 import pytest
 
 from stablecast.core.machine.units import MILLISECOND
-from stablecast.runtime.untraced_driver import UntracedDriver
+from stablecast.runtime.driver import UntracedDriver
 from tests.support.network import until
 
 

@@ -11,7 +11,7 @@ from stablecast.core.protocol.inputs import Arrived, Data, Ended, Gone, Lost, St
 from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.core.protocol.messages import SourceInfoRequest
 from stablecast.runtime.ports import PortError
-from stablecast.store import arrivals, shared_sessions
+from stablecast.store import arrivals
 from stablecast.store.arrivals import StoreArrivals
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder
@@ -158,7 +158,7 @@ async def test_a_shared_session_feeds_the_topics_of_the_store_and_its_gaps_are_n
     bench: Bench, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     """The transport repairs what is missing; only what it gives up is lost, and its end is no proof of one."""
-    monkeypatch.setattr(shared_sessions, "ReliableJoiner", Over)
+    monkeypatch.setattr(arrivals, "ReliableJoiner", Over)
     Over.made.clear()
     bench.inlet.join(Join(LIFE, place))
     (over,) = Over.made
@@ -183,7 +183,7 @@ async def test_a_session_that_cannot_be_joined_is_counted(bench: Bench, monkeypa
     def deaf(*_: object, **__: object) -> None:
         raise PortError("this interface cannot hear groups")
 
-    monkeypatch.setattr(shared_sessions, "ReliableJoiner", deaf)
+    monkeypatch.setattr(arrivals, "ReliableJoiner", deaf)
     bench.inlet.join(Join(LIFE, "LBTRM:10.0.0.1:5:00000005:224.1.1.1:6"))
     assert (bench.oddities, bench.inlet.joiners) == ({"stream-not-joined": 1}, {})
 
@@ -193,7 +193,7 @@ async def test_a_session_is_joined_once_for_all_its_sources_and_left_with_the_la
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An announcement is fed once, however many sources share the session."""
-    monkeypatch.setattr(shared_sessions, "ReliableJoiner", Over)
+    monkeypatch.setattr(arrivals, "ReliableJoiner", Over)
     Over.made.clear()
     place, second = "LBT-RU:10.0.0.1:5:00000005", LIFE + 1
     bench.inlet.join(Join(LIFE, place))
@@ -216,7 +216,7 @@ async def test_a_session_is_joined_once_for_all_its_sources_and_left_with_the_la
 async def test_a_life_that_takes_the_place_of_another_on_a_session_keeps_it(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_sessions, "ReliableJoiner", Over)
+    monkeypatch.setattr(arrivals, "ReliableJoiner", Over)
     Over.made.clear()
     place, same_topic = "LBT-RU:10.0.0.1:5:00000005", codec.join(SESSION + 1, TOPIC_INDEX)
     bench.inlet.join(Join(LIFE, place))

@@ -8,6 +8,7 @@ import pytest
 
 from stablecast.client import Context, Receiver
 from stablecast.config.option_kinds import Value
+from stablecast.config.transport_options import Transport, TransportConfig
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.effects import Send, StartProxy, StopProxy
 from stablecast.core.protocol.inputs import Start
@@ -150,18 +151,20 @@ async def test_a_proxy_that_cannot_start_is_told(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.rows("P-845")
 async def test_a_proxy_has_the_options_of_its_topic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lbm-source, for the topic that the source sends on."""
-    asked: list[tuple[str, int]] = []
+    """Lbm-source, for the topic that the source sends on, with its transport and the limits of that."""
+    asked: list[tuple[str, int, Transport, int]] = []
     hosted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    async def host(_: Context, config: SourceConfig, on_event: object) -> None:
-        asked.append((config.topic, config.flight_messages))
+    async def host(_: Context, config: SourceConfig, on_event: object, transport: TransportConfig) -> None:
+        asked.append((config.topic, config.flight_messages, transport.kind, transport.lbtru.rates.interval_ns))
         hosted.set_result(None)
 
     monkeypatch.setattr(Context, "host", host)
-    options: dict[str, dict[str, Value]] = {"orders": {"ume_flight_size": 77}}
+    options: dict[str, dict[str, Value]] = {
+        "orders": {"ume_flight_size": 77, "transport": "lbtru", "transport_lbtru_rate_interval": 50}
+    }
     proxies = Proxies(lambda: Context(interface=LOCAL), lambda *_: None, print, lambda topic: options.get(topic, {}))
     proxies.start(effect_for(f"{LOCAL}:1"))
     await hosted
     await proxies.close()
-    assert asked == [("orders", 77)]
+    assert asked == [("orders", 77, Transport.LBTRU, 50 * MILLISECOND)]

@@ -92,7 +92,7 @@ async def test_the_bytes_of_one_read_are_limited_and_a_larger_record_is_read_alo
     bench.retrieval.serve(SendStored("a:1", 9, SOURCE, 0, 7))
     assert [len(records) for records, _ in bench.asked] == [2, 2]
     bench.asked.clear()
-    bench.retrieval._buffer_bytes = 1
+    bench.retrieval._limits = (bench.retrieval._limits[0], 1)
     bench.retrieval.serve(SendStored("a:1", 9, SOURCE, 0, 3))
     assert [len(records) for records, _ in bench.asked] == [1, 1]
     await bench.close()

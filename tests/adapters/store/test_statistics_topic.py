@@ -42,7 +42,7 @@ async def test_nothing_is_published_that_nobody_asked_for() -> None:
         await Publisher(plan(daemon), [Staged().watched()], lambda: pytest.fail("no source is needed")).run()
 
 
-@pytest.mark.rows("P-907")
+@pytest.mark.rows("P-907", "M-022")
 async def test_a_configuration_is_told_whole_each_time() -> None:
     """Each topic has one number, in every message."""
     telling, seen = publisher(busy())

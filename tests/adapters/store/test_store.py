@@ -23,7 +23,7 @@ from stablecast.core.protocol.settings import RepositoryConfig, RepositoryType, 
 from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace import TraceError
 from stablecast.runtime.ports import PortError
-from stablecast.runtime.stream_joiner import StreamJoiner
+from stablecast.runtime.stream import StreamJoiner
 from stablecast.store.client_records import RecordError, client_record, clients_of
 from stablecast.store.journal import Disk, Journal, JournalError
 from stablecast.store.store import Store, StoreSettings

@@ -14,7 +14,7 @@ from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol.effects import SendStored
 from stablecast.core.protocol.inputs import Ended
 from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig
-from stablecast.runtime.stream_joiner import StreamJoiner
+from stablecast.runtime.stream import StreamJoiner
 from stablecast.store.journal import Disk, Journal, JournalError
 from stablecast.store.journal.segments import RecordPlace
 from stablecast.store.log_lines import Severity

@@ -8,7 +8,7 @@ from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import Event, RegistrationComplete, RegistrationFlag
 from stablecast.core.protocol.messages import Pace
 from stablecast.core.protocol.settings import ReceiverConfig
-from stablecast.core.receiver.first_number import FirstNumberChoice
+from stablecast.core.receiver.arrival import FirstNumberChoice
 from tests.core.drivers import code
 from tests.core.samples import LIFE, drain, events
 

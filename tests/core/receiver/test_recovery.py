@@ -29,7 +29,7 @@ def issued(machine: Recovery, now: int) -> list[tuple[int, int]]:
     return [(m.first, m.last) for _, m in sends(drain(out)) if isinstance(m, RetransmitRequest)]
 
 
-@pytest.mark.rows("P-410")
+@pytest.mark.rows("P-410", "M-002")
 def test_history_is_asked_for_at_once_and_gaps_when_they_are_old() -> None:
     machine = recovery()
     machine.look([(5, 12), (14, 16)], 0)
@@ -67,7 +67,7 @@ def test_without_a_delay_gaps_do_not_wait() -> None:
     assert issued(machine, 0) == [(12, 13)]
 
 
-@pytest.mark.rows("P-401")
+@pytest.mark.rows("P-401", "M-002")
 def test_without_off_transport_recovery_gaps_are_left_to_the_transport() -> None:
     machine = recovery(otr=False)
     machine.look([(5, 12), (14, 16)], 0)

@@ -8,8 +8,7 @@ from stablecast.core.protocol.inputs import Gone, Reset
 from stablecast.core.protocol.messages import ANY_STORE, Deregister, Deregistered, Keepalive, Refusal, Refused, Role
 from stablecast.core.protocol.quorum import GroupRules, Quorums
 from stablecast.core.protocol.settings import RegistrationTimes
-from stablecast.core.registration.registration_set import RegistrationSet
-from stablecast.core.registration.round_robin import Rotation
+from stablecast.core.registration.registration_set import RegistrationSet, Rotation
 from stablecast.core.registration.store_registration import Registration, RegistrationTimer
 from tests.core.samples import LIFE, drain, events, register, registered, sends
 from tests.support.abstract_states import abstract

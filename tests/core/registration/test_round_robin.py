@@ -4,7 +4,7 @@ import pytest
 
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.settings import RegistrationTimes
-from stablecast.core.registration.round_robin import Rotation
+from stablecast.core.registration.registration_set import Rotation
 from stablecast.core.registration.store_registration import Registration
 from tests.core.samples import drain, register, registered, sends
 from tests.support.abstract_states import abstract

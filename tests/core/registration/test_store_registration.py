@@ -208,8 +208,9 @@ def test_a_refused_renewal_no_longer_counts() -> None:
     assert not store.machine.counts
 
 
+@pytest.mark.rows("P-658")
 def test_a_store_that_refuses_a_renewal_and_then_ends_is_reported() -> None:
-    """P-658: the refusal was an answer, so its absence begins after it; reported once."""
+    """The refusal was an answer, so its absence begins after it; reported once."""
     store = granted()
     store.machine.renew(20, store.out)
     store.refuse(21, store.asked().generation)
@@ -221,8 +222,9 @@ def test_a_store_that_refuses_a_renewal_and_then_ends_is_reported() -> None:
     assert store.texts() == []
 
 
+@pytest.mark.rows("P-658")
 def test_a_refusal_ends_an_absence() -> None:
-    """P-658: the store was away, refused, and is away again. Each absence is reported."""
+    """The store was away, refused, and is away again. Each absence is reported."""
     store = Store()
     store.start()
     store.time(10)

@@ -6,11 +6,10 @@ from stablecast.core.machine.serial import MODULUS
 from stablecast.core.protocol.messages import StoreEntry
 from stablecast.core.protocol.quorum import GroupRules, Quorums
 from stablecast.core.protocol.settings import RegistrationTimes, Retention, SourceConfig, StoreSpec
-from stablecast.core.registration.registration_set import RegistrationSet
-from stablecast.core.registration.round_robin import Rotation
+from stablecast.core.registration.registration_set import RegistrationSet, Rotation
 from stablecast.core.registration.store_registration import Registration, RegistrationState
-from stablecast.core.source.announcements import Announcements
 from stablecast.core.source.lineage import Lineage
+from stablecast.core.source.transmission import Announcements
 from tests.core.drivers import SourceDriver
 from tests.core.samples import LIFE, register, registered
 

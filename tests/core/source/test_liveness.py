@@ -56,6 +56,7 @@ def test_the_two_false_cases() -> None:
     machine, out = Liveness(TIMEOUT), list[fx.Effect]()
     machine.on_alive(70, 9, 5, 0)
     machine.handle_timeout(TIMEOUT, out)
+    assert len(out) == 1, "the silence is reported as a death"
     machine.on_alive(70, 9, 5, TIMEOUT + 1)
     assert machine.next() == 2 * TIMEOUT + 1
 

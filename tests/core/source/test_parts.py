@@ -17,7 +17,7 @@ from stablecast.core.protocol.settings import (
     StoreBehavior,
     StoreSpec,
 )
-from stablecast.core.registration.round_robin import Rotation
+from stablecast.core.registration.registration_set import Rotation
 from stablecast.core.registration.store_registration import RegistrationState
 from stablecast.core.source.parts import (
     acknowledging,

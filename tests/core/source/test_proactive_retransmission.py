@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.quorum import GroupRules, Quorums
 from stablecast.core.protocol.settings import Retention
-from stablecast.core.source import proactive_retransmission
-from stablecast.core.source.proactive_retransmission import ProactiveRetransmission
+from stablecast.core.source import retransmission
+from stablecast.core.source.retransmission import ProactiveRetransmission
 from stablecast.core.source.stability import StabilityWindow
 
 TIMEOUT = 100
@@ -106,7 +106,7 @@ def test_nothing_waits_without_a_timeout() -> None:
 
 
 def test_a_check_sends_no_more_than_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proactive_retransmission, "MESSAGES_PER_CHECK", 6)
+    monkeypatch.setattr(retransmission, "MESSAGES_PER_CHECK", 6)
     flow = Flow(2)
     for _ in range(4):
         flow.send(2, 0)

@@ -124,6 +124,7 @@ def test_every_store_is_told_of_and_the_group_once() -> None:
     ]
 
 
+@pytest.mark.rows("P-023")
 def test_an_ack_that_is_news_in_part_makes_that_part_stable() -> None:
     machine, out = window(threshold_bytes=10_000), list[fx.Effect]()
     machine.sent(4, 40, out)

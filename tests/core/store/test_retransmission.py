@@ -109,6 +109,7 @@ def test_requests_for_absent_messages_go_on_to_the_source() -> None:
     assert served(serving, {50: driver.machine}, 0) == [(5, 9)]
 
 
+@pytest.mark.rows("P-404", "P-819")
 def test_requests_that_nobody_can_serve_are_counted() -> None:
     serving, kept, out = RetransmissionService(rate=1000), shop(10), list[fx.Effect]()
     serving.on_request(request(5, 14), kept[50], out)

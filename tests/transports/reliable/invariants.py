@@ -1,7 +1,6 @@
 """Invariants of the reliable transports, to be checked between inputs."""
 
-from stablecast.transports.reliable.receiver import ReceiverMachine
-from stablecast.transports.reliable.session_receiver import SessionReception
+from stablecast.transports.reliable.receiver import ReceiverMachine, SessionReception
 from stablecast.transports.reliable.settings import MAX_MISSING
 from stablecast.transports.reliable.source_session import SourceSession
 from stablecast.transports.reliable.sources import SourceSessions

@@ -8,7 +8,7 @@ from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.reliable import topics as topics_module
 from stablecast.transports.reliable.effects import DatagramsLost, LossReason, Received, TopicLost
 from stablecast.transports.reliable.high_water_marks import message
-from stablecast.transports.reliable.session_receiver import SessionReception
+from stablecast.transports.reliable.receiver import SessionReception
 from stablecast.transports.reliable.settings import LBTRU_RECEIVER, ReceiverSettings
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.headers import Fragment

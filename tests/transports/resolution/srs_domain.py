@@ -25,7 +25,7 @@ from stablecast.transports.resolution.srs.events import (
 )
 from stablecast.transports.resolution.srs.service import ResolutionService
 from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS, ClientConfig, ServiceConfig
-from stablecast.transports.resolution.udp.effects import Discovered, Remark, Withdrawn
+from stablecast.transports.resolution.udp.effects import Abandoned, Discovered, Remark, Withdrawn
 from stablecast.transports.resolution.udp.inputs import AddReceiver, AddSource
 from tests.transports.resolution.invariants import check_service
 
@@ -62,6 +62,7 @@ class SrsDomain:
     notes: list[str] = attrs.field(factory=list)
     found: list[tuple[str, str, SourceRecord]] = attrs.field(factory=list)
     gone: list[tuple[str, str, SourceRecord]] = attrs.field(factory=list)
+    left: list[tuple[str, str]] = attrs.field(factory=list)
     changes: list[tuple[str, ServiceChanged]] = attrs.field(factory=list)
     work: deque[str] = attrs.field(factory=deque)
 
@@ -139,6 +140,12 @@ class SrsDomain:
         self.gone = [entry for entry in self.gone if entry[0] != name]
         return mine
 
+    def abandoned(self, name: str) -> list[str]:
+        """Return the newly abandoned topics, in order."""
+        mine = [topic for who, topic in self.left if who == name]
+        self.left = [entry for entry in self.left if entry[0] != name]
+        return mine
+
     def _settle(self) -> None:
         while self.work:
             name = self.work.popleft()
@@ -171,6 +178,8 @@ class SrsDomain:
                 self.found.append((name, topic, found))
             case Withdrawn(topic, found):
                 self.gone.append((name, topic, found))
+            case Abandoned(topic):
+                self.left.append((name, topic))
             case ServiceChanged():
                 self.changes.append((name, effect))
 

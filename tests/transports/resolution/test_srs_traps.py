@@ -13,6 +13,7 @@ from stablecast.transports.resolution.udp.inputs import (
     RemoveSource,
     Unresolved,
 )
+from stablecast.transports.resolution.udp.settings import PatternOptions
 from tests.transports.resolution.srs_domain import SECOND_SRS, SRS, SrsDomain, record, source
 
 LIFETIMES = ServiceConfig(source_lifetime_ns=100 * SECOND, interest_lifetime_ns=50 * SECOND)
@@ -163,6 +164,32 @@ def test_wildcard_interest_brings_every_topic_that_matches() -> None:
     played.feed("receiver", RemovePattern("^fx[.]"))
     played.feed("source", source("fx.chf", 6), RemoveSource(7, 1))
     assert (played.discovered("receiver"), played.withdrawn("receiver")) == ([], [])
+
+
+def test_a_topic_of_a_pattern_is_abandoned_after_its_linger() -> None:
+    """A source that comes back in time keeps its topic. A receiver of the topic keeps it, too, and leaves it behind."""
+    played = domain()
+    played.context("source")
+    played.feed("source", source("fx.eur", 1), source("fx.usd", 2))
+    context = played.context("receiver")
+    played.feed("receiver", AddPattern("^fx[.]", options=PatternOptions(linger=2 * SECOND)), AddReceiver("fx.usd"))
+    played.feed("source", RemoveSource(7, 1), RemoveSource(7, 2))
+    began = played.now
+    played.run(began + SECOND)
+    played.feed("source", source("fx.eur", 3))
+    played.run(began + 10 * SECOND)
+    assert played.abandoned("receiver") == []
+    played.feed("source", RemoveSource(7, 3))
+    assert context.leaving.next() == played.now + 2 * SECOND
+    played.run(played.now + 3 * SECOND)
+    assert played.abandoned("receiver") == ["fx.eur"]
+    played.feed("receiver", Unresolved("fx.eur"))
+    played.run(played.now + 10 * SECOND)
+    assert played.abandoned("receiver") == ["fx.eur"]
+    played.feed("source", source("fx.usd", 4))
+    played.discovered("receiver")
+    played.feed("receiver", RemoveReceiver("fx.usd"))
+    assert played.discovered("receiver") == [("fx.usd", 4)]
 
 
 @pytest.mark.rows("T-404")

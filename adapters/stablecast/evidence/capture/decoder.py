@@ -7,7 +7,7 @@ A part is the frames between two marks (`files.marks`). A plan is small and made
 of TCP streams finds its first messages by itself, but misses those that begin before it.
 """
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from pathlib import Path
@@ -17,18 +17,34 @@ import attrs
 from stablecast.core.machine.records import record
 from stablecast.core.machine.units import SECOND
 from stablecast.evidence.capture import layers
-from stablecast.evidence.capture.connections import Direction
-from stablecast.evidence.capture.errors import CutError
-from stablecast.evidence.capture.files import CaptureFrame, FrameMark, frames
-from stablecast.evidence.capture.ip import TCP, UDP, Endpoint, PortUnreachable, TcpSegment, UdpDatagram, content
-from stablecast.evidence.capture.large_messages import CapturedLargeMessages
-from stablecast.evidence.capture.layers import Decoded, Layer, LayerProblem, undecoded
+from stablecast.evidence.capture.connections import Direction, session_name, transport_of
+from stablecast.evidence.capture.files import CaptureFrame, CutError, FrameMark, frames
+from stablecast.evidence.capture.ip import (
+    TCP,
+    UDP,
+    Endpoint,
+    FrameVerdict,
+    PortUnreachable,
+    TcpSegment,
+    UdpDatagram,
+    content,
+    gravest,
+)
+from stablecast.evidence.capture.layers import CapturedLargeMessages, Decoded, Layer, LayerProblem, undecoded
 from stablecast.evidence.capture.network import IpNetwork, WholePacket
 from stablecast.evidence.capture.ports import PROTOCOLS, PortPlan, TrafficKind, TransportKey
-from stablecast.evidence.capture.sessions import session_name, transport_of
 from stablecast.evidence.capture.traffic_survey import survey
 from stablecast.evidence.capture.uniform_layers import messages
-from stablecast.evidence.capture.verdicts import FrameVerdict, gravest
+
+FAULTS = (
+    FrameVerdict.DIFFERENT,
+    FrameVerdict.UNKNOWN,
+    FrameVerdict.INCOMPLETE,
+    FrameVerdict.DAMAGED,
+    FrameVerdict.MALFORMED,
+)
+"""Verdicts on frames of ours that were not decoded to the end."""
+
 
 MAX_DIRECTIONS = 1 << 16
 """Followed directions of TCP connections; the one silent for longest is dropped for a new one."""
@@ -74,6 +90,50 @@ class CapturePacket:
     lost: int = 0
     anew: bool = False
     refused: PortUnreachable | None = None
+
+
+@attrs.define
+class CaptureTally:
+    """Counts so far.
+
+    Attributes:
+        frames: Frames by their verdict.
+        types: Layers by protocol and kind, and their parts by name.
+    """
+
+    frames: Counter[FrameVerdict] = attrs.field(factory=Counter)
+    types: Counter[str] = attrs.field(factory=Counter)
+
+    def add(self, packet: CapturePacket) -> None:
+        """Count a packet and the frames that it settles."""
+        if packet.number:
+            self.frames[packet.verdict] += 1
+        for _, verdict in packet.settles:
+            self.frames[FrameVerdict.PART] -= 1
+            self.frames[verdict] += 1
+        for layer in packet.layers:
+            self.types[layer.type] += 1
+            self.types.update(layer.parts)
+
+    @property
+    def packets(self) -> int:
+        """Return the number of frames of the capture."""
+        return self.frames.total()
+
+    @property
+    def clean(self) -> bool:
+        """Return whether something is ours and all of it was decoded."""
+        return self.frames[FrameVerdict.DECODED] > 0 and not self.faulty
+
+    @property
+    def faulty(self) -> bool:
+        """Return whether something that is ours was not decoded."""
+        return any(self.frames[verdict] for verdict in FAULTS)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the counts for machines."""
+        counts = {verdict.value: self.frames[verdict] for verdict in FrameVerdict if verdict is not FrameVerdict.PART}
+        return {"packets": self.packets, **counts, "types": dict(sorted(self.types.items()))}
 
 
 def packets(

@@ -19,10 +19,20 @@ from typing import IO, Final, Protocol, TypeVar
 import attrs
 import zstandard
 
+from stablecast.core.errors import StablecastError
 from stablecast.core.machine.records import record
 from stablecast.core.machine.units import SECOND
-from stablecast.evidence.capture.errors import CaptureError, CutError
+from stablecast.evidence.trace.file_names import search
 from stablecast.text import plural, unread
+
+
+class CaptureError(StablecastError):
+    """The file is no capture, or is damaged."""
+
+
+class CutError(CaptureError):
+    """The file is cut off; all whole frames were read."""
+
 
 MAX_FRAME = 1 << 24
 """Bytes of a frame or block, at most; a larger one means a damaged file."""
@@ -336,3 +346,19 @@ class _Pcapng:
 
     def _damaged(self, why: str) -> str:
         return f"{self._path} is damaged: {why}; {_WHOLE}"
+
+
+ENDINGS: Final = tuple(
+    f"*.{kind}{packed}" for kind in ("pcap", "pcapng", "cap") for packed in ("", ".gz", ".zst", ".bz2", ".xz")
+)
+"""Patterns of the names of captures in a directory."""
+
+
+def captures_in(directory: Path) -> list[Path]:
+    """Return the captures of a directory by their names, perhaps none. Raise OSError."""
+    return sorted(one for one in directory.iterdir() if any(map(one.match, ENDINGS)))
+
+
+def files_of(paths: Iterable[Path]) -> list[Path]:
+    """Return the files, and the captures of directories and patterns. Raise CaptureError where there is none."""
+    return search(paths, captures_in, "captures", "name files of pcap or pcapng", CaptureError)

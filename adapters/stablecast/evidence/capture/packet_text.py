@@ -6,12 +6,10 @@ from enum import Enum
 import attrs
 
 from stablecast.core.machine.units import MICROSECOND
-from stablecast.evidence.capture.counts import FAULTS, CaptureTally
-from stablecast.evidence.capture.decoder import CapturePacket
-from stablecast.evidence.capture.ip import Endpoint, endpoint_text
+from stablecast.evidence.capture.decoder import FAULTS, CapturePacket, CaptureTally
+from stablecast.evidence.capture.ip import Endpoint, FrameVerdict, endpoint_text
 from stablecast.evidence.capture.layers import Layer
 from stablecast.evidence.capture.ports import PortPlan
-from stablecast.evidence.capture.verdicts import FrameVerdict
 from stablecast.text import plural
 from stablecast.transports.wire import lbmc, lbmr, lbmr_extended
 

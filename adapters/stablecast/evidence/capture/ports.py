@@ -6,7 +6,7 @@ from enum import Enum
 
 import attrs
 
-from stablecast.evidence.capture.errors import CaptureError
+from stablecast.evidence.capture.files import CaptureError
 from stablecast.evidence.capture.ip import TCP, UDP, Endpoint
 from stablecast.transports.wire import lbmr
 
@@ -124,8 +124,6 @@ class PortPlan:
                     self._learn_source(tir)
             case lbmr.ContextInfo() if packet.flags & lbmr.ContextInfo.ADDRESS and packet.name is not None:
                 self.learn_endpoint(TrafficKind.STORE, (packet.address, packet.port))
-            case _:
-                pass
 
     def _learn_source(self, tir: lbmr.Advertisement) -> None:
         match tir.transport:
@@ -154,8 +152,6 @@ class PortPlan:
                 self.learn_endpoint(TrafficKind.STORE, (option.store_address, option.store_port))
             case lbmr.LateJoin() | lbmr.ExtendedFunctionality():
                 self.learn_endpoint(TrafficKind.LBTTCP, (option.source_address, option.source_port))
-            case _:
-                pass
 
     def learn_session(self, address: str, nak_port: int, session_id: int, target: Endpoint) -> None:
         """Note the group of a multicast session from its data or session message."""

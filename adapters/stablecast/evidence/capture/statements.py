@@ -13,9 +13,8 @@ from stablecast.core.machine.records import record
 from stablecast.core.protocol import messages as core
 from stablecast.core.protocol.messages import Incarnation
 from stablecast.evidence.capture.decoder import CapturePacket
-from stablecast.evidence.capture.ip import Endpoint
+from stablecast.evidence.capture.ip import Endpoint, FrameVerdict
 from stablecast.evidence.capture.ports import TrafficKind, TransportKey
-from stablecast.evidence.capture.verdicts import FrameVerdict
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import RetransmissionSeries, Run
 from stablecast.transports.wire import lbmc, lbtrm, lbtru

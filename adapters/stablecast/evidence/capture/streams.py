@@ -14,8 +14,8 @@ import attrs
 
 from stablecast.core.machine.records import record
 from stablecast.evidence.capture import layers, names
+from stablecast.evidence.capture.ip import FrameVerdict
 from stablecast.evidence.capture.layers import Decoded, undecoded
-from stablecast.evidence.capture.verdicts import FrameVerdict
 from stablecast.transports.wire import lbmc, rsocket
 from stablecast.transports.wire.errors import WireError
 

@@ -5,8 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from stablecast.evidence.capture import flow_guess
-from stablecast.evidence.capture.errors import CutError
-from stablecast.evidence.capture.files import frames, watched
+from stablecast.evidence.capture.files import CutError, frames, watched
 from stablecast.evidence.capture.ip import TCP, UDP, Endpoint, IpPacket, TcpSegment, UdpDatagram, flow_of, intact
 from stablecast.evidence.capture.link import ipv4_packet
 from stablecast.evidence.capture.network import Carried, IpNetwork
@@ -58,8 +57,6 @@ def survey(path: Path, told: Iterable[str] = (), watch: Callable[[int], None] | 
                     surveyor.segment(segment)
                     if flow and len(settled) < MAX_LEARNED and surveyor.knows(segment) and network.knows(segment):
                         settled.add(flow)
-                case _:
-                    pass
     surveyor.plan.checking = network.checking
     return surveyor.plan
 

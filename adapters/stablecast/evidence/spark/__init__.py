@@ -3,8 +3,7 @@
 `register(spark)` adds `spark.read.format("stablecast")`, `spark.readStream.format("stablecast")` and
 `spark.read.format("stablecast-capture")`. `connect` starts a session for this machine or finds the cluster's.
 `verify_on` judges traces in it, `judge_on` captures. `trace_source` and `capture_source` are the data sources,
-`record_rows` the columns of traces, `piece_judge` the work of a task, `cross_rules_sql` the rules, and
-`verification_job` joins them.
+`piece_judge` is the work of a task, `cross_rules_sql` has the rules, and `verification_job` joins them.
 
 This package needs the spark extra and a Java; others import it on demand.
 """

@@ -21,10 +21,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql.datasource import DataSource, DataSourceReader, EqualTo, Filter, In, InputPartition
 from pyspark.sql.types import StructType
 
-from stablecast.evidence.capture.capture_paths import files_of
 from stablecast.evidence.capture.decoder import CapturePacket, packets
-from stablecast.evidence.capture.errors import CaptureError
-from stablecast.evidence.capture.files import FrameMark, marks
+from stablecast.evidence.capture.files import CaptureError, FrameMark, files_of, marks
 from stablecast.evidence.capture.ip import endpoint_text
 from stablecast.evidence.capture.packet_text import record
 from stablecast.evidence.capture.ports import PortPlan

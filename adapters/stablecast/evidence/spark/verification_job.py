@@ -16,16 +16,14 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from stablecast.evidence.spark import cross_rules_sql
-from stablecast.evidence.spark.piece_judge import SCHEMA, judge_with, loads
-from stablecast.evidence.spark.piece_plan import PIECE_BYTES, TracePiece, plan
+from stablecast.evidence.spark.piece_judge import PIECE_BYTES, SCHEMA, TracePiece, judge_with, loads, plan
 from stablecast.evidence.trace.cross_rules import BOUNDED, SMALL, Ground, Suspect, Told, Witness, by_kind, untold
 from stablecast.evidence.trace.facts import Fact
 from stablecast.evidence.trace.file_names import traces_of
 from stablecast.evidence.trace.frames import ROLES
-from stablecast.evidence.trace.record_search import violation
 from stablecast.evidence.trace.report_page import DRAWN, MAX_POINTS, Point
 from stablecast.evidence.trace.reports import MAX_VIOLATIONS, FileReport, TraceViolation, VerificationSummary, table_of
-from stablecast.evidence.trace.trace_judge import FrameLink, broken_beginning
+from stablecast.evidence.trace.trace_judge import FrameLink, broken_beginning, violation
 
 ARROW: Final = {"string": pa.string(), "bigint": pa.int64()}
 """Types of columns by their names, in SQL and in tables of violations."""

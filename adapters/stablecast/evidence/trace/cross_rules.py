@@ -7,7 +7,7 @@ was. They are not promised where no quorum survives, and traces do not always sh
 
 The rules compare no clocks of different hosts. A rule decides only where the traces of all witnesses are there and
 complete; elsewhere it reports that it cannot be decided. Violations are *suspects* first, which point to a frame;
-`record_search` finds the record. `stablecast.evidence.spark.cross_rules_sql` is the same in SQL.
+`trace_judge` finds the record. `stablecast.evidence.spark.cross_rules_sql` is the same in SQL.
 """
 
 from collections import defaultdict

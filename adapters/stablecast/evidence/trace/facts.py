@@ -30,17 +30,7 @@ from typing import Any, Final, Protocol, assert_never
 import attrs
 
 from stablecast.core.machine.ranges import RangeSet
-from stablecast.core.protocol.effects import (
-    CacheMessages,
-    Cut,
-    Deliver,
-    Effect,
-    Forget,
-    PersistMessages,
-    Send,
-    StartProxy,
-    StopProxy,
-)
+from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import RegistrationComplete, RegistrationSuccess, Stable, StableFlag
 from stablecast.core.protocol.inputs import Data, Input, Persisted, Sent
 from stablecast.core.protocol.messages import Address, ConsumptionAck, Incarnation, Register, Role, StableAck
@@ -88,7 +78,7 @@ class Fact:
 
 
 Take = Callable[[Any, Any, "Book"], None]
-"""Note the facts in the subject of a record (`stablecast.evidence.trace.watch`), given with the record itself."""
+"""Note the facts in the subject of a record (`stablecast.evidence.trace.frame_judge`), given with the record itself."""
 
 FactHandlers = tuple[Mapping[type, Take], Mapping[type, Take]]
 """Handlers by class: of inputs and arriving messages; of effects, sent messages and events."""
@@ -180,19 +170,19 @@ class SourceFacts:
         if (peer := self.stores.get(ack.store_index)) is not None:
             book.note("acked", self.life, *both_extended(ack.first, ack.last, self.next), peer)
 
-    def _on_stable(self, event: Stable, _: Effect, book: Book) -> None:
+    def _on_stable(self, event: Stable, _: fx.Effect, book: Book) -> None:
         if int(event.flags) & _STABLE:
             book.note("turned" if self.turns else "stable", self.life, event.first, event.last)
 
-    def _on_asking(self, request: Register, effect: Effect, _: Book) -> None:
+    def _on_asking(self, request: Register, effect: fx.Effect, _: Book) -> None:
         index = request.store_index
-        if isinstance(effect, Send) and self.stores.get(index) not in (None, effect.to):
+        if isinstance(effect, fx.Send) and self.stores.get(index) not in (None, effect.to):
             self.moving.add(index)
 
-    def _on_complete(self, event: RegistrationComplete, _: Effect, __: Book) -> None:
+    def _on_complete(self, event: RegistrationComplete, _: fx.Effect, __: Book) -> None:
         self.next = event.number
 
-    def _on_registered(self, success: RegistrationSuccess, _: Effect, book: Book) -> None:
+    def _on_registered(self, success: RegistrationSuccess, _: fx.Effect, book: Book) -> None:
         book.note("holds", self.life, success.reg_id, success.reg_id, success.store)
         self.moving.discard(success.store_index)
         if success.store_index in self.groups and self.stores.get(success.store_index) != success.store:
@@ -215,13 +205,13 @@ class StoreFacts:
     def handlers(self) -> FactHandlers:
         """Return the handlers for inputs and for effects."""
         return {Persisted: self._on_persisted, ConsumptionAck: self._on_heard}, {
-            PersistMessages: self._on_written,
+            fx.PersistMessages: self._on_written,
             StableAck: self._on_acknowledged,
-            CacheMessages: self._on_cached,
-            Cut: self._on_cut,
-            Forget: self._on_forgotten,
-            StartProxy: self._on_proxy,
-            StopProxy: self._on_retired,
+            fx.CacheMessages: self._on_cached,
+            fx.Cut: self._on_cut,
+            fx.Forget: self._on_forgotten,
+            fx.StartProxy: self._on_proxy,
+            fx.StopProxy: self._on_retired,
         }
 
     @classmethod
@@ -260,34 +250,34 @@ class StoreFacts:
         self.kept[reg_id][life].add(first, stop)
         book.note("held", life, first, stop - 1, self.address)
 
-    def _on_written(self, effect: PersistMessages, _: Effect, __: Book) -> None:
+    def _on_written(self, effect: fx.PersistMessages, _: fx.Effect, __: Book) -> None:
         first, stop = effect.first, effect.first + effect.count
         self.waiting.append((effect.ticket, effect.source_reg_id, effect.incarnation, first, stop))
         self.newest[effect.incarnation] = stop - 1
 
-    def _on_cached(self, effect: CacheMessages, _: Effect, book: Book) -> None:
+    def _on_cached(self, effect: fx.CacheMessages, _: fx.Effect, book: Book) -> None:
         stop = effect.first + effect.count
         self.newest[effect.incarnation] = stop - 1
         self._keep(effect.source_reg_id, effect.incarnation, effect.first, stop, book)
 
-    def _on_cut(self, effect: Cut, _: Effect, book: Book) -> None:
+    def _on_cut(self, effect: fx.Cut, _: fx.Effect, book: Book) -> None:
         for life, numbers in self.kept.get(effect.source_reg_id, {}).items():
             for first, stop in numbers.remove(effect.number, (numbers.last or 0) + 1):
                 book.note("cut", life, first, stop - 1, self.address)
 
-    def _on_forgotten(self, effect: Forget, _: Effect, book: Book) -> None:
+    def _on_forgotten(self, effect: fx.Forget, _: fx.Effect, book: Book) -> None:
         if effect.role is Role.SOURCE:
             self.kept.pop(effect.reg_id, None)
             book.note("forgot", 0, effect.reg_id, effect.reg_id, self.address)
 
-    def _on_proxy(self, effect: StartProxy, _: Effect, book: Book) -> None:
+    def _on_proxy(self, effect: fx.StartProxy, _: fx.Effect, book: Book) -> None:
         reg_id = effect.source_reg_id
         book.note("proxy", effect.election.life, reg_id, reg_id, _source_name(effect))
 
-    def _on_retired(self, effect: StopProxy, _: Effect, book: Book) -> None:
+    def _on_retired(self, effect: fx.StopProxy, _: fx.Effect, book: Book) -> None:
         book.note("retired", 0, effect.source_reg_id, effect.source_reg_id)
 
-    def _on_acknowledged(self, ack: StableAck, _: Effect, book: Book) -> None:
+    def _on_acknowledged(self, ack: StableAck, _: fx.Effect, book: Book) -> None:
         if ack.nack:
             return
         first, last = both_extended(ack.first, ack.last, self.newest.get(ack.incarnation, 0))
@@ -307,7 +297,7 @@ class ReceiverFacts:
     def handlers(self) -> FactHandlers:
         """Return the handlers for inputs and for effects."""
         return {Data: self._on_data}, {
-            Deliver: self._on_deliver,
+            fx.Deliver: self._on_deliver,
             ConsumptionAck: self._on_confirming,
             RegistrationSuccess: self._on_registered,
         }
@@ -320,18 +310,18 @@ class ReceiverFacts:
     def _on_data(self, event: Data, _: Input, __: Book) -> None:
         self.senders[event.token] = event.incarnation
 
-    def _on_deliver(self, effect: Deliver, _: Effect, book: Book) -> None:
+    def _on_deliver(self, effect: fx.Deliver, _: fx.Effect, book: Book) -> None:
         first = effect.first
         self.next = first + effect.count
         life = self.senders.get(effect.token)
         if life is not None:
             book.note("delivered", life, first, self.next - 1)
 
-    def _on_confirming(self, ack: ConsumptionAck, effect: Send, book: Book) -> None:
+    def _on_confirming(self, ack: ConsumptionAck, effect: fx.Send, book: Book) -> None:
         number = extended(ack.number, self.next)
         book.note("confirmed", ack.incarnation, -1, number, f"{effect.to}/{ack.receiver_reg_id}")
 
-    def _on_registered(self, success: RegistrationSuccess, _: Effect, book: Book) -> None:
+    def _on_registered(self, success: RegistrationSuccess, _: fx.Effect, book: Book) -> None:
         self.next = max(self.next, success.number)
         book.note("holds", self.life, success.reg_id, success.reg_id, success.store)
 
@@ -360,7 +350,7 @@ def identity(machine: Endpoint) -> tuple[Address, Incarnation, int]:
             assert_never(machine)
 
 
-def _source_name(proxy: StartProxy) -> str:
+def _source_name(proxy: fx.StartProxy) -> str:
     """Return a name that is the same at every store that knows the source."""
     stores = ",".join(f"{one.address}={one.source_reg_id}" for one in sorted(proxy.stores, key=lambda one: one.index))
     return f"{proxy.topic}/{proxy.session_id}/{stores}"

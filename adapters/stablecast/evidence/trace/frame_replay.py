@@ -13,8 +13,8 @@ from stablecast.core.protocol.effects import Effect
 from stablecast.core.protocol.inputs import Input
 from stablecast.evidence.trace.converter import INPUTS, snapshot
 from stablecast.evidence.trace.frames import LIMIT, TraceFrame, digest
-from stablecast.evidence.trace.line_templates import effects_text
 from stablecast.evidence.trace.record_reader import reader
+from stablecast.evidence.trace.writer import effects_text
 
 BATCH: Final = 32 << 10
 """Bytes of records that are replayed before they are judged: they fit a core's cache with all their objects."""

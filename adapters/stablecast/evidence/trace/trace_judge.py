@@ -3,20 +3,24 @@
 `evidence.rules.judges.TRACE_FORM` lists the rules about the form of a trace and its replay; `endpoint_rules` and
 `cross_rules` do not depend on replay. Each rule is reported once for each frame, with the first record that breaks it,
 because all records after a difference differ too.
+
+The record of a suspect: the frame that it points to is read again.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
-from stablecast.evidence.trace.cross_rules import Told, Witness, judge_across
+from stablecast.core.protocol.messages import Incarnation
+from stablecast.evidence.trace.cross_rules import Suspect, Told, Witness, judge_across
 from stablecast.evidence.trace.errors import TraceError, TruncatedError
+from stablecast.evidence.trace.facts import Book
 from stablecast.evidence.trace.file_names import part_of, traces_of
 from stablecast.evidence.trace.frame_judge import FrameJudge, KnownState
-from stablecast.evidence.trace.frames import TraceFrame, unread_frames
-from stablecast.evidence.trace.record_search import violation
+from stablecast.evidence.trace.frames import TraceFrame, frames_from, unread_frames
 from stablecast.evidence.trace.reports import MAX_VIOLATIONS, FileReport, TraceViolation, VerificationSummary
 from stablecast.evidence.trace.rule_protocol import EndpointRule
 
@@ -177,3 +181,49 @@ def _take(report: FileReport, frame: TraceFrame, found: Iterable[TraceViolation]
     report.closed = frame.foot.closed
     room = MAX_VIOLATIONS - len(report.violations)
     report.violations += sorted(found, key=lambda violation: violation.record)[:room]
+
+
+TEXTS: Final = {
+    "S1": "number {number} is reported stable, and too few stores hold it by their own traces",
+    "S2": "number {number} is reported stable by life {life:#x} although it is stable for an earlier life",
+    "S3": "number {number} of life {life:#x} is cut, although its source reports it stable",
+    "P6": "number {number} counts as acknowledged by {peer}, whose trace has no such acknowledgement",
+    "D1": "number {number} is delivered as one of life {life:#x}, which never sent it",
+    "A3": "everything up to {number} counts as consumed by {peer}, whose trace has no such acknowledgement",
+    "E4": "a second proxy stands in for the source with RegID {number}, and lasts",
+}
+"""The sentence of each rule across endpoints about a record."""
+
+
+@attrs.define
+class _Search(Book):
+    """A book that looks for the first fact that matches a suspect."""
+
+    wanted: Suspect | None = None
+    found: tuple[int, int] | None = None
+
+    def note(self, kind: str, life: Incarnation, first: int, last: int, peer: str = "") -> None:
+        """Compare a fact with the suspect, without joining neighbours."""
+        wanted = self.wanted
+        assert wanted is not None
+        if self.found is None and (kind, life, peer) == (wanted.kind, wanted.life, wanted.peer):
+            hit = min(first, last) <= wanted.number <= max(first, last)
+            self.found = (self.record, self.time) if hit else None
+
+
+def violation(suspect: Suspect) -> TraceViolation:
+    """Return the violation of a suspect, with its exact record."""
+    path = Path(suspect.path)
+    record, time = _place(path, suspect)
+    text = TEXTS[suspect.rule].format(number=suspect.number, life=suspect.life, peer=suspect.peer)
+    found = {"kind": suspect.kind, "life": f"{suspect.life:#x}", "peer": suspect.peer, "number": suspect.number}
+    return TraceViolation(path, record, suspect.rule, f"record {record}: {text}", None, found, time)
+
+
+def _place(path: Path, suspect: Suspect) -> tuple[int, int | None]:
+    """Return the record and its time, or the suspect's own if the file changed meanwhile."""
+    search = _Search(wanted=suspect)
+    with suppress(TraceError, StopIteration):
+        frame, offset = next(frames_from(path, suspect.offset))
+        FrameJudge(path, frame, offset == 0 or frame.head.gap > 0, book=search).run(None)
+    return search.found or (suspect.record, None)

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from stablecast.core.errors import StablecastError
 from stablecast.evidence.capture.doctor import Thresholds, parse_thresholds
-from stablecast.evidence.capture.errors import CaptureError
-from stablecast.evidence.capture.files import frames
+from stablecast.evidence.capture.files import CaptureError, frames
 from stablecast.evidence.capture.judge import DEFAULTS, judged
 from stablecast.evidence.capture.judge.findings import CaptureFindings, RuleStanding
 from stablecast.evidence.capture.judge.report import points_of, summary_of

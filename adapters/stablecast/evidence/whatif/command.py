@@ -13,8 +13,7 @@ from stablecast.config.options import Value
 from stablecast.core.errors import StablecastError
 from stablecast.core.machine.units import SECOND
 from stablecast.evidence.trace.tools.analysis import percentiles, percentiles_text
-from stablecast.evidence.whatif.recorded_source import Recording, WhatIfError, recordings
-from stablecast.evidence.whatif.replay import ReplayOutcome, configured, replay
+from stablecast.evidence.whatif.replay import Recording, ReplayOutcome, WhatIfError, configured, recordings, replay
 from stablecast.text import plural
 from stablecast.text.console import show
 

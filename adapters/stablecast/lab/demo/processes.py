@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from stablecast.core.errors import StablecastError
 from stablecast.text.exit_status import INTERRUPTED
 
@@ -32,38 +34,28 @@ class ChildError(StablecastError):
     """Report a child process that failed, with its name and last output."""
 
 
+@attrs.define(eq=False)
 class Child:
-    """Run one process, which may be killed and started again."""
+    """Run `python -m` with arguments, as a process which may be killed and started again.
 
-    def __init__(
-        self,
-        name: str,
-        arguments: list[str],
-        on_end: Callable[[ChildError], None],
-        *,
-        on_report: Callable[[Report], None] | None = None,
-        environment: Mapping[str, str] | None = None,
-        log: Path | None = None,
-    ) -> None:
-        """Describe `python -m` `arguments`.
+    Attributes:
+        name: Name for people.
+        arguments: A module and its arguments.
+        on_end: Called when a ready process ends unexpectedly.
+        on_report: Called with every JSON line of the process.
+        environment: Additions to the environment.
+        log: File for its standard error; None: that of this process.
+    """
 
-        Args:
-            name: Name for people.
-            arguments: A module and its arguments.
-            on_end: Called when a ready process ends unexpectedly.
-            on_report: Called with every JSON line of the process.
-            environment: Additions to the environment.
-            log: File for its standard error; None: that of this process.
-        """
-        self.name = name
-        self._arguments = arguments
-        self._on_end = on_end
-        self._on_report = on_report
-        self._environment = {**os.environ, **(environment or {})}
-        self._log = log
-        self._process: asyncio.subprocess.Process | None = None
-        self._reader: asyncio.Task[int] | None = None
-        self._ending = False
+    name: str
+    _arguments: list[str]
+    _on_end: Callable[[ChildError], None]
+    _on_report: Callable[[Report], None] | None = attrs.field(default=None, kw_only=True)
+    _environment: Mapping[str, str] | None = attrs.field(default=None, kw_only=True)
+    _log: Path | None = attrs.field(default=None, kw_only=True)
+    _process: asyncio.subprocess.Process | None = None
+    _reader: asyncio.Task[int] | None = None
+    _ending: bool = False
 
     def listen_at(self, address: str) -> None:
         """Listen at this address from the next start on."""
@@ -84,7 +76,7 @@ class Child:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=errors,
                 limit=LINE_BYTES,
-                env=self._environment,
+                env={**os.environ, **(self._environment or {})},
                 start_new_session=True,
             )
         self._reader = loop.create_task(self._read(self._process, ready))

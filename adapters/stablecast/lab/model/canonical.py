@@ -13,7 +13,15 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
-from stablecast.lab.model.errors import ModelError
+from stablecast.core.errors import StablecastError
+
+
+class ModelError(StablecastError):
+    """Report that a model, a configuration, the record of graphs or a checker's output cannot be used."""
+
+
+class ForgetfulError(ModelError):
+    """Report two worlds with equal abstract states and different behaviour: the abstraction drops a fact."""
 
 
 class Fn(dict[Any, Any]):

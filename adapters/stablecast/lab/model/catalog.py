@@ -19,8 +19,7 @@ from typing import Any
 
 import attrs
 
-from stablecast.lab.model.canonical import Value, compact, parse
-from stablecast.lab.model.errors import ModelError
+from stablecast.lab.model.canonical import ModelError, Value, compact, parse
 from stablecast.lab.model.graph import Digests
 
 RECORD = "graphs.json"

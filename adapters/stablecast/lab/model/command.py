@@ -11,8 +11,8 @@ from typing import Any
 import attrs
 
 from stablecast.lab.model import catalog, counterexample, equal, tlc
+from stablecast.lab.model.canonical import ModelError
 from stablecast.lab.model.catalog import Configuration
-from stablecast.lab.model.errors import ModelError
 from stablecast.text import plural
 from stablecast.text.console import note, say, show, spinning
 

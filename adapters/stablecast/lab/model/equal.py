@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import attrs
 
 from stablecast.lab.model import tlc
+from stablecast.lab.model.canonical import ForgetfulError, ModelError
 from stablecast.lab.model.catalog import Configuration, RecordedGraph, load, save
-from stablecast.lab.model.errors import ForgetfulError, ModelError
 from stablecast.lab.model.explorer import Exploration, explore
 from stablecast.lab.model.graph import Graph
 

@@ -14,9 +14,8 @@ from typing import Any, Protocol, TypeVar
 
 import attrs
 
-from stablecast.lab.model.canonical import Value, text
+from stablecast.lab.model.canonical import ForgetfulError, ModelError, Value, text
 from stablecast.lab.model.clone import alike, clone
-from stablecast.lab.model.errors import ForgetfulError, ModelError
 from stablecast.lab.model.graph import Graph, GraphDifference, parted
 
 Action = tuple[Any, ...]

@@ -10,19 +10,7 @@ import attrs
 
 from stablecast.core.machine import serial
 from stablecast.core.machine.units import SECOND
-from stablecast.core.protocol.effects import (
-    Client,
-    Cut,
-    Effect,
-    Forget,
-    PersistCached,
-    PersistClient,
-    PersistMemory,
-    PersistMessages,
-    Reclaim,
-    Send,
-    StoreEffect,
-)
+from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.history import HISTORY_LIVES
 from stablecast.core.protocol.inputs import Data, Persisted, StoreInput
 from stablecast.core.protocol.messages import Incarnation, Message, Register, Role, StoreMemory
@@ -38,39 +26,41 @@ INTERVAL_NS = 1
 LONG_NS = 1_000_000 * SECOND
 """A span in ns that no run reaches the end of."""
 
-DiskWrite = PersistClient | PersistMemory | PersistMessages | PersistCached | Cut | Reclaim | Forget
+DiskWrite = (
+    fx.PersistClient | fx.PersistMemory | fx.PersistMessages | fx.PersistCached | fx.Cut | fx.Reclaim | fx.Forget
+)
 
 
 @attrs.define
 class WorldJournal:
     """Hold what a disk keeps: clients by RegID, the life of each message of the source, the trail, and the memory."""
 
-    clients: dict[int, Client] = attrs.field(factory=dict)
+    clients: dict[int, fx.Client] = attrs.field(factory=dict)
     messages: dict[int, Incarnation] = attrs.field(factory=dict)
     trail: int = 0
     memory: StoreMemory = StoreMemory.KEPT
 
     @property
-    def source(self) -> Client | None:
+    def source(self) -> fx.Client | None:
         """The record of the source."""
         return self.clients.get(SOURCE_ID)
 
     def write(self, write: DiskWrite) -> None:
         """Change what the disk keeps as one effect of the store says."""
         match write:
-            case PersistClient(client=client):
+            case fx.PersistClient(client=client):
                 self.clients[client.reg_id] = client
-            case PersistMemory(memory=memory):
+            case fx.PersistMemory(memory=memory):
                 self.memory = memory
-            case Forget(reg_id=reg_id):
+            case fx.Forget(reg_id=reg_id):
                 self.clients.pop(reg_id, None)
-            case PersistMessages(first=first, count=count, incarnation=life):
+            case fx.PersistMessages(first=first, count=count, incarnation=life):
                 self.messages.update(dict.fromkeys(range(first, first + count), life))
-            case PersistCached(first=first, last=last):
+            case fx.PersistCached(first=first, last=last):
                 self.messages.update(dict.fromkeys(range(first, last + 1), self.clients[SOURCE_ID].incarnation))
-            case Cut(number=stop):
+            case fx.Cut(number=stop):
                 self.messages = {number: life for number, life in self.messages.items() if number < stop}
-            case Reclaim(number=first):
+            case fx.Reclaim(number=first):
                 self.trail = first
                 self.messages = {number: life for number, life in self.messages.items() if number >= first}
 
@@ -111,17 +101,17 @@ class WorldStore:
         waiting = () if self.machine is None else self.machine.status.waiting
         return any(due.generation >= 0 and (due.reg_id, due.incarnation) == wanted for due in waiting)
 
-    def receive(self, event: StoreInput, now: int = 0) -> list[StoreEffect]:
+    def receive(self, event: StoreInput, now: int = 0) -> list[fx.StoreEffect]:
         """Pass an input to the store; write what it writes, and return its other effects."""
         self.running.receive(event, now)
         return self.perform(now)
 
-    def perform(self, now: int = 0) -> list[StoreEffect]:
+    def perform(self, now: int = 0) -> list[fx.StoreEffect]:
         """Run the due timers of the repositories; write what the store writes, and return its other effects."""
         due = self.running.status.repository_due
         if due is not None and due <= now:
             self.running.handle_timeout(now)
-        others: list[StoreEffect] = []
+        others: list[fx.StoreEffect] = []
         for effect in self.running.take_effects():
             if isinstance(effect, DiskWrite):
                 self.written.write(effect)
@@ -130,7 +120,7 @@ class WorldStore:
                 others.append(effect)
         return others
 
-    def sync(self, now: int = 0) -> list[StoreEffect]:
+    def sync(self, now: int = 0) -> list[fx.StoreEffect]:
         """Sync all writes; return the effects that waited for it."""
         self.synced, self.unsynced = clone(self.written), []
         return self.receive(Persisted(self.running.status.newest_ticket), now)
@@ -139,14 +129,14 @@ class WorldStore:
         """End the process. The synced part of its disk remains."""
         self.machine, self.written, self.unsynced = None, WorldJournal(), []
 
-    def restart(self, now: int = 0, trails: dict[int, int] | None = None, size: int = 0) -> list[StoreEffect]:
+    def restart(self, now: int = 0, trails: dict[int, int] | None = None, size: int = 0) -> list[fx.StoreEffect]:
         """Start with the contents of the disk. `trails` are the first numbers by RegID, `size` that of a message."""
         self.machine, self.written = StoreEndpoint.create(self.config), clone(self.synced)
         clients = [self.written.clients[reg_id] for reg_id in sorted(self.written.clients)]
         self.machine.recover(clients, self.written.extents(size), trails or {}, now, standing=self.written.memory)
         others = self.perform(now)
         # A restarting store writes its memory again, and the disk has it already.
-        self.unsynced = [write for write in self.unsynced if not isinstance(write, PersistMemory)]
+        self.unsynced = [write for write in self.unsynced if not isinstance(write, fx.PersistMemory)]
         return others
 
 
@@ -165,9 +155,9 @@ def numbers_of(ranges: Iterable[tuple[int, int]], shift: int = 0) -> frozenset[A
     return frozenset(number + shift for start, stop in ranges for number in range(start, stop))
 
 
-def messages(effects: Iterable[Effect]) -> list[Message]:
+def messages(effects: Iterable[fx.Effect]) -> list[Message]:
     """Return the messages that are sent."""
-    return [effect.message for effect in effects if isinstance(effect, Send)]
+    return [effect.message for effect in effects if isinstance(effect, fx.Send)]
 
 
 def registration(life: Incarnation, reply_to: str, transport: str, index: int = 0) -> Register:

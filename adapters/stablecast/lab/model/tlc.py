@@ -12,9 +12,8 @@ from pathlib import Path
 
 import attrs
 
-from stablecast.lab.model.canonical import parse, text
+from stablecast.lab.model.canonical import ModelError, parse, text
 from stablecast.lab.model.catalog import Configuration
-from stablecast.lab.model.errors import ModelError
 from stablecast.lab.model.graph import Graph
 
 HOW_TO_GET_IT = (

@@ -12,32 +12,39 @@ from typing import Any
 import attrs
 
 from stablecast.core.errors import StablecastError
+from stablecast.lab.proof.configurations import GroupProof, covers
 from stablecast.lab.prove import story
-from stablecast.lab.prove.instance import Instance, ProofBounds, instance
+from stablecast.lab.prove.bounds import MAX_STATES
+from stablecast.lab.prove.instance import SMALL, Instance, ProofBounds, instance
 from stablecast.lab.prove.search import FoundRun, ProofVerdict, Search, SearchResult
 from stablecast.lab.prove.world import ProofWorld
 from stablecast.text import plural, unread
 
 FAILED, UNREADABLE = 1, 2
+PROVED_STATES = 1_000
+"""Default limit of states if no run loses a message and there are more than `SMALL` stores."""
+WIPED = GroupProof(False, "the proof is of stores that keep their disks")
 
 Say = Callable[[str], None]
 
 
 @attrs.frozen
 class ProofJob:
-    """Hold the instance to prove, and the form of the output."""
+    """Hold the instance to prove, and the form of the output; `of` is the application and context of XML files."""
 
     files: Sequence[Path]
     options: Sequence[str]
     profile: str
     bounds: ProofBounds
     as_json: bool
+    of: tuple[str, str] = ("", "")
+    topic: str | None = None
 
 
 def run(job: ProofJob, say: Say, note: Say) -> int:
     """Return the exit status; `say` prints results, and `note` prints what is wrong with the configuration."""
     try:
-        to_prove = instance(job.files, job.options, job.profile, job.bounds)
+        to_prove = instance(job.files, job.options, job.profile, job.bounds, job.of, job.topic)
     except StablecastError as error:
         return _unread(job, str(error), say, note)
     except OSError as error:
@@ -45,18 +52,42 @@ def run(job: ProofJob, say: Say, note: Say) -> int:
     refused = [finding.text for finding in to_prove.findings if finding.fatal]
     if refused:
         return _refused(job, to_prove, "; ".join(refused), say, note)
-    done = _searched(job, to_prove)
+    repairs = (to_prove.source.repairs, to_prove.store_repairs)
+    proof = WIPED if job.bounds.wipes else covers(to_prove.source, repairs)
+    if not job.as_json:
+        say(_proved(proof))
+    done = _searched(job, to_prove, proof)
     if job.as_json:
-        say(json.dumps(_told(job, done)))
+        say(json.dumps({**_told(job, done), "proof": attrs.asdict(proof)}))
     else:
         _print(job, done, say)
     return 0 if done[-1][1].verdict is ProofVerdict.NONE else FAILED
 
 
-def _searched(job: ProofJob, to_prove: Instance) -> list[tuple[ProofWorld, SearchResult]]:
+def _proved(proof: GroupProof) -> str:
+    """Return what is proved for any number of messages and lives, and what is only searched."""
+    if proof.proved:
+        return (
+            "proved: no stable message is lost and no number is used again, for any number of messages and lives. "
+            "Stalls and receivers that give up are searched within bounds (spec/proof.md has the assumptions)"
+        )
+    text = f"not proved, so losses are searched within bounds, too: {proof.why}"
+    if proof.disjoint is not None:
+        named = [
+            ", ".join(story.label(at) for at in side) or "none" for side in (proof.disjoint.one, proof.disjoint.other)
+        ]
+        text += f" ({named[0]} and {named[1]})"
+    return text
+
+
+def _searched(job: ProofJob, to_prove: Instance, proof: GroupProof) -> list[tuple[ProofWorld, SearchResult]]:
     """Search pass by pass, up to the first one that finds something."""
     done: list[tuple[ProofWorld, SearchResult]] = []
-    for bounds in job.bounds.passes(len(to_prove.source.stores)):
+    stores = len(to_prove.source.stores)
+    limited = proof.proved and stores > SMALL and job.bounds.states == MAX_STATES
+    # No run loses a message, so a search for stalls that answers within seconds is enough by default.
+    chosen = attrs.evolve(job.bounds, states=PROVED_STATES) if limited else job.bounds
+    for bounds in chosen.passes(stores):
         world = ProofWorld.create(attrs.evolve(to_prove, bounds=bounds))
         done.append((world, Search(world).run()))
         if done[-1][1].verdict is not ProofVerdict.NONE:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import attrs
 
-from stablecast.config import option_files
+from stablecast.config import client_files
+from stablecast.config.client_configuration import ConfigLayer
 from stablecast.config.options import ALIASES, SCOPES, apply
 from stablecast.config.profiles import profile
 from stablecast.core.errors import StablecastError
@@ -19,7 +20,11 @@ from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.setting_relations import Finding, relations
 from stablecast.core.protocol.settings import SourceConfig, StoreBehavior
 from stablecast.lab.prove.bounds import MAX_STATES, TakeoverFault
-from stablecast.lab.prove.errors import ProveError
+
+
+class ProveError(StablecastError):
+    """Report a configuration that cannot be read, or that no source could start with."""
+
 
 MAX_STORES = 32
 """Most stores; no search covers more."""
@@ -81,16 +86,33 @@ class SettingLine:
     where: str
 
 
-def instance(files: Sequence[Path], options: Sequence[str], name: str, bounds: ProofBounds) -> Instance:
+def instance(
+    files: Sequence[Path],
+    options: Sequence[str],
+    name: str,
+    bounds: ProofBounds,
+    of: tuple[str, str] = ("", ""),
+    topic: str | None = None,
+) -> Instance:
     """Return the instance of files and options over the defaults of a profile.
 
+    Args:
+        files: Option files, XML and TOML files.
+        options: Options of the source, above the files.
+        name: The profile.
+        bounds: The bounds of the search.
+        of: Application and context of XML files.
+        topic: The topic whose section of XML and TOML files counts; None: no section.
+
     Raises:
+        ConfigFileError: an XML or TOML file is wrong.
         FlatFileError: a line is malformed.
         ProveError: a setting is wrong, or there are no stores.
         OSError: a file cannot be read.
     """
     notes: list[str] = []
-    lines = [line for path in files for line in _lines(path, notes)]
+    layers = client_files.layers([*client_files.from_environment(), *files], *of)
+    lines = [line for layer in layers for line in _lines(layer, topic, notes)]
     lines += [_option(text) for text in options]
     defaults = profile(name)
     config = defaults.source
@@ -116,10 +138,11 @@ def instance(files: Sequence[Path], options: Sequence[str], name: str, bounds: P
     return Instance(config, defaults.store.repairs, defaults.receiver.repairs, bounds, tuple(notes))
 
 
-def _lines(path: Path, notes: list[str]) -> list[SettingLine]:
+def _lines(layer: ConfigLayer, topic: str | None, notes: list[str]) -> list[SettingLine]:
     lines = []
-    for setting in option_files.read(path):
-        where = f"{path}:{setting.line}"
+    settings = [*(one for one in layer.settings if one.scope != "source"), *layer.of("source", topic)]
+    for setting in sorted(settings, key=lambda setting: setting.line):
+        where = f"{layer.path}:{setting.line}"
         if setting.scope == "source" and (setting.name.startswith(OURS) or setting.name in _known()):
             lines.append(SettingLine(setting.name, setting.value, where))
         else:

@@ -6,7 +6,7 @@ endpoints as the client and the daemon do. `application` consumes the messages o
 everything together.
 
 `schedule` and `setup` draw messages, faults and configuration from a seed. The `*_checkers` judge by `rules`. `runner`
-runs one schedule, `shrink` reduces a failing one, `coverage` counts visited states, and `command` runs many seeds.
+runs one schedule and reduces a failing one, `coverage` counts visited states, and `command` runs many seeds.
 
 In some worlds receivers find sources by topic resolution (`resolution`). In the others the simulator passes the
 source's address to every receiver at regular intervals, and so do stores that have a name.

@@ -11,15 +11,8 @@ from stablecast.core.protocol.messages import Role
 from stablecast.core.receiver import ReceiverSession
 from stablecast.evidence.trace.converter import Endpoint
 from stablecast.evidence.trace.trace_recorder import Recorder
+from stablecast.lab.sim import endpoint_configs
 from stablecast.lab.sim.disk import VirtualDisk
-from stablecast.lab.sim.endpoint_configs import (
-    HOSTS,
-    LIFETIME_NS,
-    RETRY_NS,
-    receiver_config,
-    source_config,
-    store_config,
-)
 from stablecast.lab.sim.facts import Facts
 from stablecast.lab.sim.network import VirtualNetwork
 from stablecast.lab.sim.process import VirtualProcess
@@ -63,13 +56,13 @@ class Cluster:
         self._old: list[VirtualProcess] = []
         self._everybody: list[VirtualProcess] = []
         self._traces = traces
-        self._hosts = list(HOSTS.values())
+        self._hosts = list(endpoint_configs.HOSTS.values())
         self._unsent = 0
         self._lives = 0
         rng = world.rng
         self._clocks = {name: (rng.randrange(SECOND), rng.randint(-DRIFT_PPM, DRIFT_PPM)) for name in EVERYBODY}
         self._flight = rng.choice((40, 1000))
-        self._receiver_lifetime = rng.choice((0, LIFETIME_NS))
+        self._receiver_lifetime = rng.choice((0, endpoint_configs.LIFETIME_NS))
         for name in EVERYBODY:
             delay, late = rng.randrange(50 * MILLISECOND), self.setup.late_ms if name == RECEIVERS[-1] else 0
             world.after(delay if not late else late * MILLISECOND, partial(self.spawn, name, variant=False))
@@ -135,7 +128,7 @@ class Cluster:
         self.checkers.facts.farewell |= name == SOURCE
         process.withdraw()
         if self.world.rng.random() < 0.5:
-            self.network.cut(process.host, HOSTS[STORES[0]], self._everybody)
+            self.network.cut(process.host, endpoint_configs.HOSTS[STORES[0]], self._everybody)
 
     def close(self) -> None:
         """Close all drivers, which completes the traces."""
@@ -148,7 +141,7 @@ class Cluster:
 
     def _host(self, name: str) -> str:
         process = self.processes.get(name)
-        return HOSTS[name] if process is None else process.host
+        return endpoint_configs.HOSTS[name] if process is None else process.host
 
     def _name(self, name: str) -> str:
         return f"{name}.{len(self._everybody)}"
@@ -162,11 +155,11 @@ class Cluster:
         return free[int(skip)]
 
     def _spawn_store(self, name: str, variant: bool) -> None:
-        address = self._free(HOSTS[name], STORE_PORTS, skip=variant)
+        address = self._free(endpoint_configs.HOSTS[name], STORE_PORTS, skip=variant)
         store = StoreProcess(
             self.network,
             name,
-            store_config(self.setup, address, self.world.rng.getrandbits(64), self._receiver_lifetime),
+            endpoint_configs.store_config(self.setup, address, self.world.rng.getrandbits(64), self._receiver_lifetime),
             self._clock(name),
             self.disks[name],
             self.checkers,
@@ -182,7 +175,7 @@ class Cluster:
     def _spawn_source(self, host: str, variant: bool) -> None:
         self._lives += 1
         rng = self.world.rng
-        config = source_config(
+        config = endpoint_configs.source_config(
             self.setup,
             codec.join(rng.getrandbits(32), self._lives),
             self._free(host, REQUEST_PORTS, skip=variant),
@@ -212,11 +205,11 @@ class Cluster:
             if not self.processes[SOURCE].alive and not self.deserted:
                 self.spawn(SOURCE, variant=False)
 
-        self.world.after(RETRY_NS, end)
+        self.world.after(endpoint_configs.RETRY_NS, end)
 
     def _spawn_receiver(self, name: str, host: str, variant: bool) -> None:
         address = self._free(host, REQUEST_PORTS, skip=variant)
-        config = receiver_config(self.setup, name, address, self.world.rng.getrandbits(64))
+        config = endpoint_configs.receiver_config(self.setup, name, address, self.world.rng.getrandbits(64))
         process = self._name(name)
 
         def record(machine: ReceiverSession) -> Recorder | None:

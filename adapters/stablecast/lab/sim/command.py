@@ -19,10 +19,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from stablecast.lab.sim.coverage import Coverage
-from stablecast.lab.sim.runner import Report, run
+from stablecast.lab.sim.runner import Report, run, shrink
 from stablecast.lab.sim.schedule import Schedule, draw
 from stablecast.lab.sim.setup import ScheduleError
-from stablecast.lab.sim.shrink import shrink
 from stablecast.runtime import garbage_collection
 from stablecast.text import plural
 

@@ -196,6 +196,7 @@ class VirtualDisk:
         return bool(self._unsynced)
 
 
+@attrs.define(eq=False)
 class Syncer:
     """Sync one process's disk, one sync at a time, and report tickets. A full disk fails the next sync for good.
 
@@ -203,22 +204,13 @@ class Syncer:
     and stop after a delay.
     """
 
-    def __init__(
-        self,
-        world: VirtualWorld,
-        disk: VirtualDisk,
-        on_synced: Callable[[int], None],
-        on_failed: Callable[[], None],
-        on_damaged: Callable[[int, int, int], None],
-    ) -> None:
-        """Start with nothing to sync."""
-        self._world = world
-        self._disk = disk
-        self._on_synced = on_synced
-        self._on_failed = on_failed
-        self._on_damaged = on_damaged
-        self._busy = False
-        self.stopped = False
+    _world: VirtualWorld
+    _disk: VirtualDisk
+    _on_synced: Callable[[int], None]
+    _on_failed: Callable[[], None]
+    _on_damaged: Callable[[int, int, int], None]
+    _busy: bool = False
+    stopped: bool = False
 
     def append(self, record: DiskRecord) -> None:
         """Append a record and sync it."""

@@ -1,28 +1,15 @@
 """Configure each endpoint of a world. Times are the documented defaults, three to ten times shorter."""
 
 from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.core.protocol import settings
 from stablecast.core.protocol.messages import UNSET, Pace, Wishes
-from stablecast.core.protocol.settings import (
-    FlightBehavior,
-    Ordering,
-    OtrTimes,
-    ReceiverConfig,
-    RegistrationTimes,
-    RepositoryConfig,
-    RepositoryType,
-    Retention,
-    SourceConfig,
-    StoreBehavior,
-    StoreConfig,
-    StoreSpec,
-)
 from stablecast.lab.sim.setup import RECEIVERS, STORES, WorldSetup
 
 TOPIC = "sim"
 HOSTS = {name: f"10.0.0.{number}" for number, name in enumerate(("source", *RECEIVERS, *STORES), 1)}
 STORE_ADDRESSES = tuple(f"{HOSTS[store]}:14567" for store in STORES)
 
-TIMES = RegistrationTimes(150 * MILLISECOND, 400 * MILLISECOND, 1200 * MILLISECOND)
+TIMES = settings.RegistrationTimes(150 * MILLISECOND, 400 * MILLISECOND, 1200 * MILLISECOND)
 ACTIVITY_NS = 2 * SECOND
 LIFETIME_NS = 600 * SECOND
 """Lifetime of a source's state in ns, longer than any world."""
@@ -49,10 +36,10 @@ LATE_JOIN_BYTES = 2400
 """Bytes that a streaming source retains for late joiners."""
 
 
-def store_config(setup: WorldSetup, address: str, seed: int, receiver_lifetime: int) -> StoreConfig:
+def store_config(setup: WorldSetup, address: str, seed: int, receiver_lifetime: int) -> settings.StoreConfig:
     """Return the configuration of a store."""
-    default = StoreConfig("", 0)
-    return StoreConfig(
+    default = settings.StoreConfig("", 0)
+    return settings.StoreConfig(
         address,
         seed,
         repository=repository_config(setup, receiver_lifetime),
@@ -66,11 +53,11 @@ def store_config(setup: WorldSetup, address: str, seed: int, receiver_lifetime: 
     )
 
 
-def repository_config(setup: WorldSetup, receiver_lifetime: int) -> RepositoryConfig:
+def repository_config(setup: WorldSetup, receiver_lifetime: int) -> settings.RepositoryConfig:
     """Return the configuration of the source's repository in a store."""
-    default = RepositoryConfig()
-    return RepositoryConfig(
-        kind=RepositoryType.MEMORY if setup.memory else RepositoryType.DISK,
+    default = settings.RepositoryConfig()
+    return settings.RepositoryConfig(
+        kind=settings.RepositoryType.MEMORY if setup.memory else settings.RepositoryType.DISK,
         size_threshold=setup.size_threshold or default.size_threshold,
         size_limit=setup.size_limit or default.size_limit,
         disk_limit=setup.disk_limit or default.disk_limit,
@@ -89,25 +76,25 @@ def repository_config(setup: WorldSetup, receiver_lifetime: int) -> RepositoryCo
 
 def source_config(
     setup: WorldSetup, incarnation: int, reply_to: str, transport: str, context: int, flight: int
-) -> SourceConfig:
+) -> settings.SourceConfig:
     """Return the configuration of one life of the source."""
-    default = SourceConfig("", 0, "", "")
+    default = settings.SourceConfig("", 0, "", "")
     threshold, limit = setup.retained
-    return SourceConfig(
+    return settings.SourceConfig(
         TOPIC,
         incarnation,
         reply_to,
         transport,
         _stores(setup),
         setup.rules,
-        behavior=StoreBehavior.RR if setup.turns else StoreBehavior.QC,
+        behavior=settings.StoreBehavior.RR if setup.turns else settings.StoreBehavior.QC,
         session_id=1,
         context=context,
         times=TIMES,
         flight_messages=flight,
         flight_bytes=PACED_FLIGHT_BYTES if setup.paced else 0,
-        flight_behavior=FlightBehavior.NOTIFY if setup.notify else FlightBehavior.BLOCK,
-        retention=Retention(
+        flight_behavior=settings.FlightBehavior.NOTIFY if setup.notify else settings.FlightBehavior.BLOCK,
+        retention=settings.Retention(
             threshold if setup.rules.sizes else LATE_JOIN_BYTES, limit or default.retention.limit_bytes, setup.unique
         ),
         confirmations=bool(setup.unique),
@@ -125,18 +112,18 @@ def source_config(
     )
 
 
-def _stores(setup: WorldSetup) -> tuple[StoreSpec, ...]:
+def _stores(setup: WorldSetup) -> tuple[settings.StoreSpec, ...]:
     return tuple(
-        StoreSpec("" if setup.named else address, group=group, name=name if setup.named else "")
+        settings.StoreSpec("" if setup.named else address, group=group, name=name if setup.named else "")
         for name, address, group in zip(STORES, STORE_ADDRESSES, setup.groups, strict=False)
     )
 
 
-def receiver_config(setup: WorldSetup, name: str, reply_to: str, context: int) -> ReceiverConfig:
+def receiver_config(setup: WorldSetup, name: str, reply_to: str, context: int) -> settings.ReceiverConfig:
     """Return the template of a receiver's sessions."""
     give_up = LIMITED_GIVE_UP_NS if setup.limited else GIVE_UP_NS
     paced = Pace.NON_BLOCKING if setup.non_blocking and name == RECEIVERS[-1] else Pace.RECEIVERS
-    return ReceiverConfig(
+    return settings.ReceiverConfig(
         TOPIC,
         0,
         reply_to,
@@ -145,8 +132,8 @@ def receiver_config(setup: WorldSetup, name: str, reply_to: str, context: int) -
         times=TIMES,
         retry_ns=RETRY_NS,
         give_up_ns=give_up,
-        otr=OtrTimes(give_up_ns=give_up),
-        ordering=Ordering.ARRIVAL if setup.arrival else Ordering.ORDERED,
+        otr=settings.OtrTimes(give_up_ns=give_up),
+        ordering=settings.Ordering.ARRIVAL if setup.arrival else settings.Ordering.ORDERED,
         ack_mode=setup.ack_mode,
         ack_interval_ns=40 * MILLISECOND,
         sri_request_interval_ns=200 * MILLISECOND,

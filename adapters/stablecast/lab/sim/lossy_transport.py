@@ -6,10 +6,11 @@ The transport reports its losses. Of a run of fragments only a part is affected.
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 
+import attrs
+
 from stablecast.core.machine import serial
 from stablecast.core.machine.units import MILLISECOND
-from stablecast.lab.sim.coded_messages import Item
-from stablecast.lab.sim.process import VirtualProcess
+from stablecast.lab.sim.process import Item, VirtualProcess
 from stablecast.transports.codec import chained_messages
 from stablecast.transports.codec.lbttcp import Run, span
 
@@ -26,28 +27,21 @@ class RunFate(IntEnum):
     LATE = 2
 
 
+@attrs.define(eq=False)
 class Lossy:
-    """Filter one subscriber's stream before `on_items`."""
+    """Filter one subscriber's stream before `on_items`, and affect `percent` of the runs."""
 
-    def __init__(
-        self,
-        process: VirtualProcess,
-        percent: int,
-        on_items: Callable[[int, Sequence[Item]], None],
-        on_lost: Callable[[int, Run], None],
-    ) -> None:
-        """Affect `percent` of the runs."""
-        self._process = process
-        self._share = percent / 100
-        self._on_items = on_items
-        self._on_lost = on_lost
+    _process: VirtualProcess
+    _percent: int
+    _on_items: Callable[[int, Sequence[Item]], None]
+    _on_lost: Callable[[int, Run], None]
 
     def take(self, session_id: int, items: Sequence[Item]) -> None:
         """Pass on the items of the stream that arrive."""
         rng, after = self._process.world.rng, self._process.world.after
         arrived: list[Item] = []
         for item in items:
-            if not isinstance(item, Run) or rng.random() >= self._share:
+            if not isinstance(item, Run) or rng.random() >= self._percent / 100:
                 arrived.append(item)
                 continue
             if item.count > 1 and item.chained:

@@ -9,12 +9,11 @@ from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import Event, QuorumLost, RegistrationComplete
 from stablecast.core.protocol.inputs import Arrived, ProxyQuorum, SourceInput, Start
 from stablecast.core.source import SourceEndpoint, SourceState
-from stablecast.lab.sim.coded_messages import NO_MESSAGE, Item, encode
 from stablecast.lab.sim.endpoint_configs import TIMES
 from stablecast.lab.sim.network import Connection
-from stablecast.lab.sim.process import VirtualDriver, VirtualProcess, serve
+from stablecast.lab.sim.process import NO_MESSAGE, Item, VirtualDriver, VirtualProcess, encode, serve
 from stablecast.lab.sim.source_checkers import Checkers
-from stablecast.runtime.driven_machine import Driven
+from stablecast.runtime.driver import Driven
 from stablecast.store.proxy import proxy_config
 from stablecast.transports import codec
 

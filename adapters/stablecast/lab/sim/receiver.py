@@ -14,33 +14,23 @@ from stablecast.client.source_identity import SourceIdentity
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol import messages as msg
 from stablecast.core.protocol.events import Event, RegistrationComplete, RegistrationSuccess, UnrecoverableLoss
 from stablecast.core.protocol.inputs import Gone, Lost, LowChosen, ReceiverInput, Reset
-from stablecast.core.protocol.messages import (
-    FROM_THE_START,
-    ConsumptionAck,
-    Deregistered,
-    Message,
-    Refused,
-    Registered,
-    Role,
-    SourceInfo,
-)
 from stablecast.core.protocol.settings import AckMode, ReceiverConfig
 from stablecast.core.receiver import ReceiverSession
 from stablecast.core.registration.status import RegistrationStatus
 from stablecast.evidence.trace.trace_recorder import Recorder
 from stablecast.lab.sim.application import SimulatedApplication, payloads_of
-from stablecast.lab.sim.coded_messages import NO_MESSAGE, Item, encode
 from stablecast.lab.sim.lossy_transport import Lossy
 from stablecast.lab.sim.network import VirtualNetwork
-from stablecast.lab.sim.process import VirtualDriver, VirtualJoiner, VirtualProcess, serve
+from stablecast.lab.sim.process import NO_MESSAGE, Item, VirtualDriver, VirtualJoiner, VirtualProcess, encode, serve
 from stablecast.lab.sim.resolution import FoundSource, ProcessResolution
 from stablecast.lab.sim.setup import Leaving, WorldSetup
 from stablecast.lab.sim.source import HESITATE_NS
 from stablecast.lab.sim.source_checkers import Checkers
 from stablecast.lab.sim.virtual_time import VirtualClock
-from stablecast.runtime.driven_machine import Driven
+from stablecast.runtime.driver import Driven
 from stablecast.transports import codec
 from stablecast.transports.codec.fragments import FragmentReassembly
 from stablecast.transports.codec.lbttcp import Run
@@ -165,7 +155,7 @@ class SimulatedSession(client.ClientSession):
     def _perform(self, effect: fx.ReceiverEffect) -> None:
         match effect:
             case fx.Send():
-                if isinstance(effect.message, ConsumptionAck):
+                if isinstance(effect.message, msg.ConsumptionAck):
                     self._judge(effect.message)
                 self._process.pool.send(effect.to, encode(effect.message))
             case fx.AskLow() if self._process.hesitates:
@@ -176,9 +166,9 @@ class SimulatedSession(client.ClientSession):
             case _:
                 super()._perform(effect)
 
-    def _judge(self, ack: ConsumptionAck) -> None:
+    def _judge(self, ack: msg.ConsumptionAck) -> None:
         who = (self._process.receiver, self._process.name, self.incarnation)
-        if ack.first == FROM_THE_START:
+        if ack.first == msg.FROM_THE_START:
             self._reading.on_consumption_ack(*who, ack.number)
         else:
             self._reading.on_confirmation(*who, ack.first, ack.number)
@@ -395,7 +385,7 @@ class ReceiverProcess(VirtualProcess):
                 session = self.sessions.get(codec.join(session_id, item.topic_index))
                 if session is not None:
                     session.on_run(item)
-            elif isinstance(item, SourceInfo) and item.topic == self.config.topic:
+            elif isinstance(item, msg.SourceInfo) and item.topic == self.config.topic:
                 self._on_info(item, where)
 
     def _on_lost(self, session_id: int, run: Run) -> None:
@@ -405,12 +395,12 @@ class ReceiverProcess(VirtualProcess):
         if session is not None:
             session.receive(Lost(incarnation, run.first, run.count))
 
-    def _on_info(self, info: SourceInfo, where: FoundSource) -> None:
+    def _on_info(self, info: msg.SourceInfo, where: FoundSource) -> None:
         session = self._session_for(info, where)
         if session is not None:
             session.on_message(info)
 
-    def _session_for(self, info: SourceInfo, where: FoundSource) -> "SimulatedSession | None":
+    def _session_for(self, info: msg.SourceInfo, where: FoundSource) -> "SimulatedSession | None":
         session = self.sessions.get(info.incarnation)
         if session is None:
             waits = info.incarnation in self._passed_over and where.transport in self._plans
@@ -451,9 +441,12 @@ class ReceiverProcess(VirtualProcess):
             if session is not None:
                 session.on_recovered(messages)
 
-    def _on_control(self, message: Message) -> None:
+    def _on_control(self, message: msg.Message) -> None:
         session = self.sessions.get(message.incarnation)
-        mine = not isinstance(message, Registered | Refused | Deregistered) or message.role is Role.RECEIVER
+        mine = (
+            not isinstance(message, msg.Registered | msg.Refused | msg.Deregistered)
+            or message.role is msg.Role.RECEIVER
+        )
         if session is not None and mine:
             session.on_message(message)
 

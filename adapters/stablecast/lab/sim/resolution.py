@@ -12,7 +12,7 @@ import attrs
 
 from stablecast.core.protocol.settings import SourceConfig
 from stablecast.lab.sim.process import VirtualDriver, VirtualProcess
-from stablecast.runtime.driven_machine import Driven
+from stablecast.runtime.driver import Driven
 from stablecast.transports import codec
 from stablecast.transports.resolution.records import INSTANCE_BYTES
 from stablecast.transports.resolution.udp.carriers import MulticastGroup
@@ -98,5 +98,4 @@ class ProcessResolution:
                 self._air.carry(self.process, data)
             case Discovered(record=record):
                 self._on_found(FoundSource(record.address, record.session_id, record.request_address))
-            case _:
-                pass  # Reports, and requests for sockets, which every process has.
+            # Reports, and requests for sockets, which every process has.

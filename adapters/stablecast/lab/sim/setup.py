@@ -276,19 +276,12 @@ _STREAMING: Final = ("rules", "forgetful", "late_ms", "arrival", "lossy", "leavi
 _ALL_STORES: Final = ("rules", "paced", "on_reception", "non_blocking", "proxies", "quorate", "orphaned")
 """Deviations that exist only with all stores at once (P-543, P-594)."""
 
-_Kit = dict[str, Any]
+
+def _proxies(rng: Random) -> dict[str, Any]:
+    return {"proxies": True, "orphaned": rng.random() < 0.6, "late_ms": rng.choice((0, HORIZON_MS - 1))}
 
 
-def _groups(rng: Random) -> _Kit:
-    return {"rules": rng.choice(_GROUPS)}
-
-
-def _streaming(rng: Random) -> _Kit:
-    leaving = rng.choice((Leaving.NOBODY, Leaving.NOBODY, Leaving.RECEIVER))
-    return {"rules": GroupRules(()), "forgetful": rng.random() < 0.2, "leaving": leaving}
-
-
-def _paced(rng: Random) -> _Kit:
+def _paced(rng: Random) -> dict[str, Any]:
     return {
         "paced": True,
         "on_reception": rng.random() < 0.2,
@@ -299,85 +292,44 @@ def _paced(rng: Random) -> _Kit:
     }
 
 
-def _proxies(rng: Random) -> _Kit:
-    return {"proxies": True, "orphaned": rng.random() < 0.6, "late_ms": rng.choice((0, HORIZON_MS - 1))}
+def _leaving(rng: Random) -> dict[str, Any]:
+    return {"leaving": rng.choice(tuple(Leaving)[1:])}
 
 
-def _quorate_proxies(rng: Random) -> _Kit:
-    return _proxies(rng) | {"quorate": True}
-
-
-def _limits(rng: Random) -> _Kit:
-    return {
+_KITS: Final[tuple[Callable[[Random], dict[str, Any]], ...]] = (
+    lambda rng: {"rules": rng.choice(_GROUPS)},
+    lambda rng: {
+        "rules": GroupRules(()),
+        "leaving": rng.choice((Leaving.NOBODY, Leaving.NOBODY, Leaving.RECEIVER)),
+        "forgetful": rng.random() < 0.2,
+    },
+    _paced,
+    _paced,
+    _proxies,
+    lambda rng: _proxies(rng) | {"quorate": True},
+    lambda rng: {
         "size_threshold": rng.choice((0, 5, 20)) * MESSAGE_BYTES,
         "size_limit": rng.choice((0, 60, 100)) * MESSAGE_BYTES,
         "disk_limit": rng.choice((0, 20, 100)) * MESSAGE_BYTES,
-    }
-
-
-def _store(rng: Random) -> _Kit:
-    return {
+    },
+    lambda rng: {
         "ack_minimum": rng.choice((1, 5, 30)),
         "request_rate": rng.choice((0, 200)),
         "forwarding": rng.random() < 0.5,
         "write_delay_ms": rng.choice((0, 20)),
-    }
-
-
-def _receivers(rng: Random) -> _Kit:
-    return {"arrival": rng.random() < 0.6, "ack_mode": rng.choice(tuple(AckMode))}
-
-
-def _confirmations(rng: Random) -> _Kit:
-    return {"unique": rng.choice((1, 2)), "retained": rng.choice(((0, 0), (20 * MESSAGE_BYTES, 60 * MESSAGE_BYTES)))}
-
-
-def _flight(rng: Random) -> _Kit:
-    return {"notify": True, "stability_ms": rng.choice((0, 100))}
-
-
-def _lossy(rng: Random) -> _Kit:
-    return {"lossy": rng.choice((5, 30)), "stability_ms": 200}
-
-
-def _late(rng: Random) -> _Kit:
-    return {"late_ms": rng.randint(500, HORIZON_MS - 1)}
-
-
-def _leaving(rng: Random) -> _Kit:
-    return {"leaving": rng.choice(tuple(Leaving)[1:])}
-
-
-def _named(_: Random) -> _Kit:
-    return {"named": True}
-
-
-def _turns(rng: Random) -> _Kit:
-    return {"turns": True, "named": rng.random() < 0.3, "leaving": rng.choice(tuple(Leaving))}
-
-
-def _memory(_: Random) -> _Kit:
-    return {"memory": True}
-
-
-_KITS: Final[tuple[Callable[[Random], _Kit], ...]] = (
-    _groups,
-    _streaming,
-    _paced,
-    _paced,
-    _proxies,
-    _quorate_proxies,
-    _limits,
-    _store,
-    _receivers,
-    _confirmations,
-    _flight,
-    _lossy,
-    _late,
+    },
+    lambda rng: {"arrival": rng.random() < 0.6, "ack_mode": rng.choice(tuple(AckMode))},
+    lambda rng: {
+        "unique": rng.choice((1, 2)),
+        "retained": rng.choice(((0, 0), (20 * MESSAGE_BYTES, 60 * MESSAGE_BYTES))),
+    },
+    lambda rng: {"notify": True, "stability_ms": rng.choice((0, 100))},
+    lambda rng: {"lossy": rng.choice((5, 30)), "stability_ms": 200},
+    lambda rng: {"late_ms": rng.randint(500, HORIZON_MS - 1)},
     _leaving,
     _leaving,
-    _named,
-    _turns,
-    _memory,
+    lambda _: {"named": True},
+    lambda rng: {"turns": True, "named": rng.random() < 0.3, "leaving": rng.choice(tuple(Leaving))},
+    lambda _: {"memory": True},
 )
 """Possible deviations; the intricate ones stand twice and are twice as likely."""

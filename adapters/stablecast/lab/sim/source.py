@@ -9,40 +9,17 @@ from stablecast.client.retained_copies import Retained
 from stablecast.core.machine import serial
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol import effects as fx
-from stablecast.core.protocol.events import (
-    DeregistrationComplete,
-    Event,
-    Overtaken,
-    QuorumLost,
-    Reclaimed,
-    RegistrationComplete,
-    RegistrationSuccess,
-    Stable,
-    StableFlag,
-    Wakeup,
-)
-from stablecast.core.protocol.inputs import (
-    Arrived,
-    Blocked,
-    Gone,
-    Located,
-    Reset,
-    Sent,
-    SourceInput,
-    Start,
-    Withdraw,
-)
+from stablecast.core.protocol import events, inputs
 from stablecast.core.protocol.settings import FlightBehavior, SourceConfig, StoreBehavior
 from stablecast.core.registration.status import RegistrationStatus
 from stablecast.core.source import SourceEndpoint
 from stablecast.evidence.trace.trace_recorder import Recorder
-from stablecast.lab.sim.coded_messages import NO_MESSAGE, Item, encode
 from stablecast.lab.sim.network import Connection, VirtualNetwork
-from stablecast.lab.sim.process import VirtualDriver, VirtualProcess, serve
+from stablecast.lab.sim.process import NO_MESSAGE, Item, VirtualDriver, VirtualProcess, encode, serve
 from stablecast.lab.sim.setup import STORES
 from stablecast.lab.sim.source_checkers import Checkers
 from stablecast.lab.sim.virtual_time import VirtualClock
-from stablecast.runtime.driven_machine import Driven
+from stablecast.runtime.driver import Driven
 from stablecast.transports import codec
 from stablecast.transports.wire.headers import Fragment
 from stablecast.transports.wire.lbmc import DATA_HEADER, Message, MessageKind
@@ -151,15 +128,15 @@ class SourceProcess(VirtualProcess):
 
     def start(self, recorder: Recorder | None) -> None:
         """Listen and register, after a delay if the application hesitates."""
-        driven: Driven[SourceInput, fx.SourceEffect] = Driven(self.machine, recorder)
+        driven: Driven[inputs.SourceInput, fx.SourceEffect] = Driven(self.machine, recorder)
         self._driver = VirtualDriver(self, driven, self._perform)
         self.listen(self.config.reply_to, serve(self._on_items))
         self.listen(self.config.transport, self._admit)
         if self.hesitates:
             delay = int(self.world.rng.random() * HESITATE_NS)
-            self.world.after(delay, lambda: self.deliver(lambda: self._driver.feed(Start())))
+            self.world.after(delay, lambda: self.deliver(lambda: self._driver.feed(inputs.Start())))
         else:
-            self._driver.feed(Start())
+            self._driver.feed(inputs.Start())
 
     def want(self, count: int) -> None:
         """Send `count` messages as soon as credit permits."""
@@ -168,13 +145,13 @@ class SourceProcess(VirtualProcess):
 
     def locate(self, name: str, address: str) -> None:
         """Pass the address of a named store to the machine."""
-        self._driver.feed(Located(name, address))
+        self._driver.feed(inputs.Located(name, address))
 
     def withdraw(self) -> None:
         """Deregister, and send nothing more."""
         self.wanted = self._buffered = 0
         self._large.clear()
-        self._driver.feed(Withdraw())
+        self._driver.feed(inputs.Withdraw())
 
     @property
     def idle(self) -> bool:
@@ -190,7 +167,7 @@ class SourceProcess(VirtualProcess):
         """Return the registrations with every store."""
         return self.machine.status.registrations.values()
 
-    def broken(self, event: Reset | Gone) -> None:
+    def broken(self, event: inputs.Reset | inputs.Gone) -> None:
         """Pass the event to the machine."""
         self._driver.feed(event)
 
@@ -253,7 +230,7 @@ class SourceProcess(VirtualProcess):
                 self.wanted = 0
                 return
             self._blocked = True
-            self._driver.feed(Blocked(pieces * PAYLOAD.size))
+            self._driver.feed(inputs.Blocked(pieces * PAYLOAD.size))
 
     def _soon(self) -> None:
         if not self._planned:
@@ -281,7 +258,7 @@ class SourceProcess(VirtualProcess):
         self._retained.add(first, stop, block, size)
         flight = (self.config.flight_messages, self.config.flight_bytes) if self.config.stores else (0, 0)
         self._checkers.on_sent(life, first, stop, flight, large)
-        self._driver.feed(Sent(first, stop - first, size, large))
+        self._driver.feed(inputs.Sent(first, stop - first, size, large))
 
     def _broadcast(self, data: bytes) -> None:
         for connection in self._subscribers:
@@ -303,7 +280,7 @@ class SourceProcess(VirtualProcess):
         for item in items:
             assert not isinstance(item, NO_MESSAGE)
             if item.incarnation == self.config.incarnation:
-                self._driver.feed(Arrived(item))
+                self._driver.feed(inputs.Arrived(item))
 
     # Effects.
 
@@ -325,30 +302,30 @@ class SourceProcess(VirtualProcess):
             case _:
                 assert_never(effect)
 
-    def _on_notify(self, event: Event) -> None:
+    def _on_notify(self, event: events.Event) -> None:
         match event:
-            case RegistrationSuccess():
+            case events.RegistrationSuccess():
                 self.known_at[event.store_index] = event.reg_id
                 if self._turns:
                     self._checkers.facts.on_turn(STORES[event.store_index])
                 self._checkers.on_registered(self, event.store_index, event.reg_id)
-            case RegistrationComplete():
+            case events.RegistrationComplete():
                 if not self._complete:
                     self._next = event.number
                     self._checkers.on_life(self.config.incarnation, event.number)
                 self._complete = True
-            case Stable() if event.flags & StableFlag.STABLE:
+            case events.Stable() if event.flags & events.StableFlag.STABLE:
                 active = [STORES[held.request.store_index] for held in self.registrations() if held.present]
                 self._checkers.on_stable(self.config.incarnation, event.first, event.last + 1, active)
-            case Reclaimed() if event.forced:
+            case events.Reclaimed() if event.forced:
                 self._checkers.on_forced(self.config.incarnation, event.first, event.last + 1)
-            case QuorumLost():
+            case events.QuorumLost():
                 self._flush()
-            case Overtaken():
+            case events.Overtaken():
                 self._on_over(self)
-            case Wakeup():
+            case events.Wakeup():
                 self._blocked = False
-            case DeregistrationComplete():
+            case events.DeregistrationComplete():
                 self.left = True
             case _:
                 self._checkers.on_oddity(event)

@@ -6,32 +6,20 @@ from typing import assert_never
 
 from stablecast.core.machine import serial
 from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol import inputs
 from stablecast.core.protocol.events import MessagesDropped
-from stablecast.core.protocol.inputs import (
-    Arrived,
-    Damaged,
-    Data,
-    Ended,
-    Gone,
-    Lost,
-    Persisted,
-    Reset,
-    Start,
-    StoreInput,
-)
 from stablecast.core.protocol.messages import Message, Registered, Role, SourceInfo, StableAck
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace.trace_recorder import Recorder
-from stablecast.lab.sim.coded_messages import NO_MESSAGE, Item, encode
 from stablecast.lab.sim.disk import NO_STREAM, DiskRecord, DiskRecordKind, Syncer, VirtualDisk
 from stablecast.lab.sim.lossy_transport import Lossy
 from stablecast.lab.sim.network import VirtualNetwork
-from stablecast.lab.sim.process import VirtualDriver, VirtualJoiner, VirtualProcess, serve
+from stablecast.lab.sim.process import NO_MESSAGE, Item, VirtualDriver, VirtualJoiner, VirtualProcess, encode, serve
 from stablecast.lab.sim.proxy import Advertise, Proxy
 from stablecast.lab.sim.source_checkers import Checkers
 from stablecast.lab.sim.virtual_time import VirtualClock
-from stablecast.runtime.driven_machine import Driven
+from stablecast.runtime.driver import Driven
 from stablecast.runtime.kept_runs import Continuity, Tokens
 from stablecast.store.client_records import client_record, clients_of, forget_record, memory_of, memory_record
 from stablecast.store.message_storage import MessagePiece, MessageStorage, encoded, pieces_of
@@ -74,7 +62,7 @@ class StoreProcess(VirtualProcess):
         self._syncer = Syncer(
             self.world,
             disk,
-            lambda ticket: self.deliver(lambda: self._driver.feed(Persisted(ticket))),
+            lambda ticket: self.deliver(lambda: self._driver.feed(inputs.Persisted(ticket))),
             lambda: self.deliver(self._fail),
             lambda *bad: self.deliver(lambda: self._on_damaged(*bad)),
         )
@@ -82,10 +70,10 @@ class StoreProcess(VirtualProcess):
 
     def start(self, recorder: Recorder | None) -> None:
         """Listen and start the machine. The recorder must belong to this machine."""
-        driven: Driven[StoreInput, fx.StoreEffect] = Driven(self.machine, recorder)
+        driven: Driven[inputs.StoreInput, fx.StoreEffect] = Driven(self.machine, recorder)
         self._driver = VirtualDriver(self, driven, self._perform)
         self.listen(self._address, serve(self._on_items))
-        self._driver.feed(Start())
+        self._driver.feed(inputs.Start())
 
     def recover(self) -> None:
         """Recover from the disk, as the daemon does before it listens."""
@@ -107,7 +95,7 @@ class StoreProcess(VirtualProcess):
         """The number of proxies that enough stores have registered."""
         return sum(proxy.registered for proxy in self._proxies.values())
 
-    def broken(self, event: Reset | Gone) -> None:
+    def broken(self, event: inputs.Reset | inputs.Gone) -> None:
         """Pass the event to the machine and to every proxy."""
         self._driver.feed(event)
         for proxy in list(self._proxies.values()):
@@ -129,7 +117,7 @@ class StoreProcess(VirtualProcess):
     def _on_damaged(self, stream: int, first: int, stop: int) -> None:
         """Report messages that were requested and cannot be read."""
         self._checkers.facts.on_damage_found(self.name, first, stop)
-        self._driver.feed(Damaged(stream, first, stop - 1))
+        self._driver.feed(inputs.Damaged(stream, first, stop - 1))
 
     # Inputs.
 
@@ -140,13 +128,13 @@ class StoreProcess(VirtualProcess):
                 again.append(item)
             else:
                 assert not isinstance(item, NO_MESSAGE)
-                self._driver.feed(Arrived(item))
+                self._driver.feed(inputs.Arrived(item))
         for data in self._tokens.keep_recovered(again):
             self._driver.feed(data)
 
     def _on_lost(self, session_id: int, run: Run) -> None:
         """Report a run that the transport gave up."""
-        self._driver.feed(Lost(codec.join(session_id, run.topic_index), run.first, run.count))
+        self._driver.feed(inputs.Lost(codec.join(session_id, run.topic_index), run.first, run.count))
 
     def _on_stream(self, session_id: int, items: Sequence[Item]) -> None:
         for item in items:
@@ -155,7 +143,7 @@ class StoreProcess(VirtualProcess):
                 token = self._tokens.keep(item, incarnation)
                 lost = None if self._lossy else self._streams.check(incarnation, item)
                 self._driver.feed(
-                    Data(incarnation, incarnation, item.first, item.count, item.payload_bytes, False, token)
+                    inputs.Data(incarnation, incarnation, item.first, item.count, item.payload_bytes, False, token)
                 )
                 if lost is not None:
                     self._driver.feed(lost)
@@ -163,7 +151,7 @@ class StoreProcess(VirtualProcess):
             assert not isinstance(item, NO_MESSAGE)
             if isinstance(item, SourceInfo):
                 self._checkers.stores.on_info(self.name, item)
-            self._driver.feed(Arrived(item))
+            self._driver.feed(inputs.Arrived(item))
 
     # Effects.
 
@@ -267,7 +255,7 @@ class StoreProcess(VirtualProcess):
         def ended(gone: bool) -> None:
             if gone:
                 self._joiners.pop(effect.incarnation, None)
-            self._driver.feed(Gone(effect.transport) if gone else Ended(effect.incarnation))
+            self._driver.feed(inputs.Gone(effect.transport) if gone else inputs.Ended(effect.incarnation))
 
         stream = Lossy(self, self._lossy, self._on_stream, self._on_lost).take if self._lossy else self._on_stream
         self._joiners[effect.incarnation] = VirtualJoiner(self, effect.transport, session_id, stream, ended)

@@ -21,7 +21,10 @@ EPHEMERAL_PORTS = (32_768, 60_999)
 """Ports that a host gives to sockets that ask for none."""
 
 REPEAT_NS = 200_000_000
-"""Time after which a stream repeats what was lost."""
+"""Time after which a stream repeats what was lost; it doubles each time, until something is acknowledged."""
+
+LONGEST_REPEAT_NS = 120_000_000_000
+"""The longest such time, as in Linux."""
 
 HEALED_NS = 1_000_000_000
 """Time within which a stream notices that its path is whole again."""

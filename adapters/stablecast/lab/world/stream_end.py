@@ -2,6 +2,9 @@
 
 The end outlives its socket until its last bytes have arrived, as in a kernel. An end that sends nothing and has no
 keepalive never learns that its peer is gone, as in TCP.
+
+Bytes that arrived stay in flight until their acknowledgement passes back. If it does not pass for `REPEAT_NS`, the end
+sends nothing new, as TCP after its first timeout: it only repeats the oldest bytes, and those have arrived already.
 """
 
 import errno
@@ -11,7 +14,7 @@ from typing import Any, Protocol
 
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.lab.world.kernel import Kernel
-from stablecast.lab.world.network import REPEAT_NS, Address, NetworkHost, SimulatedNetwork, refusal
+from stablecast.lab.world.network import LONGEST_REPEAT_NS, REPEAT_NS, Address, NetworkHost, SimulatedNetwork, refusal
 
 WINDOWS = (16 << 10, 128 << 10, 512 << 10)
 """Bytes that one end may have sent and the other has not read; the seed chooses for each connection."""
@@ -81,9 +84,10 @@ class StreamEnd:
         self._network = sock.network
         self._window = self._kernel.random.choice(WINDOWS)
         self._flying = 0
+        self._unacknowledged = 0  # Bytes in flight that have arrived.
         self._was_full = False
         self._stalled: list[bytes] = []
-        self._stalled_since = 0
+        self._waits_since = 0  # Since then nothing is acknowledged; 0 if nothing waits for that.
         self._last_arrival = 0
 
     def join(self, peer: "StreamEnd") -> None:
@@ -109,7 +113,7 @@ class StreamEnd:
 
     @property
     def _room(self) -> int:
-        unread = 0 if self.peer is None else self.peer.unread
+        unread = 0 if self.peer is None else max(0, self.peer.unread - self._unacknowledged)
         return self._window - self._flying - unread
 
     def send(self, data: bytes) -> int:
@@ -197,8 +201,10 @@ class StreamEnd:
         self._kernel.after(wait, lambda: self._give_up_probing(since))
 
     def repeat(self) -> None:
-        """Send again what waited for the path."""
+        """Send again what waited for the path, and learn what has arrived."""
         stalled, self._stalled = self._stalled, []
+        if self._network.passes(self.there, self.here):
+            self._acknowledge(0)
         for data in stalled:
             self._transmit(data)
         self._close_quietly()
@@ -212,7 +218,7 @@ class StreamEnd:
 
     def orphan(self) -> None:
         """Learn by a repeated packet or a probe, after the host of the peer is back, that the peer is gone."""
-        if self._stalled:
+        if self._waits_since:
             within = RESET_NS
         elif self._option(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 0):
             within = self._option(socket.IPPROTO_TCP, *KEEPALIVE[0]) * SECOND
@@ -225,32 +231,61 @@ class StreamEnd:
     def _transmit(self, data: bytes) -> None:
         if self.dead:
             return
-        if self._stalled or not self._network.passes(self.here, self.there):
+        if self._stalled or not self._network.passes(self.here, self.there) or self._has_timed_out():
             self._stall(data)
             return
         path = self._network.path(self.here, self.there)
         rng = self._kernel.random
         wait = path.time(rng)
+        repeat = REPEAT_NS
         while path.loss and rng.random() < path.loss:
-            wait += REPEAT_NS
+            wait += repeat
+            repeat = min(2 * repeat, LONGEST_REPEAT_NS)
         self._last_arrival = max(self._last_arrival + 1, self._kernel.now + wait)
         peer = self.peer
         assert peer is not None
         self._kernel.at(self._last_arrival, lambda: self._arrived(peer, data))
 
     def _stall(self, data: bytes) -> None:
-        """Keep what cannot arrive now, and fail if it waits for too long."""
-        if not self._stalled:
-            self._stalled_since = since = self._kernel.now
-            limit = self._option(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 0) * MILLISECOND or REPEATING_NS
-            self._kernel.after(limit, lambda: self._give_up_repeating(since))
+        """Keep what cannot arrive now."""
+        self._begin_to_wait()
         self._stalled.append(data)
 
+    def _begin_to_wait(self) -> None:
+        """Start the clock of bytes that are not acknowledged; the end fails if they wait for too long."""
+        if not self._waits_since:
+            self._waits_since = since = self._kernel.now
+            limit = self._option(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 0) * MILLISECOND or REPEATING_NS
+            self._kernel.after(limit, lambda: self._give_up_repeating(since))
+
+    def _has_timed_out(self) -> bool:
+        """Return whether bytes that arrived wait for an acknowledgement that cannot pass."""
+        return (
+            self._unacknowledged > 0
+            and self._kernel.now - self._waits_since >= REPEAT_NS
+            and not self._network.passes(self.there, self.here)
+        )
+
+    def _acknowledge(self, count: int) -> None:
+        """Count bytes as delivered, with all before them: an acknowledgement passes back."""
+        waited, self._unacknowledged = self._unacknowledged, 0
+        self._flying -= count + waited
+        if not self._stalled:
+            self._waits_since = 0
+        if waited and self._was_full and self._room > 0:
+            self._was_full = False
+            self._wake()
+
     def _arrived(self, peer: "StreamEnd", data: bytes) -> None:
-        self._flying -= len(data)
         if peer.dead:
             self._answered_by_nobody(data)
-        elif not data:
+            return
+        if self._network.passes(self.there, self.here):
+            self._acknowledge(len(data))
+        elif data:
+            self._unacknowledged += len(data)
+            self._begin_to_wait()
+        if not data:
             peer.over = True
             peer._close_quietly()
             peer._wake()
@@ -276,11 +311,11 @@ class StreamEnd:
         paths = (network.path(self.here, self.there), network.path(self.there, self.here))
         cut_since_then = any(path.cut and path.since <= since for path in paths)
         host = network.host(self.there)
-        if not self._stalled and (cut_since_then or host is None or not host.powered):
+        if not self._waits_since and (cut_since_then or host is None or not host.powered):
             self.fail(errno.ETIMEDOUT)
 
     def _give_up_repeating(self, since: int) -> None:
-        if self._stalled and self._stalled_since == since:
+        if self._waits_since == since:
             self.fail(errno.ETIMEDOUT)
 
     def _notify(self, peer: "StreamEnd") -> None:
@@ -297,6 +332,7 @@ class StreamEnd:
     def _forget(self) -> None:
         self.dead = True
         self._stalled = []
+        self._waits_since = 0
         self._network.ends.pop(self, None)
 
     def _option(self, level: int, option: int, usual: int) -> int:

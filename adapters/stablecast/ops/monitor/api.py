@@ -7,10 +7,8 @@ from typing import Any
 import attrs
 
 from stablecast.ops.monitor import health
-from stablecast.ops.monitor.board import STALE_NS, Board, Snapshot
+from stablecast.ops.monitor.board import STALE_NS, Board, Snapshot, Spans, findings_of
 from stablecast.ops.monitor.health import HealthFinding, Urgency
-from stablecast.ops.monitor.number_spans import Spans
-from stablecast.ops.monitor.source_rows import findings_of
 from stablecast.runtime import machine
 from stablecast.store.observatory import ReceiverView, SourceView
 

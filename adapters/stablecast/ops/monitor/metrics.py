@@ -7,8 +7,7 @@ from typing import Any
 import attrs
 
 from stablecast.core.machine.units import SECOND
-from stablecast.ops.monitor.board import Snapshot
-from stablecast.ops.monitor.source_rows import Reader, SourceRow
+from stablecast.ops.monitor.board import Reader, Snapshot, SourceRow
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 CHUNK = 64
@@ -68,6 +67,8 @@ SOURCE_METRICS = _metrics(
     ("lost_bursts_total", "Bursts given up since the start.", lambda s: s.bursts),
     ("dropped_messages_total", "Messages dropped at a size limit.", lambda s: s.drops),
     ("received_messages_total", "Messages received from the source.", lambda s: s.received),
+    ("naks_total", "Datagrams that its LBT-RM or LBT-RU session requested again.", lambda s: s.naks),
+    ("duplicates_total", "Datagrams that arrived twice in that session.", lambda s: s.duplicates),
 )
 
 RECEIVER_METRICS = _metrics(

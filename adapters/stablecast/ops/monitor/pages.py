@@ -17,10 +17,8 @@ import attrs
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from stablecast.ops.monitor import figures, health, pictures
-from stablecast.ops.monitor.board import Board, Snapshot, StoreHistory
+from stablecast.ops.monitor.board import Board, ClientFinding, Snapshot, SourceRow, Spans, StoreHistory, findings_of
 from stablecast.ops.monitor.health import HealthFinding, Urgency, worst
-from stablecast.ops.monitor.number_spans import Spans
-from stablecast.ops.monitor.source_rows import ClientFinding, SourceRow, findings_of
 from stablecast.runtime import machine
 from stablecast.runtime.source_strings import is_source_string
 from stablecast.store.observatory import ReceiverView, SourceView

@@ -6,7 +6,7 @@ numbers, so they need no escaping.
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from stablecast.ops.monitor.number_spans import Spans
+from stablecast.ops.monitor.board import Spans
 
 WIDTH, HEIGHT = 120, 28
 """Size of a sparkline, in its own units."""

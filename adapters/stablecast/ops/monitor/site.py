@@ -12,9 +12,8 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from stablecast.ops.monitor import access, api, metrics, pages
-from stablecast.ops.monitor.board import CHUNK, Board, Snapshot, look
+from stablecast.ops.monitor.board import CHUNK, Board, Snapshot, look, spans
 from stablecast.ops.monitor.directory_jobs import DirectoryJobs
-from stablecast.ops.monitor.number_spans import spans
 from stablecast.ops.monitor.pages import ORDERS, Page, Query
 from stablecast.ops.monitor.settings import MonitorSettings, Permission
 from stablecast.runtime import machine

@@ -16,20 +16,9 @@ from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import Role
 from stablecast.ops.operations.target import OperationError
 from stablecast.store.client_records import clients_of
+from stablecast.store.journal import record_format
 from stablecast.store.journal.index import Erase, Index
 from stablecast.store.journal.lock import LOCK_NAME
-from stablecast.store.journal.record_format import (
-    ERASE_BODY,
-    FILE_HEADER_BYTES,
-    Entry,
-    RecordKind,
-    SegmentGap,
-    file_salt,
-    file_version,
-    messages_head,
-    scan,
-    split_states,
-)
 from stablecast.store.journal.segments import JournalSegment, RecordPlace, last_written, list_segments
 from stablecast.transports.codec.lbttcp import span
 
@@ -103,22 +92,22 @@ def read(directory: Path, *, thorough: bool = False) -> Contents:
 
 def _read_segment(found: Contents, number: int, path: Path, *, newest: bool, thorough: bool) -> None:
     with path.open("rb") as file:
-        header = file.read(FILE_HEADER_BYTES)
-        salt = file_salt(header, number)
+        header = file.read(record_format.FILE_HEADER_BYTES)
+        salt = record_format.file_salt(header, number)
         size = path.stat().st_size
         if salt is None:
-            if newest and size <= FILE_HEADER_BYTES:
+            if newest and size <= record_format.FILE_HEADER_BYTES:
                 found.torn += size
             else:
                 found.damages.append(
                     Damage(path.name, 0, size, "the file header is damaged; nothing in it can be read")
                 )
             return
-        segment = JournalSegment(number, salt, path, on_disk=True, version=file_version(header))
+        segment = JournalSegment(number, salt, path, on_disk=True, version=record_format.file_version(header))
         found.segments[number] = segment
         with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-            for item in scan(data, salt, newest=newest):
-                if isinstance(item, Entry):
+            for item in record_format.scan(data, salt, newest=newest):
+                if isinstance(item, record_format.Entry):
                     found.checked += item.stop - item.offset
                     found.records[item.kind.name] += 1
                     _apply(found, segment, item, data, thorough=thorough)
@@ -127,17 +116,17 @@ def _read_segment(found: Contents, number: int, path: Path, *, newest: bool, tho
                     _note_gap(found, path, item, data)
 
 
-def _note_gap(found: Contents, path: Path, gap: SegmentGap, data: mmap) -> None:
+def _note_gap(found: Contents, path: Path, gap: record_format.SegmentGap, data: mmap) -> None:
     if not gap.torn:
         found.damages.append(Damage(path.name, gap.offset, gap.stop, "no record here passes its checksum"))
     elif data[gap.offset : gap.stop].strip(b"\0"):
         found.torn += gap.stop - gap.offset
 
 
-def _apply(found: Contents, segment: JournalSegment, entry: Entry, data: mmap, *, thorough: bool) -> None:
+def _apply(found: Contents, segment: JournalSegment, entry: record_format.Entry, data: mmap, *, thorough: bool) -> None:
     match entry.kind:
-        case RecordKind.MESSAGES:
-            head = messages_head(segment.version)
+        case record_format.RecordKind.MESSAGES:
+            head = record_format.messages_head(segment.version)
             stream, first, count, tag = head.unpack_from(data, entry.body.start)[:4]
             size = entry.stop - entry.offset
             found.index.add(stream, RecordPlace(segment, entry.offset, size, first, tag, count))
@@ -145,12 +134,12 @@ def _apply(found: Contents, segment: JournalSegment, entry: Entry, data: mmap, *
             if thorough and not _whole(data[entry.body.start + head.size : entry.stop], count):
                 text = f"the block of source {stream} does not hold its {count} messages from {first} on"
                 found.damages.append(Damage(segment.path.name, entry.offset, entry.stop, text))
-        case RecordKind.STATE:
+        case record_format.RecordKind.STATE:
             found.states.append(data[entry.body])
-        case RecordKind.CHECKPOINT:
-            found.states = split_states(data[entry.body])
-        case RecordKind.ERASE:
-            stream, start, stop, number, offset = ERASE_BODY.unpack_from(data, entry.body.start)
+        case record_format.RecordKind.CHECKPOINT:
+            found.states = record_format.split_states(data[entry.body])
+        case record_format.RecordKind.ERASE:
+            stream, start, stop, number, offset = record_format.ERASE_BODY.unpack_from(data, entry.body.start)
             found.index.erase(Erase(stream, start, stop, (number, offset)))
         case _:
             assert_never(entry.kind)

@@ -15,13 +15,7 @@ from stablecast.config.xml_reader import load as load_xml
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.runtime.address import MAX_PORT, AddressError, check_ip
 from stablecast.runtime.interfaces import address_of
-from stablecast.transports.resolution.udp.address_translation import (
-    ANY_PORT,
-    AddressDomain,
-    AddressRule,
-    Transform,
-    Translation,
-)
+from stablecast.transports.resolution.udp import address_translation
 from stablecast.transports.resolution.udp.relay import RelayConfig
 
 OCTETS = 4
@@ -87,7 +81,7 @@ class LbmrdConfig:
     log: Path | None = None
     receive_buffer: int = 1_048_576
     send_buffer: int = 1_048_576
-    translation: Translation = Translation()
+    translation: address_translation.Translation = address_translation.Translation()
 
     def relay(self) -> RelayConfig:
         """Return the configuration of the machine."""
@@ -110,15 +104,17 @@ def load(path: Path) -> LbmrdConfig:
     domains = tuple(_domain(element, found) for element in root.iterfind("domains/domain"))
     transforms = tuple(_transform(element, found) for element in root.iterfind("transformations/transform"))
     found.check(str(path))
-    return attrs.evolve(config, translation=Translation(domains, transforms))
+    return attrs.evolve(config, translation=address_translation.Translation(domains, transforms))
 
 
-def _domain(element: Element, found: ConfigFindings) -> AddressDomain:
+def _domain(element: Element, found: ConfigFindings) -> address_translation.AddressDomain:
     networks = (
         found.attempt(place_of(one), None, lambda one=one: _network(text_of(one)))  # type: ignore[misc]
         for one in element.iterfind("network")
     )
-    return AddressDomain(element.get("name", ""), tuple(network for network in networks if network is not None))
+    return address_translation.AddressDomain(
+        element.get("name", ""), tuple(network for network in networks if network is not None)
+    )
 
 
 def _network(text: str) -> ipaddress.IPv4Network:
@@ -131,19 +127,25 @@ def _network(text: str) -> ipaddress.IPv4Network:
         raise AddressError(f"'{text}' is not a network: write a.b.c.d/n") from None
 
 
-def _transform(element: Element, found: ConfigFindings) -> Transform:
+def _transform(element: Element, found: ConfigFindings) -> address_translation.Transform:
     source, destination = element.get("source", ""), element.get("destination", "")
     if source == destination:
         found.problem(place_of(element), f"source and destination are both '{source}'")
-    return Transform(source, destination, tuple(_rule(rule, found) for rule in element.iterfind("rule")))
+    return address_translation.Transform(
+        source, destination, tuple(_rule(rule, found) for rule in element.iterfind("rule"))
+    )
 
 
-def _rule(element: Element, found: ConfigFindings) -> AddressRule:
+def _rule(element: Element, found: ConfigFindings) -> address_translation.AddressRule:
     (match,), (replace,) = element.findall("match"), element.findall("replace")
-    return AddressRule(*_endpoint(match, found), *_endpoint(replace, found))
+    return address_translation.AddressRule(*_endpoint(match, found), *_endpoint(replace, found))
 
 
 def _endpoint(element: Element, found: ConfigFindings) -> tuple[str, int]:
     address, port = element.get("address", ""), element.get("port", "*")
-    number = ANY_PORT if port == "*" else found.number(port, 1, MAX_PORT, place_of(element), "port, unless it is *,")
+    number = (
+        address_translation.ANY_PORT
+        if port == "*"
+        else found.number(port, 1, MAX_PORT, place_of(element), "port, unless it is *,")
+    )
     return found.attempt(place_of(element), address, lambda: check_ip(address)), number

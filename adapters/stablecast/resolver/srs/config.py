@@ -21,7 +21,20 @@ total-size-cap = 1000           # millions of bytes; 0: any size
 compression = "gzip"            # of rolled files; or "zip", "none"
 
 [daemon.monitor]
-publishing-interval = 60000     # milliseconds between statistics in the log, as JSON; 0: none
+publishing-interval = 60000     # milliseconds between statistics, as JSON; 0: none
+topic = "/daemons/statistics"    # their topic; without one they stand in the log
+publish-connection-events = 1
+remote-snapshot-request = 1     # requests at the monitor
+remote-config-changes-request = 0
+context = { resolver_service = "10.29.3.41:12000" }   # also source, receiver: options of the publishing context
+
+[daemon.monitor.publishing-intervals]
+um-client-stats = 5000
+
+[daemon.debug-monitor]
+enabled = 1
+interface = "localhost"
+port = 27001
 
 `xml_config` reads the documented XML form with the same names.
 """
@@ -33,9 +46,12 @@ from typing import Any
 import attrs
 
 from stablecast.config import toml_file
+from stablecast.config.client_configuration import ClientConfiguration, ConfigLayer
 from stablecast.config.findings import ConfigFindings, ConfigPlace
 from stablecast.config.option import Option
-from stablecast.config.option_kinds import PORT, ChoiceKind, NumberKind, TextKind
+from stablecast.config.option_effects import Effect, effect_of
+from stablecast.config.option_files import Setting
+from stablecast.config.option_kinds import FLAG, PORT, ChoiceKind, NumberKind, TextKind, words
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.runtime.logs import Compression, Frequency, RollingPolicy
 from stablecast.transports.resolution.srs.settings import ServiceConfig
@@ -45,6 +61,13 @@ MILLION = 1_000_000
 PATH = TextKind("path", Path)
 LIFETIME = NumberKind(0, 20_736_000, "s")
 COUNT = NumberKind(0, 1_000_000)
+INTERVAL = NumberKind(200, 7_776_000_000, "ms", or_zero=True)
+CATEGORIES = (
+    *("srs-stats", "um-client-stats", "connection-events", "srs-error-stats", "um-client-error-stats"),
+    *("config-opts", "internal-config-opts"),
+)
+"""The documented kinds of statistics, each with an interval of its own."""
+SCOPES = ("context", "source", "receiver")
 
 # fmt: off
 OPTIONS: Mapping[str, Mapping[str, Option]] = {
@@ -57,11 +80,26 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
             Option("source-state-lifetime", "source_state_lifetime", LIFETIME, "time for which lost sources are kept"),
             Option("interest-state-lifetime", "interest_state_lifetime", LIFETIME, "the same for lost receivers"),
             Option("source-leave-backoff", "source_leave_backoff", NumberKind(0, 60_000, "ms"), "wait before a leave"),
+            Option("application-id", "application_id", TextKind("name"), "name of the service in its statistics"),
         ),
         "daemon": (Option("pid-file", "pid_file", PATH, "file for the number of the process"),),
         "daemon.monitor": (
-            Option("publishing-interval", "publishing_interval", NumberKind(200, 7_776_000_000, "ms", or_zero=True),
-                   "time between statistics in the log; 0: none"),
+            Option("publishing-interval", "publishing_interval", INTERVAL, "time between statistics; 0: none"),
+            Option("topic", "monitor.topic", TextKind("topic"), "topic of the statistics; without one: the log"),
+            Option("monitor-format", "monitor.form", words(json="json", pb="pb"), "json; pb has no effect"),
+            Option("ping-interval", "monitor.ping_interval", NumberKind(100, 3_600_000, "ms"), "without effect"),
+            Option("publish-connection-events", "monitor.connection_events", FLAG, "publish connections and breaks"),
+            Option("remote-snapshot-request", "monitor.snapshots", FLAG, "permit requests for statistics"),
+            Option("remote-config-changes-request", "monitor.changes", FLAG, "permit requests that set intervals"),
+        ),
+        "daemon.monitor.publishing-intervals": tuple(
+            Option(name, f"monitor.intervals.{name.replace('-', '_')}", INTERVAL, "time between them")
+            for name in CATEGORIES
+        ),
+        "daemon.debug-monitor": (
+            Option("enabled", "debug.enabled", FLAG, "serve the monitor over HTTP"),
+            Option("interface", "debug.interface", TextKind("address or host name"), "address to listen at"),
+            Option("port", "debug.port", PORT, "port to listen at"),
         ),
         "daemon.log": (
             Option("name", "log.name", PATH, "file for log lines"),
@@ -106,12 +144,66 @@ class SrsLogConfig:
 
 
 @attrs.frozen
+class StatisticsIntervals:
+    """Milliseconds between statistics of each kind; 0: never; None: those of `publishing-interval`."""
+
+    srs_stats: int | None = None
+    um_client_stats: int | None = None
+    connection_events: int | None = None
+    srs_error_stats: int | None = None
+    um_client_error_stats: int | None = None
+    config_opts: int | None = None
+    internal_config_opts: int | None = None
+
+
+@attrs.frozen
+class SrsMonitorConfig:
+    """The statistics of a service.
+
+    Attributes:
+        topic: Topic on which they are published; empty: the log.
+        form: The documented format; JSON is published.
+        ping_interval: The documented interval of samples, without effect: statistics are read when they are published.
+        intervals: Milliseconds between statistics of each kind.
+        connection_events: Whether connections and breaks are published.
+        snapshots: Whether the monitor answers requests for statistics.
+        changes: Whether the monitor answers requests that set intervals.
+        settings: Options of the context that publishes.
+    """
+
+    topic: str = ""
+    form: str = "json"
+    ping_interval: int = 60_000
+    intervals: StatisticsIntervals = StatisticsIntervals()
+    connection_events: bool = False
+    snapshots: bool = False
+    changes: bool = False
+    settings: tuple[Setting, ...] = ()
+
+    @property
+    def configuration(self) -> ClientConfiguration:
+        """Return the options of the context that publishes."""
+        return ClientConfiguration((ConfigLayer("", self.settings),))
+
+
+@attrs.frozen
+class DebugMonitorConfig:
+    """The monitor of a service over HTTP."""
+
+    enabled: bool = False
+    interface: str = "localhost"
+    port: int = DEFAULT_PORT
+
+
+@attrs.frozen
 class SrsConfig:
     """The configuration of a service: its address, its lifetimes in seconds (0: without end), and its log.
 
     Attributes:
-        publishing_interval: Milliseconds between statistics in the log; 0: none.
+        publishing_interval: Milliseconds between statistics; 0: none.
         pid_file: File that has the number of the process while it serves.
+        application_id: Name of the service in its statistics.
+        notices: Sentences about parts of the file without effect.
     """
 
     interface: str = "localhost"
@@ -123,6 +215,21 @@ class SrsConfig:
     log: SrsLogConfig = SrsLogConfig()
     publishing_interval: int = 0
     pid_file: Path | None = None
+    application_id: str = ""
+    monitor: SrsMonitorConfig = SrsMonitorConfig()
+    debug: DebugMonitorConfig = DebugMonitorConfig()
+    notices: tuple[str, ...] = ()
+
+    def interval(self, category: str) -> int:
+        """Return the milliseconds between statistics of a kind; 0: never."""
+        own: int | None = getattr(self.monitor.intervals, category.replace("-", "_"))
+        if own is not None:
+            return own
+        if category == "connection-events":
+            return self.publishing_interval if self.monitor.connection_events else 0
+        # Without a topic the log has the figures of the service only: those of all clients would fill it.
+        usual = category == "srs-stats" or bool(self.monitor.topic and "config-opts" not in category)
+        return self.publishing_interval if usual else 0
 
     def service(self) -> ServiceConfig:
         """Return the configuration of the machine."""
@@ -145,15 +252,44 @@ def parse(tables: Mapping[str, Any], where: str = "configuration") -> SrsConfig:
     found.keys(tables, ("srs", "daemon"), ConfigPlace())
     daemon = dict(found.table(tables.get("daemon", {}), "daemon"))
     log = found.table(daemon.pop("log", {}), "daemon.log")
-    monitor = found.table(daemon.pop("monitor", {}), "daemon.monitor")
-    sections = {"srs": found.table(tables.get("srs", {}), "srs"), "daemon": daemon, "daemon.monitor": monitor}
+    monitor = dict(found.table(daemon.pop("monitor", {}), "daemon.monitor"))
+    intervals = monitor.pop("publishing-intervals", {})
+    asked = {scope: found.table(monitor.pop(scope, {}), f"daemon.monitor.{scope}") for scope in SCOPES}
+    sections = {
+        "srs": found.table(tables.get("srs", {}), "srs"),
+        "daemon.debug-monitor": found.table(daemon.pop("debug-monitor", {}), "daemon.debug-monitor"),
+        "daemon": daemon,
+        "daemon.monitor": monitor,
+        "daemon.monitor.publishing-intervals": found.table(intervals, "daemon.monitor.publishing-intervals"),
+    }
     for section, table in sections.items():
         for name, value in table.items():
             place = ConfigPlace(0, f"{section}.{name}")
             config = found.configured(config, OPTIONS[section], name, value, place)
     config = with_log(config, log, ConfigPlace(0, "daemon.log"), found)
+    given = ((scope, name, value) for scope, options in asked.items() for name, value in options.items())
+    for scope, name, value in given:
+        config = with_option(config, Setting(scope, name, str(value), 0), ConfigPlace(0, f"monitor.{name}"), found)
     found.check(where)
-    return config
+    return noticed(config, found)
+
+
+def with_option(config: SrsConfig, setting: Setting, place: ConfigPlace, found: ConfigFindings) -> SrsConfig:
+    """Return the configuration with one more option of the context that publishes."""
+    effect = effect_of(setting.scope, setting.name)
+    if effect.effect is Effect.UNKNOWN:
+        found.problem(place, effect.reason)
+    elif effect.effect is Effect.UNHEEDED:
+        found.notice(place, f"{setting.name} has no effect: {effect.reason}")
+    settings = (*config.monitor.settings, setting)
+    return attrs.evolve(config, monitor=attrs.evolve(config.monitor, settings=settings))
+
+
+def noticed(config: SrsConfig, found: ConfigFindings) -> SrsConfig:
+    """Return the configuration with the notices about its file."""
+    if config.monitor.form != "json":
+        found.notice(ConfigPlace(0, "monitor-format"), "statistics are always published as JSON")
+    return attrs.evolve(config, notices=tuple(f"{one.place}: {one.text}" for one in found.notices))
 
 
 def with_log(config: SrsConfig, values: Mapping[str, Any], place: ConfigPlace, found: ConfigFindings) -> SrsConfig:

@@ -8,20 +8,12 @@ from collections.abc import Callable
 from typing import assert_never
 
 from stablecast.resolver.srs.config import SrsConfig
+from stablecast.resolver.srs.statistics import ServiceStatistics
 from stablecast.runtime import machine, ports, tls
-from stablecast.runtime.address import join
-from stablecast.runtime.effect_execution import describe, report
+from stablecast.runtime.address import is_ip6, join_any
+from stablecast.runtime.driver import UntracedDriver, describe, report
 from stablecast.runtime.keepalive import keep_alive
-from stablecast.runtime.untraced_driver import UntracedDriver
-from stablecast.transports.resolution.srs.events import (
-    BytesReceived,
-    ConnectionAccepted,
-    ConnectionClosed,
-    Disconnect,
-    SendBytes,
-    ServiceEffect,
-    ServiceInput,
-)
+from stablecast.transports.resolution.srs import events
 from stablecast.transports.resolution.srs.service import ResolutionService
 from stablecast.transports.resolution.udp.effects import Remark
 
@@ -40,11 +32,11 @@ class SrsConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
         """Report the connection to the daemon."""
         keep_alive(transport)
-        self._daemon.on_made(self._number, transport, join(*transport.get_extra_info("peername")))
+        self._daemon.on_made(self._number, transport, join_any(*transport.get_extra_info("peername")[:2]))
 
     def data_received(self, data: bytes) -> None:
         """Feed the bytes to the machine."""
-        self._daemon.feed(BytesReceived(self._number, data))
+        self._daemon.feed(events.BytesReceived(self._number, data))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Report the end of the connection to the daemon."""
@@ -69,11 +61,13 @@ class SrsDaemon:
         self._peers: dict[int, asyncio.Transport] = {}
         self._server: asyncio.Server | None = None
         self._closed = False
-        self._driver: UntracedDriver[ServiceInput, ServiceEffect] = UntracedDriver(
+        self._driver: UntracedDriver[events.ServiceInput, events.ServiceEffect] = UntracedDriver(
             self._machine, self._perform, self._on_failed
         )
         self._report: asyncio.TimerHandle | None = None
         self._reported: dict[str, int] = {}
+        self._peer_of: dict[int, str] = {}
+        self.details = ServiceStatistics(self._machine, config)
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -92,17 +86,17 @@ class SrsDaemon:
         try:
             daemon._server = await daemon._loop.create_server(
                 lambda: SrsConnection(daemon, next(daemon._numbers)),
-                config.interface,
+                config.interface.strip("[]"),
                 config.port,
-                family=socket.AF_INET,
+                family=socket.AF_INET6 if is_ip6(config.interface) else socket.AF_INET,
                 backlog=ports.BACKLOG,
                 ssl=tls.server(),
                 ssl_handshake_timeout=tls.handshake(),
             )
         except OSError as error:
             raise ports.refused(config.interface, config.port, error, "port or interface") from error
-        daemon.address = join(*daemon._server.sockets[0].getsockname())
-        if config.publishing_interval:
+        daemon.address = join_any(*daemon._server.sockets[0].getsockname()[:2])
+        if config.publishing_interval and not config.monitor.topic:
             daemon._report_later()
         return daemon
 
@@ -122,7 +116,7 @@ class SrsDaemon:
             transport.abort()
         await self._empty.wait()
 
-    def feed(self, event: ServiceInput) -> None:
+    def feed(self, event: events.ServiceInput) -> None:
         """Feed one input to the machine and perform its effects; do nothing once closed."""
         self._driver.feed(event)
 
@@ -132,14 +126,17 @@ class SrsDaemon:
             transport.abort()  # A client that was accepted just before the end arrives here after it.
         self._peers[number] = transport
         self._empty.clear()
-        self.feed(ConnectionAccepted(number, address))
+        self._peer_of[number] = address
+        self.details.event("connect", address)
+        self.feed(events.ConnectionAccepted(number, address))
 
     def on_lost(self, number: int) -> None:
         """Forget a connection that is over, and feed its end to the machine."""
         del self._peers[number]
+        self.details.event("disconnect", self._peer_of.pop(number, ""))
         if not self._peers:
             self._empty.set()
-        self.feed(ConnectionClosed(number))
+        self.feed(events.ConnectionClosed(number))
 
     def _report_later(self) -> None:
         """Log statistics at intervals (T-421): all counters the first time, then those that changed."""
@@ -153,11 +150,11 @@ class SrsDaemon:
 
         self._report = self._loop.call_later(self.config.publishing_interval / 1_000, report)
 
-    def _perform(self, effect: ServiceEffect) -> None:
+    def _perform(self, effect: events.ServiceEffect) -> None:
         match effect:
-            case SendBytes(connection, data):
+            case events.SendBytes(connection, data):
                 self._write(connection, data)
-            case Disconnect(connection):
+            case events.Disconnect(connection):
                 self._abort(connection)
             case Remark(text):
                 self._log(text)
@@ -167,7 +164,7 @@ class SrsDaemon:
     def _on_failed(self, effect: object, error: Exception) -> None:
         """Abort the connection of a failed write: the machine learns its end, and the client connects again."""
         report(f"{describe(effect)} of the service failed", error)
-        if isinstance(effect, SendBytes):
+        if isinstance(effect, events.SendBytes):
             self._abort(effect.connection)
 
     def _write(self, connection: int, data: bytes) -> None:
@@ -177,7 +174,7 @@ class SrsDaemon:
         transport.write(data)
         waiting = transport.get_write_buffer_size()
         if waiting > MAX_QUEUED_BYTES:
-            self.slow += 1
+            self.slow = self.details.slow = self.slow + 1
             self._warn(f"connection {connection} is cut off: it does not read, and {waiting} bytes wait for it")
             transport.abort()
 

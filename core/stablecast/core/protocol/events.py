@@ -231,6 +231,14 @@ class UnrecoverableLoss:
 
 
 @attrs.frozen
+class HotNumbersMissed:
+    """No joined source brought the hot-failover numbers `first`..`last`; the receiver's client reports it."""
+
+    first: int
+    last: int
+
+
+@attrs.frozen
 class NoSource:
     """This many queries for the receiver's topic were not answered; resolution goes on. The driver reports it."""
 
@@ -347,7 +355,8 @@ SourceEvent = (
 )
 ReceiverEvent = (
     RegistrationSuccess | RegistrationComplete | RegistrationError | RegistrationChange | DeregistrationSuccess
-    | DeregistrationComplete | StoreUnresponsive | UnrecoverableLoss | SteppedBack | NoSource | Oddity
+    | DeregistrationComplete | StoreUnresponsive | UnrecoverableLoss | HotNumbersMissed | SteppedBack | NoSource
+    | Oddity
 )
 StoreEvent = (
     ClientForgotten | ReleasedUnread | MessagesDropped | HistoryForgotten | LostAtStore | RequestsDropped

@@ -10,7 +10,7 @@
   P-249). `store_registrations` decides where to register and what the answers amount to.
 * Registration completes like a source's: all stores in the first interval, a quorum later (T1, C-30). Until then live
   data is held, not delivered (P-230).
-* The stores propose where to begin, and the application may change it: see `first_number` (T9, T10).
+* The stores propose where to begin, and the application may change it: see `arrival` (T9, T10).
 * A source without usable stores is asked for the range that it retransmits to late receivers; that range is history,
   like that of stores.
 * `arrival` sorts runs by life, `recovery` requests missing ones, `consumption_acks` acknowledges.
@@ -34,10 +34,9 @@ from stablecast.core.protocol.messages import Registered
 from stablecast.core.protocol.request_window import Target
 from stablecast.core.protocol.resume_point import offer
 from stablecast.core.protocol.settings import AckMode, ReceiverConfig, UseOtr
-from stablecast.core.receiver.arrival import Arrivals
+from stablecast.core.receiver.arrival import Arrivals, FirstNumberChoice
 from stablecast.core.receiver.consumption_acks import Acknowledger, AckTimer
 from stablecast.core.receiver.delivery_window import DeliveryWindow
-from stablecast.core.receiver.first_number import FirstNumberChoice
 from stablecast.core.receiver.lives import Lives
 from stablecast.core.receiver.recovery import Recovery
 from stablecast.core.receiver.source_contact import SourceContact, SourceNews

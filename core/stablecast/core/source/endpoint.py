@@ -15,7 +15,7 @@
   could only go on after a grant that counts the other life.
 * **No vote.** A store that lost its memory has no vote about older lives (`registration_set`). While votes are missing
   the source names the stores that it waits for (`ballot`).
-* An SRI goes out after every change (`announcements`); its version rises, as the version of that store does (P-222).
+* An SRI goes out after every change (`transmission`); its version rises, as the version of that store does (P-222).
 * A source with an `election` token is a proxy: it registers, announces and retransmits, and never sends data of its own
   (P-549, C-35). If it is refused, it waits and asks again.
 * A source that withdrew drops what it is to send, and waits only for its stores (P-587).
@@ -36,14 +36,13 @@ from stablecast.core.protocol.resume_point import offer
 from stablecast.core.protocol.setting_relations import relations
 from stablecast.core.protocol.settings import SourceConfig
 from stablecast.core.registration.registration_set import RegistrationSet
-from stablecast.core.source.announcements import Announcements
 from stablecast.core.source.ballot import Ballot
 from stablecast.core.source.lineage import Lineage
 from stablecast.core.source.parts import agrees, ends, enrollment_of, offers_late_join, success, wants_every_group
 from stablecast.core.source.retransmission import resend, send_range
 from stablecast.core.source.stability import StabilityWindow
 from stablecast.core.source.status import SourceStatus
-from stablecast.core.source.transmission import Transmission
+from stablecast.core.source.transmission import Announcements, Transmission
 
 
 class SourceState(IntEnum):
@@ -343,7 +342,7 @@ class SourceEndpoint:
         enrollment = self.enrollment
         if self.state is SourceState.ACTIVE and not enrollment.enough:
             fire(SOURCE, self, SourceStep.LOST, now)
-        elif (self.state is SourceState.SUSPENDED and enrollment.agreed) or (
+        elif (self.state is SourceState.SUSPENDED and enrollment.agreed and self._heard_every_group) or (
             self.state is SourceState.REGISTERING and enrollment.complete
         ):
             fire(SOURCE, self, SourceStep.COMPLETE, now)
@@ -358,6 +357,15 @@ class SourceEndpoint:
     @property
     def _between_terms(self) -> bool:  # A quorum does not know the newer term yet.
         return self.state is SourceState.SUSPENDED and self.enrollment.term > self.lineage.term
+
+    @property
+    def _heard_every_group(self) -> bool:
+        """Return whether a life that was suspended asked enough groups to go on."""
+        # A life that another one may have followed begins a newer term, so it needs what a beginning needs: the other
+        # one may have made messages stable in a group that does not answer now (formal design, 7.2).
+        enrollment = self.enrollment
+        every = self._between_terms and wants_every_group(self.config, enrollment.quorums)
+        return not every or enrollment.quorums.every_group(enrollment.settled)
 
     def _change_info(self, now: int) -> None:
         self.announcing.on_change(now)

@@ -9,11 +9,10 @@ from stablecast.core.protocol.quorum import Quorums
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.setting_relations import without_duplicates
 from stablecast.core.protocol.settings import SourceConfig, register_request
-from stablecast.core.registration.registration_set import RegistrationSet
-from stablecast.core.registration.round_robin import Rotation
+from stablecast.core.registration.registration_set import RegistrationSet, Rotation
 from stablecast.core.registration.store_registration import Registration
 from stablecast.core.source.flight import Flight
-from stablecast.core.source.proactive_retransmission import ProactiveRetransmission
+from stablecast.core.source.retransmission import ProactiveRetransmission
 from stablecast.core.source.stability import Notices, StabilityWindow
 
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.evidence.capture.capture_paths import captures_in, files_of
-from stablecast.evidence.capture.errors import CaptureError
+from stablecast.evidence.capture.files import CaptureError, captures_in, files_of
 from stablecast.evidence.trace.file_names import is_pattern
 
 NAMES = ["a.pcap", "b.pcapng.gz", "c.cap"]

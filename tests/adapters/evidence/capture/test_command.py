@@ -21,6 +21,7 @@ def of(tmp_path: Path, *frames: bytes) -> Path:
     return captures.pcap(tmp_path / "a.pcap", frames)
 
 
+@pytest.mark.rows("M-023")
 def test_the_program_decodes_a_capture(tmp_path: Path) -> None:
     """The whole way, through the command line."""
     status, out, err = outcome("capture", "decode", str(of(tmp_path, *OURS)), "--roundtrip", "--json")
@@ -30,6 +31,7 @@ def test_the_program_decodes_a_capture(tmp_path: Path) -> None:
     assert said["types"]["LBT-RM NAK"] == 1
 
 
+@pytest.mark.rows("M-023")
 def test_people_read_lines_and_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_decode(of(tmp_path, *OURS, OTHER), [], roundtrip=True, as_json=False) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -45,6 +47,7 @@ def test_each_packet_may_be_json(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert counts["packets"] == FRAMES + 1
 
 
+@pytest.mark.rows("M-023")
 @pytest.mark.parametrize("frames", [[NONSENSE], [*OURS, NONSENSE], [OTHER], []])
 def test_packets_that_are_not_decoded_are_a_failure(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], frames: list[bytes]

@@ -1,9 +1,8 @@
 """Directions of connections: segments to messages, and the verdict on each frame once it is final."""
 
 from stablecast.evidence.capture.connections import Direction
-from stablecast.evidence.capture.ip import TcpSegment
+from stablecast.evidence.capture.ip import FrameVerdict, TcpSegment
 from stablecast.evidence.capture.ports import TrafficKind
-from stablecast.evidence.capture.verdicts import FrameVerdict
 from stablecast.transports.wire import lbmc, rsocket
 from stablecast.transports.wire.lbmc import Message, MessageKind
 

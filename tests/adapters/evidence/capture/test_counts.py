@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from stablecast.evidence.capture.counts import CaptureTally
-from stablecast.evidence.capture.decoder import CapturePacket, packets
+from stablecast.evidence.capture.decoder import CapturePacket, CaptureTally, packets
+from stablecast.evidence.capture.ip import FrameVerdict
 from stablecast.evidence.capture.layers import Layer
-from stablecast.evidence.capture.verdicts import FrameVerdict
 from stablecast.transports.wire.lbmc import Message, MessageKind
 from tests.support import captures
 from tests.support.captures import count

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from stablecast.evidence.capture.decoder import CapturePacket, packets
 from stablecast.evidence.capture.files import marks
+from stablecast.evidence.capture.ip import FrameVerdict
 from stablecast.evidence.capture.ports import TrafficKind
 from stablecast.evidence.capture.traffic_survey import survey
-from stablecast.evidence.capture.verdicts import FrameVerdict
 from tests.support import captures
 from tests.support.captures import ETHERNET, datagram, framed, pieces, segment
 from tests.support.layouts import mutations

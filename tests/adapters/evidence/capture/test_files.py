@@ -14,8 +14,7 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stablecast.evidence.capture.errors import CaptureError, CutError
-from stablecast.evidence.capture.files import CaptureFrame, FrameMark, frames, is_capture, marks
+from stablecast.evidence.capture.files import CaptureError, CaptureFrame, CutError, FrameMark, frames, is_capture, marks
 from tests.support import captures
 from tests.support.captures import block, enhanced, interface, section
 from tests.support.layouts import mutations

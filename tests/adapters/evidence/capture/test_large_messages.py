@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.evidence.capture import large_messages as module
+from stablecast.evidence.capture import layers as module
 from stablecast.evidence.capture.decoder import packets
 from stablecast.evidence.capture.ip import Endpoint
-from stablecast.evidence.capture.large_messages import CapturedLargeMessages
-from stablecast.evidence.capture.layers import Large, Layer, message
+from stablecast.evidence.capture.layers import CapturedLargeMessages, Large, Layer, message
 from stablecast.transports.codec.fragments import PIECE_BYTES, encode_pieces
 from stablecast.transports.wire import lbtrm, properties
 from tests.support.pcap import Capture

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from stablecast.core.protocol import messages as core
 from stablecast.evidence.capture import layers
+from stablecast.evidence.capture.ip import FrameVerdict
 from stablecast.evidence.capture.layers import Decoded, Layer
-from stablecast.evidence.capture.verdicts import FrameVerdict
 from stablecast.transports import codec
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc, lbmr, lbmr_extended, lbtrm, lbtru, rsocket, srs

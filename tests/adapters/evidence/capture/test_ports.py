@@ -3,7 +3,7 @@
 import attrs
 import pytest
 
-from stablecast.evidence.capture.errors import CaptureError
+from stablecast.evidence.capture.files import CaptureError
 from stablecast.evidence.capture.ip import TCP, UDP
 from stablecast.evidence.capture.ports import MAX_LEARNED, PortPlan, TrafficKind, parse_told
 from stablecast.transports.wire import lbmr

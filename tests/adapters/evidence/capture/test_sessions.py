@@ -2,9 +2,9 @@
 
 import pytest
 
+from stablecast.evidence.capture.connections import session_name, transport_of
 from stablecast.evidence.capture.layers import Layer
 from stablecast.evidence.capture.ports import PortPlan, TrafficKind, TransportKey
-from stablecast.evidence.capture.sessions import session_name, transport_of
 from stablecast.transports.wire import lbtrm, lbtru
 
 SOURCE, RECEIVER, GROUP = ("10.0.0.1", 35_000), ("10.0.0.2", 45_000), ("224.10.10.10", 14_400)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stablecast.evidence.capture.ip import FrameVerdict
 from stablecast.evidence.capture.streams import (
     MAX_PIECES,
     MAX_STRAYS,
@@ -16,7 +17,6 @@ from stablecast.evidence.capture.streams import (
     Item,
     MessageReader,
 )
-from stablecast.evidence.capture.verdicts import FrameVerdict
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc, rsocket, srs
 from stablecast.transports.wire.lbmc import Message, MessageKind

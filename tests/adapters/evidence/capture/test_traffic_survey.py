@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.evidence.capture.errors import CaptureError
+from stablecast.evidence.capture.files import CaptureError
 from stablecast.evidence.capture.ip import TCP, UDP, Endpoint
 from stablecast.evidence.capture.ports import TrafficKind
 from stablecast.evidence.capture.traffic_survey import MAX_ORDER, MAX_TRIES, survey

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stablecast.evidence.capture.verdicts import FrameVerdict, gravest
+from stablecast.evidence.capture.ip import FrameVerdict, gravest
 
 
 @pytest.mark.parametrize(

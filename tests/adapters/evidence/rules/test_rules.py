@@ -22,8 +22,8 @@ from stablecast.evidence.rules.judges import (
     TRACES_TOGETHER,
 )
 from stablecast.evidence.trace import cross_rules
-from stablecast.evidence.trace.record_search import TEXTS
 from stablecast.evidence.trace.reports import NOT_JUDGED
+from stablecast.evidence.trace.trace_judge import TEXTS
 from stablecast.lab.model import catalog
 from tests.support.evidence import Evidence
 from tests.support.tree import ROOT

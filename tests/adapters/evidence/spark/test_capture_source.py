@@ -10,9 +10,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import EqualTo, In, IsNull
 from pyspark.sql.types import StructType
 
-from stablecast.evidence.capture.capture_paths import files_of
 from stablecast.evidence.capture.decoder import packets
-from stablecast.evidence.capture.errors import CaptureError
+from stablecast.evidence.capture.files import CaptureError, files_of
 from stablecast.evidence.spark import capture_source
 from stablecast.evidence.spark.capture_source import COLUMNS, FORMAT, SCHEMA, CaptureReader, CaptureSource, parts_of
 from tests.support import captures as files

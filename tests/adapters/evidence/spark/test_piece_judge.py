@@ -6,8 +6,16 @@ from pathlib import Path
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from stablecast.evidence.spark.piece_judge import SCHEMA, TYPES, judge_piece, judge_with, loads
-from stablecast.evidence.spark.piece_plan import END, TracePiece, pieces_of
+from stablecast.evidence.spark.piece_judge import (
+    END,
+    SCHEMA,
+    TYPES,
+    TracePiece,
+    judge_piece,
+    judge_with,
+    loads,
+    pieces_of,
+)
 from stablecast.evidence.trace.file_names import find
 from stablecast.evidence.trace.reports import TraceViolation, row_of
 from stablecast.lab.sim.runner import run

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from stablecast.evidence.spark.piece_judge import judge_piece
-from stablecast.evidence.spark.piece_plan import END, TracePiece, pieces_of, plan
+from stablecast.evidence.spark.piece_judge import END, TracePiece, judge_piece, pieces_of, plan
 from stablecast.evidence.trace import container
 from stablecast.evidence.trace.file_names import find
 from tests.adapters.evidence.trace.traced import TracedWorld, play, read_frames, tapping

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.evidence.spark.piece_plan import END
-from stablecast.evidence.spark.record_rows import COLUMNS, SCHEMA, RowBounds, batches
+from stablecast.evidence.spark.piece_judge import END
+from stablecast.evidence.spark.trace_source import COLUMNS, SCHEMA, RowBounds, batches
 from tests.adapters.evidence.trace.traced import put_together, records, take_apart
 
 

@@ -19,11 +19,12 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from stablecast.evidence.spark.piece_plan import PIECE_BYTES
-from stablecast.evidence.spark.record_rows import COLUMNS, RowBounds
+from stablecast.evidence.spark.piece_judge import PIECE_BYTES
 from stablecast.evidence.spark.table_format import column_names
 from stablecast.evidence.spark.trace_source import (
+    COLUMNS,
     FORMAT,
+    RowBounds,
     TraceReader,
     TraceSource,
     TraceStreamReader,

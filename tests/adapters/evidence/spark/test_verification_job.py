@@ -12,8 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from stablecast.evidence.spark import cross_rules_sql
-from stablecast.evidence.spark.piece_judge import judge_with
-from stablecast.evidence.spark.piece_plan import plan
+from stablecast.evidence.spark.piece_judge import judge_with, plan
 from stablecast.evidence.spark.verification_job import LIGHT, at_ease, tuned, verify_on
 from stablecast.evidence.trace.file_names import find
 from stablecast.evidence.trace.report_page import render

@@ -20,7 +20,7 @@ from stablecast.evidence.trace.trace_recorder import Recorder
 from stablecast.lab.sim.runner import run
 from stablecast.lab.sim.schedule import Fault, Schedule
 from stablecast.lab.sim.setup import WorldSetup
-from stablecast.runtime.driven_machine import Driven
+from stablecast.runtime.driver import Driven
 
 Effects = list[Effect]
 Mishears = Callable[[Any, Input], Input | None]

@@ -1,4 +1,4 @@
-"""Ask a rule directly, with the subject of a record, as `stablecast.evidence.trace.watch` does."""
+"""Ask a rule directly, with the subject of a record, as `stablecast.evidence.trace.frame_judge` does."""
 
 from typing import Any
 

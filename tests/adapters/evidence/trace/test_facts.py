@@ -35,7 +35,7 @@ from stablecast.core.store.repository import Repository
 from stablecast.core.store.sync_tickets import PendingSync
 from stablecast.evidence.trace.converter import Endpoint
 from stablecast.evidence.trace.facts import ALL_GROUPS, PATIENCE, Book, gatherer, identity
-from stablecast.evidence.trace.watch import RecordWatch, unjudged
+from stablecast.evidence.trace.frame_judge import RecordWatch, unjudged
 from tests.adapters.evidence.trace.test_endpoint_rules import LIFE, receiver, source, store
 
 TICK = Tick()

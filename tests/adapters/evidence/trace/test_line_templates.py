@@ -11,7 +11,7 @@ from stablecast.core.protocol.effects import Effect, StartProxy
 from stablecast.core.protocol.inputs import Input
 from stablecast.core.protocol.messages import ElectionToken, StoreEntry
 from stablecast.evidence.trace.converter import encode_effect, encode_input
-from stablecast.evidence.trace.line_templates import effects_text, input_text
+from stablecast.evidence.trace.writer import effects_text, input_text
 
 
 def any_of(union: Any) -> st.SearchStrategy[Any]:

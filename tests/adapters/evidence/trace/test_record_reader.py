@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from stablecast.core.protocol.inputs import Data, Input, Sent
 from stablecast.core.protocol.messages import Role
 from stablecast.evidence.trace.converter import INPUTS, Json, decode_input
-from stablecast.evidence.trace.line_templates import input_text
 from stablecast.evidence.trace.record_reader import reader
+from stablecast.evidence.trace.writer import input_text
 
 
 def read(role: Role, text: str) -> tuple[int, int, Input, bytes]:

@@ -6,7 +6,7 @@ import attrs
 
 from stablecast.evidence.trace import container
 from stablecast.evidence.trace.cross_rules import Suspect
-from stablecast.evidence.trace.record_search import violation
+from stablecast.evidence.trace.trace_judge import violation
 from tests.adapters.evidence.trace.traced import FIRST_LIFE, records, take_apart
 
 

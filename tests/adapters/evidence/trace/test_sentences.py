@@ -8,8 +8,8 @@ import pytest
 from stablecast.core.errors import StablecastError
 from stablecast.evidence.trace.tools.command import run_analyze, run_diff, run_dump, run_prune, run_why
 from stablecast.evidence.trace.tools.records import RecordFilter, TraceWindow
-from stablecast.evidence.trace.tools.travel_prompt import TravelSession
-from stablecast.evidence.whatif.recorded_source import recordings
+from stablecast.evidence.trace.tools.travel import TravelSession
+from stablecast.evidence.whatif.replay import recordings
 from tests.adapters.evidence.trace.traced import put_together, take_apart
 
 

@@ -30,7 +30,7 @@ from stablecast.evidence.trace.trace_recorder import (
     Recorder,
 )
 from stablecast.evidence.trace.writer import MAX_PENDING
-from stablecast.runtime.driven_machine import Driven
+from stablecast.runtime.driver import Driven
 from tests.adapters.evidence.trace.traced import drain, read_frames
 from tests.support.machine import replace
 
@@ -331,7 +331,7 @@ CHILD = textwrap.dedent("""
     from stablecast.core.protocol.settings import StoreConfig
     from stablecast.core.store import StoreEndpoint
     from stablecast.evidence.trace import recorder
-    from stablecast.runtime.driven_machine import Driven
+    from stablecast.runtime.driver import Driven
     from stablecast.evidence.trace.container import texts_from
     store = StoreEndpoint.create(StoreConfig("10.0.0.1:14567", 1))
     trace = recorder(Role.STORE, "child", store)

@@ -9,7 +9,7 @@ import pytest
 
 from stablecast.evidence.trace.tools.analysis import percentiles
 from stablecast.evidence.whatif import command
-from stablecast.evidence.whatif.recorded_source import WhatIfError
+from stablecast.evidence.whatif.replay import WhatIfError
 from tests.adapters.evidence.trace.traced import TracedWorld, play, tapping
 from tests.support.program import outcome
 

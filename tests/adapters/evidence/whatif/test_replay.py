@@ -8,8 +8,7 @@ import pytest
 from stablecast.config.options import OptionError
 from stablecast.core.protocol.inputs import Sent
 from stablecast.evidence.trace.tools.analysis import analyze
-from stablecast.evidence.whatif.recorded_source import Recording, WhatIfError, Wish, _wished, recordings
-from stablecast.evidence.whatif.replay import configured, replay
+from stablecast.evidence.whatif.replay import Recording, WhatIfError, Wish, _wished, configured, recordings, replay
 from tests.adapters.evidence.trace.traced import FIRST_LIFE, TracedWorld, play, tapping
 
 

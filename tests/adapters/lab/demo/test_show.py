@@ -10,8 +10,7 @@ import pytest
 from rich.console import Console
 
 from stablecast.core.errors import StablecastError
-from stablecast.lab.demo.run import Demo, DemoError, DemoOutcome
-from stablecast.lab.demo.show import DemoView, run, workplace
+from stablecast.lab.demo.run import Demo, DemoError, DemoOutcome, DemoView, run, workplace
 
 BAD = DemoOutcome(9, 8, 1, 0, 0, {"all": 1}, ["a.sct"], True, 5, 0, {"lbmr": []}, ["message 3 was not delivered"])
 
@@ -50,7 +49,7 @@ def test_the_user_keeps_one(tmp_path: Path) -> None:
 
 
 def test_the_picture_fits_into_80_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stablecast.lab.demo.show.time", SimpleNamespace(monotonic=lambda: 109.94))
+    monkeypatch.setattr("stablecast.lab.demo.run.time", SimpleNamespace(monotonic=lambda: 109.94))
     demo = Demo(100_000, 8, 1, tmp_path, print)
     demo.progress.sent, demo.progress.delivered = 100_000, 99_999
     demo.stage = "all stores, receiver and source starting again"

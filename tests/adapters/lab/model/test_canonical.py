@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stablecast.lab.model.canonical import Fn, Value, digest, parse, record, text
-from stablecast.lab.model.errors import ModelError
+from stablecast.lab.model.canonical import Fn, ModelError, Value, digest, parse, record, text
 
 ATOMS = st.booleans() | st.integers(-9, 99) | st.sampled_from(["", "a", "b c", "REGISTERED"])
 VALUES = st.recursive(

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from stablecast.lab.model import catalog
+from stablecast.lab.model.canonical import ModelError
 from stablecast.lab.model.catalog import RecordedGraph
-from stablecast.lab.model.errors import ModelError
 from stablecast.lab.model.graph import Digests
 
 SOURCE = r"""\* EXPECT violates Small

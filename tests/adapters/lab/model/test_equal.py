@@ -6,8 +6,8 @@ import attrs
 import pytest
 
 from stablecast.lab.model import catalog, equal
+from stablecast.lab.model.canonical import ModelError
 from stablecast.lab.model.catalog import Configuration
-from stablecast.lab.model.errors import ModelError
 from tests.adapters.lab.model import small
 from tests.adapters.lab.model.checker import CLEAN, VERSION, install
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stablecast.lab.model.errors import ModelError
+from stablecast.lab.model.canonical import ModelError
 from stablecast.lab.model.explorer import explore, label
 from tests.adapters.lab.model.small import SmallWorld
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from stablecast.lab.model import tlc
+from stablecast.lab.model.canonical import ModelError
 from stablecast.lab.model.catalog import Configuration
-from stablecast.lab.model.errors import ModelError
 from stablecast.lab.model.explorer import explore
 from tests.adapters.lab.model.checker import CLEAN, VERSION, install
 from tests.adapters.lab.model.small import SmallWorld, dump

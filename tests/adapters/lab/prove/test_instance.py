@@ -9,8 +9,7 @@ from stablecast.config.options import OptionError
 from stablecast.core.protocol.quorum import Consensus, Intergroup
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import StoreBehavior
-from stablecast.lab.prove.errors import ProveError
-from stablecast.lab.prove.instance import MAX_STORES, Instance, ProofBounds, instance
+from stablecast.lab.prove.instance import MAX_STORES, Instance, ProofBounds, ProveError, instance
 
 
 def read(tmp_path: Path, text: str, *options: str, profile: str = "safe") -> Instance:

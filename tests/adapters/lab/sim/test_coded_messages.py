@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.core.protocol.messages import Keepalive, Role
-from stablecast.lab.sim import coded_messages
-from stablecast.lab.sim.coded_messages import Greeting, Item, ItemReader, encode
+from stablecast.lab.sim import process
+from stablecast.lab.sim.process import Greeting, Item, ItemReader, encode
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.wire.errors import WireError
@@ -42,10 +42,10 @@ def test_pieces_do_not_matter(cuts: list[int]) -> None:
 
 
 def test_whole_pieces_are_taken_apart_once() -> None:
-    coded_messages._whole.cache_clear()
+    process._whole.cache_clear()
     for reader in (ItemReader(), ItemReader(), ItemReader()):
         reader.feed(STREAM)
-    assert coded_messages._whole.cache_info().misses == 1
+    assert process._whole.cache_info().misses == 1
 
 
 def test_what_nobody_says_is_refused() -> None:

@@ -4,10 +4,9 @@ from random import Random
 
 import pytest
 
-from stablecast.lab.sim.coded_messages import Greeting, Item
 from stablecast.lab.sim.lossy_transport import GIVE_UP_NS, LATE_NS, Lossy, parted
 from stablecast.lab.sim.network import VirtualNetwork
-from stablecast.lab.sim.process import VirtualProcess
+from stablecast.lab.sim.process import Greeting, Item, VirtualProcess
 from stablecast.lab.sim.virtual_time import VirtualClock, VirtualWorld
 from stablecast.transports.codec.fragments import encode_pieces
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder

@@ -11,11 +11,10 @@ from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.effects import Discard, Effect
 from stablecast.core.protocol.inputs import Gone, Reset, Start, Tick
 from stablecast.core.protocol.messages import Keepalive, Role
-from stablecast.lab.sim.coded_messages import Item
 from stablecast.lab.sim.network import Connection, VirtualNetwork
-from stablecast.lab.sim.process import VirtualDriver, VirtualJoiner, VirtualProcess, serve
+from stablecast.lab.sim.process import Item, VirtualDriver, VirtualJoiner, VirtualProcess, serve
 from stablecast.lab.sim.virtual_time import VirtualClock, VirtualWorld
-from stablecast.runtime.driven_machine import Driven
+from stablecast.runtime.driver import Driven
 from stablecast.transports import codec
 
 

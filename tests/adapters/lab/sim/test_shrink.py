@@ -7,9 +7,8 @@ import pytest
 
 from stablecast.core.store import StoreEndpoint
 from stablecast.lab.sim.rules import Violation
-from stablecast.lab.sim.runner import Report, run
+from stablecast.lab.sim.runner import Report, run, shrink
 from stablecast.lab.sim.schedule import Act, Schedule, draw
-from stablecast.lab.sim.shrink import shrink
 
 
 def judged(schedule: Schedule) -> Report:

@@ -6,8 +6,7 @@ import time
 import attrs
 
 from stablecast.ops.monitor import api
-from stablecast.ops.monitor.board import STALE_NS, Board
-from stablecast.ops.monitor.number_spans import Spans
+from stablecast.ops.monitor.board import STALE_NS, Board, Spans
 from tests.adapters.ops.monitor.samples import RECEIVER, SOURCE
 from tests.adapters.ops.monitor.staged_store import busy
 

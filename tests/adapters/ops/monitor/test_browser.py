@@ -77,8 +77,9 @@ async def flow(staged: Staged, lives: dict[int, int]) -> None:
         await asyncio.sleep(0.1)
 
 
+@pytest.mark.rows("P-911", "P-922", "P-923")
 async def test_a_real_store_is_seen_at_work(opened: Browser, tmp_path: Path) -> None:
-    """P-901..P-923 of a store with a source and a receiver; what changes is shown without loading the page anew."""
+    """A store with a source and a receiver; what changes is shown without loading the page anew."""
     (tmp_path / "store").mkdir()
     config = StoreConfig(f"{LOCAL}:0", 1, repository=KEPT)
     store = Store(StoreSettings(f"{LOCAL}:0", tmp_path / "store", config, new=True))

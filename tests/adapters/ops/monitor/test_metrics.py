@@ -7,10 +7,9 @@ import attrs
 import pytest
 
 from stablecast.ops.monitor import metrics
-from stablecast.ops.monitor.board import Snapshot, StoreHistory
+from stablecast.ops.monitor.board import Snapshot, SourceRow, StoreHistory
 from stablecast.ops.monitor.health import Urgency
 from stablecast.ops.monitor.metrics import RECEIVER_METRICS, SOURCE_METRICS, STORE_METRICS, exposition
-from stablecast.ops.monitor.source_rows import SourceRow
 from tests.adapters.ops.monitor.samples import RECEIVER, SOURCE, STORE
 
 SAMPLE = re.compile(r'(stablecast_\w+)\{((?:\w+="(?:[^"\\\n]|\\.)*",?)+)\} (-?[\d.e+]+)')

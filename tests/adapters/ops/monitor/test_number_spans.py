@@ -2,8 +2,8 @@
 
 import pytest
 
-from stablecast.ops.monitor import number_spans as tested
-from stablecast.ops.monitor.number_spans import MAX_SPANS, Spans, spans
+from stablecast.ops.monitor import board as tested
+from stablecast.ops.monitor.board import MAX_SPANS, Spans, spans
 from tests.adapters.ops.monitor.staged_store import Staged, busy
 
 

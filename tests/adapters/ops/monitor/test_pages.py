@@ -7,8 +7,7 @@ import attrs
 import pytest
 
 from stablecast.ops.monitor import pages
-from stablecast.ops.monitor.board import Board
-from stablecast.ops.monitor.number_spans import Spans
+from stablecast.ops.monitor.board import Board, Spans
 from stablecast.ops.monitor.pages import Page, Query
 from stablecast.store import observatory
 from stablecast.store.observatory import SourceView, Traffic

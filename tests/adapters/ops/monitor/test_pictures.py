@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from stablecast.ops.monitor.number_spans import Spans
+from stablecast.ops.monitor.board import Spans
 from stablecast.ops.monitor.pictures import EMPTY, gauge, sparkline, strip
 
 

@@ -33,6 +33,7 @@ async def events(answer: aiohttp.ClientResponse) -> tuple[str, Any]:
     return kind, json.loads(data or "null")
 
 
+@pytest.mark.rows("P-901", "P-902")
 @pytest.mark.parametrize(
     ("path", "says"),
     [
@@ -46,7 +47,7 @@ async def events(answer: aiohttp.ClientResponse) -> tuple[str, Any]:
     ],
 )
 async def test_every_page_is_answered(path: str, says: str) -> None:
-    """P-901..P-923: index, stores, store, source, receiver."""
+    """Index, stores, store, source, receiver."""
     async with showing(busy()) as shown:
         assert says in await shown.text(path)
 

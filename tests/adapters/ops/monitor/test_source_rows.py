@@ -3,8 +3,8 @@
 import attrs
 
 from stablecast.core.machine.units import SECOND
+from stablecast.ops.monitor.board import SAMPLES, SampleSeries, SourceRow, findings_of
 from stablecast.ops.monitor.health import Urgency
-from stablecast.ops.monitor.source_rows import SAMPLES, SampleSeries, SourceRow, findings_of
 from stablecast.store.observatory import SourceView
 from tests.adapters.ops.monitor.samples import RECEIVER, SOURCE
 

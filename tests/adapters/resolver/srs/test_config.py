@@ -61,7 +61,7 @@ def test_a_file(tmp_path: Path) -> None:
     ("text", "told"),
     [
         ("srs = 1", "srs: this must be a table"),
-        ("[srs]\nprot = 1", "srs.prot: there is no 'prot' here: there are interest-state-lifetime, interface, port"),
+        ("[srs]\nprot = 1", "srs.prot: there is no 'prot' here: there are application-id, interest-state-lifetime"),
         ("[srs]\nport = 70000", "srs.port: option port must lie between 0 and 65535, not 70000"),
         ("[srs]\nport = true", "option port wants a whole number"),
         ("[srs]\ninterface = ''", "option interface wants a text"),

@@ -127,6 +127,14 @@ async def test_silence_ends_a_connection(here: Place) -> None:
         await until(lambda: service.statistics()["silent"] == 1)
 
 
+async def test_a_client_that_left_is_counted_no_more(here: Place) -> None:
+    service = await here.service()
+    with await raw(service.address):
+        await until(lambda: service.statistics()["connections"] == 1)
+    await until(lambda: service.statistics()["connections"] == 0)
+    assert service.statistics()["silent"] == 0
+
+
 async def test_a_port_in_use_is_reported_with_the_remedy(here: Place) -> None:
     service = await here.service()
     port = int(service.address.rpartition(":")[2])

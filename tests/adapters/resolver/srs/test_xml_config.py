@@ -5,7 +5,13 @@ from pathlib import Path
 import pytest
 
 from stablecast.config.findings import ConfigFileError
-from stablecast.resolver.srs.config import SrsConfig, SrsLogConfig
+from stablecast.resolver.srs.config import (
+    DebugMonitorConfig,
+    SrsConfig,
+    SrsLogConfig,
+    SrsMonitorConfig,
+    StatisticsIntervals,
+)
 from stablecast.resolver.srs.xml_config import load_xml
 from stablecast.runtime.logs import Compression, Frequency
 
@@ -51,6 +57,8 @@ def test_the_documented_elements_in_any_order(tmp_path: Path) -> None:
         log=SrsLogConfig(Path("srs.log"), Frequency.DAILY, 23, 7, 100, Compression.ZIP),
         publishing_interval=5_000,
         pid_file=Path("srs.pid"),
+        monitor=SrsMonitorConfig("statistics"),
+        notices=("18: <route-state-lifetime>: route-state-lifetime has no effect: there are no routers",),
     )
 
 
@@ -81,3 +89,69 @@ def test_problems_have_line_and_element(tmp_path: Path, old: str, new: str, line
     with pytest.raises(ConfigFileError, match=text) as told:
         load_xml(write(tmp_path, EXAMPLE.replace(old, new, 1)))
     assert str(told.value).startswith(f"{tmp_path / 'srs.xml'}:{line}: ")
+
+
+WHOLE = """<um-srs version="1.0">
+  <srs>
+    <interface>127.0.0.1</interface><port>12000</port><state-lifetime>86400</state-lifetime>
+    <source-state-lifetime>1</source-state-lifetime><interest-state-lifetime>2</interest-state-lifetime>
+    <route-state-lifetime>30</route-state-lifetime><context-name-state-lifetime>86400</context-name-state-lifetime>
+    <source-leave-backoff>500</source-leave-backoff><application-id>tr1</application-id>
+    <otidmap><shards>16</shards></otidmap><topicmap><shards>16</shards></topicmap>
+    <clientactor><request-stream-max-msg-count>10</request-stream-max-msg-count></clientactor>
+  </srs>
+  <debug-monitor enabled="true"><interface>127.0.0.1</interface><port>27001</port></debug-monitor>
+  <daemon-monitor topic="/daemons/statistics">
+    <monitor-format>pb</monitor-format><ping-interval>1000</ping-interval>
+    <publishing-interval>
+      <default>5000</default><srs-stats>1000</srs-stats><um-client-stats>2000</um-client-stats>
+      <connection-events>3000</connection-events><srs-error-stats>4000</srs-error-stats>
+      <um-client-error-stats>6000</um-client-error-stats><config-opts>7000</config-opts>
+      <internal-config-opts>0</internal-config-opts>
+    </publishing-interval>
+    <publish-connection-events allow="true"/>
+    <remote-snapshot-request allow="true"/>
+    <remote-config-changes-request allow="false"/>
+    <lbm-attributes>
+      <option scope="context" name="resolver_service" value="127.0.0.1:12000"/>
+      <option scope="source" name="transport" value="lbtru"/>
+      <option scope="context" name="fd_management_type" value="epoll"/>
+    </lbm-attributes>
+  </daemon-monitor>
+</um-srs>
+"""
+
+
+@pytest.mark.rows("T-421", "T-422")
+def test_a_file_with_every_documented_element(tmp_path: Path) -> None:
+    """Each element is in effect, or a notice has the reason why it is not."""
+    config = load_xml(write(tmp_path, WHOLE))
+    monitor = config.monitor
+    assert (monitor.topic, monitor.connection_events, monitor.snapshots, monitor.changes) == (
+        "/daemons/statistics",
+        True,
+        True,
+        False,
+    )
+    assert monitor.intervals == StatisticsIntervals(1_000, 2_000, 3_000, 4_000, 6_000, 7_000, 0)
+    assert config.debug == DebugMonitorConfig(True, "127.0.0.1", 27_001)
+    assert config.application_id == "tr1"
+    assert monitor.configuration.of_context()[0] == {"resolver_service": "127.0.0.1:12000"}
+    assert monitor.configuration.of_endpoint("source") == {"transport": "lbtru"}
+    assert sorted(notice.split(">: ", 1)[-1] for notice in config.notices) == [
+        "clientactor has no effect: one thread serves all clients",
+        "context-name-state-lifetime has no effect: services know no names of stores",
+        "fd_management_type has no effect: the event loop chooses how it waits",
+        "monitor-format: statistics are always published as JSON",
+        "otidmap has no effect: tables grow as needed",
+        "route-state-lifetime has no effect: there are no routers",
+        "topicmap has no effect: tables grow as needed",
+    ]
+
+
+def test_a_wrong_option_of_the_publishing_context_is_refused(tmp_path: Path) -> None:
+    text = WHOLE.replace('name="transport"', 'name="transprt"')
+    with pytest.raises(
+        ConfigFileError, match="<option>: there is no source option 'transprt': did you mean 'transport'"
+    ):
+        load_xml(write(tmp_path, text))

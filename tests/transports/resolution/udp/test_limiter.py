@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.core.machine.units import SECOND
-from stablecast.transports.resolution.udp.limiter import INTERVAL, Limiter
+from stablecast.transports.resolution.udp.schedule import INTERVAL, Limiter
 from stablecast.transports.resolution.udp.settings import RateLimit
 from tests.transports.resolution.virtual import MS
 

@@ -7,7 +7,14 @@ from stablecast.core.errors import MisuseError
 from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.records import SourceRecord, advertisement
 from stablecast.transports.resolution.udp import settings as module
-from stablecast.transports.resolution.udp.effects import Discovered, QuerierEffect, SourceNotFound, Transmit, Withdrawn
+from stablecast.transports.resolution.udp.effects import (
+    Abandoned,
+    Discovered,
+    QuerierEffect,
+    SourceNotFound,
+    Transmit,
+    Withdrawn,
+)
 from stablecast.transports.resolution.udp.inputs import (
     AddPattern,
     AddReceiver,
@@ -230,6 +237,7 @@ def test_a_topic_found_by_a_pattern_is_left_when_nobody_answers() -> None:
     assert [(at, e) for at, e in done if isinstance(e, SourceNotFound)] == [
         (19_000, SourceNotFound("orders/1", 10, left=True))
     ]
+    assert [(at, e) for at, e in done if isinstance(e, Abandoned)] == [(20_000, Abandoned("orders/1"))]
     assert "orders/1" not in machine.interests
     machine.receive(tells("orders/1", RECORD), 100 * SECOND)
     assert found(machine) == [("orders/1", RECORD)]
@@ -241,9 +249,9 @@ def test_a_topic_that_answers_while_it_lingers_stays() -> None:
     machine.receive(tells("orders/1", RECORD), 0)
     machine.receive(Unresolved("orders/1"), 0)
     play(machine, 500 * MS)
-    assert list(machine.leaving) == ["orders/1"]
+    assert list(machine.leaving.deadlines) == ["orders/1"]
     machine.receive(tells("orders/1", RECORD), 600 * MS)
-    assert (list(machine.leaving), list(machine.interests)) == ([], ["orders/1"])
+    assert (list(machine.leaving.deadlines), list(machine.interests)) == ([], ["orders/1"])
 
 
 def test_receivers_and_patterns_of_one_topic_share_it() -> None:
@@ -336,3 +344,42 @@ def test_misuse_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     machine.receive(AddPattern("^orders"), 0)
     machine.receive(tells("orders/1", RECORD), 0)
     assert list(machine.interests) == ["orders"]
+
+
+def test_a_pattern_gets_the_topic_that_a_receiver_leaves() -> None:
+    """Its sources are reported again. Without a source the topic is forgotten."""
+    machine = Querier()
+    machine.receive(AddReceiver("orders"), 0)
+    machine.receive(AddReceiver("orders/2"), 0)
+    machine.receive(AddPattern("^orders"), 0)
+    machine.receive(tells("orders", RECORD), 0)
+    machine.take_effects()
+    machine.receive(RemoveReceiver("orders"), SECOND)
+    machine.receive(RemoveReceiver("orders/2"), SECOND)
+    assert found(machine) == [("orders", RECORD)]
+    assert list(machine.interests) == ["orders"]
+
+
+def test_each_pattern_has_its_own_linger() -> None:
+    machine = Querier()
+    for pattern, linger in (("^a", 3 * SECOND), ("^b", 2 * SECOND)):
+        machine.receive(AddPattern(pattern, options=PatternOptions(report_after=1, linger=linger)), 0)
+    for topic in ("a", "b"):
+        machine.receive(Unresolved(topic), 0)
+    done = play(machine, 10 * SECOND)
+    assert [(at, e) for at, e in done if isinstance(e, Abandoned)] == [(2000, Abandoned("b")), (3000, Abandoned("a"))]
+
+
+@pytest.mark.rows("T-307", "T-308")
+def test_nothing_is_asked_while_enough_sources_are_known() -> None:
+    """Neither the end of one source of three nor a request of another context wakes a satisfied topic."""
+    machine = Querier(QueryOptions(enough=2, until_resolved=False))
+    machine.receive(AddReceiver("orders"), 0)
+    third = attrs.evolve(RECORD, index=3)
+    machine.receive(tells("orders", RECORD, SECOND_RECORD, third), 0)
+    machine.receive(Resolved("orders"), 0)
+    machine.receive(SourceLost("orders", third.session_id, third.index), SECOND)
+    machine.wake(SECOND, topics=True, patterns=False)
+    assert asked(play(machine, 20 * SECOND)) == []
+    machine.receive(SourceLost("orders", RECORD.session_id, RECORD.index), 20 * SECOND)
+    assert len(asked(play(machine, 22 * SECOND))) > 1

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stablecast.core.machine.units import SECOND
-from stablecast.transports.resolution.udp.limiter import Limiter
 from stablecast.transports.resolution.udp.phases import Phase
-from stablecast.transports.resolution.udp.schedule import STALE_TURNS, TurnSchedule
+from stablecast.transports.resolution.udp.schedule import STALE_TURNS, Limiter, TurnSchedule
 from stablecast.transports.resolution.udp.settings import ADVERTISING, QUERYING, PhasePace, RateLimit
 from tests.transports.resolution.virtual import ADVERTISEMENTS, MS
 

@@ -6,7 +6,7 @@ from stablecast.core.errors import MisuseError
 from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.udp import store_names as module
 from stablecast.transports.resolution.udp.effects import NameEffect, NameFound, NameLost, Remark, Tell
-from stablecast.transports.resolution.udp.inputs import AddName, AskName, ForgetName, NameAlive, RemoveName
+from stablecast.transports.resolution.udp.inputs import AddName, AskName, ForgetName, NameAlive
 from stablecast.transports.resolution.udp.store_names import StoreNames
 from stablecast.transports.wire import lbmr
 from tests.transports.resolution.virtual import MS, play
@@ -47,11 +47,6 @@ def test_a_store_announces_its_name_at_start_and_on_query() -> None:
     machine.heard(INFO(flags=INFO.QUERY, name="store-B"), 0, SECOND)
     machine.heard(INFO(flags=INFO.QUERY), 0, SECOND)
     assert machine.take_effects() == [answer]
-    machine.receive(RemoveName("store-A"), SECOND)
-    machine.receive(RemoveName("store-A"), SECOND)
-    machine.heard(ASKS, 0, SECOND)
-    assert machine.take_effects() == []
-    assert not machine
 
 
 def test_a_silent_store_is_lost_and_asked_for_again() -> None:

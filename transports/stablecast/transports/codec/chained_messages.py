@@ -26,11 +26,13 @@ class ChainedPiece:
         payload: Its own payload, properties included.
         fragment: Its part of a larger message; None for a whole message.
         properties: Bytes of properties at the end of the whole message.
+        hot_number: The hot-failover number of the whole message, None if it has none.
     """
 
     payload: bytes
     fragment: Fragment | None = None
     properties: int = 0
+    hot_number: int | None = None
 
 
 def payload_at(octets: bytes | memoryview, at: int, end: int) -> int | None:
@@ -78,21 +80,24 @@ def pieces(block: bytes | memoryview, skip: int, count: int) -> list[ChainedPiec
 
 def _piece(octets: bytes, at: int, end: int) -> ChainedPiece:
     code, at = octets[at + 1], at + lbmc.DATA_HEADER.size
-    fragment, properties = None, 0
+    fragment, properties, hot_number = None, 0, None
     while code != lbmc.PAYLOAD_FOLLOWS:
         behind = at + octets[at + 1]
         header = unpack(code, octets[at + LEAD : behind])
         if isinstance(header, Fragment):
             fragment = header
         elif isinstance(header, ApplicationChain):
-            properties = _properties_length(header)
+            properties, hot_number = _elements(header)
         code, at = octets[at], behind
-    return ChainedPiece(octets[at:end], fragment, properties)
+    return ChainedPiece(octets[at:end], fragment, properties, hot_number)
 
 
-def _properties_length(header: ApplicationChain) -> int:
-    """Return the bytes of properties; 0 for a malformed chain, which then belongs to the application."""
+def _elements(header: ApplicationChain) -> tuple[int, int | None]:
+    """Return the bytes of properties and the hot-failover number.
+
+    A malformed chain has neither: it then belongs to the application.
+    """
     try:
-        return header.properties_length()
+        return header.properties_length(), header.hot_number()
     except WireError:
-        return 0
+        return 0, None

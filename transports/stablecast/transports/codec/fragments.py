@@ -21,8 +21,11 @@ from stablecast.transports.wire.headers import ApplicationChain, Fragment
 FRAGMENT_BYTES = lbmc.DATA_HEADER.size + FRAGMENT_LENGTH
 """Bytes of a piece besides its payload."""
 
-PROPERTIES_BYTES = 12
-"""Bytes of the header with the length of the properties."""
+CHAIN_BYTES = 4
+"""Bytes of a header with elements, before them."""
+
+ELEMENT_BYTES = 8
+"""Bytes of an element: the length of the properties, or the hot-failover number."""
 
 MAX_LARGE = 64 * 1024 * 1024
 """Bytes of the largest message that is reassembled."""
@@ -40,31 +43,49 @@ MAX_DEAD = 1024
 """Ranges of numbers that yield no message; beyond that the oldest range is forgotten."""
 
 
-def count(size: int, properties: int, room: int) -> int:
+def count(size: int, properties: int, room: int, hot_number: int | None = None) -> int:
     """Return the number of messages of at most `room` bytes that carry `size` bytes, `properties` of them properties.
 
-    >>> count(516, 0, 528), count(1000, 0, 528), count(516, 4, 528)
-    (1, 2, 2)
+    >>> count(516, 0, 528), count(1000, 0, 528), count(516, 4, 528), count(500, 4, 528, 7)
+    (1, 2, 2, 2)
     """
-    lead = PROPERTIES_BYTES if properties else 0
+    lead = _lead(properties, hot_number)
     if lbmc.DATA_HEADER.size + lead + size <= room:
         return 1
     return -(-size // (room - FRAGMENT_BYTES - lead))
 
 
-def encode_pieces(topic: int, number: int, payload: bytes, room: int, properties: int = 0) -> list[bytes]:
+def _lead(properties: int, hot_number: int | None) -> int:
+    """Return the bytes of the header with elements, 0 if a message needs none."""
+    elements = bool(properties) + (hot_number is not None)
+    return CHAIN_BYTES + ELEMENT_BYTES * elements if elements else 0
+
+
+def _chain(properties: int, hot_number: int | None) -> tuple[ApplicationChain, ...]:
+    """Return the header with the hot-failover number and the length of the properties, if there are any."""
+    numbers: tuple[tuple[int, int], ...] = ()
+    if hot_number is not None:
+        numbers += ((ApplicationChain.HOT_FAILOVER, hot_number),)
+    if properties:
+        numbers += ((ApplicationChain.PROPERTIES, properties),)
+    return (ApplicationChain.of(numbers),) if numbers else ()
+
+
+def encode_pieces(
+    topic: int, number: int, payload: bytes, room: int, properties: int = 0, hot_number: int | None = None
+) -> list[bytes]:
     """Return the encoded pieces of a message; a single message if it fits `room` bytes.
 
-    `number` is the extended number of the first piece. The last `properties` bytes of the payload are properties.
+    `number` is the extended number of the first piece. The last `properties` bytes of the payload are properties. All
+    pieces have the `hot_number`, which has 32 bits.
 
     >>> [len(piece) for piece in encode_pieces(1, 0, bytes(1000), 528)]
     [528, 528]
     """
-    element = bytes((ApplicationChain.NONE, 8, 0, 0)) + properties.to_bytes(4)
-    told = (ApplicationChain(first=ApplicationChain.PROPERTIES, chain=element),) if properties else ()
-    if count(len(payload), properties, room) == 1:
+    told = _chain(properties, hot_number)
+    if count(len(payload), properties, room, hot_number) == 1:
         return [lbmc.encode(lbmc.Message(lbmc.MessageKind.DATA, topic, serial.wire(number), told, payload))]
-    step = room - FRAGMENT_BYTES - (PROPERTIES_BYTES if properties else 0)
+    step = room - FRAGMENT_BYTES - _lead(properties, hot_number)
     first = serial.wire(number)
     return [
         lbmc.encode(
@@ -90,6 +111,7 @@ class WholeMessage:
         payload: The application's data, without the properties.
         properties: The block of properties; may be empty.
         recovered: True if any piece was retransmitted.
+        hot_number: The hot-failover number of 32 bits, None if it has none.
     """
 
     first: int
@@ -97,12 +119,16 @@ class WholeMessage:
     payload: bytes
     properties: bytes = b""
     recovered: bool = False
+    hot_number: int | None = None
 
     @classmethod
-    def of(cls, first: int, last: int, payload: bytes, properties: int, recovered: bool) -> "WholeMessage":
-        """Return the message with its properties split off; it has none if their length exceeds the payload."""
-        at = len(payload) - properties if properties <= len(payload) else len(payload)
-        return cls(first, last, payload[:at], payload[at:], recovered)
+    def of(cls, numbers: tuple[int, int], payload: bytes, piece: ChainedPiece, recovered: bool) -> "WholeMessage":
+        """Return the message with these numbers, and with what a piece of it tells.
+
+        Its properties are split off; it has none if their length exceeds the payload.
+        """
+        at = len(payload) - piece.properties if piece.properties <= len(payload) else len(payload)
+        return cls(*numbers, payload[:at], payload[at:], recovered, piece.hot_number)
 
 
 @attrs.define
@@ -122,6 +148,7 @@ class PartialMessage:
     held: int = 0
     properties: int = 0
     recovered: bool = False
+    hot_number: int | None = None
 
     @property
     def cost(self) -> int:
@@ -137,7 +164,8 @@ class PartialMessage:
                 return None
             parts.append(payload)
             at += len(payload)
-        return WholeMessage.of(first, first + len(parts) - 1, b"".join(parts), self.properties, self.recovered)
+        told = ChainedPiece(b"", None, self.properties, self.hot_number)
+        return WholeMessage.of((first, first + len(parts) - 1), b"".join(parts), told, self.recovered)
 
 
 @attrs.define
@@ -179,7 +207,7 @@ class FragmentReassembly:
         """Add a message of a chained run with its extended number, and return the message that it completes."""
         if piece.fragment is None:
             self.settle(number, number + 1)
-            return WholeMessage.of(number, number, piece.payload, piece.properties, recovered)
+            return WholeMessage.of((number, number), piece.payload, piece, recovered)
         fragment = piece.fragment
         first = serial.extend(fragment.first_sqn, number)
         count = _count(number - first, fragment, piece.payload)
@@ -192,7 +220,8 @@ class FragmentReassembly:
         # A message with a lost piece cannot become complete, so it gets no memory.
         if partial is None and count and first not in self.dead and not self.missing.within(first, first + count):
             self.settle(first, first + count)
-            partial = self.partials[first] = PartialMessage(fragment.len, count, properties=piece.properties)
+            partial = PartialMessage(fragment.len, count, properties=piece.properties, hot_number=piece.hot_number)
+            self.partials[first] = partial
         if partial is None or not count or partial.size != fragment.len or fragment.offset in partial.pieces:
             self._pass(number, number + 1)
             return None

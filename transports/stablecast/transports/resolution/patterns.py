@@ -1,6 +1,10 @@
-"""Patterns of topics: searched, not anchored (C-13), in the languages of PCRE and of POSIX extended expressions.
+r"""Patterns of topics: searched, not anchored (C-13), in the languages of PCRE and of POSIX extended expressions.
 
-Python's expressions read nearly all of both; `translated` replaces the POSIX classes.
+Python's expressions read nearly all of both. `pcre` writes a pattern of PCRE as Python does, and refuses what Python
+cannot match. Classes like `\w` mean ASCII, as in PCRE.
+
+Own patterns are searched in topics that any host may advertise, so a pattern with too many choices is refused
+(`pattern_cost`).
 
 Patterns also come from other hosts, and matching backtracks. A hostile pattern could keep a service busy forever.
 So a foreign pattern is matched only if it offers few choices. Any other pattern, and any malformed one, matches every
@@ -10,27 +14,18 @@ topic here: the context that sent it receives more records than it wants, and ma
 import re
 
 from stablecast.core.errors import MisuseError
+from stablecast.transports.resolution.pattern_cost import MAX_CHOICE_BITS, choice_bits
+from stablecast.transports.resolution.pcre import CLASS, CLASSES, UnsupportedSyntaxError, python_expression
 from stablecast.transports.wire import lbmr
 
 MAX_PATTERN_BYTES = 254
 """Length of a pattern in bytes, without its NUL: services use one byte for it."""
 
-CLASSES = {
-    "alnum": "a-zA-Z0-9",
-    "alpha": "a-zA-Z",
-    "blank": r" \t",
-    "cntrl": r"\x00-\x1f\x7f",
-    "digit": "0-9",
-    "graph": r"\x21-\x7e",
-    "lower": "a-z",
-    "print": r"\x20-\x7e",
-    "punct": r"!-/:-@\[-`{-~",
-    "space": r"\s",
-    "upper": "A-Z",
-    "xdigit": "0-9A-Fa-f",
-}
-"""The classes of POSIX expressions, as Python writes them."""
-CLASS = re.compile(r"\[:(\w+):\]")
+TOO_DEAR = (
+    "could take for ever on a topic that another host makes up: repeat less, begin with '^', "
+    "or make repeats possessive ('++', '*+')"
+)
+"""The refusal of an own pattern with more than `MAX_CHOICE_BITS`."""
 
 MAX_REPEATS = 2
 """Repetitions (`*`, `+`, `?`, `{`) in a matched foreign pattern: with two, the cost grows with the cube of the topic.
@@ -52,7 +47,8 @@ def expression(pattern: str, kind: int = lbmr.PatternLanguage.PCRE) -> re.Patter
     """Return the expression of an own pattern.
 
     Raises:
-        MisuseError: If it cannot be sent on the wire, is malformed, or is in an unknown language.
+        MisuseError: If it cannot be sent on the wire, is malformed, is in an unknown language, uses syntax that Python
+            cannot match, or could take too long.
     """
     if kind not in LANGUAGES:
         raise MisuseError(f"there is no language {kind} of patterns: use PCRE (1) or REGEX (2)")
@@ -60,7 +56,12 @@ def expression(pattern: str, kind: int = lbmr.PatternLanguage.PCRE) -> re.Patter
         octets = pattern.encode()
         if not 0 < len(octets) <= MAX_PATTERN_BYTES or 0 in octets:
             raise MisuseError(f"the pattern {pattern!r} must be text of 1 to {MAX_PATTERN_BYTES} bytes without NUL")
-        return re.compile(translated(pattern))
+        ours = python_expression(pattern)
+        if choice_bits(ours, re.ASCII) > MAX_CHOICE_BITS:
+            raise MisuseError(f"the pattern {pattern!r} {TOO_DEAR}")
+        return re.compile(ours, re.ASCII)
+    except UnsupportedSyntaxError as error:
+        raise MisuseError(f"the pattern {pattern!r} is refused: {error}") from error
     except (re.error, UnicodeEncodeError, OverflowError, RecursionError) as error:
         raise MisuseError(f"the pattern {pattern!r} is malformed: {error}") from error
 
@@ -76,7 +77,7 @@ def translated(pattern: str) -> str:
     >>> translated("^[[:upper:]_]+$")
     '^[A-Z_]+$'
     """
-    return CLASS.sub(lambda found: CLASSES.get(found[1], found[0]), pattern)
+    return CLASS.sub(lambda found: found[0] if found[1] else CLASSES.get(found[2], found[0]), pattern)
 
 
 def compiled(pattern: str) -> re.Pattern[str] | None:

@@ -98,7 +98,5 @@ def source_record(tir: lbmr.Advertisement, trailer: Iterable[lbmr.PacketOption])
                 persistent = bool(option.functionality & lbmr.ExtendedFunctionality.UME)
             case lbmr.ContextInstance():
                 instance = option.instance
-            case _:
-                pass
     session_id = transport.session_id or 0  # old sources have none
     return SourceRecord(place_of(transport), session_id, tir.index, request_address, persistent, instance)

@@ -118,9 +118,6 @@ class CtxInst(_Flagged, code=66):
 class LjiReq(_Flagged, code=78):
     """LJI_REQ: late join information request; the flags mark the valid ones of the last three fields."""
 
-    LOW_SQN: ClassVar[int] = 0x0001
-    RX_REQ_MAX: ClassVar[int] = 0x0002
-    RX_REQ_OUTSTANDING_MAX: ClassVar[int] = 0x0004
     request_idx: f.U32
     transport_idx: f.U32
     topic_idx: f.U32
@@ -147,7 +144,6 @@ class TopicSourceExfunc(_Flagged, code=104):
     LATE_JOIN: ClassVar[int] = 0x1
     UME: ClassVar[int] = 0x2
     UMQ: ClassVar[int] = 0x4
-    ULB: ClassVar[int] = 0x8
     src_ip: f.Ipv4
     src_port: f.U16
     unused: f.U16 = 0
@@ -167,7 +163,6 @@ class ExtendedOption(_ShortFlagged, code=254):
 
     IGNORE: ClassVar[int] = 0x80  # who does not know the header, or the subtype, may ignore it
     IGNORE_SUBTYPE: ClassVar[int] = 0x40
-    MORE_FRAGMENTS: ClassVar[int] = 0x20
     MAX_DATA: ClassVar[int] = 247
     id: f.U8 = 0
     subtype: f.U16
@@ -182,7 +177,6 @@ class ExtendedOption(_ShortFlagged, code=254):
 class Preg(_ShortFlagged, code=18):
     """PREG: registration request to a store, which answers to `resp_ip:resp_port`."""
 
-    NO_ACK_FORWARDING: ClassVar[int] = 0x40
     PROXY_SOURCE: ClassVar[int] = 0x20
     RECEIVER_PACED: ClassVar[int] = 0x10
     DEREGISTER: ClassVar[int] = 0x08
@@ -228,7 +222,6 @@ class Ack(_ShortFlagged, code=20):
     """
 
     ARRIVAL_ORDER: ClassVar[int] = 0x40
-    NO_ACK_FORWARDING: ClassVar[int] = 0x20
     USER_REG_ID: ClassVar[int] = 0x10
     EXPLICIT: ClassVar[int] = 0x08
     NACK: ClassVar[int] = 0x04
@@ -261,7 +254,6 @@ class Keepalive(_ShortFlagged, code=22):
     """KEEPALIVE: a client or a store is alive; `type` is its role."""
 
     RESPONSE_REQUESTED: ClassVar[int] = 0x40
-    NO_TIR_SEEN: ClassVar[int] = 0x20
     STORE: ClassVar[int] = 0  # values of `type`
     RECEIVER: ClassVar[int] = 1
     SOURCE: ClassVar[int] = 2
@@ -304,7 +296,6 @@ class ProxySource(_Flagged, code=27):
     """PROXY_SRC: the source wants a proxy after its end."""
 
     ENABLE: ClassVar[int] = 0x4000
-    COMPATIBLE: ClassVar[int] = 0x2000
 
 
 @attrs.frozen(kw_only=True)
@@ -342,9 +333,6 @@ StoreName = f.read_only("StoreName", 61, flags=f.Spare(f.U16), store=f.Text, nul
 class ProxyElection(_Flagged, code=65):
     """PSER: election of a proxy source; the flags mark the valid instances, both of which always have their place."""
 
-    SOURCE_INSTANCE: ClassVar[int] = 0x4000
-    STORE_INSTANCE: ClassVar[int] = 0x2000
-    REELECTION: ClassVar[int] = 0x1000
     source_ip: f.Ipv4
     store_ip: f.Ipv4
     transport_idx: f.U32
@@ -434,6 +422,7 @@ class ApplicationChain(f.Coded, code=7):
         chain: The elements, each a kind of the next element, a length, two reserved bytes, and data.
     """
 
+    HOT_FAILOVER: ClassVar[int] = 2
     PROPERTIES: ClassVar[int] = 6
     NONE: ClassVar[int] = 255
     LEAD: ClassVar[int] = 4
@@ -455,12 +444,29 @@ class ApplicationChain(f.Coded, code=7):
             raise WireError(f"{len(self.chain) - at} bytes follow the last element")
         return tuple(found)
 
+    @classmethod
+    def of(cls, numbers: tuple[tuple[int, int], ...]) -> "ApplicationChain":
+        """Return a chain of elements that hold one number of 32 bits each; `numbers` are kinds and numbers."""
+        kinds = [*(kind for kind, _ in numbers), cls.NONE]
+        elements = (
+            bytes((following, cls.LEAD + 4, 0, 0)) + number.to_bytes(4)
+            for following, (_, number) in zip(kinds[1:], numbers, strict=True)
+        )
+        return cls(first=kinds[0], chain=b"".join(elements))
+
     def properties_length(self) -> int:
         """Return the bytes of the message properties at the end of the payload. Raises WireError like `elements`."""
-        lengths = [data for kind, data in self.elements() if kind == self.PROPERTIES]
-        if any(len(data) != 4 for data in lengths):
-            raise WireError("the length of the message properties has four bytes")
-        return int.from_bytes(lengths[0]) if lengths else 0
+        return self._number(self.PROPERTIES, "the length of the message properties") or 0
+
+    def hot_number(self) -> int | None:
+        """Return the hot-failover number, None if there is none. Raises WireError like `elements`."""
+        return self._number(self.HOT_FAILOVER, "a hot-failover number")
+
+    def _number(self, wanted: int, what: str) -> int | None:
+        found = [data for kind, data in self.elements() if kind == wanted]
+        if any(len(data) != 4 for data in found):
+            raise WireError(f"{what} has four bytes")
+        return int.from_bytes(found[0]) if found else None
 
 
 FilterInit = f.read_only(

@@ -44,7 +44,6 @@ class Ume(_Optional, code=1):
     STORES: ClassVar[int] = 0x2000
     QUORUM_CONSENSUS: ClassVar[int] = 0x1000
     ACK_TO_SOURCE: ClassVar[int] = 0x0800
-    CONTEXT_ID: ClassVar[int] = 0x0400
     store_port: f.U16
     source_port: f.U16
     store_address: f.Ipv4
@@ -59,7 +58,6 @@ class Ume(_Optional, code=1):
 class UmeStore(_ShortOptional, code=2):
     """A store of the persistent source."""
 
-    CONTEXT_ID: ClassVar[int] = 0x40
     group_index: f.U8
     store_port: f.U16
     store_index: f.U16
@@ -127,7 +125,6 @@ class ExtendedFunctionality(_Optional, code=14):
     LATE_JOIN: ClassVar[int] = 0x1
     UME: ClassVar[int] = 0x2
     UMQ: ClassVar[int] = 0x4
-    ULB: ClassVar[int] = 0x8
     source_port: f.U16
     reserved: f.U16 = 0
     source_address: f.Ipv4
@@ -482,9 +479,6 @@ class ContextInfo:
     QUERY: ClassVar[int] = 0x8000
     ADDRESS: ClassVar[int] = 0x4000
     INSTANCE: ClassVar[int] = 0x2000
-    GATEWAY_SOURCE: ClassVar[int] = 0x1000
-    GATEWAY_RECEIVER: ClassVar[int] = 0x0800
-    PROXY: ClassVar[int] = 0x0400
     NAME: ClassVar[int] = 0x0001
     flags: int
     hop_count: int = 0
@@ -500,7 +494,6 @@ class ContextInfo:
 class ResolutionRequest:
     """Requests all contexts to repeat what they have stopped sending; `flags` selects the kinds of records."""
 
-    ROUTER_INTEREST: ClassVar[int] = 0x40
     NAME_QUERIES: ClassVar[int] = 0x20
     NAMES: ClassVar[int] = 0x10
     ADVERTISEMENTS: ClassVar[int] = 0x04

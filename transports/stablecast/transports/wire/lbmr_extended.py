@@ -11,17 +11,8 @@ from typing import ClassVar, assert_never
 import attrs
 
 from stablecast.transports.wire import fields as f
+from stablecast.transports.wire import lbmr
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.lbmr import (
-    LENGTH_OPTION,
-    PACKET_OPTIONS,
-    PacketOption,
-    UnknownOption,
-    pack_options,
-    pack_trailer,
-    trailer_start,
-    unpack_options,
-)
 from stablecast.transports.wire.lbmr_gateway import Gateway, decode_gateway, encode_gateway, split_records
 
 VERSION = 1
@@ -41,8 +32,6 @@ class TopicRecord:
     """TMR: a use of a topic, or its end."""
 
     LEAVE: ClassVar[int] = 0  # values of `type`
-    USE: ClassVar[int] = 1
-    RESPONSE: ClassVar[int] = 0x80  # flags
     PCRE: ClassVar[int] = 0x40
     REGEX: ClassVar[int] = 0x20
     type: int
@@ -125,7 +114,7 @@ RemoteName = f.read_only("RemoteName", 4, flags=f.U16, name=f.Rest)
 
 
 _REMOTE_OPTIONS = (RemoteAddress, RemoteInstance, RemoteOrigin, RemoteName)
-REMOTE_OPTIONS: f.CodeSpace[object] = f.CodeSpace(_REMOTE_OPTIONS, UnknownOption, codes=range(1, 256))
+REMOTE_OPTIONS: f.CodeSpace[object] = f.CodeSpace(_REMOTE_OPTIONS, lbmr.UnknownOption, codes=range(1, 256))
 
 
 @attrs.frozen
@@ -161,7 +150,7 @@ class Packet:
     """An extended packet with its trailer."""
 
     body: Body
-    options: tuple[PacketOption, ...] = ()
+    options: tuple[lbmr.PacketOption, ...] = ()
     version: int = VERSION
 
 
@@ -184,7 +173,7 @@ def encode(packet: Packet) -> bytes:
     """Encode a packet. Raises WireError if a field does not fit."""
     lead = packet.version << 4 | (_OPTIONS_PRESENT if packet.options else 0)
     try:
-        octets = _encode_body(packet.body, lead) + pack_trailer(packet.options)
+        octets = _encode_body(packet.body, lead) + lbmr.pack_trailer(packet.options)
     except struct.error as error:
         raise WireError(f"a field of {type(packet.body).__name__} does not fit: {error}") from error
     return octets
@@ -235,7 +224,7 @@ _ELECTION_SIZE = 28
 def _encode_remote(body: RemoteContexts) -> bytes:
     records = []
     for record in body.records:
-        options = pack_options(REMOTE_OPTIONS, record.options)
+        options = lbmr.pack_options(REMOTE_OPTIONS, record.options)
         records.append(_RECORD.pack(_RECORD.size + len(options), record.flags) + options)
     head = _RemoteHead(length=body.length, count=len(records), reserved=body.reserved, rest=b"".join(records))
     return _REMOTE.pack(head)
@@ -251,10 +240,10 @@ def decode(data: bytes) -> Packet:
         raise WireError(f"a datagram of {len(data)} bytes is no packet")
     if not is_extended(data):
         raise WireError(f"type {data[0] & _KIND_MASK}, extension {data[1]} is not decoded here")
-    end, options = len(data), tuple[PacketOption, ...]()
+    end, options = len(data), tuple[lbmr.PacketOption, ...]()
     if data[0] & _OPTIONS_PRESENT:
-        end = trailer_start(data, _LEAD.size)
-        options = unpack_options(PACKET_OPTIONS, data[end : -LENGTH_OPTION.size])
+        end = lbmr.trailer_start(data, _LEAD.size)
+        options = lbmr.unpack_options(lbmr.PACKET_OPTIONS, data[end : -lbmr.LENGTH_OPTION.size])
     if data[0] & _KIND_MASK == MANAGEMENT:
         body: Body = _decode_management(data[1:end])
     else:
@@ -308,7 +297,7 @@ def _take_instances(octets: bytes) -> tuple[tuple[int, bytes], ...]:
 def _decode_remote(octets: bytes) -> RemoteContexts:
     head = _REMOTE.unpack(octets)
     found = split_records(head.rest, head.count, _RECORD)
-    records = tuple(RemoteRecord(flags, unpack_options(REMOTE_OPTIONS, options)) for flags, options in found)
+    records = tuple(RemoteRecord(flags, lbmr.unpack_options(REMOTE_OPTIONS, options)) for flags, options in found)
     return RemoteContexts(length=head.length, reserved=head.reserved, records=records)
 
 

@@ -22,7 +22,6 @@ class InterestRecord:
 
     PATTERN: ClassVar[int] = 0x80  # flags
     CANCEL: ClassVar[int] = 0x40
-    REFRESH: ClassVar[int] = 0x20
     flags: int
     pattern_type: int
     domain: int
@@ -106,9 +105,6 @@ class GatewayContext(f.Coded, code=1):
     """The address of a context, or a request for it."""
 
     QUERY: ClassVar[int] = 0x8000_0000  # flags1
-    GATEWAY_SOURCE: ClassVar[int] = 0x4000_0000
-    GATEWAY_RECEIVER: ClassVar[int] = 0x2000_0000
-    PROXY: ClassVar[int] = 0x1000_0000
     length: f.U16
     hop_count: f.U8 = 0
     reserved: f.U8 = 0

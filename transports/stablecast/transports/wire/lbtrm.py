@@ -66,7 +66,6 @@ class Data(_Header, code=0):
     """
 
     UNICAST_NAKS: ClassVar[int] = 0x80
-    MULTICAST_NAKS: ClassVar[int] = 0x40
     RETRANSMISSION: ClassVar[int] = 0x20
     LATE_JOIN: ClassVar[int] = 0x10
     sqn: U32

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from stablecast.evidence.capture.errors import CaptureError
+from stablecast.evidence.capture.files import CaptureError
 
 
 def _threshold(default: float, unit: str, meaning: str) -> Any:

@@ -1,6 +1,6 @@
 """Captures judged by the rules: evidence about endpoints that nobody traced.
 
-`capture.statements` translates packets, `persistence_rules` (with `lives`, `release_rule` and `holder_rules`) and
+`capture.statements` translates packets, `persistence_rules` (with `lives` and `holder_rules`) and
 `multicast_rules` judge the statements, and `form_rule` judges the packets themselves. `findings` has the verdicts, and
 the advice of `capture.doctor`. `verification.captures` has the command.
 
@@ -15,8 +15,7 @@ from typing import Final
 
 from stablecast.evidence.capture.decoder import SKEW_NS, CapturePacket, packets
 from stablecast.evidence.capture.doctor import Examination, Thresholds
-from stablecast.evidence.capture.errors import CaptureError, CutError
-from stablecast.evidence.capture.files import watched
+from stablecast.evidence.capture.files import CaptureError, CutError, watched
 from stablecast.evidence.capture.judge.findings import CaptureFinding, CaptureFindings, RuleStanding
 from stablecast.evidence.capture.judge.form_rule import FormRule
 from stablecast.evidence.capture.judge.multicast_rules import JITTER_NS, Multicast

@@ -9,10 +9,9 @@ from typing import Final
 import attrs
 
 from stablecast.evidence.capture.decoder import CapturePacket
-from stablecast.evidence.capture.ip import endpoint_text
+from stablecast.evidence.capture.ip import FrameVerdict, endpoint_text
 from stablecast.evidence.capture.judge.findings import CaptureFindings, RuleStanding
 from stablecast.evidence.capture.statements import Ends
-from stablecast.evidence.capture.verdicts import FrameVerdict
 
 MAX_SENDERS: Final = 1 << 16
 """Directions that are remembered, at most."""

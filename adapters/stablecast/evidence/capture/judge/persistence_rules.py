@@ -11,37 +11,13 @@ from typing import Any, Final
 import attrs
 
 from stablecast.core.machine import serial
-from stablecast.core.protocol.messages import (
-    FROM_THE_START,
-    AckFlag,
-    Address,
-    ConsumptionAck,
-    Deregistered,
-    Incarnation,
-    Keepalive,
-    LateJoinInfo,
-    Register,
-    Registered,
-    Role,
-    SourceInfo,
-    StableAck,
-)
+from stablecast.core.protocol import messages as msg
+from stablecast.evidence.capture import statements
 from stablecast.evidence.capture.decoder import SKEW_NS
 from stablecast.evidence.capture.ip import endpoint_text
 from stablecast.evidence.capture.judge.findings import CaptureFindings, RuleStanding
-from stablecast.evidence.capture.judge.holder_rules import RegIdHolders
+from stablecast.evidence.capture.judge.holder_rules import CopyRelease, RegIdHolders, Releases
 from stablecast.evidence.capture.judge.lives import CapturedLife
-from stablecast.evidence.capture.judge.release_rule import CopyRelease, Releases
-from stablecast.evidence.capture.statements import (
-    At,
-    Ends,
-    MissingBytes,
-    NewConnection,
-    RepeatedRun,
-    SentStatement,
-    StatedMessage,
-    Statement,
-)
 
 MAX_KNOWN: Final = 1 << 16
 """Connections, lives, stores and RegIDs of each kind that are remembered; the oldest are dropped for new ones."""
@@ -49,7 +25,7 @@ MAX_KNOWN: Final = 1 << 16
 EACH: Final = 1 << 10
 """Statements between two checks of these bounds."""
 
-_LOOSE: Final = AckFlag.EXPLICIT | AckFlag.ARRIVAL_ORDER
+_LOOSE: Final = msg.AckFlag.EXPLICIT | msg.AckFlag.ARRIVAL_ORDER
 """Acknowledgements that may go back: of the application itself, or in arrival order."""
 
 
@@ -63,7 +39,7 @@ class Claim:
 
     rule: str
     whose: str
-    at: At
+    at: statements.At
     life: CapturedLife
     number: int
     proved: bool = False
@@ -90,35 +66,35 @@ class Persistence:
     """
 
     findings: CaptureFindings
-    lives: dict[Incarnation, CapturedLife] = attrs.field(factory=dict)
-    stores: dict[tuple[Incarnation, int], Address] = attrs.field(factory=dict)
-    processes: dict[Ends, Address] = attrs.field(factory=dict)
-    following: dict[tuple[Ends, Incarnation], int] = attrs.field(factory=dict)
-    consumed: dict[tuple[Ends, int, Incarnation], int] = attrs.field(factory=dict)
-    kin: dict[tuple[Address, int], list[Incarnation]] = attrs.field(factory=dict)
-    granted: dict[Incarnation, set[tuple[Address, int]]] = attrs.field(factory=dict)
+    lives: dict[msg.Incarnation, CapturedLife] = attrs.field(factory=dict)
+    stores: dict[tuple[msg.Incarnation, int], msg.Address] = attrs.field(factory=dict)
+    processes: dict[statements.Ends, msg.Address] = attrs.field(factory=dict)
+    following: dict[tuple[statements.Ends, msg.Incarnation], int] = attrs.field(factory=dict)
+    consumed: dict[tuple[statements.Ends, int, msg.Incarnation], int] = attrs.field(factory=dict)
+    kin: dict[tuple[msg.Address, int], list[msg.Incarnation]] = attrs.field(factory=dict)
+    granted: dict[msg.Incarnation, set[tuple[msg.Address, int]]] = attrs.field(factory=dict)
     claims: deque[Claim] = attrs.field(factory=deque)
-    claimed: dict[tuple[str, str, Incarnation], int] = attrs.field(factory=dict)
-    unproved: dict[Incarnation, list[Claim]] = attrs.field(factory=dict)
+    claimed: dict[tuple[str, str, msg.Incarnation], int] = attrs.field(factory=dict)
+    unproved: dict[msg.Incarnation, list[Claim]] = attrs.field(factory=dict)
     taken: int = 0
     releases: Releases = attrs.field(default=attrs.Factory(lambda self: Releases(self.findings), takes_self=True))
     holders: RegIdHolders = attrs.field(
         default=attrs.Factory(lambda self: RegIdHolders(self.findings), takes_self=True)
     )
 
-    def judge_statement(self, statement: Statement) -> None:
+    def judge_statement(self, statement: statements.Statement) -> None:
         """Judge the next statement."""
         match statement:
-            case SentStatement():
+            case statements.SentStatement():
                 self._on_sent(statement)
-            case RepeatedRun():
+            case statements.RepeatedRun():
                 life = self._life(statement.life)
                 life.reach(life.extended(statement.wire_number) + statement.count - 1)
-            case NewConnection(at=at):
+            case statements.NewConnection(at=at):
                 self._begin(at.ends)
-            case MissingBytes(at=at):
+            case statements.MissingBytes(at=at):
                 self._on_gap(at.ends)
-            case StatedMessage(at=at, message=message):
+            case statements.StatedMessage(at=at, message=message):
                 self._on_said(at, message)
         self._settle(statement.at.time_ns)
         self.releases.settle(statement.at.time_ns - SKEW_NS)
@@ -136,13 +112,13 @@ class Persistence:
         self._settle(None)
         self.releases.close(now_ns)
 
-    def _life(self, incarnation: Incarnation) -> CapturedLife:
+    def _life(self, incarnation: msg.Incarnation) -> CapturedLife:
         life = self.lives.get(incarnation)
         if life is None:
             life = self.lives[incarnation] = CapturedLife(incarnation)
         return life
 
-    def _on_sent(self, sent: SentStatement) -> None:
+    def _on_sent(self, sent: statements.SentStatement) -> None:
         life, key = self._life(sent.life), (sent.at.ends, sent.life)
         number, whose = life.extended(sent.wire_number), endpoint_text(sent.at.ends[0])
         last = number + sent.count - 1
@@ -162,7 +138,7 @@ class Persistence:
         life.first = number if life.first is None else life.first
         life.reach(last)
 
-    def _reuse(self, sent: SentStatement, whose: str, first: int, last: int) -> None:
+    def _reuse(self, sent: statements.SentStatement, whose: str, first: int, last: int) -> None:
         """Judge S2: no older life of this source has this number stable."""
         for key in self.granted.get(sent.life, ()):
             lives = self.kin.get(key, [])
@@ -181,7 +157,7 @@ class Persistence:
                 else:
                     self.findings.cannot_tell("S2", whose, sent.at.frame, f"{text} acknowledged by some stores")
 
-    def _begin(self, ends: Ends) -> int:
+    def _begin(self, ends: statements.Ends) -> int:
         """Forget a connection that begins again; return the number of lives on it."""
         streams = [key for key in self.following if key[0] == ends]
         for key in streams:
@@ -190,60 +166,60 @@ class Persistence:
             del self.consumed[last]
         return len(streams)
 
-    def _on_gap(self, ends: Ends) -> None:
+    def _on_gap(self, ends: statements.Ends) -> None:
         """Forget the state of a connection with missing bytes."""
         for _ in range(self._begin(ends)):
             self.findings.cannot_tell("D3", endpoint_text(ends[0]), 0, "some of its stream is not in the capture")
         for life in self.lives.values():
             life.doubt(ends)
 
-    def _on_said(self, at: At, message: object) -> None:
+    def _on_said(self, at: statements.At, message: object) -> None:
         match message:
-            case SourceInfo():
+            case msg.SourceInfo():
                 self._on_information(message)
                 for entry in message.stores:
                     self.stores[message.incarnation, entry.index] = entry.address
-            case Register():
+            case msg.Register():
                 self.stores[message.incarnation, message.store_index] = endpoint_text(at.ends[1])
                 self.processes[at.ends] = message.reply_to
-            case Registered():
+            case msg.Registered():
                 self._on_granted(at, message)
-            case Deregistered():
+            case msg.Deregistered():
                 store = self._store(message.incarnation, message.store_index)
                 self.holders.forget(store, message.reg_id)
                 self.kin.pop((store, message.reg_id), None)
-            case StableAck(nack=False):
+            case msg.StableAck(nack=False):
                 self._on_stable(at, message)
-            case ConsumptionAck():
+            case msg.ConsumptionAck():
                 self._on_consumed(at, message)
-            case Keepalive():
+            case msg.Keepalive():
                 self.holders.use(at, endpoint_text(at.ends[1]), message.reg_id, self.processes.get(at.ends))
-            case LateJoinInfo():
+            case msg.LateJoinInfo():
                 self._on_retained(at, message)
 
-    def _on_information(self, info: SourceInfo) -> None:
+    def _on_information(self, info: msg.SourceInfo) -> None:
         life = self._life(info.incarnation)
         life.inform(info)
         high = life.extended(info.high)
         for claim in self.unproved.get(info.incarnation, ()):
             claim.proved |= high < claim.number
 
-    def _store(self, life: Incarnation, index: int) -> Address:
+    def _store(self, life: msg.Incarnation, index: int) -> msg.Address:
         return self.stores.get((life, index), f"store {index} of life {life:#x}")
 
-    def _on_granted(self, at: At, granted: Registered) -> None:
+    def _on_granted(self, at: statements.At, granted: msg.Registered) -> None:
         store = self._store(granted.incarnation, granted.store_index)
         life = self._life(granted.incarnation)
         self.holders.grant(at, store, endpoint_text(at.ends[1]), granted, life.extended(granted.low))
-        if granted.role is Role.SOURCE:
+        if granted.role is msg.Role.SOURCE:
             high = life.extended(granted.high) if granted.low != (granted.high + 1) % serial.MODULUS else None
             life.answer(at, granted.store_index, high)
         lives = self.kin.setdefault((store, granted.reg_id), [])
-        if granted.role is Role.SOURCE and granted.incarnation not in lives:
+        if granted.role is msg.Role.SOURCE and granted.incarnation not in lives:
             lives.append(granted.incarnation)
             self.granted.setdefault(granted.incarnation, set()).add((store, granted.reg_id))
 
-    def _on_stable(self, at: At, ack: StableAck) -> None:
+    def _on_stable(self, at: statements.At, ack: msg.StableAck) -> None:
         life = self._life(ack.incarnation)
         first, last = life.extended(ack.first), life.extended(ack.last)
         store = self._store(ack.incarnation, ack.store_index)
@@ -251,34 +227,32 @@ class Persistence:
         self._claim("P7", store, at, life, last)
         life.acknowledge(at, ack.store_index, first, last)
 
-    def _on_consumed(self, at: At, ack: ConsumptionAck) -> None:
+    def _on_consumed(self, at: statements.At, ack: msg.ConsumptionAck) -> None:
         life = self._life(ack.incarnation)
         number, key = life.extended(ack.number), (at.ends, ack.receiver_reg_id, ack.incarnation)
         process = self.processes.get(at.ends)
         who = "receiver", process or endpoint_text(at.ends[0])
         whose = " ".join(who)
         before = self.consumed.get(key, number)
-        repeats = ack.first != FROM_THE_START  # Confirmations are ranges, repeated where a connection broke.
+        repeats = ack.first != msg.FROM_THE_START  # Confirmations are ranges, repeated where a connection broke.
         if key in self.consumed and not (repeats or ack.flags & _LOOSE):
             if number < before:
                 self.findings.broken("A1", whose, at.frame, f"number {number} is acknowledged after number {before}")
             else:
                 self.findings.fine("A1", whose)
         self.consumed[key] = max(number, before)
-        self.findings.timeline.add(
-            ("receiver", process or endpoint_text(at.ends[0])), "consumed", life.incarnation, at.time_ns, number
-        )
+        self.findings.timeline.add(who, "consumed", life.incarnation, at.time_ns, number)
         self._claim("A4", whose, at, life, number)
         self.holders.use(at, endpoint_text(at.ends[1]), ack.receiver_reg_id, process, number)
 
-    def _on_retained(self, at: At, info: LateJoinInfo) -> None:
+    def _on_retained(self, at: statements.At, info: msg.LateJoinInfo) -> None:
         """Judge C1; acknowledgements of messages before the capture are unknown."""
         life = self._life(info.incarnation)
         low = life.extended(info.low)
         if life.first is not None and low > life.first:
             self.releases.judge_release(CopyRelease(endpoint_text(at.ends[0]), at, life, life.first, low, life.payload))
 
-    def _claim(self, rule: str, whose: str, at: At, life: CapturedLife, number: int) -> None:
+    def _claim(self, rule: str, whose: str, at: statements.At, life: CapturedLife, number: int) -> None:
         if life.newest is not None and number <= life.newest:
             self.findings.fine(rule, whose)
         elif number > self.claimed.get((rule, whose, life.incarnation), number - 1):

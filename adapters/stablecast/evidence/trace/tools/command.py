@@ -4,11 +4,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from stablecast.evidence.trace.tools.analysis import analyze
-from stablecast.evidence.trace.tools.diff import TraceDifference, diff
+from stablecast.evidence.trace.tools.analysis import TraceDifference, analyze, diff
 from stablecast.evidence.trace.tools.prune import prune
 from stablecast.evidence.trace.tools.records import RecordFilter, TraceWindow, read_records, sentence
-from stablecast.evidence.trace.tools.travel_prompt import TravelSession, story
+from stablecast.evidence.trace.tools.travel import TravelSession, story
 from stablecast.text import plural
 from stablecast.text.console import say, show
 

@@ -14,9 +14,9 @@ from stablecast.core.protocol.messages import Incarnation
 from stablecast.evidence.trace.converter import decode_effects, decode_input, restore
 from stablecast.evidence.trace.facts import Book, StoreFacts, gatherer
 from stablecast.evidence.trace.file_names import find, traces_of
+from stablecast.evidence.trace.frame_judge import RecordWatch, unjudged
 from stablecast.evidence.trace.frames import TraceFrame, unread_frames
 from stablecast.evidence.trace.tools.mentions import Mentions
-from stablecast.evidence.trace.watch import RecordWatch, unjudged
 
 STEPS: Final = {
     "sent": "sent",

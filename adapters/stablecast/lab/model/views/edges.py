@@ -15,9 +15,8 @@ from stablecast.core.protocol.inputs import Input
 from stablecast.core.protocol.messages import Role
 from stablecast.evidence.trace.converter import Endpoint
 from stablecast.lab.model import catalog, equal
-from stablecast.lab.model.canonical import compact, plain
+from stablecast.lab.model.canonical import ModelError, compact, plain
 from stablecast.lab.model.catalog import Configuration
-from stablecast.lab.model.errors import ModelError
 from stablecast.lab.model.graph import Graph
 
 RECORD = "views.json"

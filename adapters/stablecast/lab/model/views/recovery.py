@@ -13,23 +13,9 @@ from collections.abc import Iterable, Iterator
 import attrs
 
 from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.protocol import inputs
 from stablecast.core.protocol.effects import Deliver, Effect, Notify, Send
 from stablecast.core.protocol.events import RegistrationComplete, SteppedBack, UnrecoverableLoss
-from stablecast.core.protocol.inputs import (
-    Acknowledge,
-    Arrived,
-    Consumed,
-    Data,
-    Finish,
-    Gone,
-    History,
-    Input,
-    Lost,
-    LowChosen,
-    Reset,
-    Tick,
-    Useless,
-)
 from stablecast.core.protocol.messages import ConsumptionAck, Role
 from stablecast.core.receiver import ReceiverSession
 from stablecast.evidence.trace.converter import Endpoint
@@ -132,17 +118,17 @@ class FollowedSession:
             return "before"
         return _text(number in self.lost, number in self.consumed, number in self.delivered, number <= self.acked)
 
-    def take(self, event: Input, effects: Iterable[Effect]) -> Iterator[Seen | Outside]:
+    def take(self, event: inputs.Input, effects: Iterable[Effect]) -> Iterator[Seen | Outside]:
         """Yield what a record changed."""
         before, losing = clone(self), False
         match event:
-            case Consumed(first=first, last=last):
+            case inputs.Consumed(first=first, last=last):
                 self.consumed.add(first, last + 1)
-            case History(first=first, last=last):
+            case inputs.History(first=first, last=last):
                 yield self._leave(first, last + 1, "the application consumed it in an earlier session")
-            case Useless(first=first, last=last):
+            case inputs.Useless(first=first, last=last):
                 yield self._leave(first, last + 1, "it is a piece of a message that is not whole")
-            case Acknowledge(number=number):
+            case inputs.Acknowledge(number=number):
                 yield self._leave(0, number + 1, "the application acknowledges by itself")
         for effect in effects:
             match effect:
@@ -173,26 +159,26 @@ class FollowedSession:
         return Outside(why)
 
 
-def _actions(event: Input, losing: bool) -> Iterable[str]:
+def _actions(event: inputs.Input, losing: bool) -> Iterable[str]:
     """Return the actions that a record may be.
 
     The begin of a session delivers messages held until then. A loss releases messages held after it, as the lost
     message itself would.
     """
     match event:
-        case Data():
+        case inputs.Data():
             return ("ToReceiver",)
-        case Lost() | Tick():
+        case inputs.Lost() | inputs.Tick():
             return ("Tick", "ToReceiver") if losing else ("Tick",)
-        case Consumed():
+        case inputs.Consumed():
             return ("Consume",)
-        case Finish():
+        case inputs.Finish():
             return ("Close",)
-        case LowChosen():
+        case inputs.LowChosen():
             return ("Register", "ToReceiver")
-        case Reset() | Gone():
+        case inputs.Reset() | inputs.Gone():
             return ("Crash",)
-        case Arrived():
+        case inputs.Arrived():
             return ("Register", "ToReceiver")
         case _:
             return ()

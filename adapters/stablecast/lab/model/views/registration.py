@@ -15,19 +15,10 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
+from stablecast.core.protocol import messages as msg
 from stablecast.core.protocol.effects import Effect, Notify, Send
 from stablecast.core.protocol.events import RegistrationError, RegistrationSuccess
 from stablecast.core.protocol.inputs import Arrived, Gone, Input, Located, Reset, Start, Tick, Withdraw
-from stablecast.core.protocol.messages import (
-    ANY_STORE,
-    Address,
-    Deregister,
-    Keepalive,
-    Refused,
-    Register,
-    Registered,
-    Role,
-)
 from stablecast.core.protocol.settings import StoreBehavior
 from stablecast.core.registration.status import RegistrationStatus
 from stablecast.core.registration.store_registration import RegistrationState
@@ -81,7 +72,7 @@ class ClientView(TraceView):
 class FollowedClient:
     """Hold the view of one registration."""
 
-    address: Address
+    address: msg.Address
     state: str
     generation: int
 
@@ -115,7 +106,7 @@ def _take(index: int, client: FollowedClient, event: Input, effects: list[Effect
     before, said, granted = client.state, set[str](), False
     for effect in effects:
         match effect:
-            case Send(message=Register() as asked) if asked.store_index == index:
+            case Send(message=msg.Register() as asked) if asked.store_index == index:
                 client.address = effect.to
                 said.add("ask")
                 if granted:
@@ -123,11 +114,11 @@ def _take(index: int, client: FollowedClient, event: Input, effects: list[Effect
                 if asked.generation != client.generation:
                     client.generation = asked.generation
                     client.state = {"IDLE": "REGISTERING", "REGISTERING": "REGISTERING"}.get(client.state, AWAY)
-            case Send(message=Keepalive(store_index=of) as sign) if (
-                of in (index, ANY_STORE) and effect.to == client.address
+            case Send(message=msg.Keepalive(store_index=of) as sign) if (
+                of in (index, msg.ANY_STORE) and effect.to == client.address
             ):
                 said.add("probe" if sign.respond else "alive")
-            case Send(message=Deregister(store_index=of)) if of == index:
+            case Send(message=msg.Deregister(store_index=of)) if of == index:
                 return Outside("it deregisters")
             case Notify(RegistrationSuccess(store_index=of)) if of == index:
                 client.state, granted = "REGISTERED", True
@@ -158,10 +149,10 @@ def _actions(index: int, client: FollowedClient, event: Input) -> set[str]:
         case Reset(address=address) | Gone(address=address):
             broken = "Break" if isinstance(event, Reset) else "ToStore"
             return {broken} if address == client.address else set()
-        case Arrived(Registered(store_index=of) | Refused(store_index=of) as answer) if of == index:
-            kind = "grant" if isinstance(answer, Registered) else "refuse"
+        case Arrived(msg.Registered(store_index=of) | msg.Refused(store_index=of) as answer) if of == index:
+            kind = "grant" if isinstance(answer, msg.Registered) else "refuse"
             return {f"ToClient({_told(kind, answer.generation == client.generation)})"}
-        case Arrived(Keepalive(role=Role.STORE, store_index=of) as sign) if of in (index, ANY_STORE):
+        case Arrived(msg.Keepalive(role=msg.Role.STORE, store_index=of) as sign) if of in (index, msg.ANY_STORE):
             return {f"ToClient({HEARD['probe' if sign.respond else 'alive']})"}
         case _:
             return set()
@@ -173,7 +164,7 @@ def _why(event: Input) -> str:
             return "its store moved"
         case Withdraw():
             return "it deregisters"
-        case Arrived(Registered()):
+        case Arrived(msg.Registered()):
             return AGREES
         case _:
             return f"no action of the model sends this on {type(event).__name__}"
@@ -187,4 +178,4 @@ def _told(kind: str, fresh: bool) -> str:
     return HEARD[kind] if fresh else f"late {HEARD[kind]}"
 
 
-CLIENT = ClientView("Registration.client", Role.SOURCE)
+CLIENT = ClientView("Registration.client", msg.Role.SOURCE)

@@ -17,15 +17,8 @@ from collections.abc import Iterable, Iterator
 import attrs
 
 from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.protocol import events
 from stablecast.core.protocol.effects import Effect, Notify, Release, Send
-from stablecast.core.protocol.events import (
-    NotStable,
-    NotStableFlag,
-    Reclaimed,
-    RegistrationComplete,
-    Stable,
-    StableFlag,
-)
 from stablecast.core.protocol.inputs import Arrived, Gone, Input, Reset, Sent, Tick
 from stablecast.core.protocol.messages import Incarnation, Pace, Register, Registered, Role, StableAck
 from stablecast.core.protocol.settings import SourceConfig, StoreBehavior
@@ -183,17 +176,19 @@ class Numbers:
         actions = self._hear(event)
         for effect in effects:
             match effect:
-                case Notify(RegistrationComplete(number=number)) if not self.begun:
+                case Notify(events.RegistrationComplete(number=number)) if not self.begun:
                     self.begun, self.resume, self.next = True, number, number
                     before = clone(self)
-                case Notify(Stable(first=first, last=last, flags=flags)) if StableFlag.STABLE in flags:
+                case Notify(events.Stable(first=first, last=last, flags=flags)) if events.StableFlag.STABLE in flags:
                     self.stable.add(first, last + 1)
                     self.high = max(self.high, last)
-                case Notify(NotStable(first=first, last=last, flags=flags)) if NotStableFlag.TIMEOUT in flags:
+                case Notify(events.NotStable(first=first, last=last, flags=flags)) if (
+                    events.NotStableFlag.TIMEOUT in flags
+                ):
                     yield self._give_up(first, last + 1, "its lifetime has ended")
                 case Send(message=Register(lives_term=term)) if term:
                     yield self._give_up(self.resume, LATER, "the source continues under a newer term")
-                case Notify(Reclaimed(first=first, last=last, forced=True)):
+                case Notify(events.Reclaimed(first=first, last=last, forced=True)):
                     yield self._give_up(first, last + 1, "it is reclaimed by force")
                 case Release(number=number):
                     for first, stop in self.stable.missing(self.resume, min(number, self.next)):

@@ -15,16 +15,7 @@ from typing import Any
 import attrs
 
 from stablecast.core.machine.ranges import RangeSet
-from stablecast.core.protocol.effects import (
-    CacheMessages,
-    Cut,
-    Effect,
-    Forget,
-    PersistClient,
-    PersistMessages,
-    Reclaim,
-    Send,
-)
+from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.inputs import Arrived, Data, Input, Lost, Persisted, Tick
 from stablecast.core.protocol.messages import Incarnation, LateJoinInfo, Pace, Register, Role, SourceInfo, StableAck
 from stablecast.core.store import StoreEndpoint
@@ -38,7 +29,7 @@ from stablecast.lab.model.views.numbers import bounds, changes
 from stablecast.lab.model.views.stability import REPAIRED
 
 AT_A_STORE = ("Ask", "Inform", "ToStore", "Fill", "Sync")
-TELLING = (CacheMessages, Cut, Forget, PersistClient, PersistMessages, Reclaim, Send)
+TELLING = (fx.CacheMessages, fx.Cut, fx.Forget, fx.PersistClient, fx.PersistMessages, fx.Reclaim, fx.Send)
 """Effects that may change the view."""
 PACED = "its receivers set the pace"
 
@@ -149,7 +140,7 @@ class FollowedSource:
         self.past.add(self.life)
         self.life, self.resume, self.told = life, None, RangeSet()
 
-    def write(self, write: PersistMessages) -> None:
+    def write(self, write: fx.PersistMessages) -> None:
         """Apply a write of messages."""
         first, stop = write.first, write.first + write.count
         self.of.setdefault(write.incarnation, RangeSet()).add(first, stop)
@@ -175,7 +166,7 @@ class Stored:
     sources: dict[int, FollowedSource] = attrs.field(factory=dict)
     scope: str = "any"
 
-    def take(self, event: Input, effects: Iterable[Effect]) -> Iterator[Seen | Outside]:
+    def take(self, event: Input, effects: Iterable[fx.Effect]) -> Iterator[Seen | Outside]:
         """Yield what a record changed."""
         out = [effect for effect in effects if isinstance(effect, TELLING)]
         if not (out or isinstance(event, Persisted) or _informs(event)):
@@ -190,13 +181,13 @@ class Stored:
             if new is not None and not new.why:
                 yield from changes(f"registration ID {reg_id},", old, new, _actions(event))
 
-    def _do(self, effect: Effect) -> Iterator[Outside]:
+    def _do(self, effect: fx.Effect) -> Iterator[Outside]:
         """Apply an effect on a source."""
         if getattr(effect, "source_reg_id", None) not in (None, *self.sources):
             yield Outside("messages of a source that did not register")
             return
         match effect:
-            case PersistClient(client=client) if client.role is Role.SOURCE:
+            case fx.PersistClient(client=client) if client.role is Role.SOURCE:
                 kept = self.sources.setdefault(client.reg_id, FollowedSource(client.incarnation))
                 if client.pace is not Pace.SOURCE:
                     kept.why = PACED
@@ -206,23 +197,23 @@ class Stored:
                     yield Outside(kept.why)
                 if client.incarnation != kept.life:
                     kept.begin_life(client.incarnation)
-            case PersistMessages(source_reg_id=reg_id):
+            case fx.PersistMessages(source_reg_id=reg_id):
                 self.sources[reg_id].write(effect)
-            case CacheMessages(source_reg_id=reg_id):
+            case fx.CacheMessages(source_reg_id=reg_id):
                 self.sources[reg_id].why = "its messages are kept in memory first"
                 yield Outside(self.sources[reg_id].why)
-            case Cut(source_reg_id=reg_id, number=number):
+            case fx.Cut(source_reg_id=reg_id, number=number):
                 kept = self.sources[reg_id]
                 if kept.resume is not None and number < kept.resume:
                     kept.gone.add(number, kept.resume)
                     yield Outside("histories part below where a life begins")
                 kept.cut(number)
-            case Reclaim(source_reg_id=reg_id, number=number):
+            case fx.Reclaim(source_reg_id=reg_id, number=number):
                 self.sources[reg_id].gone.add(0, number)
                 yield Outside("messages are deleted")
-            case Forget(role=Role.SOURCE, reg_id=reg_id) if self.sources.pop(reg_id, None) is not None:
+            case fx.Forget(role=Role.SOURCE, reg_id=reg_id) if self.sources.pop(reg_id, None) is not None:
                 yield Outside("its source is removed")
-            case Send(message=StableAck(nack=False) as ack):
+            case fx.Send(message=StableAck(nack=False) as ack):
                 for kept in [kept for kept in self.sources.values() if kept.life == ack.incarnation]:
                     kept.acknowledge(ack)
 

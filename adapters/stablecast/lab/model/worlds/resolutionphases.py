@@ -13,29 +13,11 @@ import attrs
 from stablecast.lab.model.canonical import Fn, record
 from stablecast.lab.model.clone import SharedMachine
 from stablecast.lab.model.explorer import Action, State
+from stablecast.transports.resolution.udp import inputs, settings
 from stablecast.transports.resolution.udp.advertiser import Advertiser
 from stablecast.transports.resolution.udp.effects import Transmit
-from stablecast.transports.resolution.udp.inputs import (
-    AddReceiver,
-    AddSource,
-    AdvertiserInput,
-    QuerierInput,
-    RecordsReceived,
-    RemoveReceiver,
-    RemoveSource,
-    Resolved,
-    SourceLost,
-    Unresolved,
-)
 from stablecast.transports.resolution.udp.phases import NEVER, Phase, TopicTurns
 from stablecast.transports.resolution.udp.querier import Querier, WantedTopic
-from stablecast.transports.resolution.udp.settings import (
-    AdvertiseOptions,
-    PhasePace,
-    QueryOptions,
-    RateLimit,
-    ResolutionLimits,
-)
 from stablecast.transports.wire import lbmr
 
 TOPIC = "topic"
@@ -43,8 +25,10 @@ SESSION_ID, INDEX = 1, 0
 NONE = -1
 """A turn that does not come, in the model."""
 
-SOURCE = AddSource(TOPIC, "10.0.0.1:14371", SESSION_ID, INDEX, "", persistent=False)
-UNLIMITED = ResolutionLimits(*[RateLimit(records=0, bits=0)] * len(attrs.fields(ResolutionLimits)))
+SOURCE = inputs.AddSource(TOPIC, "10.0.0.1:14371", SESSION_ID, INDEX, "", persistent=False)
+UNLIMITED = settings.ResolutionLimits(
+    *[settings.RateLimit(records=0, bits=0)] * len(attrs.fields(settings.ResolutionLimits))
+)
 
 
 @attrs.frozen
@@ -62,9 +46,9 @@ class ResolutionConstants:
     FinalWord: bool
     Faults: frozenset[str]
 
-    def pace(self, sustaining: int) -> PhasePace:
+    def pace(self, sustaining: int) -> settings.PhasePace:
         """Return the turns of either side."""
-        return PhasePace(1, self.First, self.Longest, self.Initial, 1, self.Sustain, sustaining)
+        return settings.PhasePace(1, self.First, self.Longest, self.Initial, 1, self.Sustain, sustaining)
 
 
 @attrs.define
@@ -81,8 +65,8 @@ class ResolutionPhasesWorld:
     def create(cls, constants: Mapping[str, Any]) -> Self:
         """Return the initial state: there is neither source nor receiver."""
         known = ResolutionConstants(**constants)
-        advertise = AdvertiseOptions(known.pace(known.SourceSustaining), at_end=known.FinalWord)
-        query = QueryOptions(known.pace(known.ReceiverSustaining), known.Enough, known.UntilResolved)
+        advertise = settings.AdvertiseOptions(known.pace(known.SourceSustaining), at_end=known.FinalWord)
+        query = settings.QueryOptions(known.pace(known.ReceiverSustaining), known.Enough, known.UntilResolved)
         return cls(
             known,
             SharedMachine(Advertiser(b"source 1", advertise, UNLIMITED)),
@@ -177,7 +161,7 @@ class ResolutionPhasesWorld:
             case _:
                 self._tell(_INPUTS[name])
 
-    def _advertise(self, event: AdvertiserInput | None, *, heard: bool) -> None:
+    def _advertise(self, event: inputs.AdvertiserInput | None, *, heard: bool) -> None:
         """Run the source's side; its datagrams arrive if `heard`."""
         advertiser = self.advertising.own()
         if event is None:
@@ -187,7 +171,7 @@ class ResolutionPhasesWorld:
         said = advertiser.take_effects()
         if heard:
             for effect in said:
-                self._tell(RecordsReceived(_packet(effect)))
+                self._tell(inputs.RecordsReceived(_packet(effect)))
 
     def _ask(self, outcome: str) -> None:
         """Run the receiver's turn. Both sides receive in the order of sending."""
@@ -196,9 +180,9 @@ class ResolutionPhasesWorld:
         asked = [effect for effect in querier.take_effects() if isinstance(effect, Transmit)]
         if outcome != "lost":
             for effect in asked:
-                self._advertise(RecordsReceived(_packet(effect)), heard=outcome == "answered")
+                self._advertise(inputs.RecordsReceived(_packet(effect)), heard=outcome == "answered")
 
-    def _tell(self, event: QuerierInput) -> None:
+    def _tell(self, event: inputs.QuerierInput) -> None:
         querier = self.querying.own()
         querier.receive(event, self.now)
         querier.take_effects()
@@ -231,19 +215,19 @@ class ResolutionPhasesWorld:
         )
 
 
-_INPUTS: dict[str, QuerierInput] = {
-    "Want": AddReceiver(TOPIC),
-    "Leave": RemoveReceiver(TOPIC),
-    "Join": Resolved(TOPIC),
-    "Break": Unresolved(TOPIC),
-    "Miss": SourceLost(TOPIC, SESSION_ID, INDEX),
+_INPUTS: dict[str, inputs.QuerierInput] = {
+    "Want": inputs.AddReceiver(TOPIC),
+    "Leave": inputs.RemoveReceiver(TOPIC),
+    "Join": inputs.Resolved(TOPIC),
+    "Break": inputs.Unresolved(TOPIC),
+    "Miss": inputs.SourceLost(TOPIC, SESSION_ID, INDEX),
 }
 """Inputs of the receiver's side by action."""
 
-_DOES: dict[str, AdvertiserInput | None] = {
+_DOES: dict[str, inputs.AdvertiserInput | None] = {
     "Create": SOURCE,
     "SourceTurn": None,
-    "End": RemoveSource(SESSION_ID, INDEX),
+    "End": inputs.RemoveSource(SESSION_ID, INDEX),
 }
 """Inputs of the source's side by action; None: its turn."""
 

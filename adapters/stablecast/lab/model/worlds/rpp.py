@@ -14,55 +14,30 @@ from typing import Any, Self
 import attrs
 
 from stablecast.core.machine import serial
+from stablecast.core.protocol import messages as msg
 from stablecast.core.protocol.effects import Broadcast, Effect, Resend, Send
 from stablecast.core.protocol.inputs import Arrived, Data, Reset, Sent, Start
-from stablecast.core.protocol.messages import (
-    ConsumptionAck,
-    Deregistered,
-    Keepalive,
-    Message,
-    Pace,
-    Refused,
-    Registered,
-    SourceInfo,
-    StableAck,
-)
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.core.store import StoreEndpoint
 from stablecast.core.store.status import RepositoryStatus
-from stablecast.lab.model.canonical import Fn, Value, record
+from stablecast.lab.model.canonical import Fn, ModelError, Value, record
 from stablecast.lab.model.clone import SharedMachine
-from stablecast.lab.model.errors import ModelError
 from stablecast.lab.model.explorer import Action, State
 from stablecast.lab.model.store_process import SOURCE_ID, WorldJournal, WorldStore, data, numbers_of
-from stablecast.lab.model.worlds.rpp_parts import (
-    DELAY_NS,
-    NONE,
-    RECEIVER_ID,
-    SILENCE_NS,
-    SOURCE,
-    STORE,
-    UNKNOWN,
-    PacedReceiver,
-    RppConstants,
-    farewell,
-    new_source,
-    receiver_request,
-    store_config,
-)
+from stablecast.lab.model.worlds import rpp_parts as parts
 
 
 @attrs.define
 class RppWorld:
     """Drive one source, one store and its receivers. `told` are acknowledgements in flight to the source."""
 
-    constants: RppConstants
+    constants: parts.RppConstants
     sender: SharedMachine[SourceEndpoint]
     keeper: SharedMachine[WorldStore]
-    readers: list[PacedReceiver]
+    readers: list[parts.PacedReceiver]
     up: bool = True
-    queue: list[Data | SourceInfo] = attrs.field(factory=list)
-    told: list[StableAck] = attrs.field(factory=list)
+    queue: list[Data | msg.SourceInfo] = attrs.field(factory=list)
+    told: list[msg.StableAck] = attrs.field(factory=list)
     crashed: bool = False
     stable: set[int] = attrs.field(factory=set)
     before: Fn | None = None
@@ -75,11 +50,11 @@ class RppWorld:
         Raises:
             ModelError: the store refuses the source.
         """
-        known = RppConstants(**constants)
-        config = store_config(known)
+        known = parts.RppConstants(**constants)
+        config = parts.store_config(known)
         process = WorldStore(config, StoreEndpoint.create(config))
-        readers = [PacedReceiver() for _ in range(known.Receivers)]
-        world = cls(known, SharedMachine(new_source(known, 1)), SharedMachine(process), readers)
+        readers = [parts.PacedReceiver() for _ in range(known.Receivers)]
+        world = cls(known, SharedMachine(parts.new_source(known, 1)), SharedMachine(process), readers)
         world._tell_source(Start())
         world.do(("Sync",))
         if world.source.state is not SourceState.ACTIVE:
@@ -128,15 +103,15 @@ class RppWorld:
         if "crash" in self.constants.Faults and not self.crashed and self._source_state() in ("ACTIVE", "DOWN"):
             yield ("Crash",)
 
-    def _reader_actions(self, number: int, reader: PacedReceiver) -> Iterator[Action]:
+    def _reader_actions(self, number: int, reader: parts.PacedReceiver) -> Iterator[Action]:
         faults = self.constants.Faults
-        heard = UNKNOWN if self.store is None else acknowledged(self.store, number)
+        heard = parts.UNKNOWN if self.store is None else acknowledged(self.store, number)
         begun = self.store is not None and self._kept.resume_point is not None
         if reader.state == "OUT" and begun:
             yield ("Join", number)
         if reader.state == "IN" and self.store is not None and "leave" in faults:
             yield ("Leave", number)
-        known = reader.state != "ASKING" and heard != UNKNOWN
+        known = reader.state != "ASKING" and heard != parts.UNKNOWN
         if "expire" in faults and known and not self._kept.delayed:
             yield ("Expire", number)
         if reader.state == "IN" and reader.consumed + 1 < self._next():
@@ -154,7 +129,7 @@ class RppWorld:
             case "Die":
                 self.before, self.up, self.told = self._window(), False, []
             case "Return":
-                self.sender = SharedMachine(new_source(self.constants, self.source.config.incarnation + 1))
+                self.sender = SharedMachine(parts.new_source(self.constants, self.source.config.incarnation + 1))
                 self.up = True
                 self._tell_source(Start())
             case "Send":
@@ -168,23 +143,23 @@ class RppWorld:
             case _:
                 self._store_action(name)
 
-    def _reader_action(self, name: str, number: int, reader: PacedReceiver) -> None:
+    def _reader_action(self, name: str, number: int, reader: parts.PacedReceiver) -> None:
         match name:
             case "Consume":
                 reader.consumed += 1
             case "Ack":
-                ack = ConsumptionAck(self._kept.incarnation, SOURCE_ID, RECEIVER_ID + number, reader.consumed)
+                ack = msg.ConsumptionAck(self._kept.incarnation, SOURCE_ID, parts.RECEIVER_ID + number, reader.consumed)
                 self._tell_store(ack)
             case "Join":
                 reader.state, reader.since = "ASKING", self._next()
-                pace = Pace.NON_BLOCKING if number in self.constants.Patient else Pace.RECEIVERS
-                self._tell_store(receiver_request(number, self._kept.incarnation, pace))
+                pace = msg.Pace.NON_BLOCKING if number in self.constants.Patient else msg.Pace.RECEIVERS
+                self._tell_store(parts.receiver_request(number, self._kept.incarnation, pace))
             case "Leave":
-                self.readers[number - 1] = PacedReceiver()
-                self._tell_store(farewell(number, self._kept.incarnation))
+                self.readers[number - 1] = parts.PacedReceiver()
+                self._tell_store(parts.farewell(number, self._kept.incarnation))
             case _:
-                self.readers[number - 1] = PacedReceiver()
-                self._expire(RECEIVER_ID + number)
+                self.readers[number - 1] = parts.PacedReceiver()
+                self._expire(parts.RECEIVER_ID + number)
 
     def _store_action(self, name: str) -> None:
         process = self.keeper.own()
@@ -192,7 +167,7 @@ class RppWorld:
             event = self.queue.pop(0)
             effects = process.receive(event if isinstance(event, Data) else Arrived(event), self.now)
         elif name == "Write":
-            self.now += DELAY_NS
+            self.now += parts.DELAY_NS
             effects = process.perform(self.now)
         else:
             effects = process.sync(self.now)
@@ -216,30 +191,30 @@ class RppWorld:
     def _crash(self) -> None:
         self.keeper.own().end()
         self.queue, self.told, self.crashed = [], [], True
-        self.readers = [PacedReceiver() if reader.state == "ASKING" else reader for reader in self.readers]
+        self.readers = [parts.PacedReceiver() if reader.state == "ASKING" else reader for reader in self.readers]
 
     def _restart(self) -> None:
         """Restart with the contents of the disk; then a running source notices that its connection broke."""
         process = self.keeper.own()
         self._perform_store(process.restart(self.now, {SOURCE_ID: process.synced.trail}, size=1))
         if self.up:
-            self._tell_source(Reset(STORE))
+            self._tell_source(Reset(parts.STORE))
 
     def _expire(self, reg_id: int) -> None:
         """End a receiver's state lifetime; every other client sends a keepalive."""
         process = self.keeper.own()
         store = process.running
-        self.now += 2 * SILENCE_NS
+        self.now += 2 * parts.SILENCE_NS
         for other, known in sorted(store.status.clients.items()):
             if other != reg_id:
                 client = known.client
-                store.receive(Arrived(Keepalive(client.role, client.incarnation, other, False, 0)), self.now)
+                store.receive(Arrived(msg.Keepalive(client.role, client.incarnation, other, False, 0)), self.now)
         store.handle_timeout(self.now)
         self._perform_store(process.perform(self.now))
 
     # Effects.
 
-    def _tell_store(self, message: Message) -> None:
+    def _tell_store(self, message: msg.Message) -> None:
         self._perform_store(self.keeper.own().receive(Arrived(message), self.now))
 
     def _perform_store(self, effects: Sequence[Effect]) -> None:
@@ -248,19 +223,19 @@ class RppWorld:
             if isinstance(effect, Send):
                 self._answer(effect.to, effect.message)
 
-    def _answer(self, to: str, message: Message) -> None:
+    def _answer(self, to: str, message: msg.Message) -> None:
         """Deliver a message of the store."""
-        if to != SOURCE:
-            if isinstance(message, Registered):
+        if to != parts.SOURCE:
+            if isinstance(message, msg.Registered):
                 reader = self.readers[int(to.removeprefix("receiver:")) - 1]
                 reader.state, reader.consumed = "IN", serial.extend(message.low, 0) - 1
-            assert isinstance(message, Registered | Deregistered)
+            assert isinstance(message, msg.Registered | msg.Deregistered)
         elif not self.up or message.incarnation != self.source.config.incarnation:
             return
-        elif isinstance(message, StableAck):
+        elif isinstance(message, msg.StableAck):
             self.told.append(message)
         else:
-            assert not isinstance(message, Refused) or self.constants.Flight > self.constants.Capacity
+            assert not isinstance(message, msg.Refused) or self.constants.Flight > self.constants.Capacity
             self._tell_source(Arrived(message))
 
     def _tell_source(self, event: Start | Arrived | Reset) -> None:
@@ -276,10 +251,10 @@ class RppWorld:
         life = self.source.config.incarnation
         for effect in effects:
             match effect:
-                case Send(to=to) if to == STORE:
+                case Send(to=to) if to == parts.STORE:
                     self._tell_store(effect.message)
                 case Broadcast():
-                    assert isinstance(effect.message, SourceInfo)
+                    assert isinstance(effect.message, msg.SourceInfo)
                     self.queue.append(effect.message)
                 case Resend():
                     numbers = range(effect.first, effect.last + 1)
@@ -353,15 +328,15 @@ class RppWorld:
     def _asking(self) -> bool:
         return any(reader.state == "ASKING" for reader in self.readers)
 
-    def _reader(self, number: int, reader: PacedReceiver) -> Fn:
+    def _reader(self, number: int, reader: parts.PacedReceiver) -> Fn:
         blocks = number not in self.constants.Patient
         return record(state=reader.state, blocks=blocks, consumed=reader.consumed, since=reader.since)
 
 
 def acknowledged(store: StoreEndpoint, number: int) -> int:
     """Return what a store knows of a receiver's acknowledgement."""
-    known = store.status.clients.get(RECEIVER_ID + number)
-    return UNKNOWN if known is None else known.client.acknowledged
+    known = store.status.clients.get(parts.RECEIVER_ID + number)
+    return parts.UNKNOWN if known is None else known.client.acknowledged
 
 
 def waiting(store: StoreEndpoint) -> frozenset[Value]:
@@ -376,13 +351,13 @@ def seen(process: WorldStore, receivers: Iterable[int]) -> Fn:
     if store is None or kept is None:
         none = dict.fromkeys(("held", "synced", "delayed", "waiting", "owed", "lost", "wanted"), frozenset[Value]())
         flags = dict.fromkeys(("up", "asked", "paused", "granting"), False)
-        rec = tuple(UNKNOWN for _ in receivers)
-        return record(life=0, low=NONE, trail=0, acked=0, high=NONE, rec=rec, **none, **flags)
+        rec = tuple(parts.UNKNOWN for _ in receivers)
+        return record(life=0, low=parts.NONE, trail=0, acked=0, high=parts.NONE, rec=rec, **none, **flags)
     low = kept.resume_point
     return record(
         up=True,
         life=kept.incarnation,
-        low=NONE if low is None else low,
+        low=parts.NONE if low is None else low,
         trail=kept.trail,
         held=numbers_of(kept.held),
         synced=numbers_of(kept.synced),
@@ -390,7 +365,7 @@ def seen(process: WorldStore, receivers: Iterable[int]) -> Fn:
         waiting=waiting(store),
         owed=numbers_of(kept.owed),
         acked=0 if low is None else kept.acked,
-        high=NONE if kept.high is None else kept.high,
+        high=parts.NONE if kept.high is None else kept.high,
         lost=numbers_of(kept.lost),
         wanted=numbers_of(kept.requested),
         asked=kept.late_join is not None,
@@ -404,18 +379,18 @@ def written(journal: WorldJournal, receivers: Iterable[int]) -> Fn:
     """Return a journal's variables."""
     client = journal.source
     assert client is not None
-    known = [journal.clients.get(RECEIVER_ID + number) for number in receivers]
+    known = [journal.clients.get(parts.RECEIVER_ID + number) for number in receivers]
     return record(
         life=client.incarnation,
-        low=next((first for life, first in client.lives if life == client.incarnation), NONE),
+        low=next((first for life, first in client.lives if life == client.incarnation), parts.NONE),
         freed=client.freed,
         trail=journal.trail,
         messages=frozenset(journal.messages),
-        rec=tuple(UNKNOWN if reader is None else reader.acknowledged for reader in known),
+        rec=tuple(parts.UNKNOWN if reader is None else reader.acknowledged for reader in known),
     )
 
 
-def item(way: Data | SourceInfo) -> Fn:
+def item(way: Data | msg.SourceInfo) -> Fn:
     """Return an item of the stream."""
     if isinstance(way, Data):
         return record(kind="data", life=way.incarnation, number=way.wire_first, again=way.recovered)

@@ -12,37 +12,13 @@ from typing import Any, Self
 
 import attrs
 
-from stablecast.lab.model.canonical import Fn, Value, record
+from stablecast.lab.model.canonical import Fn, ModelError, Value, record
 from stablecast.lab.model.clone import SharedMachine
-from stablecast.lab.model.errors import ModelError
 from stablecast.lab.model.explorer import Action, State
-from stablecast.lab.model.worlds.srslifetime_parts import (
-    LOCAL,
-    NONE,
-    TOPIC,
-    ContextNode,
-    Former,
-    SrsConstants,
-    Wire,
-    WrittenFrames,
-    instance_of,
-    number_of,
-    otid_of,
-    source,
-    to_context,
-    to_service,
-)
+from stablecast.lab.model.worlds import srslifetime_parts as parts
+from stablecast.transports.resolution.srs import events
 from stablecast.transports.resolution.srs.client import ServiceClient
 from stablecast.transports.resolution.srs.context import SrsContext
-from stablecast.transports.resolution.srs.events import (
-    BytesReceived,
-    ConnectionAccepted,
-    ConnectionClosed,
-    ConnectionOpened,
-    Disconnect,
-    SendBytes,
-    SrsContextInput,
-)
 from stablecast.transports.resolution.srs.service import Matter, ResolutionService
 from stablecast.transports.resolution.srs.service_link import LinkState, LinkTimer, ServiceLink
 from stablecast.transports.resolution.srs.session import ServiceSession
@@ -53,9 +29,9 @@ from stablecast.transports.resolution.udp.inputs import AddReceiver, RemoveRecei
 class SrsLifetimeWorld:
     """Drive the service and its contexts. `left` are the remaining breaks, `numbers` the connections so far."""
 
-    constants: SrsConstants
+    constants: parts.SrsConstants
     shared: SharedMachine[ResolutionService]
-    nodes: list[ContextNode]
+    nodes: list[parts.ContextNode]
     left: int
     numbers: int = 0
     now: int = 0
@@ -63,8 +39,8 @@ class SrsLifetimeWorld:
     @classmethod
     def create(cls, constants: Mapping[str, Any]) -> Self:
         """Return the initial state: applications run, and nobody is connected."""
-        known = SrsConstants(**constants)
-        nodes = [ContextNode(number, "new") for number in range(1, known.Contexts + 1)]
+        known = parts.SrsConstants(**constants)
+        nodes = [parts.ContextNode(number, "new") for number in range(1, known.Contexts + 1)]
         for node in nodes:
             if node.number not in known.Heirs:
                 node.begin(known)
@@ -108,7 +84,7 @@ class SrsLifetimeWorld:
         if not service_due and not any(self._blocks(node) for node in self.nodes):
             yield ("Tick",)
 
-    def _of_context(self, node: ContextNode) -> Iterator[str]:
+    def _of_context(self, node: parts.ContextNode) -> Iterator[str]:
         faults, number, wanted = self.constants.Faults, node.number, bool(node.context.topics)
         link = node.context.links[0]
         clear = self._clear(node)
@@ -132,14 +108,14 @@ class SrsLifetimeWorld:
         if self.left and link.state is not LinkState.WAITING and not node.wire.hung and clear:
             yield from (name for name in ("Break", "Hang") if name.lower() in faults)
 
-    def _may_begin(self, node: ContextNode) -> bool:
+    def _may_begin(self, node: parts.ContextNode) -> bool:
         return node.app == "new" and self.nodes[node.number - 2].app == "dead"
 
-    def _clear(self, node: ContextNode) -> bool:
+    def _clear(self, node: parts.ContextNode) -> bool:
         """Return whether the service has finished with the previous connection."""
         return not node.former.ends and node.former.number not in self.service.sessions
 
-    def _due(self, node: ContextNode) -> bool:
+    def _due(self, node: parts.ContextNode) -> bool:
         due = node.context.next_timeout() if node.app == "up" else None
         return due is not None and due <= self.now and node.context.links[0].state is not LinkState.WAITING
 
@@ -151,7 +127,7 @@ class SrsLifetimeWorld:
             or any(now >= due for node in self.nodes if (due := leave_of(service, node.number)) is not None)
         )
 
-    def _blocks(self, node: ContextNode) -> bool:
+    def _blocks(self, node: parts.ContextNode) -> bool:
         """Return whether time cannot pass because of a context."""
         if node.wire.there or node.wire.back or self._due(node):
             return True
@@ -176,7 +152,7 @@ class SrsLifetimeWorld:
                 assert isinstance(number, int)
                 self._do(str(name), self.nodes[number - 1])
 
-    def _do(self, name: str, node: ContextNode) -> None:
+    def _do(self, name: str, node: parts.ContextNode) -> None:
         match name:
             case "Begin":
                 node.begin(self.constants)
@@ -191,27 +167,27 @@ class SrsLifetimeWorld:
             case "ToClient":
                 said, *rest = node.wire.back
                 node.wire = attrs.evolve(node.wire, back=tuple(rest))
-                self._feed(node, BytesReceived(node.context.links[0].connection, said.octets))
+                self._feed(node, events.BytesReceived(node.context.links[0].connection, said.octets))
             case "ContextTimer":
                 self._run(node)
             case "Hang":
-                node.wire = Wire(node.wire.number, hung=True)
+                node.wire = parts.Wire(node.wire.number, hung=True)
             case "Break" | "Die":
                 self._leave(node, name)
             case _:
                 self._feed(node, _application(name, node))
         self.left -= name in ("Break", "Hang")
 
-    def _connect(self, node: ContextNode) -> None:
+    def _connect(self, node: parts.ContextNode) -> None:
         """Let the application connect successfully."""
         context = node.own()
         context.handle_timeout(self.now)
         self._perform(node, context)
         self.numbers += 1
-        node.wire = Wire(self.numbers)
-        self._feed(node, ConnectionOpened(node.context.links[0].connection, LOCAL))
+        node.wire = parts.Wire(self.numbers)
+        self._feed(node, events.ConnectionOpened(node.context.links[0].connection, parts.LOCAL))
 
-    def _run(self, node: ContextNode) -> None:
+    def _run(self, node: parts.ContextNode) -> None:
         context = node.own()
         before = context.links[0].state
         context.handle_timeout(self.now)
@@ -221,40 +197,40 @@ class SrsLifetimeWorld:
         else:
             self._perform(node, context)
 
-    def _leave(self, node: ContextNode, name: str) -> None:
+    def _leave(self, node: parts.ContextNode, name: str) -> None:
         connected = node.context.links[0].state is not LinkState.WAITING
         if name == "Die":
             node.app, node.shared = "dead", None
         else:
-            self._feed(node, ConnectionClosed(node.context.links[0].connection))
+            self._feed(node, events.ConnectionClosed(node.context.links[0].connection))
         if connected:
             self._abandon(node)
 
-    def _abandon(self, node: ContextNode) -> None:
+    def _abandon(self, node: parts.ContextNode) -> None:
         """Leave a connection. Its bytes may arrive later; else they are lost, and the service is notified at once."""
-        wire, node.wire = node.wire, Wire()
+        wire, node.wire = node.wire, parts.Wire()
         if wire.hung:
-            node.former = Former(wire.number)
+            node.former = parts.Former(wire.number)
         elif "late" in self.constants.Faults:
-            node.former = Former(wire.number, wire.there, ends=True)
+            node.former = parts.Former(wire.number, wire.there, ends=True)
         else:
-            self._tell_service(ConnectionClosed(wire.number))
+            self._tell_service(events.ConnectionClosed(wire.number))
 
-    def _from_former(self, node: ContextNode) -> None:
+    def _from_former(self, node: parts.ContextNode) -> None:
         if node.former.there:
             said, *rest = node.former.there
             node.former = attrs.evolve(node.former, there=tuple(rest))
             self._read(node.former.number, said)
         else:
-            number, node.former = node.former.number, Former()
-            self._tell_service(ConnectionClosed(number))
+            number, node.former = node.former.number, parts.Former()
+            self._tell_service(events.ConnectionClosed(number))
 
-    def _read(self, number: int, said: WrittenFrames) -> None:
+    def _read(self, number: int, said: parts.WrittenFrames) -> None:
         if said.seen["kind"] == "hello":
-            self._tell_service(ConnectionAccepted(number, LOCAL))
-        self._tell_service(BytesReceived(number, said.octets))
+            self._tell_service(events.ConnectionAccepted(number, parts.LOCAL))
+        self._tell_service(events.BytesReceived(number, said.octets))
 
-    def _tell_service(self, event: ConnectionAccepted | BytesReceived | ConnectionClosed) -> None:
+    def _tell_service(self, event: events.ConnectionAccepted | events.BytesReceived | events.ConnectionClosed) -> None:
         self._own_service().receive(event, self.now)
         self._perform_service()
 
@@ -271,54 +247,58 @@ class SrsLifetimeWorld:
         self.shared = SharedMachine(ResolutionService(self.service.epoch + 1, self.constants.service()))
         for node in self.nodes:
             if node.app == "up" and node.context.links[0].state is not LinkState.WAITING:
-                self._feed(node, ConnectionClosed(node.context.links[0].connection))
-            node.wire, node.former = Wire(), Former()
+                self._feed(node, events.ConnectionClosed(node.context.links[0].connection))
+            node.wire, node.former = parts.Wire(), parts.Former()
 
-    def _feed(self, node: ContextNode, event: SrsContextInput) -> None:
+    def _feed(self, node: parts.ContextNode, event: events.SrsContextInput) -> None:
         context = node.own()
         context.receive(event, self.now)
         self._perform(node, context)
 
-    def _perform(self, node: ContextNode, context: SrsContext) -> None:
+    def _perform(self, node: parts.ContextNode, context: SrsContext) -> None:
         """Send everything that one step writes as one unit."""
-        octets = b"".join(effect.data for effect in context.take_effects() if isinstance(effect, SendBytes))
+        octets = b"".join(effect.data for effect in context.take_effects() if isinstance(effect, events.SendBytes))
         if octets and not node.wire.hung:
-            node.wire = attrs.evolve(node.wire, there=(*node.wire.there, to_service(octets)))
+            node.wire = attrs.evolve(node.wire, there=(*node.wire.there, parts.to_service(octets)))
 
     def _perform_service(self) -> None:
         """Deliver the service's bytes; those to abandoned connections are lost."""
         for effect in self.service.take_effects():
             for node in self.nodes:
-                if isinstance(effect, SendBytes) and effect.connection == node.wire.number and not node.wire.hung:
-                    node.wire = attrs.evolve(node.wire, back=(*node.wire.back, to_context(effect.data)))
-                elif isinstance(effect, Disconnect) and effect.connection == node.former.number:
-                    node.former = Former(node.former.number)
+                if (
+                    isinstance(effect, events.SendBytes)
+                    and effect.connection == node.wire.number
+                    and not node.wire.hung
+                ):
+                    node.wire = attrs.evolve(node.wire, back=(*node.wire.back, parts.to_context(effect.data)))
+                elif isinstance(effect, events.Disconnect) and effect.connection == node.former.number:
+                    node.former = parts.Former(node.former.number)
 
     def abstract(self) -> State:
         """Return the model's variables."""
         return seen(self.constants, self.service, self.nodes, self.left, self.now)
 
 
-def _application(name: str, node: ContextNode) -> SrsContextInput:
+def _application(name: str, node: parts.ContextNode) -> events.SrsContextInput:
     match name:
         case "Add":
-            return source(node.number)
+            return parts.source(node.number)
         case "Remove":
             return RemoveSource(node.number, 0)
         case "Want":
-            return AddReceiver(TOPIC)
+            return AddReceiver(parts.TOPIC)
         case "Lose":
-            return Unresolved(TOPIC)
+            return Unresolved(parts.TOPIC)
         case _:
-            return RemoveReceiver(TOPIC)
+            return RemoveReceiver(parts.TOPIC)
 
 
-_NO_SESSION = record(state="none", age=NONE)
-_NO_CLIENT = record(state="none", source=False, want=False, age=NONE)
+_NO_SESSION = record(state="none", age=parts.NONE)
+_NO_CLIENT = record(state="none", source=False, want=False, age=parts.NONE)
 
 
 def seen(
-    constants: SrsConstants, service: ResolutionService, nodes: Sequence[ContextNode], left: int, now: int
+    constants: parts.SrsConstants, service: ResolutionService, nodes: Sequence[parts.ContextNode], left: int, now: int
 ) -> State:
     """Return the model's variables."""
     return {
@@ -328,7 +308,7 @@ def seen(
             record(there=_shown(node.wire.there), back=_shown(node.wire.back), hung=node.wire.hung) for node in nodes
         ),
         "former": tuple(record(there=_shown(node.former.there), ends=node.former.ends) for node in nodes),
-        "client": tuple(_client(constants, service.clients.get(instance_of(node.number)), now) for node in nodes),
+        "client": tuple(_client(constants, service.clients.get(parts.instance_of(node.number)), now) for node in nodes),
         "session": tuple(
             record(
                 now=_session(constants, service.sessions.get(node.wire.number), now),
@@ -341,13 +321,13 @@ def seen(
     }
 
 
-def _shown(queue: Sequence[WrittenFrames]) -> tuple[Fn, ...]:
+def _shown(queue: Sequence[parts.WrittenFrames]) -> tuple[Fn, ...]:
     return tuple(said.seen for said in queue)
 
 
 def leave_of(service: ResolutionService, number: int) -> int | None:
     """Return when the service checks whether the source of a context is still there."""
-    return service.agenda.deadlines.get((Matter.LEAVE, otid_of(number)))
+    return service.agenda.deadlines.get((Matter.LEAVE, parts.otid_of(number)))
 
 
 def records_over(client: ServiceClient, now: int) -> bool:
@@ -361,9 +341,9 @@ def silent(session: ServiceSession, now: int) -> bool:
     return now >= session.heard_at + session.lifetime
 
 
-def _context(node: ContextNode, service: ResolutionService, now: int, constants: SrsConstants) -> Fn:
+def _context(node: parts.ContextNode, service: ResolutionService, now: int, constants: parts.SrsConstants) -> Fn:
     if node.app != "up":
-        timers = dict.fromkeys(("sweep", "keepalive", "silence"), NONE)
+        timers = dict.fromkeys(("sweep", "keepalive", "silence"), parts.NONE)
         return record(app=node.app, has=False, wants=False, link="WAITING", stale=0, settled="none", **timers)
     context = node.context
     (link,) = context.links
@@ -375,8 +355,8 @@ def _context(node: ContextNode, service: ResolutionService, now: int, constants:
         stale=sum(link.unanswered.values()) if link.told else 0,
         settled=_settled(link, service),
         sweep=_left(link, LinkTimer.SWEEP, now, constants),
-        keepalive=_left(link, LinkTimer.KEEPALIVE, now, constants) if constants.Keepalive else NONE,
-        silence=_left(link, LinkTimer.SILENCE, now, constants) if constants.Keepalive else NONE,
+        keepalive=_left(link, LinkTimer.KEEPALIVE, now, constants) if constants.Keepalive else parts.NONE,
+        silence=_left(link, LinkTimer.SILENCE, now, constants) if constants.Keepalive else parts.NONE,
     )
 
 
@@ -386,15 +366,15 @@ def _settled(link: ServiceLink, service: ResolutionService) -> str:
     return "this" if link.settled == service.epoch else "other"
 
 
-def _left(link: ServiceLink, kind: LinkTimer, now: int, constants: SrsConstants) -> int:
+def _left(link: ServiceLink, kind: LinkTimer, now: int, constants: parts.SrsConstants) -> int:
     return _ticks(link.timers.deadline(kind), now, constants)
 
 
-def _ticks(deadline: int | None, now: int, constants: SrsConstants) -> int:
-    return NONE if deadline is None else (deadline - now) // constants.tick
+def _ticks(deadline: int | None, now: int, constants: parts.SrsConstants) -> int:
+    return parts.NONE if deadline is None else (deadline - now) // constants.tick
 
 
-def _knows(node: ContextNode, contexts: int) -> tuple[Value, ...]:
+def _knows(node: parts.ContextNode, contexts: int) -> tuple[Value, ...]:
     known = dict.fromkeys(range(1, contexts + 1), "no")
     if node.app == "up":
         known |= known_of(node.context)
@@ -406,13 +386,13 @@ def known_of(context: SrsContext) -> dict[int, str]:
     (link,) = context.links
     current = link.connection if link.told else None
     return {
-        number_of(entry.record.instance): "cur" if entry.holders[0] == current else "old"
+        parts.number_of(entry.record.instance): "cur" if entry.holders[0] == current else "old"
         for entry in context.known.entries.values()
         if 0 in entry.holders
     }
 
 
-def _client(constants: SrsConstants, client: ServiceClient | None, now: int) -> Fn:
+def _client(constants: parts.SrsConstants, client: ServiceClient | None, now: int) -> Fn:
     if client is None:
         return _NO_CLIENT
     ages = {
@@ -426,12 +406,12 @@ def _client(constants: SrsConstants, client: ServiceClient | None, now: int) -> 
         state=client.state.name,
         source=bool(client.sources),
         want=bool(client.interests),
-        age=ages.pop() if ages else NONE,
+        age=ages.pop() if ages else parts.NONE,
     )
 
 
-def _session(constants: SrsConstants, session: ServiceSession | None, now: int) -> Fn:
+def _session(constants: parts.SrsConstants, session: ServiceSession | None, now: int) -> Fn:
     if session is None:
         return _NO_SESSION
-    age = (now - session.heard_at) // constants.tick if constants.Keepalive else NONE
+    age = (now - session.heard_at) // constants.tick if constants.Keepalive else parts.NONE
     return record(state="told" if session.stream else "registered", age=age)

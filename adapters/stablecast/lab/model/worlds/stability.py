@@ -23,23 +23,8 @@ from stablecast.core.store import StoreEndpoint
 from stablecast.lab.model.clone import SharedMachine
 from stablecast.lab.model.explorer import Action, State
 from stablecast.lab.model.store_process import INTERVAL_NS, WorldJournal, data, messages, store_address
-from stablecast.lab.model.worlds.stability_stores import (
-    LAYOUTS,
-    StabilityConstants,
-    StabilityStore,
-    source_config,
-    store_config,
-)
-from stablecast.lab.model.worlds.stability_view import (
-    answers_view,
-    aside_view,
-    disk_view,
-    highest,
-    registration_view,
-    source_view,
-    store_view,
-    window_view,
-)
+from stablecast.lab.model.worlds import stability_stores as parts
+from stablecast.lab.model.worlds import stability_view as views
 
 WAITING = (RegistrationState.REGISTERING, RegistrationState.RENEWING, RegistrationState.UNRESPONSIVE)
 """States of a registration whose request is not answered yet."""
@@ -52,8 +37,8 @@ class StabilityWorld:
     `aside` is the other process while it is partitioned from its stores, with its life.
     """
 
-    constants: StabilityConstants
-    shared_stores: list[SharedMachine[StabilityStore]]
+    constants: parts.StabilityConstants
+    shared_stores: list[SharedMachine[parts.StabilityStore]]
     shared_source: SharedMachine[SourceEndpoint] | None = None
     life: int = 0
     aside: tuple[SharedMachine[SourceEndpoint] | None, int] = (None, 0)
@@ -64,13 +49,15 @@ class StabilityWorld:
     @classmethod
     def create(cls, constants: Mapping[str, Any]) -> Self:
         """Return the initial state: the stores run, the source does not."""
-        known = StabilityConstants(**constants)
-        configs = [store_config(known, index) for index in range(len(known.groups))]
-        stores = [StabilityStore(one, StoreEndpoint.create(one), index=index) for index, one in enumerate(configs)]
+        known = parts.StabilityConstants(**constants)
+        configs = [parts.store_config(known, index) for index in range(len(known.groups))]
+        stores = [
+            parts.StabilityStore(one, StoreEndpoint.create(one), index=index) for index, one in enumerate(configs)
+        ]
         return cls(known, list(map(SharedMachine, stores)))
 
     @property
-    def stores(self) -> list[StabilityStore]:
+    def stores(self) -> list[parts.StabilityStore]:
         """The stores; do not change them."""
         return [shared.machine for shared in self.shared_stores]
 
@@ -126,7 +113,7 @@ class StabilityWorld:
         source = self.source
         return self.aside[0] is not None if source is None else source.state is not SourceState.REGISTERING
 
-    def _store_actions(self, process: StabilityStore) -> Iterator[str]:
+    def _store_actions(self, process: parts.StabilityStore) -> Iterator[str]:
         constants = self.constants
         calm = self._calm([other for other in self.stores if other is not process])
         if process.machine is None:
@@ -142,15 +129,15 @@ class StabilityWorld:
         if self.crashes < constants.Crashes:
             yield "Crash"
 
-    def _wipes(self, process: StabilityStore) -> bool:
+    def _wipes(self, process: parts.StabilityStore) -> bool:
         """Return whether a disk may be lost: any one, or one of a minority that has no memory."""
-        sizes, groups = LAYOUTS[self.constants.Layout]
+        sizes, groups = parts.LAYOUTS[self.constants.Layout]
         group = groups[process.index]
-        blank = [one for one in self.stores if one is process or disk_view(one, self.constants)["blank"]]
+        blank = [one for one in self.stores if one is process or views.disk_view(one, self.constants)["blank"]]
         few = 2 * sum(groups[one.index] == group for one in blank) <= sizes[group]
         return "wipe" in self.constants.Faults or ("replace" in self.constants.Faults and few)
 
-    def _hearing(self, process: StabilityStore) -> Iterator[str]:
+    def _hearing(self, process: parts.StabilityStore) -> Iterator[str]:
         """Yield the messages that may reach a store next."""
         prompt, in_turn = self._prompt(self.stores), self._prompt(self.stores[: process.index])
         if self._unanswered(process) and in_turn:
@@ -159,7 +146,7 @@ class StabilityWorld:
         if self._announced(process) and repository is not None:
             if self._uninformed(process) and in_turn:
                 yield "Inform"
-            behind = repository.resume_point is not None and highest(repository) < self._source.next_number - 1
+            behind = repository.resume_point is not None and views.highest(repository) < self._source.next_number - 1
             if behind and prompt and self._informs():
                 yield "Inform"
             if repository.late_join is not None and not process.granting and prompt:
@@ -170,16 +157,16 @@ class StabilityWorld:
             if self.constants.weak("lose", process.index):
                 yield "Lose"
 
-    def _calm(self, stores: list[StabilityStore]) -> bool:
+    def _calm(self, stores: list[parts.StabilityStore]) -> bool:
         """Return whether no other store's disk comes first."""
         return "lag" in self.constants.Faults or not any(process.unsynced for process in stores)
 
-    def _prompt(self, stores: list[StabilityStore]) -> bool:
+    def _prompt(self, stores: list[parts.StabilityStore]) -> bool:
         """Return whether none of these stores has a prompt message in flight."""
         prompt = [store for store in stores if not self.constants.weak("slow", store.index)]
         return not any(self._unanswered(store) or self._uninformed(store) for store in prompt)
 
-    def _unanswered(self, process: StabilityStore) -> bool:
+    def _unanswered(self, process: parts.StabilityStore) -> bool:
         """Return whether a request to the store is in flight."""
         if self.source is None or process.machine is None or not self._connected(process):
             return False
@@ -188,12 +175,12 @@ class StabilityWorld:
         granting = process.granting and process.life == self.life
         return not granting and not process.granted(self.life)
 
-    def _announced(self, process: StabilityStore) -> bool:
+    def _announced(self, process: parts.StabilityStore) -> bool:
         """Return whether the store is connected to this life, and the life has begun."""
         running = self.source is not None and self.source.state is not SourceState.REGISTERING
         return running and process.life == self.life and self._connected(process)
 
-    def _connected(self, process: StabilityStore) -> bool:
+    def _connected(self, process: parts.StabilityStore) -> bool:
         proven = self.source is not None and self.source.status.proof > 0
         return self.constants.connected(process.index, self.life, self.aside[1], proven)
 
@@ -201,7 +188,7 @@ class StabilityWorld:
         """Return whether the source announces itself, which it does only while it may send."""
         return self.source is not None and self.source.state is SourceState.ACTIVE
 
-    def _uninformed(self, process: StabilityStore) -> bool:
+    def _uninformed(self, process: parts.StabilityStore) -> bool:
         repository = process.repository
         heard = self._informs() and process.life == self.life and self._connected(process)
         return heard and repository is not None and repository.resume_point is None
@@ -218,7 +205,7 @@ class StabilityWorld:
 
     def _begin(self) -> None:
         self.life = max(self.life, self.aside[1]) + 1
-        self.shared_source = SharedMachine(SourceEndpoint.create(source_config(self.constants, self.life)))
+        self.shared_source = SharedMachine(SourceEndpoint.create(parts.source_config(self.constants, self.life)))
         self._hear(Start())
 
     def _stop(self) -> None:
@@ -248,21 +235,21 @@ class StabilityWorld:
             if process.life == self.life and self._connected(process):
                 self.shared_stores[index].own().stream.append(number)
 
-    def _ask(self, process: StabilityStore) -> None:
+    def _ask(self, process: parts.StabilityStore) -> None:
         if process.life != self.life:
             process.stream = []
         process.feed(Arrived(self._registration(process).request))
 
-    def _inform(self, process: StabilityStore) -> None:
+    def _inform(self, process: parts.StabilityStore) -> None:
         process.feed(Arrived(self._source.info()))
 
-    def _to_store(self, process: StabilityStore) -> None:
+    def _to_store(self, process: parts.StabilityStore) -> None:
         process.feed(data(process.life, process.stream.pop(0)))
 
-    def _lose(self, process: StabilityStore) -> None:
+    def _lose(self, process: parts.StabilityStore) -> None:
         process.stream.pop(0)
 
-    def _fill(self, process: StabilityStore) -> None:
+    def _fill(self, process: parts.StabilityStore) -> None:
         """Recover the store's holes: it asks, the source answers with what it retains, the store requests it."""
         repository = process.repository
         assert repository is not None
@@ -275,26 +262,26 @@ class StabilityWorld:
                 for number in range(resent.first, resent.last + 1):
                     process.feed(data(self.life, number, recovered=True))
 
-    def _sync(self, process: StabilityStore) -> None:
+    def _sync(self, process: parts.StabilityStore) -> None:
         process.answer(messages(process.sync()))
 
-    def _to_source(self, process: StabilityStore) -> None:
+    def _to_source(self, process: parts.StabilityStore) -> None:
         """Deliver a grant, or all acknowledgements up to the next grant. Without a running source they are lost."""
         message = process.back.pop(0)
         self._hear(Arrived(message))
         while process.back and _together(message, process.back[0]):
             self._hear(Arrived(process.back.pop(0)))
 
-    def _crash(self, process: StabilityStore) -> None:
+    def _crash(self, process: parts.StabilityStore) -> None:
         process.crash()
         self.crashes += 1
         self._hear(Gone(store_address(process.index)))
 
-    def _restart(self, process: StabilityStore) -> None:
+    def _restart(self, process: parts.StabilityStore) -> None:
         process.restart()
         process.feed(Start())
 
-    def _wipe(self, process: StabilityStore) -> None:
+    def _wipe(self, process: parts.StabilityStore) -> None:
         process.synced = WorldJournal(memory=StoreMemory.LOST)
 
     _AT_THE_SOURCE: ClassVar = {"Begin": _begin, "Stop": _stop, "Turn": _turn, "Wait": _wait, "Send": _send}
@@ -318,7 +305,7 @@ class StabilityWorld:
         assert self.source is not None
         return self.source
 
-    def _registration(self, process: StabilityStore) -> RegistrationStatus:
+    def _registration(self, process: parts.StabilityStore) -> RegistrationStatus:
         return self._source.status.registrations[process.index]
 
     def _hear(self, event: SourceInput) -> list[LateJoinInfo | Resend]:
@@ -348,14 +335,14 @@ class StabilityWorld:
         stores, source, constants = self.stores, self.source, self.constants
         shared, other = self.aside
         return {
-            "aside": aside_view(None if shared is None else shared.machine, other, len(stores)),
-            "source": source_view(source, self.life),
-            "reg": tuple(registration_view(source, process.index) for process in stores),
-            "window": window_view(source, len(stores)),
+            "aside": views.aside_view(None if shared is None else shared.machine, other, len(stores)),
+            "source": views.source_view(source, self.life),
+            "reg": tuple(views.registration_view(source, process.index) for process in stores),
+            "window": views.window_view(source, len(stores)),
             "stream": tuple(tuple(number + 1 for number in process.stream) for process in stores),
-            "back": tuple(answers_view(process.back) for process in stores),
-            "store": tuple(store_view(process, constants) for process in stores),
-            "disk": tuple(disk_view(process, constants) for process in stores),
+            "back": tuple(views.answers_view(process.back) for process in stores),
+            "store": tuple(views.store_view(process, constants) for process in stores),
+            "disk": tuple(views.disk_view(process, constants) for process in stores),
             "safe": frozenset((life, number + 1) for life, number in self.safe),
             "crashes": self.crashes,
         }

@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from stablecast.evidence.capture.doctor import Thresholds, parse_thresholds
-from stablecast.evidence.capture.errors import CaptureError
+from stablecast.evidence.capture.files import CaptureError
 from tests.adapters.evidence.capture.doctor.played_session import FIRST, first_copies, packets_of, traffic, written
 from tests.support.program import outcome
 from tests.support.tree import ROOT

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from stablecast.evidence.capture.errors import CaptureError
+from stablecast.evidence.capture.files import CaptureError
 from stablecast.evidence.capture.judge import RuleStanding, judge
 from stablecast.evidence.capture.link import ETHERNET, IPV4, LINUX_COOKED, LINUX_COOKED_2, LOOP, NULL, RAW_IP
 from tests.adapters.evidence.capture.judge.wire_session import World, settled

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from stablecast.evidence.trace.tools.diff import diff
+from stablecast.evidence.trace.tools.analysis import diff
 from tests.adapters.evidence.trace.traced import TracedWorld, play, put_together, take_apart, tapping
 
 

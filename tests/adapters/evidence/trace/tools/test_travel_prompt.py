@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.evidence.trace.tools.travel_prompt import TravelSession, WrongWordError, story
+from stablecast.evidence.trace.tools.travel import TravelSession, WrongWordError, story
 
 
 @pytest.fixture

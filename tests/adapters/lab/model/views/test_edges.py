@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.lab.model import catalog
-from stablecast.lab.model.errors import ModelError
+from stablecast.lab.model.canonical import ModelError
 from stablecast.lab.model.views import VIEWS, edges
 from stablecast.lab.model.views.edges import ModelStep, RecordedSteps, Seen, Steps
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from stablecast.evidence.trace.converter import Json
 from stablecast.evidence.trace.file_names import find
 from stablecast.lab.model import catalog
-from stablecast.lab.model.trace_steps import Following, ViewTally
+from stablecast.lab.model.trace_checks import Following, ViewTally
 from stablecast.lab.model.views import VIEWS, edges
 from tests.adapters.evidence.trace.traced import put_together, records, take_apart
 

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from stablecast.core.protocol.messages import Role
-from stablecast.lab.model.canonical import Fn, Value
-from stablecast.lab.model.errors import ModelError
+from stablecast.lab.model.canonical import Fn, ModelError, Value
 from stablecast.lab.model.explorer import Action, explore
 from stablecast.lab.model.store_process import SOURCE_ID
 from stablecast.lab.model.worlds.rpp import RppWorld

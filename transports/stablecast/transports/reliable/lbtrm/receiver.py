@@ -12,11 +12,10 @@ from typing import ClassVar
 import attrs
 
 from stablecast.core.machine.chart import Chart, States, fire, lower
-from stablecast.transports.reliable.packets import Datagram, NakRefusal, SessionStatus, SourcePacket
-from stablecast.transports.reliable.receiver import OtherDatagram, ReceiverMachine
+from stablecast.transports.reliable.packets import Datagram, SourcePacket
+from stablecast.transports.reliable.receiver import OtherDatagram, ReceiverMachine, meaning
 from stablecast.transports.reliable.settings import LBTRM_RECEIVER, ReceiverSettings
 from stablecast.transports.wire import lbtrm
-from stablecast.transports.wire.reliable_packets import Format
 
 _NAME = slice(2, lbtrm.HEADER.size)
 """The bytes of a datagram that name its session."""
@@ -92,16 +91,7 @@ class LbtrmReceiver(ReceiverMachine):
         packet = lbtrm.decode(octets)
         if packet.session_id != self.session_id or packet.nak_port != self.nak_port:
             return OtherDatagram.FOREIGN
-        match packet:
-            case lbtrm.Data():
-                again = bool(packet.flags & lbtrm.Data.RETRANSMISSION)
-                return Datagram(packet.sqn, packet.trail, packet.payload, again)
-            case lbtrm.SessionMessage():
-                return SessionStatus(packet.sm_sqn, packet.lead, packet.trail)
-            case lbtrm.Ncf(format=Format.SELECTIVE):
-                return NakRefusal(packet.trail, packet.reason, packet.sqns)
-            case _:  # multicast NAKs of other receivers, and parity, which is never requested here
-                return OtherDatagram.OTHER
+        return meaning(packet)
 
     def series(self, datagrams: Sequence[bytes | memoryview], number: int) -> tuple[list[bytes | memoryview], int]:
         """Return the messages of the leading plain datagrams, numbered from `number` on, and their trail."""

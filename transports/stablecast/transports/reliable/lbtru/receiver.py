@@ -15,13 +15,11 @@ from typing import ClassVar
 import attrs
 
 from stablecast.core.machine import serial
-from stablecast.core.machine.chart import Chart, States, fire, lower
-from stablecast.core.machine.timers import TimerTable
-from stablecast.transports.reliable.packets import Datagram, NakRefusal, SessionStatus, SourcePacket
-from stablecast.transports.reliable.receiver import OtherDatagram, ReceiverMachine
+from stablecast.core.machine.chart import Chart, States, TimerTable, fire, lower
+from stablecast.transports.reliable.packets import Datagram, SourcePacket
+from stablecast.transports.reliable.receiver import OtherDatagram, ReceiverMachine, meaning
 from stablecast.transports.reliable.settings import LBTRU_RECEIVER, ReceiverSettings
 from stablecast.transports.wire import lbtru
-from stablecast.transports.wire.reliable_packets import Format
 
 
 class ConnectionState(IntEnum):
@@ -93,16 +91,7 @@ class LbtruReceiver(ReceiverMachine):
             return OtherDatagram.RESET
         if self.session_id and lbtru.session_of(packet) != self.session_id:
             return OtherDatagram.FOREIGN
-        match packet:
-            case lbtru.Data():
-                again = bool(packet.flags & lbtru.Data.RETRANSMISSION)
-                return Datagram(packet.sqn, packet.trail, packet.payload, again)
-            case lbtru.SessionMessage():
-                return SessionStatus(packet.sm_sqn, packet.lead, packet.trail)
-            case lbtru.Ncf(format=Format.SELECTIVE):
-                return NakRefusal(packet.trail, packet.reason, packet.sqns)
-            case _:
-                return OtherDatagram.OTHER
+        return meaning(packet)
 
     def series(self, datagrams: Sequence[bytes | memoryview], number: int) -> tuple[list[bytes | memoryview], int]:
         """Return the messages of the leading plain datagrams, numbered from `number` on, and their trail."""

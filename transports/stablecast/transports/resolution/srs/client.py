@@ -78,6 +78,7 @@ class ServiceClient:
         sources: The connection that announced each source, by OTID.
         interests: The connection that announced each interest.
         lost_at: Loss of each broken connection that marks a record (ns).
+        peer: The other end of its current connection, or of its last one.
     """
 
     instance: bytes
@@ -90,6 +91,7 @@ class ServiceClient:
     sources: dict[bytes, int] = attrs.field(factory=dict)
     interests: dict[Interest, int] = attrs.field(factory=dict)
     lost_at: dict[int, int] = attrs.field(factory=dict)
+    peer: str = ""
 
     @property
     def up(self) -> bool:

@@ -3,7 +3,8 @@
 Each service receives the context's sources, and the topics and patterns that the context wants (T-403, T-404). Records
 from all services are merged (`known_sources`) and reported once. A context finds its own sources without a service.
 When a receiver has lost the transport of its last source, the context informs the services (SLR). After a moment it
-reports the known sources again, because the source may be back at its old place.
+reports the known sources again, because the source may be back at its old place. A topic that only patterns want is
+abandoned if it then has no known source for the time that it lingers.
 
 Interest may be withdrawn and wanted again. A service answers each withdrawal, and a record that was sent before the
 answer does not count as current.
@@ -16,9 +17,10 @@ from typing import assert_never
 import attrs
 
 from stablecast.core.errors import MisuseError
+from stablecast.core.machine.chart import soonest
 from stablecast.core.machine.seeded import Seeded
-from stablecast.core.machine.timers import soonest
 from stablecast.core.machine.units import SECOND
+from stablecast.transports.resolution.deadlines import KeyedDeadlines
 from stablecast.transports.resolution.patterns import expression
 from stablecast.transports.resolution.records import check_instance, check_topic
 from stablecast.transports.resolution.srs.directory import Interest
@@ -34,8 +36,8 @@ from stablecast.transports.resolution.srs.service_link import LinkState, LinkTim
 from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS, ClientConfig
 from stablecast.transports.resolution.srs.source_records import source_info, source_record
 from stablecast.transports.resolution.udp import inputs
-from stablecast.transports.resolution.udp.effects import Discovered, Withdrawn
-from stablecast.transports.resolution.udp.settings import MAX_PATTERNS, MAX_TOPICS
+from stablecast.transports.resolution.udp.effects import Abandoned, Discovered, Withdrawn
+from stablecast.transports.resolution.udp.settings import MAX_PATTERNS, MAX_TOPICS, PatternOptions
 from stablecast.transports.wire import srs
 
 MAX_SERVICES = 5
@@ -74,6 +76,18 @@ class OwnSource:
     deleted: bytes
 
 
+@attrs.frozen
+class WantedTopics:
+    """The topics that one pattern finds, and the time that they linger without a source (ns)."""
+
+    expression: re.Pattern[str]
+    linger: int
+
+    def has(self, topic: str) -> bool:
+        """Return whether the pattern matches the topic."""
+        return self.expression.search(topic) is not None
+
+
 @attrs.define
 class SrsContext:
     """Resolution machine of one context; use `create`."""
@@ -85,9 +99,10 @@ class SrsContext:
     number: int = 0
     sources: dict[int, OwnSource] = attrs.field(factory=dict, init=False)
     topics: dict[Interest, None] = attrs.field(factory=dict, init=False)
-    patterns: dict[Interest, re.Pattern[str]] = attrs.field(factory=dict, init=False)
+    patterns: dict[Interest, WantedTopics] = attrs.field(factory=dict, init=False)
     known: KnownSources = attrs.field(factory=KnownSources, init=False)
     again: dict[str, int] = attrs.field(factory=dict, init=False)
+    leaving: KeyedDeadlines[str] = attrs.field(factory=KeyedDeadlines, init=False)
     counted: SrsCounters = attrs.field(factory=SrsCounters, init=False)
 
     @classmethod
@@ -119,11 +134,11 @@ class SrsContext:
             case inputs.AddSource():
                 self._add_source(event)
             case inputs.RemoveSource():
-                self._remove_source(event.key)
+                self._remove_source(event.key, now)
             case inputs.AddReceiver(topic):
                 self._want_topic(topic)
-            case inputs.AddPattern(pattern):
-                self._want_pattern(pattern)
+            case inputs.AddPattern():
+                self._want_pattern(event)
             case inputs.RemoveReceiver(topic):
                 self._unwant(Interest(topic))
             case inputs.RemovePattern(pattern):
@@ -138,7 +153,7 @@ class SrsContext:
             case BytesReceived(connection, data):
                 for holder, link in self._on(connection):
                     for message in link.on_data(data, now):
-                        self._on_message(holder, link, message)
+                        self._on_message(holder, link, message, now)
             case ConnectionClosed(connection, reason):
                 for _, link in self._on(connection):
                     link.on_lost(reason, now)
@@ -151,14 +166,18 @@ class SrsContext:
             due = link.handle_timeout(now, self.number + 1)
             self.number += LinkTimer.RETRY in due
             if LinkTimer.SWEEP in due and link.told:
-                self._withdraw(self.known.sweep(holder, self._live()))
+                self._withdraw(self.known.sweep(holder, self._live()), now)
         for topic in [topic for topic, due in self.again.items() if due <= now]:
             del self.again[topic]
             self._report(entry for entry in self.known.of(topic) if self._is_wanted(topic))
+            self._let_linger(topic, now)
+        while (left := self.leaving.pop(now)) is not None:
+            if self._is_matched_only(left):
+                self.outbox.append(Abandoned(left))
 
     def next_timeout(self) -> int | None:
         """Return when `handle_timeout` is due, in nanoseconds."""
-        return soonest(*(link.timers.next() for link in self.links), *self.again.values())
+        return soonest(*(link.timers.next() for link in self.links), *self.again.values(), self.leaving.next())
 
     def take_effects(self) -> list[SrsContextEffect]:
         """Return the effects since the last call, in order."""
@@ -185,22 +204,21 @@ class SrsContext:
         """Return the link that uses a connection, if any. Input from another connection is late."""
         return [(index, link) for index, link in enumerate(self.links) if link.is_on(connection)]
 
-    def _on_message(self, holder: int, link: ServiceLink, message: srs.Message) -> None:
+    def _on_message(self, holder: int, link: ServiceLink, message: srs.Message, now: int) -> None:
         match message:
             case srs.RegistrationResponse():
                 link.tell(self._everything())
                 link.request_stream()
             case srs.StreamRequest():
                 if link.settled == link.epoch:
-                    self._withdraw(self.known.sweep(holder, self._live()))
+                    self._withdraw(self.known.sweep(holder, self._live()), now)
             case srs.SourceInfo(cost=srs.ENDED, otid=otid) | srs.SourceDelete(otid=otid):
                 gone = self.known.release(otid, holder, self._live())
-                self._withdraw([] if gone is None else [gone])
+                self._withdraw([] if gone is None else [gone], now)
             case srs.SourceInfo():
                 self.counted.told += 1
                 self._on_source(holder, link, message)
-            case _:
-                pass  # routers use interest, and the link handles withdrawn interest
+            # routers use interest, and the link handles withdrawn interest
 
     def _on_source(self, holder: int, link: ServiceLink, info: srs.SourceInfo) -> None:
         record = source_record(info)
@@ -214,6 +232,7 @@ class SrsContext:
             self._put(KnownSource(info.otid, info.topic, info.source, record), holder, link.connection)
 
     def _put(self, entry: KnownSource, holder: int, connection: int) -> None:
+        self.leaving.stop(entry.topic)
         if self.known.put(entry, holder, connection) and self._is_wanted(entry.topic):
             self._report([entry])
 
@@ -224,8 +243,16 @@ class SrsContext:
     def _report(self, entries: Iterable[KnownSource]) -> None:
         self.outbox += (Discovered(entry.topic, entry.record) for entry in entries)
 
-    def _withdraw(self, entries: Iterable[KnownSource]) -> None:
-        self.outbox += (Withdrawn(entry.topic, entry.record) for entry in entries if self._is_wanted(entry.topic))
+    def _withdraw(self, entries: Iterable[KnownSource], now: int) -> None:
+        for entry in entries:
+            if self._is_wanted(entry.topic):
+                self.outbox.append(Withdrawn(entry.topic, entry.record))
+                self._let_linger(entry.topic, now)
+
+    def _let_linger(self, topic: str, now: int) -> None:
+        """Abandon a topic without sources after a while, unless it has a receiver of its own."""
+        if self._is_matched_only(topic) and not self.known.topics.get(topic):
+            self.leaving.arm(topic, now + max(p.linger for p in self.patterns.values() if p.has(topic)))
 
     # Wants and sources of the context.
 
@@ -243,9 +270,11 @@ class SrsContext:
         exact = Interest(topic)
         if exact in self.topics and exact not in late:
             return True
-        return any(
-            found.search(topic) is not None and interest not in late for interest, found in self.patterns.items()
-        )
+        return any(interest not in late and found.has(topic) for interest, found in self.patterns.items())
+
+    def _is_matched_only(self, topic: str) -> bool:
+        """Return whether only patterns want a topic."""
+        return Interest(topic) not in self.topics and self._is_wanted(topic)
 
     def _want_topic(self, topic: str) -> None:
         check_topic(topic)
@@ -257,16 +286,19 @@ class SrsContext:
             self._tell(self._info(interest))
         self._report(self.known.of(topic))
 
-    def _want_pattern(self, pattern: str) -> None:
-        found, interest = expression(pattern), Interest(pattern, pattern=True)
+    def _want_pattern(self, event: inputs.AddPattern) -> None:
+        interest = Interest(event.pattern, pattern=True)
+        found = WantedTopics(expression(event.pattern, event.kind), (event.options or PatternOptions()).linger)
         if interest not in self.patterns:
             if len(self.patterns) == MAX_PATTERNS:
                 raise MisuseError(f"a context has receivers of {MAX_PATTERNS} patterns at most: use another context")
-            self.patterns[interest] = found
             self._tell(self._info(interest))
-        self._report(entry for entry in self.known.entries.values() if found.search(entry.topic))
+        self.patterns[interest] = found
+        self._report(entry for entry in self.known.entries.values() if found.has(entry.topic))
 
     def _unwant(self, interest: Interest) -> None:
+        if not interest.pattern and any(found.has(interest.name) for found in self.patterns.values()):
+            self._report(self.known.of(interest.name))  # A pattern gets the sources that a receiver leaves.
         if interest not in self.topics and interest not in self.patterns:
             return
         self.topics.pop(interest, None)
@@ -306,13 +338,13 @@ class SrsContext:
         self._tell(own.announced)
         self._put(KnownSource(info.otid, event.topic, info.source, record), OWN, 0)
 
-    def _remove_source(self, key: int) -> None:
+    def _remove_source(self, key: int, now: int) -> None:
         own = self.sources.pop(key, None)
         if own is None:
             return
         self._tell(own.deleted)
         gone = self.known.release(own.otid, OWN, self._live())
-        self._withdraw([] if gone is None else [gone])
+        self._withdraw([] if gone is None else [gone], now)
 
     def _info(self, interest: Interest) -> bytes:
         kind = srs.PatternInfo if interest.pattern else srs.ReceiverInfo

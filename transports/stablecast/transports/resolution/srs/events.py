@@ -6,7 +6,7 @@ context it is also the number in the hello.
 
 import attrs
 
-from stablecast.transports.resolution.udp.effects import Discovered, Remark, Withdrawn
+from stablecast.transports.resolution.udp.effects import Abandoned, Discovered, Remark, Withdrawn
 from stablecast.transports.resolution.udp.inputs import ResolutionInput
 
 
@@ -77,4 +77,4 @@ class ServiceChanged:
 ServiceInput = ConnectionAccepted | BytesReceived | ConnectionClosed
 ServiceEffect = SendBytes | Disconnect | Remark
 SrsContextInput = ResolutionInput | ConnectionOpened | BytesReceived | ConnectionClosed
-SrsContextEffect = Connect | SendBytes | Disconnect | Discovered | Withdrawn | ServiceChanged
+SrsContextEffect = Connect | SendBytes | Disconnect | Discovered | Withdrawn | Abandoned | ServiceChanged

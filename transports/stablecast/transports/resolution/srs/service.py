@@ -42,6 +42,7 @@ class ServiceCounters:
         lost: Connections that broke.
         deleted: Sources deleted because they were potentially down for too long.
         ignored: Records without meaning here.
+        most_connections: The largest number of connections at one time.
     """
 
     frames: int = 0
@@ -51,6 +52,7 @@ class ServiceCounters:
     lost: int = 0
     deleted: int = 0
     ignored: int = 0
+    most_connections: int = 0
 
 
 class Matter(IntEnum):
@@ -144,6 +146,7 @@ class ResolutionService:
     def _on_accepted(self, connection: int, peer: str, now: int) -> None:
         session = ServiceSession(connection, peer, now)
         self.sessions[connection] = session
+        self.counted.most_connections = max(self.counted.most_connections, len(self.sessions))
         if len(self.sessions) > self.config.max_clients:
             self.counted.refused += 1
             self._cut(session, f"there are {self.config.max_clients} connections already", now)
@@ -222,6 +225,7 @@ class ResolutionService:
             messages = srs.decode(frame.payload)
             self._spend(session, len(messages), now)
             for message in messages:
+                session.note(type(message))
                 self._on_message(session, session.client, message, now)
         elif frame.kind is FrameKind.REQUEST_STREAM and session.client is not None:
             self._on_stream(session, session.client, frame, now)
@@ -257,6 +261,7 @@ class ResolutionService:
                 self.config.interest_lifetime_ns,
                 session.connection,
                 counter,
+                peer=session.peer,
             )
             self.clients[instance] = client
             return client
@@ -270,6 +275,7 @@ class ResolutionService:
                 events.Disconnect(before.connection),
             )
             self._on_lost(before, now)
+        client.peer = session.peer
         client.hello(session.connection, counter, now)
         self._plan(client)
         return client

@@ -17,9 +17,8 @@ from enum import IntEnum
 
 import attrs
 
-from stablecast.core.machine.chart import Chart, States, fire, lower
+from stablecast.core.machine.chart import Chart, States, TimerTable, fire, lower
 from stablecast.core.machine.seeded import Seeded
-from stablecast.core.machine.timers import TimerTable
 from stablecast.core.machine.units import milliseconds
 from stablecast.transports.resolution.srs.directory import Interest
 from stablecast.transports.resolution.srs.events import Connect, Disconnect, SendBytes, ServiceChanged, SrsContextEffect
@@ -264,8 +263,6 @@ class ServiceLink:
                 self._answered(Interest(name))
             case srs.PatternDelete(name=name):
                 self._answered(Interest(name, pattern=True))
-            case _:
-                pass
 
     def _answered(self, interest: Interest) -> None:
         left = self.unanswered.pop(interest, 0) - 1

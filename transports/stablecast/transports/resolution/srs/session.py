@@ -33,6 +33,8 @@ class ServiceSession:
         client: The registered client.
         stream: The stream for records; 0 before the request.
         spent: Frames and records that count against its allowance, at `spent_at` (ns).
+        arrived: The number of received messages, by type.
+        said: The number of records that were sent.
     """
 
     connection: int
@@ -48,6 +50,12 @@ class ServiceSession:
     spent: int = 0
     spent_at: int = 0
     frames: list[bytes] = attrs.field(factory=list)
+    arrived: dict[type, int] = attrs.field(factory=dict)
+    said: int = 0
+
+    def note(self, kind: type) -> None:
+        """Count one received message of a type."""
+        self.arrived[kind] = self.arrived.get(kind, 0) + 1
 
     def on_setup(self, frame: Frame) -> None:
         """Note the silence that the first frame allows. Raises WireError."""
@@ -75,6 +83,7 @@ class ServiceSession:
                 self._pack()
             self.records.append(record)
             self.size += len(record)
+            self.said += 1
 
     def answer(self, message: srs.Message) -> None:
         """Return a message on the stream, which shows that the records before it were sent before it arrived."""

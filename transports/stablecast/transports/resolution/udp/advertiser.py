@@ -15,15 +15,14 @@ from typing import assert_never
 
 import attrs
 
-from stablecast.core.machine.timers import soonest
+from stablecast.core.machine.chart import soonest
 from stablecast.transports.resolution.patterns import foreign
 from stablecast.transports.resolution.records import ENDED_TTL, advertisement
 from stablecast.transports.resolution.udp.effects import Transmit
 from stablecast.transports.resolution.udp.inputs import AddSource, AdvertiserInput, RecordsReceived, RemoveSource
-from stablecast.transports.resolution.udp.limiter import Limiter
 from stablecast.transports.resolution.udp.phases import Phase
 from stablecast.transports.resolution.udp.record_batches import share, size
-from stablecast.transports.resolution.udp.schedule import TurnSchedule
+from stablecast.transports.resolution.udp.schedule import Limiter, TurnSchedule
 from stablecast.transports.resolution.udp.settings import MAX_SOURCES, ONE_FRAME, AdvertiseOptions, ResolutionLimits
 from stablecast.transports.wire import lbmr
 

@@ -10,8 +10,8 @@ from typing import assert_never
 
 import attrs
 
+from stablecast.core.machine.chart import soonest
 from stablecast.core.machine.seeded import Seeded
-from stablecast.core.machine.timers import soonest
 from stablecast.transports.resolution.records import ENDED_TTL, check_instance
 from stablecast.transports.resolution.udp import effects, inputs
 from stablecast.transports.resolution.udp.advertiser import Advertiser
@@ -115,7 +115,7 @@ class ResolutionContext:
                 self.advertiser.receive(event, now)
             case inputs.RemoveSource():
                 self._remove_source(event, now)
-            case inputs.AddName() | inputs.RemoveName() | inputs.AskName() | inputs.ForgetName() | inputs.NameAlive():
+            case inputs.AddName() | inputs.AskName() | inputs.ForgetName() | inputs.NameAlive():
                 self.names.receive(event, now)
             case inputs.Wake():
                 self.wakes.append((now, now + event.duration, event))
@@ -235,8 +235,6 @@ class ResolutionContext:
                     domain = option.domain
                 case lbmr.SourceType():
                     router = option.source_type == lbmr.SourceType.GATEWAY
-                case _:
-                    pass
         if router and domain and domain != self.domain:
             if self.domain:
                 self.outbox.append(

@@ -55,6 +55,13 @@ class SourceNotFound:
 
 
 @attrs.frozen
+class Abandoned:
+    """A topic that only patterns want has had no source for too long, and is no longer looked for by its name."""
+
+    topic: str
+
+
+@attrs.frozen
 class NameFound:
     """The store of this name is at `address` (`ip:port`), in `domain` (0 without routers)."""
 
@@ -93,7 +100,8 @@ class Tell:
     packet: lbmr.ContextInfo | lbmr.ResolutionRequest
 
 
-ContextEffect = SendDatagram | Listen | Discovered | Withdrawn | SourceNotFound | NameFound | NameLost | Remark
-QuerierEffect = Transmit | Discovered | Withdrawn | SourceNotFound
+TopicEffect = Discovered | Withdrawn | SourceNotFound | Abandoned
+ContextEffect = SendDatagram | Listen | TopicEffect | NameFound | NameLost | Remark
+QuerierEffect = Transmit | TopicEffect
 RelayEffect = SendDatagram | SendCopies | Remark
 NameEffect = Tell | NameFound | NameLost | Remark

@@ -76,7 +76,7 @@ class AddReceiver:
 
 @attrs.frozen
 class RemoveReceiver:
-    """The context no longer wants the sources of `topic`."""
+    """The context no longer wants the sources of `topic` by its name. If a pattern matches, all are reported again."""
 
     topic: str
 
@@ -134,13 +134,6 @@ class AddName:
 
 
 @attrs.frozen
-class RemoveName:
-    """The context no longer has this name."""
-
-    name: str
-
-
-@attrs.frozen
 class AskName:
     """Find the store with this name."""
 
@@ -189,7 +182,7 @@ class DatagramArrived:
     sender: str
 
 
-NameInput = AddName | RemoveName | AskName | ForgetName | NameAlive
+NameInput = AddName | AskName | ForgetName | NameAlive
 TopicInput = AddReceiver | RemoveReceiver | AddPattern | RemovePattern | Resolved | Unresolved | SourceLost
 AdvertiserInput = AddSource | RemoveSource | RecordsReceived
 QuerierInput = TopicInput | RecordsReceived

@@ -4,7 +4,7 @@
 * `enough` known sources stop the queries in any phase, until one is lost (T-307). With `until_resolved`, a live session
   ends the sustaining phase. A lost session resumes it (T-113).
 * Queries for a pattern have one long phase (T-032). A topic that the pattern finds is treated like a topic with a
-  receiver of its own. After the loss of its sources it is queried, and abandoned if there is no answer.
+  receiver of its own. After the loss of its sources it is queried. If there is no answer, it lingers, and is abandoned.
 * A source is reported once, and again after `Unresolved`.
 """
 
@@ -15,17 +15,24 @@ from typing import assert_never
 import attrs
 
 from stablecast.core.errors import MisuseError
-from stablecast.core.machine.timers import soonest
+from stablecast.core.machine.chart import soonest
 from stablecast.transports.resolution import records
+from stablecast.transports.resolution.deadlines import KeyedDeadlines
 from stablecast.transports.resolution.patterns import expression
 from stablecast.transports.resolution.udp import inputs
 from stablecast.transports.resolution.udp import settings as udp
 from stablecast.transports.resolution.udp.cache import SourceCache
-from stablecast.transports.resolution.udp.effects import Discovered, QuerierEffect, SourceNotFound, Transmit, Withdrawn
-from stablecast.transports.resolution.udp.limiter import Limiter
+from stablecast.transports.resolution.udp.effects import (
+    Abandoned,
+    Discovered,
+    QuerierEffect,
+    SourceNotFound,
+    Transmit,
+    Withdrawn,
+)
 from stablecast.transports.resolution.udp.phases import Phase
 from stablecast.transports.resolution.udp.record_batches import share
-from stablecast.transports.resolution.udp.schedule import TurnSchedule
+from stablecast.transports.resolution.udp.schedule import Limiter, TurnSchedule
 from stablecast.transports.wire import lbmr
 
 MAX_REPORTED = 1_024
@@ -44,7 +51,7 @@ class WantedTopic:
         since: Start of the time without live session (ns); None: it has one.
         known: The reported sources.
         unanswered: Queries since the last answer.
-        leaves: Time at which it is abandoned for lack of answers (ns); None: never.
+        linger: Time from the last unanswered query until a pattern's topic is abandoned (ns).
     """
 
     options: udp.QueryOptions
@@ -52,7 +59,12 @@ class WantedTopic:
     since: int | None
     known: dict[Known, None] = attrs.field(factory=dict)
     unanswered: int = 0
-    leaves: int | None = None
+    linger: int = 0
+
+    @property
+    def satisfied(self) -> bool:
+        """Return whether enough sources are known, so that queries stop (T-307)."""
+        return len(self.known) >= self.options.enough
 
 
 @attrs.define
@@ -66,7 +78,11 @@ class WantedPattern:
 
 @attrs.define
 class Querier:
-    """Queries the topics and patterns of a context's receivers; `most_bytes` limits a datagram of queries."""
+    """Queries the topics and patterns of a context's receivers; `most_bytes` limits a datagram of queries.
+
+    Attributes:
+        leaving: The topics of patterns that linger without a source, until they are abandoned.
+    """
 
     options: udp.QueryOptions = udp.QueryOptions()
     pattern_options: udp.PatternOptions = udp.PatternOptions()
@@ -75,7 +91,7 @@ class Querier:
     most_bytes: int = udp.ONE_FRAME
     interests: dict[str, WantedTopic] = attrs.field(factory=dict, init=False)
     patterns: dict[str, WantedPattern] = attrs.field(factory=dict, init=False)
-    leaving: dict[str, None] = attrs.field(factory=dict, init=False)
+    leaving: KeyedDeadlines[str] = attrs.field(factory=KeyedDeadlines, init=False)
     cache: SourceCache = attrs.field(init=False)
     rounds: TurnSchedule[str] = attrs.field(init=False)
     pattern_rounds: TurnSchedule[str] = attrs.field(init=False)
@@ -129,13 +145,14 @@ class Querier:
             (self.patterns[name].query, len(records.topic_bytes(name)) + 2)
             for name in self.pattern_rounds.take_turns(now)
         )
-        while (leaves := self._next_leave()) is not None and now >= leaves:
-            self._drop(next(iter(self.leaving)))
+        while (left := self.leaving.pop(now)) is not None:
+            self._drop(left)
+            self.outbox.append(Abandoned(left))
         self.cache.expire(now)
 
     def next_timeout(self) -> int | None:
         """Return when `handle_timeout` is due, in nanoseconds."""
-        return soonest(self.rounds.next(), self.pattern_rounds.next(), self.cache.next(), self._next_leave())
+        return soonest(self.rounds.next(), self.pattern_rounds.next(), self.cache.next(), self.leaving.next())
 
     def take_effects(self) -> list[QuerierEffect]:
         """Return the effects since the last call, in order."""
@@ -145,18 +162,13 @@ class Querier:
     def wake(self, now: int, *, topics: bool, patterns: bool) -> None:
         """Query quiescent topics or patterns again, by request of another context (T26)."""
         if topics:
-            for topic in self.interests:
-                if self.rounds.phase(topic) is Phase.QUIESCENT:
+            for topic, interest in self.interests.items():
+                if self.rounds.phase(topic) is Phase.QUIESCENT and not interest.satisfied:
                     self.rounds.asked(topic, now, answered=False)
         if patterns:
             for name, pattern in self.patterns.items():
                 if self.pattern_rounds.phase(name) is Phase.QUIESCENT:
                     self.pattern_rounds.begin(name, pattern.options.pace, len(records.topic_bytes(name)) + 2, now)
-
-    def _next_leave(self) -> int | None:
-        """Return when the next topic is abandoned. All linger equally long, so it is the first one."""
-        topic = next(iter(self.leaving), None)
-        return None if topic is None else self.interests[topic].leaves
 
     # Wanted topics and patterns.
 
@@ -165,7 +177,7 @@ class Querier:
         records.check_topic(topic)
         if topic not in self.interests and len(self.interests) == udp.MAX_TOPICS:
             raise MisuseError(f"a context receives at most {udp.MAX_TOPICS} topics: remove one or use another context")
-        self.leaving.pop(topic, None)
+        self.leaving.stop(topic)
         interest = self.interests[topic] = WantedTopic(event.options or self.options, wanted=True, since=now)
         self.rounds.begin(topic, interest.options.pace, len(records.topic_bytes(topic)) + 1, now)
         self._report_known(topic, interest)
@@ -173,8 +185,8 @@ class Querier:
     def _remove(self, topic: str, now: int) -> None:
         if topic in self.interests:
             self._drop(topic)
-            if self._is_matched(topic):
-                self._adopt(topic, now)
+            if self.cache.of(topic) and self._is_matched(topic):
+                self._report_known(topic, self._adopt(topic, now))
 
     def _add_pattern(self, event: inputs.AddPattern, now: int) -> None:
         found = expression(event.pattern, event.kind)
@@ -201,15 +213,15 @@ class Querier:
     def _adopt(self, topic: str, now: int) -> WantedTopic:
         """Add a topic that a pattern matches. It is not queried as long as it has sources."""
         options = next(pattern.options for pattern in self.patterns.values() if pattern.expression.search(topic))
-        query = attrs.evolve(self.options, report_after=options.report_after)
-        interest = self.interests[topic] = WantedTopic(query, wanted=False, since=now)
+        query = attrs.evolve(self.options, report_after=options.report_after, enough=1)
+        interest = self.interests[topic] = WantedTopic(query, wanted=False, since=now, linger=options.linger)
         self.rounds.begin(topic, query.pace, len(records.topic_bytes(topic)) + 1, now)
         self.rounds.enough(topic)
         return interest
 
     def _drop(self, topic: str) -> None:
         del self.interests[topic]
-        self.leaving.pop(topic, None)
+        self.leaving.stop(topic)
         self.rounds.stop(topic)
 
     def _is_matched(self, topic: str) -> bool:
@@ -225,6 +237,8 @@ class Querier:
 
     def _on_unresolved(self, topic: str, now: int) -> None:
         interest = self.interests.get(topic)
+        if interest is None and self._is_matched(topic) and len(self.interests) < udp.MAX_TOPICS:
+            interest = self._adopt(topic, now)  # A service found its source, or it was abandoned meanwhile.
         if interest is not None:
             interest.since = now
             interest.known.clear()
@@ -240,19 +254,19 @@ class Querier:
                 self._lose(event.topic, interest, records.SourceRecord(address, session_id, index), now)
 
     def _lose(self, topic: str, interest: WantedTopic, record: records.SourceRecord, now: int) -> None:
-        """Forget a source, and query for others, as after every end of a source."""
+        """Forget a source, and query for others unless enough are left (T-307)."""
         del interest.known[record.address, record.session_id, record.index]
         self.cache.forget(topic, record)
-        self.rounds.asked(topic, now, answered=False)
+        if not interest.satisfied:
+            self.rounds.asked(topic, now, answered=False)
 
     def _asked(self, topic: str, now: int) -> None:
         interest = self.interests[topic]
         interest.unanswered += 1
         if interest.unanswered == interest.options.report_after:
             self.outbox.append(SourceNotFound(topic, interest.unanswered, left=not interest.wanted))
-            if not interest.wanted:
-                interest.leaves = now + self.pattern_options.linger
-                self.leaving[topic] = None
+            if not interest.wanted and interest.since is not None:
+                self.leaving.arm(topic, now + interest.linger)
         self._rest(topic, interest)
 
     def _rest(self, topic: str, interest: WantedTopic) -> None:
@@ -280,8 +294,8 @@ class Querier:
         if interest is None and self._is_matched(topic) and len(self.interests) < udp.MAX_TOPICS:
             interest = self._adopt(topic, now)
         if interest is not None:
-            interest.unanswered, interest.leaves = 0, None
-            self.leaving.pop(topic, None)
+            interest.unanswered = 0
+            self.leaving.stop(topic)
             self._report(topic, interest, record)
 
     def _on_ended(self, topic: str, record: records.SourceRecord, now: int) -> None:
@@ -304,5 +318,5 @@ class Querier:
             del interest.known[next(iter(interest.known))]
         interest.known[known] = None
         self.outbox.append(Discovered(topic, record))
-        if len(interest.known) >= interest.options.enough:
+        if interest.satisfied:
             self.rounds.enough(topic)

@@ -6,7 +6,7 @@ Options that differ by topic come with the source or the receiver (T-003). `Reso
 import attrs
 
 from stablecast.core.machine.units import MILLISECOND, SECOND
-from stablecast.transports.wire.lbmr import MAX_DATAGRAM
+from stablecast.transports.wire.lbmr import MAX_DATAGRAM, PatternLanguage
 
 MAX_SOURCES = 131_072
 """Sources of one context."""
@@ -100,9 +100,10 @@ class QueryOptions:
 
 @attrs.frozen
 class PatternOptions:
-    """Options of a pattern's queries, and of queries for found topics after the loss of their sources.
+    """Options of a pattern, of its queries, and of queries for found topics after the loss of their sources.
 
     Attributes:
+        kind: The language of the pattern.
         report_after: Unanswered queries for a lost topic before it is abandoned.
         linger: Time that it stays after that.
     """
@@ -110,6 +111,7 @@ class PatternOptions:
     pace: PhasePace = attrs.field(default=attrs.evolve(PATTERN_QUERYING, initial=0))
     report_after: int = 10
     linger: int = SECOND
+    kind: int = PatternLanguage.PCRE
 
 
 @attrs.frozen

@@ -14,14 +14,13 @@ from typing import assert_never
 import attrs
 
 from stablecast.core.errors import MisuseError
-from stablecast.core.machine.timers import soonest
+from stablecast.core.machine.chart import soonest
 from stablecast.transports.codec.places import split
 from stablecast.transports.resolution.records import check_topic
 from stablecast.transports.resolution.udp.effects import NameEffect, NameFound, NameLost, Remark, Tell
-from stablecast.transports.resolution.udp.inputs import AddName, AskName, ForgetName, NameAlive, NameInput, RemoveName
-from stablecast.transports.resolution.udp.limiter import Limiter
+from stablecast.transports.resolution.udp.inputs import AddName, AskName, ForgetName, NameAlive, NameInput
 from stablecast.transports.resolution.udp.phases import Phase
-from stablecast.transports.resolution.udp.schedule import TurnSchedule
+from stablecast.transports.resolution.udp.schedule import Limiter, TurnSchedule
 from stablecast.transports.resolution.udp.settings import NameOptions, RateLimit
 from stablecast.transports.wire import lbmr
 
@@ -91,8 +90,6 @@ class StoreNames:
                 split(address)
                 self.own[name] = address
                 self._answer(name)
-            case RemoveName(name):
-                self.own.pop(name, None)
             case AskName(name):
                 self._check(name, self.asked)
                 self.asked[name] = NameSearch()

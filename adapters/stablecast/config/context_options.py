@@ -1,0 +1,66 @@
+"""The documented options of a context itself: its interface and its request port."""
+
+from collections.abc import Mapping
+
+import attrs
+
+from stablecast.config import option_kinds as k
+from stablecast.config.option import Option, set_known
+from stablecast.config.resolution_options import plain_interface
+from stablecast.core.errors import ConfigError
+from stablecast.runtime.ports import REQUEST_PORTS
+
+
+@attrs.frozen
+class ContextConfig:
+    """The settings of a context.
+
+    Attributes:
+        default_interface: Address, network, device or host name of this host; empty: by route.
+        request_interface: The same for the request port; empty: the default interface.
+        request_port: Port of the context; 0: one of the range.
+        low, high: Range of that port.
+        binds: False refuses sources and receivers with stores, which answer to the request port (P-038).
+    """
+
+    default_interface: str = ""
+    request_interface: str = ""
+    request_port: int = 0
+    low: int = REQUEST_PORTS[0]
+    high: int = REQUEST_PORTS[1]
+    binds: bool = True
+
+    @property
+    def interface(self) -> str:
+        """Return the configured interface of the context; empty: none is configured."""
+        return self.request_interface or self.default_interface
+
+    @property
+    def ports(self) -> tuple[int, int]:
+        """Return the range of the request port. Raises ConfigError if it is empty."""
+        if self.request_port:
+            return self.request_port, self.request_port
+        if self.low > self.high:
+            raise ConfigError(f"request_tcp_port_low {self.low} is above request_tcp_port_high {self.high}")
+        return self.low, self.high
+
+
+INTERFACE = k.TextKind("a.b.c.d[/n], device, host", plain_interface)
+
+# fmt: off
+CONTEXT_OPTIONS = (
+    Option("default_interface", "default_interface", INTERFACE,
+           "interface of the context: address, network, device or host name; 0.0.0.0: by route"),
+    Option("request_tcp_interface", "request_interface", INTERFACE,
+           "interface of the request port and of all connections; 0.0.0.0: default_interface"),
+    Option("request_tcp_port", "request_port", k.PORT, "port of the context; 0: one of the range"),
+    Option("request_tcp_port_low", "low", k.PORT, "first port of the range"),
+    Option("request_tcp_port_high", "high", k.PORT, "last port of the range; if none is free, any port"),
+    Option("request_tcp_bind_request_port", "binds", k.FLAG, "0: refuse stores, which answer to the request port"),
+)
+# fmt: on
+
+
+def split(options: Mapping[str, k.Value]) -> tuple[ContextConfig, dict[str, k.Value]]:
+    """Return the configuration of the context, and the other options. Raises OptionError."""
+    return set_known(CONTEXT_OPTIONS, ContextConfig(), options)

@@ -1,0 +1,123 @@
+"""Break the rules of the system of Stability as the configurations `mut_*` and `doc_*` of its model do.
+
+Each mutant replaces text of transitions or axioms. A condition that held must then fail: an induction step breaks.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import attrs
+
+from stablecast.lab.proof.system import SystemText
+
+
+@attrs.frozen
+class Mutant:
+    """Name a broken rule, the transition whose condition must fail, and that condition's invariant."""
+
+    breaks: Callable[[SystemText], None]
+    transition: str
+    invariant: str
+
+
+def _guards(name: str, drop: int, *instead: str) -> Callable[[SystemText], None]:
+    """Replace a guard of a transition."""
+
+    def change(text: SystemText) -> None:
+        heads, guards, updates = text.transitions[name]
+        text.transitions[name] = (heads, (*guards[:drop], *instead, *guards[drop + 1 :]), updates)
+
+    return change
+
+
+def _update(name: str, head: str, value: str | None) -> Callable[[SystemText], None]:
+    """Replace an update of a transition, or drop it."""
+
+    def change(text: SystemText) -> None:
+        heads, guards, updates = text.transitions[name]
+        kept = {one: old for one, old in updates.items() if one != head}
+        text.transitions[name] = (heads, guards, kept if value is None else {**kept, head: value})
+
+    return change
+
+
+def _both(*changes: Callable[[SystemText], None]) -> Callable[[SystemText], None]:
+    def change(text: SystemText) -> None:
+        for one in changes:
+            one(text)
+
+    return change
+
+
+def _axiom(name: str) -> Callable[[SystemText], None]:
+    def change(text: SystemText) -> None:
+        text.axioms = {one: formula for one, formula in text.axioms.items() if one != name}
+
+    return change
+
+
+def _wipe(text: SystemText) -> None:
+    text.transitions["Wipe"] = (
+        "s",
+        ("!up(s)",),
+        {
+            "disk_life(s1, l1)": "s1 != s & disk_life(s1, l1)",
+            "disk_term(s1)": "if s1 = s then zero else disk_term(s1)",
+            "disk_told(s1, e1)": "s1 != s & disk_told(s1, e1)",
+            "disk_told_term(s1)": "if s1 = s then zero else disk_told_term(s1)",
+            "disk_content(s1, n1, l1)": "s1 != s & disk_content(s1, n1, l1)",
+        },
+    )
+
+
+_CUT_AT_RETURN = _update(
+    "Inform.cut", "content(s1, n1, l1)", "content(s1, n1, l1) & (s1 != s | (n1 < n & n1 < first(l)))"
+)
+
+MUTANTS: Final[Mapping[str, Mutant]] = {
+    "mut_ack_before_sync_bug": Mutant(
+        _guards("Tell", 1, "all n1. told(n1) -> content(s, n1, l)"), "Tell", "acks are votes"
+    ),
+    "mut_any_life_bug": Mutant(
+        _guards("ToSource.acks", 2, "all n1. heard(n1) -> (some l2. ack(s, l2, n1))"),
+        "ToSource.acks",
+        "acked are votes",
+    ),
+    "mut_present_quorum_bug": Mutant(
+        _guards("Judge", 2, "all s. in_k(s, k) & counts(l, s) -> acked(l, s, n)"), "Judge", "safe by votes"
+    ),
+    "mut_cut_low_bug": Mutant(
+        _both(
+            _guards("Inform.cut", 7, "all m, l4. m <= n -> (own(life(e2), m, l4) <-> own(l, m, l4))"),
+            _guards("Inform.cut", 6),
+        ),
+        "Inform.cut",
+        "cut is dead",
+    ),
+    "mut_cut_at_return_bug": Mutant(_CUT_AT_RETURN, "Inform.cut", "cut is dead"),
+    "mut_cut_at_return_once_bug": Mutant(_CUT_AT_RETURN, "Inform.cut", "cut is dead"),
+    "mut_resume_at_newest_bug": Mutant(_guards("Resume.followed", 3), "Resume.followed", "dead by quorum"),
+    "mut_used_twice_bug": Mutant(_guards("Resume.followed", 3), "Resume.followed", "dead by quorum"),
+    "mut_early_release_bug": Mutant(_guards("Judge.released", 1), "Judge.released", "released is stable"),
+    "mut_own_count_bug": Mutant(
+        _guards("Resume.followed", 2, "all s1. in_r(s1, r) -> counts(l, s1)"), "Resume.followed", "formed by quorum"
+    ),
+    "mut_no_second_round_bug": Mutant(_guards("Return", 2), "Return", "as new as all"),
+    "mut_no_proof_bug": Mutant(
+        _both(
+            _update("Return.renewed", "owes(l1, s1)", None),
+            _update("Return.renewed", "acked(l1, s1, n1)", None),
+        ),
+        "Return.renewed",
+        "acked are votes",
+    ),
+    "mut_forgotten_agrees_bug": Mutant(_guards("Inform.cut", 7), "Inform.cut", "content by history"),
+    "doc_any_group": Mutant(_axiom("beginnings meet what keeps"), "Inv", "safe is not dead"),
+    "doc_all_active": Mutant(_axiom("beginnings meet what keeps"), "Inv", "safe is not dead"),
+    "doc_backup": Mutant(_axiom("beginnings meet what keeps"), "Inv", "safe is not dead"),
+    "doc_lowest": Mutant(_guards("Resume.followed", 3), "Resume.followed", "dead by quorum"),
+    "doc_majority": Mutant(_guards("Resume.followed", 3), "Resume.followed", "dead by quorum"),
+    "doc_one_number": Mutant(_update("Inform.cut", "content(s1, n1, l1)", None), "Inform.cut", "content by history"),
+    "doc_wiped": Mutant(_wipe, "Wipe", "votes told"),
+}
+"""The mutants by the name of their configuration."""

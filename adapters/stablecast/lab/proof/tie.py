@@ -1,0 +1,180 @@
+"""Tie a first-order system to recorded graphs of the core: proof, model and core are one system at the bounds.
+
+Forward: a structure is carried along every edge of the graph. Each edge is a sequence of enabled transitions, or
+changes nothing that the system knows, and every invariant holds in every structure.
+
+Backward: every step that the system enables in a structure and that the bounds of the configuration leave open occurs
+in the graph, with the same parameters. No solver is needed.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from stablecast.lab.model import equal
+from stablecast.lab.model.catalog import Configuration
+from stablecast.lab.model.graph import Graph
+from stablecast.lab.model.worlds.stability_stores import StabilityConstants
+from stablecast.lab.proof.bounds_stability import StabilityBounds
+from stablecast.lab.proof.errors import ProofError
+from stablecast.lab.proof.evaluation import Structure
+from stablecast.lab.proof.tie_stability import StabilityTie, Step
+
+_ACTION = re.compile(r"(\w+)(?:\((\d+)\))?$")
+
+
+@attrs.frozen
+class TieResult:
+    """Hold what was compared, and the first difference. `structures`: states with their histories."""
+
+    states: int
+    edges: int
+    structures: int
+    steps: Mapping[str, int]
+    allowed: Mapping[str, int]
+    difference: str | None = None
+
+
+@attrs.define
+class TieRun:
+    """Carry structures along the edges of one graph."""
+
+    graph: Graph
+    tie: StabilityTie
+    bounds: StabilityBounds
+    steps: dict[str, int] = attrs.field(factory=dict)
+    allowed: dict[str, int] = attrs.field(factory=dict)
+    edges: int = 0
+    _states: dict[int, Any] = attrs.field(factory=dict)
+    _candidates: dict[int, list[tuple[str, Step]]] = attrs.field(factory=dict)
+    _first: dict[int, set[Any]] = attrs.field(factory=dict)
+
+    def run(self) -> TieResult:
+        """Return the first difference, if there is one."""
+        start = self.tie.evaluator.initial()
+        seen: list[set[Structure]] = [set() for _ in self.graph.states]
+        queue: list[tuple[int, Structure]] = []
+        wrong = self._enter(0, start, seen, queue)
+        while queue and wrong is None:
+            at, structure = queue.pop()
+            wrong = self._missing(at, structure)
+            if wrong is not None:
+                break
+            for action, to in self.graph.edges[at]:
+                self.edges += 1
+                after, wrong = self._follow(at, action, to, structure)
+                wrong = wrong or self._enter(to, after, seen, queue)
+                if wrong is not None:
+                    path = " ".join(self.graph.path(self.graph.states[at]))
+                    wrong = f"{action} after {path or 'nothing'}: {wrong}"
+                    break
+        structures = sum(map(len, seen))
+        return TieResult(len(self.graph.states), self.edges, structures, self.steps, self.allowed, wrong)
+
+    def _state(self, at: int) -> Any:
+        if at not in self._states:
+            self._states[at] = _read(json.loads(self.graph.states[at]))
+        return self._states[at]
+
+    def _enter(
+        self, at: int, structure: Structure, seen: list[set[Structure]], queue: list[tuple[int, Structure]]
+    ) -> str | None:
+        if structure in seen[at]:
+            return None
+        seen[at].add(structure)
+        queue.append((at, structure))
+        differences = ", ".join(self.tie.differences(self._state(at), structure))
+        if differences:
+            return f"state and structure differ in {differences}"
+        broken = self.tie.evaluator.invariants(structure)
+        return f"the structure breaks {', '.join(broken)}" if broken else None
+
+    def _missing(self, at: int, structure: Structure) -> str | None:
+        """Return a step that system and bounds allow and the graph lacks."""
+        state, evaluator = self._state(at), self.tie.evaluator
+        transitions = {one.name: one for one in evaluator.system.transitions}
+        for action, (name, parameters) in self._within(at):
+            if evaluator.enabled(transitions[name], structure, parameters) is not None:
+                continue
+            self.allowed[name] = self.allowed.get(name, 0) + 1
+            if (action, name, _frozen(parameters)) not in self._occurring(at, state):
+                path = " ".join(self.graph.path(self.graph.states[at]))
+                return f"the graph lacks {action} as {name} {parameters} after {path or 'nothing'}"
+        return None
+
+    def _within(self, at: int) -> list[tuple[str, Step]]:
+        """Return the steps within the bounds of a state."""
+        if at not in self._candidates:
+            self._candidates[at] = list(self.bounds.candidates(self._state(at)))
+        return self._candidates[at]
+
+    def _occurring(self, at: int, state: Any) -> set[Any]:
+        """Return the first steps of the edges of a state."""
+        if at not in self._first:
+            found = set()
+            for action, to in self.graph.edges[at]:
+                match = _ACTION.match(action)
+                assert match is not None, action
+                store = int(match[2]) - 1 if match[2] else -1
+                for name, parameters in self.tie.steps(match[1], store, dict(state), self._state(to)):
+                    found.add((action, name.replace("Sync.told", "Sync.granted"), _frozen(parameters)))
+            self._first[at] = found
+        return self._first[at]
+
+    def _follow(self, at: int, action: str, to: int, structure: Structure) -> tuple[Structure, str | None]:
+        match = _ACTION.match(action)
+        assert match is not None, action
+        store = int(match[2]) - 1 if match[2] else -1
+        transitions = {one.name: one for one in self.tie.evaluator.system.transitions}
+        for name, parameters in self.tie.steps(match[1], store, dict(self._state(at)), self._state(to)):
+            transition = transitions[name]
+            blocked = self.tie.evaluator.enabled(transition, structure, parameters)
+            if blocked is not None:
+                return structure, f"{blocked} does not hold for {parameters}"
+            structure = self.tie.evaluator.perform(transition, structure, parameters)
+            self.steps[name] = self.steps.get(name, 0) + 1
+        return structure, None
+
+
+def terms(graph: Graph) -> int:
+    """Return a number above every term in a graph of `tla/Stability`."""
+    return 1 + max(max(map(int, re.findall(r'\["(?:claim|term)",(\d+)\]', text))) for text in graph.states)
+
+
+def _frozen(parameters: Mapping[str, Any]) -> frozenset[tuple[str, Any]]:
+    # The environment does not choose the numbers that a store acknowledges beside a grant.
+    return frozenset((name, value) for name, value in parameters.items() if name not in ("told", "e", "e2"))
+
+
+def _read(value: Any) -> Any:
+    """Return a value of a canonical text."""
+    if not isinstance(value, list):
+        return value
+    kind, *inside = value
+    if kind == "fn":
+        return {key: _read(one) for key, one in inside}
+    return (tuple if kind == "seq" else frozenset)(map(_read, inside))
+
+
+def stability_constants(constants: Mapping[str, Any]) -> StabilityConstants:
+    """Return the constants of a configuration of `tla/Stability`; only the model has `Mutant`."""
+    return StabilityConstants(**{name: value for name, value in constants.items() if name != "Mutant"})
+
+
+def run(configuration: Configuration) -> TieResult:
+    """Tie the proof to the recorded graph of a configuration; a graph that is not kept is explored anew.
+
+    Raises:
+        ModelError: the core's graph is too large.
+        ProofError: there is no tie for the model.
+    """
+    if configuration.model != "Stability":
+        raise ProofError(f"no tie to the graphs of {configuration.model}")
+    path = equal.kept_path(configuration)
+    graph = Graph.read(path) if path.exists() else equal.core_graph(configuration).graph
+    constants = stability_constants(configuration.constants)
+    tie = StabilityTie.create(attrs.asdict(constants), terms(graph))
+    return TieRun(graph, tie, StabilityBounds(constants, tie)).run()

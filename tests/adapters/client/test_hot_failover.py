@@ -1,0 +1,173 @@
+"""Hot failover over real sockets: several sources send the same numbered messages, and each arrives once."""
+
+import asyncio
+
+import pytest
+
+from stablecast.client import Context, Message, Receiver, Source
+from stablecast.core.errors import MisuseError
+from stablecast.core.protocol.events import HotNumbersMissed
+from tests.support.network import Events, Network, drop, until
+
+
+async def take(receiver: Receiver, count: int) -> list[int]:
+    """Return the payloads of the next messages, which are their hot numbers."""
+    found: list[int] = []
+    while len(found) < count:
+        message = await anext(receiver)
+        assert message.hot_number == int(message.payload)
+        found.append(int(message.payload))
+    return found
+
+
+async def begun(receiver: Receiver, count: int) -> None:
+    """Wait until the receiver has a session with this number of sources that may deliver."""
+    await until(lambda: sum(one._machine.window.next is not None for one in receiver._sessions.values()) == count)
+
+
+async def send(source: Source, first: int, stop: int) -> None:
+    for number in range(first, stop):
+        await source.send(b"%d" % number, hot_number=number)
+    await source.wait_stable_through(source.next_number - 1)
+
+
+async def pair(net: Network) -> tuple[Context, Context, Source, Source]:
+    """Two sources of one topic in contexts of their own, each with a store of its own."""
+    one, other = await net.context(session_id=1), await net.context(session_id=2)
+    first = await one.source("orders", stores=[await net.store("first")])
+    second = await other.source("orders", stores=[await net.store("second")])
+    return one, other, first, second
+
+
+@pytest.mark.rows("M-004", "P-957")
+async def test_each_number_comes_once(net: Network) -> None:
+    """M-004, P-957: both sources send all numbers, at different times."""
+    _, _, first, second = await pair(net)
+    receiver = (await net.context()).receiver("orders", session_id=7, hot_failover=True)
+    await begun(receiver, 2)
+    await send(first, 0, 20)
+    await send(second, 0, 40)
+    await send(first, 20, 60)
+    assert sorted(await take(receiver, 60)) == list(range(60))
+    await send(second, 40, 61)
+    assert await take(receiver, 1) == [60]
+
+
+@pytest.mark.parametrize("size", [1, 200_000])
+async def test_a_source_that_dies_is_replaced_without_a_gap(net: Network, size: int) -> None:
+    """The other source goes on where the first stopped, also with messages that are cut into pieces."""
+    one, _, first, second = await pair(net)
+    receiver = (await net.context()).receiver("orders", session_id=7, hot_failover=True)
+    await begun(receiver, 2)
+    found: list[int | None] = []
+    for number in range(10):
+        if number < 6:
+            await first.send(bytes(size), {"n": number}, hot_number=number)
+        await second.send(bytes(size), {"n": number}, hot_number=number)
+        if number == 5:
+            await drop(one)
+        message = await anext(receiver)
+        assert len(message.payload) == size
+        assert message.properties == {"n": number}
+        found.append(message.hot_number)
+    assert found == list(range(10))
+
+
+@pytest.mark.rows("M-004", "P-957")
+async def test_what_one_source_lost_comes_from_the_stores_of_the_other(net: Network) -> None:
+    """A receiver that was away gets the rest of each number from the store that has it, and none twice."""
+    one, _, first, second = await pair(net)
+    before = await net.context()
+    receiver = before.receiver("orders", session_id=7, hot_failover=True)
+    await begun(receiver, 2)
+    await send(first, 0, 10)
+    await send(second, 0, 5)
+    assert sorted(await take(receiver, 10)) == list(range(10))
+    await before.close()
+    await send(second, 5, 30)
+    await send(first, 10, 15)
+    await net.stop("first")
+    await drop(one)
+    events = Events()
+    returned = (await net.context()).receiver("orders", session_id=7, hot_failover=True, on_event=events)
+    found = await take(returned, 20)
+    assert set(range(10, 30)) <= {*found, *await take(returned, 30 - min(found) - 20)}
+    assert not events.of(HotNumbersMissed)
+
+
+async def test_copies_are_acknowledged_only_after_the_application_has_one(net: Network) -> None:
+    """The first source and its store are gone with a message that was delivered and not consumed: the copy comes."""
+    one, _, first, second = await pair(net)
+    before = await net.context()
+    receiver = before.receiver("orders", session_id=7, hot_failover=True)
+    await begun(receiver, 2)
+    await send(first, 0, 1)
+    await send(second, 0, 1)
+    assert await take(receiver, 1) == [0]  # in hand, and never consumed
+    await asyncio.sleep(0)
+    await drop(before)
+    await drop(one)
+    await net.stop("first")
+    returned = (await net.context()).receiver("orders", session_id=7, hot_failover=True)
+    assert await take(returned, 1) == [0]
+
+
+async def test_numbers_that_no_source_sent_are_reported(net: Network) -> None:
+    _, _, first, second = await pair(net)
+    events = Events()
+    receiver = (await net.context()).receiver("orders", session_id=7, hot_failover=True, on_event=events)
+    await begun(receiver, 2)
+    for source in (first, second):
+        await send(source, 0, 3)
+        await send(source, 5, 8)
+    assert sorted(await take(receiver, 6)) == [0, 1, 2, 5, 6, 7]
+    await first.send(b"8", hot_number=8)
+    await second.send(b"9", hot_number=9)
+    assert sorted(await take(receiver, 2)) == [8, 9]
+    missed = await events.first(HotNumbersMissed)
+    assert (missed.first % 2**32, missed.last % 2**32) == (3, 4)
+    assert len(events.of(HotNumbersMissed)) == 1
+
+
+async def test_a_callback_gets_each_number_once(net: Network) -> None:
+    """`on_message`, and messages without a number, which all come."""
+    _, _, first, second = await pair(net)
+    found: list[Message] = []
+    receiver = (await net.context()).receiver("orders", session_id=7, hot_failover=True, on_message=found.append)
+    await begun(receiver, 2)
+    for source in (first, second):
+        await send(source, 0, 50)
+        await source.send(b"plain")
+    await until(lambda: len(found) == 52)
+    assert sorted(message.hot_number for message in found if message.hot_number is not None) == list(range(50))
+    assert [message.payload for message in found if message.hot_number is None] == [b"plain"] * 2
+
+
+async def test_a_loop_that_is_left_and_begun_again_loses_nothing(net: Network) -> None:
+    """Messages that were in hand, and not handed over, come in the next loop: batches and single messages."""
+    _, _, first, second = await pair(net)
+    receiver = (await net.context()).receiver("orders", session_id=7, hot_failover=True)
+    await begun(receiver, 2)
+    await send(first, 0, 30)
+    await send(second, 0, 30)
+    found: list[int] = []
+    while len(found) < 20:
+        async for message in receiver:
+            found.append(int(message.payload))
+            if len(found) % 3 == 0:
+                break
+    async for batch in receiver.batches():
+        found += map(int, batch.payloads())
+        if len(found) >= 30:
+            break
+    assert found == list(range(30))
+
+
+async def test_misuse(net: Network) -> None:
+    context = await net.context()
+    with pytest.raises(MisuseError, match="acknowledges by itself"):
+        context.receiver("orders", hot_failover=True, options={"ume_explicit_ack_only": 1, "ume_use_ack_batching": 0})
+    source = await context.source("orders", stores=[await net.store()])
+    for wrong in (-1, 2**32):
+        with pytest.raises(ValueError, match="a hot number is from 0 to 4294967295"):
+            await source.send(b"", hot_number=wrong)

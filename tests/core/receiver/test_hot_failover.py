@@ -1,0 +1,140 @@
+"""The stream of hot numbers: each number once, gaps, and what all sources lost."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stablecast.core.machine import serial
+from stablecast.core.receiver.hot_failover import MAX_GAPS, HotFailover, HotState
+
+A, B = 1, 2
+
+
+def stream(*sources: int) -> HotFailover:
+    made = HotFailover()
+    for source in sources:
+        made.join(source)
+    return made
+
+
+@pytest.mark.rows("M-004")
+def test_the_first_copy_wins() -> None:
+    """M-004: whichever source brings it."""
+    numbers = stream(A, B)
+    assert numbers.state.name == "EMPTY"
+    assert [numbers.take(source, number) for source, number in ((A, 7), (B, 7), (B, 8), (A, 8))] == [True, False] * 2
+    assert numbers.state.name == "COMPLETE"
+    assert numbers.take_missed() == []
+
+
+def test_a_gap_waits_for_the_slower_source() -> None:
+    numbers = stream(A, B)
+    for number in (1, 2, 5):
+        numbers.take(A, number)
+    assert numbers.state.name == "GAPPED"
+    numbers.take(B, 2)
+    assert numbers.take_missed() == []
+    assert numbers.take(B, 3)
+    assert numbers.take(B, 4)
+    assert numbers.state.name == "COMPLETE"
+    assert numbers.take_missed() == []
+
+
+def test_numbers_that_all_sources_passed_are_missed_once() -> None:
+    """Also when the source that could still bring them leaves; a late copy is taken all the same."""
+    numbers = stream(A, B)
+    for number in (1, 4):
+        numbers.take(A, number)
+    numbers.take(B, 1)
+    numbers.take(B, 3)
+    assert numbers.take_missed() == [(2, 3)]
+    assert numbers.state.name == "COMPLETE"
+    numbers.take(A, 7)
+    assert (numbers.take_missed(), numbers.state) == ([], HotState.GAPPED)
+    numbers.leave(B)
+    assert numbers.take_missed() == [(5, 7)]
+    assert numbers.take(B, 5)
+    assert numbers.take_missed() == []
+    assert numbers.state.name == "COMPLETE"
+
+
+def test_a_source_that_has_brought_nothing_is_waited_for() -> None:
+    numbers = stream(A, B)
+    for number in (1, 3):
+        numbers.take(A, number)
+    assert numbers.take_missed() == []
+    numbers.leave(B)
+    assert numbers.take_missed() == [(2, 3)]
+
+
+def test_lower_numbers_than_the_first_are_taken() -> None:
+    """They belong to a source that is behind; they were never a gap."""
+    numbers = stream(A, B)
+    numbers.take(A, 100)
+    assert numbers.take(B, 97)
+    assert numbers.take(B, 98)
+    assert not numbers.take(B, 100)
+    assert numbers.take_missed() == []
+
+
+def test_a_number_that_is_put_back_comes_again() -> None:
+    numbers = stream(A, B)
+    numbers.take(A, 1)
+    numbers.take(A, 2)
+    numbers.put_back(2)
+    assert numbers.fresh(2)
+    assert numbers.take(B, 2)
+    assert not numbers.fresh(2)
+
+
+def test_numbers_wrap() -> None:
+    numbers = stream(A)
+    last = numbers.extended(serial.MODULUS - 1)
+    numbers.take(A, last)
+    assert numbers.extended(0) == last + 1
+    numbers.take(A, numbers.extended(0))
+    assert numbers.state.name == "COMPLETE"
+
+
+def test_gaps_are_bounded() -> None:
+    numbers = stream(A)
+    for number in range(0, 4 * MAX_GAPS, 2):
+        numbers.take(A, number)
+        numbers.take_missed()
+    assert len(numbers.taken) <= MAX_GAPS
+    assert not numbers.fresh(4 * MAX_GAPS - 2)
+
+
+SENT = st.lists(st.tuples(st.sampled_from([A, B, 3]), st.integers(0, 30)), max_size=60)
+
+
+@given(SENT, st.sets(st.sampled_from([A, B, 3])))
+def test_each_number_is_taken_once_and_missed_only_if_all_passed_it(
+    arrivals: list[tuple[int, int]], leaving: set[int]
+) -> None:
+    """A naive twin that keeps every arrival."""
+    numbers, taken, missed = stream(A, B, 3), set[int](), set[int]()
+    passed: dict[int, Any] = {A: None, B: None, 3: None}
+    for source, number in arrivals:
+        assert numbers.take(source, number) is (number not in taken)
+        taken.add(number)
+        passed[source] = max(passed[source] or 0, number + 1)
+        missed |= {number for first, stop in numbers.take_missed() for number in range(first, stop)}
+        assert all(
+            stop is not None and all(number < stop for stop in passed.values())
+            for number in missed
+            for stop in passed.values()
+        )
+    for source in leaving:
+        numbers.leave(source)
+        del passed[source]
+        missed |= {number for first, stop in numbers.take_missed() for number in range(first, stop)}
+    begun = arrivals[0][1] if arrivals else 0
+    least = min((0 if stop is None else stop for stop in passed.values()), default=100)
+    late = {number for number in missed if number in taken}
+    assert {number for number in range(begun, min(least, max(taken, default=0))) if number not in taken} <= missed
+    assert all(number not in taken or number in late for number in missed)
+    gaps = [number for number in range(begun, max(taken, default=0)) if number not in taken and number not in missed]
+    assert (numbers.state is HotState.GAPPED) == bool(gaps)
