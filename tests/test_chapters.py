@@ -23,7 +23,7 @@ CITED_FILE = re.compile(r"`((?:tests|adapters|core|transports|examples)/[\w/.-]+
 CITED_TEST = re.compile(r"`(test_\w+)`")
 CITED_MODULE = re.compile(r"`(stablecast(?:\.[a-z_]+)+)`")
 FORMAL = re.compile(r"formal(?: design,)? 7\.(\d+)")
-LAST_FINDING = 10
+LAST_FINDING = 11
 ANCHORED = re.compile(r"\]\((?!https?:)([\w./-]*)#([\w-]+)\)")
 CODE = re.compile(r"(?:\b(Oddity|Finding)\(|\b_(odd)\()\s*\"([a-z-]+)\"")
 

@@ -101,6 +101,23 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
         "graph_three",
         changed("everyone", property(lambda self: True), RegistrationSet),
     ),
+    "a store without memory votes": (
+        "graph_wiped",
+        changed("voters", property(lambda self: self.mask), RegistrationSet),
+    ),
+    "a quorum of answers opens the vote": (
+        "graph_wiped",
+        changed("voters", lambda self, answered, forgetful, new, listed: answered, Quorums),
+    ),
+    "numbers that are only known do not count": (
+        "graph_wiped",
+        changed("used", lambda answer, near: resume_rules.offer(answer, near)[1], resume_rules),
+    ),
+    "an announcement gives no vote back": ("graph_wiped", changed("_vouch", _stop_early, Registry)),
+    "a store forgets that it has no memory": (
+        "graph_wiped",
+        changed("mark", lambda self, client: client, Registry),
+    ),
 }
 """Each with the graph that shows it."""
 

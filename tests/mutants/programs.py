@@ -220,8 +220,8 @@ PROGRAMS: Final = (
     Mutant(
         "a-store-always-remembers",
         "adapters/store/store",
-        "machine.clock.monotonic_ns(), memory=memory)",
-        "machine.clock.monotonic_ns(), memory=True)",
+        "memory=journal.whole or new, standing",
+        "memory=True, standing",
         Test("adapters/store/test_store.py::test_only_a_new_store_remembers_without_a_journal"),
     ),
     Mutant(
@@ -304,8 +304,8 @@ PROGRAMS: Final = (
     Mutant(
         "a-store-forgets-its-clients-in-a-checkpoint",
         "adapters/store/store",
-        "[client_record(client) for client in endpoint.checkpoint()]",
-        "[client_record(client) for client in endpoint.checkpoint()][1:]",
+        "*map(client_record, endpoint.checkpoint())]",
+        "*map(client_record, endpoint.checkpoint()[1:])]",
         Test("adapters/store/test_crash_matrix.py::test_nothing_that_was_reported_is_lost[disk-restart-scanned]"),
     ),
     Mutant(

@@ -12,11 +12,13 @@ from tests.mutants.shared import SHARED
 from tests.mutants.sources import SOURCES
 from tests.mutants.stores import STORES
 from tests.mutants.terms import TERMS
+from tests.mutants.votes import VOTES
 
 MUTANTS: Final[tuple[Mutant, ...]] = (
     *SHARED,
     *SOURCES,
     *TERMS,
+    *VOTES,
     *RECEIVERS,
     *STORES,
     *RESOLUTION,

@@ -71,8 +71,8 @@ TERMS: Final = (
     Mutant(
         "a-source-without-a-quorum-announces-itself",
         "source/endpoint",
-        "        self.announcing.stop()\n        self.outbox.append(Notify(events.QuorumLost(",
-        "        self.outbox.append(Notify(events.QuorumLost(",
+        "        self.announcing.stop()\n        self.enrollment.recount(",
+        "        self.enrollment.recount(",
         Test("core/source/test_second_round.py::test_a_suspended_source_announces_nothing"),
     ),
 )

@@ -1,7 +1,7 @@
 """A store's disk in the endpoint world: the effect of each written record on the readable contents."""
 
 from stablecast.core.protocol import effects as fx
-from stablecast.core.protocol.messages import Role
+from stablecast.core.protocol.messages import Role, StoreMemory
 
 SIZE = 100
 """Payload bytes of a message in the endpoint world."""
@@ -22,6 +22,12 @@ def change(contents: dict[tuple[int, int], int], effect: fx.Effect) -> None:
         case fx.Forget(role=Role.SOURCE):
             for key in [key for key in contents if key[0] == effect.reg_id]:
                 del contents[key]
+
+
+def standing(disk: list[fx.Effect]) -> StoreMemory:
+    """Return what a store with this disk knows of the time before."""
+    written = [effect.memory for effect in disk if isinstance(effect, fx.PersistMemory)]
+    return written[-1] if written else StoreMemory.KEPT
 
 
 def replay(disk: list[fx.Effect]) -> tuple[list[fx.Client], list[tuple[int, int, int, int]], dict[int, int]]:
@@ -56,6 +62,8 @@ def replay(disk: list[fx.Effect]) -> tuple[list[fx.Client], list[tuple[int, int,
                 trails.pop(effect.reg_id, None)
                 if effect.role is Role.SOURCE:
                     extents = [extent for extent in extents if extent[0] != effect.reg_id]
+            case fx.PersistMemory():
+                pass  # `standing` reads it.
             case _:
                 raise AssertionError(effect)
     return list(clients.values()), [(*extent, SIZE * extent[2]) for extent in extents], trails

@@ -115,6 +115,8 @@ MESSAGES: st.SearchStrategy[m.Message] = st.one_of(
         lives_term=U32,
         no_cache=st.booleans(),
         pace=st.sampled_from(m.Pace),
+        memory=st.sampled_from(m.StoreMemory),
+        known=st.none() | U32,
     ),
     st.builds(
         m.Refused,
@@ -163,6 +165,7 @@ MESSAGES: st.SearchStrategy[m.Message] = st.one_of(
         term=U32,
         lives=LIVES,
         late_join=st.booleans(),
+        founding=st.booleans(),
     ),
     st.builds(m.SourceInfoRequest, incarnation=INCARNATIONS),
     st.builds(m.LateJoinRequest, incarnation=INCARNATIONS, request=U32, reply_to=addresses()),

@@ -22,7 +22,7 @@ from stablecast.core.receiver import ReceiverSession
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.core.store import StoreEndpoint
 from stablecast.store.proxy import proxy_config
-from tests.support.disk import SIZE, change, replay
+from tests.support.disk import SIZE, change, replay, standing
 from tests.support.invariants import check_invariants
 
 LINK_NS = MILLISECOND // 10
@@ -340,7 +340,7 @@ class StoreNode(Joiner):
             for record in disk:
                 change(node.contents, record)
                 change(node.durable, record)
-            node.machine.recover(*replay(disk), world.now, memory=bool(disk))
+            node.machine.recover(*replay(disk), world.now, memory=bool(disk), standing=standing(disk))
         node.join()
         return node
 
@@ -372,6 +372,8 @@ class StoreNode(Joiner):
                 change(self.memory, fx.Reclaim(0, effect.source_reg_id, effect.number))
             case fx.PersistClient() | fx.Cut() | fx.Reclaim() | fx.Forget():
                 change(self.memory, effect)
+                self.write(effect)
+            case fx.PersistMemory():
                 self.write(effect)
             case fx.Discard():
                 del self.runs[effect.token]

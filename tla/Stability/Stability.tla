@@ -19,13 +19,14 @@ CONSTANTS
     Inside,     \* which stores of a group must hold a message: "quorum", "all", "all_active" (ume_store_group)
     Between,    \* in which groups: "any", "majority", "all", "all_active"
     Consensus,  \* where a source resumes: "highest", "majority", "lowest"
-    Repairs,    \* of the documented rules: "every_group", "one_life", "holes"
+    Repairs,    \* of the documented rules: "every_group", "one_life", "holes", "vote"
     Numbers,    \* messages are numbered up to here
     Flight,     \* messages that may be in flight
     Lives,      \* of the source
     Crashes,    \* of stores, in all
     Faults,     \* what else may go wrong: "slow" (requests, SRIs and answers take time), "lag" (the disks of several
                 \* stores do), "lose" (data on a stream), "late" (what is under way outlives a life), "wipe" (of a disk),
+                \* "replace" (a wipe while a quorum of the group has its memory),
                 \* "rival" (a life is cut off from its stores, another process begins one, and the first comes back)
     Paths,      \* which stores a process reaches, see Connected: "open", "apart", "away", "once", "return", "ring"
     Memory,     \* a history names so many lives; older ones are forgotten
@@ -118,8 +119,9 @@ Parting(ours, theirs) ==  \* the first number that they may ascribe to different
 -------------------------------------------------------------------------------
 (* The source. `here` is all of it that a step may change: source, reg, window, safe. *)
 
-NoGrant == [high |-> 0, term |-> 0, lives |-> <<>>, told |-> 0]
-Counted(grant) == [NoGrant EXCEPT !.term = grant.term]  \* all that matters of it once a life has begun
+NoGrant == [high |-> 0, known |-> 0, blank |-> FALSE, term |-> 0, lives |-> <<>>, told |-> 0]
+Counted(grant) ==  \* all that matters of it once a life has begun
+    [NoGrant EXCEPT !.term = grant.term, !.blank = grant.blank]
 Nobody(life, state) == [life |-> life, state |-> state, waited |-> FALSE, resume |-> 0, claim |-> 0, term |-> 0,
                         again |-> FALSE, lives |-> <<>>]
 NoWindow == [trail |-> 0, next |-> 0, acked |-> [s \in Stores |-> {}], stable |-> {}]
@@ -135,6 +137,13 @@ Agrees == "one_life" \in Repairs /\ Mutant # "own_count"  \* a quorum must know 
 Told == IF source.again THEN source.term ELSE 0  \* what a request says beside the claim
 Counting(r) == {s \in Stores : r[s].state \in {"registered", "renewing"}}
 Present(r) == {s \in Stores : r[s].state = "registered"}
+
+Voters(r) ==  \* a store that lost its disk has no vote about older lives, unless nobody in its group can know better
+    LET counting == Counting(r)
+        whole == {s \in counting : ~r[s].grant.blank}
+        nobody(g) == Mutant = "few_vote" \/ Of(g, Stores) \subseteq counting
+        open == {g \in Groups : ~Most(g, whole) /\ nobody(g)}
+    IN IF Mutant = "blank_votes" THEN counting ELSE whole \cup {s \in counting : GroupOf[s] \in open}
 
 Judge(here) ==  \* what is stable now is safe, and copies go from the oldest on
     LET w == here.window
@@ -152,8 +161,9 @@ Quorum(numbers, size) ==  \* the highest number that a majority of a group repor
     IN Largest({n \in {numbers[s] : s \in DOMAIN numbers} : 2 * reach(n) > size})
 
 ResumePoint(r) ==
-    LET heard == Counting(r)
-        high == [s \in heard |-> r[s].grant.high]
+    LET heard == Voters(r)
+        used(grant) == IF Mutant = "held_only" THEN grant.high ELSE Max(grant.high, grant.known)
+        high == [s \in heard |-> used(r[s].grant)]
         all == {high[s] : s \in heard}
         agreed == {Quorum([s \in Of(g, heard) |-> high[s]], Sizes[g]) : g \in Lively(heard)}
     IN CASE Mutant = "resume_at_newest" -> Max(1, Largest(all))
@@ -163,7 +173,7 @@ ResumePoint(r) ==
 
 Resume(here) ==  \* the history of the newest life that any store tells of goes on
     LET r == here.reg
-        heard == Counting(r)
+        heard == Voters(r)
         newest == Largest({r[s].grant.told : s \in heard})
         teller == Least({s \in heard : r[s].grant.told = newest})
         first == ResumePoint(r)
@@ -185,12 +195,15 @@ Return(here) ==  \* under a newer term if there is one: then nothing counts befo
 Review(here) ==
     LET counting == Counting(here.reg)
         enough == Registered(counting)
-        settled == {s \in counting : here.reg[s].grant.term >= here.source.claim}
+        informed == {s \in counting : here.reg[s].grant.term >= here.source.claim}
+        settled == informed \cap Voters(here.reg)
         heard == "every_group" \notin Repairs \/ ~Several \/ \A g \in Groups : Most(g, settled)
-        complete == heard /\ Registered(settled) /\ (settled = Stores \/ here.source.waited)
+        complete == heard /\ Registered(settled) /\ (informed = Stores \/ here.source.waited)
         judged == Judge(here)
         state == here.source.state
-    IN CASE state = "ACTIVE" /\ ~enough        -> [judged EXCEPT !.source.state = "SUSPENDED"]
+        Recounted(one) == IF one.grant.blank THEN [one EXCEPT !.state = Renewing(@)] ELSE one
+    IN CASE state = "ACTIVE" /\ ~enough        -> [judged EXCEPT !.source.state = "SUSPENDED",
+                                                                  !.reg = [s \in Stores |-> Recounted(@[s])]]
          [] state = "SUSPENDED" /\ Registered(settled) -> Return(judged)
          [] state = "REGISTERING" /\ complete  -> Resume(here)
          [] OTHER                              -> judged
@@ -229,10 +242,11 @@ OnGrant(here, s, m) ==
 (* A store. Each operator gives the store after an input; `told` are numbers that it acknowledges. *)
 
 Blank == [n \in Range |-> 0]
-Empty == [up |-> TRUE, life |-> 0, term |-> 0, lives |-> <<>>, told |-> 0, resume |-> 0, trail |-> 1, content |-> Blank,
+Empty == [up |-> TRUE, blank |-> FALSE, known |-> 0, life |-> 0, term |-> 0, lives |-> <<>>, told |-> 0, resume |-> 0, trail |-> 1, content |-> Blank,
           synced |-> {}, lost |-> {}, acked |-> 0, high |-> 0, asked |-> FALSE, grant |-> FALSE, dirty |-> FALSE]
 Down == [Empty EXCEPT !.up = FALSE]
-Bare(s) == [group |-> GroupOf[s], life |-> 0, term |-> 0, lives |-> <<>>, told |-> 0, content |-> Blank]
+Bare(s) == [group |-> GroupOf[s], blank |-> FALSE, known |-> 0, life |-> 0, term |-> 0, lives |-> <<>>, told |-> 0,
+            content |-> Blank]
 
 Held(st) == {n \in Range : st.content[n] # 0}
 Newest(st) == IF Held(st) = {} THEN st.trail - 1 ELSE Largest(Held(st))
@@ -276,6 +290,7 @@ OnFirstInfo(st) ==  \* where this life begins: what other lives left there goes
     LET cut == IF Mutant = "cut_low" /\ Cut(st) <= Numbers THEN Cut(st) - 1 ELSE Cut(st)
         kept == [st EXCEPT !.resume = source.resume, !.term = Max(@, source.term), !.lives = Remembered(source.lives),
                            !.told = source.term, !.dirty = TRUE, !.synced = {n \in @ : n < cut},
+                           !.blank = FALSE, !.known = IF st.blank \/ @ # 0 THEN window.next - 1 ELSE 0,
                            !.content = [n \in Range |-> IF n < cut THEN @[n] ELSE 0]]
         moved == IF Held(kept) = {} THEN [kept EXCEPT !.trail = source.resume] ELSE kept
         begun == [moved EXCEPT !.acked = Bottom(moved), !.high = source.resume - 1]
@@ -306,12 +321,13 @@ OnSynced(st) ==  \* what came after it had been given up is told as well
         step == Advance(synced)
     IN IF st.resume = 0 THEN [store |-> synced, told |-> {}] ELSE [step EXCEPT !.told = @ \cup late]
 
-Durable(s, st) == [group |-> GroupOf[s], life |-> st.life, term |-> st.term, lives |-> st.lives, told |-> st.told,
-                   content |-> st.content]
+Durable(s, st) == [group |-> GroupOf[s], blank |-> st.blank, known |-> st.known, life |-> st.life, term |-> st.term,
+                   lives |-> st.lives, told |-> st.told, content |-> st.content]
 
 Recovered(kept) ==
     LET mine == {k \in DOMAIN kept.lives : kept.lives[k].life = kept.life}
-        st == [Empty EXCEPT !.life = kept.life, !.term = kept.term, !.lives = kept.lives, !.told = kept.told,
+        st == [Empty EXCEPT !.blank = kept.blank, !.known = kept.known,
+                            !.life = kept.life, !.term = kept.term, !.lives = kept.lives, !.told = kept.told,
                             !.content = kept.content, !.synced = {n \in Range : kept.content[n] # 0}]
         known == [st EXCEPT !.resume = kept.lives[Least(mine)].first]
         begun == [known EXCEPT !.acked = Bottom(known), !.high = known.resume - 1]
@@ -321,7 +337,8 @@ Recovered(kept) ==
 Acks(life, numbers) == [kind |-> "acks", life |-> life, numbers |-> numbers]
 Grant(st) ==
     [kind |-> "grant", life |-> st.life,
-     grant |-> [high |-> Newest(st), term |-> st.term, lives |-> st.lives, told |-> st.told]]
+     grant |-> [high |-> Newest(st), known |-> IF st.known > Newest(st) THEN st.known ELSE 0, blank |-> st.blank,
+                term |-> st.term, lives |-> st.lives, told |-> st.told]]
 
 Tell(queue, life, numbers) ==  \* what a store acknowledges in a row arrives together
     LET last == queue[Len(queue)]
@@ -509,10 +526,11 @@ Restart(s) ==
 
 Wipe(s) ==  \* somebody replaces a broken disk
     /\ Calm(Stores \ {s})
-    /\ "wipe" \in Faults
+    /\ \/ "wipe" \in Faults
+       \/ "replace" \in Faults /\ ~Most(GroupOf[s], {t \in Stores : disk[t].blank} \cup {s})
     /\ ~store[s].up
-    /\ disk[s] # Bare(s)
-    /\ disk' = [disk EXCEPT ![s] = Bare(s)]
+    /\ disk[s].life # 0
+    /\ disk' = [disk EXCEPT ![s] = [Bare(s) EXCEPT !.blank = "vote" \in Repairs]]
     /\ UNCHANGED <<source, reg, window, safe, stream, back, store, crashes, aside>>
 
 Next ==

@@ -13,6 +13,7 @@ from cattrs.errors import ForbiddenExtraKeysError
 
 from stablecast.core.errors import StablecastError
 from stablecast.core.protocol.effects import Client
+from stablecast.core.protocol.messages import StoreMemory
 
 _text = json.JSONEncoder(separators=(",", ":")).encode
 """`json.dumps` with separators makes an encoder for each call, and each acknowledgement has a record."""
@@ -36,6 +37,28 @@ def forget_record(reg_id: int) -> bytes:
     return _text({"forget": reg_id}).encode()
 
 
+def memory_record(memory: StoreMemory) -> bytes:
+    """Return the record of what a store knows of the time before its journal."""
+    return json.dumps({"memory": memory}, separators=(",", ":")).encode()
+
+
+def memory_of(records: Iterable[bytes]) -> StoreMemory:
+    """Return what the store knows of the time before its journal; one without a record kept everything.
+
+    Raises:
+        RecordError: A record has an unknown value.
+    """
+    memory = StoreMemory.KEPT
+    for body in records:
+        record = json.loads(body)
+        if "memory" in record:
+            try:
+                memory = StoreMemory(record["memory"])
+            except ValueError as error:
+                raise RecordError(f"a record of the store's memory cannot be read: {error}") from None
+    return memory
+
+
 def clients_of(records: Iterable[bytes]) -> dict[int, Client]:
     """Return the clients after all records of a journal, in order. Raises RecordError."""
     clients: dict[int, Client] = {}
@@ -46,6 +69,8 @@ def clients_of(records: Iterable[bytes]) -> dict[int, Client]:
             clients[client.reg_id] = client
         elif "forget" in record:
             clients.pop(record["forget"], None)
+        elif "memory" in record:
+            pass  # `memory_of` reads it.
         else:
             raise RecordError(f"a state record names neither client nor forget but {sorted(record)}")
     return clients

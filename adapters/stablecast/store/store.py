@@ -17,7 +17,7 @@ from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import Event
 from stablecast.core.protocol.inputs import Arrived, Damaged, Gone, Persisted, Reset, Start, StoreInput
-from stablecast.core.protocol.messages import Deregister, Message, Refused, Register, Registered, Role
+from stablecast.core.protocol.messages import Deregister, Message, Refused, Register, Registered, Role, StoreMemory
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace import recorder
@@ -28,7 +28,7 @@ from stablecast.runtime.interfaces import announced
 from stablecast.runtime.request_port import RequestPort
 from stablecast.store import directory_identity
 from stablecast.store.arrivals import StoreArrivals
-from stablecast.store.client_records import client_record, clients_of, forget_record
+from stablecast.store.client_records import client_record, clients_of, forget_record, memory_of, memory_record
 from stablecast.store.failed_stores import FreeSpace
 from stablecast.store.journal import Journal, JournalError
 from stablecast.store.limits import refusal
@@ -182,19 +182,19 @@ class Store:
             settings.proxy_options,
         )
         self.reports += journal.reports
-        born = self._recover(endpoint, journal, here_before)
+        self._recover(endpoint, journal, here_before)
         recording = recorder(Role.STORE, self.address, endpoint, settings.trace)
         driven: Driven[StoreInput, fx.StoreEffect] = Driven(endpoint, recording)
         self._driver = Driver(driven, self._perform, self._on_effect_failed)
         self._pool = ConnectionPool(lambda peer: self._feed(Reset(peer)), lambda peer: self._feed(Gone(peer)), host)
         limits = (settings.reads, settings.disk.buffer_bytes)
         self._retrieval = Retrieval(self._messages, journal, limits, self._send_stored, self._on_damaged, self.oddities)
-        journal.set_checkpoint(lambda: [client_record(client) for client in endpoint.checkpoint()])
+        journal.set_checkpoint(
+            lambda: [memory_record(endpoint.status.memory), *map(client_record, endpoint.checkpoint())]
+        )
         journal.on_synced = self._on_synced
         journal.on_failed = self._on_failed
         journal.start(asyncio.get_running_loop())
-        if born:
-            journal.append_state(forget_record(0), born)  # A restart will find that there was a journal.
 
     async def stop(self) -> None:
         """Sync the received messages and leave; no message that was reported stable is lost (P-707).
@@ -360,24 +360,28 @@ class Store:
         report(f"store {self.address} serves no more: {cause}", error)
         self._on_failed(failure)
 
-    def _recover(self, endpoint: StoreEndpoint, journal: Journal, here_before: bool) -> int:
-        """Give the recovered records to the machine.
-
-        Return the ticket of a first record if the store is new and has an identity, else 0.
-        """
-        clients = clients_of(journal.recovered_states)
+    def _recover(self, endpoint: StoreEndpoint, journal: Journal, here_before: bool) -> None:
+        """Give the recovered records to the machine."""
+        states = journal.recovered_states
+        clients = clients_of(states)
         found = recovered(journal, clients)
         extents, trails = shortened(journal, clients, found, self.settings.restore_last_ns)
-        memory = journal.whole or (self.settings.new and not here_before)
-        endpoint.recover(clients.values(), extents, trails, machine.clock.monotonic_ns(), memory=memory)
+        new = self.settings.new and not here_before
+        # A journal without a record may be one that a crash ended before its first sync.
+        standing = memory_of(states) if states else StoreMemory.NEW if new else StoreMemory.LOST
+        now = machine.clock.monotonic_ns()
+        endpoint.recover(clients.values(), extents, trails, now, memory=journal.whole or new, standing=standing)
         if self.waiting_ns:
             advice = "" if here_before else ". If this is a new store, stop it and start it with --new"
             self.reports.append(
                 f"{self.settings.directory} holds no journal, or a damaged one: no registration is granted for "
                 f"{self.waiting_ns / SECOND:.0f} s, because clients may count on earlier ones{advice}"
             )
-        born = memory and not journal.whole and self.settings.state_directory is not None
-        return endpoint.draw_ticket() if born else 0
+        if endpoint.status.memory is StoreMemory.LOST:
+            self.reports.append(
+                f"{self.settings.directory} is not the first journal of this store: a source that has not announced "
+                "itself since counts this store in no decision about earlier messages"
+            )
 
     # --------------------------------------------------------------------------------------------------------- effects
 
@@ -396,6 +400,8 @@ class Store:
                 self._arrivals.tokens.drop(effect.token)
             case fx.PersistClient():
                 self._journal.append_state(client_record(effect.client), effect.ticket)
+            case fx.PersistMemory():
+                self._journal.append_state(memory_record(effect.memory), effect.ticket)
             case fx.Forget():
                 self._forget(effect)
             case fx.SendStored():

@@ -18,7 +18,7 @@ from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol.effects import Client, SendStored
 from stablecast.core.protocol.events import Oddity, RegistrationComplete, RequestsDropped
 from stablecast.core.protocol.inputs import Gone, Reset
-from stablecast.core.protocol.messages import Role
+from stablecast.core.protocol.messages import Role, StoreMemory
 from stablecast.core.protocol.settings import RepositoryConfig, RepositoryType, StoreConfig
 from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace import TraceError
@@ -151,12 +151,14 @@ async def test_a_restart_keeps_clients_acknowledgements_and_messages(tmp_path: P
 
 async def test_only_a_new_store_remembers_without_a_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients may count on registrations that a store without its journal does not know."""
-    found: list[bool] = []
+    found: list[tuple[bool, StoreMemory]] = []
     recover = StoreEndpoint.recover
 
-    def observed(self: StoreEndpoint, clients: Any, extents: Any, trails: Any, now: int, *, memory: bool) -> None:
-        found.append(memory)
-        recover(self, clients, extents, trails, now, memory=memory)
+    def observed(
+        self: StoreEndpoint, clients: Any, extents: Any, trails: Any, now: int, *, memory: bool, standing: StoreMemory
+    ) -> None:
+        found.append((memory, standing))
+        recover(self, clients, extents, trails, now, memory=memory, standing=standing)
 
     monkeypatch.setattr(StoreEndpoint, "recover", observed)
     for new in (False, True):
@@ -164,7 +166,10 @@ async def test_only_a_new_store_remembers_without_a_journal(tmp_path: Path, monk
         directory.mkdir()
         async with serving(directory, new=new):
             pass
-    assert found == [False, True]
+        async with serving(directory):
+            pass
+    lost, new_one = StoreMemory.LOST, StoreMemory.NEW
+    assert found == [(False, lost), (True, lost), (True, new_one), (True, new_one)]
 
 
 async def test_a_store_learns_of_broken_connections(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.history import HISTORY_LIVES
 from stablecast.core.protocol.inputs import Data, Persisted, StoreInput
-from stablecast.core.protocol.messages import Incarnation, Message, Register, Role
+from stablecast.core.protocol.messages import Incarnation, Message, Register, Role, StoreMemory
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import RegistrationTimes, RepositoryConfig, SourceConfig, StoreConfig
 from stablecast.core.store import StoreEndpoint
@@ -26,16 +26,19 @@ INTERVAL_NS = 1
 LONG_NS = 1_000_000 * SECOND
 """A span in ns that no run reaches the end of."""
 
-DiskWrite = fx.PersistClient | fx.PersistMessages | fx.PersistCached | fx.Cut | fx.Reclaim | fx.Forget
+DiskWrite = (
+    fx.PersistClient | fx.PersistMemory | fx.PersistMessages | fx.PersistCached | fx.Cut | fx.Reclaim | fx.Forget
+)
 
 
 @attrs.define
 class WorldJournal:
-    """Hold what a disk keeps: clients by RegID, the life of each message of the source, and the trail."""
+    """Hold what a disk keeps: clients by RegID, the life of each message of the source, the trail, and the memory."""
 
     clients: dict[int, fx.Client] = attrs.field(factory=dict)
     messages: dict[int, Incarnation] = attrs.field(factory=dict)
     trail: int = 0
+    memory: StoreMemory = StoreMemory.KEPT
 
     @property
     def source(self) -> fx.Client | None:
@@ -47,6 +50,8 @@ class WorldJournal:
         match write:
             case fx.PersistClient(client=client):
                 self.clients[client.reg_id] = client
+            case fx.PersistMemory(memory=memory):
+                self.memory = memory
             case fx.Forget(reg_id=reg_id):
                 self.clients.pop(reg_id, None)
             case fx.PersistMessages(first=first, count=count, incarnation=life):
@@ -128,8 +133,11 @@ class WorldStore:
         """Start with the contents of the disk. `trails` are the first numbers by RegID, `size` that of a message."""
         self.machine, self.written = StoreEndpoint.create(self.config), clone(self.synced)
         clients = [self.written.clients[reg_id] for reg_id in sorted(self.written.clients)]
-        self.machine.recover(clients, self.written.extents(size), trails or {}, now)
-        return self.perform(now)
+        self.machine.recover(clients, self.written.extents(size), trails or {}, now, standing=self.written.memory)
+        others = self.perform(now)
+        # A restarting store writes its memory again, and the disk has it already.
+        self.unsynced = [write for write in self.unsynced if not isinstance(write, fx.PersistMemory)]
+        return others
 
 
 def store_address(index: int) -> str:

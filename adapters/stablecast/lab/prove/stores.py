@@ -12,7 +12,14 @@ from enum import IntEnum
 import attrs
 
 from stablecast.core.protocol.inputs import Arrived, Data, Start
-from stablecast.core.protocol.messages import LateJoinInfo, LateJoinRequest, Message, Register, SourceInfo
+from stablecast.core.protocol.messages import (
+    LateJoinInfo,
+    LateJoinRequest,
+    Message,
+    Register,
+    SourceInfo,
+    StoreMemory,
+)
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.lab.model.clone import clone
@@ -63,7 +70,7 @@ class ProofStore(WorldStore):
         """Return the summary for other parts."""
         up, dirty, repository = self.machine is not None, bool(self.unsynced), self.repository
         content = dict(self.written.messages if up else self.synced.messages)
-        used = self.synced != WorldJournal()
+        used = bool(self.synced.clients)
         if repository is None:
             return StoreSummary(up, dirty, used, content)
         resumed = repository.resume_point is not None
@@ -94,8 +101,16 @@ class ProofStore(WorldStore):
 def _disk_key(journal: WorldJournal) -> tuple[object, ...]:
     """Return a key that distinguishes disks."""
     client = journal.source
-    record = client and (client.incarnation, client.context, client.term, client.lives, client.lives_term)
-    return (record, tuple(sorted(journal.messages.items())))
+    record = client and (
+        client.incarnation,
+        client.context,
+        client.term,
+        client.lives,
+        client.lives_term,
+        client.memory,
+        client.known,
+    )
+    return (record, tuple(sorted(journal.messages.items())), journal.memory)
 
 
 @attrs.define
@@ -146,7 +161,7 @@ class StoreStates:
             case StoreFate.RETURN:
                 process.start()
             case StoreFate.WIPE:
-                process.synced = WorldJournal()
+                process.synced = WorldJournal(memory=StoreMemory.LOST)
             case Register():
                 return messages([*process.receive(Arrived(step)), *process.sync()])
             case Data():

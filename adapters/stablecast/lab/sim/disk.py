@@ -23,6 +23,10 @@ SLOW_SYNC_NS = 250 * MILLISECOND
 """Duration of a sync, and its addition while the disk is slow."""
 
 
+NO_STREAM = 0
+"""The stream of a record about the store itself; no client has this RegID."""
+
+
 class DiskRecordKind(IntEnum):
     """Name the kinds of records."""
 
@@ -168,7 +172,7 @@ class VirtualDisk:
     def _commit(self, record: DiskRecord) -> None:
         self.log.append(record)
         apply(self.durable, record)
-        if record.kind is DiskRecordKind.STATE:
+        if record.kind is DiskRecordKind.STATE and record.stream != NO_STREAM:
             self.clients[record.stream] = record.tag
 
     def take_batch(self) -> int:

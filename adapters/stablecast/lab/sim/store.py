@@ -12,7 +12,7 @@ from stablecast.core.protocol.messages import Message, Registered, Role, SourceI
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace.trace_recorder import Recorder
-from stablecast.lab.sim.disk import DiskRecord, DiskRecordKind, Syncer, VirtualDisk
+from stablecast.lab.sim.disk import NO_STREAM, DiskRecord, DiskRecordKind, Syncer, VirtualDisk
 from stablecast.lab.sim.lossy_transport import Lossy
 from stablecast.lab.sim.network import VirtualNetwork
 from stablecast.lab.sim.process import NO_MESSAGE, Item, VirtualDriver, VirtualJoiner, VirtualProcess, encode, serve
@@ -21,7 +21,7 @@ from stablecast.lab.sim.source_checkers import Checkers
 from stablecast.lab.sim.virtual_time import VirtualClock
 from stablecast.runtime.driver import Driven
 from stablecast.runtime.kept_runs import Continuity, Tokens
-from stablecast.store.client_records import client_record, clients_of, forget_record
+from stablecast.store.client_records import client_record, clients_of, forget_record, memory_of, memory_record
 from stablecast.store.message_storage import MessagePiece, MessageStorage, encoded, pieces_of
 from stablecast.store.recovered_state import recovered
 from stablecast.transports import codec
@@ -78,10 +78,12 @@ class StoreProcess(VirtualProcess):
     def recover(self) -> None:
         """Recover from the disk, as the daemon does before it listens."""
         self.disk.verify()
-        clients = clients_of(self.disk.states())
+        states = self.disk.states()
+        clients = clients_of(states)
         self._checkers.stores.on_start(self.name, clients.values())
         extents, trails = recovered(self.disk, clients)
-        self.machine.recover(clients.values(), extents, trails, self.now(), memory=self.disk.remembers)
+        memory = self.disk.remembers
+        self.machine.recover(clients.values(), extents, trails, self.now(), memory=memory, standing=memory_of(states))
 
     @property
     def proxies(self) -> int:
@@ -164,7 +166,7 @@ class StoreProcess(VirtualProcess):
                 self._shelf.persist(effect)
             case fx.Discard():
                 self._tokens.drop(effect.token)
-            case fx.PersistClient():
+            case fx.PersistClient() | fx.PersistMemory():
                 self._remember(effect)
             case fx.CacheMessages() | fx.PersistCached() | fx.Uncache() | fx.Reclaim() | fx.Cut():
                 self._change(effect)
@@ -212,7 +214,11 @@ class StoreProcess(VirtualProcess):
         if stored:
             self.pool.send(effect.to, stored)
 
-    def _remember(self, effect: fx.PersistClient) -> None:
+    def _remember(self, effect: fx.PersistClient | fx.PersistMemory) -> None:
+        if isinstance(effect, fx.PersistMemory):
+            record = DiskRecord(effect.ticket, DiskRecordKind.STATE, partial(memory_record, effect.memory), NO_STREAM)
+            self._syncer.append(record)
+            return
         client = effect.client
         self._checkers.stores.on_client(self.name, client)
         state = partial(client_record, client)

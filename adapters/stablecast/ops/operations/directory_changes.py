@@ -14,7 +14,7 @@ from typing import Any
 from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import Role
 from stablecast.ops.operations.target import OperationError
-from stablecast.store.client_records import client_record, clients_of, forget_record
+from stablecast.store.client_records import client_record, clients_of, forget_record, memory_of, memory_record
 from stablecast.store.journal import Journal
 
 Change = Callable[[Journal, dict[int, Client]], dict[str, Any]]
@@ -32,7 +32,8 @@ async def change(directory: Path, what: Change) -> dict[str, Any]:
     journal = Journal.open(directory)
     try:
         clients = clients_of(journal.recovered_states)
-        journal.set_checkpoint(lambda: [client_record(client) for client in clients.values()])
+        memory = memory_record(memory_of(journal.recovered_states))
+        journal.set_checkpoint(lambda: [memory, *map(client_record, clients.values())])
         journal.start(asyncio.get_running_loop())
         done = what(journal, clients)
     except BaseException:

@@ -106,6 +106,8 @@ class Client:
         stores: The stores in the SRI of a source, for a proxy, with `group_sizes`.
         election: The token of the proxy that holds the RegID now.
         freed: The first number that RPP has not released yet.
+        memory: Of a source: what the store knows of the lives before it registered here.
+        known: The last number that a source announced to a store without memory; -1: there is none.
     """
 
     role: msg.Role
@@ -132,6 +134,8 @@ class Client:
     group_sizes: tuple[int, ...] = ()
     election: msg.ElectionToken | None = None
     freed: int = 0
+    memory: msg.StoreMemory = msg.StoreMemory.KEPT
+    known: int = -1
 
 
 @attrs.frozen
@@ -140,6 +144,14 @@ class PersistClient:
 
     ticket: int
     client: Client
+
+
+@attrs.frozen
+class PersistMemory:
+    """Store: write what the store knows of the time before its records began."""
+
+    ticket: int
+    memory: msg.StoreMemory
 
 
 @record
@@ -275,8 +287,8 @@ class StopProxy:
 SourceEffect = Send | Broadcast | Notify | Release | Resend
 ReceiverEffect = Send | Notify | Deliver | Discard | AskRegId | AskLow
 StoreEffect = (
-    Send | Notify | Discard | PersistClient | PersistMessages | CacheMessages | PersistCached | Uncache | Reclaim | Cut
-    | Forget | SendStored | Join | Leave | StartProxy | StopProxy
+    Send | Notify | Discard | PersistClient | PersistMemory | PersistMessages | CacheMessages | PersistCached | Uncache
+    | Reclaim | Cut | Forget | SendStored | Join | Leave | StartProxy | StopProxy
 )
 Effect = SourceEffect | ReceiverEffect | StoreEffect
 # fmt: on

@@ -68,6 +68,17 @@ _REFUSALS = {
 }
 
 
+class StoreMemory(IntEnum):
+    """The memory of a store: its knowledge of the time before its records began (formal design, 7.11)."""
+
+    KEPT = 0
+    """Everything: it never lost its records."""
+    NEW = 1
+    """Nothing, and an operator declared that there was no such time."""
+    LOST = 2
+    """Nothing, or not everything: it may have held stable messages that it does not know any more."""
+
+
 class Pace(IntEnum):
     """The clients that set the pace of a repository (P-010): its source, or the receivers that must consume (RPP)."""
 
@@ -181,6 +192,8 @@ class Registered(_OfRegistration):
         term: For sources, as are `lives` and `lives_term`: see `history`.
         no_cache: The store keeps state only, so it acknowledges nothing and offers nothing (P-101).
         pace: The pace of the repository, or for a receiver its own (P-571).
+        memory: The store's knowledge of the source's older lives.
+        known: The last number that the store knows to be used although it does not hold it; None: not above `high`.
     """
 
     old: bool
@@ -193,6 +206,8 @@ class Registered(_OfRegistration):
     lives_term: int = 0
     no_cache: bool = False
     pace: Pace = Pace.SOURCE
+    memory: StoreMemory = StoreMemory.KEPT
+    known: int | None = None
 
 
 @attrs.frozen
@@ -328,6 +343,7 @@ class SourceInfo:
         term: Orders histories by age; see `history`.
         lives: The source's history, this life last.
         late_join: The source retransmits what it retains to receivers that ask (P-411).
+        founding: This life found only stores without memory, so nobody knew of an earlier one.
     """
 
     incarnation: Incarnation
@@ -342,6 +358,7 @@ class SourceInfo:
     term: int = 0
     lives: tuple[Life, ...] = ()
     late_join: bool = True
+    founding: bool = False
 
 
 @attrs.frozen

@@ -114,6 +114,20 @@ class Quorums:
         """Return whether `mask` has a quorum of every group, which a returning source needs (formal design, 7.2)."""
         return all(self._quorum(group, mask) for group in self._groups)
 
+    def voters(self, answered: int, forgetful: int, new: int, listed: int) -> int:
+        """Return the stores in mask `answered` that have a vote about older lives (formal design, 7.11).
+
+        A group whose quorum kept its memory needs no others. Otherwise a store without memory (mask `forgetful`) has a
+        vote only when nobody knows better: every store of the group that is `listed` answered, or all that answered are
+        declared `new`.
+        """
+        found = answered & ~forgetful
+        for group, members in enumerate(self.members):
+            here = answered & members
+            if not self._quorum(group, found) and (here == listed & members or not here & ~new):
+                found |= here
+        return found
+
     def may_give_up(self, asked: int, repairs: Repair) -> bool:
         """Return whether a receiver may give up what none of the stores in mask `asked` has (formal design, 7.2).
 

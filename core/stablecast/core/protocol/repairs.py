@@ -38,4 +38,6 @@ class Repair(IntFlag):
     """
     ELECTION = 256
     """7.9 Proxies: tokens carry the store's index, and no PREG of another life replaces an active source."""
-    ALL = 511
+    VOTE = 512
+    """7.11 A store that lost its memory has no vote about older lives until the current life announced itself there."""
+    ALL = 1023

@@ -25,6 +25,12 @@ def offer(answer: Registered, near: int) -> tuple[int, int]:
     return span(answer.low, answer.high, near)
 
 
+def used(answer: Registered, near: int) -> int:
+    """Return the newest number that a grant shows to be used, held by its store or not (formal design, 7.11)."""
+    high = offer(answer, near)[1]
+    return high if answer.known is None else max(high, serial.extend(answer.known, high))
+
+
 def resume_point(answers: Sequence[Registered], consensus: Consensus, quorums: Quorums) -> int:
     """Return the first number that a source sends: one above the consensus of the stores' newest (T5, P-415, P-416).
 
@@ -35,7 +41,7 @@ def resume_point(answers: Sequence[Registered], consensus: Consensus, quorums: Q
     if not answers:
         raise ValueError("a resume point needs at least one grant")
     near = serial.extend(answers[0].low, 0)
-    newest = [(answer.store_index, offer(answer, near)[1]) for answer in answers]
+    newest = [(answer.store_index, used(answer, near)) for answer in answers]
     everywhere = [high for _, high in newest]
     if consensus is not Consensus.MAJORITY:
         return agree(everywhere, consensus, len(newest)) + 1

@@ -12,6 +12,10 @@
   asked again with it (`agree`). So of two lives that completed the later one has the higher term (`history`; formal
   design, 7.3). The source needs that under `Repair.ONE_LIFE`. A source that lost its quorum and learns of more lives
   must agree once more before it goes on (`lineage`).
+* **No memory, no vote** (formal design, 7.11). A store that lost its memory may have held stable messages. Its grant
+  counts for the messages of this life, but not towards the first completion, nor where a life that lost its quorum must
+  learn of later ones. It votes when nobody in its group knows better (`Quorums.voters`). Without `Repair.VOTE`, and in
+  round robin, where one store decides alone, every store votes (`everyone_votes`).
 * Round robin asks one store at a time (`rotation`); then that store is everyone.
 * Leaving is over when every store has forgotten the client, or never knew it (P-586).
 
@@ -28,7 +32,7 @@ import attrs
 from stablecast.core.protocol.effects import Effect, Notify, Send
 from stablecast.core.protocol.events import DeregistrationComplete
 from stablecast.core.protocol.inputs import Gone, Reset
-from stablecast.core.protocol.messages import ANY_STORE, Deregistered, Keepalive, Refused, Registered, Role
+from stablecast.core.protocol.messages import ANY_STORE, Deregistered, Keepalive, Refused, Registered, Role, StoreMemory
 from stablecast.core.protocol.quorum import GroupRules, Intragroup, Quorums
 from stablecast.core.registration.store_registration import Registration, RegistrationState
 
@@ -73,6 +77,7 @@ class RegistrationSet:
     leaving: bool = False
     rotation: Rotation | None = None
     term: int = 0
+    everyone_votes: bool = True
 
     def __bool__(self) -> bool:
         return bool(self.registrations)
@@ -88,10 +93,30 @@ class RegistrationSet:
         return sum(1 << index for index, registration in self.registrations.items() if registration.counts)
 
     @property
-    def settled(self) -> int:
+    def informed(self) -> int:
         """The counting stores whose count of lives is high enough."""
         known = self.registrations.items()
         return self.mask & sum(1 << index for index, registration in known if _count(registration) >= self.term)
+
+    @property
+    def voters(self) -> int:
+        """The counting stores that have a vote about older lives."""
+        mask = self.mask
+        forgetful = mask & ~self._remembering(StoreMemory.KEPT)
+        if self.everyone_votes or not forgetful:
+            return mask
+        listed = sum(1 << index for index in self.registrations)
+        return self.quorums.voters(mask, forgetful, self._remembering(StoreMemory.NEW), listed)
+
+    @property
+    def founding(self) -> bool:
+        """True if no counting store has a memory, so that nobody knows of an older life."""
+        return not self.mask & self._remembering(StoreMemory.KEPT)
+
+    @property
+    def settled(self) -> int:
+        """The stores with a vote whose count of lives is high enough."""
+        return self.informed & self.voters
 
     @property
     def enough(self) -> bool:
@@ -117,7 +142,7 @@ class RegistrationSet:
         settled = self.settled
         answered = not self.returning or self.quorums.every_group(settled)
         # In the first interval a store that counts too few lives delays completion, as one without a grant does (T1).
-        everyone = self.everyone and settled == self.mask
+        everyone = self.everyone and self.informed == self.mask
         return answered and self._allows(settled) and (everyone or self.first_interval_over)
 
     @property
@@ -184,6 +209,14 @@ class RegistrationSet:
             registration.request = attrs.evolve(registration.request, lives_term=term)
             registration.renew(now, out)
 
+    def recount(self, now: int, out: list[Effect]) -> None:
+        """Ask the stores again that had no memory at their newest grant: this life has announced itself to them."""
+        for _, registration in sorted(self.registrations.items()):
+            if registration.granted is not None and registration.granted.memory is not StoreMemory.KEPT:
+                # Until the store answers, its old grant must not pass for that of a group in which all are new.
+                registration.granted = attrs.evolve(registration.granted, memory=StoreMemory.LOST)
+                registration.renew(now, out)
+
     def on_keepalive(self, message: Keepalive, now: int, out: list[Effect]) -> None:
         """Process a store's keepalive, and answer it if it asks. A question answers no probe and renews no lease."""
         for registration in self.registrations.values():
@@ -239,6 +272,10 @@ class RegistrationSet:
                     due = deadline
         return due
 
+    def _remembering(self, memory: StoreMemory) -> int:
+        known = self.registrations.items()
+        return sum(1 << index for index, registration in known if _memory(registration) is memory)
+
     def _allows(self, mask: int) -> bool:
         return not self.registrations or self.quorums.registered(mask)
 
@@ -250,3 +287,8 @@ class RegistrationSet:
 def _count(registration: Registration) -> int:
     """Return the lives that the store counted at its newest grant."""
     return 0 if registration.granted is None else registration.granted.term
+
+
+def _memory(registration: Registration) -> StoreMemory:
+    """Return what the store knew of older lives at its newest grant."""
+    return StoreMemory.KEPT if registration.granted is None else registration.granted.memory

@@ -13,6 +13,8 @@
   one, this life is over, under `Repair.LEASE` (formal design, 7.6). Otherwise it goes on (`lineage`). It is also over
   when stores that had granted refuse it because another source holds the RegID, and too few other stores are left: it
   could only go on after a grant that counts the other life.
+* **No vote.** A store that lost its memory has no vote about older lives (`registration_set`). While votes are missing
+  the source names the stores that it waits for (`ballot`).
 * An SRI goes out after every change (`transmission`); its version rises, as the version of that store does (P-222).
 * A source with an `election` token is a proxy: it registers, announces and retransmits, and never sends data of its own
   (P-549, C-35). If it is refused, it waits and asks again.
@@ -34,6 +36,7 @@ from stablecast.core.protocol.resume_point import offer
 from stablecast.core.protocol.setting_relations import relations
 from stablecast.core.protocol.settings import SourceConfig
 from stablecast.core.registration.registration_set import RegistrationSet
+from stablecast.core.source.ballot import Ballot
 from stablecast.core.source.lineage import Lineage
 from stablecast.core.source.parts import agrees, ends, enrollment_of, offers_late_join, success, wants_every_group
 from stablecast.core.source.retransmission import resend, send_range
@@ -91,6 +94,7 @@ class SourceEndpoint:
     sending: Transmission
     announcing: Announcements
     lineage: Lineage = attrs.field(factory=Lineage)
+    ballot: Ballot = attrs.field(factory=Ballot)
     state: SourceState = SourceState.IDLE
     outbox: list[Effect] = attrs.field(factory=list, eq=False)
 
@@ -342,6 +346,8 @@ class SourceEndpoint:
             self.state is SourceState.REGISTERING and enrollment.complete
         ):
             fire(SOURCE, self, SourceStep.COMPLETE, now)
+        elif self.state in (SourceState.SUSPENDED, SourceState.REGISTERING):
+            self.ballot.review(enrollment, self.outbox)
 
     def _judge_refusals(self, now: int) -> None:
         # The holder of the RegID was counted, so a later grant would end this life, too. A proxy keeps asking (T23).
@@ -389,7 +395,10 @@ class SourceEndpoint:
 
     def resume(self, now: int) -> None:
         """Fix the resume point by consensus (T5, P-415)."""
-        answers = [r.granted for r in self.enrollment.counting if r.granted is not None]
+        voters = self.enrollment.voters
+        counting = self.enrollment.registrations.items()
+        answers = [r.granted for index, r in sorted(counting) if voters >> index & 1 and r.granted is not None]
+        self.lineage.founding = self.enrollment.founding
         self.lineage.begin(answers, self.config.incarnation, self.config.consensus, self.enrollment.quorums)
         self.window.begin(self.resume_point)
 
@@ -410,6 +419,7 @@ class SourceEndpoint:
     def report_lost(self, now: int) -> None:
         """Stop announcing, and report that sending is refused until enough stores have answered."""
         self.announcing.stop()
+        self.enrollment.recount(now, self.outbox)
         self.outbox.append(Notify(events.QuorumLost(len(self.enrollment.counting), self.enrollment.quorums.needed)))
 
     def report_overtaken(self, now: int) -> None:

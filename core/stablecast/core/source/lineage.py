@@ -26,11 +26,13 @@ class Lineage:
     """The lives of the source as it announces them, this one last.
 
     `proof`: the term that a store must prove before its acknowledgements count; 0: knowing this life is enough.
+    `founding`: no store that answered had a memory, so nobody knew of an earlier life (formal design, 7.11).
     """
 
     resume_point: int = 0
     term: int = 0
     proof: int = 0
+    founding: bool = False
     lives: list[Life] = attrs.field(factory=list)
 
     def begin(

@@ -29,6 +29,7 @@ def enrollment_of(config: SourceConfig) -> RegistrationSet:
         registrations,
         returning=wants_every_group(config, quorums) and (bool(config.session_id) or asked),
         rotation=Rotation() if config.behavior is settings.StoreBehavior.RR else None,
+        everyone_votes=Repair.VOTE not in config.repairs or config.behavior is settings.StoreBehavior.RR,
     )
 
 

@@ -80,6 +80,7 @@ class Announcements:
             lineage.term,
             fold(lineage.lives),
             offers_late_join(config),
+            lineage.founding,
         )
 
 

@@ -27,7 +27,7 @@ from stablecast.core.protocol import messages as msg
 from stablecast.core.protocol.effects import Client, Discard, Effect, Join, Notify, Send, StoreEffect
 from stablecast.core.protocol.events import Farewell, Oddity
 from stablecast.core.protocol.inputs import Arrived, Data, Persisted
-from stablecast.core.protocol.messages import Role
+from stablecast.core.protocol.messages import Role, StoreMemory
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.core.store.clients import ClientTable
 from stablecast.core.store.proxy_elections import Elections
@@ -67,6 +67,7 @@ class StoreEndpoint:
         trails: dict[int, int],
         now: int,
         memory: bool = True,
+        standing: StoreMemory = StoreMemory.KEPT,
     ) -> None:
         """Restore what the journal kept; all of it is synced. Timers start anew at `now`.
 
@@ -76,9 +77,16 @@ class StoreEndpoint:
             trails: The oldest number kept, by source RegID.
             now: In ns.
             memory: The journal is complete; False when an earlier journal may have been lost.
+            standing: What the store knows of the time before its journal, as the journal has it or as an operator
+                declared for a new one. A store without `memory` knows nothing.
         """
+        standing = standing if memory else StoreMemory.LOST
+        if standing is not StoreMemory.KEPT:
+            self.registry.forget(standing, self.outbox)
         for client in clients:
-            self.registry.restore(client, trails.get(client.reg_id, 0), now)
+            # A damaged journal may lack the newest messages and lives, so it has no vote either (formal design, 7.11).
+            marked = client if memory else self.registry.mark(client)
+            self.registry.restore(marked, trails.get(client.reg_id, 0), now)
         for reg_id, first, count, payload_bytes in extents:
             known = self.repositories.get(reg_id)
             if known is not None:
@@ -222,7 +230,10 @@ class StoreEndpoint:
         """Count damaged messages as a hole like any other, which the source may still fill."""
         repository = self.repositories.get(damaged.source_reg_id)
         if repository is not None:
+            newest = repository.newest
             repository.on_damaged(damaged.first, damaged.last + 1, now, self.outbox)
+            if repository.newest < newest:
+                self.registry.note_known(damaged.source_reg_id, newest, self.outbox)
             self.registry.after(repository, now, self.outbox)
 
     def _on_message(self, message: msg.Message, now: int) -> None:

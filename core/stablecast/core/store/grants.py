@@ -58,6 +58,7 @@ def grant(record: ClientRecord, source: Repository, generation: int, old: bool) 
     own = client.role is Role.SOURCE
     low = source.trail if own else client.acknowledged + 1
     high = max(source.newest, low - 1) if own or source.terms.keeps else low - 1
+    known = serial.wire(client.known) if client.known > high else None
     return Registered(
         client.role,
         client.store_index,
@@ -74,4 +75,6 @@ def grant(record: ClientRecord, source: Repository, generation: int, old: bool) 
         source.life.term if own else 0,
         no_cache=not source.terms.keeps,
         pace=source.terms.pace if own else client.pace,
+        memory=client.memory,
+        known=known,
     )

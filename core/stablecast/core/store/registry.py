@@ -4,6 +4,9 @@
   is on disk.
 * **No memory, no grants.** A store that may have forgotten its grants answers no registration until the longest of its
   activity timeouts has passed; clients repeat their requests (formal design, 7.6).
+* **No memory, no vote.** A store without memory marks the records of its sources. A source counts it in no decision
+  about older lives before the source's current life announced itself here: that life found a quorum of other stores
+  (formal design, 7.11).
 * A receiver that registers before the SRI of its source waits for it (T22).
 * When a source goes, by timeout or by deregistration, its messages and receivers go with it (P-584, P-587). A
   deregistration of an unknown client is confirmed as well, and logged (P-586). A source is also known by its life, so
@@ -14,9 +17,19 @@ import attrs
 
 from stablecast.core.machine import serial
 from stablecast.core.protocol import messages as msg
-from stablecast.core.protocol.effects import Client, Effect, Forget, Join, Leave, Notify, PersistClient, Send
+from stablecast.core.protocol.effects import (
+    Client,
+    Effect,
+    Forget,
+    Join,
+    Leave,
+    Notify,
+    PersistClient,
+    PersistMemory,
+    Send,
+)
 from stablecast.core.protocol.events import ClientForgotten, Farewell, Oddity, ReleasedUnread
-from stablecast.core.protocol.messages import Role
+from stablecast.core.protocol.messages import Role, StoreMemory
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig, repository_for
 from stablecast.core.store.clients import ClientRecord, ClientTable
@@ -36,7 +49,8 @@ MAX_EARLY = 1000
 class Registry:
     """The clients of a store and their repositories, by RegID; `streams` has the RegID of each life.
 
-    `agenda` has the deadline of each repository. Until `mute_until` (ns) nothing is granted.
+    `agenda` has the deadline of each repository. Until `mute_until` (ns) nothing is granted. `memory`: what the store
+    knows of sources that never registered here since its records began.
     """
 
     config: StoreConfig
@@ -48,6 +62,7 @@ class Registry:
     agenda: DeadlineQueue = attrs.field(factory=DeadlineQueue)
     early: list[msg.Register] = attrs.field(factory=list)
     mute_until: int | None = None
+    memory: StoreMemory = StoreMemory.KEPT
 
     def of_stream(self, incarnation: msg.Incarnation) -> Repository | None:
         """Return the repository of the source whose current life this is."""
@@ -118,6 +133,8 @@ class Registry:
         self.clients.on_heard(record, now)
         self._learn_stores(record, info, out)
         cut = repository.on_info(info, self.tickets, now, out)
+        if record.client.memory is not StoreMemory.KEPT or (cut is not None and record.client.known >= 0):
+            self._vouch(record, repository, info, out)
         if cut is not None:
             # Receivers first: after a crash between the writes all of this happens again, because the source's record
             # comes last.
@@ -131,6 +148,37 @@ class Registry:
             for request in early:
                 self.register(request, now, out)
         self.after(repository, now, out)
+
+    def forget(self, memory: StoreMemory, out: list[Effect]) -> None:
+        """Have no memory of sources that register from now on, durably."""
+        self.memory = memory
+        out.append(PersistMemory(self.tickets.draw(), memory))
+
+    def mark(self, client: Client) -> Client:
+        """Return the record of a source that registers, or registered, at a store with this memory."""
+        votes = client.role is Role.RECEIVER or Repair.VOTE not in self.config.repairs
+        return client if votes else attrs.evolve(client, memory=self.memory)
+
+    def _vouch(self, record: ClientRecord, repository: Repository, info: msg.SourceInfo, out: list[Effect]) -> None:
+        """Learn from a life that found enough stores with a memory: this store votes again.
+
+        The store may lack numbers that are stable elsewhere. They must not be used again, so it reports that it knows
+        them, whether it gets them or not.
+        """
+        high = serial.extend(info.high, repository.newest)
+        record.client = attrs.evolve(record.client, memory=StoreMemory.KEPT, known=high)
+        self.persist(record, out)
+        if info.founding and self.memory is StoreMemory.NEW:
+            # No store knew of an older life, as an operator declared here. From now on this store is a witness.
+            self.memory = StoreMemory.KEPT
+            out.append(PersistMemory(self.tickets.draw(), self.memory))
+
+    def note_known(self, reg_id: int, number: int, out: list[Effect]) -> None:
+        """Record durably that a source used `number`, which the store had and holds no more."""
+        record = self.clients.records[reg_id]
+        if record.client.known < number and Repair.VOTE in self.config.repairs:
+            record.client = attrs.evolve(record.client, known=number)
+            self.persist(record, out)
 
     def deregister(self, request: msg.Deregister, now: int, out: list[Effect]) -> None:
         """Process a deregistration, and confirm it."""
@@ -250,8 +298,8 @@ class Registry:
         old = record is not None
         if record is None:
             record = self.clients.add(request, now)
+            record.client = client = self.mark(record.client)
             record.lifetime.kept = self.elections.enter(record, now)
-            client = record.client
             self.repositories[client.reg_id] = Repository.create(
                 self.config,
                 client.reg_id,

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 import attrs
 
 from stablecast.core.protocol.effects import Client
-from stablecast.core.protocol.messages import Incarnation, LateJoinRequest
+from stablecast.core.protocol.messages import Incarnation, LateJoinRequest, StoreMemory
 from stablecast.core.store.clients import ClientRecord
 from stablecast.core.store.registry import Registry
 from stablecast.core.store.repository import Repository
@@ -201,6 +201,11 @@ class StoreStatus:
     def muted_until(self) -> int | None:
         """Until when no registration is granted (ns), because an earlier grant may be forgotten; None: no such time."""
         return self._registry.mute_until
+
+    @property
+    def memory(self) -> StoreMemory:
+        """The store's knowledge of sources that never registered here since its records began."""
+        return self._registry.memory
 
     def rates(self, now: int, started_at: int = 0) -> tuple[float, float, float]:
         """Return messages a second that were requested, served and dropped since the reset, or the start (P-905)."""

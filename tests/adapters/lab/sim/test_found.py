@@ -383,7 +383,16 @@ NEVER_AGAIN = {"client.session.BEFORE_DELIVERY": ()}
 @pytest.mark.parametrize(
     ("name", "planted", "rule"),
     [
-        ("proxy_that_is_late", {"client.session.outranks": lambda *_: False} | NEVER_AGAIN, "L1"),
+        (
+            "proxy_that_is_late",
+            # Empty disks are part of the run, and today they hold the lives up in which the fault showed.
+            {
+                "client.session.outranks": lambda *_: False,
+                "core.store.registry.Registry.forget": lambda *_: None,
+            }
+            | NEVER_AGAIN,
+            "L1",
+        ),
         ("turn_behind_a_return", {"client.succession.Succession.low": lambda _, __, wish: wish}, "D1"),
         ("late_life_without_a_past", NEVER_AGAIN, "L1"),
         (

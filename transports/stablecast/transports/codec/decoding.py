@@ -5,7 +5,7 @@ from typing import Any
 
 from stablecast.core.protocol import messages as core
 from stablecast.transports.codec import places
-from stablecast.transports.codec.extended_options import decode_lives, decode_pace
+from stablecast.transports.codec.extended_options import FOUNDING, decode_lives, decode_memory, decode_pace
 from stablecast.transports.codec.identity import INSTANCE, find, join, need
 from stablecast.transports.wire import common_messages, lbmc
 from stablecast.transports.wire import headers as h
@@ -94,6 +94,7 @@ def _decode_preg_resp(header: h.PregResp, message: lbmc.Message) -> core.Message
         return core.Deregistered(role, index, generation, header.reg_id, incarnation, header.high_seqnum)
     lifetime = need(message, h.ClientLifetime)
     term, lives, lives_term = decode_lives(message)
+    memory, known = decode_memory(message)
     pace, _ = decode_pace(message, bool(header.code & h.PregResp.RECEIVER_PACED))
     return core.Registered(
         role=role,
@@ -111,6 +112,8 @@ def _decode_preg_resp(header: h.PregResp, message: lbmc.Message) -> core.Message
         lives_term=lives_term,
         no_cache=bool(header.code & h.PregResp.NO_ACKS),
         pace=pace,
+        memory=memory,
+        known=known,
     )
 
 
@@ -198,7 +201,7 @@ def _alive(values: tuple[int, ...]) -> core.Message:
 
 def _decode_sri(header: h.Sri, message: lbmc.Message) -> core.Message:
     source = need(message, h.TopicSourceExfunc)
-    term, lives, _ = decode_lives(message)
+    term, lives, found = decode_lives(message)
     stores = tuple(
         core.StoreEntry(
             entry.store_idx,
@@ -223,6 +226,7 @@ def _decode_sri(header: h.Sri, message: lbmc.Message) -> core.Message:
         term,
         lives,
         bool(source.functionality_flags & h.TopicSourceExfunc.LATE_JOIN),
+        bool(found & FOUNDING),
     )
 
 

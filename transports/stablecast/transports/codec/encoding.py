@@ -6,7 +6,7 @@ from typing import Any
 
 from stablecast.core.protocol import messages as core
 from stablecast.transports.codec import places
-from stablecast.transports.codec.extended_options import encode_lives, encode_pace
+from stablecast.transports.codec.extended_options import FOUNDING, encode_lives, encode_memory, encode_pace
 from stablecast.transports.codec.identity import INSTANCE, control, split
 from stablecast.transports.wire import common_messages
 from stablecast.transports.wire import headers as h
@@ -116,6 +116,7 @@ def _encode_registered(m: core.Registered) -> tuple[h.Header, ...]:
         h.Capability(flags=CAPABILITIES),
         h.ClientLifetime(activity_tmo=m.activity_timeout_ms, lifetime=m.state_lifetime_ms),
         *encode_lives(m.term, m.lives_term, m.lives),
+        *encode_memory(m.memory, m.known),
         *encode_pace(m.pace, core.Wishes()),
     )
 
@@ -207,7 +208,7 @@ def _encode_info(m: core.SourceInfo) -> tuple[h.Header, ...]:
         h.TopicSourceExfunc(src_ip=host, src_port=port, functionality_flags=offers),
         *(h.StoreGroup(grp_idx=index, grp_sz=size) for index, size in enumerate(m.group_sizes)),
         *stores,
-        *encode_lives(m.term, 0, m.lives),
+        *encode_lives(m.term, FOUNDING if m.founding else 0, m.lives),
     )
 
 

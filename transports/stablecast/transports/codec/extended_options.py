@@ -6,6 +6,10 @@ because public dissectors call an option malformed if it comes in more than two.
 A *history* holds term (32 bits), term of the history (32 bits), then each life as incarnation (64 bits) and first
 number (32 bits).
 
+The *memory* of a store that lost its records, or that is new, completes PREG_RESP. The data begin with what the store
+knows of the time before its records (8 bits), a byte of flags, and two reserved bytes. The last number that the store
+knows to be used although it does not hold it follows (32 bits). A store that kept its memory sends none.
+
 The *terms* of a repository complete the public flag of PREG and PREG_RESP. Their layouts have no place for sizes, which
 a source may ask for at either pace, and none for the receiver that never blocks. The data begin with a byte of flags,
 three reserved bytes, and the write delay in ms (32 bits). Threshold, limit and disk limit in bytes follow, then the
@@ -14,7 +18,7 @@ flight size in messages and in bytes (64 bits each). A message whose flag says e
 
 import struct
 
-from stablecast.core.protocol.messages import UNSET, Life, Pace, Wishes
+from stablecast.core.protocol.messages import UNSET, Life, Pace, StoreMemory, Wishes
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.errors import WireError
@@ -24,9 +28,17 @@ HISTORY = 0x5343
 TERMS = 0x5350
 """Subtype of the terms of a repository."""
 
+MEMORY = 0x534D
+"""Subtype of the memory of a store."""
+
 HISTORY_TERMS = struct.Struct(">II")
 LIFE = struct.Struct(">QI")
 PACE = struct.Struct(">B3xI5Q")
+RECORDS = struct.Struct(">BB2xI")
+KNOWS = 0x01
+"""The field of the known number is valid."""
+FOUNDING = 0x01
+"""In place of the term of a history's announcer, which an SRI does not have: no store knew of an older life."""
 NON_BLOCKING = 0x01
 ACK_ON_RECEPTION = 0x02
 WRITE_DELAY = 0x04
@@ -65,6 +77,26 @@ def decode_lives(message: lbmc.Message) -> tuple[int, tuple[Life, ...], int]:
     term, lives_term = HISTORY_TERMS.unpack_from(data)
     history = tuple((incarnation, first) for incarnation, first in LIFE.iter_unpack(data[HISTORY_TERMS.size :]))
     return (term, history, lives_term)
+
+
+def encode_memory(memory: StoreMemory, known: int | None) -> tuple[h.Header, ...]:
+    """Return the header with what a store knows; none if it kept its memory and holds all that it knows."""
+    if memory is StoreMemory.KEPT and known is None:
+        return ()
+    return encode_option(MEMORY, RECORDS.pack(memory, 0 if known is None else KNOWS, known or 0))
+
+
+def decode_memory(message: lbmc.Message) -> tuple[StoreMemory, int | None]:
+    """Return what a store knows, and the last number it knows to be used. Raises WireError for malformed data."""
+    data = find_option(message, MEMORY)
+    if not data:
+        return (StoreMemory.KEPT, None)
+    if len(data) != RECORDS.size:
+        raise WireError(f"the memory of a store cannot have {len(data)} bytes")
+    memory, flags, known = RECORDS.unpack(data)
+    # A later release may know more kinds. A store that reports one of them does not claim to have kept its memory.
+    kind = StoreMemory(memory) if memory in set(StoreMemory) else StoreMemory.LOST
+    return (kind, known if flags & KNOWS else None)
 
 
 def encode_pace(pace: Pace, wishes: Wishes) -> tuple[h.Header, ...]:

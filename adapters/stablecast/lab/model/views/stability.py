@@ -30,7 +30,7 @@ from stablecast.lab.model.views.edges import Constants, Edge, ModelStep, Outside
 from stablecast.lab.model.views.numbers import bounds, changes
 from stablecast.lab.model.worlds.stability_stores import LAYOUTS
 
-REPAIRED = frozenset({"every_group", "holes", "one_life"})
+REPAIRED = frozenset({"every_group", "holes", "one_life", "vote"})
 AT_THE_SOURCE = ("Send", "ToSource", "Wait", "Crash")
 STABLE, DROPPED = "stable", "dropped"
 LATER = 1 << 62

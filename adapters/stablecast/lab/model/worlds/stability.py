@@ -15,7 +15,7 @@ import attrs
 from stablecast.core.protocol.effects import Notify, Resend, Send
 from stablecast.core.protocol.events import Event, Stable, StableFlag
 from stablecast.core.protocol.inputs import Arrived, Gone, Sent, SourceInput, Start, Tick
-from stablecast.core.protocol.messages import LateJoinInfo, Registered, StableAck
+from stablecast.core.protocol.messages import LateJoinInfo, Registered, StableAck, StoreMemory
 from stablecast.core.registration.status import RegistrationStatus
 from stablecast.core.registration.store_registration import RegistrationState
 from stablecast.core.source import SourceEndpoint, SourceState
@@ -119,7 +119,7 @@ class StabilityWorld:
         if process.machine is None:
             if calm:
                 yield "Restart"
-                if "wipe" in constants.Faults and process.synced != WorldJournal():
+                if process.synced.clients and self._wipes(process):
                     yield "Wipe"
             return
         if calm:
@@ -128,6 +128,14 @@ class StabilityWorld:
             yield "Sync"
         if self.crashes < constants.Crashes:
             yield "Crash"
+
+    def _wipes(self, process: parts.StabilityStore) -> bool:
+        """Return whether a disk may be lost: any one, or one of a minority that has no memory."""
+        sizes, groups = parts.LAYOUTS[self.constants.Layout]
+        group = groups[process.index]
+        blank = [one for one in self.stores if one is process or views.disk_view(one, self.constants)["blank"]]
+        few = 2 * sum(groups[one.index] == group for one in blank) <= sizes[group]
+        return "wipe" in self.constants.Faults or ("replace" in self.constants.Faults and few)
 
     def _hearing(self, process: parts.StabilityStore) -> Iterator[str]:
         """Yield the messages that may reach a store next."""
@@ -274,7 +282,7 @@ class StabilityWorld:
         process.feed(Start())
 
     def _wipe(self, process: parts.StabilityStore) -> None:
-        process.synced = WorldJournal()
+        process.synced = WorldJournal(memory=StoreMemory.LOST)
 
     _AT_THE_SOURCE: ClassVar = {"Begin": _begin, "Stop": _stop, "Turn": _turn, "Wait": _wait, "Send": _send}
     _AT_A_STORE: ClassVar = {

@@ -82,7 +82,7 @@ class StabilityConstants:
     @property
     def repairs(self) -> Repair:
         """The rules that the model may have as documented, with all others repaired."""
-        asked = Repair.EVERY_GROUP | Repair.ONE_LIFE | Repair.HOLES
+        asked = Repair.EVERY_GROUP | Repair.ONE_LIFE | Repair.HOLES | Repair.VOTE
         chosen = Repair.NONE
         for name in self.Repairs:
             chosen |= Repair[name.upper()]

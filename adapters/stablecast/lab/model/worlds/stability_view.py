@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 
 from stablecast.core.protocol.history import FORGOTTEN, unfold
-from stablecast.core.protocol.messages import Life, Registered, StableAck
+from stablecast.core.protocol.messages import Life, Registered, StableAck, StoreMemory
 from stablecast.core.protocol.resume_point import offer
 from stablecast.core.registration.store_registration import RegistrationState
 from stablecast.core.source import SourceEndpoint, SourceState
@@ -20,7 +20,7 @@ STATES = {
     RegistrationState.UNRESPONSIVE: "away",
 }
 _NOTHING: Mapping[str, Value] = {
-    **dict.fromkeys(("life", "term", "told", "resume", "acked", "high"), 0),
+    **dict.fromkeys(("known", "life", "term", "told", "resume", "acked", "high"), 0),
     **dict.fromkeys(("asked", "grant", "dirty"), False),
     **dict.fromkeys(("synced", "lost"), frozenset[Value]()),
     "lives": (),
@@ -79,11 +79,14 @@ def store_view(process: StabilityStore, constants: StabilityConstants) -> Fn:
     """Return what a store knows of the source, with the life of each number it holds."""
     repository = process.repository
     if repository is None or process.machine is None:
-        return record(**_NOTHING, up=process.machine is not None, content=_content({}, constants))
+        blank = process.machine is not None and _blank(process.machine.status.memory, constants)
+        return record(**_NOTHING, up=process.machine is not None, blank=blank, content=_content({}, constants))
     client = process.machine.status.clients[SOURCE_ID].client
     resume = repository.resume_point
     return record(
         up=True,
+        blank=client.memory is not StoreMemory.KEPT,
+        known=client.known + 1,
         life=repository.incarnation,
         term=client.term,
         lives=_history(repository.lives),
@@ -106,6 +109,8 @@ def disk_view(process: StabilityStore, constants: StabilityConstants) -> Fn:
     client = process.synced.source
     return record(
         group=constants.groups[process.index] + 1,
+        blank=_blank(process.synced.memory if client is None else client.memory, constants),
+        known=0 if client is None else client.known + 1,
         life=0 if client is None else client.incarnation,
         term=0 if client is None else client.term,
         lives=() if client is None else _history(client.lives),
@@ -147,13 +152,26 @@ def _history(lives: Iterable[Life]) -> tuple[Value, ...]:
 def _grant(answer: Registered | None) -> Fn:
     """Return the part of a grant that the source uses."""
     if answer is None:
-        return record(high=0, term=0, lives=(), told=0)
+        return record(high=0, known=0, blank=False, term=0, lives=(), told=0)
     lives = _history(unfold(answer.lives, 0))
-    return record(high=offer(answer, 0)[1] + 1, term=answer.term, lives=lives, told=answer.lives_term)
+    return record(
+        high=offer(answer, 0)[1] + 1,
+        known=0 if answer.known is None else answer.known + 1,
+        blank=answer.memory is not StoreMemory.KEPT,
+        term=answer.term,
+        lives=lives,
+        told=answer.lives_term,
+    )
 
 
 def _remembered(source: SourceEndpoint, answer: Registered | None) -> Fn:
     """Return only the number of lives once a life has begun."""
     if answer is None or source.state is SourceState.REGISTERING:
         return _grant(answer)
-    return record(high=0, term=answer.term, lives=(), told=0)
+    blank = answer.memory is not StoreMemory.KEPT
+    return record(high=0, known=0, blank=blank, term=answer.term, lives=(), told=0)
+
+
+def _blank(memory: StoreMemory, constants: StabilityConstants) -> bool:
+    """Return whether a store that knows no source has no vote."""
+    return memory is not StoreMemory.KEPT and "vote" in constants.Repairs
