@@ -448,15 +448,15 @@ PROGRAMS: Final = (
     Mutant(
         "a-service-keeps-clients-that-left",
         "adapters/resolver/srs/daemon",
-        "        self.feed(ConnectionClosed(number))\n",
+        "        self.feed(events.ConnectionClosed(number))\n",
         "",
         Test("adapters/resolver/srs/test_daemon.py::test_a_client_that_left_is_counted_no_more"),
     ),
     Mutant(
         "a-service-does-not-disconnect",
         "adapters/resolver/srs/daemon",
-        "            case Disconnect(connection):\n                self._abort(connection)\n",
-        "            case Disconnect():\n                pass\n",
+        "            case events.Disconnect(connection):\n                self._abort(connection)\n",
+        "            case events.Disconnect():\n                pass\n",
         Test("adapters/resolver/srs/test_daemon.py::test_a_malformed_client_is_cut_off_alone"),
     ),
     Mutant(

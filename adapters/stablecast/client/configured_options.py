@@ -91,11 +91,13 @@ def of_endpoint(
 
 
 def of_pattern(configuration: ClientConfiguration, pattern: str, options: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the options of a wildcard receiver: files for receivers, for patterns, and then the application's.
+    """Return the options of a wildcard receiver: those of files for patterns, below those of the application.
+
+    The options of files for receivers are added for each topic (`of_endpoint`).
 
     Raises OptionError if a file denies the pattern, or a value.
     """
-    of_files = overridden(configuration.of_endpoint("receiver"), configuration.of("wildcard_receiver", pattern))
+    of_files = configuration.of("wildcard_receiver", pattern)
     found = overridden(of_files, options) if of_files else dict(options)
     configuration.check("wildcard_receiver", pattern, found)
     return found

@@ -319,9 +319,9 @@ class Wildcards:
         for notice in wildcard_notices(given):
             log.warning(notice)
         query, chosen = wildcard_options(resolution.patterns, given)
-        template = context.template(session_id)
-        advised("receiver", template, transport_of(chosen, self._transport)[1])  # Wrong options are refused at once.
-        settings = Wildcard(pattern, template, chosen, session_id, self._transport, query)
+        transport, of_topics = transport_of(chosen, self._transport)
+        template = advised("receiver", context.template(session_id), of_topics)
+        settings = Wildcard(pattern, template, chosen, session_id, transport, query)
         calls = TopicCallbacks(**callbacks)
         wildcard = WildcardReceiver(context, self._add, self._forget, settings, calls, on_message)
         context.prepare_thread()

@@ -33,7 +33,7 @@ LOOK_SECONDS = 0.01
 """Interval at which closing checks that."""
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, slots=False)  # Tests replace its methods.
 class ReliableStream:
     """The sending side of one source, with the same methods as `StreamServer`.
 

@@ -142,4 +142,4 @@ async def test_a_pattern_has_the_options_of_its_scope(net: Network, tmp_path: Pa
     context = await net.stack.enter_async_context(Context.from_config(file, resolver=[await relay_of(net)]))
     wildcard = context.receiver(pattern="^or")
     assert wildcard.settings.query.pace.longest == 700 * MILLISECOND
-    assert wildcard.settings.receiver.ack_mode is AckMode.IMMEDIATE
+    assert wildcard._make("orders").config.ack_mode is AckMode.IMMEDIATE
