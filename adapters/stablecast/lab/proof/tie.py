@@ -164,15 +164,22 @@ def stability_constants(constants: Mapping[str, Any]) -> StabilityConstants:
     return StabilityConstants(**{name: value for name, value in constants.items() if name != "Mutant"})
 
 
+def covers(configuration: Configuration) -> bool:
+    """Return whether the proof is about the runs of a configuration. It assumes that disks keep what was synced."""
+    return "replace" not in configuration.constants["Faults"]
+
+
 def run(configuration: Configuration) -> TieResult:
     """Tie the proof to the recorded graph of a configuration; a graph that is not kept is explored anew.
 
     Raises:
         ModelError: the core's graph is too large.
-        ProofError: there is no tie for the model.
+        ProofError: there is no tie for the model, or disks are replaced, which the proof does not cover.
     """
     if configuration.model != "Stability":
         raise ProofError(f"no tie to the graphs of {configuration.model}")
+    if not covers(configuration):
+        raise ProofError(f"disks are replaced in {configuration.name}, and the proof assumes that disks are kept")
     path = equal.kept_path(configuration)
     graph = Graph.read(path) if path.exists() else equal.core_graph(configuration).graph
     constants = stability_constants(configuration.constants)
