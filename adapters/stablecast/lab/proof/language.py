@@ -144,6 +144,8 @@ class _Reader:
         word = self._tokens[self._at]
         if wanted and word not in wanted:
             raise self._error(f"expected {' or '.join(wanted)} before")
+        if not word:
+            raise self._error("the text ends at")
         self._at += 1
         return word
 

@@ -166,7 +166,7 @@ def stability_constants(constants: Mapping[str, Any]) -> StabilityConstants:
 
 def covers(configuration: Configuration) -> bool:
     """Return whether the proof is about the runs of a configuration. It assumes that disks keep what was synced."""
-    return "replace" not in configuration.constants["Faults"]
+    return "replace" not in stability_constants(configuration.constants).Faults
 
 
 def run(configuration: Configuration) -> TieResult:
