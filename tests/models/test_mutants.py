@@ -90,7 +90,7 @@ MUTANTS: dict[str, Patch] = {
     "silence does not count anew": changed("note", lambda self, now: None, client_lifetime.Lifetime),
     "a dead client stays active": changed("on_gone", lambda self, now: None, client_lifetime.Lifetime),
     "who is inactive stays so": changed("on_heard", lambda self, record, now: None, clients.ClientTable),
-    "a restart forgets": changed("recover", lambda self, *words: None, store.StoreEndpoint),
+    "a restart forgets": changed("recover", lambda self, *words, **more: None, store.StoreEndpoint),
     "grants do not wait for the disk": before("due", lambda self: self.waiting.clear(), sync_tickets.SyncTickets),
     "the store does not ask the holder": changed("probe", lambda self, client, out: None, registry.Registry),
 }
