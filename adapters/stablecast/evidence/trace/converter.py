@@ -201,6 +201,29 @@ def _read_table(kind: Any, converter: Converter) -> Callable[[Json, object], dic
     return structure
 
 
+def _has_tuple_keys(kind: object) -> bool:
+    """Return whether this is a dict with tuples as keys. JSON gets its pairs, and an empty object for no pair."""
+    return get_origin(kind) is dict and get_origin(get_args(kind)[0]) is tuple
+
+
+def _write_pairs(kind: Any, converter: Converter) -> Callable[[dict[Any, Any]], Json | list[list[Any]]]:
+    write_key, write = map(converter.get_unstructure_hook, get_args(kind))
+    return lambda table: [[write_key(key), write(value)] for key, value in table.items()] or {}
+
+
+def _read_pairs(kind: Any, converter: Converter) -> Callable[[Any, object], dict[Any, Any]]:
+    key_schema, schema = get_args(kind)
+    read_key, read = converter.get_structure_hook(key_schema), converter.get_structure_hook(schema)
+
+    def structure(pairs: Any, _: object) -> dict[Any, Any]:
+        table = {read_key(key, key_schema): read(value, schema) for key, value in pairs}
+        if len(table) != len(pairs):
+            raise ValueError("a key comes twice")
+        return table
+
+    return structure
+
+
 def _columns(kind: object) -> list[str]:
     """Return the fields of a sequence's records if all are numbers, else an empty list."""
     if get_origin(kind) not in (list, deque) or not attrs.has(record := get_args(kind)[0]):
@@ -237,6 +260,8 @@ def _converter() -> Converter:
     converter.register_structure_hook(bool, _same)
     converter.register_unstructure_hook_factory(_is_table, _write_table)
     converter.register_structure_hook_factory(_is_table, _read_table)
+    converter.register_unstructure_hook_factory(_has_tuple_keys, _write_pairs)
+    converter.register_structure_hook_factory(_has_tuple_keys, _read_pairs)
     converter.register_unstructure_hook_factory(lambda kind: bool(_columns(kind)), _write_rows)
     converter.register_structure_hook_factory(lambda kind: bool(_columns(kind)), _read_rows)
     for union in (Message, Event, Input, Effect, *INPUTS.values(), *_EFFECTS.values()):

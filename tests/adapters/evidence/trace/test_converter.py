@@ -11,13 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol import inputs
 from stablecast.core.protocol.effects import Deliver, Notify, Send
 from stablecast.core.protocol.events import RegistrationFlag, Stable, StableFlag
 from stablecast.core.protocol.inputs import Arrived, Input
 from stablecast.core.protocol.messages import Refusal, Refused, Role, SourceInfo, StableAck, StoreEntry
-from stablecast.core.protocol.settings import SourceConfig
+from stablecast.core.protocol.settings import SourceConfig, StoreConfig
 from stablecast.core.source import SourceEndpoint
+from stablecast.core.store import StoreEndpoint
 from stablecast.core.store.extents import Extent, Extents
 from stablecast.evidence.trace.converter import (
     MACHINES,
@@ -113,6 +115,33 @@ def test_keys_of_tables_are_numbers_in_their_plain_form(traces: Path) -> None:
     table["00"] = table.pop("0")
     with pytest.raises(SchemaError, match="not numbers in their plain form"):
         restore(Role.SOURCE, value)
+
+
+def waiting_store() -> StoreEndpoint:
+    """Return a store in whose queue requests of two receivers wait."""
+    machine = StoreEndpoint.create(StoreConfig("127.0.0.1:14567", 1))
+    machine.serving.waiting = {
+        ("10.0.0.1:1", 7, 5): RangeSet([(1, 3), (5, 6)]),
+        ("10.0.0.2:1", 7, 5): RangeSet([(2, 4)]),
+    }
+    return machine
+
+
+def test_a_store_with_requests_in_its_queue_comes_back() -> None:
+    """The keys of these requests are tuples, which JSON does not know."""
+    machine = waiting_store()
+    value = json.loads(json.dumps(snapshot(machine)))
+    assert restore(Role.STORE, value) == machine
+    machine.serving.waiting = {}
+    assert snapshot(machine)["serving"]["waiting"] == {}
+
+
+@pytest.mark.parametrize("pairs", [lambda found: found * 2, lambda found: [[1, found[0][1]]], lambda found: 7])
+def test_malformed_requests_of_a_queue_are_refused(pairs: Callable[[Any], Any]) -> None:
+    value = snapshot(waiting_store())
+    value["serving"]["waiting"] = pairs(value["serving"]["waiting"])
+    with pytest.raises(SchemaError):
+        restore(Role.STORE, value)
 
 
 def test_members_of_unions_are_named_and_enums_are_numbers() -> None:
