@@ -51,8 +51,9 @@ demo: .venv  ## the documented failure runs, live, on loopback
 PURE := tests/core tests/transports tests/scenarios tests/adapters/evidence/capture tests/adapters/evidence/trace \
     tests/adapters/evidence/whatif tests/adapters/lab/model tests/adapters/lab/prove tests/adapters/lab/sim \
     tests/adapters/lab/world
-OUTSIDE := tests/adapters/lab/whole tests/adapters/testing tests/agreement tests/packaging tests/bench tests/e2e tests/examples \
-    tests/torture $(wildcard tests/test_*.py)
+OUTSIDE := tests/adapters/lab/whole tests/adapters/testing tests/agreement tests/packaging tests/bench tests/e2e \
+    tests/examples tests/torture $(wildcard tests/test_*.py)
+MODELS := tests/models tests/adapters/lab/proof
 PYTEST := $(BIN)/python -m pytest -q -p no:cacheprovider
 COVERED := --cov --cov-report=
 
@@ -76,10 +77,10 @@ pure:
 
 daemons: outside  # one after the other: groups and ports of the host are the same
 	@COVERAGE_FILE=.coverage.daemons $(PYTEST) $(COVERED) \
-	    $(addprefix --ignore=,tests/models $(PURE) $(OUTSIDE)) tests adapters
+	    $(addprefix --ignore=,$(MODELS) $(PURE) $(OUTSIDE)) tests adapters
 
 models:
-	@$(PYTEST) --no-cov tests/models
+	@$(PYTEST) --no-cov $(MODELS)
 
 outside:
 	@$(PYTEST) --no-cov $(OUTSIDE)
