@@ -18,6 +18,7 @@ from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import Event
 from stablecast.core.protocol.inputs import Arrived, Damaged, Gone, Persisted, Reset, Start, StoreInput
 from stablecast.core.protocol.messages import Deregister, Message, Refused, Register, Registered, Role, StoreMemory
+from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace import recorder
@@ -377,10 +378,10 @@ class Store:
                 f"{self.settings.directory} holds no journal, or a damaged one: no registration is granted for "
                 f"{self.waiting_ns / SECOND:.0f} s, because clients may count on earlier ones{advice}"
             )
-        if endpoint.status.memory is StoreMemory.LOST:
+        if endpoint.status.memory is StoreMemory.LOST and Repair.VOTE in self.config.repairs:
             self.reports.append(
-                f"{self.settings.directory} is not the first journal of this store: a source that has not announced "
-                "itself since counts this store in no decision about earlier messages"
+                f"{self.settings.directory} may be a replaced disk: the store has no vote about earlier messages of a "
+                "source until that source announces itself"
             )
 
     # --------------------------------------------------------------------------------------------------------- effects

@@ -42,11 +42,16 @@ def test_a_store_that_may_have_lost_its_memory_says_so_instead_of_ready(tmp_path
         status, out, err = program.end()
     assert re.fullmatch(r"store at 127\.0\.0\.1:\d+ grants no registration for \d+ s", line)
     assert (status, out) == (0, "")
+    waits, votes = err.splitlines()
     assert re.fullmatch(
         re.escape(str(tmp_path))
         + r" holds no journal, or a damaged one: no registration is granted for \d+ s, because "
-        r"clients may count on earlier ones\. If this is a new store, stop it and start it with --new\n",
-        err,
+        r"clients may count on earlier ones\. If this is a new store, stop it and start it with --new",
+        waits,
+    )
+    assert votes == (
+        f"{tmp_path} may be a replaced disk: the store has no vote about earlier messages of a source until that "
+        "source announces itself"
     )
 
 
