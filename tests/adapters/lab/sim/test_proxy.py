@@ -25,7 +25,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """Everybody runs, and the source, which may be stood in for, sent something; no store does so by itself."""
     usual = endpoint_configs.store_config
     monkeypatch.setattr(
-        "stablecast.lab.sim.cluster.store_config", lambda *args: attrs.evolve(usual(*args), allow_proxy=False)
+        "stablecast.lab.sim.endpoint_configs.store_config", lambda *args: attrs.evolve(usual(*args), allow_proxy=False)
     )
     cluster = Cluster(VirtualWorld(Random(5)), setup=WorldSetup(proxies=True))
     cluster.world.run(cluster.world.now + SECOND)
