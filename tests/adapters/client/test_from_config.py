@@ -84,8 +84,8 @@ async def test_interface_and_ports_of_a_context(tmp_path: Path) -> None:
 
 
 async def test_no_interface_of_this_host_matches(tmp_path: Path) -> None:
-    file = written(tmp_path / "um.cfg", "context default_interface 192.0.2.0/24\n")
-    with pytest.raises(InterfaceError, match=r"no interface of this host matches '192\.0\.2\.0/24'"):
+    file = written(tmp_path / "um.cfg", "context default_interface 203.0.113.0/24\n")
+    with pytest.raises(InterfaceError, match=r"no interface of this host matches '203\.0\.113\.0/24'"):
         Context.from_config(file)
 
 
