@@ -276,8 +276,8 @@ PROGRAMS: Final = (
     Mutant(
         "a-store-drops-what-is-sent-again",
         "adapters/store/arrivals",
-        "                    recovered.append(again)\n",
-        "                    pass\n",
+        "                recovered.append(found)\n",
+        "                pass\n",
         Test("adapters/store/test_arrivals.py::test_messages_on_the_port_are_told_and_retransmissions_fed"),
     ),
     Mutant(

@@ -189,6 +189,10 @@ class Batch:
         """Return the hot-failover number of each message, 32 bits; None for a message without one."""
         return [None] * self.count
 
+    def hot_number(self, index: int) -> int | None:
+        """Return the hot-failover number of a message by its index; None if it has none."""
+        return None
+
     def ack_handle(self, index: int | None = None) -> AckHandle:
         """Return a handle that acknowledges a message and all before it, now or later; None means the last message."""
         return AckHandle(self.first, self.numbers(self.count - 1 if index is None else index)[1], self.owner)
@@ -243,6 +247,10 @@ class AssembledBatch(Batch):
     def hot_numbers(self) -> list[int | None]:
         """Return the hot-failover number of each message, 32 bits; None for a message without one."""
         return [whole.hot_number for whole in self._wholes]
+
+    def hot_number(self, index: int) -> int | None:
+        """Return the hot-failover number of a message by its index; None if it has none."""
+        return self._wholes[index].hot_number
 
     def spans(self, begin: int, end: int) -> list[tuple[int, int]]:
         """Return the numbers of messages [begin, end) as ranges [first, stop), ascending."""
@@ -306,7 +314,7 @@ class Message:
     @property
     def hot_number(self) -> int | None:
         """Return the number of the message among those of all its sources, 32 bits; None if it has none."""
-        return self._batch.hot_numbers()[self._index]
+        return self._batch.hot_number(self._index)
 
     @property
     def incarnation(self) -> int:

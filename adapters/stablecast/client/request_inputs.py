@@ -13,11 +13,9 @@ from stablecast.client.receiver import Receiver
 from stablecast.client.source import Source
 from stablecast.core.protocol import messages
 from stablecast.core.protocol.inputs import Arrived, Departed
-from stablecast.runtime.request_port import Peer
+from stablecast.runtime.request_port import Peer, decoded
 from stablecast.runtime.stream import Item
 from stablecast.transports import codec
-from stablecast.transports.codec.lbttcp import RetransmissionSeries, Run
-from stablecast.transports.wire.errors import WireError
 
 
 @attrs.frozen
@@ -37,25 +35,13 @@ class RequestInputs:
     def on_items(self, items: list[Item], peer: Peer) -> None:
         """Feed what a connection received."""
         recovered: dict[int, list[codec.Recovered | codec.RecoveredRun]] = {}
-        for item in items:
-            if isinstance(item, Run):
-                self.oddities["data-on-request-port"] += 1
+        for found in decoded(items, self.oddities):
+            if isinstance(found, codec.Recovered | codec.RecoveredRun):
+                recovered.setdefault(found.session, []).append(found)
                 continue
-            try:
-                if item.kind in codec.RECOVERED_KINDS:
-                    again = (
-                        codec.decode_series(item)
-                        if isinstance(item, RetransmissionSeries)
-                        else codec.decode_recovered(item)
-                    )
-                    recovered.setdefault(again.session, []).append(again)
-                else:
-                    message = codec.decode(item)
-                    if isinstance(message, messages.ReceiverAlive):
-                        peer.alive(message.context)
-                    self._route(message)
-            except WireError:
-                self.oddities["malformed-on-request-port"] += 1
+            if isinstance(found, messages.ReceiverAlive):
+                peer.alive(found.context)
+            self._route(found)
         for incarnation, again_sent in recovered.items():
             receiver = self.receivers.get(incarnation)
             if receiver is not None:

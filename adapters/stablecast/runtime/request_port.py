@@ -1,18 +1,43 @@
 """The request port: the listening port at which peers send requests and answers to a context or a store."""
 
 import asyncio
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 
 import attrs
 
+from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.runtime import machine, ports, tls
 from stablecast.runtime.stream import Item, StreamReader
+from stablecast.transports import codec
+from stablecast.transports.codec.lbttcp import RetransmissionSeries, Run
+from stablecast.transports.wire.errors import WireError
 
 MAX_PEERS = 4096
 """Connections to one request port; one more is closed."""
 
 MAX_CONTEXTS = 16
 """Contexts that are remembered for one connection; usually a connection serves the one context of a process."""
+
+
+def decoded(
+    items: Iterable[Item], oddities: Counter[str]
+) -> Iterator[ControlMessage | codec.Recovered | codec.RecoveredRun]:
+    """Yield the control messages and retransmissions of a peer in order; count what is neither in `oddities`."""
+    found: ControlMessage | codec.Recovered | codec.RecoveredRun
+    for item in items:
+        if isinstance(item, Run):
+            oddities["data-on-request-port"] += 1
+            continue
+        try:
+            if isinstance(item, RetransmissionSeries):
+                found = codec.decode_series(item)
+            else:
+                found = codec.decode_recovered(item) if item.kind in codec.RECOVERED_KINDS else codec.decode(item)
+        except WireError:
+            oddities["malformed-on-request-port"] += 1
+            continue
+        yield found
 
 
 @attrs.define(eq=False)

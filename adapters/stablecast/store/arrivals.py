@@ -19,12 +19,12 @@ from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.runtime.kept_runs import Continuity, Tokens
 from stablecast.runtime.reliable_joiner import ReliableJoiner
 from stablecast.runtime.reliable_receivers import ReliableReceivers
-from stablecast.runtime.request_port import Peer
+from stablecast.runtime.request_port import Peer, decoded
 from stablecast.runtime.source_strings import Where, is_source_string
 from stablecast.runtime.stream import Item, StreamJoiner
 from stablecast.store.store_views import Traffic
 from stablecast.transports import codec
-from stablecast.transports.codec.lbttcp import RetransmissionSeries, Run
+from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.reliable.settings import ReceiverSettings
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.lbmc import Message
@@ -177,22 +177,11 @@ class StoreArrivals:
     def on_items(self, items: list[Item], _: Peer) -> None:
         """Process control messages and retransmissions on the store's port."""
         recovered: list[codec.Recovered | codec.RecoveredRun] = []
-        for item in items:
-            if isinstance(item, Run):
-                self._oddities["data-on-request-port"] += 1
-                continue
-            try:
-                if item.kind in codec.RECOVERED_KINDS:
-                    again = (
-                        codec.decode_series(item)
-                        if isinstance(item, RetransmissionSeries)
-                        else codec.decode_recovered(item)
-                    )
-                    recovered.append(again)
-                else:
-                    self._on_message(codec.decode(item))
-            except WireError:
-                self._oddities["malformed-on-request-port"] += 1
+        for found in decoded(items, self._oddities):
+            if isinstance(found, codec.Recovered | codec.RecoveredRun):
+                recovered.append(found)
+            else:
+                self._on_message(found)
         for data in self.tokens.keep_recovered(recovered):
             self._feed(data)
 
