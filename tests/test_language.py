@@ -250,11 +250,15 @@ def test_public_classes_have_names_of_their_own() -> None:
 
 _WIRE = "a structure on the wire has the name that the public dissectors give it, in the module of its protocol"
 _CLIENT = "the client's public name for what an application sends, gets or catches"
+_BLOCKING = "the client that blocks has the names of the one that awaits"
 SAME_NAME: Final[Mapping[str, str]] = {
     **dict.fromkeys(("Ack", "Data", "Election", "ElectionToken", "Keepalive", "Nak", "Ncf", "Option", "Packet"), _WIRE),
     **dict.fromkeys(("Request", "Reset", "RouteInfo", "SessionMessage", "SourceInfo", "Store"), _WIRE),
     **dict.fromkeys(("Batch", "Message", "NotStable", "Sent"), _CLIENT),
-    **dict.fromkeys(("Context", "Receiver", "Source"), "the client that blocks has the names of the one that awaits"),
+    **dict.fromkeys(
+        ("Context", "Reader", "Receiver", "Source", "WildcardReceiver"),
+        "the client that blocks has the names of the one that awaits",
+    ),
 }
 """Names that two classes share, each with the reason."""
 

@@ -114,20 +114,14 @@ class RollingFile:
 
     def write(self, line: Callable[[datetime], str]) -> None:
         """Write the line that `line` makes of the time, without its end; the kernel has it when this returns."""
-        self._lock.acquire()
-        try:
+        with self._lock:
             self._write(line, self._clock())
-        finally:
-            self._lock.release()
 
     def reopen(self, rolling: RollingPolicy | None = None) -> None:
         """Open the path again, for a file that another program moved away; follow `rolling` from now on."""
-        self._lock.acquire()
-        try:
+        with self._lock:
             self._rolling = self._rolling if rolling is None else rolling
             self._reopen(self._clock())
-        finally:
-            self._lock.release()
 
     def _write(self, line: Callable[[datetime], str], now: datetime) -> None:
         if self._is_moved():

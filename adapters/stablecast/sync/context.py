@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from inspect import signature
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 import attrs
 
@@ -21,6 +21,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 InnerT = TypeVar("InnerT")
 FacadeT = TypeVar("FacadeT")
+ReaderT = TypeVar("ReaderT", bound=client.Receiver | client.WildcardReceiver)
 
 
 class Facade(Generic[InnerT]):
@@ -87,6 +88,8 @@ class Source(Facade[client.Source]):
     """A source of one topic, made by `Context.source`. Use it inside `with`, or call `close`."""
 
     try_send = called(client.Source.try_send)
+    try_send_as = called(client.Source.try_send_as)
+    room = awaited(client.Source.room)
     send_many = awaited(client.Source.send_many)
     registered = awaited(client.Source.registered)
     wait_stable = awaited(client.Source.wait_stable)
@@ -153,6 +156,11 @@ class Message(Facade[client.Message]):
         self.payload = inner.payload
 
     @property
+    def topic(self) -> str:
+        """Return the name under which its source is found."""
+        return self._inner.topic
+
+    @property
     def sequence_number(self) -> int:
         """Return the 32-bit sequence number; of a message that was cut, that of the last piece."""
         return self._inner.sequence_number
@@ -172,32 +180,30 @@ class Message(Facade[client.Message]):
         """Return True if the message was retransmitted instead of received on the live stream."""
         return self._inner.recovered
 
+    @property
+    def hot_number(self) -> int | None:
+        """Return the number of the message among those of all its sources; None if it has none."""
+        return self._inner.hot_number
+
     def __repr__(self) -> str:
         """Return the number and the size, for debugging."""
         return repr(self._inner)
 
 
-class Receiver(Facade[client.Receiver]):
-    """A receiver of a topic, made by `Context.receiver`. Iterate it, or call `next`.
+class Reader(Facade[ReaderT]):
+    """The reading side of a receiver. Iterate it, or call `next`.
 
     A message is consumed when the next one is asked for. One task of the loop reads for all threads. Two threads that
     read share the messages, and a message then counts as consumed when either thread asks for the next one.
     """
 
-    deregister = awaited(client.Receiver.deregister)
-    details = called(client.Receiver.details)
-
-    def __init__(self, inner: client.Receiver, thread: LoopThread) -> None:
-        """Stand for `inner`, and start the task that reads it at the first wish."""
+    def __init__(self, inner: ReaderT, thread: LoopThread) -> None:
+        """Stand for `inner`; the task that reads it starts at the first wish."""
         super().__init__(inner, thread)
         self._wishes: asyncio.Queue[asyncio.Future[client.Message | None]] = asyncio.Queue()
         self._kept: client.Message | None = None
         self._reading: asyncio.Task[None] | None = None
-
-    @property
-    def topic(self) -> str:
-        """Return the name under which sources and receivers find each other."""
-        return self._inner.topic
+        self._ended = False
 
     def next(self, timeout: float | None = None) -> Message:
         """Wait for the next message, and return it.
@@ -210,7 +216,13 @@ class Receiver(Facade[client.Receiver]):
             StopIteration: The receiver is closed.
             RegistrationFailed, EndpointFailed, MisuseError: As a loop over the client's receiver.
         """
-        message = self._thread.run(self._next(timeout))
+        message = None
+        if not self._ended:
+            try:
+                message = self._thread.run(self._next(timeout))
+            except client.Closed:
+                if not self._ended:  # The context was never open.
+                    raise
         if message is None:
             raise StopIteration
         return Message(message, self._thread)
@@ -237,6 +249,8 @@ class Receiver(Facade[client.Receiver]):
 
     async def _next(self, seconds: float | None) -> client.Message | None:
         """Return the next message, or None at the end. One that comes too late is kept for the next call."""
+        if self._ended:
+            return None
         if self._reading is None:
             self._reading = asyncio.create_task(self._read())
         wish: asyncio.Future[client.Message | None] = asyncio.get_running_loop().create_future()
@@ -268,6 +282,7 @@ class Receiver(Facade[client.Receiver]):
 
     async def end(self) -> None:
         """Close the receiver, in the thread of the loop."""
+        self._ended = True
         await self._inner.close()
         if self._reading is not None:
             self._reading.cancel()
@@ -276,6 +291,29 @@ class Receiver(Facade[client.Receiver]):
             wish = self._wishes.get_nowait()
             if not wish.done():
                 wish.set_result(None)
+
+
+class Receiver(Reader[client.Receiver]):
+    """A receiver of a topic, made by `Context.receiver`."""
+
+    deregister = awaited(client.Receiver.deregister)
+    details = called(client.Receiver.details)
+
+    @property
+    def topic(self) -> str:
+        """Return the name under which sources are found."""
+        return self._inner.topic
+
+
+class WildcardReceiver(Reader[client.WildcardReceiver]):
+    """A receiver of all topics that match a pattern, made by `Context.receiver`."""
+
+    deregister = awaited(client.WildcardReceiver.deregister)
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """Return the topics that it receives now."""
+        return self._thread.call(lambda: self._inner.topics)
 
 
 class Context(Facade[client.Context]):
@@ -289,7 +327,7 @@ class Context(Facade[client.Context]):
     def __init__(self, *arguments: Any, **more: Any) -> None:
         """Configure a context, with the arguments of `stablecast.client.Context`; `with` opens it."""
         super().__init__(client.Context(*arguments, **more), LoopThread())
-        self._receivers: list[Receiver] = []
+        self._receivers: list[Receiver | WildcardReceiver] = []
 
     def __enter__(self) -> Self:
         """Start the thread and open the context. Raises like that of the client."""
@@ -318,10 +356,23 @@ class Context(Facade[client.Context]):
         """Make a source and wait until it may send."""
         return Source(self._thread.run(self._inner.source(*arguments, **more)), self._thread)
 
-    @like(client.Context.receiver)
-    def receiver(self, *arguments: Any, **more: Any) -> Receiver:
-        """Make a receiver of a topic. It joins every source of the topic that it finds."""
-        receiver = Receiver(self._thread.call(self._inner.receiver, *arguments, **more), self._thread)
+    @overload
+    def receiver(self, topic: str, **more: Any) -> Receiver: ...
+
+    @overload
+    def receiver(self, *, pattern: str, **more: Any) -> WildcardReceiver: ...
+
+    def receiver(self, topic: str = "", *, pattern: str | None = None, **arguments: Any) -> Receiver | WildcardReceiver:
+        """Make a receiver of a topic, or of all topics that match a pattern.
+
+        Takes the arguments of `stablecast.client.Context.receiver`, and raises as it does.
+        """
+        wanted = arguments if pattern is None else {"pattern": pattern, **arguments}
+        inner: Any = self._thread.call(self._inner.receiver, topic, **wanted)
+        if isinstance(inner, client.Receiver):
+            receiver: Receiver | WildcardReceiver = Receiver(inner, self._thread)
+        else:
+            receiver = WildcardReceiver(inner, self._thread)
         self._receivers.append(receiver)
         return receiver
 

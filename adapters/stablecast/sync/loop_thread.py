@@ -20,6 +20,7 @@ class LoopThread:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._ident = 0
         self._thread: machine.Thread | None = None
+        self._submitting = machine.threads.lock()  # A call that found the loop running must reach it before its end.
 
     @property
     def running(self) -> bool:
@@ -41,6 +42,7 @@ class LoopThread:
         started.set_result(loop)
         try:
             loop.run_forever()
+            loop.run_until_complete(self._abandon())
             loop.run_until_complete(loop.shutdown_asyncgens())
         finally:
             loop.close()
@@ -52,16 +54,17 @@ class LoopThread:
 
         Raises:
             MisuseError: This is the thread itself, which would wait for itself.
-            Closed: The thread has stopped.
+            Closed: The thread has stopped, or stops before the result is there.
         """
+        result: Any = machine.threads.future()
+        began: list[asyncio.Task[T]] = []
         try:
-            self._check()
+            with self._submitting:
+                self._check()
+                self._loop.call_soon_threadsafe(self._begin, coroutine, result, began)
         except BaseException:
             coroutine.close()
             raise
-        result: Any = machine.threads.future()
-        began: list[asyncio.Task[T]] = []
-        self._loop.call_soon_threadsafe(self._begin, coroutine, result, began)
         try:
             found: T = result.result()
         except KeyboardInterrupt:
@@ -79,10 +82,19 @@ class LoopThread:
 
     def stop(self) -> None:
         """End the loop and the thread. A second call does nothing."""
-        thread, self._thread = self._thread, None
+        with self._submitting:
+            thread, self._thread = self._thread, None
+            if thread is not None:
+                self._loop.call_soon_threadsafe(self._loop.stop)
         if thread is not None:
-            self._loop.call_soon_threadsafe(self._loop.stop)
             thread.join()
+
+    async def _abandon(self) -> None:
+        """Cancel the calls that still wait. Their callers get Closed."""
+        while self._tasks:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.wait([*self._tasks])
 
     def _check(self) -> None:
         if self._thread is None:

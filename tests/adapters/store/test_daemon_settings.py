@@ -147,7 +147,7 @@ async def test_a_new_store_is_new_once(tmp_path: Path, caplog: pytest.LogCapture
     await store.stop()
     assert [report.rpartition(": ")[2] for report in store.reports] == [
         "no registration is granted for 30 s, because clients may count on earlier ones",
-        "a source that has not announced itself since counts this store in no decision about earlier messages",
+        "the store has no vote about earlier messages of a source until that source announces itself",
     ]
 
 

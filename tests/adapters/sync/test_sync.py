@@ -1,5 +1,6 @@
 """`stablecast.sync`: the client for programs without an event loop, against a real store."""
 
+import asyncio
 import inspect
 import sys
 import threading
@@ -12,7 +13,7 @@ import pytest
 from stablecast import client
 from stablecast.core.errors import MisuseError
 from stablecast.core.protocol.events import Event
-from stablecast.sync import Context, Message, Receiver, Source
+from stablecast.sync import Context, Message, Receiver, Source, WildcardReceiver
 from stablecast.sync.loop_thread import LoopThread
 from tests.support.daemons import daemon
 from tests.support.program import running
@@ -127,8 +128,26 @@ def test_closing_ends_a_loop_in_another_thread(context: Context) -> None:
         reading.wait()
         context.close()
         assert found.result(PATIENCE_SECONDS) == []
+    assert [*receiver] == []
     with pytest.raises(client.Closed, match="use it inside 'with'"):
-        receiver.next()
+        context.receiver("nothing")
+
+
+def test_a_call_that_waits_ends_with_the_thread() -> None:
+    thread = LoopThread()
+    thread.start()
+    waits = threading.Event()
+
+    async def forever() -> None:
+        waits.set()
+        await asyncio.Event().wait()
+
+    with ThreadPoolExecutor() as workers:
+        call = workers.submit(lambda: thread.run(forever()))
+        waits.wait()
+        thread.stop()
+        with pytest.raises(client.Closed, match="cancelled"):
+            call.result(PATIENCE_SECONDS)
 
 
 def test_a_callback_must_not_block(context: Context, store: str) -> None:
@@ -170,11 +189,55 @@ def test_an_error_reaches_the_caller() -> None:
     thread.stop()
 
 
+def test_a_pattern_receives_several_topics(context: Context, store: str) -> None:
+    receiver = context.receiver(pattern="^fruit[.]", session_id=11)
+    assert isinstance(receiver, WildcardReceiver)
+    for topic in ("fruit.apples", "fruit.pears"):
+        context.source(topic, stores=[store], session_id=12).send(topic.encode()).stable()
+    found = [receiver.next(PATIENCE_SECONDS) for _ in range(2)]
+    assert sorted((message.topic, message.payload) for message in found) == [
+        ("fruit.apples", b"fruit.apples"),
+        ("fruit.pears", b"fruit.pears"),
+    ]
+    assert sorted(receiver.topics) == ["fruit.apples", "fruit.pears"]
+    receiver.deregister()
+
+
+def test_hot_numbers_are_there(context: Context, store: str) -> None:
+    source = context.source("hot", stores=[store], session_id=13)
+    receiver = context.receiver("hot", session_id=14, hot_failover=True)
+    source.send(b"one", hot_number=5).stable()
+    source.try_send_as(b"two", hot_number=6)
+    assert [receiver.next(PATIENCE_SECONDS).hot_number for _ in range(2)] == [5, 6]
+
+
+NOT_BLOCKING = {
+    "collect": "a driver of proxies calls it",
+    "fail": "the context calls it",
+    "greeting": "the context calls it",
+    "hold": "the transport calls it",
+    "info": "the context calls it",
+    "receive": "the context calls it",
+    "registered_names": "the context calls it",
+    "start": "the context calls it",
+    "until_failed": "calls raise the failure",
+    "over": "calls raise Closed",
+    "credit": "`room` waits for it",
+}
+"""Public names of the asyncio source that users of threads do not need, each with the reason."""
+
+
+def test_a_source_has_every_call() -> None:
+    public = {name for name in vars(client.Source) if not name.startswith("_")}
+    assert public - vars(Source).keys() == NOT_BLOCKING.keys()
+
+
 def test_names_and_arguments_are_those_of_the_client() -> None:
     for mine, other in ((Context, client.Context), (Source, client.Source)):
         for name in ("__init__", "source", "receiver", "send", "try_send", "send_many", "registered"):
             if name in vars(mine) and name in vars(other):
-                assert inspect.signature(getattr(mine, name)) == inspect.signature(getattr(other, name)), name
+                mine_takes, other_takes = (inspect.signature(getattr(one, name)).parameters for one in (mine, other))
+                assert mine_takes == other_takes, name
 
 
 def test_a_program_of_the_readme(tmp_path: Path, relay: str, store: str) -> None:

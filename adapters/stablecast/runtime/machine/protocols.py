@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # Every command imports this module, and few commands need th
     import asyncio
     from concurrent.futures import Future
     from datetime import datetime
+    from types import TracebackType
 
 Octets = bytes | bytearray | memoryview
 """Bytes to write."""
@@ -231,6 +232,14 @@ class Lock(Protocol):
 
     def locked(self) -> bool:
         """Return whether it is locked."""
+
+    def __enter__(self) -> bool:
+        """Wait until the lock is free, and lock it."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: "TracebackType | None", /
+    ) -> object:
+        """Unlock it."""
 
 
 class Semaphore(Protocol):
