@@ -16,7 +16,14 @@ from stablecast.client.message import Message
 from stablecast.client.named_stores import NamedStores
 from stablecast.client.range_bounds import Bound, ReadBounds
 from stablecast.client.range_inquiry import RangeRoutes, placed
-from stablecast.client.range_reader import PATIENCE_SECONDS, MissingRange, RangeReader, ReadOptions
+from stablecast.client.range_reader import (
+    PATIENCE_SECONDS,
+    MissingRange,
+    RangeReader,
+    ReadOptions,
+    StoredTopics,
+    stored,
+)
 from stablecast.client.receiver import Receiver
 from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.client.request_inputs import RequestInputs
@@ -444,11 +451,28 @@ class Context:
         """
         self._check_open()
         check_topic(topic)
-        places = tuple(dict.fromkeys(self.store_names.get(text) or placed(text) for text in stores))
+        places = self._places(stores)
         wanted = None if sources is None else frozenset(sources)
         bounds = ReadBounds.of(since, until)
         options = ReadOptions(bounds, places, wanted, follow, patience, quorum, times, on_hole)
         return RangeReader(self.reads, topic, options)
+
+    async def stored(
+        self, topic: str = "", *, stores: Sequence[str], patience: float = PATIENCE_SECONDS
+    ) -> tuple[StoredTopics, list[str]]:
+        """Return what stores hold of a topic, by default of all topics, and the stores that do not answer in time.
+
+        Raises AddressError, StoreListError; MisuseError without stores; Closed if the context is not open.
+        """
+        self._check_open()
+        places = self._places(stores)
+        if not places:
+            raise MisuseError("there is no store to ask: give stores=[...]")
+        return await stored(self.reads, topic, places, patience)
+
+    def _places(self, stores: Sequence[str]) -> tuple[str, ...]:
+        """Return the addresses of stores, each once. Raises AddressError, StoreListError."""
+        return tuple(dict.fromkeys(self.store_names.get(text) or placed(text) for text in stores))
 
     def add_pattern(self, pattern: str, query: PatternOptions) -> None:
         """Find the sources of all topics that match; sources that are known are reported again. Raises MisuseError."""

@@ -1,15 +1,24 @@
 """Where a reader begins and ends: a number, a time, the last messages, or the earliest."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import attrs
 
-from stablecast.core.errors import MisuseError
+from stablecast.core.errors import MisuseError, StablecastError
 
 EARLIEST = "earliest"
 LATEST = "latest"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_AGO = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?([a-z]+) ago")
+_LAST = re.compile(r"last[ :](\d{1,12})")
+_UNITS = {"s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60, "h": 3600, "hour": 3600, "d": 86_400,
+          "day": 86_400, "w": 604_800, "week": 604_800}  # fmt: skip
+
+
+class BoundError(StablecastError):
+    """A text is no bound of a range. The text names the forms that are."""
 
 
 @attrs.frozen
@@ -97,3 +106,32 @@ def nanoseconds(moment: datetime) -> int:
     """Return a moment in ns of the epoch; one without a zone is in the local zone."""
     elapsed = moment.astimezone(UTC) - _EPOCH
     return elapsed // timedelta(microseconds=1) * 1000
+
+
+def parse_bound(text: str, now_ns: int) -> Bound:
+    """Return the bound that a user wrote; None for an empty text. `now_ns` is the time in ns of the epoch.
+
+    A time without a zone is in UTC. Raises BoundError.
+
+    >>> parse_bound("17", 0), parse_bound("last 100", 0), parse_bound("10 min ago", 3600 * 10**9).isoformat()
+    (17, Last(count=100), '1970-01-01T00:50:00+00:00')
+    """
+    wanted = text.strip().lower()
+    if wanted in ("", EARLIEST, LATEST):
+        return wanted or None
+    if re.fullmatch(r"\d{1,18}", wanted):
+        return int(wanted)
+    if (found := _LAST.fullmatch(wanted)) is not None and int(found[1]):
+        return Last(int(found[1]))
+    if (found := _AGO.fullmatch(wanted)) is not None:
+        unit = _UNITS.get(found[2], _UNITS.get(found[2].removesuffix("s")))
+        if unit is not None:
+            return _EPOCH + timedelta(microseconds=now_ns // 1000) - timedelta(seconds=float(found[1]) * unit)
+    try:
+        when = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise BoundError(
+            f"'{text}' is no place in a topic: write a number, '10 min ago', 2026-01-31T12:00:00Z, 'last 100', "
+            "earliest or latest"
+        ) from None
+    return when if when.tzinfo else when.replace(tzinfo=UTC)

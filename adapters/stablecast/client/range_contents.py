@@ -19,7 +19,7 @@ from stablecast.core.receiver.range_reading import Holding, stable_stop
 
 @attrs.define
 class SourceContents:
-    """What the stores hold of one source.
+    """The messages that the stores hold of one source.
 
     Attributes:
         topic: Its topic.
@@ -73,13 +73,14 @@ class SourceContents:
         parting = divergence(answer.lives, self.lives)
         return stop_of(answer) if parting is None else min(parting, stop_of(answer))
 
-    def holding(self, answer: StoredAnswer, asked_at: int) -> Holding:
-        """Return the answer as the machine of a reader uses it."""
+    def holding(self, answer: StoredAnswer, asked_at: int, first: int = 0) -> Holding:
+        """Return the answer to a question about numbers from `first` on, as the machine of a reader uses it."""
         stop = self.stop(answer)
         return Holding(
             answer.reg_id,
             answer.incarnation,
             self.held(answer),
+            first,
             min(answer.reach, stop),
             stop,
             answer.trail,

@@ -181,10 +181,17 @@ class RangeReader:
                 reading.consumed(numbers)
             if self._failure is not None:
                 raise self._failure
-            if self._closed or not (self._left or self._options.follow):
+            if self._closed or self._ended:
                 return
             self._arrived.clear()
             await self._arrived.wait()
+
+    @property
+    def _ended(self) -> bool:
+        """Return whether no message comes any more. A reader that goes on live waits for its first source."""
+        if self._left:
+            return False
+        return not self._options.follow or (self._options.bounds.stop is not None and bool(self._readings))
 
     # ------------------------------------------------------------------------------------------------------------ owner
 
@@ -287,7 +294,7 @@ class RangeReader:
         while not self._closed:
             await asyncio.sleep(FOLLOW_SECONDS)
             asked_at = machine.clock.monotonic_ns()
-            first = min((reading.machine.cursor for reading in self._readings), default=0)
+            first = min((reading.machine.cursor for reading in self._readings), default=1)
             answers = await ask_all(
                 self._routes, self._options.stores, self._options.patience, topic=self.topic, first=max(1, first)
             )
@@ -298,17 +305,34 @@ class RangeReader:
                 if reading is None:
                     self._add(source, asked_at, answers, len(known) + 1)
                     continue
-                self._grow(reading, source, away, asked_at)
+                self._grow(reading, source, away, (asked_at, max(1, first)))
 
-    def _grow(self, reading: SourceReading, source: SourceContents, away: int, asked_at: int) -> None:
+    def _grow(self, reading: SourceReading, source: SourceContents, away: int, asked: tuple[int, int]) -> None:
         reading.contents.answers.update(source.answers)
         stable = source.stable_stop(self._quorum(source, away)) or 0
         bound = self._options.bounds.stop
-        reading.learn(asked_at, stable if bound is None else min(stable, bound))
+        reading.learn(*asked, stable if bound is None else min(stable, bound))
 
 
 def _is(reading: SourceReading, source: SourceContents) -> bool:
     return any(reading.contents.is_about(answer) for answer in source.answers.values())
+
+
+@attrs.frozen
+class StoredTopics:
+    """The sources that `stores` hold."""
+
+    stores: tuple[str, ...]
+    sources: list[SourceContents]
+
+
+async def stored(
+    routes: RangeRoutes, topic: str, stores: Sequence[str], patience: float
+) -> tuple[StoredTopics, list[str]]:
+    """Return what stores hold of a topic, empty: of all, and the stores that do not answer."""
+    answers = await ask_all(routes, stores, patience, topic=topic)
+    silent = [store for store in stores if store not in answers]
+    return StoredTopics(tuple(answers), sources_of(answers)), silent
 
 
 async def ask_all(

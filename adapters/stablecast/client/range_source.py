@@ -90,7 +90,7 @@ class SourceReading:
     """Reads [first, stop) of one source.
 
     Attributes:
-        contents: What the stores hold.
+        contents: The messages that the stores hold.
         waiting: Numbers that were delivered and that the application has not consumed.
     """
 
@@ -134,21 +134,24 @@ class SourceReading:
         for store in away:
             self.machine.lose(store)
             self._ask(store)
-        self.learn(asked_at)
+        self.learn(asked_at, 0)
 
-    def learn(self, asked_at: int, stop: int | None = None) -> None:
-        """Use the facts in `contents`, which were asked for at `asked_at` (ns); the range may end later now."""
+    def learn(self, asked_at: int, first: int, stop: int | None = None) -> None:
+        """Use the facts in `contents` about numbers from `first` on; the range may end later now.
+
+        The question was asked at `asked_at` (ns).
+        """
         for store, answer in self.contents.answers.items():
             known = self.machine.holdings.get(store)
             if known is None or known.asked_at < asked_at:
-                self._learn(store, asked_at)
+                self._learn(store, asked_at, first)
             self._listen(answer.incarnation)
         if stop is not None:
             self.machine.stop = max(self.machine.stop, stop)
         self.pump()
 
-    def _learn(self, store: str, asked_at: int) -> None:
-        self.machine.learn(store, self.contents.holding(self.contents.answers[store], asked_at))
+    def _learn(self, store: str, asked_at: int, first: int = 0) -> None:
+        self.machine.learn(store, self.contents.holding(self.contents.answers[store], asked_at, first))
 
     def _listen(self, incarnation: int) -> None:
         if incarnation not in self._lives:
@@ -320,13 +323,13 @@ class SourceReading:
     async def _refresh(self, store: str) -> None:
         while True:
             known = self.contents.answers.get(store)
-            asked_at = machine.clock.monotonic_ns()
+            asked_at, first = machine.clock.monotonic_ns(), self.machine.cursor
             try:
                 found = await self._routes.ask(
                     store,
                     topic=self.contents.topic,
                     reg_id=0 if known is None or store in self.machine.away else known.reg_id,
-                    first=self.machine.cursor,
+                    first=first,
                 )
             except StoreAway:
                 await asyncio.sleep(REPEAT_SECONDS)
@@ -339,7 +342,7 @@ class SourceReading:
             self.contents.answers.pop(store, None)
         else:
             self.contents.answers[store] = answer
-            self._learn(store, asked_at)
+            self._learn(store, asked_at, first)
             self._listen(answer.incarnation)
         self.pump()
 

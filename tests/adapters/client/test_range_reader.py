@@ -117,9 +117,11 @@ async def test_a_reader_waits_for_the_only_store_that_has_a_message(net: Network
 
 
 async def test_missing_messages_are_named_with_their_reason(net: Network) -> None:
-    await net.store("a", size_threshold=20_000, disk_limit=40_000)
+    await net.store("a", size_threshold=200_000, disk_limit=400_000)
     _, source = await source_of(net, "a")
-    await send(source, 2000)
+    for first in range(0, 2000, 100):
+        await source.send_many([b"%01000d" % number for number in range(first, first + 100)])
+        await source.wait_stable_through(first + 99)
     [kept] = net.stores["a"].machine.status.repositories.values()
     trail = kept.trail
     assert trail > 0
@@ -259,7 +261,14 @@ async def test_a_reader_ends_when_its_context_is_closed(net: Network) -> None:
     context = await net.context()
     reader = context.reader("orders", stores=addresses(net), follow=True)
     await reader.__aenter__()
-    task = asyncio.get_running_loop().create_task(numbers(reader))
-    await until(lambda: not reader._queue)
+    found: list[int] = []
+
+    async def read_all() -> None:
+        async for message in reader:
+            found.append(message.number)  # noqa: PERF401 - the task is watched
+
+    task = asyncio.get_running_loop().create_task(read_all())
+    await until(lambda: len(found) == 10)
     await context.close()
-    assert await task == list(range(10))
+    await task
+    assert found == list(range(10))

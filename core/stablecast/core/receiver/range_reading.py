@@ -46,7 +46,7 @@ class Holding:
 
     Attributes:
         incarnation: The life that the store counts as current; requests name it.
-        held: The synced numbers, complete up to `reach`.
+        held: The synced numbers, complete from `first` up to `reach`.
         stop: One above the newest number that the store has.
         trail: Lower numbers went by a limit.
         asked_at: When the question was asked, in ns.
@@ -55,6 +55,7 @@ class Holding:
     reg_id: int
     incarnation: Incarnation
     held: RangeSet
+    first: int
     reach: int
     stop: int
     trail: int
@@ -85,6 +86,7 @@ class RangeReading:
         away: Stores that cannot be reached.
         arrived: Numbers from the cursor on that came.
         failed: Numbers that a store did not serve in time, by store.
+        fruitless: How often a request for the number at the cursor made no progress in time.
         missing_since: When the number at the cursor was found to be missing, None: it is not.
     """
 
@@ -98,6 +100,7 @@ class RangeReading:
     arrived: RangeSet = attrs.field(factory=RangeSet)
     asked: list[ReadRequest] = attrs.field(factory=list)
     failed: dict[Address, RangeSet] = attrs.field(factory=dict)
+    fruitless: int = 0
     missing_since: int | None = None
     turn: int = 0
 
@@ -135,19 +138,29 @@ class RangeReading:
         self._withdraw(store)
 
     def stale(self) -> list[Address]:
-        """Return the stores that must say what they hold, before the reader can go on."""
+        """Return the stores to ask what they hold.
+
+        A store whose ranges did not fit into one answer is asked again when half of them are settled.
+        """
         end = min(self.stop, self.cursor + self.window)
-        since = self.missing_since
         return [
             store
             for store, holding in self.holdings.items()
             if store not in self.away
             and (
-                store in self.failed
-                or holding.reach < min(end, holding.stop)
-                or (since is not None and holding.asked_at <= since)
+                self._unsure(store)
+                or (holding.reach < min(end, holding.stop) and 2 * self.cursor >= holding.first + holding.reach)
             )
         ]
+
+    def _unsure(self, store: Address) -> bool:
+        """Return whether a store must be asked before the number at the cursor can count as missing."""
+        holding, since = self.holdings[store], self.missing_since
+        return (
+            store in self.failed
+            or holding.reach <= self.cursor < holding.stop
+            or (since is not None and holding.asked_at <= since)
+        )
 
     # Messages.
 
@@ -218,6 +231,7 @@ class RangeReading:
         """Take requests without progress back from their stores."""
         for request in [request for request in self.asked if request.deadline <= now]:
             self.asked.remove(request)
+            self.fruitless += request.start <= self.cursor < request.stop
             self.failed.setdefault(request.store, RangeSet()).add(request.start, request.stop)
 
     def next(self) -> int | None:
@@ -278,16 +292,21 @@ class RangeReading:
     def _hole(self, now: int) -> Hole | None:
         """Return the hole at the cursor; None while a store may still deliver the number."""
         at = self.cursor
-        if any(request.start <= at < request.stop for request in self.asked) or self._may_come(at):
+        asked = any(request.start <= at < request.stop for request in self.asked)
+        if not asked and self.fruitless * self.retry_ns >= self.patience_ns and self._may_come(at):
+            return Hole(at, at + 1, HoleReason.AWAY)  # Its stores say that they hold it, and never send it.
+        if asked or self._may_come(at):
             self.missing_since = None
             return None
         if self.missing_since is None:
             self.missing_since = now
-        if self.stale():
+        reachable = [store for store in self.holdings if store not in self.away]
+        if any(self._unsure(store) for store in reachable):
             return None
         if self.away and now - self.missing_since < self.patience_ns:
             return None
-        stop = self._next_held(at, self.stop)
+        known = [self.holdings[store].reach for store in reachable if self.holdings[store].reach > at]
+        stop = self._next_held(at, min([self.stop, *known]))
         trail = max((holding.trail for holding in self.holdings.values()), default=at)
         if self.away:
             return Hole(at, stop, HoleReason.AWAY)
@@ -304,6 +323,7 @@ class RangeReading:
     def _pass(self, number: int) -> None:
         self.cursor = number
         self.arrived.forget(number)
+        self.fruitless = 0
         self.missing_since = None
 
 
