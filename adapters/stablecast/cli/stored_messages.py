@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -92,12 +91,11 @@ async def _print(reader: RangeReader, job: ReadJob) -> None:
     if not reader.sources and not job.follow:
         raise NothingStored(f"no store holds a source of '{job.topic}': `stablecast topics` shows what they hold")
     left = job.count
-    async with aclosing(aiter(reader)) as messages:
-        async for message in messages:
-            _show(message, job.as_json)
-            left -= 1
-            if left == 0:
-                return
+    async for message in reader:
+        _show(message, job.as_json)
+        left -= 1
+        if left == 0:
+            return
 
 
 def _show(message: StoredMessage, as_json: bool) -> None:

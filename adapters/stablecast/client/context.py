@@ -146,7 +146,7 @@ class Context:
         self._resolver: Combined | None = None
         self._names: NamedStores | None = None
         self._hosts = StoreHosts(self.locate)
-        self.reads = RangeRoutes(lambda: self.pool, lambda: self.request_address)
+        self.reads = RangeRoutes()
         self._open = False
         self._closing = AsyncExitStack()
 
@@ -167,6 +167,7 @@ class Context:
         self.pool = ConnectionPool(
             lambda peer: self._on_broken(Reset(peer)), lambda peer: self._on_broken(Gone(peer)), self.interface
         )
+        self.reads.open(self.pool, self.request_address)
         async with AsyncExitStack() as stack:
             stack.callback(self.transports.close)
             inputs = RequestInputs(self._sources, self.lives, self.oddities, self.reads)

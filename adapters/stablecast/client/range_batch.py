@@ -32,19 +32,19 @@ class RangeOwner:
     succession: Succession = cast("Succession", None)
 
     def dropped(self, count: int) -> None:
-        """Do nothing."""
+        """Do nothing: a reader keeps no account of consumption."""
 
     def check_thread(self) -> None:
         """Do nothing: consumption of these messages changes nothing."""
 
     def consumed(self, first: int, last: int) -> None:
-        """Do nothing."""
+        """Do nothing: a reader keeps no account of consumption."""
 
     def acknowledge(self, first: int, number: int) -> None:
         """Do nothing: a reader is no client of the stores."""
 
     def acknowledge_now(self) -> None:
-        """Do nothing."""
+        """Do nothing: a reader keeps no account of consumption."""
 
 
 class RangeBatch(Batch):

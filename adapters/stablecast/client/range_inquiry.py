@@ -5,7 +5,6 @@ and pages of answers are fetched one after the other.
 """
 
 import asyncio
-from collections.abc import Callable
 from typing import Any, Protocol
 
 import attrs
@@ -60,16 +59,21 @@ class RangeRoutes:
     """The readers of a context.
 
     Attributes:
-        pool: The connections to the stores.
         reply_to: The request port of the context.
+        readers: The open readers.
+        readings: The readings of the sources with a life.
     """
 
-    _pool: Callable[[], ConnectionPool]
-    _reply_to: Callable[[], str]
+    reply_to: str = ""
     readers: dict[RangeConsumer, None] = attrs.field(factory=dict)
     readings: dict[int, list[RecoveredConsumer]] = attrs.field(factory=dict)
     _questions: dict[int, OpenQuestion] = attrs.field(factory=dict)
+    _pool: ConnectionPool | None = None
     _last: int = attrs.field(factory=lambda: machine.entropy.bits(31))
+
+    def open(self, pool: ConnectionPool, reply_to: str) -> None:
+        """Use the connections of an open context, whose request port is `reply_to`."""
+        self._pool, self.reply_to = pool, reply_to
 
     async def ask(self, store: str, **asked: Any) -> list[StoredAnswer]:
         """Return what a store holds, one answer for each source. The arguments are those of `StoredQuestion`.
@@ -94,7 +98,7 @@ class RangeRoutes:
             loop = asyncio.get_running_loop()
             question = self._questions[number] = OpenQuestion(store, loop.create_future())
             try:
-                self.send(store, codec.encode(StoredQuestion(request=number, reply_to=self._reply_to(), **asked)))
+                self.send(store, codec.encode(StoredQuestion(request=number, reply_to=self.reply_to, **asked)))
                 async with asyncio.timeout(REPEAT_SECONDS):
                     return await question.page
             except TimeoutError:
@@ -103,13 +107,9 @@ class RangeRoutes:
                 del self._questions[number]
 
     def send(self, store: str, data: bytes) -> None:
-        """Send bytes to a store."""
-        self._pool().send(store, data)
-
-    @property
-    def reply_to(self) -> str:
-        """Return the request port of the context."""
-        return self._reply_to()
+        """Send an encoded message to the port of a store."""
+        if self._pool is not None:
+            self._pool.send(store, data)
 
     def on_answer(self, answer: StoredAnswer) -> None:
         """Complete the question that the answer names. Answers to no open question are late."""

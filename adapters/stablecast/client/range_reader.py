@@ -1,4 +1,4 @@
-"""A reader: messages of a range, read from the stores without registering (spec/reading.md)."""
+"""A reader: messages of a range, read from the stores without registering (spec/stored_messages.md)."""
 
 import asyncio
 from collections import deque

@@ -43,13 +43,13 @@ TaskKey = str | tuple[str, int]
 
 
 class ReadingOwner(Protocol):
-    """The reader of a source."""
+    """The reader of a source, as its readings use it."""
 
     def deliver(self, reading: "SourceReading", batch: Batch, numbers: int) -> None:
         """Hand a batch of `numbers` numbers to the application, now or later."""
 
     def missing(self, reading: "SourceReading", hole: Hole) -> None:
-        """Report a hole."""
+        """Report a range of numbers that will not come."""
 
     def finished(self, reading: "SourceReading") -> None:
         """Note that the range of the source is settled."""

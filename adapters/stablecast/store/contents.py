@@ -1,4 +1,4 @@
-"""Answers to readers that ask what the store holds of a topic (spec/reading.md).
+"""Answers to readers that ask what the store holds of a topic (spec/stored_messages.md).
 
 The machine knows the numbers, and the journal the times. A question changes neither, so the machine is not fed, and
 traces do not have it. Searches by time wait for the disk in tasks, whose number is bounded: a reader asks again.
@@ -44,7 +44,7 @@ class StoreContents:
     _tasks: dict[asyncio.Task[None], None] = attrs.field(factory=dict)
 
     def answer(self, question: StoredQuestion) -> None:
-        """Answer a question, soon."""
+        """Begin to answer a question of a reader."""
         if len(self._tasks) >= MAX_QUESTIONS:
             self._oddities["questions-dropped"] += 1
             return
@@ -53,7 +53,7 @@ class StoreContents:
         task.add_done_callback(self._tasks.pop)
 
     async def close(self) -> None:
-        """Answer nothing any more."""
+        """End the answers that are under way."""
         for task in tuple(self._tasks):
             task.cancel()
         for task in tuple(self._tasks):

@@ -1,4 +1,4 @@
-"""Readers: any range of a topic from the stores, without registering (spec/reading.md)."""
+"""Readers: any range of a topic from the stores, without registering (spec/stored_messages.md)."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta

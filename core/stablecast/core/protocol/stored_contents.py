@@ -1,4 +1,4 @@
-"""The question what a store holds of a topic, and its answer, one for each source. Readers ask it; see spec/reading.md.
+"""The question what a store holds of a topic, and its answer, one for each source. Readers ask it.
 
 Both are extensions of the messages with which a receiver asks for the facts about a source. A store that does not know
 them drops the question as any other SRI_REQ, and answers nothing. Numbers are extended, times in ns of the epoch.

@@ -1,6 +1,7 @@
 """The search by time: the first number that came at a time or later, in few reads, whatever the pieces are."""
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from pathlib import Path
 
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from stablecast.store.journal.times import TimeSearch
 SEGMENT = JournalSegment(1, 0, segment_path(Path("d"), 1))
 
 
-def search(runs: list[tuple[int, int, int | None]]) -> tuple[TimeSearch, list[int]]:
+def search(runs: Sequence[tuple[int, int, int | None]]) -> tuple[TimeSearch, list[int]]:
     """Return a search over runs (first, count, time), and the sizes of its reads."""
     pieces = Pieces()
     times: dict[int, int | None] = {}
