@@ -17,7 +17,7 @@ from stablecast.config import client_files
 from stablecast.core.errors import StablecastError
 from stablecast.runtime import machine
 from stablecast.runtime.event_loop import on_ending, run_loop
-from stablecast.runtime.interfaces import choose
+from stablecast.runtime.interfaces import choose, facing
 from stablecast.text.console import note, printer, say
 from stablecast.text.exit_status import FAILED
 
@@ -39,7 +39,8 @@ class Place:
     def context(self) -> Context:
         """Return a new context. Raises AddressError, ConfigError, ConfigFileError, InterfaceError, OSError."""
         configuration = client_files.load(self.files, "", "")
-        return Context(interface=self.interface and choose(self.interface), configuration=configuration)
+        interface = choose(self.interface) if self.interface else facing(self.stores)
+        return Context(interface=interface, configuration=configuration)
 
 
 @attrs.frozen

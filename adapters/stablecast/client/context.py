@@ -425,6 +425,7 @@ class Context:
         patience: float = PATIENCE_SECONDS,
         quorum: int | None = None,
         times: bool = False,
+        stable: bool = True,
         on_hole: Callable[[MissingRange], None] | None = None,
     ) -> RangeReader:
         """Make a reader of messages that stores hold. It registers nowhere and acknowledges nothing.
@@ -443,6 +444,8 @@ class Context:
             patience: Seconds to wait for a store that is away, at the begin and when only that store has a message.
             quorum: The stores that must have synced a message; None: a majority of those that know its source.
             times: Ask the stores when each message came (`came_at` of a message).
+            stable: False reads messages of one store as well, up to `until` even if the stores are behind: a number
+                below which everything is known to be stable.
             on_hole: Called in the event loop with each range that is missing; `reader.holes` has them as well.
 
         Raises:
@@ -455,7 +458,7 @@ class Context:
         places = self._places(stores)
         wanted = None if sources is None else frozenset(sources)
         bounds = ReadBounds.of(since, until)
-        options = ReadOptions(bounds, places, wanted, follow, patience, quorum, times, on_hole)
+        options = ReadOptions(bounds, places, wanted, follow, patience, quorum, times, stable, on_hole)
         return RangeReader(self.reads, topic, options)
 
     async def stored(
