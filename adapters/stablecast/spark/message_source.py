@@ -24,9 +24,10 @@ from pyspark.sql.types import StructType
 
 from stablecast.client.range_bounds import EARLIEST
 from stablecast.runtime import garbage_collection
-from stablecast.spark.message_options import MessageOptionError, ReadTerms
+from stablecast.spark.message_options import MessageOptionError, ReadTerms, WriteTerms
 from stablecast.spark.message_ranges import Offset, SourceState, limited, pieces, ranges
 from stablecast.spark.message_rows import COLUMNS, SCHEMA, rows
+from stablecast.spark.message_sink import MessageStreamWriter, MessageWriter, check_columns
 
 FORMAT = "stablecast-messages"
 
@@ -53,6 +54,21 @@ class MessageSource(DataSource):
     def streamReader(self, schema: StructType) -> "MessageStreamReader":  # noqa: N802 - Spark's name
         """Return the reader of a query that continues. Raises MessageOptionError, BoundError."""
         return MessageStreamReader(ReadTerms.of(self.options), column_names(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> MessageWriter:
+        """Return the writer of a table. Raises MessageOptionError."""
+        check_columns(schema)
+        terms = WriteTerms.of(self.options)
+        if overwrite:
+            raise MessageOptionError("a topic cannot be overwritten: use mode('append')")
+        if not terms.sink:
+            raise MessageOptionError('name the write, so that nobody gets it twice: .option("sink", "orders-2026-01")')
+        return MessageWriter(terms)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> MessageStreamWriter:  # noqa: N802 - Spark's
+        """Return the writer of a stream. Raises MessageOptionError."""
+        check_columns(schema)
+        return MessageStreamWriter(WriteTerms.of(self.options))
 
 
 def column_names(schema: StructType) -> list[str]:
