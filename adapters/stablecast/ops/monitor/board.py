@@ -23,6 +23,7 @@ from stablecast.core.machine.units import SECOND
 from stablecast.core.store.status import RepositoryStatus
 from stablecast.ops.monitor import health
 from stablecast.ops.monitor.health import HealthFinding, Urgency
+from stablecast.ops.monitor.waiting_times import StoreTimes, WaitingTimes
 from stablecast.runtime import machine
 from stablecast.store.observatory import Observatory, SourceView, StoreView, WatchedStore
 
@@ -140,9 +141,15 @@ class SourceRow:
     rates: SampleSeries = attrs.field(factory=SampleSeries)
     lags: SampleSeries = attrs.field(factory=SampleSeries)
     taken_ns: int = 0
+    waits: WaitingTimes = attrs.field(factory=WaitingTimes)
 
-    def update(self, view: SourceView, now_ns: int) -> int:
-        """Update the row from a view; return how many numbers are new, 0 at the first update."""
+    def update(self, view: SourceView, now_ns: int, times: StoreTimes | None = None) -> int:
+        """Update the row from a view; return how many numbers are new, 0 at the first update.
+
+        Waits that ended are added to `times`.
+        """
+        if times is not None:
+            self.waits.update(view, times, self.taken_ns, now_ns)
         news = max(0, view.window[2] - self.lead) if self.taken_ns else 0
         if self.taken_ns and now_ns > self.taken_ns:
             self.rates.add(news * SECOND / (now_ns - self.taken_ns))
@@ -178,12 +185,16 @@ CHUNK = 32
 
 @attrs.define
 class StoreHistory:
-    """Keep a store's last samples: rates of messages and retransmissions, worst lag, bytes that wait for the disk."""
+    """Keep a store's last samples: rates of messages and retransmissions, worst lag, bytes that wait for the disk.
+
+    `times` has the histograms since the start of the monitor.
+    """
 
     rate: SampleSeries = attrs.field(factory=SampleSeries)
     served: SampleSeries = attrs.field(factory=SampleSeries)
     lag: SampleSeries = attrs.field(factory=SampleSeries)
     queued: SampleSeries = attrs.field(factory=SampleSeries)
+    times: StoreTimes = attrs.field(factory=StoreTimes)
 
 
 @attrs.frozen
@@ -224,6 +235,9 @@ class Board:
         Each chunk is a separate call, so the store's loop runs its own work between chunks.
         """
         watched, known = self.watched[index], {} if before is None else before.rows
+        history = StoreHistory() if before is None else before.history
+        asked_at = machine.clock.monotonic_ns()
+        history.times.loop_lag.add(await watched.call(machine.clock.monotonic_ns) - asked_at)
         view = await self.observatory.store(index)
         rows: dict[int, SourceRow] = {}
         news = 0
@@ -233,9 +247,8 @@ class Board:
             now_ns = machine.clock.wall_ns()
             for source in found:
                 row = rows[source.reg_id] = known.get(source.reg_id) or SourceRow(source.reg_id)
-                news += row.update(source, now_ns)
+                news += row.update(source, now_ns, history.times)
             await asyncio.sleep(0)
-        history = StoreHistory() if before is None else before.history
         elapsed = 0 if before is None else view.taken_ns - before.view.taken_ns
         if elapsed > 0:
             history.rate.add(news * SECOND / elapsed)
