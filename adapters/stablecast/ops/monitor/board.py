@@ -117,7 +117,14 @@ def findings_of(view: SourceView) -> tuple[ClientFinding, ...]:
 
 @attrs.define(eq=False)
 class SourceRow:
-    """Hold a source as of the last sweep. `lag` is that of its slowest receiver."""
+    """Hold a source as of the last sweep.
+
+    Attributes:
+        lag: The lag of its slowest receiver.
+        life: Which life of the source this is, the same at all of its stores.
+        groups: Sizes of the groups of its stores; empty if not known.
+        group: Index of the group that this store belongs to; -1 if not known.
+    """
 
     reg_id: int
     topic: str = ""
@@ -135,6 +142,9 @@ class SourceRow:
     naks: int = 0
     duplicates: int = 0
     lag: int = 0
+    life: str = ""
+    groups: tuple[int, ...] = ()
+    group: int = -1
     level: Urgency = Urgency.OK
     findings: tuple[ClientFinding, ...] = ()
     readers: tuple[Reader, ...] = ()
@@ -159,6 +169,8 @@ class SourceRow:
         self.memory_bytes, self.disk_bytes = view.memory[0], view.offsets[1]
         self.holes, self.lost, self.bursts, self.drops = view.holes, view.lost, view.bursts[2], view.drops[1]
         self.received = view.traffic.received
+        self.life = f"{view.session_index:x}.{view.topic_index:x}"
+        self.groups, self.group = view.groups, view.group
         self.naks, self.duplicates = view.traffic.naks, view.traffic.duplicates
         self.lag = max((receiver.lag for receiver in view.receivers), default=0)
         self.lags.add(self.lag)

@@ -15,6 +15,7 @@ import attrs
 
 from stablecast.core.machine.durations import BOUNDS_NS, DurationView
 from stablecast.core.machine.units import SECOND
+from stablecast.core.protocol.quorum import quorum_of
 from stablecast.ops.monitor.board import Reader, Snapshot
 from stablecast.runtime import machine
 
@@ -144,6 +145,22 @@ SOURCE_METRICS = _metrics(
     ("duplicates_total", "Datagrams that arrived twice in that session.", lambda s: s.duplicates),
 )
 
+COPY_METRICS = _metrics(
+    "copy",
+    (
+        "serving",
+        "1 while this store takes messages of this life of a source.",
+        lambda c: int(c[1].active and not c[0].failure),
+    ),
+    (
+        "quorum_stores",
+        "Stores of its group that make a message stable there.",
+        lambda c: quorum_of(c[1].groups[c[1].group]),
+    ),
+    ("group_stores", "Stores of its group.", lambda c: c[1].groups[c[1].group]),
+)
+"""Figures to compare between stores. RegIDs differ between stores, but the life of a source does not."""
+
 RECEIVER_METRICS = _metrics(
     "receiver",
     ("lag_messages", "Messages held that it has not acknowledged.", lambda r: r[1], max),
@@ -212,6 +229,7 @@ def exposition(
     for metrics, subjects in (
         (STORE_METRICS, [(_name(one), [one]) for one in stores]),
         (SOURCE_METRICS, [row for some in rows for row in some]),
+        (COPY_METRICS, [row for one in stores for row in _copy_rows(one, sources)]),
         (RECEIVER_METRICS, [row for some in rows for row in _receiver_rows(some, receivers)]),
     ):
         for metric in metrics:
@@ -271,6 +289,13 @@ def _source_rows(store: Snapshot, most: int) -> list[Row]:
     name, rows = _name(store), list(store.rows.values())
     own: list[Row] = [(f'{name},topic="{label(one.topic)}",source="{one.reg_id}"', [one]) for one in rows[:most]]
     return [*own, (f'{name},topic="{OTHER}",source="0"', rows[most:])] if len(rows) > most else own
+
+
+def _copy_rows(store: Snapshot, most: int) -> Iterator[Row]:
+    name = _name(store)
+    for one in islice(store.rows.values(), most):
+        if one.group >= 0:
+            yield f'{name},topic="{label(one.topic)}",life="{one.life}",group="{one.group}"', [(store.view, one)]
 
 
 def _receiver_rows(rows: Sequence[Row], most: int) -> Iterator[Row]:

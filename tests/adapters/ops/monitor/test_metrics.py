@@ -12,6 +12,7 @@ from stablecast.ops.monitor import metrics
 from stablecast.ops.monitor.board import Snapshot, SourceRow, StoreHistory
 from stablecast.ops.monitor.health import Urgency
 from stablecast.ops.monitor.metrics import (
+    COPY_METRICS,
     HISTOGRAMS,
     PROCESS_METRICS,
     RECEIVER_METRICS,
@@ -53,12 +54,14 @@ def test_every_figure_is_told() -> None:
     found = told(snapshot("a", "b"))
     assert names(found) == Counter(
         {metric.name: 1 for metric in STORE_METRICS}
-        | {metric.name: 2 for metric in SOURCE_METRICS}
+        | {metric.name: 2 for metric in (*SOURCE_METRICS, *COPY_METRICS)}
         | {metric.name: 4 for metric in RECEIVER_METRICS}
         | {metric.name: BUCKETS for metric in HISTOGRAMS}
         | dict.fromkeys(PROCESS_METRICS, 1)
     )
     source = 'store="orders",topic="a",source="1001"'
+    copy = 'store="orders",topic="a",life="3.4",group="0"'
+    assert [found[metric.name, copy] for metric in COPY_METRICS] == [1, 2, 3]
     assert found["stablecast_store_health", 'store="orders"'] == 2
     assert found["stablecast_source_lead", source] == 99
     assert found["stablecast_receiver_lag_messages", f'{source},receiver="2002"'] == 6
@@ -85,7 +88,7 @@ def test_sources_come_in_pieces() -> None:
 
 def test_without_sources_there_is_still_a_store() -> None:
     asked = {*names(told(snapshot()))} - {*PROCESS_METRICS}
-    assert asked == {metric.name for metric in (*STORE_METRICS, *HISTOGRAMS)}
+    assert asked == {metric.name for metric in STORE_METRICS} | {metric.name for metric in HISTOGRAMS}
 
 
 def test_sources_beyond_the_bound_share_a_row() -> None:
@@ -105,7 +108,9 @@ def test_sources_beyond_the_bound_share_a_row() -> None:
 def test_the_bound_holds_with_ten_thousand_sources() -> None:
     pieces = list(exposition([snapshot(*(f"topics/of/a/long/name/{number}" for number in range(10_000)))]))
     assert sum(map(len, pieces)) < 5_000_000
-    assert "".join(pieces).count("\n") < (metrics.MAX_SOURCES + 1) * len(SOURCE_METRICS) + 3000
+    of_sources = len(SOURCE_METRICS + COPY_METRICS) * (metrics.MAX_SOURCES + 1)
+    of_receivers = len(RECEIVER_METRICS) * (metrics.MAX_RECEIVERS + 1)
+    assert of_sources < "".join(pieces).count("\n") < of_sources + of_receivers + 300
 
 
 def test_a_histogram_counts_up() -> None:
