@@ -320,6 +320,8 @@ class Store:
             syncs.last_ns,
             syncs.longest_ns,
             self._retrieval.waiting,
+            syncs.times.view(),
+            journal.waits.view(),
         )
 
     # ---------------------------------------------------------------------------------------------------------- inputs

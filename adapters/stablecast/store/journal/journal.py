@@ -15,6 +15,7 @@ from typing import Self
 import attrs
 
 from stablecast.core.errors import MisuseError
+from stablecast.core.machine.durations import Durations
 from stablecast.runtime import machine
 from stablecast.store.journal.disk import DISK, Disk
 from stablecast.store.journal.fetcher import Fetched, Fetcher
@@ -93,6 +94,7 @@ class Journal:
     Attributes:
         recovered_states: The states of the newest checkpoint and the STATE bodies after it, in order.
         reports: One sentence for each damage or torn end that the scan found.
+        waits: For each batch, the time from the arrival of its oldest message until the batch is synced.
         whole: True if there was a journal, and no state after its newest checkpoint can be missing.
         on_synced: Called on the loop with the highest ticket of which every record is synced.
         on_failed: Called on the loop, once, when the disk fails; no ticket is reported after it. By default it raises.
@@ -102,6 +104,7 @@ class Journal:
         """Make a journal of what was recovered; call `open` instead."""
         self.recovered_states = found.states
         self.reports = found.reports
+        self.waits = Durations()
         self.whole = bool(found.segments) and not found.damaged
         self.on_synced: Callable[[int], None] = lambda _: None
         self.on_failed: Callable[[JournalError], None] = _raise
@@ -435,6 +438,10 @@ class Journal:
         """Note that the next `count` records are synced."""
         if self._life not in (_Life.RUNNING, _Life.CLOSING):
             return  # A report that was under way when the journal failed or was aborted must not make a ticket stable.
+        came_at = self._pending.came_at()
+        if came_at is not None:
+            # The oldest message of a batch waits the longest. One clock read for a batch costs little beside its sync.
+            self.waits.add(machine.clock.wall_ns() - came_at)
         reported = self._pending.done
         self._pending.commit(count)
         if self._dead:
