@@ -21,6 +21,7 @@ from stablecast.store.journal.disk import DISK, Disk
 from stablecast.store.journal.fetcher import Fetched, Fetcher
 from stablecast.store.journal.index import Erase
 from stablecast.store.journal.lock import DirectoryLock
+from stablecast.store.journal.number_pieces import Live
 from stablecast.store.journal.record_format import (
     HIGHEST,
     LOWEST,
@@ -43,6 +44,7 @@ from stablecast.store.journal.segments import (
     SegmentReader,
     segment_path,
 )
+from stablecast.store.journal.times import TimeSearch
 from stablecast.store.journal.unsynced_records import Pending
 from stablecast.store.journal.writer import JournalWriter, Syncs
 from stablecast.text import refusal
@@ -268,6 +270,32 @@ class Journal:
         """
         found = self._index.find(stream, number)
         return None if found is None else self._reader.came_at(found[2])
+
+    def times(self, stream: int) -> TimeSearch:
+        """Return the search for the messages of a stream by the time at which they came."""
+
+        def following(number: int) -> Live | None:
+            pieces = self._index.streams.get(stream)
+            return None if pieces is None else pieces.following(number)
+
+        return TimeSearch(following, self._read_times)
+
+    def _read_times(self, records: list[RecordPlace]) -> asyncio.Future[list[int | None]]:
+        """Read the times of records in the fetcher's thread; a record that is not synced came now."""
+        found: asyncio.Future[list[int | None]] = asyncio.get_running_loop().create_future()
+        if self._life is not _Life.RUNNING:
+            found.set_result([None] * len(records))
+            return found
+        waiting = [self._pending.block(record) is not None for record in records]
+        now = machine.clock.wall_ns()
+
+        def done(times: list[int | None]) -> None:
+            if not found.done():
+                read = iter(times)
+                found.set_result([now if waits else next(read) for waits in waiting])
+
+        self._fetcher.times([record for record, waits in zip(records, waiting, strict=True) if not waits], done)
+        return found
 
     def extents(self, stream: int) -> list[tuple[int, int, int]]:
         """Return (first, count, tag) of every live run of a stream, ascending and disjoint."""
