@@ -36,7 +36,7 @@ from stablecast.store.limits import refusal
 from stablecast.store.log_lines import Severity
 from stablecast.store.message_storage import MessagePiece, MessageStorage
 from stablecast.store.proxy import Proxies, context_for
-from stablecast.store.recovered_state import recovered, shortened
+from stablecast.store.recovered_state import lost_extents, recovered, shortened, strangers
 from stablecast.store.retransmission import Retrieval
 from stablecast.store.settings import StoreSettings
 from stablecast.store.store_log import StoreLog
@@ -196,6 +196,7 @@ class Store:
         journal.on_synced = self._on_synced
         journal.on_failed = self._on_failed
         journal.start(asyncio.get_running_loop())
+        self._report_lost(journal)
 
     async def stop(self) -> None:
         """Sync the received messages and leave; no message that was reported stable is lost (P-707).
@@ -365,13 +366,22 @@ class Store:
         """Give the recovered records to the machine."""
         states = journal.recovered_states
         clients = clients_of(states)
+        if not journal.whole and Repair.ONE_LIFE in self.config.repairs:
+            for stranger in strangers(journal, clients):
+                journal.disown(*stranger)
         found = recovered(journal, clients)
         extents, trails = shortened(journal, clients, found, self.settings.restore_last_ns)
+        # The machine gets lost messages too. Then it learns that they cannot be read, as from any other read.
+        extents = sorted([*extents, *lost_extents(journal, clients)])
         new = self.settings.new and not here_before
         # A journal without a record may be one that a crash ended before its first sync.
         standing = memory_of(states) if states else StoreMemory.NEW if new else StoreMemory.LOST
         now = machine.clock.monotonic_ns()
-        endpoint.recover(clients.values(), extents, trails, now, memory=journal.whole or new, standing=standing)
+        # A journal with states is not new, whatever the operator declares.
+        memory = journal.whole or (new and not states)
+        endpoint.recover(
+            clients.values(), extents, trails, now, memory=memory, standing=standing, unnamed=journal.unnamed
+        )
         if self.waiting_ns:
             advice = "" if here_before else ". If this is a new store, stop it and start it with --new"
             self.reports.append(
@@ -383,6 +393,12 @@ class Store:
                 f"{self.settings.directory} may be a replaced disk: the store has no vote about earlier messages of a "
                 "source until that source announces itself"
             )
+
+    def _report_lost(self, journal: Journal) -> None:
+        """Report messages that the open could not read to the machine."""
+        for reg_id, first, count, _ in lost_extents(journal, self._machine.status.repositories):
+            self._log.damaged(reg_id, first, first + count - 1, JournalError("their record fails its checksum"))
+            self._feed(Damaged(reg_id, first, first + count - 1))
 
     # --------------------------------------------------------------------------------------------------------- effects
 

@@ -154,11 +154,9 @@ async def test_only_a_new_store_remembers_without_a_journal(tmp_path: Path, monk
     found: list[tuple[bool, StoreMemory]] = []
     recover = StoreEndpoint.recover
 
-    def observed(
-        self: StoreEndpoint, clients: Any, extents: Any, trails: Any, now: int, *, memory: bool, standing: StoreMemory
-    ) -> None:
+    def observed(self: StoreEndpoint, *args: Any, memory: bool, standing: StoreMemory, **more: Any) -> None:
         found.append((memory, standing))
-        recover(self, clients, extents, trails, now, memory=memory, standing=standing)
+        recover(self, *args, memory=memory, standing=standing, **more)
 
     monkeypatch.setattr(StoreEndpoint, "recover", observed)
     for new in (False, True):

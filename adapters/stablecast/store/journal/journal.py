@@ -94,6 +94,9 @@ class Journal:
         recovered_states: The states of the newest checkpoint and the STATE bodies after it, in order.
         reports: One sentence for each damage or torn end that the scan found.
         whole: True if there was a journal, and no state after its newest checkpoint can be missing.
+        unnamed: True if messages may be missing, and the journal does not know their numbers.
+        lost: Stream, first, count and bytes of all messages in records that the open could not read. No other method
+            shows them.
         on_synced: Called on the loop with the highest ticket of which every record is synced.
         on_failed: Called on the loop, once, when the disk fails; no ticket is reported after it. By default it raises.
     """
@@ -103,6 +106,11 @@ class Journal:
         self.recovered_states = found.states
         self.reports = found.reports
         self.whole = bool(found.segments) and not found.damaged
+        self.unnamed = found.unnamed
+        self.lost = [
+            (stream, first, stop - first, place.block_bytes * (stop - first) // place.count)
+            for stream, first, stop, place in found.lost
+        ]
         self.on_synced: Callable[[int], None] = lambda _: None
         self.on_failed: Callable[[JournalError], None] = _raise
         self._directory = directory
@@ -115,13 +123,18 @@ class Journal:
         if self._active is not None:
             # A segment of an older version is full, because its records have another layout.
             current = self._active.version == VERSION
-            self._active.limit = max(self._active.end, disk.segment_bytes) if current else self._active.end
+            # Behind a gap a new checkpoint is due, with all states and erasures.
+            room = disk.segment_bytes if current and not found.gapped else 0
+            self._active.limit = max(self._active.end, room)
         self._checkpoint: Callable[[], list[bytes]] | None = None
         self._dead: dict[JournalSegment, int] = {}
+        self._gapped = found.gapped
         self._life = _Life.OPEN
         self._failure: JournalError | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopped = asyncio.Event()
+        for stream, first, stop, place in found.lost:
+            self.disown(stream, first, stop, place)
         self._pending = Pending(found.root)
         self._reader = SegmentReader(disk.open_files)
         self._fetcher = Fetcher(disk, self._tell)
@@ -195,6 +208,9 @@ class Journal:
         if self._life in _STARTED:
             self._writer.close()
             await self._stopped.wait()
+            if self._failure is None and self._active is not None and self._active.on_disk:
+                # A segment that ended cleanly has no torn end, so the next open finds damage in it by its summary.
+                self._summarize(self._active)
             # The fetcher ends last, because syncs that the writer reports may still delete segments.
             await self._fetcher.close()
         self._release()
@@ -330,13 +346,17 @@ class Journal:
     def disown(self, stream: int, first: int, stop: int, place: RecordPlace) -> None:
         """Forget [first, stop) in a record that cannot be read, and in older ones, so that no later open shows them.
 
-        No ticket reports this. Messages that were written since stay. Raises like `append_state`.
+        No ticket reports this. Messages that were written since stay. Before `start` it is durable with the next
+        checkpoint. Raises like `append_state`.
         """
-        if self._life is not _Life.RUNNING:
+        if self._life not in (_Life.OPEN, _Life.RUNNING):
             raise self._not_running()
         segment, offset = place.position
         # An erasure looks back from a position. One byte further includes the bad record, and none after it.
         erase = Erase(stream, first, stop, (segment, offset + 1))
+        if self._life is _Life.OPEN:
+            self._index.erase(erase)
+            return
         self._erased(erase, self._put(RecordKind.ERASE, (erase.body(),), 0))
 
     def _position(self) -> Position:
@@ -395,10 +415,27 @@ class Journal:
         self._put(RecordKind.CHECKPOINT, (states,), 0)
         segment.limit = segment.end + max(self._disk.segment_bytes, size)
         if previous is not None:
-            self._fetcher.summarize(previous)
+            self._summarize(previous)
             if not previous.live:
                 self._dead[previous] = self._pending.added
         return segment
+
+    def renew(self) -> None:
+        """Begin a new segment with the next record, because an older one may have lost states or erasures."""
+        if self._active is not None:
+            self._active.limit = self._active.end
+
+    def _summarize(self, segment: JournalSegment) -> None:
+        """Have the summary of an ended segment written, unless it would hide a gap too early."""
+        if segment not in self._gapped:
+            self._fetcher.summarize(segment)
+
+    def _close_gaps(self) -> None:
+        """Write summaries without the gaps that the open found. A synced checkpoint now has what follows from them."""
+        gapped, self._gapped = self._gapped, []
+        for segment in gapped:
+            if segment.number in self._segments:
+                self._fetcher.summarize(segment)
 
     # -------------------------------------------------------------------------------------------------------- deleting
 
@@ -436,7 +473,10 @@ class Journal:
         if self._life not in (_Life.RUNNING, _Life.CLOSING):
             return  # A report that was under way when the journal failed or was aborted must not make a ticket stable.
         reported = self._pending.done
+        root = self._pending.root
         self._pending.commit(count)
+        if self._gapped and self._pending.root > root:
+            self._close_gaps()
         if self._dead:
             self._collect()
         if self._pending.done != reported:
