@@ -32,6 +32,7 @@ from stablecast.store.arrivals import StoreArrivals
 from stablecast.store.client_records import client_record, clients_of, forget_record, memory_of, memory_record
 from stablecast.store.failed_stores import FreeSpace
 from stablecast.store.journal import Journal, JournalError
+from stablecast.store.journal.segments import RecordPlace
 from stablecast.store.limits import refusal
 from stablecast.store.log_lines import Severity
 from stablecast.store.message_storage import MessagePiece, MessageStorage
@@ -195,6 +196,7 @@ class Store:
         )
         journal.on_synced = self._on_synced
         journal.on_failed = self._on_failed
+        journal.on_bad = self._on_bad_record
         journal.start(asyncio.get_running_loop())
         self._report_lost(journal)
 
@@ -321,7 +323,13 @@ class Store:
             syncs.last_ns,
             syncs.longest_ns,
             self._retrieval.waiting,
+            journal.scrubs.verified,
+            journal.scrubs.ended_ns,
         )
+
+    def scrub(self) -> None:
+        """Verify all records of the journal now; bad ones are logged, and their messages are fetched again."""
+        self._journal.scrub()
 
     # ---------------------------------------------------------------------------------------------------------- inputs
 
@@ -467,6 +475,12 @@ class Store:
             self._journal.disown(source_reg_id, piece.number, piece.stop, piece.record)
         for first, stop in parts:
             self._feed(Damaged(source_reg_id, first, stop - 1))
+
+    def _on_bad_record(self, source_reg_id: int, record: RecordPlace, error: JournalError) -> None:
+        """Forget the messages of a record that the scrubber cannot read."""
+        piece = MessagePiece(record.first, record.first + record.count, record.first, record.tag, b"", record)
+        if self._parts_shown(source_reg_id, piece):
+            self._on_damaged(source_reg_id, piece, error)
 
     def _parts_shown(self, source_reg_id: int, piece: MessagePiece) -> list[tuple[int, int]]:
         """Return the numbers [first, stop) of a piece that the journal still finds in its record."""

@@ -97,7 +97,10 @@ class SourceView:
 
 @attrs.frozen
 class JournalView:
-    """A store's disk: bytes and segments in use, bytes that wait for a sync, and the count and times (ns) of syncs."""
+    """A store's disk: bytes and segments in use, bytes that wait for a sync, and the count and times (ns) of syncs.
+
+    `scrubbed_bytes` were verified since the start. The last whole pass ended at `scrubbed_ns` of the epoch; 0: none.
+    """
 
     disk_bytes: int
     segments: int
@@ -107,6 +110,8 @@ class JournalView:
     last_sync_ns: int
     longest_sync_ns: int
     reads_waiting: int
+    scrubbed_bytes: int = 0
+    scrubbed_ns: int = 0
 
 
 @attrs.frozen

@@ -14,7 +14,7 @@ from stablecast.store.journal.record_format import Entry, RecordKind
 from stablecast.store.log_lines import Severity
 from stablecast.store.store import Store
 from tests.adapters.store.journal.support import read, segments
-from tests.adapters.store.test_store import TOPIC, started
+from tests.adapters.store.test_store import TOPIC, started, until
 from tests.support.network import LOCAL
 
 RUNS = 6
@@ -34,8 +34,12 @@ class Filled:
         return set(range(RUNS * PER_RUN))
 
 
-async def filled(directory: Path) -> Filled:
+def made(directory: Path) -> Path:
     directory.mkdir()
+    return directory
+
+
+async def filled(directory: Path) -> Filled:
     store = await started(directory)
     async with Context(session_id=1) as context:
         source = await context.source(TOPIC, stores=[store.address])
@@ -99,7 +103,7 @@ async def restarted(directory: Path) -> Restarted:
 @pytest.mark.parametrize("part", ["header", "head", "block"])
 async def test_every_record_that_is_damaged_in_a_stopped_store_is_named(tmp_path: Path, part: str) -> None:
     """Also the newest one, and whatever byte is wrong. The store serves at once, and the rest is as it was."""
-    whole = await filled(tmp_path / "whole")
+    whole = await filled(made(tmp_path / "whole"))
     kinds = set()
     for entry, (first, stop) in records(whole.directory):
         kinds.add(entry.kind)
@@ -127,7 +131,7 @@ async def test_every_record_that_is_damaged_in_a_stopped_store_is_named(tmp_path
 
 async def test_a_killed_store_does_not_vote_where_it_cannot_name_its_loss(tmp_path: Path) -> None:
     """Its newest segment has no summary. Lost numbers between others show as holes, those at the end do not."""
-    whole = await filled(tmp_path / "whole")
+    whole = await filled(made(tmp_path / "whole"))
     for path in whole.directory.glob("*.sum"):
         path.unlink()
     found = [(entry, numbers) for entry, numbers in records(whole.directory) if entry.kind is RecordKind.MESSAGES]
@@ -147,3 +151,32 @@ async def test_a_killed_store_does_not_vote_where_it_cannot_name_its_loss(tmp_pa
         assert not [text for text in again.store.reports if "damaged" in text]  # It is said once.
         assert again.store.machine.status.clients[whole.reg_id].client.memory is client.memory
         await again.store.stop()
+
+
+async def test_the_scrubber_of_a_running_store_names_every_damaged_record(tmp_path: Path) -> None:
+    """Nobody has to read it first, and what was wrong once is not wrong again."""
+    whole = await filled(made(tmp_path / "whole"))
+    lines: list[tuple[Severity, str, str, str]] = []
+    store = await started(whole.directory, new=False, log=lambda *line: lines.append(line))
+    store.scrub()
+    await until(lambda: store.journal_view().scrubbed_ns)
+    (path,) = segments(whole.directory)
+    assert store.journal_view().scrubbed_bytes == path.stat().st_size - record_format.FILE_HEADER_BYTES
+    held, reports = store.machine.status.repositories[whole.reg_id], 0
+    for entry, (first, stop) in list(records(whole.directory)):
+        data = path.read_bytes()
+        path.write_bytes(data[: entry.stop - 1] + bytes([data[entry.stop - 1] ^ 1]) + data[entry.stop :])
+        ended = store.journal_view().scrubbed_ns
+        store.scrub()
+        await until(lambda ended=ended: store.journal_view().scrubbed_ns > ended)  # type: ignore[misc] # ty of lambda
+        await until(lambda: not store._journal._fetcher.busy)
+        if entry.kind is RecordKind.MESSAGES:
+            reports += 1
+            await until(lambda first=first: first not in held.held)  # type: ignore[misc]
+            assert not held.held.within(first, stop)
+        assert store.oddities["damaged"] == reports
+    await store.stop()
+    again = await restarted(whole.directory)
+    assert (again.held(whole.reg_id), again.named(), again.store.waiting_ns) == (set(), [], 0)
+    assert again.store.machine.status.clients[whole.reg_id].client.known == max(whole.numbers)
+    await again.store.stop()

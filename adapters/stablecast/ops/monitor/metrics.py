@@ -46,6 +46,17 @@ STORE_METRICS = _metrics(
     ("journal_unsynced_bytes", "Bytes that wait for the disk.", lambda s: s.view.journal.queued_bytes),
     ("journal_syncs_total", "Batches made durable.", lambda s: s.view.journal.syncs),
     ("journal_longest_sync_seconds", "The slowest batch.", lambda s: s.view.journal.longest_sync_ns / SECOND),
+    ("scrubbed_bytes_total", "Bytes of the journal verified since the start.", lambda s: s.view.journal.scrubbed_bytes),
+    (
+        "last_scrub_timestamp_seconds",
+        "End of the last whole pass; 0: none.",
+        lambda s: s.view.journal.scrubbed_ns / SECOND,
+    ),
+    (
+        "bad_records_total",
+        "Records with messages that failed their checksum.",
+        lambda s: s.view.oddities.get("damaged", 0),
+    ),
     ("draining", "1 while new clients are refused.", lambda s: int(s.view.draining)),
     ("failed", "1 when the disk failed and the store stopped serving.", lambda s: int(bool(s.view.failure))),
     ("room_bytes", "Bytes free on the file system of the journal; -1: unknown.", lambda s: s.view.room[0]),

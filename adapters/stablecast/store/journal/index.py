@@ -123,6 +123,11 @@ class Index:
         """Yield start, stop and record of each piece of a stream, ascending."""
         return iter(self.streams.get(stream, ()))
 
+    def places(self, stream: int, segment: JournalSegment) -> Iterator[RecordPlace]:
+        """Yield the record of each piece of a stream that lies in one segment."""
+        pieces = self.streams.get(stream)
+        return iter(()) if pieces is None else pieces.within(segment)
+
     def extents(self, stream: int) -> list[tuple[int, int, int]]:
         """Return (first, count, tag) of each piece of a stream, ascending."""
         return [(start, stop - start, place.tag) for start, stop, place in self.pieces(stream)]

@@ -34,6 +34,7 @@ from stablecast.store.journal.record_format import (
     join_states,
 )
 from stablecast.store.journal.recovery import RecoveredJournal, recover
+from stablecast.store.journal.scrubber import Scrubber, Scrubs
 from stablecast.store.journal.segments import (
     JournalRecord,
     JournalSegment,
@@ -48,6 +49,9 @@ from stablecast.text import refusal
 
 MAX_QUEUED_BYTES = 64 << 20
 """Bytes appended and not yet synced above which `Journal.pressure` asks the owner to stop reading."""
+
+EXAMINED = 32
+"""Records of a damaged segment that are read at one time."""
 
 MAX_QUEUED_RECORDS = 16_384
 """Records likewise: each takes some 700 bytes of memory beside its block, which a process never gives back."""
@@ -99,6 +103,8 @@ class Journal:
             shows them.
         on_synced: Called on the loop with the highest ticket of which every record is synced.
         on_failed: Called on the loop, once, when the disk fails; no ticket is reported after it. By default it raises.
+        on_bad: Called on the loop with stream, record and error of a record with live messages that the scrubber
+            cannot read.
     """
 
     def __init__(self, directory: Path, lock: DirectoryLock, found: RecoveredJournal, disk: Disk):
@@ -113,6 +119,7 @@ class Journal:
         ]
         self.on_synced: Callable[[int], None] = lambda _: None
         self.on_failed: Callable[[JournalError], None] = _raise
+        self.on_bad: Callable[[int, RecordPlace, JournalError], None] = lambda *_: None
         self._directory = directory
         self._disk = disk
         self._lock = lock
@@ -138,6 +145,7 @@ class Journal:
         self._pending = Pending(found.root)
         self._reader = SegmentReader(disk.open_files)
         self._fetcher = Fetcher(disk, self._tell)
+        self._scrubber = Scrubber(disk.scrub, disk.verify, self._fetcher, self._synced, self._examine)
         self._writer = JournalWriter(
             disk,
             self._tell,
@@ -195,6 +203,7 @@ class Journal:
         self._reader.close_all()
         self._fetcher.start()
         self._writer.start(loop.call_soon)
+        self._scrubber.start(loop)
         self._retire(segment for segment in self._segments.values() if not segment.live)
 
     async def close(self) -> None:
@@ -205,6 +214,7 @@ class Journal:
         """
         if self._life is _Life.RUNNING:
             self._life = _Life.CLOSING
+        self._scrubber.stop()
         if self._life in _STARTED:
             self._writer.close()
             await self._stopped.wait()
@@ -219,6 +229,7 @@ class Journal:
 
     def abort(self) -> None:
         """Stop at once, without further syncs or reports. Wait for the system call that is under way."""
+        self._scrubber.stop()
         if self._life in _STARTED:
             self._writer.abort()
             self._fetcher.abort()
@@ -250,6 +261,15 @@ class Journal:
     def syncs(self) -> Syncs:
         """Return the count and the times of syncs."""
         return self._writer.syncs
+
+    @property
+    def scrubs(self) -> Scrubs:
+        """Return what the scrubber has verified."""
+        return self._scrubber.done
+
+    def scrub(self) -> None:
+        """Verify all records now, at the highest rate of the scrubber, and report bad ones like any pass."""
+        self._scrubber.hurry()
 
     # --------------------------------------------------------------------------------------------------------- reading
 
@@ -420,10 +440,39 @@ class Journal:
                 self._dead[previous] = self._pending.added
         return segment
 
-    def renew(self) -> None:
-        """Begin a new segment with the next record, because an older one may have lost states or erasures."""
-        if self._active is not None:
-            self._active.limit = self._active.end
+    def _synced(self) -> dict[JournalSegment, int]:
+        """Return the segments on the disk, and the offset in each up to which it is synced."""
+        synced = {segment: segment.end for segment in self._segments.values() if segment.on_disk}
+        for record in self._pending:
+            synced[record.segment] = min(record.offset, synced.get(record.segment, record.offset))
+        return synced
+
+    def _examine(self, segment: JournalSegment) -> None:
+        """Report each live record of a segment that cannot be read."""
+        if segment is self._active and self._life is _Life.RUNNING:
+            # The bad record may be a state or an erasure. A new checkpoint has them all.
+            self._roll(0)
+        places = [
+            (stream, place)
+            for stream in segment.streams
+            for place in self._index.places(stream, segment)
+            if self._pending.block(place) is None
+        ]
+        self._examine_next(places)
+
+    def _examine_next(self, places: list[tuple[int, RecordPlace]]) -> None:
+        """Read some records, and the others after them; `places` gets shorter."""
+        some = [places.pop() for _ in range(min(EXAMINED, len(places)))]
+        if not some or self._life is not _Life.RUNNING:
+            return
+
+        def read(blocks: list[bytes | JournalError]) -> None:
+            for (stream, place), block in zip(some, blocks, strict=True):
+                if isinstance(block, JournalError):
+                    self.on_bad(stream, place, block)
+            self._examine_next(places)
+
+        self._fetcher.fetch([place for _, place in some], read)
 
     def _summarize(self, segment: JournalSegment) -> None:
         """Have the summary of an ended segment written, unless it would hide a gap too early."""

@@ -186,11 +186,14 @@ def entry_at(data: Mapped, offset: int, salt: int, *, blocks: bool = True) -> En
     entry = header_at(data, offset, salt)
     if entry is None or entry.stop > len(data):
         return None
-    if blocks or entry.kind != RecordKind.MESSAGES:
-        (crc,) = _CRC.unpack_from(data, offset + _BODY_CRC_AT)
-        if zlib.crc32(data[entry.body]) != crc:
-            return None
+    if (blocks or entry.kind != RecordKind.MESSAGES) and zlib.crc32(data[entry.body]) != body_crc(data, offset):
+        return None
     return entry
+
+
+def body_crc(data: Mapped, offset: int = 0) -> int:
+    """Return the checksum of the body that the record header at `offset` names."""
+    return int(_CRC.unpack_from(data, offset + _BODY_CRC_AT)[0])
 
 
 def header_at(data: Mapped, offset: int, salt: int) -> Entry | None:

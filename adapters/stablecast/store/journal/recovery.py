@@ -200,9 +200,7 @@ def _only_messages(data: Mapped, gap: SegmentGap, salt: int) -> bool:
     return at == gap.stop
 
 
-def _summarized(
-    found: RecoveredJournal, segment: JournalSegment, data: Mapped, *, newest: bool, blocks: bool
-) -> bool:
+def _summarized(found: RecoveredJournal, segment: JournalSegment, data: Mapped, *, newest: bool, blocks: bool) -> bool:
     """Enter a segment from its summary; return False and do nothing if there is none that matches the segment."""
     path = summary_path(segment.path)
     summary = None

@@ -2,6 +2,7 @@
 
 import os
 import re
+import zlib
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,8 +21,10 @@ from stablecast.store.journal.record_format import (
     Block,
     JournalError,
     RecordKind,
+    body_crc,
     entry_at,
     file_header,
+    header_at,
     messages_head,
 )
 from stablecast.store.journal.summary import SegmentSummary, summary_path
@@ -206,6 +209,37 @@ class SegmentReader:
                 "the receivers recover from another store"
             )
         return data[segment.block_at :]
+
+    def verify(self, segment: JournalSegment, offset: int, stop: int) -> int:
+        """Verify the records from `offset` on, about `PIECE_BYTES` of them.
+
+        Args:
+            segment: The file.
+            offset: The offset of a record.
+            stop: An offset up to which the records are synced.
+
+        Returns:
+            The offset after the last good record; `offset` if the first one is bad.
+
+        Raises:
+            JournalError: The file cannot be read, or a newer release wrote it.
+        """
+        data = self._read(segment, min(PIECE_BYTES, stop - offset), offset)
+        at = 0
+        while (entry := entry_at(data, at, segment.salt)) is not None:
+            at = entry.stop
+        return offset + at if at else self._verify_long(segment, offset, stop)
+
+    def _verify_long(self, segment: JournalSegment, offset: int, stop: int) -> int:
+        """Verify one record that is longer than a piece. Return like `verify`."""
+        head = self._read(segment, RECORD_HEADER_BYTES, offset)
+        entry = header_at(head, 0, segment.salt)
+        if entry is None or offset + entry.stop > stop:
+            return offset
+        crc = 0
+        for at in range(offset + RECORD_HEADER_BYTES, offset + entry.stop, PIECE_BYTES):
+            crc = zlib.crc32(self._read(segment, min(PIECE_BYTES, offset + entry.stop - at), at), crc)
+        return offset + entry.stop if crc == body_crc(head) else offset
 
     def came_at(self, record: RecordPlace) -> int | None:
         """Return when a synced MESSAGES record was appended, in ns of the epoch; None if its segment has no times.

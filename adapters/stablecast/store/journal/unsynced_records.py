@@ -1,6 +1,7 @@
 """The records that were appended and are not synced: their bytes, and the highest ticket that is done."""
 
 from collections import deque
+from collections.abc import Iterator
 
 from stablecast.core.errors import MisuseError
 from stablecast.store.journal.record_format import Block, RecordKind
@@ -32,6 +33,10 @@ class Pending:
     def __len__(self) -> int:
         """Return the number of records."""
         return len(self._records)
+
+    def __iter__(self) -> Iterator[JournalRecord]:
+        """Return the records in order."""
+        return iter(self._records)
 
     def issue(self, ticket: int) -> None:
         """Check the ticket of a record before it is appended.
