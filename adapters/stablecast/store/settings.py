@@ -92,9 +92,7 @@ def segment_bytes(config: StoreConfig) -> int:
     return max(MIN_SEGMENT_BYTES, min([SEGMENT_BYTES, *(limit // FILES_PER_LIMIT for limit in limits)]))
 
 
-def disk_of(
-    config: DiskConfig, store: StoreConfig, limits: StoreLimits = _LIMITS, few_files: bool = False
-) -> Disk:
+def disk_of(config: DiskConfig, store: StoreConfig, limits: StoreLimits = _LIMITS, few_files: bool = False) -> Disk:
     """Return the disk of a store under these options; `few_files` limits it to five descriptors (P-105)."""
     return Disk(
         scrub=ScrubPace(limits.scrub_hours * HOUR_SECONDS, max(MIN_SCRUB_BYTES, limits.scrub_bytes)),

@@ -323,13 +323,13 @@ class Store:
             syncs.last_ns,
             syncs.longest_ns,
             self._retrieval.waiting,
-            journal.scrubs.verified,
-            journal.scrubs.ended_ns,
+            journal.scrubber.done.verified,
+            journal.scrubber.done.ended_ns,
         )
 
     def scrub(self) -> None:
         """Verify all records of the journal now; bad ones are logged, and their messages are fetched again."""
-        self._journal.scrub()
+        self._journal.scrubber.hurry()
 
     # ---------------------------------------------------------------------------------------------------------- inputs
 
@@ -470,7 +470,7 @@ class Store:
         sent the messages again, and the newer records are good. So only numbers still in the bad record are forgotten.
         """
         self._log.damaged(source_reg_id, piece.number, piece.stop - 1, error)
-        parts = self._parts_shown(source_reg_id, piece)
+        parts = self._journal.shown(source_reg_id, piece.number, piece.stop, piece.record)
         if piece.record is not None and not self.failed.done() and not self._ending:
             self._journal.disown(source_reg_id, piece.number, piece.stop, piece.record)
         for first, stop in parts:
@@ -479,20 +479,8 @@ class Store:
     def _on_bad_record(self, source_reg_id: int, record: RecordPlace, error: JournalError) -> None:
         """Forget the messages of a record that the scrubber cannot read."""
         piece = MessagePiece(record.first, record.first + record.count, record.first, record.tag, b"", record)
-        if self._parts_shown(source_reg_id, piece):
+        if self._journal.shown(source_reg_id, piece.number, piece.stop, piece.record):
             self._on_damaged(source_reg_id, piece, error)
-
-    def _parts_shown(self, source_reg_id: int, piece: MessagePiece) -> list[tuple[int, int]]:
-        """Return the numbers [first, stop) of a piece that the journal still finds in its record."""
-        parts: list[tuple[int, int]] = []
-        number = piece.number
-        while number < piece.stop:
-            found = self._journal.find(source_reg_id, number)
-            stop = number + 1 if found is None else min(found.first + found.count, piece.stop)
-            if found is not None and found.record == piece.record:
-                parts.append((number, stop))
-            number = stop
-        return parts
 
     def _on_proxy_failed(self, source_reg_id: int, error: Exception) -> None:
         self.oddities["proxy-failed"] += 1

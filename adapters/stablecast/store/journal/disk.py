@@ -57,14 +57,14 @@ def _sync(descriptor: int) -> None:
 
 @attrs.frozen
 class ScrubPace:
-    """The pace of the scrubber: all records in `period_s` seconds (0: never), at most `most` bytes a second."""
+    """The pace of the scrubber: all records in `period_s` seconds (0: never), at most `most_bytes` a second."""
 
     period_s: int = WEEK_SECONDS
-    most: int = SCRUB_BYTES
+    most_bytes: int = SCRUB_BYTES
 
     def rate(self, size: int) -> float:
         """Return the bytes a second for a journal of `size` bytes."""
-        return min(self.most, max(MIN_SCRUB_BYTES, size / self.period_s))
+        return min(self.most_bytes, max(MIN_SCRUB_BYTES, size / self.period_s))
 
 
 @attrs.frozen

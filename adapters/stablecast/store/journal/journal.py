@@ -12,8 +12,6 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Self
 
-import attrs
-
 from stablecast.core.errors import MisuseError
 from stablecast.runtime import machine
 from stablecast.store.journal.disk import DISK, Disk
@@ -34,13 +32,14 @@ from stablecast.store.journal.record_format import (
     join_states,
 )
 from stablecast.store.journal.recovery import RecoveredJournal, recover
-from stablecast.store.journal.scrubber import Scrubber, Scrubs
+from stablecast.store.journal.scrubber import Examination, Scrubber
 from stablecast.store.journal.segments import (
     JournalRecord,
     JournalSegment,
     Position,
     RecordPlace,
     SegmentReader,
+    StoredRun,
     segment_path,
 )
 from stablecast.store.journal.unsynced_records import Pending
@@ -49,9 +48,6 @@ from stablecast.text import refusal
 
 MAX_QUEUED_BYTES = 64 << 20
 """Bytes appended and not yet synced above which `Journal.pressure` asks the owner to stop reading."""
-
-EXAMINED = 32
-"""Records of a damaged segment that are read at one time."""
 
 MAX_QUEUED_RECORDS = 16_384
 """Records likewise: each takes some 700 bytes of memory beside its block, which a process never gives back."""
@@ -69,28 +65,6 @@ _STARTED = frozenset((_Life.RUNNING, _Life.CLOSING, _Life.FAILED))
 """The states in which the writer's thread may be alive."""
 
 
-@attrs.frozen
-class StoredRun:
-    """A run of messages in the journal.
-
-    The block's first message is `first`. The run is live from the wanted number to before `first` + `count`, even if
-    the block is longer. Other runs may hold earlier numbers by now (see `Journal.extents`).
-
-    Attributes:
-        first: The number of the first message.
-        count: Numbers from `first` to the end of the live part.
-        tag: The incarnation of the source.
-        record: The place of the record on the disk.
-        block: The messages, or None if `Journal.fetch` must read them.
-    """
-
-    first: int
-    count: int
-    tag: int
-    record: RecordPlace
-    block: Block | None
-
-
 class Journal:
     """Durable records of a store: open, use what was recovered, `set_checkpoint`, `start`, append, `close`.
 
@@ -105,6 +79,7 @@ class Journal:
         on_failed: Called on the loop, once, when the disk fails; no ticket is reported after it. By default it raises.
         on_bad: Called on the loop with stream, record and error of a record with live messages that the scrubber
             cannot read.
+        scrubber: Verifies all records again, slowly, or at once by its method `hurry`.
     """
 
     def __init__(self, directory: Path, lock: DirectoryLock, found: RecoveredJournal, disk: Disk):
@@ -145,7 +120,7 @@ class Journal:
         self._pending = Pending(found.root)
         self._reader = SegmentReader(disk.open_files)
         self._fetcher = Fetcher(disk, self._tell)
-        self._scrubber = Scrubber(disk.scrub, disk.verify, self._fetcher, self._synced, self._examine)
+        self.scrubber = Scrubber(disk.scrub, disk.verify, self._fetcher, self._synced, self._examine)
         self._writer = JournalWriter(
             disk,
             self._tell,
@@ -203,7 +178,7 @@ class Journal:
         self._reader.close_all()
         self._fetcher.start()
         self._writer.start(loop.call_soon)
-        self._scrubber.start(loop)
+        self.scrubber.start(loop)
         self._retire(segment for segment in self._segments.values() if not segment.live)
 
     async def close(self) -> None:
@@ -214,7 +189,7 @@ class Journal:
         """
         if self._life is _Life.RUNNING:
             self._life = _Life.CLOSING
-        self._scrubber.stop()
+        self.scrubber.stop()
         if self._life in _STARTED:
             self._writer.close()
             await self._stopped.wait()
@@ -229,7 +204,7 @@ class Journal:
 
     def abort(self) -> None:
         """Stop at once, without further syncs or reports. Wait for the system call that is under way."""
-        self._scrubber.stop()
+        self.scrubber.stop()
         if self._life in _STARTED:
             self._writer.abort()
             self._fetcher.abort()
@@ -262,15 +237,6 @@ class Journal:
         """Return the count and the times of syncs."""
         return self._writer.syncs
 
-    @property
-    def scrubs(self) -> Scrubs:
-        """Return what the scrubber has verified."""
-        return self._scrubber.done
-
-    def scrub(self) -> None:
-        """Verify all records now, at the highest rate of the scrubber, and report bad ones like any pass."""
-        self._scrubber.hurry()
-
     # --------------------------------------------------------------------------------------------------------- reading
 
     def trail(self, stream: int) -> int | None:
@@ -285,6 +251,10 @@ class Journal:
             return None
         _, stop, record = found
         return StoredRun(record.first, stop - record.first, record.tag, record, self._pending.block(record))
+
+    def shown(self, stream: int, first: int, stop: int, record: RecordPlace | None) -> list[tuple[int, int]]:
+        """Return the parts of [first, stop) whose numbers are still found in a record."""
+        return self._index.shown(stream, first, stop, record)
 
     def fetch(self, records: list[RecordPlace], done: Fetched) -> None:
         """Read the blocks of synced records in the fetcher's thread; it calls `done` on the loop.
@@ -441,38 +411,16 @@ class Journal:
         return segment
 
     def _synced(self) -> dict[JournalSegment, int]:
-        """Return the segments on the disk, and the offset in each up to which it is synced."""
-        synced = {segment: segment.end for segment in self._segments.values() if segment.on_disk}
-        for record in self._pending:
-            synced[record.segment] = min(record.offset, synced.get(record.segment, record.offset))
-        return synced
+        return self._pending.synced_ends(segment for segment in self._segments.values() if segment.on_disk)
 
     def _examine(self, segment: JournalSegment) -> None:
-        """Report each live record of a segment that cannot be read."""
+        """Report each live record of a damaged segment that cannot be read."""
         if segment is self._active and self._life is _Life.RUNNING:
             # The bad record may be a state or an erasure. A new checkpoint has them all.
             self._roll(0)
-        places = [
-            (stream, place)
-            for stream in segment.streams
-            for place in self._index.places(stream, segment)
-            if self._pending.block(place) is None
-        ]
-        self._examine_next(places)
-
-    def _examine_next(self, places: list[tuple[int, RecordPlace]]) -> None:
-        """Read some records, and the others after them; `places` gets shorter."""
-        some = [places.pop() for _ in range(min(EXAMINED, len(places)))]
-        if not some or self._life is not _Life.RUNNING:
-            return
-
-        def read(blocks: list[bytes | JournalError]) -> None:
-            for (stream, place), block in zip(some, blocks, strict=True):
-                if isinstance(block, JournalError):
-                    self.on_bad(stream, place, block)
-            self._examine_next(places)
-
-        self._fetcher.fetch([place for _, place in some], read)
+        live = [(stream, place) for stream in segment.streams for place in self._index.places(stream, segment)]
+        synced = [(stream, place) for stream, place in live if self._pending.block(place) is None]
+        Examination(self._fetcher, synced, self.on_bad).read()
 
     def _summarize(self, segment: JournalSegment) -> None:
         """Have the summary of an ended segment written, unless it would hide a gap too early."""

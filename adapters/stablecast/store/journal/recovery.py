@@ -120,11 +120,11 @@ def recover(directory: Path, disk: Disk) -> RecoveredJournal:
             machine.files.close(fd)
     disk.step("restart-cut")
     machine.files.sync_directory(directory)
-    found.lost = _lost(found.index, found.bad)
+    found.lost = lost_runs(found.index, found.bad)
     return found
 
 
-def _lost(index: Index, bad: list[tuple[int, RecordPlace]]) -> list[LostRun]:
+def lost_runs(index: Index, bad: list[tuple[int, RecordPlace]]) -> list[LostRun]:
     """Return the numbers that the index shows in bad records."""
     places: dict[int, set[Position]] = {}
     for stream, place in bad:

@@ -16,10 +16,36 @@ from stablecast.runtime import machine
 from stablecast.store.journal.disk import ScrubPace
 from stablecast.store.journal.fetcher import Fetcher
 from stablecast.store.journal.record_format import FILE_HEADER_BYTES, JournalError
-from stablecast.store.journal.segments import JournalSegment
+from stablecast.store.journal.segments import JournalSegment, RecordPlace
 
 BUSY_SECONDS = 0.25
 """Wait while the fetcher has other jobs."""
+
+
+EXAMINED = 32
+"""Records of a damaged segment that are read at one time."""
+
+
+@attrs.frozen
+class Examination:
+    """The streams and records of a damaged segment, which get fewer while they are read; `report` gets bad ones."""
+
+    fetcher: Fetcher
+    left: list[tuple[int, RecordPlace]]
+    report: Callable[[int, RecordPlace, JournalError], None]
+
+    def read(self) -> None:
+        """Read some records, and then the others."""
+        some = [self.left.pop() for _ in range(min(EXAMINED, len(self.left)))]
+
+        def found(blocks: list[bytes | JournalError]) -> None:
+            for (stream, place), block in zip(some, blocks, strict=True):
+                if isinstance(block, JournalError):
+                    self.report(stream, place, block)
+            self.read()
+
+        if some:
+            self.fetcher.fetch([place for _, place in some], found)
 
 
 @attrs.define
@@ -73,7 +99,7 @@ class Scrubber:
             self._after(self._pace.period_s if self._verified_at_open else 0, self._begin)
 
     def stop(self) -> None:
-        """Read no more."""
+        """End the pass that is under way; no other begins."""
         self._loop = None
         if self._timer is not None:
             self._timer.cancel()
@@ -130,7 +156,7 @@ class Scrubber:
             return
         count, self._offset = reached - self._offset, reached
         self.done.verified += count
-        rate = self._pace.most if self._hurried else self._pace.rate(size)
+        rate = self._pace.most_bytes if self._hurried else self._pace.rate(size)
         self._after(count / rate, self._step)
 
     def _next(self) -> None:

@@ -110,6 +110,28 @@ class RecordPlace:
         return self.segment.number, self.offset
 
 
+@attrs.frozen
+class StoredRun:
+    """A run of messages in the journal.
+
+    The block's first message is `first`. The run is live from the wanted number to before `first` + `count`, even if
+    the block is longer. Other runs may hold earlier numbers by now (see `Journal.extents`).
+
+    Attributes:
+        first: The number of the first message.
+        count: Numbers from `first` to the end of the live part.
+        tag: The incarnation of the source.
+        record: The place of the record on the disk.
+        block: The messages, or None if `Journal.fetch` must read them.
+    """
+
+    first: int
+    count: int
+    tag: int
+    record: RecordPlace
+    block: Block | None
+
+
 def segment_path(directory: Path, number: int) -> Path:
     """Return the path of a segment.
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import attrs
 
@@ -15,7 +15,7 @@ from stablecast.store.journal.scrubber import BUSY_SECONDS, Scrubber
 from stablecast.store.journal.segments import PIECE_BYTES, JournalSegment, RecordPlace, SegmentReader
 from tests.adapters.store.journal.support import Owner, no_states, segments
 
-PACE = ScrubPace(period_s=1000, most=1000)
+PACE = ScrubPace(period_s=1000, most_bytes=1000)
 
 
 @attrs.define
@@ -133,7 +133,7 @@ def test_deleted_segments_are_passed_over() -> None:
 
 def test_an_asked_for_pass_begins_anew_at_the_highest_rate() -> None:
     """Also when a piece is being read, and without a period."""
-    bench = Bench(pace=ScrubPace(period_s=0, most=1000))
+    bench = Bench(pace=ScrubPace(period_s=0, most_bytes=1000))
     bench.scrubber.hurry()
     bench.reads.done[-1](524)
     bench.clock.ring()
@@ -199,17 +199,9 @@ async def test_only_live_records_that_are_bad_are_reported(tmp_path: Path) -> No
 
     owner.journal.on_bad = on_bad
     owner.journal.append_messages(1, 70, 1, 5, b"late", 72)
-    owner.journal.scrub()
+    owner.journal.scrubber.hurry()
     await told.wait()
     await owner.until(72)
     assert bad == [(1, 40)]
     assert owner.journal.segments == 2  # A new checkpoint, because the bad record might have been a state.
     await owner.journal.close()
-
-
-def test_a_journal_that_is_not_open_any_more_examines_nothing(tmp_path: Path) -> None:
-    journal = Journal.open(tmp_path)
-    places: list[tuple[int, Any]] = [(1, None)]
-    journal._examine_next(places)
-    journal.abort()
-    assert places == []

@@ -119,7 +119,7 @@ def lost_numbers(directory: Path) -> set[tuple[int, int]]:
 
 @pytest.mark.parametrize("verify", [True, False])
 async def test_every_record_of_a_closed_journal_that_is_damaged_is_named(tmp_path: Path, verify: bool) -> None:
-    """Whatever byte of a record is wrong, also in the newest segment, exactly its live numbers are lost."""
+    """Exactly its live numbers are lost. Any byte of it may be wrong, and it may lie in the newest segment."""
     await written(tmp_path)
     whole = shown(tmp_path, Disk(verify=verify))
     journal = Journal.open(tmp_path, Disk(verify=verify))
