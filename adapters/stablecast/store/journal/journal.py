@@ -32,7 +32,7 @@ from stablecast.store.journal.record_format import (
     join_states,
 )
 from stablecast.store.journal.recovery import RecoveredJournal, recover
-from stablecast.store.journal.scrubber import Examination, Scrubber
+from stablecast.store.journal.scrubber import Scrubber, SegmentExamination
 from stablecast.store.journal.segments import (
     JournalRecord,
     JournalSegment,
@@ -420,7 +420,7 @@ class Journal:
             self._roll(0)
         live = [(stream, place) for stream in segment.streams for place in self._index.places(stream, segment)]
         synced = [(stream, place) for stream, place in live if self._pending.block(place) is None]
-        Examination(self._fetcher, synced, self.on_bad).read()
+        SegmentExamination(self._fetcher, synced, self.on_bad).read()
 
     def _summarize(self, segment: JournalSegment) -> None:
         """Have the summary of an ended segment written, unless it would hide a gap too early."""

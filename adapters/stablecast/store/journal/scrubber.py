@@ -27,7 +27,7 @@ EXAMINED = 32
 
 
 @attrs.frozen
-class Examination:
+class SegmentExamination:
     """The streams and records of a damaged segment, which get fewer while they are read; `report` gets bad ones."""
 
     fetcher: Fetcher
