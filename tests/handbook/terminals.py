@@ -59,7 +59,7 @@ class ShellError(Exception):
 
 
 class TerminalProcess(WorldProcess):
-    """What a program asks of its process, with the standard input that a pipe gives it."""
+    """Answer what a program asks of its process, with the standard input that a pipe gives it."""
 
     def input_descriptor(self) -> int:
         """Return the descriptor of the text that was piped into the program."""
@@ -184,7 +184,7 @@ class Shell:
             plugins = ["-p", "stablecast.testing.plugin", "-p", "no:cacheprovider"]
             command = [sys.executable, "-m", *first, *plugins, "--rootdir", folder]
             environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-            environment |= {"PYTHONPATH": PYTHON_PATH, "COLUMNS": "100"}
+            environment |= {"PYTHONPATH": PYTHON_PATH, "COLUMNS": "100", "PYTEST_ADDOPTS": "--stablecast-jobs 1"}
             done = subprocess.run(
                 command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=TEST_SECONDS
             )
