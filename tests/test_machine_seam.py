@@ -20,7 +20,6 @@ EXEMPT: Final[Mapping[str, str]] = {
     SEAM: "the seam itself",
     "adapters/stablecast/evidence/capture/": "judges of recorded packets, which no daemon runs",
     "adapters/stablecast/evidence/spark/": "jobs on a cluster of real machines",
-    "adapters/stablecast/spark/": "jobs on a cluster of real machines",
     "adapters/stablecast/evidence/verification/": "judges of recorded traces, which no daemon runs",
     "adapters/stablecast/evidence/whatif/": "judges of recorded traces, which no daemon runs",
     "adapters/stablecast/evidence/trace/tools/": "commands for people who read recorded traces",

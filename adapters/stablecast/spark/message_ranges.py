@@ -29,7 +29,7 @@ class TopicError(StablecastError):
 
 
 @attrs.frozen
-class MessagePiece:
+class TopicPiece:
     """Numbers [first, stop) of one source, which one task reads."""
 
     source: str
@@ -44,7 +44,7 @@ class MessagePiece:
 
 
 @attrs.frozen
-class SourceState:
+class SourceSpan:
     """A source as the stores show it now: it may be read from `first` on, and is stable below `stop`."""
 
     name: str
@@ -54,12 +54,12 @@ class SourceState:
     average_bytes: int
 
 
-def ranges(terms: ReadTerms, start: str, end: str) -> list[SourceState]:
+def ranges(terms: ReadTerms, start: str, end: str) -> list[SourceSpan]:
     """Return the range of each source between two bounds, as users write them. Raises ReadFailed, BoundError."""
     return run_loop(_ranges(attrs.evolve(terms, start=start, end=end)))
 
 
-async def _ranges(terms: ReadTerms) -> list[SourceState]:
+async def _ranges(terms: ReadTerms) -> list[SourceSpan]:
     since, until = terms.bounds()
     ReadBounds.of(since, until)
     async with Context(interface=interface_to(terms.stores, terms.interface)) as context:
@@ -76,11 +76,11 @@ async def _ranges(terms: ReadTerms) -> list[SourceState]:
     return [_state(source, one) for source, one in found]
 
 
-def _state(source: SourceContents, one: SourceRange) -> SourceState:
+def _state(source: SourceContents, one: SourceRange) -> SourceSpan:
     newest = source.newest
     kept = sum(stop - first for first, stop in newest.ranges)
     average = newest.stored_bytes // kept if kept else 0
-    return SourceState(name_of(source), f"{source.incarnation:016x}", one.first, one.stop, max(1, average))
+    return SourceSpan(name_of(source), f"{source.incarnation:016x}", one.first, one.stop, max(1, average))
 
 
 def name_of(source: SourceContents) -> str:
@@ -96,19 +96,19 @@ def number_of(offset: Mapping[str, Mapping[str, int]], source: str) -> int | Non
     return max(offset[source].values(), default=None) if source in offset else None
 
 
-def pieces(start: Offset, end: Offset, messages: int) -> list[MessagePiece]:
+def pieces(start: Offset, end: Offset, messages: int) -> list[TopicPiece]:
     """Return the pieces of at most so many messages between two offsets."""
     found = []
     for source, lives in end.items():
         stop = max(lives.values(), default=0)
         first = number_of(start, source) or 0
-        found += [MessagePiece(source, at, min(stop, at + messages)) for at in range(first, stop, messages)]
+        found += [TopicPiece(source, at, min(stop, at + messages)) for at in range(first, stop, messages)]
     return found
 
 
 def limited(
-    start: Offset, states: list[SourceState], rows: int | None, size: int | None
-) -> Iterator[tuple[SourceState, int, int]]:
+    start: Offset, states: list[SourceSpan], rows: int | None, size: int | None
+) -> Iterator[tuple[SourceSpan, int, int]]:
     """Yield each source with the range to read next, in its share of a limit on rows and bytes."""
     open_ranges = []
     for state in states:

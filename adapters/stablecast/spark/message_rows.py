@@ -12,7 +12,7 @@ from stablecast.client.message import Batch
 from stablecast.client.range_batch import RangeOwner
 from stablecast.runtime import machine
 from stablecast.spark.message_options import ReadTerms, interface_to
-from stablecast.spark.message_ranges import MessagePiece, TopicError
+from stablecast.spark.message_ranges import TopicError, TopicPiece
 
 log = logging.getLogger("stablecast")
 
@@ -42,7 +42,7 @@ SCHEMA: Final = (
 )
 
 
-def rows(terms: ReadTerms, piece: MessagePiece, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def rows(terms: ReadTerms, piece: TopicPiece, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a piece with these columns. Raises TopicError if messages are missing, unless they may be."""
     loop = machine.process.new_loop()
     batches = _batches(terms, piece, names)
@@ -57,7 +57,7 @@ def rows(terms: ReadTerms, piece: MessagePiece, names: Sequence[str]) -> Iterato
             loop.close()
 
 
-async def _batches(terms: ReadTerms, piece: MessagePiece, names: Sequence[str]) -> AsyncIterator[pa.RecordBatch]:
+async def _batches(terms: ReadTerms, piece: TopicPiece, names: Sequence[str]) -> AsyncIterator[pa.RecordBatch]:
     async with Context(interface=interface_to(terms.stores, terms.interface)) as context:
         context.prompt = False
         reader = context.reader(

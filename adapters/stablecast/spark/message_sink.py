@@ -29,7 +29,7 @@ from stablecast.core.errors import StablecastError
 from stablecast.runtime import garbage_collection, machine
 from stablecast.spark.message_options import MessageOptionError, WriteTerms, interface_to
 
-ROW: Final = "stablecast.row"
+ROW: Final = "stablecast-row"
 """The property of a message that names its batch and row: `batch:row`."""
 
 QUERY_ID: Final = "sql.streaming.queryId"

@@ -25,7 +25,7 @@ from pyspark.sql.types import StructType
 from stablecast.client.range_bounds import EARLIEST
 from stablecast.runtime import garbage_collection
 from stablecast.spark.message_options import MessageOptionError, ReadTerms, WriteTerms
-from stablecast.spark.message_ranges import Offset, SourceState, limited, pieces, ranges
+from stablecast.spark.message_ranges import Offset, SourceSpan, limited, pieces, ranges
 from stablecast.spark.message_rows import COLUMNS, SCHEMA, rows
 from stablecast.spark.message_sink import MessageStreamWriter, MessageWriter, check_columns
 
@@ -47,13 +47,13 @@ class MessageSource(DataSource):
         """Return the schema of all columns."""
         return SCHEMA
 
-    def reader(self, schema: StructType) -> "MessageReader":
+    def reader(self, schema: StructType) -> "TopicTableReader":
         """Return the reader of a query that ends. Raises MessageOptionError, BoundError."""
-        return MessageReader(ReadTerms.of(self.options), column_names(schema))
+        return TopicTableReader(ReadTerms.of(self.options), column_names(schema))
 
-    def streamReader(self, schema: StructType) -> "MessageStreamReader":  # noqa: N802 - Spark's name
+    def streamReader(self, schema: StructType) -> "TopicStreamReader":  # noqa: N802 - Spark's name
         """Return the reader of a query that continues. Raises MessageOptionError, BoundError."""
-        return MessageStreamReader(ReadTerms.of(self.options), column_names(schema))
+        return TopicStreamReader(ReadTerms.of(self.options), column_names(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> MessageWriter:
         """Return the writer of a table. Raises MessageOptionError."""
@@ -92,7 +92,7 @@ class _PieceReader:
         return rows(self.terms, partition.value, self.names)
 
 
-class MessageReader(_PieceReader, DataSourceReader):
+class TopicTableReader(_PieceReader, DataSourceReader):
     """Batch reader of a topic, as it is stable when the query is planned."""
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -104,7 +104,7 @@ class MessageReader(_PieceReader, DataSourceReader):
 
 
 @attrs.define(slots=False)
-class MessageStreamReader(_PieceReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
+class TopicStreamReader(_PieceReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Stream reader of a topic. `target` is the end of a query that reads what is available now."""
 
     target: Offset | None = None
@@ -143,11 +143,11 @@ class MessageStreamReader(_PieceReader, DataSourceStreamReader, SupportsTriggerA
         """Return a partition for each piece between two offsets."""
         return [InputPartition(piece) for piece in pieces(start, end, self.terms.partition_messages)]
 
-    def _states(self) -> list[SourceState]:
+    def _states(self) -> list[SourceSpan]:
         """Return all sources. Those that begin later are read from their first message on."""
         return ranges(self.terms, EARLIEST, self.terms.end)
 
-    def _reachable(self) -> list[SourceState]:
+    def _reachable(self) -> list[SourceSpan]:
         """Return the sources, up to the target if there is one."""
         states = self._states()
         if self.target is None:
@@ -156,5 +156,5 @@ class MessageStreamReader(_PieceReader, DataSourceStreamReader, SupportsTriggerA
         return [attrs.evolve(state, stop=min(state.stop, ends[state.name])) for state in states if state.name in ends]
 
 
-def _offset(found: Iterator[tuple[SourceState, int]]) -> Offset:
+def _offset(found: Iterator[tuple[SourceSpan, int]]) -> Offset:
     return {state.name: {state.life: number} for state, number in found}

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from stablecast.client import Context
 from stablecast.core.errors import StablecastError
-from stablecast.spark.message_ranges import SourceState, limited, pieces
+from stablecast.spark.message_ranges import SourceSpan, limited, pieces
 from stablecast.spark.message_source import FORMAT, MessageSource
 from tests.support.program import Program
 
@@ -144,7 +144,7 @@ def test_offsets_become_pieces_and_limits_are_shared() -> None:
     found = [(piece.source, piece.first, piece.stop) for piece in pieces(start, end, 4)]
     assert found == [("7", 5, 9), ("7", 9, 12), ("8", 0, 3)]
     assert pieces(end, end, 4) == []
-    states = [SourceState("7", "aa", 0, 1000, 100), SourceState("8", "cc", 0, 10, 100)]
+    states = [SourceSpan("7", "aa", 0, 1000, 100), SourceSpan("8", "cc", 0, 10, 100)]
 
     def shares(**limits: Any) -> list[tuple[int, int]]:
         return [
