@@ -13,6 +13,7 @@ from stablecast.client.range_batch import StoredMessage
 from stablecast.client.range_bounds import ReadBounds
 from stablecast.client.range_contents import SourceContents, sources_of
 from stablecast.client.range_inquiry import RangeRoutes, StoreAway
+from stablecast.client.range_replay import MAX_PAUSE_SECONDS, ReplayPace, paced
 from stablecast.client.range_source import ReadingTerms, SourceReading
 from stablecast.core.errors import MisuseError, StablecastError
 from stablecast.core.machine.units import SECOND
@@ -180,6 +181,19 @@ class RangeReader:
         async for batch in self.batches():
             for index, payload in enumerate(batch.payloads()):
                 yield StoredMessage(payload, batch, index)
+
+    async def replay(
+        self, speed: float | None = 1.0, max_pause: float = MAX_PAUSE_SECONDS
+    ) -> AsyncIterator[StoredMessage]:
+        """Yield the messages at the pace at which they came, `speed` times as fast; None: as fast as possible.
+
+        A pause is `max_pause` seconds at most. The reader must have `times`. Raises MisuseError, and as iteration does.
+        """
+        pace = ReplayPace(speed, max_pause)
+        if not self._options.times:
+            raise MisuseError("a replay needs the times of messages: use reader(..., times=True)")
+        async for message in paced(self, pace):
+            yield message
 
     async def batches(self) -> AsyncIterator[Batch]:
         """Yield the messages in batches of one source each; ends and raises as iteration over messages does."""
