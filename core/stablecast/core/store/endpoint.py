@@ -317,7 +317,8 @@ class StoreEndpoint:
         if repository is None or repository.incarnation != request.incarnation:
             self._odd("wild-request", f"retransmission request for source {request.source_reg_id}")
             return
-        self.serving.on_request(request, repository, self.outbox)
+        store = repository.refill is not None and repository.refill.asks(request.reply_to)
+        self.serving.on_request(request, repository, self.outbox, refill=store)
         self.serving.serve(self.repositories, now, self.outbox)
 
     def _on_keepalive(self, message: msg.Keepalive, now: int) -> None:

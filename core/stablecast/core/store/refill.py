@@ -56,6 +56,7 @@ class SourceRefill:
         peers: The other stores of the source.
         lacking: The numbers below their replication, by cause; no number has two.
         waiting: The part of them that this round has still to ask for.
+        unsynced: The numbers that came back and are not on disk yet.
         seen: The count of numbers that gap filling gave up, when they were last looked at.
         since: When the first of the lacking numbers was missed (ns).
         answered: The numbers that came in this slice. `size` is the length of the next slice.
@@ -68,6 +69,7 @@ class SourceRefill:
     peers: list[Target] = attrs.field(factory=list)
     lacking: dict[LackCause, RangeSet] = attrs.field(factory=dict)
     waiting: RangeSet = attrs.field(factory=RangeSet)
+    unsynced: RangeSet = attrs.field(factory=RangeSet)
     seen: int = 0
     since: int | None = None
     answered: int = 0
@@ -85,13 +87,13 @@ class SourceRefill:
     # Facts.
 
     def __bool__(self) -> bool:
-        """Return whether anything is lacking."""
-        return bool(self.lacking)
+        """Return whether anything is lacking, or not on disk yet."""
+        return bool(self.lacking or self.unsynced)
 
     @property
     def total(self) -> int:
         """Messages below their replication."""
-        return sum(ranges.total() for ranges in self.lacking.values())
+        return self.unsynced.total() + sum(ranges.total() for ranges in self.lacking.values())
 
     @property
     def active(self) -> bool:
@@ -104,6 +106,10 @@ class SourceRefill:
         requests = self.requests
         more = self.waiting and not requests.asked
         return bool(self.peers and (more or requests.wanted or requests.retrying))
+
+    def asks(self, address: Address) -> bool:
+        """Return whether a request from this address is of another store of the source."""
+        return any(one.address == address for one in self.peers)
 
     def lacks(self, first: int, stop: int) -> list[tuple[int, int]]:
         """Return the lacking parts of [first, stop), ascending."""
@@ -149,15 +155,21 @@ class SourceRefill:
             out.append(Notify(RefillStarted(self.reg_id, new, cause)))
         self._bound(out)
 
-    def got(self, first: int, stop: int) -> int:
-        """Record that [first, stop) is held; return how many of them were lacking."""
+    def got(self, first: int, stop: int, *, written: bool) -> None:
+        """Record that [first, stop) came back; if it is `written`, it counts once it is synced."""
+        if written:
+            self.unsynced.update(self.lacks(first, stop))
         found = self._drop(first, stop)
         self.gained += found
         self.answered += found
-        return found
+
+    def on_synced(self, first: int, stop: int) -> None:
+        """Record that [first, stop) is on disk."""
+        self.unsynced.remove(first, stop)
 
     def forget(self, first: int, stop: int) -> None:
         """Record that [first, stop) is not wanted any more: a rule released it, or a cut removed it."""
+        self.unsynced.remove(first, stop)
         if self.lacking:
             self._drop(first, stop)
 
@@ -193,7 +205,7 @@ class SourceRefill:
 
     def settle(self, out: list[Effect]) -> None:
         """Report the end of a refill once nothing is lacking."""
-        if not self.lacking and self.since is not None:
+        if self.since is not None and not self:
             out.append(Notify(Refilled(self.reg_id, self.gained - self.gained_before)))
             self.gained_before, self.since, self.rounds, self.again_at = self.gained, None, 0, None
 

@@ -216,7 +216,7 @@ class Repository:
             if filling.lost.ranges:
                 filling.lost.remove(first, stop)
             if data.recovered and self.refill is not None and self.refill.lacking:
-                self.refill.got(first, stop)
+                self.refill.got(first, stop, written=window.terms.written)
             if not window.terms.written:
                 self._on_synced(first, stop, now, out)
         else:
@@ -230,6 +230,8 @@ class Repository:
     ) -> None:
         """Count [start, stop), or its release, as on disk."""
         self.acks.owed.remove(start, stop)
+        if self.refill is not None and self.refill.unsynced.ranges:
+            self.refill.on_synced(start, stop)
         if self.life.resume_point is not None and self.life.is_current(incarnation):
             self._on_synced(start, stop, now, out)
         else:
@@ -315,7 +317,7 @@ class Repository:
         window.trail = min(window.trail, parts[0][0])
         window.store(data, first, parts, now, tickets, out)
         for low, high in parts:
-            refill.got(low, high)
+            refill.got(low, high, written=window.terms.written)
         self.settle(tickets, now, out)
         return True
 
@@ -408,7 +410,7 @@ class Repository:
 
     def _let_go(self, number: int, tickets: SyncTickets, out: list[Effect]) -> None:
         self.filling.requests.got(self.window.trail, number)
-        if self.refill is not None and self.refill.lacking:
+        if self.refill:
             self.refill.forget(self.window.released, number)
         self.window.let_go(number, tickets, out)
         self.filling.tidy(number)

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 import attrs
 
 from stablecast.core.protocol.effects import Client
+from stablecast.core.protocol.events import LackCause
 from stablecast.core.protocol.messages import Incarnation, LateJoinRequest, StoreMemory
 from stablecast.core.store.clients import ClientRecord
 from stablecast.core.store.registry import Registry
@@ -67,6 +68,21 @@ class RetransmissionStatus:
 def _shown(read: Callable[[Repository], ShownT]) -> ShownT:
     """Return a property that reads a repository; its type is that of the value."""
     return property(lambda self: read(self._repository))  # type: ignore[return-value] # properties show as their values
+
+
+@attrs.frozen
+class LackStatus:
+    """The messages of one source that are below their replication here.
+
+    `messages`: their count by cause. `since`: when the first of them was missed (ns). `peers`: the stores that are
+    asked. `asking`: a round of requests is under way. `gained`: messages that came back since the start.
+    """
+
+    messages: Mapping[LackCause, int]
+    since: int
+    peers: int
+    asking: bool
+    gained: int
 
 
 @attrs.frozen
@@ -141,6 +157,23 @@ class RepositoryStatus:
         if filling.asked_at is None:
             return None
         return LateJoinRequest(filling.requests.incarnation, filling.reg_id, filling.requests.reply_to)
+
+    @property
+    def lacking(self) -> LackStatus | None:
+        """The messages that other stores may have and this one lacks; None: there is none."""
+        refill = self._repository.refill
+        if refill is None or refill.since is None:
+            return None
+        messages = {cause: ranges.total() for cause, ranges in sorted(refill.lacking.items())}
+        return LackStatus(messages, refill.since, len(refill.peers), refill.active, refill.gained)
+
+    @property
+    def lacking_numbers(self) -> Spans:
+        """The numbers that are lacking, ascending."""
+        refill = self._repository.refill
+        if refill is None:
+            return []
+        return sorted(part for ranges in refill.lacking.values() for part in ranges)
 
     @property
     def losses(self) -> tuple[int, int, int, int, int]:
