@@ -67,7 +67,7 @@ class SourceRefill:
     reg_id: int
     requests: RequestWindow
     peers: list[Target] = attrs.field(factory=list)
-    lacking: dict[LackCause, RangeSet] = attrs.field(factory=dict)
+    lacking: dict[int, RangeSet] = attrs.field(factory=dict)
     waiting: RangeSet = attrs.field(factory=RangeSet)
     unsynced: RangeSet = attrs.field(factory=RangeSet)
     seen: int = 0
@@ -144,7 +144,7 @@ class SourceRefill:
         new = 0
         for first, stop in ranges:
             for low, high in _without(first, stop, self.lacks(first, stop)):
-                self.lacking.setdefault(cause, RangeSet()).add(low, high)
+                self.lacking.setdefault(int(cause), RangeSet()).add(low, high)
                 self.waiting.add(low, high)
                 new += high - low
         if not new:
@@ -193,7 +193,7 @@ class SourceRefill:
 
     def handle_timeout(self, now: int, out: list[Effect]) -> None:
         """Repeat requests; end the round if everything was asked for, and begin another one in time."""
-        self.requests.handle_timeout(now)  # What it gives up stays lacking.
+        self.requests.handle_timeout(now)  # Numbers that it gives up are still lacking.
         if self.again_at is not None and now >= self.again_at:
             self._begin_round()
         if self.lacking and self.peers and not self.requests and not self.waiting and self.again_at is None:
@@ -226,7 +226,8 @@ class SourceRefill:
             self.again_at = _NEVER
         for cause, ranges in sorted(self.lacking.items()):
             first, last = ranges.ranges[0][0], ranges.ranges[-1][1] - 1
-            out.append(Notify(NotRefilled(self.reg_id, ranges.total(), first, last, cause, self.rounds == ROUNDS)))
+            final = self.rounds == ROUNDS
+            out.append(Notify(NotRefilled(self.reg_id, ranges.total(), first, last, LackCause(cause), final)))
 
     def _next_slice(self) -> None:
         """Request the newest numbers that wait."""
@@ -259,7 +260,7 @@ class SourceRefill:
                 first, stop = excess[0][0], excess[-1][1]
                 messages = sum(high - low for low, high in excess)
                 self._drop(first, stop)
-                out.append(Notify(NotRefilled(self.reg_id, messages, first, stop - 1, cause, final=True)))
+                out.append(Notify(NotRefilled(self.reg_id, messages, first, stop - 1, LackCause(cause), final=True)))
 
 
 _NEVER = 2**63

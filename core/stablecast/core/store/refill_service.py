@@ -30,7 +30,7 @@ FIRST_BYTES = 256
 
 @attrs.define
 class RefillBudget:
-    """What refill may use of the store's time and disk, over all sources: messages and bytes a second; 0: no limit.
+    """The limit of refill over all sources of a store, in messages and bytes a second; 0: no limit.
 
     Credit is in message-ns and byte-ns. Messages are charged when they come. A debt is paid before the next request.
     """
@@ -52,7 +52,7 @@ class RefillBudget:
         if self.byte_rate:
             # Each message has the size of those that came so far.
             size = self.payload_bytes // self.messages + 1 if self.messages else FIRST_BYTES
-            room = min(room, self.byte_credit // (SECOND * size))
+            room = min(room, -(-self.byte_credit // (SECOND * size)))
         return max(0, room)
 
     def charge(self, messages: int, payload_bytes: int) -> None:
@@ -65,7 +65,7 @@ class RefillBudget:
             self.byte_credit -= payload_bytes * SECOND
 
     def _fill(self, now: int) -> None:
-        passed = 0 if self.filled_at is None else max(0, now - self.filled_at)
+        passed = BURST_NS if self.filled_at is None else max(0, now - self.filled_at)
         self.credit = min(max(SECOND, self.rate * BURST_NS), self.credit + self.rate * passed)
         self.byte_credit = min(max(SECOND, self.byte_rate * BURST_NS), self.byte_credit + self.byte_rate * passed)
         self.filled_at = now
@@ -113,28 +113,28 @@ class RefillService:
         # One source after the other goes first, so that each gets its part of a small budget.
         turn = self.busy[1:] + self.busy[:1]
         self.busy = []
-        refills = [(reg_id, repositories[reg_id].refill) for reg_id in turn if reg_id in repositories]
-        room = self.budget.room(now) - sum(one.requests.outstanding for _, one in refills if one is not None)
-        timeouts: list[int] = []
-        for reg_id, one in refills:
+        refills = [repositories[reg_id].refill for reg_id in turn if reg_id in repositories]
+        room, timeouts = self.budget.room(now), list[int]()
+        for one in refills:
             if one is not None:
-                room -= self._visit(reg_id, one, room, now, timeouts, out)
+                one.handle_timeout(now, out)
+                room -= one.requests.outstanding
+        for one in refills:
+            if one is not None:
+                room -= self._visit(one, room, now, timeouts, out)
         self.due = min([time for time in (*timeouts, self.later.next()) if time is not None], default=None)
         if self.queued and self.due is None:
             self.due = now + PACE_NS
 
-    def _visit(
-        self, reg_id: int, one: SourceRefill, room: int, now: int, timeouts: list[int], out: list[Effect]
-    ) -> int:
+    def _visit(self, one: SourceRefill, room: int, now: int, timeouts: list[int], out: list[Effect]) -> int:
         """Go on with one source; return how many more messages of it are under way."""
         before = one.requests.outstanding
-        one.handle_timeout(now, out)
         if room > 0:
             one.issue(room, now, out)
         due = one.next_timeout()
         if one.active:
-            self.busy.append(reg_id)
+            self.busy.append(one.reg_id)
             timeouts.append(now + PACE_NS if one.hungry else now + PACE_NS if due is None else due)
         else:
-            self.later.wake(reg_id, due)
+            self.later.wake(one.reg_id, due)
         return one.requests.outstanding - before

@@ -75,14 +75,13 @@ class LackStatus:
     """The messages of one source that are below their replication here.
 
     `messages`: their count by cause. `since`: when the first of them was missed (ns). `peers`: the stores that are
-    asked. `asking`: a round of requests is under way. `gained`: messages that came back since the start.
+    asked. `asking`: a round of requests is under way.
     """
 
     messages: Mapping[LackCause, int]
     since: int
     peers: int
     asking: bool
-    gained: int
 
 
 @attrs.frozen
@@ -121,6 +120,8 @@ class RepositoryStatus:
     """Ranges that wait for the write delay."""
     paused = _shown(lambda kept: kept.filling.paused)
     """True while recovery waits for room."""
+    refilled = _shown(lambda kept: 0 if kept.refill is None else kept.refill.gained)
+    """Messages that came back from other stores, or from the source after it gave them up, since the start."""
     messages = _shown(lambda kept: kept.held.total())
     """Messages kept."""
     unsynced_messages = _shown(lambda kept: kept.held.total() - kept.window.synced.total())
@@ -164,8 +165,8 @@ class RepositoryStatus:
         refill = self._repository.refill
         if refill is None or refill.since is None:
             return None
-        messages = {cause: ranges.total() for cause, ranges in sorted(refill.lacking.items())}
-        return LackStatus(messages, refill.since, len(refill.peers), refill.active, refill.gained)
+        messages = {LackCause(cause): ranges.total() for cause, ranges in sorted(refill.lacking.items())}
+        return LackStatus(messages, refill.since, len(refill.peers), refill.active)
 
     @property
     def lacking_numbers(self) -> Spans:
