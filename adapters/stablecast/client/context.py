@@ -176,7 +176,9 @@ class Context:
             await port.start()
             stack.push_async_callback(self.pool.close)
             stack.push_async_callback(self._hosts.close)
-            self._resolver = await source_discovery.start(self, self._on_found, self._context_id.to_bytes(8), stack)
+            self._resolver = await source_discovery.start(
+                self, self._on_found, self._on_gone, self._context_id.to_bytes(8), stack
+            )
             lost_after = self.resolution.config.names.activity_timeout
             self._names = NamedStores(self._resolver, self._hosts, self.store_names, lost_after)
             stack.callback(self._names.close)
@@ -559,6 +561,11 @@ class Context:
             receiver.found(record.address, record.session_id, record.request_address, record.index)
         elif (wildcard := self._wildcards.matching(topic)) is not None:
             wildcard.found(topic, record)
+
+    def _on_gone(self, topic: str, record: SourceRecord) -> None:
+        receiver = self._receivers.get(topic)
+        if receiver is not None:
+            receiver.withdrawn(record.address, record.session_id, record.index)
 
     def _on_receiver_gone(self, event: ReceiverGone) -> None:
         """Report that a receiver is gone as an event of the context."""

@@ -36,7 +36,7 @@ from stablecast.config.transport_options import TransportConfig
 from stablecast.core.errors import MisuseError, StablecastError
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
-from stablecast.core.protocol.events import Event, RegistrationError
+from stablecast.core.protocol.events import EndOfSource, Event, RegistrationError
 from stablecast.core.protocol.inputs import Gone, Lost, Reset
 from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.core.protocol.messages import SourceInfo
@@ -56,6 +56,10 @@ DRAIN_SECONDS = 1.0
 
 REJOIN_SECONDS = 0.2
 """Seconds before the receiver joins the given address of a source again."""
+
+FAREWELL_SECONDS = 1.5
+"""Seconds without an announcement after which a life is over whose end the resolver reported. Its last messages may
+have been lost and be on their way again; and a source that lives announces itself every half second."""
 
 MAX_FINISHED = 16
 """Ended sessions that are not recovered or not consumed yet. Beyond that, the oldest is given up."""
@@ -149,6 +153,7 @@ class Receiver:
         self._consumption = Consumption()
         self._identity = SourceIdentity()
         self._plans: dict[str, JoinPlan] = {}
+        self._farewells: dict[int, asyncio.TimerHandle] = {}
         self._passed_over: PassedOver[JoinPlan] = PassedOver()
         if hot_failover and config.ack_mode is AckMode.EXPLICIT:
             raise MisuseError("a hot-failover receiver acknowledges by itself: switch ume_explicit_ack_only off")
@@ -180,8 +185,8 @@ class Receiver:
         self._delivery.remove(self)
         if self._rejoin is not None:
             self._rejoin.cancel()
-        for plan in self._plans.values():
-            plan.timer.cancel()
+        for timer in (*(plan.timer for plan in self._plans.values()), *self._farewells.values()):
+            timer.cancel()
         for joiner in self._joiners.values():
             joiner.abandon()
         for session in (*self._sessions.values(), *self._finished):
@@ -256,6 +261,44 @@ class Receiver:
         self._plan(transport, session_id, request)
         self._settle()
 
+    def withdrawn(self, transport: str, session_id: int, index: int) -> None:
+        """Leave a source whose end was announced, once it has been silent for `FAREWELL_SECONDS`.
+
+        A session that sources share goes on after one of them ended. Over TCP the connection reports the end, after the
+        last message.
+        """
+        if not is_source_string(transport):
+            return
+        if transport in self._joiners:
+            self._farewell(codec.join(session_id, index), transport)
+        elif transport in self._plans:
+            indexes = self._indexes.get(transport, set())
+            indexes.discard(index)
+            if not indexes:
+                self._plans.pop(transport).timer.cancel()
+
+    def _farewell(self, incarnation: int, transport: str) -> None:
+        if (earlier := self._farewells.pop(incarnation, None)) is not None:
+            earlier.cancel()
+        later = asyncio.get_running_loop().call_later
+        self._farewells[incarnation] = later(FAREWELL_SECONDS, self._leave, incarnation, transport)
+
+    def _leave(self, incarnation: int, transport: str) -> None:
+        """End the session of a life, and leave its stream unless another source of this topic sends on it."""
+        self._farewells.pop(incarnation, None)
+        if transport not in self._joiners:
+            return
+        session = self._sessions.get(incarnation)
+        indexes = self._indexes.get(transport, set())
+        indexes.discard(codec.split(incarnation)[1])
+        others = any(one.transport == transport for one in self._sessions.values() if one is not session)
+        if not (indexes or others):
+            self._joiners[transport].abandon()
+            self._gone(transport)
+        elif session is not None:
+            self._end(session)
+            self._settle()
+
     def retire(self, emptied: Callable[[], None]) -> None:
         """Call `emptied` once all messages are recovered and consumed, unless a source is found before."""
         self._emptied = emptied
@@ -314,6 +357,7 @@ class Receiver:
     def _end(self, session: ClientSession) -> None:
         del self._sessions[session.incarnation]
         self._finished.append(session)
+        self.on_notify(EndOfSource(self.topic, source_string(session.transport)), session.transport)
         for other in session.end():
             if self._sessions.get(other.incarnation) is other and other.info is not None:  # Its stream is still joined.
                 self._end(other)
@@ -377,6 +421,8 @@ class Receiver:
 
     def _on_info(self, info: SourceInfo, session_id: int, plan: JoinPlan) -> None:
         """Process the announcement of a life."""
+        if info.incarnation in self._farewells:
+            self._farewell(info.incarnation, plan.transport)
         session = self._session_for(info, session_id, plan)
         if session is not None:
             session.on_message(info)
