@@ -13,6 +13,7 @@ from stablecast.client.errors import (
     Closed,
     EndpointFailed,
     MessageTooLarge,
+    NoRoom,
     NotRegistered,
     NotStable,
     PayloadError,
@@ -20,31 +21,62 @@ from stablecast.client.errors import (
 )
 from stablecast.client.event_details import EventDetails
 from stablecast.client.message import AckHandle, Batch, Message
+from stablecast.client.outgoing_messages import Payload
 from stablecast.client.receiver import Receiver
 from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.client.source import Sent, Source
 from stablecast.client.source_discovery import resolution
 from stablecast.client.wildcard import WildcardReceiver
+from stablecast.config.findings import ConfigFileError
+from stablecast.config.option_kinds import OptionError
+from stablecast.config.stores import StoreListError
+from stablecast.config.topic_patterns import PatternError
+from stablecast.core.errors import ConfigError, MisuseError, StablecastError
+from stablecast.core.protocol import events
+from stablecast.core.protocol.events import Event
+from stablecast.evidence.trace import TraceError
+from stablecast.runtime.address import AddressError
+from stablecast.runtime.interfaces import InterfaceError
+from stablecast.runtime.ports import PortError
+from stablecast.runtime.tls import TlsError
 from stablecast.runtime.tls import use as use_certificates
+from stablecast.transports.wire.properties import Value as PropertyValue
 
 __all__ = [
     "AckHandle",
+    "AddressError",
     "Batch",
     "Closed",
+    "ConfigError",
+    "ConfigFileError",
     "Context",
     "EndpointFailed",
+    "Event",
     "EventDetails",
+    "InterfaceError",
     "Message",
     "MessageTooLarge",
+    "MisuseError",
+    "NoRoom",
     "NotRegistered",
     "NotStable",
+    "OptionError",
+    "PatternError",
+    "Payload",
     "PayloadError",
+    "PortError",
+    "PropertyValue",
     "Receiver",
     "RegIdRequest",
     "RegistrationFailed",
     "Sent",
     "Source",
+    "StablecastError",
+    "StoreListError",
+    "TlsError",
+    "TraceError",
     "WildcardReceiver",
+    "events",
     "resolution",
     "use_certificates",
 ]

@@ -3,12 +3,13 @@
 from bisect import bisect_left
 from copy import copy
 from operator import attrgetter
-from typing import Protocol, Self
+from typing import Final, Protocol, Self
 
 import attrs
 
 from stablecast.client.succession import Succession
 from stablecast.core.machine import serial
+from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.effects import Deliver
 from stablecast.transports.codec.fragments import WholeMessage
 from stablecast.transports.codec.lbttcp import Run, payloads
@@ -17,15 +18,36 @@ from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.lbmc import DATA_HEADER
 from stablecast.transports.wire.properties import Value
 
+SENT_PROPERTY: Final = "JMSTimestamp"
+"""The property with the time at which a message was sent, in ms since the epoch; the documented name."""
+
+SHOWN_BYTES: Final = 32
+"""Bytes of a payload that `repr` shows."""
+
+
+class ArrivalTime:
+    """The time of the newest read from the network, in ns since the epoch. All batches of one read share it."""
+
+    __slots__ = ("ns",)
+
+    def __init__(self) -> None:
+        """Start before the first read."""
+        self.ns = 0
+
 
 class BatchOwner(Protocol):
     """The session that delivered a batch."""
 
     succession: Succession
+    arrival: "ArrivalTime"
 
     @property
     def topic(self) -> str:
         """Return the topic of the session."""
+
+    @property
+    def source_name(self) -> str:
+        """Return the name of the source, the same in all of its lives."""
 
     def dropped(self, count: int) -> None:
         """Note that `count` delivered numbers will not be consumed."""
@@ -85,9 +107,22 @@ class Batch:
         incarnation: The life of the source that sent them. With the number it identifies a message.
         recovered: True if they were retransmitted. This is a hint only; detect duplicates by your own data (P-427).
         otr: True if they were missing on the live stream while the receiver ran, and then recovered.
+        arrived_ns: The time at which the receiver read them from the network, in ns since the epoch.
     """
 
-    __slots__ = ("_alone", "_block", "_skip", "count", "first", "incarnation", "otr", "owner", "recovered", "reported")
+    __slots__ = (
+        "_alone",
+        "_block",
+        "_skip",
+        "arrived_ns",
+        "count",
+        "first",
+        "incarnation",
+        "otr",
+        "owner",
+        "recovered",
+        "reported",
+    )
 
     def __init__(
         self,
@@ -110,12 +145,23 @@ class Batch:
         self.incarnation = incarnation
         self.recovered = recovered
         self.otr = otr
+        self.arrived_ns = owner.arrival.ns
         self.reported = 0
 
     @property
     def topic(self) -> str:
         """Return the topic of the messages."""
         return self.owner.topic
+
+    @property
+    def source(self) -> str:
+        """Return the name of the source, as `Message.source`."""
+        return self.owner.source_name
+
+    def __repr__(self) -> str:
+        """Return the topic, the numbers, and the count."""
+        numbers = f"{self.first}..{self.numbers(self.count - 1)[1]}" if self.count else "no"
+        return f"<Batch '{self.topic}' {numbers}, {self.count} messages>"
 
     def __len__(self) -> int:
         """Return the number of messages."""
@@ -278,6 +324,9 @@ class AssembledBatch(Batch):
 class Message:
     """One message.
 
+    A message that is larger than a datagram is cut into pieces. Each piece has a number of its own, so the numbers of
+    messages may have gaps. `number` and `sequence_number` are those of the last piece, and `numbers` has the range.
+
     Attributes:
         payload: The bytes that the source sent.
     """
@@ -294,6 +343,47 @@ class Message:
     def topic(self) -> str:
         """Return the topic of the message."""
         return self._batch.topic
+
+    @property
+    def source(self) -> str:
+        """Return the name of the source: its RegID at its first store, `regid@ip:port`.
+
+        A source with a session id keeps that name in all of its lives. A source without stores is named by its place.
+        """
+        return self._batch.source
+
+    @property
+    def life(self) -> int:
+        """Return the life of the source that sent the message, 64 bits. Each start of a source is another life."""
+        return self._batch.incarnation
+
+    @property
+    def number(self) -> int:
+        """Return the extended number, which never wraps; of a message that was cut, that of the last piece."""
+        return self._batch.numbers(self._index)[1]
+
+    @property
+    def key(self) -> str:
+        """Return the text that identifies the message among all messages of all sources, for de-duplication.
+
+        The same message has the same key whenever it comes again, also in a later run of the receiver. A source that
+        starts again may use a number again whose message never became stable; the life in the key tells them apart.
+        """
+        return f"{self._batch.incarnation:016x}-{self.number}"
+
+    @property
+    def received_at(self) -> float:
+        """Return when the receiver read the message from the network, in seconds since the epoch."""
+        return self._batch.arrived_ns / SECOND
+
+    @property
+    def sent_at(self) -> float | None:
+        """Return when the source sent the message, in seconds since the epoch; None if the message does not carry it.
+
+        `Context.source(timestamps=True)` sends it, in the documented property `JMSTimestamp`.
+        """
+        sent = self.properties.get(SENT_PROPERTY)
+        return sent / 1000 if isinstance(sent, int) else None
 
     @property
     def sequence_number(self) -> int:
@@ -350,5 +440,8 @@ class Message:
         self._batch.consumed(self._index + 1)
 
     def __repr__(self) -> str:
-        """Return the number and the size, for debugging."""
-        return f"<Message {self.sequence_number}, {len(self.payload)} bytes>"
+        """Return topic, source, number, size and the beginning of the payload, for debugging."""
+        shown = repr(self.payload[:SHOWN_BYTES]) + ("..." if len(self.payload) > SHOWN_BYTES else "")
+        hints = ", recovered" if self.recovered else ""
+        size = f"{len(self.payload)} bytes"
+        return f"<Message '{self.topic}' {self.number} of {self.source}, {size}{hints}: {shown}>"

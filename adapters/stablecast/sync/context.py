@@ -105,6 +105,16 @@ class Source(Facade[client.Source]):
         return self._inner.topic
 
     @property
+    def life(self) -> int:
+        """Return the number of this life of the source, 64 bits."""
+        return self._inner.life
+
+    @property
+    def session_id(self) -> int:
+        """Return the session id that names the source in all of its lives, 0: none."""
+        return self._inner.session_id
+
+    @property
     def next_number(self) -> int:
         """Return the extended number that the next message gets."""
         return self._thread.call(lambda: self._inner.next_number)
@@ -116,7 +126,7 @@ class Source(Facade[client.Source]):
 
     @like(client.Source.send)
     def send(self, *arguments: Any, **more: Any) -> Sent:
-        """Send a message; wait for credit while the flight is full."""
+        """Send a message; wait for the stores and for room."""
         return Sent(self._thread.run(self._inner.send(*arguments, **more)).number, self)
 
     @contextmanager
@@ -164,6 +174,41 @@ class Message(Facade[client.Message]):
     def sequence_number(self) -> int:
         """Return the 32-bit sequence number; of a message that was cut, that of the last piece."""
         return self._inner.sequence_number
+
+    @property
+    def source(self) -> str:
+        """Return the name of the source, `regid@ip:port`: its RegID at its first store."""
+        return self._inner.source
+
+    @property
+    def life(self) -> int:
+        """Return the life of the source that sent the message, 64 bits."""
+        return self._inner.life
+
+    @property
+    def number(self) -> int:
+        """Return the extended number, which never wraps; of a message that was cut, that of the last piece."""
+        return self._inner.number
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """Return the 32-bit numbers of the first and last piece. They differ only if the message was cut."""
+        return self._inner.numbers
+
+    @property
+    def key(self) -> str:
+        """Return the text that identifies the message among all messages of all sources, for de-duplication."""
+        return self._inner.key
+
+    @property
+    def received_at(self) -> float:
+        """Return when the receiver read the message from the network, in seconds since the epoch."""
+        return self._inner.received_at
+
+    @property
+    def sent_at(self) -> float | None:
+        """Return when the source sent the message, in seconds since the epoch; None if it does not carry that."""
+        return self._inner.sent_at
 
     @property
     def properties(self) -> dict[str, Value]:

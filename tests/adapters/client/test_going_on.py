@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from stablecast.client.callbacks import CallbackDelivery
 from stablecast.client.inbox import Inbox
-from stablecast.client.message import Batch, Message
+from stablecast.client.message import ArrivalTime, Batch, Message
 from stablecast.client.session import ClientSession
 from stablecast.core.machine.serial import MODULUS, wire
 from stablecast.core.protocol.effects import AskLow, AskRegId
@@ -48,6 +48,7 @@ class Side:
 
     told: list[object] = attrs.field(factory=list)
     session: ClientSession = attrs.field(init=False)
+    arrival: ArrivalTime = attrs.field(factory=ArrivalTime)
 
     @property
     def inbox(self) -> Inbox[Batch]:

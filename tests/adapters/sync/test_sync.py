@@ -60,11 +60,8 @@ def test_the_loop_of_the_documentation(context: Context, store: str) -> None:
             break
     assert [message.payload for message in found] == [b"one", b"two", b"three", b"four"]
     assert [message.sequence_number for message in found] == [0, 1, 2, 3]
-    assert (found[0].properties, found[0].recovered, repr(found[0])) == (
-        {"symbol": "ABC"},
-        False,
-        "<Message 0, 3 bytes>",
-    )
+    assert (found[0].properties, found[0].recovered) == ({"symbol": "ABC"}, False)
+    assert repr(found[0]).startswith("<Message 'orders' 0 of ")
     assert len({message.incarnation for message in found}) == 1
 
 
@@ -212,6 +209,7 @@ def test_hot_numbers_are_there(context: Context, store: str) -> None:
 
 
 NOT_BLOCKING = {
+    "disown": "the context calls it",
     "collect": "a driver of proxies calls it",
     "fail": "the context calls it",
     "greeting": "the context calls it",
