@@ -14,6 +14,7 @@ from stablecast.client.errors import (
     EndpointFailed,
     MessageTooLarge,
     NoRoom,
+    NotProcessed,
     NotRegistered,
     NotStable,
     PayloadError,
@@ -23,6 +24,7 @@ from stablecast.client.event_details import EventDetails
 from stablecast.client.message import AckHandle, Batch, Message
 from stablecast.client.outgoing_messages import Payload
 from stablecast.client.receiver import Receiver
+from stablecast.client.redelivery import Redelivery
 from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.client.source import Sent, Source
 from stablecast.client.source_discovery import resolution
@@ -58,6 +60,7 @@ __all__ = [
     "MessageTooLarge",
     "MisuseError",
     "NoRoom",
+    "NotProcessed",
     "NotRegistered",
     "NotStable",
     "OptionError",
@@ -67,6 +70,7 @@ __all__ = [
     "PortError",
     "PropertyValue",
     "Receiver",
+    "Redelivery",
     "RegIdRequest",
     "RegistrationFailed",
     "Sent",

@@ -15,10 +15,11 @@ from stablecast.client.advice import advise_of_relations, advise_of_transport, a
 from stablecast.client.annotated_source import AnnotatedSource, Annotation, timestamp
 from stablecast.client.claims import check_claims
 from stablecast.client.errors import Closed
-from stablecast.client.loop_ownership import OPEN, check_loop
+from stablecast.client.loop_ownership import OPEN, check_loop, watch_forks
 from stablecast.client.message import Message
 from stablecast.client.named_stores import NamedStores
 from stablecast.client.receiver import Receiver
+from stablecast.client.redelivery import Redelivery
 from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.client.request_inputs import RequestInputs
 from stablecast.client.source import Source
@@ -175,6 +176,7 @@ class Context:
             stack.callback(self._names.close)
             self._closing = stack.pop_all()
         self._open = True
+        watch_forks()
         OPEN.add(self)
         return self
 
@@ -337,6 +339,8 @@ class Context:
         start_at: Callable[[AskLow], int] | None = None,
         on_message: Callable[[Message], object] | None = None,
         hot_failover: bool = False,
+        auto_ack: bool = True,
+        redelivery: Redelivery | None = None,
         options: Options | None = None,
     ) -> Receiver: ...
 
@@ -352,6 +356,8 @@ class Context:
         on_message: Callable[[Message], object] | None = None,
         on_create: OnCreate | None = None,
         on_delete: OnDelete | None = None,
+        auto_ack: bool = True,
+        redelivery: Redelivery | None = None,
         options: Options | None = None,
     ) -> WildcardReceiver: ...
 
@@ -379,6 +385,10 @@ class Context:
             on_delete: Called with a topic before a pattern's receiver of it is closed.
             hot_failover: Deliver each hot number once, whichever source of the topic brings it first (`hot_number` of
                 `Source.send`). Not for receivers that acknowledge explicitly, and not for patterns.
+            auto_ack: False keeps each message unacknowledged until the application calls its `ack`, or leaves
+                `async with message`. Several messages may then be in work at a time.
+            redelivery: What happens to messages that the application does not acknowledge, or fails to process in
+                `async with message` or `on_message`.
             options: Documented options by name, for example `{"ume_use_ack_batching": 0}`.
 
         Raises:
@@ -408,6 +418,8 @@ class Context:
         start_at: Callable[[AskLow], int] | None = None,
         on_message: Callable[[Message], object] | None = None,
         hot_failover: bool = False,
+        auto_ack: bool = True,
+        redelivery: Redelivery | None = None,
         options: Mapping[str, Value] | None = None,
     ) -> Receiver:
         check_topic(topic)
@@ -430,7 +442,17 @@ class Context:
         query, options = own(self.resolution.config.query, options)
         transport, options = transport_of(options, self._defaults.transport)
         config = advised("receiver", template, options, given)
-        receiver = Receiver(self, config, on_event, reg_id, start_at, on_message, hot_failover=hot_failover)
+        receiver = Receiver(
+            self,
+            config,
+            on_event,
+            reg_id,
+            start_at,
+            on_message,
+            hot_failover=hot_failover,
+            auto_ack=auto_ack,
+            redelivery=redelivery,
+        )
         receiver.transport = transport
         self.prepare_thread()
         self._receivers[topic] = receiver

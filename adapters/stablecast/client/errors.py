@@ -32,6 +32,13 @@ class NotStable(StablecastError):  # noqa: N818
     """The source reclaimed the message by force before it was stable (P-323)."""
 
 
+class NotProcessed(StablecastError):  # noqa: N818
+    """The application could not process a message in all of its attempts, and there are no dead letters for it.
+
+    The message stays unacknowledged, so the next run of the receiver gets it again.
+    """
+
+
 class PayloadError(StablecastError):
     """A payload is no object of the type that is read here. The text says what is wrong with it."""
 

@@ -1,6 +1,7 @@
 """The event loop to which an object of the client belongs. Nothing in the client is safe for two threads or loops."""
 
 import asyncio
+from functools import cache
 from typing import Protocol
 from weakref import WeakSet
 
@@ -41,4 +42,7 @@ def _after_fork() -> None:
     OPEN.clear()
 
 
-machine.process.on_fork(_after_fork)
+@cache
+def watch_forks() -> None:
+    """Disown the open contexts in every process that is forked from this one."""
+    machine.process.on_fork(_after_fork)

@@ -1,5 +1,6 @@
 """Messages as the application gets them: one by one, or in batches."""
 
+import logging
 from bisect import bisect_left
 from copy import copy
 from operator import attrgetter
@@ -8,6 +9,7 @@ from typing import Final, Protocol, Self
 import attrs
 
 from stablecast.client.succession import Succession
+from stablecast.core.errors import MisuseError
 from stablecast.core.machine import serial
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.effects import Deliver
@@ -17,6 +19,8 @@ from stablecast.transports.wire import properties
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.lbmc import DATA_HEADER
 from stablecast.transports.wire.properties import Value
+
+logger = logging.getLogger("stablecast")
 
 SENT_PROPERTY: Final = "JMSTimestamp"
 """The property with the time at which a message was sent, in ms since the epoch; the documented name."""
@@ -35,11 +39,38 @@ class ArrivalTime:
         self.ns = 0
 
 
+class Settlements(Protocol):
+    """The messages that the application settles one by one."""
+
+    @property
+    def policy(self) -> object:
+        """Return what happens to messages that were not acknowledged; None if the application gave no policy."""
+
+    def holds(self, batch: "Batch | None" = None) -> bool:
+        """Return whether this message was taken and is not settled; without one, whether any was."""
+
+    def take(self, batch: "Batch", index: int) -> "Batch":
+        """Take a message in hand; return the batch that has it alone."""
+
+    def settle(self, part: "Batch") -> None:
+        """Consume a message that was taken."""
+
+    def give_back(self, part: "Batch") -> None:
+        """Deliver a message that was taken again soon."""
+
+    def refuse(self, part: "Batch", delay: float | None, error: BaseException | None) -> None:
+        """Deliver a message that was taken again later, or send it to the dead letters."""
+
+
 class BatchOwner(Protocol):
     """The session that delivered a batch."""
 
     succession: Succession
     arrival: "ArrivalTime"
+
+    @property
+    def redeliverer(self) -> "Settlements":
+        """Return the messages that the application settles one by one."""
 
     @property
     def topic(self) -> str:
@@ -107,6 +138,7 @@ class Batch:
         incarnation: The life of the source that sent them. With the number it identifies a message.
         recovered: True if they were retransmitted. This is a hint only; detect duplicates by your own data (P-427).
         otr: True if they were missing on the live stream while the receiver ran, and then recovered.
+        refusals: How often the application did not acknowledge it; only batches of one message have refusals.
         arrived_ns: The time at which the receiver read them from the network, in ns since the epoch.
     """
 
@@ -121,6 +153,7 @@ class Batch:
         "otr",
         "owner",
         "recovered",
+        "refusals",
         "reported",
     )
 
@@ -146,7 +179,7 @@ class Batch:
         self.recovered = recovered
         self.otr = otr
         self.arrived_ns = owner.arrival.ns
-        self.reported = 0
+        self.reported = self.refusals = 0
 
     @property
     def topic(self) -> str:
@@ -207,6 +240,13 @@ class Batch:
         begin = min(max(first - self.first, 0), self.count)
         return begin, max(begin, min(stop - self.first, self.count))
 
+    def take_out(self, index: int) -> Self:
+        """Return a batch of one message that the application was handed last. The messages before it are consumed."""
+        self.settle(index)
+        part = self.part(index, index + 1)
+        self.reported = index + 1
+        return part
+
     def part(self, begin: int, end: int) -> Self:
         """Return a batch of messages [begin, end)."""
         part = copy(self)
@@ -246,9 +286,13 @@ class Batch:
     def ack(self) -> None:
         """Acknowledge the batch and all messages before it, for receivers that acknowledge explicitly (P-346).
 
-        Raises like `AckHandle.ack`.
+        While messages before it were taken and are not settled, it only counts as consumed. Raises like
+        `AckHandle.ack`.
         """
-        self.ack_handle().ack()
+        if self.owner.redeliverer.holds():
+            self.consumed()
+        else:
+            self.ack_handle().ack()
 
     def _report(self, begin: int, end: int) -> None:
         self.owner.consumed(self.first + begin, self.first + end - 1)
@@ -421,15 +465,86 @@ class Message:
         """Return True if the message was missing on the live stream while the receiver ran, then recovered (P-427)."""
         return self._batch.otr
 
+    @property
+    def attempt(self) -> int:
+        """Return how often this run of the receiver has delivered the message, this time included: 1 at first."""
+        return 1 + self._batch.refusals
+
     def ack(self) -> None:
-        """Acknowledge this message and all before it, for receivers that acknowledge explicitly (P-346, P-347).
+        """Acknowledge the message.
+
+        If it was taken (`async with message`, `auto_ack=False`), this message alone counts as consumed, and the
+        receiver acknowledges it with those before it. Else it is acknowledged at once with all messages before it, for
+        receivers that acknowledge explicitly (P-346, P-347); but while others were taken, it only counts as consumed.
 
         Raises like `AckHandle.ack`.
         """
-        self.ack_handle().ack()
+        owner = self._batch.owner
+        if not owner.redeliverer.holds():
+            self.ack_handle().ack()
+            return
+        owner.check_thread()
+        if self._batch.reported <= self._index:
+            self.take()
+            owner.redeliverer.settle(self._batch)
+
+    def nack(self, delay: float | None = None) -> None:
+        """Do not acknowledge the message: it comes again.
+
+        Later messages go on. Until it was processed, neither it nor any message after it is acknowledged to the
+        stores, so a crash delivers it again. `Redelivery.attempts` bounds the deliveries.
+
+        Args:
+            delay: Seconds before it comes again; None takes `Redelivery.delay`.
+
+        Raises:
+            MisuseError: The message was consumed or settled before, the receiver acknowledges explicitly or by hot
+                numbers, or this is not the thread of its event loop.
+        """
+        self._batch.owner.check_thread()
+        self.take()
+        self._batch.owner.redeliverer.refuse(self._batch, delay, None)
+
+    async def __aenter__(self) -> Self:
+        """Take the message: it is acknowledged when the block ends, and comes again if the block raises.
+
+        Raises like `nack`.
+        """
+        self._batch.owner.check_thread()
+        self.take()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        """Settle the message by the end of the block.
+
+        With a `Redelivery`, an exception is logged and does not leave the block. Without one it does, and the message
+        is delivered again when the application reads on. A cancelled block leaves the message as if it had not come.
+        """
+        redeliverer = self._batch.owner.redeliverer
+        if not redeliverer.holds(self._batch):
+            return False  # ack or nack was called inside.
+        if error is None:
+            redeliverer.settle(self._batch)
+            return False
+        if redeliverer.policy is None or not isinstance(error, Exception):
+            redeliverer.give_back(self._batch)
+            return False
+        self.refuse(error)
+        return True
+
+    def refuse(self, error: Exception) -> None:
+        """Log that the application failed to process the message, and let the message come again or go away."""
+        self.take()
+        logger.warning("%r was not processed in attempt %d", self, self.attempt, exc_info=error)
+        self._batch.owner.redeliverer.refuse(self._batch, None, error)
 
     def ack_handle(self) -> AckHandle:
-        """Return a handle that can acknowledge the message later, when the message itself is gone (P-348)."""
+        """Return a handle that can acknowledge the message later, when the message itself is gone (P-348).
+
+        Raises MisuseError if the message was taken: keep the message then.
+        """
+        if self._batch.owner.redeliverer.holds(self._batch):
+            raise MisuseError(f"{self!r} is settled by itself: keep the message, and call its ack")
         return self._batch.ack_handle(self._index)
 
     def consumed(self) -> None:
@@ -437,7 +552,19 @@ class Message:
 
         Raises MisuseError outside the thread of the receiver's event loop.
         """
-        self._batch.consumed(self._index + 1)
+        if self._batch.owner.redeliverer.holds(self._batch):
+            self.ack()
+        else:
+            self._batch.consumed(self._index + 1)
+
+    def take(self) -> None:
+        """Take the message out of the order of consumption: the application settles it by `ack` or `nack`.
+
+        `async with message` and `auto_ack=False` do this. Raises like `nack`.
+        """
+        taken = self._batch.owner.redeliverer.take(self._batch, self._index)
+        if taken is not self._batch:
+            self._batch, self._index = taken, 0
 
     def __repr__(self) -> str:
         """Return topic, source, number, size and the beginning of the payload, for debugging."""

@@ -29,6 +29,7 @@ from stablecast.client.iteration import MessageIterator
 from stablecast.client.loop_ownership import check_loop
 from stablecast.client.message import ArrivalTime, Batch, Message
 from stablecast.client.precedence import PassedOver
+from stablecast.client.redelivery import Redelivery, why_unsettled
 from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.client.session import ClientSession
 from stablecast.client.source_identity import SourceIdentity
@@ -119,7 +120,7 @@ class Receiver:
     once, without a task in between.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - each is a choice of the application
         self,
         context: ReceiverContext,
         config: ReceiverConfig,
@@ -129,6 +130,8 @@ class Receiver:
         on_message: Callable[[Message], object] | None = None,
         delivery: Delivery | None = None,
         hot_failover: bool = False,
+        auto_ack: bool = True,
+        redelivery: Redelivery | None = None,
     ) -> None:
         """Make a receiver of `config.topic`; `config` is the template of its sessions.
 
@@ -156,8 +159,17 @@ class Receiver:
             raise MisuseError("a hot-failover receiver acknowledges by itself: switch ume_explicit_ack_only off")
         if delivery is None:
             missed = self.on_notify if hot_failover else None
-            delivery = Delivery(f"receiver '{self.topic}'", config.ack_interval_ns / SECOND, on_message, missed=missed)
+            delivery = Delivery(
+                f"receiver '{self.topic}'",
+                config.ack_interval_ns / SECOND,
+                on_message,
+                missed=missed,
+                auto_ack=auto_ack,
+                redelivery=redelivery,
+                refusal=why_unsettled(config),
+            )
         self._delivery = delivery
+        self.redeliverer = delivery.redeliverer
         self._hot = delivery.hot
         self._loop = asyncio.get_running_loop()
         self.arrival = ArrivalTime()

@@ -8,7 +8,7 @@ from typing import Protocol, assert_never
 import attrs
 
 from stablecast.client.inbox import Inbox
-from stablecast.client.message import ArrivalTime, AssembledBatch, Batch
+from stablecast.client.message import ArrivalTime, AssembledBatch, Batch, Settlements
 from stablecast.client.precedence import outranks
 from stablecast.client.succession import Succession
 from stablecast.core.errors import MisuseError
@@ -37,6 +37,10 @@ class SessionOwner(Protocol):
 
     inbox: Inbox[Batch]
     arrival: ArrivalTime
+
+    @property
+    def redeliverer(self) -> Settlements:
+        """Return the messages that the application settles one by one."""
 
     def deliver(self, batch: Batch) -> None:
         """Deliver a batch to the application, now or later."""
@@ -68,6 +72,7 @@ class ClientSession:
         waiting: Delivered numbers that the application has not consumed.
         succession: The session's place among the sessions with its source.
         arrival: The time of the newest read from the network.
+        redeliverer: The messages that the application settles one by one.
     """
 
     def __init__(
@@ -87,6 +92,7 @@ class ClientSession:
         self._thread = self._ident()
         self._receiver = receiver
         self.arrival = receiver.arrival
+        self.redeliverer = receiver.redeliverer
         self._pool = pool
         self._tokens = Tokens()
         self._pieces = FragmentReassembly()

@@ -87,6 +87,11 @@ class Sent:
 class Source(Facade[client.Source]):
     """A source of one topic, made by `Context.source`. Use it inside `with`, or call `close`."""
 
+    @property
+    def inner(self) -> client.Source:
+        """Return the source of the client, which belongs to the event loop of the context."""
+        return self._inner
+
     try_send = called(client.Source.try_send)
     try_send_as = called(client.Source.try_send_as)
     room = awaited(client.Source.room)
@@ -158,12 +163,27 @@ class Message(Facade[client.Message]):
     __slots__ = ("_inner", "_thread", "payload")
 
     ack = called(client.Message.ack)
+    nack = called(client.Message.nack)
     consumed = called(client.Message.consumed)
 
     def __init__(self, inner: client.Message, thread: LoopThread) -> None:
         """Stand for `inner`."""
         super().__init__(inner, thread)
         self.payload = inner.payload
+
+    def __enter__(self) -> Self:
+        """Take the message: it is acknowledged when the block ends, and comes again if the block raises."""
+        self._thread.run(self._inner.__aenter__())
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        """Settle the message by the end of the block, as that of the client."""
+        return self._thread.run(self._inner.__aexit__(kind, error, trace))
+
+    @property
+    def attempt(self) -> int:
+        """Return how often this run of the receiver has delivered the message, this time included: 1 at first."""
+        return self._inner.attempt
 
     @property
     def topic(self) -> str:
@@ -412,7 +432,8 @@ class Context(Facade[client.Context]):
 
         Takes the arguments of `stablecast.client.Context.receiver`, and raises as it does.
         """
-        wanted = arguments if pattern is None else {"pattern": pattern, **arguments}
+        wanted: dict[str, Any] = dict(arguments) if pattern is None else {"pattern": pattern, **arguments}
+        wanted["redelivery"] = _inner_redelivery(arguments.get("redelivery"))
         inner: Any = self._thread.call(self._inner.receiver, topic, **wanted)
         if isinstance(inner, client.Receiver):
             receiver: Receiver | WildcardReceiver = Receiver(inner, self._thread)
@@ -425,3 +446,11 @@ class Context(Facade[client.Context]):
         for receiver in self._receivers:
             await receiver.end()
         await self._inner.close()
+
+
+def _inner_redelivery(redelivery: client.Redelivery | None) -> client.Redelivery | None:
+    """Return the policy with the source of the client, because a facade cannot be awaited."""
+    letters: object = None if redelivery is None else redelivery.dead_letters
+    if redelivery is None or not isinstance(letters, Source):
+        return redelivery
+    return attrs.evolve(redelivery, dead_letters=letters.inner)

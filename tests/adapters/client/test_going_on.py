@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from stablecast.client.callbacks import CallbackDelivery
 from stablecast.client.inbox import Inbox
 from stablecast.client.message import ArrivalTime, Batch, Message
+from stablecast.client.redelivery import Redeliverer
 from stablecast.client.session import ClientSession
 from stablecast.core.machine.serial import MODULUS, wire
 from stablecast.core.protocol.effects import AskLow, AskRegId
@@ -49,6 +50,9 @@ class Side:
     told: list[object] = attrs.field(factory=list)
     session: ClientSession = attrs.field(init=False)
     arrival: ArrivalTime = attrs.field(factory=ArrivalTime)
+    redeliverer: Redeliverer = attrs.field(
+        factory=lambda: Redeliverer(Inbox(lambda: None), lambda _: None, None, "", lambda *_: None)
+    )
 
     @property
     def inbox(self) -> Inbox[Batch]:

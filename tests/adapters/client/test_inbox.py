@@ -6,10 +6,16 @@ import pytest
 from stablecast.client import inbox as module
 from stablecast.client.inbox import BATCH_BYTES, Inbox
 from stablecast.client.message import ArrivalTime, Batch, Message
+from stablecast.client.redelivery import Redeliverer
 from stablecast.client.succession import Succession
 from stablecast.core.machine import serial
 from stablecast.transports.codec.lbttcp import Run
 from tests.adapters.runtime.peers import data
+
+
+def idle(inbox: Inbox[Batch]) -> Redeliverer:
+    """Return a redeliverer that has nothing to do."""
+    return Redeliverer(inbox, inbox.put, None, "", lambda *_: None)
 
 
 @attrs.define
@@ -21,6 +27,7 @@ class Told:
     topic: str = "orders"
     source_name: str = "1000@store"
     arrival: ArrivalTime = attrs.field(factory=ArrivalTime)
+    redeliverer: Redeliverer = attrs.field(factory=lambda: idle(Inbox(lambda: None)))
 
     succession: Succession = attrs.field(init=False)
 
