@@ -8,6 +8,7 @@ async with Context(resolver=["127.0.0.1:15380"]) as context:
         print(message.payload)
 """
 
+from stablecast.client.batch import AckHandle, Batch
 from stablecast.client.context import Context
 from stablecast.client.errors import (
     Closed,
@@ -21,7 +22,7 @@ from stablecast.client.errors import (
     RegistrationFailed,
 )
 from stablecast.client.event_details import EventDetails
-from stablecast.client.message import AckHandle, Batch, Message
+from stablecast.client.message import Message
 from stablecast.client.outgoing_messages import Payload
 from stablecast.client.receiver import Receiver
 from stablecast.client.redelivery import Redelivery

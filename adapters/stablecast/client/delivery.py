@@ -7,11 +7,12 @@ reads all topics at one place.
 from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import Protocol
 
+from stablecast.client.batch import Batch
 from stablecast.client.callbacks import CallbackDelivery
 from stablecast.client.hot_inbox import HotInbox
 from stablecast.client.inbox import Inbox
 from stablecast.client.iteration import FIRST_BATCH, TURN_MESSAGES, InboxReader, MessageIterator, SettledIterator
-from stablecast.client.message import Batch, Message
+from stablecast.client.message import Message
 from stablecast.client.redelivery import Redeliverer, Redelivery
 from stablecast.client.session import ClientSession
 from stablecast.core.errors import MisuseError

@@ -10,8 +10,9 @@ interval, they are acknowledged before the next message is handed over.
 import asyncio
 import weakref
 
+from stablecast.client.batch import Batch
 from stablecast.client.inbox import Inbox
-from stablecast.client.message import Batch, Message
+from stablecast.client.message import Message
 from stablecast.core.errors import MisuseError, StablecastError
 from stablecast.runtime import machine
 

@@ -19,6 +19,7 @@ from typing import Protocol, Self
 
 import attrs
 
+from stablecast.client.batch import ArrivalTime, Batch
 from stablecast.client.callbacks import notify
 from stablecast.client.consumption import Consumption
 from stablecast.client.delivery import Delivery
@@ -27,7 +28,7 @@ from stablecast.client.errors import EndpointFailed, RegistrationFailed
 from stablecast.client.event_details import EventDetails
 from stablecast.client.iteration import MessageIterator
 from stablecast.client.loop_ownership import check_loop
-from stablecast.client.message import ArrivalTime, Batch, Message
+from stablecast.client.message import Message
 from stablecast.client.precedence import PassedOver
 from stablecast.client.redelivery import Redelivery, why_unsettled
 from stablecast.client.reg_id_request import RegIdRequest

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from stablecast.client.batch import Batch
 from stablecast.client.errors import NotProcessed
 from stablecast.client.inbox import Inbox
-from stablecast.client.message import Batch, Message
+from stablecast.client.message import Message
 from stablecast.core.errors import MisuseError, StablecastError
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import AckMode, Ordering, ReceiverConfig

@@ -7,8 +7,8 @@ from typing import Protocol, assert_never
 
 import attrs
 
+from stablecast.client.batch import ArrivalTime, AssembledBatch, Batch, Settlements
 from stablecast.client.inbox import Inbox
-from stablecast.client.message import ArrivalTime, AssembledBatch, Batch, Settlements
 from stablecast.client.precedence import outranks
 from stablecast.client.succession import Succession
 from stablecast.core.errors import MisuseError

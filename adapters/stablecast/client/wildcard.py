@@ -17,9 +17,10 @@ from typing import Any, Protocol, Self
 import attrs
 
 from stablecast.client.advice import advised, log, transport_of
+from stablecast.client.batch import Batch
 from stablecast.client.delivery import Delivery
 from stablecast.client.iteration import MessageIterator
-from stablecast.client.message import Batch, Message
+from stablecast.client.message import Message
 from stablecast.client.receiver import Receiver, ReceiverContext
 from stablecast.client.redelivery import Redelivery, why_unsettled
 from stablecast.client.reg_id_request import RegIdRequest

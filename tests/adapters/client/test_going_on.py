@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stablecast.client.batch import ArrivalTime, Batch
 from stablecast.client.callbacks import CallbackDelivery
 from stablecast.client.inbox import Inbox
-from stablecast.client.message import ArrivalTime, Batch, Message
+from stablecast.client.message import Message
 from stablecast.client.redelivery import Redeliverer
 from stablecast.client.session import ClientSession
 from stablecast.core.machine.serial import MODULUS, wire

@@ -4,8 +4,9 @@ import attrs
 import pytest
 
 from stablecast.client import inbox as module
+from stablecast.client.batch import ArrivalTime, Batch
 from stablecast.client.inbox import BATCH_BYTES, Inbox
-from stablecast.client.message import ArrivalTime, Batch, Message
+from stablecast.client.message import Message
 from stablecast.client.redelivery import Redeliverer
 from stablecast.client.succession import Succession
 from stablecast.core.machine import serial
