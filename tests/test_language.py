@@ -11,6 +11,7 @@ import sys
 import tokenize
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -187,6 +188,7 @@ def room(path: Path) -> str:
     return "/".join(parts[2:4][: max(1, len(parts) - 3)]) if parts[0] in LAYERS else parts[0]
 
 
+@cache
 def mistakes() -> dict[str, list[Mistake]]:
     """The mistakes of each kind in code and documents."""
     kinds = (*CHECKS, "comment: headless", "document: headless", "document: long")

@@ -24,6 +24,8 @@ from stablecast.client.errors import (
 from stablecast.client.event_details import EventDetails
 from stablecast.client.message import Message
 from stablecast.client.outgoing_messages import Payload
+from stablecast.client.range_bounds import last
+from stablecast.client.range_reader import MissingRange, RangeReader, ReadFailed
 from stablecast.client.receiver import Receiver
 from stablecast.client.redelivery import Redelivery
 from stablecast.client.reg_id_request import RegIdRequest
@@ -59,6 +61,7 @@ __all__ = [
     "InterfaceError",
     "Message",
     "MessageTooLarge",
+    "MissingRange",
     "MisuseError",
     "NoRoom",
     "NotProcessed",
@@ -70,6 +73,8 @@ __all__ = [
     "PayloadError",
     "PortError",
     "PropertyValue",
+    "RangeReader",
+    "ReadFailed",
     "Receiver",
     "Redelivery",
     "RegIdRequest",
@@ -82,6 +87,7 @@ __all__ = [
     "TraceError",
     "WildcardReceiver",
     "events",
+    "last",
     "resolution",
     "use_certificates",
 ]

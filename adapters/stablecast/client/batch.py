@@ -55,7 +55,10 @@ class BatchOwner(Protocol):
     """The session that delivered a batch."""
 
     succession: Succession
-    arrival: "ArrivalTime"
+
+    @property
+    def arrival(self) -> "ArrivalTime":
+        """Return the time of the newest read from the network."""
 
     @property
     def redeliverer(self) -> "Settlements":

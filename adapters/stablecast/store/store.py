@@ -20,6 +20,7 @@ from stablecast.core.protocol.inputs import Arrived, Damaged, Gone, Persisted, R
 from stablecast.core.protocol.messages import Deregister, Message, Refused, Register, Registered, Role, StoreMemory
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import StoreConfig
+from stablecast.core.protocol.stored_contents import StoredQuestion
 from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace import recorder
 from stablecast.runtime import address, machine, ports
@@ -30,6 +31,7 @@ from stablecast.runtime.request_port import RequestPort
 from stablecast.store import directory_identity
 from stablecast.store.arrivals import StoreArrivals
 from stablecast.store.client_records import client_record, clients_of, forget_record, memory_of, memory_record
+from stablecast.store.contents import StoreContents
 from stablecast.store.failed_stores import FreeSpace
 from stablecast.store.journal import Journal, JournalError
 from stablecast.store.limits import refusal
@@ -190,6 +192,7 @@ class Store:
         self._pool = ConnectionPool(lambda peer: self._feed(Reset(peer)), lambda peer: self._feed(Gone(peer)), host)
         limits = (settings.reads, settings.disk.buffer_bytes)
         self._retrieval = Retrieval(self._messages, journal, limits, self._send_stored, self._on_damaged, self.oddities)
+        self._contents = StoreContents(endpoint, journal, self.address, self._send_stored, self.oddities)
         journal.set_checkpoint(
             lambda: [memory_record(endpoint.status.memory), *map(client_record, endpoint.checkpoint())]
         )
@@ -210,6 +213,7 @@ class Store:
         await self._proxies.close()
         await self._port.close()
         await self._arrivals.close()
+        await self._contents.close()
         self._ending = True
         try:
             await self._journal.close()
@@ -320,12 +324,17 @@ class Store:
             syncs.last_ns,
             syncs.longest_ns,
             self._retrieval.waiting,
+            syncs.times.view(),
+            journal.waits.view(),
         )
 
     # ---------------------------------------------------------------------------------------------------------- inputs
 
     def on_message(self, message: Message) -> None:
         """Process a control message of a client. Registrations beyond a limit are refused here."""
+        if isinstance(message, StoredQuestion):
+            self._contents.answer(message)
+            return
         if isinstance(message, Register):
             why = refusal(message, self._machine, self.settings.limits, self._journal.disk_bytes, self.draining)
             if why is not None:

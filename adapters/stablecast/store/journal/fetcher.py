@@ -41,6 +41,10 @@ class Fetcher:
         """Read the blocks of synced records, and call `done` on the loop."""
         self._put(lambda: self._tell(done, [self._block(record) for record in records]))
 
+    def times(self, records: list[RecordPlace], done: Callable[[list[int | None]], None]) -> None:
+        """Read when synced records came, and call `done` on the loop."""
+        self._put(lambda: self._tell(done, [self._came_at(record) for record in records]))
+
     def remove(self, segment: JournalSegment, failed: Callable[[OSError], None]) -> None:
         """Delete a segment; call `failed` on the loop if that is not possible."""
         self._put(lambda: self._remove(segment, failed))
@@ -81,6 +85,11 @@ class Fetcher:
             return self._reader.block(record)
         except JournalError as error:
             return error
+
+    def _came_at(self, record: RecordPlace) -> int | None:
+        with suppress(JournalError):  # A record that cannot be read has no time; its messages are reported when read.
+            return self._reader.came_at(record)
+        return None
 
     def _remove(self, segment: JournalSegment, failed: Callable[[OSError], None]) -> None:
         self._reader.close(segment)
