@@ -19,6 +19,7 @@ from typing import Protocol, Self
 
 import attrs
 
+from stablecast.client.batch import ArrivalTime, Batch
 from stablecast.client.callbacks import notify
 from stablecast.client.consumption import Consumption
 from stablecast.client.delivery import Delivery
@@ -26,8 +27,10 @@ from stablecast.client.early_runs import EarlyRuns
 from stablecast.client.errors import EndpointFailed, RegistrationFailed
 from stablecast.client.event_details import EventDetails
 from stablecast.client.iteration import MessageIterator
-from stablecast.client.message import Batch, Message
+from stablecast.client.loop_ownership import check_loop
+from stablecast.client.message import Message
 from stablecast.client.precedence import PassedOver
+from stablecast.client.redelivery import Redelivery, why_unsettled
 from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.client.session import ClientSession
 from stablecast.client.source_identity import SourceIdentity
@@ -41,6 +44,7 @@ from stablecast.core.protocol.inputs import Gone, Lost, Reset
 from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.core.protocol.messages import SourceInfo
 from stablecast.core.protocol.settings import AckMode, ReceiverConfig
+from stablecast.runtime import machine
 from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.driver import report
 from stablecast.runtime.reliable_joiner import ReliableJoiner
@@ -121,7 +125,7 @@ class Receiver:
     once, without a task in between.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - each is a choice of the application
         self,
         context: ReceiverContext,
         config: ReceiverConfig,
@@ -131,6 +135,8 @@ class Receiver:
         on_message: Callable[[Message], object] | None = None,
         delivery: Delivery | None = None,
         hot_failover: bool = False,
+        auto_ack: bool = True,
+        redelivery: Redelivery | None = None,
     ) -> None:
         """Make a receiver of `config.topic`; `config` is the template of its sessions.
 
@@ -159,15 +165,32 @@ class Receiver:
             raise MisuseError("a hot-failover receiver acknowledges by itself: switch ume_explicit_ack_only off")
         if delivery is None:
             missed = self.on_notify if hot_failover else None
-            delivery = Delivery(f"receiver '{self.topic}'", config.ack_interval_ns / SECOND, on_message, missed=missed)
+            delivery = Delivery(
+                f"receiver '{self.topic}'",
+                config.ack_interval_ns / SECOND,
+                on_message,
+                missed=missed,
+                auto_ack=auto_ack,
+                redelivery=redelivery,
+                refusal=why_unsettled(config),
+            )
         self._delivery = delivery
+        self.redeliverer = delivery.redeliverer
         self._hot = delivery.hot
+        self._loop = asyncio.get_running_loop()
+        self.arrival = ArrivalTime()
         self.inbox, self.deliver = delivery.inbox, delivery.deliver
         delivery.add(self)
         self._emptied: Callable[[], None] | None = None
         self._paused = False
         self._closed = False
         self._reporting = ""
+
+    def __repr__(self) -> str:
+        """Return the topic, the sources and the state, for debugging."""
+        sources = ", ".join(session.source_name for session in self._sessions.values())
+        state = "closed" if self._closed else f"from {sources}" if sources else "no source yet"
+        return f"<Receiver '{self.topic}', {state}>"
 
     async def __aenter__(self) -> Self:
         """Return the receiver itself."""
@@ -181,6 +204,7 @@ class Receiver:
         """Acknowledge the consumed messages and leave all sources. Iteration ends."""
         if self._closed:
             return
+        check_loop(self._loop, f"receiver '{self.topic}'")
         self._closed = True
         self._delivery.remove(self)
         if self._rejoin is not None:
@@ -203,6 +227,7 @@ class Receiver:
         Messages are still delivered, but not acknowledged any more (P-588). The receiver asks a store that is away
         again until it answers. It registers again with the stores of a life that begins later.
         """
+        check_loop(self._loop, f"receiver '{self.topic}'")
         await asyncio.gather(*(session.deregister() for session in self._sessions.values()))
 
     # ------------------------------------------------------------------------------------------------------- iteration
@@ -232,6 +257,11 @@ class Receiver:
         application that crashes on each start therefore still advances.
         """
         return self._delivery.batches()
+
+    def disown(self) -> None:
+        """Refuse every later call, because this is a forked process."""
+        for session in (*self._sessions.values(), *self._finished):
+            session.disown()
 
     def resume(self) -> None:
         """Read the joined streams again, because the inbox has room."""
@@ -399,6 +429,7 @@ class Receiver:
         self._consumption.add(history)
 
     def _on_stream(self, plan: JoinPlan, session_id: int, items: list[Item]) -> None:
+        self.arrival.ns = machine.clock.wall_ns()
         for item in items:
             if isinstance(item, Run):
                 session = self._sessions.get(session_id << TOPIC_BITS | item.topic_index)
@@ -539,6 +570,7 @@ class Receiver:
 
     def on_recovered(self, incarnation: int, messages: list[codec.Recovered | codec.RecoveredRun]) -> None:
         """Pass retransmissions from the request port to their session."""
+        self.arrival.ns = machine.clock.wall_ns()
         for session in self._of(incarnation):
             session.on_recovered(messages)
 
