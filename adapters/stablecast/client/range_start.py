@@ -30,7 +30,7 @@ class StartingSession(Protocol):
         """Return whether a store knows how far the receiver is."""
 
     def choose(self, question: AskLow, low: int) -> None:
-        """Begin at this number."""
+        """Begin to deliver at the number `low`."""
 
 
 @attrs.define(eq=False)
@@ -65,7 +65,7 @@ class ReceiverStart:
         return None
 
     def close(self) -> None:
-        """Ask no store any more."""
+        """End the questions to stores that are under way."""
         for task in tuple(self._tasks):
             task.cancel()
 

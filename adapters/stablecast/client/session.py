@@ -184,7 +184,7 @@ class ClientSession:
     @property
     def returning(self) -> bool:
         """Return True if a store knows how far the receiver is."""
-        return self._machine.enlistment.returning
+        return self._machine.status.returning
 
     def choose(self, question: fx.AskLow, low: int) -> None:
         """Begin at the number that was chosen."""

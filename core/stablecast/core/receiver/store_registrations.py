@@ -106,11 +106,6 @@ class StoreRegistrations:
         return registration
 
     @property
-    def returning(self) -> bool:
-        """True if a store knows how far this receiver acknowledged."""
-        return any(_granted(registration).old for registration in self.enrollment.counting)
-
-    @property
     def may_give_up(self) -> bool:
         """True if enough stores that may have a missing message can be asked."""
         return self.enrollment.quorums.may_give_up(self.enrollment.mask, self.config.repairs)
