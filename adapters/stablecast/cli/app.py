@@ -334,18 +334,21 @@ def sim_command(
     wipe: Annotated[bool, typer.Option("--wipe", help="Let stores also lose their disks.")] = False,
     directory: Annotated[Path, typer.Option(help="Directory for failing seeds.")] = Path("stablecast-sim"),
     replay: Annotated[Path | None, typer.Option(help="Run this recorded schedule instead of seeds.")] = None,
+    digests: Annotated[
+        bool, typer.Option("--digests", help="Print a digest of each seed: of every input and all effects.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Run the protocol in a simulator of crashes, partitions and lost writes; independent checkers judge each seed."""
-    if whole and wipe:
-        raise typer.BadParameter("whole worlds wipe no disks: leave out --wipe, or --whole")
+    if whole and (wipe or digests):
+        raise typer.BadParameter("whole worlds wipe no disks and have no digests: leave out --wipe, or --whole")
     if whole:
         from stablecast.lab.whole import command as worlds
 
         raise typer.Exit(worlds.run_whole(worlds.WholeSeeds(seeds, first, jobs, directory), as_json, replay))
     from stablecast.lab.sim import command as sim
 
-    raise typer.Exit(sim.run_sim(sim.SeedRange(seeds, first, jobs, wipe, directory), as_json, replay))
+    raise typer.Exit(sim.run_sim(sim.SeedRange(seeds, first, jobs, wipe, directory, digests), as_json, replay))
 
 
 @app.command("whatif")
