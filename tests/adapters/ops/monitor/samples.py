@@ -41,10 +41,15 @@ SOURCE = SourceView(
     holes=0,
     lost=0,
     burst_lost=0,
+    lacking=(0, 0, 0),
+    lacking_ns=0,
+    refilled=0,
     replicas=3,
     proxied=False,
     traffic=Traffic(100, 20_000, 4, 0),
     receivers=(RECEIVER,),
+    groups=(3,),
+    group=0,
 )
 STORE = StoreView(
     index=0,
