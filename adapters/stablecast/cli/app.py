@@ -10,6 +10,7 @@ import typer
 
 from stablecast.cli import capture, model, prove, store, stored_topics, testing, trace
 from stablecast.cli.declarations import CommandGroup, Json, Profile, Trace, TracePaths
+from stablecast.cli.examples import START
 from stablecast.config.option_names import MAX_SESSION_ID, SAFE
 
 ORDER = (
@@ -32,8 +33,8 @@ class Commands(CommandGroup):
 app = typer.Typer(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
-    no_args_is_help=True,
-    add_completion=False,
+    invoke_without_command=True,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Persistent publish/subscribe messaging. Stores record messages beside the live path, not in it.",
@@ -62,6 +63,7 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def every_command(
+    ctx: typer.Context,
     tls: Annotated[
         Path | None, typer.Option("--tls", help="Use TLS on every TCP path, with certificates from this directory.")
     ] = None,
@@ -75,6 +77,8 @@ def every_command(
         from stablecast.runtime.tls import use
 
         use(tls)
+    if ctx.invoked_subcommand is None:
+        typer.echo(START, nl=False)
 
 
 Resolvers = Annotated[list[str] | None, typer.Option("--resolver", help="ip:port of an lbmrd relay. Repeatable.")]
