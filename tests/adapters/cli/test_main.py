@@ -24,7 +24,7 @@ COMPLETING = {
     "zsh": {"_TYPER_COMPLETE_ARGS": "stablecast rec"},
     "fish": {"_TYPER_COMPLETE_ARGS": "stablecast rec", "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
 }
-"""What each shell tells a program whose words it completes."""
+"""The variables by which each shell asks a program for completions."""
 
 
 def test_no_command_shows_the_five_that_a_user_needs_first() -> None:

@@ -79,7 +79,7 @@ def digest(transcript: Iterable[str]) -> str:
 
 
 def look(cluster: Cluster) -> Frame:
-    """Return one frame."""
+    """Return one frame: a copy of what the processes, disks and checkers show now."""
     lives = cluster.checkers.facts.order
     return {
         "ms": cluster.world.now / MILLISECOND,
