@@ -8,7 +8,7 @@ from typing import Self
 
 import attrs
 
-from stablecast.client.message import Batch
+from stablecast.client.batch import Batch
 from stablecast.client.range_batch import StoredMessage
 from stablecast.client.range_bounds import ReadBounds
 from stablecast.client.range_contents import SourceContents, sources_of
