@@ -28,6 +28,7 @@ from stablecast.client.range_reader import (
     StoredTopics,
     stored,
 )
+from stablecast.client.range_start import ReceiverStart
 from stablecast.client.receiver import Receiver
 from stablecast.client.redelivery import Redelivery
 from stablecast.client.reg_id_request import RegIdRequest
@@ -352,6 +353,7 @@ class Context:
         session_id: int | None = None,
         on_event: Callable[[Event], None] | None = None,
         reg_id: Callable[[RegIdRequest], int] | None = None,
+        start: Bound = None,
         start_at: Callable[[AskLow], int] | None = None,
         on_message: Callable[[Message], object] | None = None,
         hot_failover: bool = False,
@@ -391,6 +393,8 @@ class Context:
             on_event: Called in the event loop with every event of the receiver.
             reg_id: Returns the RegID for each store when there is no session id; 0 lets the store choose (P-249). If it
                 raises, the receiver does not register with that store, and iterating raises RegistrationFailed.
+            start: Where a receiver begins that no store knows: a number, a `datetime`, `last(100)`, "earliest" or
+                "latest". It is remembered under the session id. Not with `start_at`, and not for patterns.
             start_at: Returns the first extended number to deliver (P-421); return `low` for the default. If it raises,
                 nothing is delivered, and iterating raises RegistrationFailed.
             on_message: Called in the event loop with every message; then the receiver cannot be iterated. It is faster
@@ -431,6 +435,7 @@ class Context:
         session_id: int | None = None,
         on_event: Callable[[Event], None] | None = None,
         reg_id: Callable[[RegIdRequest], int] | None = None,
+        start: Bound = None,
         start_at: Callable[[AskLow], int] | None = None,
         on_message: Callable[[Message], object] | None = None,
         hot_failover: bool = False,
@@ -439,6 +444,9 @@ class Context:
         options: Mapping[str, Value] | None = None,
     ) -> Receiver:
         check_topic(topic)
+        bounds = ReadBounds.of(start, None)
+        if start is not None and start_at is not None:
+            raise MisuseError("start and start_at both say where the receiver begins: give one of them")
         if topic in self._receivers:
             raise MisuseError(
                 f"this context has a receiver of '{topic}': use that one, or make another Context with a session id of "
@@ -470,6 +478,7 @@ class Context:
             redelivery=redelivery,
         )
         receiver.transport = transport
+        receiver.start = None if start is None else ReceiverStart(bounds, self.reads)
         self.prepare_thread()
         self._receivers[topic] = receiver
         if where is None:
@@ -491,6 +500,7 @@ class Context:
         patience: float = PATIENCE_SECONDS,
         quorum: int | None = None,
         times: bool = False,
+        stable: bool = True,
         on_hole: Callable[[MissingRange], None] | None = None,
     ) -> RangeReader:
         """Make a reader of messages that stores hold. It registers nowhere and acknowledges nothing.
@@ -509,6 +519,8 @@ class Context:
             patience: Seconds to wait for a store that is away, at the begin and when only that store has a message.
             quorum: The stores that must have synced a message; None: a majority of those that know its source.
             times: Ask the stores when each message came (`came_at` of a message).
+            stable: False reads messages of one store as well, up to `until` even if the stores are behind: a number
+                below which everything is known to be stable.
             on_hole: Called in the event loop with each range that is missing; `reader.holes` has them as well.
 
         Raises:
@@ -521,7 +533,7 @@ class Context:
         places = self._places(stores)
         wanted = None if sources is None else frozenset(sources)
         bounds = ReadBounds.of(since, until)
-        options = ReadOptions(bounds, places, wanted, follow, patience, quorum, times, on_hole)
+        options = ReadOptions(bounds, places, wanted, follow, patience, quorum, times, stable, on_hole)
         return RangeReader(self.reads, topic, options)
 
     async def stored(

@@ -30,6 +30,7 @@ from stablecast.client.iteration import MessageIterator
 from stablecast.client.loop_ownership import check_loop
 from stablecast.client.message import Message
 from stablecast.client.precedence import PassedOver
+from stablecast.client.range_start import ReceiverStart
 from stablecast.client.redelivery import Redelivery, why_unsettled
 from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.client.session import ClientSession
@@ -149,6 +150,8 @@ class Receiver:
         self._reg_id = reg_id
         self._start_at = start_at
         self.transport = TransportConfig()
+        self.start: ReceiverStart | None = None
+        self._begun: tuple[int, ...] = ()
         self._static: str | None = None
         self._rejoin: asyncio.TimerHandle | None = None
         self._joiners: dict[str, StreamJoiner | ReliableJoiner] = {}
@@ -213,6 +216,8 @@ class Receiver:
             timer.cancel()
         for joiner in self._joiners.values():
             joiner.abandon()
+        if self.start is not None:
+            self.start.close()
         for session in (*self._sessions.values(), *self._finished):
             session.close()
         for session in (*self._sessions.values(), *self._finished):
@@ -525,8 +530,12 @@ class Receiver:
             return None
         return chosen
 
-    def choose_low(self, question: fx.AskLow) -> int | None:
-        """Return the first number to deliver; None if the callback failed, so that nothing is delivered."""
+    def choose_low(self, question: fx.AskLow, session: ClientSession) -> int | None:
+        """Return the first number to deliver; None if the callback failed, or if the stores are asked first."""
+        if self.start is not None:
+            goes_on = any(self._identity.same(session.incarnation, life) for life in self._begun)
+            self._begun = (*self._begun[-MAX_FINISHED:], session.incarnation)
+            return question.low if goes_on else self.start.number(question, session)
         if self._start_at is None:
             return question.low
         try:
