@@ -11,6 +11,7 @@ import sys
 import tokenize
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -35,7 +36,15 @@ WHY_ROOMS: Final = (
     "transports/stablecast/transports/reliable",
 )
 
-DOCUMENTS: Final = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "spec/*.md")
+DOCUMENTS: Final = (
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "CHANGELOG.md",
+    "spec/*.md",
+    "handbook/**/*.md",
+)
 
 HEADLESS = re.compile(r"^(?:What|Who|Whom|Whose|Whether|Whatever|Whoever|Which|How|So many|Of (?!course\b))\b")
 """A sentence that begins with a clause in place of a subject. A question may."""
@@ -187,6 +196,7 @@ def room(path: Path) -> str:
     return "/".join(parts[2:4][: max(1, len(parts) - 3)]) if parts[0] in LAYERS else parts[0]
 
 
+@cache
 def mistakes() -> dict[str, list[Mistake]]:
     """The mistakes of each kind in code and documents."""
     kinds = (*CHECKS, "comment: headless", "document: headless", "document: long")

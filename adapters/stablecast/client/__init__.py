@@ -20,6 +20,8 @@ from stablecast.client.errors import (
 )
 from stablecast.client.event_details import EventDetails
 from stablecast.client.message import AckHandle, Batch, Message
+from stablecast.client.range_bounds import last
+from stablecast.client.range_reader import MissingRange, RangeReader, ReadFailed
 from stablecast.client.receiver import Receiver
 from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.client.source import Sent, Source
@@ -36,15 +38,19 @@ __all__ = [
     "EventDetails",
     "Message",
     "MessageTooLarge",
+    "MissingRange",
     "NotRegistered",
     "NotStable",
     "PayloadError",
+    "RangeReader",
+    "ReadFailed",
     "Receiver",
     "RegIdRequest",
     "RegistrationFailed",
     "Sent",
     "Source",
     "WildcardReceiver",
+    "last",
     "resolution",
     "use_certificates",
 ]

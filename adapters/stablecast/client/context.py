@@ -1,7 +1,7 @@
 """A context: one request port, one pool of connections and one resolver for its sources and receivers."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, overload
@@ -14,6 +14,16 @@ from stablecast.client.claims import check_claims
 from stablecast.client.errors import Closed
 from stablecast.client.message import Message
 from stablecast.client.named_stores import NamedStores
+from stablecast.client.range_bounds import Bound, ReadBounds
+from stablecast.client.range_inquiry import RangeRoutes, placed
+from stablecast.client.range_reader import (
+    PATIENCE_SECONDS,
+    MissingRange,
+    RangeReader,
+    ReadOptions,
+    StoredTopics,
+    stored,
+)
 from stablecast.client.receiver import Receiver
 from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.client.request_inputs import RequestInputs
@@ -136,6 +146,7 @@ class Context:
         self._resolver: Combined | None = None
         self._names: NamedStores | None = None
         self._hosts = StoreHosts(self.locate)
+        self.reads = RangeRoutes()
         self._open = False
         self._closing = AsyncExitStack()
 
@@ -156,9 +167,10 @@ class Context:
         self.pool = ConnectionPool(
             lambda peer: self._on_broken(Reset(peer)), lambda peer: self._on_broken(Gone(peer)), self.interface
         )
+        self.reads.open(self.pool, self.request_address)
         async with AsyncExitStack() as stack:
             stack.callback(self.transports.close)
-            inputs = RequestInputs(self._sources, self.lives, self.oddities)
+            inputs = RequestInputs(self._sources, self.lives, self.oddities, self.reads)
             port = RequestPort(listening, inputs.on_items, inputs.on_left)
             stack.push_async_callback(port.close)
             await port.start()
@@ -186,6 +198,8 @@ class Context:
                 stack.push_async_callback(source.close)
             for receiver in self._receivers.values():
                 stack.push_async_callback(receiver.close)
+            for reader in self.reads.readers:
+                stack.push_async_callback(reader.close)
             for wildcard in self._wildcards:  # They close their receivers first.
                 stack.push_async_callback(wildcard.close)
 
@@ -399,6 +413,68 @@ class Context:
             receiver.join(where)
         return receiver
 
+    def reader(  # noqa: PLR0913 - each is a choice of its own
+        self,
+        topic: str,
+        *,
+        stores: Sequence[str],
+        sources: Collection[int] | None = None,
+        since: Bound = None,
+        until: Bound = None,
+        follow: bool = False,
+        patience: float = PATIENCE_SECONDS,
+        quorum: int | None = None,
+        times: bool = False,
+        on_hole: Callable[[MissingRange], None] | None = None,
+    ) -> RangeReader:
+        """Make a reader of messages that stores hold. It registers nowhere and acknowledges nothing.
+
+        async with context.reader("orders", stores=stores, since=last(100)) as reader:
+            async for message in reader:
+                print(message.payload)
+
+        Args:
+            topic: The topic.
+            stores: `ip:port` or the name of each store that the sources use. Every number is read from any that has it.
+            sources: Only the sources with these session ids, or these lives (incarnations); None reads all.
+            since: The first number, a `datetime`, `last(100)`, "latest", or "earliest", which is the default.
+            until: The number or the `datetime` before which the reader ends; None: the stable end as of now.
+            follow: Go on with messages that become stable later, until the number `until`, or until it is closed.
+            patience: Seconds to wait for a store that is away, at the begin and when only that store has a message.
+            quorum: The stores that must have synced a message; None: a majority of those that know its source.
+            times: Ask the stores when each message came (`came_at` of a message).
+            on_hole: Called in the event loop with each range that is missing; `reader.holes` has them as well.
+
+        Raises:
+            MisuseError: The topic cannot be encoded, or a bound or option makes no sense.
+            AddressError, StoreListError: A store is malformed.
+            Closed: The context is not open.
+        """
+        self._check_open()
+        check_topic(topic)
+        places = self._places(stores)
+        wanted = None if sources is None else frozenset(sources)
+        bounds = ReadBounds.of(since, until)
+        options = ReadOptions(bounds, places, wanted, follow, patience, quorum, times, on_hole)
+        return RangeReader(self.reads, topic, options)
+
+    async def stored(
+        self, topic: str = "", *, stores: Sequence[str], patience: float = PATIENCE_SECONDS
+    ) -> tuple[StoredTopics, list[str]]:
+        """Return what stores hold of a topic, by default of all topics, and the stores that do not answer in time.
+
+        Raises AddressError, StoreListError; MisuseError without stores; Closed if the context is not open.
+        """
+        self._check_open()
+        places = self._places(stores)
+        if not places:
+            raise MisuseError("there is no store to ask: give stores=[...]")
+        return await stored(self.reads, topic, places, patience)
+
+    def _places(self, stores: Sequence[str]) -> tuple[str, ...]:
+        """Return the addresses of stores, each once. Raises AddressError, StoreListError."""
+        return tuple(dict.fromkeys(self.store_names.get(text) or placed(text) for text in stores))
+
     def add_pattern(self, pattern: str, query: PatternOptions) -> None:
         """Find the sources of all topics that match; sources that are known are reported again. Raises MisuseError."""
         if self._resolver is None:
@@ -491,6 +567,7 @@ class Context:
 
     def _on_broken(self, event: Reset | Gone) -> None:
         self._hosts.lost(event.address)
+        self.reads.on_broken(event.address)
         for source in list(self._sources.values()):
             source.receive(event)
         for receiver in list(self._receivers.values()):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 
 from stablecast.core.machine.units import SECOND
+from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import Pace, Role
 from stablecast.core.protocol.settings import RepositoryType
 from stablecast.core.store.status import ClientStatus, RepositoryStatus
@@ -88,6 +89,8 @@ def source_view(store: "Store", known: ClientStatus, repository: RepositoryStatu
     session_index, topic_index = codec.split(client.incarnation)
     mem_trail, _, memory_bytes = repository.memory
     lost, burst_lost, bursts, dropped, newest_burst = repository.losses
+    traffic = store.traffic_of(client.incarnation)
+    groups = traffic.groups or client.group_sizes
     return SourceView(
         reg_id=client.reg_id,
         address=client.reply_to,
@@ -112,14 +115,24 @@ def source_view(store: "Store", known: ClientStatus, repository: RepositoryStatu
         holes=sum(stop - first for first, stop in repository.holes),
         lost=lost,
         burst_lost=burst_lost,
-        replicas=len(client.stores) or sum(store.traffic_of(client.incarnation).groups),
+        replicas=sum(groups) or len(client.stores),
         proxied=client.election is not None,
-        traffic=store.traffic_of(client.incarnation),
+        traffic=traffic,
         receivers=tuple(
             receiver_view(reader, known, repository, clock)
             for reader in store.machine.status.receivers_of(client.reg_id)
         ),
+        groups=groups,
+        group=_group_of(client, traffic, len(groups)),
     )
+
+
+def _group_of(client: Client, traffic: Traffic, groups: int) -> int:
+    """Return the index of the group that this store has in a source's configuration, -1 if not known."""
+    members = dict(traffic.members) or {entry.index: entry.group for entry in client.stores}
+    # An SRI is a peer's input: its entries may name a group that it does not have.
+    group = members.get(client.store_index, 0 if groups == 1 else -1)
+    return group if group < groups else -1
 
 
 def store_view(store: "Store", index: int, topics: tuple[tuple[str, int, int], ...]) -> StoreView:
@@ -156,6 +169,7 @@ def store_view(store: "Store", index: int, topics: tuple[tuple[str, int, int], .
         expired=store.expired,
         room=(store.room.free, store.room.least),
         clients=(len(status.clients), store.settings.limits.clients),
+        asked=(service.received, service.served),
     )
 
 
@@ -279,6 +293,11 @@ class Observatory:
         """Forget a client as if it had deregistered; return False if the store does not know it."""
         watched = self._stores[index]
         return await watched.call(lambda: watched.store.evict(reg_id))
+
+    async def scrub(self, index: int) -> None:
+        """Let a store verify its whole journal now, beside its service."""
+        watched = self._stores[index]
+        await watched.call(watched.store.scrub)
 
     async def resume(self, index: int) -> bool:
         """Start a parked store again; return False if it is not parked."""

@@ -69,6 +69,10 @@ class WorldClock(WorldPart):
         """Return 0: computing takes no time in a world."""
         return 0.0
 
+    def process_seconds(self) -> float:
+        """Return 0: computing takes no time in a world."""
+        return 0.0
+
 
 class WorldEntropy(WorldPart):
     """Entropy that the seed determines."""

@@ -206,9 +206,14 @@ class Site:
         return web.json_response({"source": api.source(view, await spans(self._board.watched[number], reg_id))})
 
     async def _metrics(self, request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": metrics.CONTENT_TYPE})
+        kind = metrics.content_type(request.headers.get("Accept", ""))
+        sources = _whole(request.query.get("sources"), metrics.MAX_SOURCES)
+        receivers = _whole(request.query.get("receivers"), metrics.MAX_RECEIVERS)
+        response = web.StreamResponse(headers={"Content-Type": kind})
         await response.prepare(request)
-        for piece in metrics.exposition(self._board.stores):
+        for piece in metrics.exposition(
+            self._board.stores, sources=sources, receivers=receivers, openly=kind != metrics.TEXT
+        ):
             await response.write(piece.encode())
             await asyncio.sleep(0)
         return response
@@ -270,6 +275,9 @@ class Site:
 
     async def _errand(self, request: web.Request) -> web.StreamResponse:
         snapshot = self._snapshot(request.match_info["number"])
+        if request.match_info["errand"] == "scrub" and not snapshot.view.failure:
+            # The process that reports has no way to the store. So the store looks for bad records itself, and heals.
+            await self._board.observatory.scrub(int(request.match_info["number"]))
         return await self._jobs.run(request, snapshot.view.cache_directory, await _json(request))
 
     def _snapshot(self, number: str | int) -> Snapshot:

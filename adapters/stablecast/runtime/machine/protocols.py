@@ -52,6 +52,9 @@ class Clock(Protocol):
     def thread_seconds(self) -> float:
         """Return the processor time of the calling thread in seconds."""
 
+    def process_seconds(self) -> float:
+        """Return the processor time of the program in seconds."""
+
 
 class Entropy(Protocol):
     """A source of numbers that no peer can guess."""

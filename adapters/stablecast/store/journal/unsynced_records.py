@@ -1,10 +1,11 @@
 """The records that were appended and are not synced: their bytes, and the highest ticket that is done."""
 
 from collections import deque
+from collections.abc import Iterable
 
 from stablecast.core.errors import MisuseError
-from stablecast.store.journal.record_format import Block, RecordKind
-from stablecast.store.journal.segments import JournalRecord, Position, RecordPlace
+from stablecast.store.journal.record_format import MESSAGES_HEAD, Block, RecordKind
+from stablecast.store.journal.segments import JournalRecord, JournalSegment, Position, RecordPlace
 
 
 class Pending:
@@ -33,6 +34,13 @@ class Pending:
         """Return the number of records."""
         return len(self._records)
 
+    def synced_ends(self, segments: Iterable[JournalSegment]) -> dict[JournalSegment, int]:
+        """Return the offset in each segment up to which it is synced."""
+        ends = {segment: segment.end for segment in segments}
+        for record in self._records:
+            ends[record.segment] = min(record.offset, ends.get(record.segment, record.offset))
+        return ends
+
     def issue(self, ticket: int) -> None:
         """Check the ticket of a record before it is appended.
 
@@ -54,6 +62,14 @@ class Pending:
     def block(self, place: RecordPlace) -> Block | None:
         """Return the block of a record that is not synced; None if the record is on the disk."""
         return self._blocks.get(place.position)
+
+    def came_at(self) -> int | None:
+        """Return when the oldest record was appended, in ns of the epoch; None if it has no messages."""
+        record = self._records[0] if self._records else None
+        if record is None or record.kind is not RecordKind.MESSAGES:
+            return None
+        came_at: int = MESSAGES_HEAD.unpack(record.parts[0])[4]
+        return came_at
 
     def commit(self, count: int) -> None:
         """Note that the next `count` records are synced, and drop their bodies."""
