@@ -30,6 +30,7 @@ from typing import Any, Final, Protocol, assert_never
 import attrs
 
 from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import RegistrationComplete, RegistrationSuccess, Stable, StableFlag
 from stablecast.core.protocol.inputs import Data, Input, Persisted, Sent
@@ -51,6 +52,9 @@ GROWING: Final = ("heard", "confirmed")
 
 PATIENCE: Final = 10
 """Election intervals for which two proxies may stand in for one source."""
+
+PAUSE_NS: Final = SECOND
+"""Wait of a source's oldest message for stability that `verify` mentions, ns."""
 
 _STABLE: Final = int(StableFlag.STABLE)
 
@@ -91,11 +95,22 @@ class Gatherer(Protocol):
         """Return the handlers by class; records of other classes have no facts."""
 
 
+@attrs.frozen
+class StabilityPause:
+    """A time (ns) in which the oldest message of a source, `number`, was not stable; `record` ended it."""
+
+    number: int
+    began: int
+    ended: int
+    record: int
+
+
 @attrs.define
 class Book:
     """The facts of one frame; `record` and `time` are those of the current record."""
 
     facts: list[Fact] = attrs.field(factory=list)
+    pauses: list[StabilityPause] = attrs.field(factory=list)
     record: int = 0
     time: int = 0
     newest: dict[tuple[str, Incarnation, str], Fact] = attrs.field(factory=dict)
@@ -130,6 +145,8 @@ class SourceFacts:
     groups: dict[int, int]
     turns: bool = False
     moving: set[int] = attrs.field(factory=set)
+    awaited: tuple[int, int] | None = None
+    """The oldest message that is not stable, and since when (ns); None: every message is, or the stores are none."""
 
     def handlers(self) -> FactHandlers:
         """Return the handlers for inputs and for effects."""
@@ -163,6 +180,8 @@ class SourceFacts:
     def _on_sent(self, event: Sent, _: Input, book: Book) -> None:
         self.next = event.first + event.count
         book.note("sent", self.life, event.first, self.next - 1)
+        if self.awaited is None and self.stores:
+            self.awaited = event.first, book.time
 
     def _on_acked(self, ack: StableAck, _: Input, book: Book) -> None:
         if ack.nack or ack.incarnation != self.life or ack.store_index in self.moving:
@@ -173,6 +192,11 @@ class SourceFacts:
     def _on_stable(self, event: Stable, _: fx.Effect, book: Book) -> None:
         if int(event.flags) & _STABLE:
             book.note("turned" if self.turns else "stable", self.life, event.first, event.last)
+            if self.awaited is not None and event.last >= self.awaited[0]:
+                number, since = self.awaited
+                if book.time - since > PAUSE_NS:
+                    book.pauses.append(StabilityPause(number, since, book.time, book.record))
+                self.awaited = None if event.last + 1 >= self.next else (event.last + 1, book.time)
 
     def _on_asking(self, request: Register, effect: fx.Effect, _: Book) -> None:
         index = request.store_index

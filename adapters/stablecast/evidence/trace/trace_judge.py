@@ -128,6 +128,7 @@ class TraceJudge:
         self.told += [Told(trace, str(path), offset, fact) for fact in judge.book.facts]
         self.whole &= not frame.head.gap
         self.witness = Witness(trace, frame.head.role, judge.address, judge.life, False, self.link.time, judge.patience)
+        report.pauses += judge.book.pauses
         _take(report, frame, judge.found.values())
 
     def _testify(self, report: FileReport) -> None:
