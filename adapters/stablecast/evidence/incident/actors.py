@@ -54,7 +54,7 @@ class Proof:
 
 
 @attrs.define
-class Act:
+class NumberedAct:
     """Numbers [first, stop) at a time of the machine's clock, ns; `until` is that of the last run that was joined."""
 
     time: int
@@ -66,10 +66,10 @@ class Act:
 
 
 @attrs.define
-class Acts:
+class NumberedActs:
     """Acts of one kind, in order."""
 
-    rows: list[Act] = attrs.field(factory=list)
+    rows: list[NumberedAct] = attrs.field(factory=list)
 
     def add(self, record: TraceRecord, first: int, stop: int) -> None:
         """Add numbers, or join them to the newest act."""
@@ -77,9 +77,9 @@ class Acts:
         if last is not None and last.stop == first and record.time - last.time < JOINED_NS:
             last.stop, last.until = stop, record.time
         else:
-            self.rows.append(Act(record.time, record.time, first, stop, record.number, record.path))
+            self.rows.append(NumberedAct(record.time, record.time, first, stop, record.number, record.path))
 
-    def within(self, since: int, until: int) -> list[Act]:
+    def within(self, since: int, until: int) -> list[NumberedAct]:
         """Return the acts at these times of the machine's clock."""
         return [one for one in self.rows if one.until >= since and one.time <= until]
 
@@ -129,13 +129,13 @@ class Actor:
     needs: list[tuple[list[int], int]] = attrs.field(factory=list)
     sizes: tuple[int, ...] = ()
     enough: int = 1
-    sent: Acts = attrs.field(factory=Acts)
-    stable: Acts = attrs.field(factory=Acts)
-    delivered: Acts = attrs.field(factory=Acts)
-    arrived: dict[int, Acts] = attrs.field(factory=lambda: defaultdict(Acts))
-    acked: dict[int, Acts] = attrs.field(factory=lambda: defaultdict(Acts))
-    acknowledged: dict[int, Acts] = attrs.field(factory=lambda: defaultdict(Acts))
-    lost: Acts = attrs.field(factory=Acts)
+    sent: NumberedActs = attrs.field(factory=NumberedActs)
+    stable: NumberedActs = attrs.field(factory=NumberedActs)
+    delivered: NumberedActs = attrs.field(factory=NumberedActs)
+    arrived: dict[int, NumberedActs] = attrs.field(factory=lambda: defaultdict(NumberedActs))
+    acked: dict[int, NumberedActs] = attrs.field(factory=lambda: defaultdict(NumberedActs))
+    acknowledged: dict[int, NumberedActs] = attrs.field(factory=lambda: defaultdict(NumberedActs))
+    lost: NumberedActs = attrs.field(factory=NumberedActs)
     syncs: list[tuple[int, int, int]] = attrs.field(factory=list)
     notices: list[Notice] = attrs.field(factory=list)
     pauses: list[tuple[int, int, int]] = attrs.field(factory=list)
@@ -158,12 +158,12 @@ class Actor:
         """Return a time of the machine's clock on the wall clock."""
         return time + self.shift
 
-    def proof(self, act: Act) -> Proof:
+    def proof(self, act: NumberedAct) -> Proof:
         """Return the record of an act."""
         return Proof(act.path, act.record, self.wall(act.time))
 
     def take(self, record: TraceRecord) -> None:
-        """Add a record."""
+        """Add the acts of a record, which follows the one before."""
         if self.began < 0:
             self.began = record.time
         elif record.time - self.ended > PAUSE_NS:
@@ -266,7 +266,7 @@ def _take_frame(actor: Actor, frame: TraceFrame, path: Path, offset: int) -> Non
 
 
 @attrs.define
-class Participant:
+class EndpointLives:
     """An endpoint over all of its lives, the oldest first."""
 
     lives: list[Actor]
@@ -279,7 +279,7 @@ class Participant:
 
     @property
     def role(self) -> Role:
-        """Return its role."""
+        """Return its role, which all of its lives share."""
         return self.lives[0].role
 
     def downs(self) -> Iterator[tuple[int, int, Actor]]:
@@ -288,9 +288,9 @@ class Participant:
             yield before.wall(before.ended), after.wall(after.began), before
 
 
-def participants(actors: Iterable[Actor]) -> list[Participant]:
+def participants(actors: Iterable[Actor]) -> list[EndpointLives]:
     """Join the lives of one endpoint: the same store, or a client of the same kind on the same host that ran later."""
-    found: dict[Any, list[Participant]] = defaultdict(list)
+    found: dict[Any, list[EndpointLives]] = defaultdict(list)
     for actor in sorted(actors, key=lambda one: one.wall(one.began)):
         key = actor.role, actor.address if actor.role is Role.STORE else (actor.host, actor.endpoint)
         began = actor.wall(actor.began)
@@ -299,11 +299,11 @@ def participants(actors: Iterable[Actor]) -> list[Participant]:
             # A receiver has a trace for each life of its source: of those that ended, it continues the last.
             max(earlier, key=lambda one: one.lives[-1].wall(one.lives[-1].ended)).lives.append(actor)
         else:
-            found[key].append(Participant([actor]))
+            found[key].append(EndpointLives([actor]))
     return [one for some in found.values() for one in some]
 
 
-def reached(acts: Acts, number: int) -> Act | None:
+def reached(acts: NumberedActs, number: int) -> NumberedAct | None:
     """Return the first act that has a number, or None. Numbers of acts mostly rise."""
     rows = acts.rows
     at = bisect_right(rows, number, key=lambda one: one.first) - 1

@@ -8,7 +8,7 @@ import attrs
 
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol.messages import Refusal, Role
-from stablecast.evidence.incident.actors import Act, Actor, Acts, Participant, Proof, reached
+from stablecast.evidence.incident.actors import Actor, EndpointLives, NumberedAct, NumberedActs, Proof, reached
 from stablecast.evidence.incident.gaps import Gap
 
 SLOW_NS: Final = 250 * MILLISECOND
@@ -22,7 +22,7 @@ EDGE_NS: Final = 10 * MILLISECOND
 
 
 class Because(IntEnum):
-    """What kept a store from acknowledging, or a receiver from delivering. The first that holds is the cause."""
+    """The kinds of causes for which a store did not acknowledge, or a receiver did not deliver, the first one first."""
 
     DOWN = 0
     NO_TRACE = 1
@@ -46,7 +46,7 @@ class Cause:
     proofs: tuple[Proof, ...] = ()
 
 
-def of_store(store: Participant | None, address: str, gap: Gap) -> Cause | None:
+def of_store(store: EndpointLives | None, address: str, gap: Gap) -> Cause | None:
     """Return why a store did not make messages stable in a gap of its source; None if it did its part."""
     if store is None:
         return Cause(Because.NO_TRACE, f"store {address}", gap.since, gap.until)
@@ -77,7 +77,7 @@ def _covers(since: int, until: int, gap: Gap) -> bool:
     return min(until, gap.until) - max(since, gap.since) >= SHARE * gap.span
 
 
-def _down(one: Participant, gap: Gap) -> Cause | None:
+def _down(one: EndpointLives, gap: Gap) -> Cause | None:
     """Return that an endpoint was down, if it was for a large part of a gap."""
     for since, until, before in one.downs():
         if _covers(since, until, gap):
@@ -96,13 +96,13 @@ def _down(one: Participant, gap: Gap) -> Cause | None:
     return None
 
 
-def _ended(one: Participant, life: Actor, until: int, more: tuple[Proof, ...]) -> Cause:
+def _ended(one: EndpointLives, life: Actor, until: int, more: tuple[Proof, ...]) -> Cause:
     since = life.wall(life.ended)
     how = "ended in order" if life.closed else "killed"
     return Cause(Because.DOWN, one.name, since, until, how, (Proof(life.path, life.records - 1, since), *more))
 
 
-def _silent(one: Participant, gap: Gap) -> Cause | None:
+def _silent(one: EndpointLives, gap: Gap) -> Cause | None:
     for life in one.lives:
         for began, ended, record in life.pauses:
             since, until = life.wall(began), life.wall(ended)
@@ -113,7 +113,7 @@ def _silent(one: Participant, gap: Gap) -> Cause | None:
     return None
 
 
-def _slow(store: Participant, gap: Gap) -> Cause | None:
+def _slow(store: EndpointLives, gap: Gap) -> Cause | None:
     slow = [
         (ended - began, life, began, ended, record)
         for life in store.lives
@@ -129,11 +129,11 @@ def _slow(store: Participant, gap: Gap) -> Cause | None:
     return Cause(Because.SLOW_DISK, store.name, since, until, text, (Proof(life.path, record, life.wall(ended)),))
 
 
-Passed = Sequence[tuple[Actor, Acts]]
+Passed = Sequence[tuple[Actor, NumberedActs]]
 """The acts of the lives of one endpoint."""
 
 
-def _cut(store: Participant, gap: Gap, index: int) -> Cause | None:
+def _cut(store: EndpointLives, gap: Gap, index: int) -> Cause | None:
     """Return the direction in which nothing passed between a source and a store, if there is one."""
     source = gap.source
     arrived = [(life, life.arrived[source.life]) for life in store.lives if source.life in life.arrived]
@@ -161,7 +161,7 @@ def _late(because: Because, who: str, gap: Gap, went: Passed, came: Passed) -> C
     return Cause(because, who, late[0][0], until, "", (late[0][1], *([proof] if proof else [])))
 
 
-def of_reader(reader: Participant, gap: Gap) -> Cause | None:
+def of_reader(reader: EndpointLives, gap: Gap) -> Cause | None:
     """Return why a receiver did not deliver in a gap, by what it did itself; None if its trace does not show it."""
     down = _down(reader, gap)
     if down is not None:
@@ -186,7 +186,7 @@ def _loss(lives: list[Actor], gap: Gap) -> Cause | None:
     return Cause(Because.LOSS, lives[0].name, gap.since, gap.until, text, (owner.proof(first),))
 
 
-def _missing(lives: list[Actor], gap: Gap) -> Iterator[Act]:
+def _missing(lives: list[Actor], gap: Gap) -> Iterator[NumberedAct]:
     """Yield the acts by which numbers arrived after higher ones had arrived."""
     for life in lives:
         for acts in life.arrived.values():

@@ -17,8 +17,8 @@ FAR_NS: Final = SECOND // 2
 
 
 @attrs.frozen
-class HostClock:
-    """How far the wall clock of a host was ahead of the reference, and how wrong that may be, ns."""
+class HostOffset:
+    """The time by which the wall clock of a host was ahead of the reference, and its error, ns."""
 
     host: str
     ahead: int
@@ -34,7 +34,7 @@ class _Bound:
     count: int
 
 
-def align(actors: list[Actor]) -> list[HostClock]:
+def align(actors: list[Actor]) -> list[HostOffset]:
     """Put all actors on the clock of the reference, the host with most messages; return the clocks of the hosts.
 
     An actor whose trace has no wall clock gets that of its peers, by their messages. Without any wall clock, times
@@ -47,7 +47,7 @@ def align(actors: list[Actor]) -> list[HostClock]:
     hosts = sorted({one.host for one in actors})
     weight = {host: sum(bound.count for pair, bound in bounds.items() if host in pair) for host in hosts}
     reference = max(hosts, key=lambda host: (weight[host], host))
-    clocks = {reference: HostClock(reference, 0, 0, weight[reference])}
+    clocks = {reference: HostOffset(reference, 0, 0, weight[reference])}
     while len(clocks) < len(hosts):
         step = _nearest(clocks, hosts, bounds)
         if step is None:
@@ -57,7 +57,7 @@ def align(actors: list[Actor]) -> list[HostClock]:
         if actor.host in clocks:
             actor.shift -= clocks[actor.host].ahead
             actor.error = clocks[actor.host].error
-    return [clocks.get(host, HostClock(host, 0, -1, 0)) for host in hosts]
+    return [clocks.get(host, HostOffset(host, 0, -1, 0)) for host in hosts]
 
 
 def _guess_walls(actors: Iterable[Actor]) -> None:
@@ -88,9 +88,11 @@ def _bounds(actors: list[Actor]) -> dict[tuple[str, str], _Bound]:
     return bounds
 
 
-def _nearest(clocks: dict[str, HostClock], hosts: list[str], bounds: dict[tuple[str, str], _Bound]) -> HostClock | None:
+def _nearest(
+    clocks: dict[str, HostOffset], hosts: list[str], bounds: dict[tuple[str, str], _Bound]
+) -> HostOffset | None:
     """Return the clock of the host that is known best through those that are known already."""
-    best: HostClock | None = None
+    best: HostOffset | None = None
     for host in hosts:
         for known in () if host in clocks else clocks.values():
             there, back = bounds.get((known.host, host)), bounds.get((host, known.host))
@@ -99,5 +101,5 @@ def _nearest(clocks: dict[str, HostClock], hosts: list[str], bounds: dict[tuple[
             error = known.error + max(0, there.least + back.least) // 2
             if best is None or error < best.error:
                 ahead = known.ahead + (there.least - back.least) // 2
-                best = HostClock(host, ahead, error, there.count + back.count)
+                best = HostOffset(host, ahead, error, there.count + back.count)
     return best

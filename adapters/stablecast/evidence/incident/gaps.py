@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import attrs
 
-from stablecast.evidence.incident.actors import Act, Actor, Participant, Proof, reached
+from stablecast.evidence.incident.actors import Actor, EndpointLives, NumberedAct, Proof, reached
 
 
 @attrs.define
@@ -24,7 +24,7 @@ class Gap:
     """
 
     source: Actor
-    reader: Participant | None
+    reader: EndpointLives | None
     since: int
     until: int
     first: int
@@ -36,13 +36,13 @@ class Gap:
 
     @property
     def span(self) -> int:
-        """Return the length, ns."""
+        """Return the time from the first wait to the end of the last one, ns."""
         return self.until - self.since
 
 
 @attrs.frozen
 class _Wait:
-    act: Act
+    act: NumberedAct
     since: int
     until: int
     ended: Proof | None
@@ -53,7 +53,7 @@ def unstable(source: Actor, threshold: int) -> list[Gap]:
     if not source.stores:
         return []
 
-    def wait(act: Act) -> Iterator[_Wait]:
+    def wait(act: NumberedAct) -> Iterator[_Wait]:
         first = reached(source.stable, act.first)
         until = source.ended if first is None else first.time
         yield _Wait(act, source.wall(act.time), source.wall(until), None if first is None else source.proof(first))
@@ -62,7 +62,7 @@ def unstable(source: Actor, threshold: int) -> list[Gap]:
     return _joined(source, None, wait, progress, threshold)
 
 
-def undelivered(source: Actor, reader: Participant, threshold: int) -> list[Gap]:
+def undelivered(source: Actor, reader: EndpointLives, threshold: int) -> list[Gap]:
     """Return the spans in which messages of a source waited longer than `threshold` ns for a receiver."""
     lives = [one for one in reader.lives if one.life == source.life]
     if not lives:
@@ -73,7 +73,7 @@ def undelivered(source: Actor, reader: Participant, threshold: int) -> list[Gap]
     firsts = sorted(one.delivered.rows[0].first for one in lives if one.delivered.rows)
     start = firsts[0] if firsts else None
 
-    def wait(act: Act) -> Iterator[_Wait]:
+    def wait(act: NumberedAct) -> Iterator[_Wait]:
         sent = source.wall(act.time)
         if sent < began or start is None or act.stop <= start:
             return
@@ -91,8 +91,8 @@ def undelivered(source: Actor, reader: Participant, threshold: int) -> list[Gap]
 
 def _joined(
     source: Actor,
-    reader: Participant | None,
-    wait: Callable[[Act], Iterator[_Wait]],
+    reader: EndpointLives | None,
+    wait: Callable[[NumberedAct], Iterator[_Wait]],
     progress: list[int],
     threshold: int,
 ) -> list[Gap]:

@@ -12,9 +12,9 @@ from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.messages import Role
 from stablecast.core.protocol.quorum import quorum_of
 from stablecast.evidence.incident import causes
-from stablecast.evidence.incident.actors import Actor, Notice, Participant, Proof, participants, read
+from stablecast.evidence.incident.actors import Actor, EndpointLives, Notice, Proof, participants, read
 from stablecast.evidence.incident.causes import Because, Cause
-from stablecast.evidence.incident.clocks import FAR_NS, HostClock, align
+from stablecast.evidence.incident.clocks import FAR_NS, HostOffset, align
 from stablecast.evidence.incident.gaps import Gap, undelivered, unstable
 from stablecast.evidence.incident.logs import LogLine, read_logs
 from stablecast.evidence.trace.converter import TAG
@@ -31,7 +31,7 @@ MAX_LINES: Final = 5
 
 
 @attrs.frozen
-class Happening:
+class IncidentFinding:
     """A finding: a sentence with its cause, further sentences, and the records and lines that prove them.
 
     `weight` orders the findings: what was lost first, then what waited, the longest first.
@@ -63,9 +63,9 @@ class Happening:
 class Incident:
     """All findings, the heaviest first, with the endpoints, the clocks, and the files that were not read to the end."""
 
-    happenings: list[Happening]
-    members: list[Participant]
-    clocks: list[HostClock]
+    happenings: list[IncidentFinding]
+    members: list[EndpointLives]
+    clocks: list[HostOffset]
     unread: list[str]
 
     def as_json(self) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def examine(paths: Iterable[Path], logs: Iterable[Path] = (), threshold: int = T
     lines = read_logs(logs)
     stores = {one.lives[0].address: one for one in members if one.role is Role.STORE}
     readers = [one for one in members if one.role is Role.RECEIVER]
-    found: list[Happening] = []
+    found: list[IncidentFinding] = []
     explained: list[Cause] = []
     for source in (one for one in actors if one.role is Role.SOURCE):
         stalls = unstable(source, threshold)
@@ -144,22 +144,22 @@ def examine(paths: Iterable[Path], logs: Iterable[Path] = (), threshold: int = T
     return Incident(sorted(found, key=lambda one: (-one.weight, one.since)), members, clocks, unread)
 
 
-def _near(lines: Sequence[LogLine], one: Happening) -> tuple[LogLine, ...]:
+def _near(lines: Sequence[LogLine], one: IncidentFinding) -> tuple[LogLine, ...]:
     if one.kind == "clock":
         return ()
     return tuple(at for at in lines if one.since - NEAR_NS <= at.time <= one.until + NEAR_NS)[:MAX_LINES]
 
 
-def _together(found: Iterable[Happening]) -> list[Happening]:
+def _together(found: Iterable[IncidentFinding]) -> list[IncidentFinding]:
     """Join findings with the same sentence, such as those of two sources of one context."""
-    kept: dict[str, Happening] = {}
+    kept: dict[str, IncidentFinding] = {}
     for one in found:
         before = kept.get(one.text)
         kept[one.text] = one if before is None else attrs.evolve(before, more=before.more + one.more)
     return [*kept.values()]
 
 
-def _of_stability(gap: Gap, stores: dict[str, Participant], explained: list[Cause]) -> Happening:
+def _of_stability(gap: Gap, stores: dict[str, EndpointLives], explained: list[Cause]) -> IncidentFinding:
     source = gap.source
     found = {index: causes.of_store(stores.get(address), address, gap) for index, address in source.stores.items()}
     because = [one for one in found.values() if one is not None]
@@ -184,7 +184,7 @@ def _of_stability(gap: Gap, stores: dict[str, Participant], explained: list[Caus
         head = f"No quorum for {span}: {why}"
     else:
         head = f"Stability late by up to {gap.longest / 1e9:.1f} s for {gap.span / 1e9:.1f} s: {why}"
-    return Happening(
+    return IncidentFinding(
         "stability",
         gap.since,
         gap.until,
@@ -223,8 +223,8 @@ def _alone(because: Sequence[Cause]) -> bool:
 
 
 def _of_delivery(
-    gap: Gap, reader: Participant, members: Sequence[Participant], stalls: Sequence[Gap], explained: list[Cause]
-) -> Happening:
+    gap: Gap, reader: EndpointLives, members: Sequence[EndpointLives], stalls: Sequence[Gap], explained: list[Cause]
+) -> IncidentFinding:
     source, because = gap.source, causes.of_reader(reader, gap)
     weight = 500 if gap.ended else 3000
     gone = next((one for one in members if source in one.lives), None)
@@ -250,10 +250,12 @@ def _of_delivery(
     end = "had been delivered by" if gap.ended else "had not all been delivered by"
     details = f"messages {gap.first} to {gap.last}, sent from {clock(gap.since)}, {end} {clock(gap.until)}"
     proofs = (*gap.proofs, *(because.proofs if because else ()))
-    return Happening("delivery", gap.since, gap.until, weight + gap.span / SECOND, head, (details,), proofs)
+    return IncidentFinding("delivery", gap.since, gap.until, weight + gap.span / SECOND, head, (details,), proofs)
 
 
-def _of_absences(members: Iterable[Participant], explained: Sequence[Cause], threshold: int) -> Iterator[Happening]:
+def _of_absences(
+    members: Iterable[EndpointLives], explained: Sequence[Cause], threshold: int
+) -> Iterator[IncidentFinding]:
     """Yield the times for which an endpoint was down, if no gap named them."""
     known = {(one.who, one.since) for one in explained if one.because is Because.DOWN}
     for member in members:
@@ -272,7 +274,7 @@ def _of_absences(members: Iterable[Participant], explained: Sequence[Cause], thr
                 text += "; nothing of it was sent meanwhile"
             proof = Proof(before.path, before.records - 1, since)
             weight = (until - since) / SECOND + 100
-            yield Happening("absence", since, until, weight, text, (), (proof,))
+            yield IncidentFinding("absence", since, until, weight, text, (), (proof,))
 
 
 _LOSSES: Final = {
@@ -287,7 +289,7 @@ _LOSSES: Final = {
 _HEAVY: Final = {"UnrecoverableLoss": 2500, "RegistrationError": 1500, "LostAtStore": 50, "MessagesDropped": 200}
 
 
-def _of_notices(actors: Iterable[Actor]) -> Iterator[Happening]:
+def _of_notices(actors: Iterable[Actor]) -> Iterator[IncidentFinding]:
     """Yield what endpoints reported, once for each endpoint and kind of event over all of its lives."""
     found: dict[tuple[str, str, str], list[tuple[Actor, Notice]]] = defaultdict(list)
     for actor in actors:
@@ -302,10 +304,10 @@ def _of_notices(actors: Iterable[Actor]) -> Iterator[Happening]:
         more = f"; {plural(len(those) - 1, 'more report')}" if len(those) > 1 else ""
         sentence = f"{text[0].upper()}{text[1:]} (first at {clock(time)}{more})"
         proof = Proof(first.path, first.record, time)
-        yield Happening(kind, time, until, _HEAVY.get(kind, 100), sentence, (), (proof,))
+        yield IncidentFinding(kind, time, until, _HEAVY.get(kind, 100), sentence, (), (proof,))
 
 
-def _of_clocks(clocks: Iterable[HostClock]) -> Iterator[Happening]:
+def _of_clocks(clocks: Iterable[HostOffset]) -> Iterator[IncidentFinding]:
     for one in clocks:
         if abs(one.ahead) - one.error > FAR_NS:
             side = "ahead" if one.ahead > 0 else "behind"
@@ -313,7 +315,7 @@ def _of_clocks(clocks: Iterable[HostClock]) -> Iterator[Happening]:
                 f"The wall clock of {one.host} is {abs(one.ahead) / 1e9:.2f} s {side}, known to "
                 f"{one.error / MILLISECOND:.1f} ms from {plural(one.matched, 'message')}: correct its time service"
             )
-            yield Happening("clock", 0, 0, 10, text)
+            yield IncidentFinding("clock", 0, 0, 10, text)
 
 
 def _sentence(because: Sequence[Cause]) -> str:
