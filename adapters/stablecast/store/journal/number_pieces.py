@@ -186,6 +186,12 @@ class Pieces:
         for chunk in self.chunks:
             yield from chunk.pieces()
 
+    def within(self, segment: JournalSegment) -> Iterator[RecordPlace]:
+        """Yield the record of each piece that lies in one segment."""
+        for chunk in self.chunks:
+            if any(origin[0] is segment for origin in chunk.origins):
+                yield from (place for _, _, place in chunk.pieces() if place.segment is segment)
+
     def add(self, place: RecordPlace) -> Set[JournalSegment]:
         """Show the numbers of a record, and hide older pieces with these numbers.
 
@@ -239,6 +245,16 @@ class Pieces:
             return None
         piece = self.chunks[at].piece(self.chunks[at].below(number + 1) - 1)
         return piece if number < piece[1] else None
+
+    def following(self, number: int) -> Live | None:
+        """Return the piece that shows `number`, or the next above it."""
+        found = self.find(number)
+        if found is not None:
+            return found
+        at = bisect_right(self.chunks, number, key=_first) - 1
+        if at >= 0 and number < self.chunks[at].stop:
+            return self.chunks[at].piece(self.chunks[at].below(number + 1))
+        return self.chunks[at + 1].piece(0) if at + 1 < len(self.chunks) else None
 
     def _last(self, start: int, segment: JournalSegment, tag: int) -> PieceChunk:
         """Return the chunk for a piece that comes last."""
