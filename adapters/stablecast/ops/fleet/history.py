@@ -65,7 +65,7 @@ class FleetHistory:
 
     def until_full_ns(self, name: str, least: int) -> int | None:
         """Return the time until a store has only `least` bytes free, as it goes now; None if it does not shrink."""
-        looks = self.rooms.get(name, ())
+        looks = self.rooms.get(name, deque())
         if len(looks) < 2 or looks[0][0] == looks[-1][0]:
             return None
         (began, first), (ended, last) = looks[0], looks[-1]

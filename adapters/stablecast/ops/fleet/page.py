@@ -97,7 +97,7 @@ def _tiles(look: FleetLook, history: FleetHistory) -> list[_Tile]:
     missing, lag = sum(one.missing for one in sources), max((one.lag for one in sources), default=0)
     rates, since = history.rates(), f"-{figures.span(history.span_ns)}"
 
-    def series(values: Sequence[float]) -> dict[str, str]:
+    def series(values: Sequence[float]) -> dict[str, Any]:
         return {"spark": sparkline(values), "since": since} if len(values) > 1 else {}
 
     return [

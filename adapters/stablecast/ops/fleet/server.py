@@ -55,7 +55,7 @@ class FleetServer(ThreadingHTTPServer):
         return cls(host, port, lambda: survey(monitors, token))
 
     def page(self, query: str) -> str:
-        """Return the page."""
+        """Return the page with the sources that match a query."""
         look = self.look()
         return render(look, self._history, query)
 

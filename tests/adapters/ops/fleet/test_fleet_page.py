@@ -26,15 +26,15 @@ SILENT = {"http://10.0.0.3:15304": "the monitor at http://10.0.0.3:15304 does no
 GIB = 1 << 30
 
 
-def stores(names: str, *, number: int = 0, **first: object) -> list[SurveyedStore]:
+def stores(names: str, *, number: int = 0, **first: Any) -> list[SurveyedStore]:
     """Return stores with the same sources; `first` changes the record of the first one."""
     topics = TOPICS if not number else [f"quotes/{at:05}" for at in range(number)]
     sources = [copy(topic, topic_index=at, receivers=[receiver(90)]) for at, topic in enumerate(topics)]
-    usual = {"room": (80 * GIB, GIB), "journal": {"longest_sync_ns": 4_000_000}, "index": 0}
+    usual: dict[str, Any] = {"room": (80 * GIB, GIB), "journal": {"longest_sync_ns": 4_000_000}, "index": 0}
     return [store(name, *sources, **(usual | (first if name == names[0] else {}))) for name in names]
 
 
-def problem(level: str, code: str, text: str) -> dict[str, object]:
+def problem(level: str, code: str, text: str) -> dict[str, Any]:
     return {"level": level, "findings": [{"level": level, "code": code, "text": text}]}
 
 
@@ -108,6 +108,7 @@ def test_a_search_finds_a_source_by_topic_or_store() -> None:
 
 def test_sparklines_have_a_time_axis_and_disks_a_time_until_full() -> None:
     history = FleetHistory()
+    survey = Survey([], {})
     for second in range(60):
         room = (10 * GIB - second * (GIB >> 4), GIB)
         survey = Survey(stores("123", room=room), {})
