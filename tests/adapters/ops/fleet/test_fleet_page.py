@@ -5,6 +5,7 @@ import threading
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 from urllib.error import HTTPError
 
 import pytest
