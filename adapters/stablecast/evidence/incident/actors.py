@@ -109,6 +109,7 @@ class Actor:
         needs: Of a source: the stores and the number of holders of each group.
         enough: Of a source: groups that must hold a message.
         acked: Of a source: the acknowledgements that arrived, by store.
+        registered: Whether enough stores granted its registration.
         syncs: Of a store: the beginning and the end of each write to the disk, and its record.
         gaps: Pauses between two records of more than a second.
     """
@@ -136,6 +137,7 @@ class Actor:
     acked: dict[int, NumberedActs] = attrs.field(factory=lambda: defaultdict(NumberedActs))
     acknowledged: dict[int, NumberedActs] = attrs.field(factory=lambda: defaultdict(NumberedActs))
     lost: NumberedActs = attrs.field(factory=NumberedActs)
+    registered: bool = False
     syncs: list[tuple[int, int, int]] = attrs.field(factory=list)
     notices: list[Notice] = attrs.field(factory=list)
     pauses: list[tuple[int, int, int]] = attrs.field(factory=list)
@@ -207,6 +209,8 @@ class Actor:
             case {"_": "Notify", "event": {"_": "RegistrationSuccess", "store_index": int(store), "store": str(at)}}:
                 if self.role is Role.SOURCE:
                     self.stores[store] = at
+            case {"_": "Notify", "event": {"_": "RegistrationComplete"}}:
+                self.registered = True
             case {"_": "Notify", "event": dict(event)} if event.get(TAG) in NOTICED:
                 self.notices.append(Notice(record.time, record.number, record.path, event[TAG], event))
             case {"_": "Deliver", "first": int(first), "count": int(count)}:

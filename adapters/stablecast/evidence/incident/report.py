@@ -286,6 +286,9 @@ _LOSSES: Final = {
 }
 """The sentence of each reported event that stands for itself."""
 
+TRANSIENT: Final = 20
+"""Weight of an event that had no effect in the end."""
+
 _HEAVY: Final = {"UnrecoverableLoss": 2500, "RegistrationError": 1500, "LostAtStore": 50, "MessagesDropped": 200}
 
 
@@ -304,7 +307,10 @@ def _of_notices(actors: Iterable[Actor]) -> Iterator[IncidentFinding]:
         more = f"; {plural(len(those) - 1, 'more report')}" if len(those) > 1 else ""
         sentence = f"{text[0].upper()}{text[1:]} (first at {clock(time)}{more})"
         proof = Proof(first.path, first.record, time)
-        yield IncidentFinding(kind, time, until, _HEAVY.get(kind, 100), sentence, (), (proof,))
+        # A refusal that ended is a detail of a restart.
+        went_on = kind == "RegistrationError" and those[-1][0].registered
+        weight = TRANSIENT if went_on else _HEAVY.get(kind, 100)
+        yield IncidentFinding(kind, time, until, weight, sentence, (), (proof,))
 
 
 def _of_clocks(clocks: Iterable[HostOffset]) -> Iterator[IncidentFinding]:

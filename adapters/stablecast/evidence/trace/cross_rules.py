@@ -34,6 +34,9 @@ BOUNDED: Final = ("held", "cut")
 LOSSES: Final = ("S2", "S3")
 """Rules that do not judge numbers that a store lost."""
 
+WORDS: Final = {"wrote": "kept by a store"}
+"""Kinds of facts that a sentence names in other words."""
+
 Key = tuple[Incarnation, str]
 
 
@@ -384,7 +387,7 @@ def untold(rule: str, kind: str, life: Incarnation, peer: str) -> str:
     """Return the sentence about a question that cannot be decided."""
     whose = f"{peer}, life {life:#x}" if peer else f"life {life:#x}"
     why = "a store lost them" if rule in LOSSES else "the traces that could confirm them are missing or incomplete"
-    return f"{rule} cannot be decided for numbers that are {kind} ({whose}): {why}"
+    return f"{rule} cannot be decided for numbers that are {WORDS.get(kind, kind)} ({whose}): {why}"
 
 
 def _all_complete(those: Iterable[tuple[Any, bool]]) -> set[Any]:

@@ -128,7 +128,14 @@ def grant_what_nobody_asked_for(world: World) -> Found:
 def answer_a_request_that_nobody_made(world: World) -> Found:
     record, request = said(world["store1"], "Register")
     names = ("incarnation", "source_reg_id", "reply_to")
-    asked = {"_": "RetransmitRequest", "by": 1, "request": 1, "first": 0, "last": 9, **{name: request[name] for name in names}}
+    asked = {
+        "_": "RetransmitRequest",
+        "by": 1,
+        "request": 1,
+        "first": 0,
+        "last": 9,
+        **{name: request[name] for name in names},
+    }
     record["in"]["message"] = asked
     return "store1", record["n"], "H1"
 
