@@ -37,22 +37,22 @@ STAGED: Final = {
     "two stores are killed": (
         Setup(),
         faults(Do.KILL, "store0", "store1"),
-        rf"No quorum for 2\.\d s: {STORES} were down {TIMES} \(killed\)",
+        rf"No quorum for \d\.\d s: {STORES} were down {TIMES} \(killed\)",
     ),
     "all stores are killed": (
         Setup(),
         faults(Do.KILL, "store0", "store1", "store2"),
-        rf"No quorum for 2\.\d s: stores [\d.:]+, [\d.:]+ and [\d.:]+ were down {TIMES} \(killed\)",
+        rf"No quorum for \d\.\d s: stores [\d.:]+, [\d.:]+ and [\d.:]+ were down {TIMES} \(killed\)",
     ),
     "the source is cut off": (
         Setup(),
         faults(Do.CUT, "source"),
-        rf"Nothing stable for [23]\.\d s: {SOURCE} was cut off from all of its stores {TIMES}",
+        rf"Nothing stable for \d\.\d s: {SOURCE} was cut off from all of its stores {TIMES}",
     ),
     "two stores cannot reach the source": (
         Setup(),
         faults(Do.MUTE, "store0", "store1", other="source"),
-        rf"No quorum for [23]\.\d s: (nothing reached|acknowledgements of) {STORES} .*: a path was cut",
+        rf"No quorum for \d\.\d s: (nothing reached|acknowledgements of) {STORES} .*: a path was cut",
     ),
     "two disks are slow": (
         Setup(),
@@ -62,7 +62,7 @@ STAGED: Final = {
     "two stores hang": (
         Setup(),
         faults(Do.STOP, "store0", "store1"),
-        rf"No quorum for 2\.\d s: {STORES} were stopped {TIMES}",
+        rf"No quorum for \d\.\d s: {STORES} were stopped {TIMES}",
     ),
     "an option demands all stores": (
         Setup(options=ALL),
@@ -77,27 +77,27 @@ STAGED: Final = {
     "datagrams and NAKs are lost": (
         Setup(options=MULTICAST),
         faults(Do.NOISE, "receiver0", amount=60),
-        rf"Delivery to {READER} late by up to 2\.\d s: messages were lost on their way and repaired; \d+ messages",
+        rf"Delivery to {READER} late by up to \d\.\d s: messages were lost on their way and repaired; \d+ messages",
     ),
     "the source is killed": (
         Setup(),
         faults(Do.KILL, "source"),
-        rf"{SOURCE} was down for 2\.\d s, {TIMES}: it was killed; nothing of it was sent meanwhile",
+        rf"{SOURCE} was down for \d\.\d s, {TIMES}: it was killed; nothing of it was sent meanwhile",
     ),
     "a receiver is killed": (
         Setup(),
         faults(Do.KILL, "receiver0"),
-        rf"No delivery to {READER} for 2\.\d s: {READER} was down {TIMES} \(killed\)",
+        rf"No delivery to {READER} for \d\.\d s: {READER} was down {TIMES} \(killed\)",
     ),
     "a receiver is cut off": (
         Setup(),
         faults(Do.CUT, "receiver0"),
-        rf"No delivery to {READER} for 2\.\d s: nothing reached {READER} {TIMES}, although it ran: a path was cut",
+        rf"No delivery to {READER} for \d\.\d s: nothing reached {READER} {TIMES}, although it ran: a path was cut",
     ),
     "one store of three is killed": (
         Setup(),
         faults(Do.KILL, "store0"),
-        rf"Store 10\.0\.0\.4:14567 was down for 2\.\d s, {TIMES}: it was killed",
+        rf"Store 10\.0\.0\.4:14567 was down for \d\.\d s, {TIMES}: it was killed",
     ),
 }
 """Programs, faults, and the sentence that names the cause."""
@@ -172,7 +172,7 @@ def test_verify_mentions_that_nothing_was_stable(tmp_path: Path, capsys: pytest.
     run(WorldSchedule(1, Setup(), faults(Do.KILL, "store0", "store1"), horizon_ms=4_000), tmp_path)
     assert run_verify([tmp_path / "source"]) == 0
     out = capsys.readouterr().out
-    assert re.search(r"nothing became stable for 2\.\d s until record \d+: `stablecast incident` names the cause", out)
+    assert re.search(r"nothing became stable for \d\.\d s until record \d+: `stablecast incident` names the cause", out)
     run_verify([tmp_path / "store2"])
     assert "became stable" not in capsys.readouterr().out
 
