@@ -94,7 +94,7 @@ class PartitionedParquet:
             file.last = part[-1].number
 
     def close(self) -> None:
-        """End all files."""
+        """Write the footers of all files that are open."""
         for key in list(self._open):
             self._end(key)
 
