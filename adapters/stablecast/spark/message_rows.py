@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from stablecast.client import Context, RangeReader
-from stablecast.client.message import Batch
+from stablecast.client.batch import Batch
 from stablecast.client.range_batch import RangeOwner
 from stablecast.runtime import machine
 from stablecast.spark.message_options import ReadTerms, interface_to
