@@ -1,5 +1,7 @@
 """A context: one request port, one pool of connections and one resolver for its sources and receivers."""
 
+import asyncio
+import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -10,8 +12,10 @@ import attrs
 
 from stablecast.client import configured_options, source_discovery
 from stablecast.client.advice import advise_of_relations, advise_of_transport, advised, transport_of
+from stablecast.client.annotated_source import AnnotatedSource, Annotation, timestamp
 from stablecast.client.claims import check_claims
 from stablecast.client.errors import Closed
+from stablecast.client.loop_ownership import OPEN, check_loop, watch_forks
 from stablecast.client.message import Message
 from stablecast.client.named_stores import NamedStores
 from stablecast.client.range_bounds import Bound, ReadBounds
@@ -24,12 +28,15 @@ from stablecast.client.range_reader import (
     StoredTopics,
     stored,
 )
+from stablecast.client.range_start import ReceiverStart
 from stablecast.client.receiver import Receiver
+from stablecast.client.redelivery import Redelivery
 from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.client.request_inputs import RequestInputs
 from stablecast.client.source import Source
 from stablecast.client.source_discovery import Advertise, OnEvent
 from stablecast.client.store_hosts import StoreHosts
+from stablecast.client.stored_sources import StoredSources
 from stablecast.client.transport_sessions import Transports, checked
 from stablecast.client.wildcard import (
     OnCreate,
@@ -159,6 +166,7 @@ class Context:
         """Open the request port and start resolution. Raises PortError, InterfaceError, MisuseError if open already."""
         if self._open:
             raise MisuseError("the context is open already: make another Context")
+        self._loop = asyncio.get_running_loop()
         if self.config.request_port:
             listening = ports.listen(self.interface, self.config.request_port, "request_tcp_port")
         else:
@@ -184,17 +192,41 @@ class Context:
             stack.callback(self._names.close)
             self._closing = stack.pop_all()
         self._open = True
+        watch_forks()
+        OPEN.add(self)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         """Close the context."""
         await self.close()
 
+    def __repr__(self) -> str:
+        """Return the request address, the topics and the state, for debugging."""
+        state = f"open at {self.request_address}" if self._open else "closed" if self.request_address else "not open"
+        sources = sorted({source.topic for source in self._sources.values()})
+        return f"<Context {state}, sources {sources}, receivers {sorted(self._receivers)}>"
+
+    def __del__(self) -> None:
+        """Warn of a context that nobody closed; its sockets end with it, without a last acknowledgement."""
+        if getattr(self, "_open", False):
+            text = f"unclosed context at {self.request_address}: use it inside 'async with', or await context.close()"
+            warnings.warn(text, ResourceWarning, source=self, stacklevel=2)
+
+    def disown(self) -> None:
+        """Refuse every later call, because this is a forked process."""
+        self._open = False
+        for source in self._sources.values():
+            source.disown()
+        for receiver in self._receivers.values():
+            receiver.disown()
+
     async def close(self) -> None:
         """Close receivers, sources and connections. Messages that were sent before are written first."""
         if not self._open:
             return
+        check_loop(self._loop, "the context")
         self._open = False
+        OPEN.discard(self)
         async with self._closing as stack:
             for source in self._sources.values():
                 stack.push_async_callback(source.close)
@@ -205,7 +237,7 @@ class Context:
             for wildcard in self._wildcards:  # They close their receivers first.
                 stack.push_async_callback(wildcard.close)
 
-    async def source(
+    async def source(  # noqa: PLR0913 - each is a choice of its own
         self,
         topic: str,
         *,
@@ -215,6 +247,7 @@ class Context:
         on_forced_reclaim: Callable[[Reclaimed], None] | None = None,
         within: float | None = REGISTRATION_SECONDS,
         wait: bool = True,
+        timestamps: bool = False,
         options: Options | None = None,
     ) -> Source:
         """Make a source and wait until it may send.
@@ -227,7 +260,8 @@ class Context:
             on_forced_reclaim: Called with each `Reclaimed` event whose messages were dropped by force, before
                 `on_event` is (P-660). The guide keeps it for older programs; `on_event` gets the same event.
             within: Seconds to wait for enough stores; None waits for ever.
-            wait: False returns at once; then `await source.registered()` before sending.
+            wait: False returns at once. `send` then waits for the stores; or `await source.registered()`.
+            timestamps: Send the time with each message, as its property `JMSTimestamp`; see `Message.sent_at`.
             options: Documented options by name, for example `{"ume_flight_size": 2000}`.
 
         Raises:
@@ -247,7 +281,7 @@ class Context:
         config = advised("source", self._source_config(topic, stores, session_id), options, given)
         advise_of_transport(transport, self.resolution)
         advise_of_relations(config)
-        source = await self._start(config, on_event, advertise, transport)
+        source = await self._start(config, on_event, advertise, transport, [timestamp] if timestamps else [])
         source.on_forced_reclaim = on_forced_reclaim
         if wait:
             try:
@@ -274,14 +308,19 @@ class Context:
         return await self._start(config, on_event, None, transport or TransportConfig())
 
     async def _start(
-        self, config: SourceConfig, on_event: OnEvent | None, advertise: Advertise, transport: TransportConfig
+        self,
+        config: SourceConfig,
+        on_event: OnEvent | None,
+        advertise: Advertise,
+        transport: TransportConfig,
+        annotations: Sequence[Annotation] = (),
     ) -> Source:
         assert self._names is not None
         check_claims(config, (source.config for source in self._sources.values() if not source.over))
         prepared = self.transports.prepare(config, transport)
         config = prepared.config
         try:
-            source = Source(config, self.pool, on_event, self.trace)
+            source = self._new_source(config, on_event, annotations)
         except (TraceError, ConfigError):
             prepared.cancel()
             raise
@@ -299,6 +338,13 @@ class Context:
             raise
         return source
 
+    def _new_source(self, config: SourceConfig, on_event: OnEvent | None, annotations: Sequence[Annotation]) -> Source:
+        if not annotations:
+            return Source(config, self.pool, on_event, self.trace)
+        annotated = AnnotatedSource(config, self.pool, on_event, self.trace)
+        annotated.annotations = annotations
+        return annotated
+
     @overload
     def receiver(
         self,
@@ -308,9 +354,13 @@ class Context:
         session_id: int | None = None,
         on_event: Callable[[Event], None] | None = None,
         reg_id: Callable[[RegIdRequest], int] | None = None,
+        stores: Sequence[str] = (),
+        start: Bound = None,
         start_at: Callable[[AskLow], int] | None = None,
         on_message: Callable[[Message], object] | None = None,
         hot_failover: bool = False,
+        auto_ack: bool = True,
+        redelivery: Redelivery | None = None,
         options: Options | None = None,
     ) -> Receiver: ...
 
@@ -326,6 +376,8 @@ class Context:
         on_message: Callable[[Message], object] | None = None,
         on_create: OnCreate | None = None,
         on_delete: OnDelete | None = None,
+        auto_ack: bool = True,
+        redelivery: Redelivery | None = None,
         options: Options | None = None,
     ) -> WildcardReceiver: ...
 
@@ -343,6 +395,10 @@ class Context:
             on_event: Called in the event loop with every event of the receiver.
             reg_id: Returns the RegID for each store when there is no session id; 0 lets the store choose (P-249). If it
                 raises, the receiver does not register with that store, and iterating raises RegistrationFailed.
+            stores: The stores of the topic. If no source announces itself within a second, the receiver gets from them
+                what they hold, and acknowledges to them. Not for patterns.
+            start: Where a receiver begins that no store knows: a number, a `datetime`, `last(100)`, "earliest" or
+                "latest". It is remembered under the session id. Not with `start_at`, and not for patterns.
             start_at: Returns the first extended number to deliver (P-421); return `low` for the default. If it raises,
                 nothing is delivered, and iterating raises RegistrationFailed.
             on_message: Called in the event loop with every message; then the receiver cannot be iterated. It is faster
@@ -353,6 +409,10 @@ class Context:
             on_delete: Called with a topic before a pattern's receiver of it is closed.
             hot_failover: Deliver each hot number once, whichever source of the topic brings it first (`hot_number` of
                 `Source.send`). Not for receivers that acknowledge explicitly, and not for patterns.
+            auto_ack: False keeps each message unacknowledged until the application calls its `ack`, or leaves
+                `async with message`. Several messages may then be in work at a time.
+            redelivery: What happens to messages that the application does not acknowledge, or fails to process in
+                `async with message` or `on_message`.
             options: Documented options by name, for example `{"ume_use_ack_batching": 0}`.
 
         Raises:
@@ -379,24 +439,25 @@ class Context:
         session_id: int | None = None,
         on_event: Callable[[Event], None] | None = None,
         reg_id: Callable[[RegIdRequest], int] | None = None,
+        stores: Sequence[str] = (),
+        start: Bound = None,
         start_at: Callable[[AskLow], int] | None = None,
         on_message: Callable[[Message], object] | None = None,
         hot_failover: bool = False,
+        auto_ack: bool = True,
+        redelivery: Redelivery | None = None,
         options: Mapping[str, Value] | None = None,
     ) -> Receiver:
         check_topic(topic)
-        if topic in self._receivers:
+        bounds = ReadBounds.of(start, None)
+        if start is not None and start_at is not None:
+            raise MisuseError("start and start_at both say where the receiver begins: give one of them")
+        self._check_single(topic)
+        places = self._places(stores)
+        if source is None and self._resolver is None and not places:
             raise MisuseError(
-                f"this context has a receiver of '{topic}': use that one, or make another Context with a session id of "
-                "its own"
+                "no way to find a source: give Context(resolver=...), receiver(source=...) or stores=[...]"
             )
-        if (owner := self._wildcards.matching(topic)) is not None:
-            raise MisuseError(
-                f"the pattern '{owner.pattern}' of this context receives '{topic}': read it there, make its receiver "
-                "before the pattern's, or make another Context with a session id of its own"
-            )
-        if source is None and self._resolver is None:
-            raise MisuseError("no way to find a source: give Context(resolver=...) or receiver(source=...)")
         template = attrs.evolve(self.template(session_id), topic=topic)
         where = None if source is None else checked(source)
         given = options or {}
@@ -404,15 +465,27 @@ class Context:
         query, options = own(self.resolution.config.query, options)
         transport, options = transport_of(options, self._defaults.transport)
         config = advised("receiver", template, options, given)
-        receiver = Receiver(self, config, on_event, reg_id, start_at, on_message, hot_failover=hot_failover)
+        receiver = Receiver(
+            self,
+            config,
+            on_event,
+            reg_id,
+            start_at,
+            on_message,
+            hot_failover=hot_failover,
+            auto_ack=auto_ack,
+            redelivery=redelivery,
+        )
         receiver.transport = transport
+        receiver.start = None if start is None else ReceiverStart(bounds, self.reads)
         self.prepare_thread()
         self._receivers[topic] = receiver
-        if where is None:
-            assert self._resolver is not None
-            self._resolver.add_receiver(topic, query)
-        else:
+        if where is not None:
             receiver.join(where)
+        elif self._resolver is not None:
+            self._resolver.add_receiver(topic, query)
+        if places:
+            receiver.stored = StoredSources(self.reads, topic, places, receiver.on_stored)
         return receiver
 
     def reader(  # noqa: PLR0913 - each is a choice of its own
@@ -427,6 +500,7 @@ class Context:
         patience: float = PATIENCE_SECONDS,
         quorum: int | None = None,
         times: bool = False,
+        stable: bool = True,
         on_hole: Callable[[MissingRange], None] | None = None,
     ) -> RangeReader:
         """Make a reader of messages that stores hold. It registers nowhere and acknowledges nothing.
@@ -445,6 +519,8 @@ class Context:
             patience: Seconds to wait for a store that is away, at the begin and when only that store has a message.
             quorum: The stores that must have synced a message; None: a majority of those that know its source.
             times: Ask the stores when each message came (`came_at` of a message).
+            stable: False reads messages of one store as well, up to `until` even if the stores are behind: a number
+                below which everything is known to be stable.
             on_hole: Called in the event loop with each range that is missing; `reader.holes` has them as well.
 
         Raises:
@@ -457,7 +533,7 @@ class Context:
         places = self._places(stores)
         wanted = None if sources is None else frozenset(sources)
         bounds = ReadBounds.of(since, until)
-        options = ReadOptions(bounds, places, wanted, follow, patience, quorum, times, on_hole)
+        options = ReadOptions(bounds, places, wanted, follow, patience, quorum, times, stable, on_hole)
         return RangeReader(self.reads, topic, options)
 
     async def stored(
@@ -476,6 +552,19 @@ class Context:
     def _places(self, stores: Sequence[str]) -> tuple[str, ...]:
         """Return the addresses of stores, each once. Raises AddressError, StoreListError."""
         return tuple(dict.fromkeys(self.store_names.get(text) or placed(text) for text in stores))
+
+    def _check_single(self, topic: str) -> None:
+        """Raise MisuseError if the context has a receiver of this topic, or of a pattern that matches it."""
+        if topic in self._receivers:
+            raise MisuseError(
+                f"this context has a receiver of '{topic}': use that one, or make another Context with a session id of "
+                "its own"
+            )
+        if (owner := self._wildcards.matching(topic)) is not None:
+            raise MisuseError(
+                f"the pattern '{owner.pattern}' of this context receives '{topic}': read it there, make its receiver "
+                "before the pattern's, or make another Context with a session id of its own"
+            )
 
     def add_pattern(self, pattern: str, query: PatternOptions) -> None:
         """Find the sources of all topics that match; sources that are known are reported again. Raises MisuseError."""
@@ -623,3 +712,4 @@ class Context:
     def _check_open(self) -> None:
         if not self._open:
             raise Closed("the context is not open: use it inside 'async with'")
+        check_loop(self._loop, "the context")

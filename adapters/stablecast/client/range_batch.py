@@ -6,14 +6,23 @@ from typing import cast
 
 import attrs
 
-from stablecast.client.message import AssembledBatch, Batch, Message
+from stablecast.client.batch import ArrivalTime, AssembledBatch, Batch
+from stablecast.client.inbox import Inbox
+from stablecast.client.message import Message
+from stablecast.client.redelivery import Redeliverer
 from stablecast.client.succession import Succession
 from stablecast.core.protocol.effects import Deliver
+from stablecast.runtime import machine
 from stablecast.transports.codec.fragments import WholeMessage
 from stablecast.transports.codec.lbttcp import Run
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_RUN = Run(0, 0, 2, 0, b"", chained=False)
+
+
+def _nothing_to_settle() -> Redeliverer:
+    inbox: Inbox[Batch] = Inbox(lambda: None)
+    return Redeliverer(inbox, inbox.put, None, "a reader acknowledges nothing: use a receiver", lambda *_: None)
 
 
 @attrs.define(eq=False)
@@ -30,6 +39,19 @@ class RangeOwner:
     session_id: int
     came_at: Callable[[int], int | None]
     succession: Succession = cast("Succession", None)
+    redeliverer: Redeliverer = attrs.field(init=False, factory=_nothing_to_settle)
+
+    @property
+    def arrival(self) -> ArrivalTime:
+        """Return the time now, because a batch is made of what has just arrived."""
+        arrival = ArrivalTime()
+        arrival.ns = machine.clock.wall_ns()
+        return arrival
+
+    @property
+    def source_name(self) -> str:
+        """Return the session id as a text: a reader knows no registration of the source."""
+        return f"session {self.session_id}"
 
     def dropped(self, count: int) -> None:
         """Do nothing: a reader keeps no account of consumption."""
@@ -83,18 +105,16 @@ class StoredMessage(Message):
 
     Attributes:
         payload: The bytes that the source sent.
-        number: Its extended number, of the last piece if it was cut. With `incarnation` it identifies the message.
         session_id: The session id of its source, 0 if the source has none.
         came_at: When a store received it; None: not known, or the reader has not `times`.
     """
 
-    __slots__ = ("came_at", "number", "session_id")
+    __slots__ = ("came_at", "session_id")
 
     def __init__(self, payload: bytes, batch: Batch, index: int) -> None:
         """Make the message with this index in a batch."""
         super().__init__(payload, batch, index)
         owner = cast("RangeOwner", batch.owner)
-        self.number = batch.numbers(index)[1]
         self.session_id = owner.session_id
         self.came_at = moment(owner.came_at(self.number))
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import attrs
 
-from stablecast.client.message import Batch
+from stablecast.client.batch import Batch
 from stablecast.client.range_batch import RangeBatch, RangeOwner, assembled
 from stablecast.client.range_contents import SourceContents
 from stablecast.client.range_inquiry import REPEAT_SECONDS, RangeRoutes, StoreAway

@@ -19,6 +19,7 @@ from typing import Protocol, Self
 
 import attrs
 
+from stablecast.client.batch import ArrivalTime, Batch
 from stablecast.client.callbacks import notify
 from stablecast.client.consumption import Consumption
 from stablecast.client.delivery import Delivery
@@ -26,11 +27,15 @@ from stablecast.client.early_runs import EarlyRuns
 from stablecast.client.errors import EndpointFailed, RegistrationFailed
 from stablecast.client.event_details import EventDetails
 from stablecast.client.iteration import MessageIterator
-from stablecast.client.message import Batch, Message
+from stablecast.client.loop_ownership import check_loop
+from stablecast.client.message import Message
 from stablecast.client.precedence import PassedOver
+from stablecast.client.range_start import ReceiverStart
+from stablecast.client.redelivery import Redelivery, why_unsettled
 from stablecast.client.reg_id_request import RegIdRequest
 from stablecast.client.session import ClientSession
 from stablecast.client.source_identity import SourceIdentity
+from stablecast.client.stored_sources import STORED, StoredSources
 from stablecast.client.transport_sessions import Transports
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core.errors import MisuseError, StablecastError
@@ -41,6 +46,7 @@ from stablecast.core.protocol.inputs import Gone, Lost, Reset
 from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.core.protocol.messages import SourceInfo
 from stablecast.core.protocol.settings import AckMode, ReceiverConfig
+from stablecast.runtime import machine
 from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.driver import report
 from stablecast.runtime.reliable_joiner import ReliableJoiner
@@ -121,7 +127,7 @@ class Receiver:
     once, without a task in between.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - each is a choice of the application
         self,
         context: ReceiverContext,
         config: ReceiverConfig,
@@ -131,6 +137,8 @@ class Receiver:
         on_message: Callable[[Message], object] | None = None,
         delivery: Delivery | None = None,
         hot_failover: bool = False,
+        auto_ack: bool = True,
+        redelivery: Redelivery | None = None,
     ) -> None:
         """Make a receiver of `config.topic`; `config` is the template of its sessions.
 
@@ -143,6 +151,9 @@ class Receiver:
         self._reg_id = reg_id
         self._start_at = start_at
         self.transport = TransportConfig()
+        self.start: ReceiverStart | None = None
+        self.stored: StoredSources | None = None
+        self._begun: tuple[int, ...] = ()
         self._static: str | None = None
         self._rejoin: asyncio.TimerHandle | None = None
         self._joiners: dict[str, StreamJoiner | ReliableJoiner] = {}
@@ -159,15 +170,32 @@ class Receiver:
             raise MisuseError("a hot-failover receiver acknowledges by itself: switch ume_explicit_ack_only off")
         if delivery is None:
             missed = self.on_notify if hot_failover else None
-            delivery = Delivery(f"receiver '{self.topic}'", config.ack_interval_ns / SECOND, on_message, missed=missed)
+            delivery = Delivery(
+                f"receiver '{self.topic}'",
+                config.ack_interval_ns / SECOND,
+                on_message,
+                missed=missed,
+                auto_ack=auto_ack,
+                redelivery=redelivery,
+                refusal=why_unsettled(config),
+            )
         self._delivery = delivery
+        self.redeliverer = delivery.redeliverer
         self._hot = delivery.hot
+        self._loop = asyncio.get_running_loop()
+        self.arrival = ArrivalTime()
         self.inbox, self.deliver = delivery.inbox, delivery.deliver
         delivery.add(self)
         self._emptied: Callable[[], None] | None = None
         self._paused = False
         self._closed = False
         self._reporting = ""
+
+    def __repr__(self) -> str:
+        """Return the topic, the sources and the state, for debugging."""
+        sources = ", ".join(session.source_name for session in self._sessions.values())
+        state = "closed" if self._closed else f"from {sources}" if sources else "no source yet"
+        return f"<Receiver '{self.topic}', {state}>"
 
     async def __aenter__(self) -> Self:
         """Return the receiver itself."""
@@ -181,6 +209,7 @@ class Receiver:
         """Acknowledge the consumed messages and leave all sources. Iteration ends."""
         if self._closed:
             return
+        check_loop(self._loop, f"receiver '{self.topic}'")
         self._closed = True
         self._delivery.remove(self)
         if self._rejoin is not None:
@@ -189,6 +218,10 @@ class Receiver:
             timer.cancel()
         for joiner in self._joiners.values():
             joiner.abandon()
+        if self.start is not None:
+            self.start.close()
+        if self.stored is not None:
+            await self.stored.close()
         for session in (*self._sessions.values(), *self._finished):
             session.close()
         for session in (*self._sessions.values(), *self._finished):
@@ -203,6 +236,7 @@ class Receiver:
         Messages are still delivered, but not acknowledged any more (P-588). The receiver asks a store that is away
         again until it answers. It registers again with the stores of a life that begins later.
         """
+        check_loop(self._loop, f"receiver '{self.topic}'")
         await asyncio.gather(*(session.deregister() for session in self._sessions.values()))
 
     # ------------------------------------------------------------------------------------------------------- iteration
@@ -232,6 +266,11 @@ class Receiver:
         application that crashes on each start therefore still advances.
         """
         return self._delivery.batches()
+
+    def disown(self) -> None:
+        """Refuse every later call, because this is a forked process."""
+        for session in (*self._sessions.values(), *self._finished):
+            session.disown()
 
     def resume(self) -> None:
         """Read the joined streams again, because the inbox has room."""
@@ -399,6 +438,7 @@ class Receiver:
         self._consumption.add(history)
 
     def _on_stream(self, plan: JoinPlan, session_id: int, items: list[Item]) -> None:
+        self.arrival.ns = machine.clock.wall_ns()
         for item in items:
             if isinstance(item, Run):
                 session = self._sessions.get(session_id << TOPIC_BITS | item.topic_index)
@@ -429,6 +469,15 @@ class Receiver:
             for run in self._early.remove(session.incarnation):
                 session.on_run(run)
 
+    def on_stored(self, info: SourceInfo) -> None:
+        """Begin a session with a source that only stores know, unless a source has announced itself."""
+        if self._closed or not all(session.transport.startswith(STORED) for session in self._sessions.values()):
+            return
+        timer = asyncio.get_running_loop().call_later(0, lambda: None)
+        place = f"{STORED}{info.incarnation:016x}"
+        self._on_info(info, codec.split(info.incarnation)[0], JoinPlan(place, None, info.request, timer))
+        self._context.lost_source(self.topic, place, others=False)
+
     def _on_lost(self, lost: Lost) -> None:
         session = self._sessions.get(lost.session)
         if session is not None:
@@ -457,6 +506,9 @@ class Receiver:
         except StablecastError as error:
             self._delivery.reader.fail(error, error)
             return None
+        if not plan.transport.startswith(STORED):  # A source runs, so what the stores said is over.
+            for other in [known for known in self._sessions.values() if known.transport.startswith(STORED)]:
+                self._end(other)
         owners = [session for session in self._delivery.owners() if session.topic == self.topic]
         others = dict.fromkeys((*owners, *self._finished, *self._sessions.values()))
         for other in others:
@@ -494,8 +546,12 @@ class Receiver:
             return None
         return chosen
 
-    def choose_low(self, question: fx.AskLow) -> int | None:
-        """Return the first number to deliver; None if the callback failed, so that nothing is delivered."""
+    def choose_low(self, question: fx.AskLow, session: ClientSession) -> int | None:
+        """Return the first number to deliver; None if the callback failed, or if the stores are asked first."""
+        if self.start is not None:
+            goes_on = any(self._identity.same(session.incarnation, life) for life in self._begun)
+            self._begun = (*self._begun[-MAX_FINISHED:], session.incarnation)
+            return question.low if goes_on else self.start.number(question, session)
         if self._start_at is None:
             return question.low
         try:
@@ -539,6 +595,7 @@ class Receiver:
 
     def on_recovered(self, incarnation: int, messages: list[codec.Recovered | codec.RecoveredRun]) -> None:
         """Pass retransmissions from the request port to their session."""
+        self.arrival.ns = machine.clock.wall_ns()
         for session in self._of(incarnation):
             session.on_recovered(messages)
 

@@ -7,8 +7,8 @@ from typing import Protocol, assert_never
 
 import attrs
 
+from stablecast.client.batch import ArrivalTime, AssembledBatch, Batch, Settlements
 from stablecast.client.inbox import Inbox
-from stablecast.client.message import AssembledBatch, Batch
 from stablecast.client.precedence import outranks
 from stablecast.client.succession import Succession
 from stablecast.core.errors import MisuseError
@@ -23,7 +23,7 @@ from stablecast.runtime import machine
 from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.driver import Driven, Driver, describe
 from stablecast.runtime.kept_runs import Continuity, Tokens
-from stablecast.runtime.source_strings import is_source_string
+from stablecast.runtime.source_strings import is_source_string, source_string
 from stablecast.transports import codec
 from stablecast.transports.codec.fragments import FragmentReassembly
 from stablecast.transports.codec.lbttcp import Run
@@ -36,6 +36,11 @@ class SessionOwner(Protocol):
     """The receiver of a session, which answers its questions and gets its messages."""
 
     inbox: Inbox[Batch]
+    arrival: ArrivalTime
+
+    @property
+    def redeliverer(self) -> Settlements:
+        """Return the messages that the application settles one by one."""
 
     def deliver(self, batch: Batch) -> None:
         """Deliver a batch to the application, now or later."""
@@ -43,7 +48,7 @@ class SessionOwner(Protocol):
     def choose_reg_id(self, question: fx.AskRegId, transport: str) -> int | None:
         """Return the RegID to ask a store for; None keeps the session from asking it."""
 
-    def choose_low(self, question: fx.AskLow) -> int | None:
+    def choose_low(self, question: fx.AskLow, session: "ClientSession") -> int | None:
         """Return the first number to deliver; None if there is no answer, so that nothing is delivered."""
 
     def on_notify(self, event: events.Event, source: str = "") -> None:
@@ -66,6 +71,8 @@ class ClientSession:
         ended: True once the stream ended. The session then only recovers, and its events are no longer reported.
         waiting: Delivered numbers that the application has not consumed.
         succession: The session's place among the sessions with its source.
+        arrival: The time of the newest read from the network.
+        redeliverer: The messages that the application settles one by one.
     """
 
     def __init__(
@@ -84,6 +91,8 @@ class ClientSession:
         self._ident = machine.threads.ident
         self._thread = self._ident()
         self._receiver = receiver
+        self.arrival = receiver.arrival
+        self.redeliverer = receiver.redeliverer
         self._pool = pool
         self._tokens = Tokens()
         self._pieces = FragmentReassembly()
@@ -128,6 +137,15 @@ class ClientSession:
         return self.config.topic
 
     @property
+    def source_name(self) -> str:
+        """Return the name of the source: its RegID at its first store, or its place if it has no stores."""
+        info = self._machine.info
+        if info is None or not info.stores:
+            return source_string(self.transport)
+        first = min(info.stores, key=lambda store: store.index)
+        return f"{first.source_reg_id}@{first.address}"
+
+    @property
     def info(self) -> SourceInfo | None:
         """Return the newest announcement of the source, None before the first."""
         return self._machine.info
@@ -162,6 +180,16 @@ class ClientSession:
     def stop(self) -> None:
         """Deliver no more, because the session with a new life does. Delivered messages may still be consumed."""
         self._stopped, self._plain = True, False
+
+    @property
+    def returning(self) -> bool:
+        """Return True if a store knows how far the receiver is."""
+        return self._machine.status.returning
+
+    def choose(self, question: fx.AskLow, low: int) -> None:
+        """Begin at the number that was chosen."""
+        if not self._closed:
+            self._driver.feed(inputs.LowChosen(self.succession.low(question, low)))
 
     def receive(self, event: inputs.ReceiverInput) -> None:
         """Feed one input to the machine."""
@@ -227,13 +255,17 @@ class ClientSession:
         self.report_consumed()
         self._driver.feed(inputs.Withdraw())
 
+    def disown(self) -> None:
+        """Refuse every later call, because this is a forked process."""
+        self._thread = -1
+
     # ---------------------------------------------------------------------------------- consumption by the application
 
     def check_thread(self) -> None:
         """Raise MisuseError outside the thread of the event loop, because nothing here is safe for two threads."""
         if self._ident() != self._thread:
             raise MisuseError(
-                f"a message of '{self.config.topic}' was consumed or acknowledged in another thread: "
+                f"a message of '{self.config.topic}' was consumed or acknowledged in another thread or process: "
                 "use loop.call_soon_threadsafe"
             )
 
@@ -356,9 +388,9 @@ class ClientSession:
                 if reg_id is not None:
                     self._driver.feed(inputs.RegIdChosen(effect.store_index, reg_id))
             case fx.AskLow():
-                low = self._receiver.choose_low(effect)
+                low = self._receiver.choose_low(effect, self)
                 if low is not None:
-                    self._driver.feed(inputs.LowChosen(self.succession.low(effect, low)))
+                    self.choose(effect, low)
             case fx.Notify():
                 self._on_notify(effect.event)
             case _:

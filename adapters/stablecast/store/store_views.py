@@ -67,6 +67,9 @@ class SourceView:
         holes: Numbers that are missing and not given up.
         lost: Numbers given up since the store started.
         burst_lost: Numbers of `lost` that were given up in bursts.
+        lacking: Messages below their replication: the store was away, it lost its disk, the disk cannot read them.
+        lacking_ns: The age of the oldest of these lacks.
+        refilled: Messages that came back from other stores since the store started.
         replicas: Stores that the source names, with this one; 0 if not known.
         groups: Sizes of the groups of its stores; empty if not known.
         group: Index of the group that this store belongs to; -1 if not known.
@@ -95,6 +98,9 @@ class SourceView:
     holes: int
     lost: int
     burst_lost: int
+    lacking: tuple[int, int, int]
+    lacking_ns: int
+    refilled: int
     replicas: int
     proxied: bool
     traffic: Traffic
@@ -110,6 +116,8 @@ class JournalView:
     Attributes:
         sync_times: The time of each sync.
         stable_times: For each batch, the time from the arrival of its oldest message until it is stable here.
+        scrubbed_bytes: Bytes that were verified since the start.
+        scrubbed_ns: End of the last whole pass, in ns of the epoch; 0: none.
     """
 
     disk_bytes: int
@@ -122,6 +130,8 @@ class JournalView:
     reads_waiting: int
     sync_times: DurationView = DurationView()
     stable_times: DurationView = DurationView()
+    scrubbed_bytes: int = 0
+    scrubbed_ns: int = 0
 
 
 @attrs.frozen

@@ -258,6 +258,9 @@ class WorldProcess(WorldPart):
 
     owns_interpreter = False
 
+    def on_fork(self, callback: Callable[[], object]) -> None:
+        """Do nothing, because no program of a world forks."""
+
     @property
     def environment(self) -> MutableMapping[str, str]:
         """The environment of the running host."""

@@ -349,6 +349,9 @@ class Process(Protocol):
     def is_alive(self, pid: int, /) -> bool:
         """Return whether a process of this number runs."""
 
+    def on_fork(self, callback: Callable[[], object]) -> None:
+        """Call back in each process that is forked from this one, before its program goes on."""
+
     def is_root(self) -> bool:
         """Return whether this process has the rights of root."""
 
