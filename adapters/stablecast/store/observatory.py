@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 
 from stablecast.core.machine.units import SECOND
+from stablecast.core.protocol.events import LackCause
 from stablecast.core.protocol.messages import Pace, Role
 from stablecast.core.protocol.settings import RepositoryType
-from stablecast.core.store.status import ClientStatus, RepositoryStatus
+from stablecast.core.store.status import ClientStatus, LackStatus, RepositoryStatus
 from stablecast.runtime import machine
 from stablecast.store.store_views import JournalView, ReceiverView, SourceView, StoreView, Traffic
 from stablecast.transports import codec
@@ -88,6 +89,7 @@ def source_view(store: "Store", known: ClientStatus, repository: RepositoryStatu
     session_index, topic_index = codec.split(client.incarnation)
     mem_trail, _, memory_bytes = repository.memory
     lost, burst_lost, bursts, dropped, newest_burst = repository.losses
+    lacking = repository.lacking
     return SourceView(
         reg_id=client.reg_id,
         address=client.reply_to,
@@ -112,6 +114,9 @@ def source_view(store: "Store", known: ClientStatus, repository: RepositoryStatu
         holes=sum(stop - first for first, stop in repository.holes),
         lost=lost,
         burst_lost=burst_lost,
+        lacking=lacks_of(lacking),
+        lacking_ns=0 if lacking is None else max(0, machine.clock.monotonic_ns() - lacking.since),
+        refilled=repository.refilled,
         replicas=len(client.stores) or sum(store.traffic_of(client.incarnation).groups),
         proxied=client.election is not None,
         traffic=store.traffic_of(client.incarnation),
@@ -120,6 +125,12 @@ def source_view(store: "Store", known: ClientStatus, repository: RepositoryStatu
             for reader in store.machine.status.receivers_of(client.reg_id)
         ),
     )
+
+
+def lacks_of(lacking: LackStatus | None) -> tuple[int, int, int]:
+    """Return the messages below their replication, by cause in the order of `LackCause`."""
+    away, empty, damaged = (0 if lacking is None else lacking.messages.get(cause, 0) for cause in LackCause)
+    return away, empty, damaged
 
 
 def store_view(store: "Store", index: int, topics: tuple[tuple[str, int, int], ...]) -> StoreView:

@@ -204,4 +204,5 @@ def disk_only(address: str, repairs: Repair, history_lives: int = HISTORY_LIVES)
         give_up_ns=LONG_NS,
         repairs=repairs,
         history_lives=history_lives,
+        refill=False,
     )

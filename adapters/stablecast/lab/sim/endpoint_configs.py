@@ -50,6 +50,7 @@ def store_config(setup: WorldSetup, address: str, seed: int, receiver_lifetime: 
         proxy_quorum=setup.quorate,
         retry_ns=RETRY_NS,
         give_up_ns=GIVE_UP_NS,
+        refill=False,
     )
 
 

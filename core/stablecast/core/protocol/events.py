@@ -317,6 +317,49 @@ class LostAtStore:
     burst: bool = False
 
 
+class LackCause(IntEnum):
+    """The cause for which a store lacks messages that other stores may have."""
+
+    AWAY = 0
+    """The store was not there, or it could not keep up, and the source retains the messages no more."""
+    EMPTY = 1
+    """The store lost its disk, or replaces another one."""
+    DAMAGED = 2
+    """The disk cannot read them."""
+
+
+@attrs.frozen
+class RefillStarted:
+    """A store lacks `messages` of a source, and asks the other stores for them."""
+
+    source_reg_id: int
+    messages: int
+    cause: LackCause
+
+
+@attrs.frozen
+class Refilled:
+    """A store lacks nothing of a source any more: `messages` came back from other stores or from the source."""
+
+    source_reg_id: int
+    messages: int
+
+
+@attrs.frozen
+class NotRefilled:
+    """No other store sent these `messages` of a source, which lie in `first`..`last`.
+
+    `final`: the store asks again only when another store registers. Otherwise it asks again later by itself.
+    """
+
+    source_reg_id: int
+    messages: int
+    first: int
+    last: int
+    cause: LackCause
+    final: bool
+
+
 @attrs.frozen
 class RequestsDropped:
     """A store dropped retransmission requests for `count` messages: its queue is full (P-407, P-408)."""
@@ -360,7 +403,7 @@ ReceiverEvent = (
 )
 StoreEvent = (
     ClientForgotten | ReleasedUnread | MessagesDropped | HistoryForgotten | LostAtStore | RequestsDropped
-    | ProxyStarted | ProxyEnded | Oddity
+    | RefillStarted | Refilled | NotRefilled | ProxyStarted | ProxyEnded | Oddity
 )
 Event = SourceEvent | ReceiverEvent | StoreEvent
 # fmt: on
