@@ -9,7 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 import attrs
 
@@ -37,6 +37,7 @@ from stablecast.store.journal.segments import RecordPlace
 from stablecast.store.limits import refusal
 from stablecast.store.log_lines import Severity
 from stablecast.store.message_storage import MessagePiece, MessageStorage
+from stablecast.store.name_service import NameService
 from stablecast.store.proxy import Proxies, context_for
 from stablecast.store.recovered_state import lost_extents, recovered, shortened, strangers
 from stablecast.store.retransmission import Retrieval
@@ -44,9 +45,6 @@ from stablecast.store.settings import StoreSettings
 from stablecast.store.store_log import StoreLog
 from stablecast.store.store_views import JournalView, Traffic
 from stablecast.transports import codec
-
-if TYPE_CHECKING:
-    from stablecast.resolver.resolver import Resolver
 
 __all__ = ["Store", "StoreSettings"]
 
@@ -56,43 +54,6 @@ _LAST_EFFECTS = (fx.Send, fx.Discard, fx.Notify)
 Timers go on meanwhile, but a closing journal accepts no record. Answers that wait for such a record are never sent,
 because its ticket never comes back, as in a crash.
 """
-
-
-class NameService:
-    """Answers sources that ask for a store by its context-name, over UDP (P-815).
-
-    Without a name, or without relays and groups, it does nothing.
-    """
-
-    def __init__(self, settings: StoreSettings, interface: str, log: StoreLog) -> None:
-        """Serve the name in `settings` from an address of this host; `log` gets what resolution remarks."""
-        self._settings = settings
-        self._interface = interface
-        self._log = log
-        self._resolver: Resolver | None = None
-
-    async def start(self, address: str) -> None:
-        """Announce the store at `address`. Raises like `Resolver.start` and `Resolver.meet`."""
-        asked = self._settings
-        if not asked.context_name or not (asked.resolver or asked.resolution):
-            return
-        from stablecast.config.resolution_options import ResolutionSettings, configured  # noqa: PLC0415 - most stores need none
-        from stablecast.resolver.resolver import Listeners, Resolver  # noqa: PLC0415
-
-        how = configured(ResolutionSettings(), asked.resolution)
-        listeners = Listeners(lambda *_: None, remark=self._log.resolution)
-        if asked.resolver:
-            self._resolver = await Resolver.start(self._interface, asked.resolver, listeners, config=how.config)
-        elif how.multicast is not None:
-            self._resolver = await Resolver.meet(how.multicast, listeners, config=how.config)
-        if self._resolver is not None:
-            self._resolver.add_name(asked.context_name, address)
-
-    async def close(self) -> None:
-        """Stop answering for the name."""
-        if self._resolver is not None:
-            await self._resolver.close()
-            self._resolver = None
 
 
 class Store:
@@ -338,7 +299,7 @@ class Store:
         )
 
     def scrub(self) -> None:
-        """Verify all records of the journal now; bad ones are logged, and their messages are fetched again."""
+        """Verify all records of the journal now. The messages of bad ones are fetched again."""
         self._journal.scrubber.hurry()
 
     # ---------------------------------------------------------------------------------------------------------- inputs
