@@ -112,6 +112,36 @@ def scrub_command(where: At, token: Token = None, as_json: Json = False) -> None
     raise typer.Exit(store_operations.scrub(where, token, as_json))
 
 
+@app.command("restore")
+def restore_command(
+    directory: Annotated[Path, typer.Argument(help="The directory of a store, restored from a backup.")],
+    as_json: Json = False,
+) -> None:
+    """Declare that a directory is an older copy, before its store starts; the store then has no vote at first."""
+    from stablecast.cli import store_operations
+
+    raise typer.Exit(store_operations.declare("restore", directory, as_json))
+
+
+@app.command("replace")
+def replace_command(
+    directory: Annotated[Path, typer.Argument(help="The empty directory on the new disk of a store that has served.")],
+    as_json: Json = False,
+) -> None:
+    """Declare that an empty directory belongs to a store that has served, whatever `--new` says later."""
+    from stablecast.cli import store_operations
+
+    raise typer.Exit(store_operations.declare("replace", directory, as_json))
+
+
+@app.command("recover")
+def recover_command(where: At, token: Token = None, as_json: Json = False) -> None:
+    """Report what a store knows, what it lost and what its next start does; at a monitor: what it still lacks."""
+    from stablecast.cli import store_operations
+
+    raise typer.Exit(store_operations.recover(where, token, as_json))
+
+
 @app.command("export")
 def export_command(
     where: At,

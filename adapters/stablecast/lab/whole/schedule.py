@@ -90,7 +90,7 @@ class Do(StrEnum):
     """Kill a store and empty its directory; start it again after the span. No drawn whole world has it."""
 
 
-DISK_FAULTS: Final = frozenset({Do.FULL, Do.FAIL, Do.ROT})
+DISK_FAULTS: Final = frozenset({Do.FULL, Do.FAIL, Do.ROT, Do.WIPE})
 """Faults that may cost a store its records; one store of a world suffers them."""
 
 STRIKES_STORES: Final = DISK_FAULTS | {Do.SLOW}
@@ -226,7 +226,7 @@ def draw(seed: int) -> WorldSchedule:
 def _excluded(setup: Setup) -> frozenset[Do]:
     """Return the faults that would break a condition of the guarantees."""
     options = dict(setup.options)
-    excluded = {Do.WIPE}  # The quorum that is left must stay in touch, which drawn faults do not respect.
+    excluded: set[Do] = set()
     if "ume_store_group" in options:
         excluded |= DISK_FAULTS  # A group of one store has no other copy.
     if "ume_receiver_paced_persistence" in options:
