@@ -191,6 +191,21 @@ def drain_command(
     raise typer.Exit(store_operations.drain(where, undo, token, as_json))
 
 
+@app.command("roll")
+def roll_command(
+    monitors: Annotated[list[str] | None, typer.Argument(help="The monitors of all daemons, in order.")] = None,
+    config: Annotated[list[Path] | None, typer.Option(help="A daemon's configuration with a monitor.")] = None,
+    command: Annotated[str, typer.Option("--run", help="Replaces the stores of $STABLECAST_MONITOR.")] = "",
+    patience: Annotated[float, typer.Option(help="Seconds to wait before each step.", min=0)] = 600.0,
+    check: Annotated[bool, typer.Option("--check", help="Only report whether a store may be replaced now.")] = False,
+    token: Token = None,
+) -> None:
+    """Replace all stores one after the other; each waits until the others have every message."""
+    from stablecast.cli import roll
+
+    raise typer.Exit(roll.run(roll.RollJob(monitors or [], config or [], command, patience, token, check)))
+
+
 @app.command("resume")
 def resume_command(
     where: Annotated[str, typer.Argument(help="The monitor of a daemon: http://ip:port[/stores/N].")],
