@@ -338,7 +338,7 @@ def sim_command(
 ) -> None:
     """Run the protocol in a simulator of crashes, partitions and lost writes; independent checkers judge each seed."""
     if whole and wipe:
-        raise typer.BadParameter("whole worlds wipe no disks: leave out --wipe, or --whole")
+        raise typer.BadParameter("whole worlds always wipe disks: leave out --wipe, or --whole")
     if whole:
         from stablecast.lab.whole import command as worlds
 

@@ -10,9 +10,10 @@ from stablecast.cli.daemons import DaemonJob, StoreJob
 from stablecast.config.store_section import STORE_LEVEL
 from stablecast.lab.world.process import SimulatedProcess
 from stablecast.lab.world.world import World
+from stablecast.ops.operations.declarations import declare
 from stablecast.resolver.lbmrd.config import LbmrdConfig
 from stablecast.resolver.srs import SrsConfig
-from stablecast.runtime.event_loop import run_service
+from stablecast.runtime.event_loop import run_loop, run_service
 
 STORE_PORT = 14_567
 RELAY_PORT = 15_380
@@ -36,6 +37,7 @@ class StoreProgram:
     Attributes:
         address: The address at which it listens.
         process: Its newest process.
+        undeclared: The directory is an older copy, and the next start declares it first.
     """
 
     world: World
@@ -44,6 +46,7 @@ class StoreProgram:
     options: Sequence[str] = ()
     traced: bool = False
     process: SimulatedProcess | None = None
+    undeclared: bool = False
 
     @property
     def address(self) -> str:
@@ -71,8 +74,14 @@ class StoreProgram:
             trace=TRACES if self.traced else None,
             as_json=False,
         )
-        self.process = self.world.call(lambda: daemons.run_store(job), self.name)
+        self.process = self.world.call(lambda: self._run(job), self.name)
         return self.process
+
+    def _run(self, job: StoreJob) -> int:
+        if self.undeclared:
+            run_loop(declare(DATA))
+            self.undeclared = False
+        return daemons.run_store(job)
 
 
 @attrs.define

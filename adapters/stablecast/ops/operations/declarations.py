@@ -30,7 +30,7 @@ async def restore(directory: Path) -> dict[str, Any]:
     """
     if not (directory.is_dir() and list_segments(directory)[0]):  # noqa: ASYNC240 - a command of its own process
         raise OperationError(f"there is no journal in {directory}: declare an empty disk by `stablecast store replace`")
-    sources = await _declare(directory)
+    sources = await declare(directory)
     return {"directory": str(directory), "declared": "restored", "sources": sources}
 
 
@@ -46,12 +46,16 @@ async def replace(directory: Path) -> dict[str, Any]:
         raise OperationError(
             f"{directory} holds a journal: declare a copy with `stablecast store restore`, or name an empty directory"
         )
-    await _declare(directory)
+    await declare(directory)
     return {"directory": str(directory), "declared": "replaced", "sources": 0}
 
 
-async def _declare(directory: Path) -> int:
-    """Write the declaration durably; return the number of sources that lose their vote."""
+async def declare(directory: Path) -> int:
+    """Write durably that a directory has no memory; return the number of sources that lose their vote.
+
+    Raises:
+        JournalError: The directory is in use, or the disk fails.
+    """
     journal = Journal.open(directory)
     try:
         clients = {reg_id: _marked(one) for reg_id, one in clients_of(journal.recovered_states).items()}
